@@ -1,0 +1,1 @@
+"""Bandit Playground: a laboratory for contextual bandits."""

@@ -1,0 +1,91 @@
+"""What every agent is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from ..params import Params, setting
+from ..randomness import Streams
+from ..rounds import Feedback, FloatArray, IntArray, Round, Setting, World
+
+Propensity = Literal["exact", "monte_carlo", "deterministic"]
+
+
+class AgentParams(Params):
+    """Parameters that every agent has."""
+
+    kind: str
+    label: str | None = setting(
+        None, title="Name", help="How this agent is called in plots and tables.", pattern=r"^[\w .-]{1,40}$"
+    )
+
+
+class Agent(ABC):
+    """A policy over R rows: it scores the candidates, the engine shows the best, it learns from the feedback.
+
+    Parameters
+    ----------
+    params : sequence of Params
+        One per row; structural fields are equal in all of them.
+    setting : Setting
+    streams : Streams
+    world : World
+        Doors to the truth or a log, for the agents whose ``needs`` name them.
+    """
+
+    Params: ClassVar[type[AgentParams]]
+    title: ClassVar[str]
+    needs: ClassVar[frozenset[str]] = frozenset()
+    propensity: ClassVar[Propensity] = "deterministic"
+    state: tuple[str, ...] = ()
+    """Names (dotted) of the arrays that learning changes: all there is to save."""
+
+    def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
+        self.params, self.setting, self.streams, self.world = list(params), setting, streams, world
+
+    @abstractmethod
+    def scores(self, round: Round) -> FloatArray:
+        """How much it wants to show each candidate, float64 (R, K); +inf is allowed, NaN stops the row."""
+
+    def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:  # noqa: B027 - a choice
+        """Take in what happened to ``slate (R, S)``. Agents that do not learn leave this empty."""
+
+    def probabilities(self, round: Round) -> FloatArray:
+        """Probability that each candidate fills the first slot, float64 (R, K); see ``propensity``."""
+        scores = np.where(round.available, self.scores(round), -np.inf)
+        return np.eye(scores.shape[1])[scores.argmax(axis=1)]
+
+    def prepare(self) -> None:  # noqa: B027 - a choice
+        """Whatever must be learned before the first step, for example from a log. May take seconds."""
+
+    def spectrum(self, bases: list[FloatArray]) -> FloatArray | None:  # noqa: ARG002
+        """Eigenvalues of its design matrix on the span of the features, (R, M, m), or None without one."""
+        return None
+
+    @classmethod
+    def spans_arms(cls, params: Any) -> bool | None:  # noqa: ARG003
+        """True if the spectrum has one model per arm, False if one for all, None if there is none."""
+        return None
+
+    @classmethod
+    def memory(cls, params: Any, setting: Setting) -> int:  # noqa: ARG003
+        """Bytes per row, by arithmetic, before anything is allocated."""
+        return 64 * setting.n_items
+
+    def column(self, name: str) -> FloatArray:
+        """One numeric hyperparameter as an array (R,)."""
+        return np.array([getattr(p, name) for p in self.params], dtype=np.float64)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Copies of the state arrays, by name."""
+        return {name: attrgetter(name)(self).copy() for name in self.state}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put saved arrays back."""
+        for name in self.state:
+            attrgetter(name)(self)[...] = state[name]

@@ -1,0 +1,55 @@
+"""Epsilon-greedy on ridge models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from .. import kernels
+from ..params import setting
+from ..randomness import Streams
+from ..rounds import FloatArray, Round, Setting, World
+from .linear import LinearAgent, LinearParams
+
+
+class EpsilonGreedy(LinearAgent):
+    """Shows the best ridge mean; with probability epsilon, per slot, a random candidate instead.
+
+    epsilon_t = epsilon / (1 + decay t)
+    """
+
+    class Params(LinearParams):
+        kind: Literal["epsilon_greedy"] = "epsilon_greedy"
+        epsilon: float = setting(
+            0.1, title="Exploration rate", symbol=r"\varepsilon", ge=0, le=1, basic=True,
+            help="Share of decisions made by rolling dice.",
+        )  # fmt: skip
+        decay: float = setting(
+            0.0, title="Decay", symbol=r"\delta", ge=0, le=1, unit="per step",
+            help="How fast the dice are put away: at step t the rate is epsilon / (1 + decay t).",
+        )  # fmt: skip
+
+    title = "ε-greedy"
+    propensity = "exact"
+
+    def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
+        super().__init__(params, setting, streams, world)
+        self.epsilon, self.decay = self.column("epsilon"), self.column("decay")
+        S = setting.slate
+        self.dice = streams.blocks("agent", lambda g, n: g.random((n, S, 2)), width=2 * S)
+
+    def scores(self, round: Round) -> FloatArray:
+        mean = self.model.mean(round)
+        return kernels.epsilon_slate(mean, round.available, self.rate(round.step), self.dice.at(round.step))
+
+    def rate(self, step: int) -> FloatArray:
+        """epsilon_t, float64 (R,)."""
+        return self.epsilon / (1 + self.decay * step)
+
+    def probabilities(self, round: Round) -> FloatArray:
+        rate = self.rate(round.step)[:, None]
+        mean = np.where(round.available, self.model.mean(round), -np.inf)
+        greedy = np.eye(mean.shape[1])[mean.argmax(axis=1)]
+        return np.asarray((1 - rate) * greedy + rate * round.available / round.available.sum(axis=1, keepdims=True))

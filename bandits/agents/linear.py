@@ -1,0 +1,51 @@
+"""What the agents with a ridge model share: the parameters, the model and its bookkeeping."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..params import setting
+from ..randomness import Streams
+from ..ridge import Ridge, Sharing
+from ..rounds import Feedback, FloatArray, IntArray, Round, Setting, World
+from .base import Agent, AgentParams
+
+
+class LinearParams(AgentParams):
+    """Parameters of a ridge model."""
+
+    ridge: float = setting(
+        1.0, title="Ridge", symbol=r"\lambda", ge=1e-6, le=1e4, basic=True, log=True,
+        help="Strength of the belief, before any data, that all weights are small. Larger learns more cautiously.",
+    )  # fmt: skip
+    sharing: Sharing = setting(
+        "per_arm", title="Sharing", structural=True,
+        help="per_arm: a model of its own for every product. shared: one model for all. hybrid: both at once.",
+    )  # fmt: skip
+
+
+class LinearAgent(Agent):
+    """An agent that keeps `Ridge` models and updates them after every observation."""
+
+    joint = False  # True: it draws from a posterior that candidates share
+
+    def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
+        super().__init__(params, setting, streams, world)
+        sharing: Sharing = params[0].sharing
+        self.model = Ridge(self.column("ridge"), setting.n_features, setting.n_items, sharing, joint=self.joint)
+        self.state = tuple(f"model.{name}" for name in self.model.state)
+
+    def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
+        self.model.update(round, slate, feedback)
+
+    def spectrum(self, bases: list[FloatArray]) -> FloatArray | None:
+        return self.model.spectrum(bases)
+
+    @classmethod
+    def spans_arms(cls, params: Any) -> bool | None:
+        return bool(params.sharing != "shared")
+
+    @classmethod
+    def memory(cls, params: Any, setting: Setting) -> int:
+        return Ridge.memory(setting, params.sharing)

@@ -1,0 +1,45 @@
+"""Linear Thompson sampling."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from ..params import setting
+from ..randomness import Streams
+from ..ridge import Ridge
+from ..rounds import FloatArray, Round, Setting, World
+from .linear import LinearAgent, LinearParams
+
+
+class LinTS(LinearAgent):
+    """Linear Thompson sampling [1]_: shows what is best under one draw of what it believes.
+
+    score_a = theta~ . x_a with ONE draw theta~ ~ N(theta, sigma^2 A^-1) per model and step
+
+    References
+    ----------
+    .. [1] Agrawal, Goyal (2013), Thompson sampling for contextual bandits with linear payoffs, Algorithm 1.
+    """
+
+    class Params(LinearParams):
+        kind: Literal["lints"] = "lints"
+        sigma2: float = setting(
+            0.25, title="Noise", symbol=r"\sigma^2", ge=0, le=100, basic=True,
+            help="Variance of the reward noise it assumes: larger draws wander further from the mean.",
+        )  # fmt: skip
+
+    title = "LinTS"
+    propensity = "monte_carlo"
+    joint = True
+
+    def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
+        super().__init__(params, setting, streams, world)
+        self.sigma = np.sqrt(self.column("sigma2"))
+        width = Ridge.noise_width(setting, params[0].sharing)
+        self.normals = streams.blocks("agent", lambda g, n: g.standard_normal((n, width)), width=width)
+
+    def scores(self, round: Round) -> FloatArray:
+        return self.model.sample(round, self.sigma, self.normals.at(round.step))

@@ -1,0 +1,21 @@
+"""The ceiling."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ..rounds import FloatArray, Round
+from .base import Agent, AgentParams
+
+
+class Oracle(Agent):
+    """Knows every click probability of the moment and shows the best: what perfect knowledge earns."""
+
+    class Params(AgentParams):
+        kind: Literal["oracle"] = "oracle"
+
+    title = "Oracle"
+    needs = frozenset({"truth"})
+
+    def scores(self, round: Round) -> FloatArray:
+        return self.world.probabilities(round)

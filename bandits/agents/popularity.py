@@ -1,0 +1,25 @@
+"""The best seller list."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ..rounds import FloatArray, Round
+from .base import AgentParams
+from .context_free import ContextFreeAgent
+
+
+class Popularity(ContextFreeAgent):
+    """Shows the item with the highest click rate so far, to everybody alike.
+
+    rate = (clicks + 1) / (shows + 2), so that an item never shown starts at one half and gets its chance.
+    """
+
+    class Params(AgentParams):
+        kind: Literal["popularity"] = "popularity"
+
+    title = "Popularity"
+
+    def scores(self, round: Round) -> FloatArray:
+        shows, clicks = self.counts(round)
+        return (clicks + 1) / (shows + 2)

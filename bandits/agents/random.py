@@ -1,0 +1,34 @@
+"""The floor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from ..randomness import Streams
+from ..rounds import FloatArray, Round, Setting, World
+from .base import Agent, AgentParams
+
+
+class Random(Agent):
+    """Every available candidate is equally likely: what no learning at all earns."""
+
+    class Params(AgentParams):
+        kind: Literal["random"] = "random"
+
+    title = "Random"
+    propensity = "exact"
+
+    def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
+        super().__init__(params, setting, streams, world)
+        K = setting.n_candidates
+        self.dice = streams.blocks("agent", lambda g, n: g.random((n, K)), width=K)
+
+    def scores(self, round: Round) -> FloatArray:
+        return self.dice.at(round.step)
+
+    def probabilities(self, round: Round) -> FloatArray:
+        available = round.available.astype(np.float64)
+        return np.asarray(available / available.sum(axis=1, keepdims=True))

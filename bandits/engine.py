@@ -1,0 +1,89 @@
+"""The only time loop."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from . import kernels
+from .agents.base import Agent
+from .rounds import Feedback
+from .simulators.base import Simulator
+from .trace import Trace
+
+
+class Lane:
+    """R rows of one agent in one world, moved on together.
+
+    Parameters
+    ----------
+    simulator, agent
+        Built for the same rows.
+    """
+
+    def __init__(self, simulator: Simulator, agent: Agent) -> None:
+        self.simulator, self.agent = simulator, agent
+        self.rows = len(agent.params)
+        self.step = 0
+        self.alive = np.ones(self.rows, np.bool_)
+        self.seconds = 0.0  # wall time of world, scores, learning and trace
+
+    def advance(self, n: int) -> Trace:
+        """Move ``n`` steps on.
+
+        Rows whose scores hold a NaN stop there; the other rows go on undisturbed.
+        """
+        began = time.perf_counter()
+        world, agent, alive = self.simulator, self.agent, self.alive
+        S = world.setting.slate
+        items = np.zeros((n, self.rows, S), np.int64)
+        rewards, best_rewards, value, best_value, random_value = np.empty((5, n, self.rows))
+        stopped_at = np.where(alive, n, 0)
+        living = self.rows if alive.all() else int(alive.sum())
+        rows = np.arange(self.rows)[:, None]
+        for i in range(n):
+            step = self.step + i
+            # the agent looks and chooses
+            round = world.round_at(step)
+            slate = kernels.top(agent.scores(round), round.available, alive, S)
+            if (left := int(np.count_nonzero(alive))) < living:
+                stopped_at[~alive & (stopped_at == n)] = i
+                living = left
+            # the user answers, the agent learns
+            feedback, truth = world.respond(round, slate, world.uniforms.at(step))
+            if living < self.rows:
+                feedback = Feedback(feedback.rewards, feedback.examined & alive[:, None])
+            agent.learn(round, slate, feedback)
+            # what is kept
+            items[i] = round.items[rows, slate]
+            rewards[i] = feedback.rewards[:, 0] if S == 1 else feedback.rewards.sum(axis=1)
+            value[i], best_value[i], random_value[i], best_rewards[i] = truth
+        self.step += n
+        trace = Trace(
+            self.step - n, items, rewards, best_rewards, value, best_value, random_value, alive.copy()
+        )
+        if living < self.rows:
+            _silence(trace, stopped_at)
+        self.seconds += time.perf_counter() - began
+        return trace
+
+    def state_dict(self) -> dict[str, Any]:
+        """Arrays and plain values from which `load_state_dict` goes on to the bit. Never pickles."""
+        agent = {f"agent.{name}": value for name, value in self.agent.state_dict().items()}
+        return {"step": self.step, "alive": self.alive.copy(), "seconds": self.seconds, **agent}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put a saved state back."""
+        self.step, self.seconds = int(state["step"]), float(state["seconds"])
+        self.alive[...] = state["alive"]
+        prefix = "agent."
+        self.agent.load_state_dict({k[len(prefix) :]: v for k, v in state.items() if k.startswith(prefix)})
+
+
+def _silence(trace: Trace, stopped_at: np.ndarray) -> None:
+    """NaN from the step at which a row stopped."""
+    after = np.arange(len(trace.rewards))[:, None] >= stopped_at[None, :]
+    for column in (trace.rewards, trace.best_rewards, trace.value, trace.best_value, trace.random_value):
+        column[after] = np.nan

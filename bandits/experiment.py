@@ -1,0 +1,240 @@
+"""An experiment: validated data, and its content hash."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Annotated, Any, Union, get_args
+
+from pydantic import Field, ValidationError, model_validator
+
+from . import agents as _agents
+from . import simulators as _simulators
+from .agents import Agent, AgentParams
+from .params import Params, setting
+from .simulators import Simulator, SimulatorParams
+from .trace import History
+
+MEMORY_LIMIT = 4 * 2**30  # bytes one experiment may need
+MAX_TEXT = 256_000  # bytes of an experiment's JSON
+
+if TYPE_CHECKING:
+    AnySimulator = SimulatorParams
+    AnyAgent = AgentParams
+else:  # the registries are data: adding a kind is adding its line there
+    AnySimulator = Annotated[
+        Union[tuple(c.Params for c in _simulators.REGISTRY.values())], Field(discriminator="kind")  # noqa: UP007
+    ]
+    AnyAgent = Annotated[
+        Union[tuple(c.Params for c in _agents.REGISTRY.values())], Field(discriminator="kind")  # noqa: UP007
+    ]
+
+
+class Refused(ValueError):
+    """An experiment that cannot be run, said in one sentence."""
+
+
+class Experiment(Params):
+    """A simulator, the agents that race in it, for how long, how often and from which seed.
+
+    Raises
+    ------
+    pydantic.ValidationError
+        A ValueError; `refusal` turns it into one sentence.
+    """
+
+    simulator: AnySimulator = Field(default_factory=lambda: _simulators.REGISTRY["petshop"].Params())
+    agents: tuple[AnyAgent, ...] = setting(
+        ..., title="Agents", help="Who races.", min_length=1, max_length=12, strict=False
+    )
+    steps: int = setting(20_000, title="Steps", help="Decisions per run.", symbol="T", ge=1, le=10_000_000)
+    replications: int = setting(
+        16, title="Runs", help="Independent runs behind every band.", symbol="R", ge=1, le=4096
+    )
+    seed: int = setting(42, title="Seed", help="Every random number follows from it.", ge=0, le=2**63 - 1)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Unique names of the agents: their labels, or their kinds' titles, numbered where they repeat."""
+        taken = {a.label for a in self.agents if a.label}
+        names = []
+        for agent in self.agents:
+            name = title = agent.label or _agents.REGISTRY[agent.kind].title
+            n = 1
+            while not agent.label and name in taken:
+                n += 1
+                name = f"{title} {n}"
+            taken.add(name)
+            names.append(name)
+        return tuple(names)
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the canonical JSON: equal experiments have equal numbers."""
+        canonical = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+    def simulator_class(self) -> type[Simulator]:
+        """The registered class of the world."""
+        return _simulators.REGISTRY[self.simulator.kind]
+
+    def agent_class(self, index: int) -> type[Agent]:
+        """The registered class of one agent."""
+        return _agents.REGISTRY[self.agents[index].kind]
+
+    def memory(self) -> int:
+        """Bytes it will need, by arithmetic."""
+        world = self.simulator_class().describe(self.simulator)
+        total = len(self.agents) * self.simulator_class().memory(self.simulator, self.replications)
+        for i, agent in enumerate(self.agents):
+            per_row = self.agent_class(i).memory(agent, world) + 64 * world.n_candidates * (1 + world.n_stored)
+            total += self.replications * per_row + History.memory(self.steps, self.replications, world.n_items)
+        return total
+
+    @model_validator(mode="after")
+    def _possible(self) -> Experiment:
+        given = [a.label for a in self.agents if a.label]
+        if twice := next((label for label in given if given.count(label) > 1), None):
+            raise ValueError(f"agents: the label '{twice}' is used twice; every agent needs its own")
+        world = self.simulator_class().describe(self.simulator)
+        for i, agent in enumerate(self.agents):
+            if missing := self.agent_class(i).needs - world.offers:
+                raise ValueError(
+                    f"agents.{i}: {agent.kind} needs {', '.join(sorted(missing))}, which {self.simulator.kind} does "
+                    f"not offer"
+                )
+        if (need := self.memory()) > MEMORY_LIMIT:
+            raise ValueError(
+                f"the experiment would need about {need / 2**30:,.1f} GiB of memory, {MEMORY_LIMIT / 2**30:.0f} GiB are "
+                f"allowed: use fewer arms ({world.n_items:,}), features ({world.n_features:,}) or replications "
+                f"({self.replications:,})"
+            )
+        return self
+
+
+def read(source: str | bytes | dict[str, Any]) -> Experiment:
+    """An experiment from JSON text, as a file, a link or an upload brings it, or from plain data.
+
+    Raises
+    ------
+    Refused
+        One sentence: what, where, allowed range.
+    """
+    text = json.dumps(source) if isinstance(source, dict) else source
+    if len(text) > MAX_TEXT:
+        raise Refused(f"the experiment has {len(text):,} bytes; at most {MAX_TEXT:,} are allowed")
+    try:
+        data = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+        return Experiment.model_validate(data)
+    except ValidationError as error:
+        raise Refused(refusal(error)) from None
+    except json.JSONDecodeError as error:
+        raise Refused(f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
+    except RecursionError:
+        raise Refused("not an experiment: nested too deeply") from None
+    except UnicodeDecodeError:
+        raise Refused("not JSON: the text is not UTF-8") from None
+    except ValueError as error:
+        raise Refused(str(error)) from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in out:
+            raise Refused(f"the key '{_short(key)}' appears twice")
+        out[key] = value
+    return out
+
+
+def _no_constant(name: str) -> Any:
+    raise Refused(f"{name} is not a number that can be used; numbers must be finite")
+
+
+def _short(value: Any) -> str:
+    """A value as a sentence can hold it."""
+    try:
+        text = value if isinstance(value, str) else json.dumps(value)
+    except (TypeError, ValueError):
+        text = repr(value)
+    text = " ".join(text.split())
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def refusal(error: ValidationError) -> str:
+    """The first complaint as one sentence: field, value, allowed range."""
+    first = error.errors(include_url=False)[0]
+    kinds = {*_agents.REGISTRY, *_simulators.REGISTRY}
+    path: list[str] = []
+    for i, part in enumerate(first["loc"]):
+        under_union = i > 0 and (first["loc"][i - 1] == "simulator" or isinstance(first["loc"][i - 1], int))
+        if not (part in kinds and under_union):
+            path.append(str(part))
+    where, kind, context = ".".join(path) or "the experiment", first["type"], first.get("ctx", {})
+    if kind == "value_error":
+        return str(context["error"])
+    if kind in ("missing", "union_tag_not_found"):
+        missing = where if kind == "missing" else f"{where}.kind"
+        return f"{missing} is missing"
+    if kind == "extra_forbidden":
+        return f"{where} is not a known field" + _known(path)
+    value = _short(first["input"])
+    if kind == "union_tag_invalid":
+        return f"{where}.kind is '{_short(context['tag'])}'; it must be one of {_kinds(path)}"
+    expected = allowed(path, error) or first["msg"].removeprefix("Input should be ").lower()
+    return f"{where} is {value}; it must be {expected}"
+
+
+def _kinds(path: list[str]) -> str:
+    registry = _simulators.REGISTRY if path[:1] == ["simulator"] else _agents.REGISTRY
+    return ", ".join(registry)
+
+
+def _model_at(path: list[str], error: ValidationError) -> type[Params] | None:
+    """The Params class that a path of an experiment leads into."""
+    if len(path) == 1:
+        return Experiment
+    location = error.errors(include_url=False)[0]["loc"]
+    at = 1 if path[0] == "simulator" else 2
+    tag = str(location[at]) if len(location) > at else ""
+    found = _simulators.REGISTRY.get(tag) if path[0] == "simulator" else _agents.REGISTRY.get(tag)
+    return found.Params if found else None
+
+
+def _known(path: list[str]) -> str:
+    return "" if len(path) > 1 else f"; known are {', '.join(Experiment.model_fields)}"
+
+
+def allowed(path: list[str], error: ValidationError) -> str:
+    """The allowed values of the field at ``path``, in words; empty if nothing better than pydantic's is known."""
+    model = _model_at(path, error)
+    depth = {"simulator": 1, "agents": 2}.get(path[0], 0)
+    name = path[depth] if len(path) > depth else ""
+    if model is None or name not in model.model_fields or len(path) > depth + 1:
+        return ""
+    return describe_range(model, name)
+
+
+def describe_range(model: type[Params], name: str) -> str:
+    """What a field accepts, in words: 'a number from 0 to 10'."""
+    field = model.model_fields[name]
+    schema = model.model_json_schema()["properties"][name]
+    options = [schema, *schema.get("anyOf", [])]
+    if choices := next((o["enum"] for o in options if "enum" in o), None):
+        return "one of " + ", ".join(map(str, choices))
+    merged: dict[str, Any] = {k: v for o in reversed(options) for k, v in o.items()}
+    types = {o.get("type") for o in options}
+    noun = (
+        "a whole number" if "integer" in types else "a number" if "number" in types
+        else "a list" if "array" in types else "a text"
+    )  # fmt: skip
+    low, high = merged.get("minimum"), merged.get("maximum")
+    if "exclusiveMinimum" in merged:
+        noun += f" above {merged['exclusiveMinimum']:,}" + (f" and up to {high:,}" if high is not None else "")
+    elif low is not None and high is not None:
+        noun += f" from {low:,} to {high:,}"
+    if noun == "a text" and "pattern" in merged:
+        noun += " of 1 to 40 letters, digits, spaces, points, dashes or underscores"
+    if noun == "a list":
+        noun += f" of {merged.get('minItems', 1)} to {merged.get('maxItems', 'any number of')} entries"
+    return noun + (" or null" if type(None) in get_args(field.annotation) else "")

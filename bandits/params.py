@@ -1,0 +1,61 @@
+"""Parameters are data: forms, links, the command line, messages, docs and the hash are all made from them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Params(BaseModel):
+    """Frozen, strict parameters of a simulator or an agent: no unknown names, no bool for a number, no NaN."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+def setting(
+    default: Any,
+    *,
+    title: str,
+    help: str,  # noqa: A002 - the word users and Streamlit have for it
+    symbol: str = "",
+    unit: str = "",
+    structural: bool = False,
+    basic: bool = False,
+    log: bool = False,
+    **bounds: Any,
+) -> Any:
+    """Declare one parameter.
+
+    Parameters
+    ----------
+    default : value
+    title, help : str
+        A short name and one plain sentence.
+    symbol : str
+        LaTeX.
+    unit : str
+        What the number counts.
+    structural : bool
+        Rows with different values cannot share a block (shapes or code paths differ).
+    basic : bool
+        Shown at first; the rest is one click away.
+    log : bool
+        A logarithmic scale suits it.
+    bounds
+        pydantic's ``ge, gt, le, lt, min_length, max_length, pattern, strict``.
+    """
+    extra = {"symbol": symbol, "unit": unit, "structural": structural, "basic": basic, "log": log}
+    return Field(default, title=title, description=help, json_schema_extra=extra, **bounds)
+
+
+def extra(field: Any, name: str) -> Any:
+    """One of the facts that `setting` attached to a pydantic field; None for fields declared otherwise."""
+    facts = field.json_schema_extra
+    return facts.get(name) if isinstance(facts, dict) else None
+
+
+def structure(params: Params) -> str:
+    """Text that is equal for parameter sets whose rows can share a block."""
+    fixed = {n for n, f in type(params).model_fields.items() if extra(f, "structural") or n == "kind"}
+    return params.model_dump_json(include=fixed)

@@ -1,0 +1,205 @@
+"""An experiment brought to life: its agents advance in lockstep, so that their curves grow together."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from .agents import AgentParams
+from .engine import Lane
+from .experiment import Experiment
+from .params import structure
+from .randomness import Streams
+from .rounds import FloatArray
+from .simulators import Simulator
+from .trace import SNAPSHOTS, History, Spectrum, Trace
+
+CHUNK = 500  # steps between looks at the clock
+
+
+def make_lane(
+    experiment: Experiment, agent: int, rows: Sequence[int] | None = None, params: Sequence[AgentParams] | None = None
+) -> Lane:
+    """One agent of an experiment in its world.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    agent : int
+        Its position in the experiment.
+    rows : sequence of int, optional
+        Replication number of each row; all of them by default.
+    params : sequence of AgentParams, optional
+        The agent's parameters row by row (the points of a sweep), equal in structure.
+
+    Raises
+    ------
+    ValueError
+        Rows of different structure cannot share a lane; see `blocks`.
+    """
+    rows = tuple(range(experiment.replications) if rows is None else rows)
+    params = [experiment.agents[agent]] * len(rows) if params is None else list(params)
+    if len({structure(p) for p in params}) > 1:
+        raise ValueError("rows of one lane must agree in their structural parameters: group them with blocks()")
+    streams = Streams(experiment.seed, rows)
+    simulator = experiment.simulator_class()(experiment.simulator, streams)
+    built = experiment.agent_class(agent)(params, simulator.setting, streams, simulator.world())
+    return Lane(simulator, built)
+
+
+def blocks(params: Sequence[AgentParams]) -> list[list[int]]:
+    """Positions of rows that can share a lane: equal kind and structural parameters."""
+    groups: dict[str, list[int]] = {}
+    for i, p in enumerate(params):
+        groups.setdefault(structure(p), []).append(i)
+    return list(groups.values())
+
+
+def snapshot_steps(steps: int) -> list[int]:
+    """Steps at which spectra are taken, the last one included."""
+    return sorted({max(1, round(steps * i / SNAPSHOTS)) for i in range(1, SNAPSHOTS + 1)})
+
+
+@dataclass
+class _Runner:
+    """A lane, its history, and the training it may have to wait for."""
+
+    lane: Lane
+    history: History
+    bases: list[FloatArray] | None
+    training: subprocess.Popen[bytes] | None = None
+    prepared: bool = False
+    snapshots: list[int] = field(default_factory=list)
+
+    def advance(self, to: int) -> Iterator[Trace]:
+        """Go on to step ``to``, stopping for spectra on the way."""
+        while self.lane.step < to:
+            stop = min([to, *(s for s in self.snapshots if s > self.lane.step)])
+            trace = self.lane.advance(stop - self.lane.step)
+            self.history.extend(trace)
+            if self.bases is not None and stop in self.snapshots:
+                eigenvalues = self.lane.agent.spectrum(self.bases)
+                if eigenvalues is not None:
+                    self.history.spectra.append(Spectrum(stop, eigenvalues))
+            self.history.seconds = self.lane.seconds
+            yield trace
+
+
+class Race:
+    """All agents of an experiment, chunk by chunk.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    background : bool
+        Let an agent that must be trained first do so in a process of its own while the others start; it catches
+        up. Otherwise it is trained before the start.
+    """
+
+    def __init__(self, experiment: Experiment, *, background: bool = False) -> None:
+        self.experiment = experiment
+        self.step = 0
+        self._background = background
+        self.runners: dict[str, _Runner] = {}
+        spans: dict[bool, list[FloatArray]] = {}
+        for i, label in enumerate(experiment.labels):
+            lane = make_lane(experiment, i)
+            per_arm = lane.agent.spans_arms(experiment.agents[i])
+            if per_arm is not None and per_arm not in spans:
+                spans[per_arm] = lane.simulator.bases(per_arm)
+            bases = None if per_arm is None else spans[per_arm]
+            history = History(experiment.steps, experiment.replications, lane.simulator.setting.n_items)
+            runner = _Runner(lane, history, bases, snapshots=snapshot_steps(experiment.steps))
+            if background and "log" in lane.agent.needs:
+                runner.training = _train_elsewhere(experiment, i)
+            self.runners[label] = runner
+
+    @property
+    def done(self) -> bool:
+        """Every agent has reached the last step."""
+        return all(r.lane.step >= self.experiment.steps for r in self.runners.values())
+
+    @property
+    def histories(self) -> dict[str, History]:
+        """What each agent has left behind so far."""
+        return {label: r.history for label, r in self.runners.items()}
+
+    @property
+    def simulator(self) -> Simulator:
+        """The world (of the first agent: all worlds are equal)."""
+        return next(iter(self.runners.values())).lane.simulator
+
+    def advance(self, n: int = CHUNK) -> Iterator[tuple[str, Trace]]:
+        """Everybody ``n`` steps on; who is still being trained waits and catches up later."""
+        self.step = min(self.step + n, self.experiment.steps)
+        last = self.step >= self.experiment.steps
+        for label, runner in self.runners.items():
+            if runner.training is not None:
+                if not last and runner.training.poll() is None:
+                    continue
+                runner.training.wait()
+                runner.training = None
+            # BLAS on one thread: the same bits alone or beside others
+            with threadpool_limits(1):
+                if not runner.prepared:
+                    runner.lane.agent.prepare()
+                    runner.prepared = True
+                # who is behind catches up a few chunks at a time, so that everybody's curves keep growing
+                target = self.step if last else min(self.step, runner.lane.step + 8 * n)
+                for trace in runner.advance(target):
+                    yield label, trace
+
+    def close(self) -> None:
+        """Stop whatever is still being trained."""
+        for runner in self.runners.values():
+            if runner.training is not None and runner.training.poll() is None:
+                runner.training.kill()
+                runner.training.wait()
+
+
+def _train_elsewhere(experiment: Experiment, agent: int) -> subprocess.Popen[bytes]:
+    """Prepare one agent in a process of its own; what it learns arrives by the cache."""
+    command = [sys.executable, "-m", "bandits.race", str(agent)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=worker_environment())
+    assert process.stdin is not None
+    process.stdin.write(experiment.model_dump_json().encode())
+    process.stdin.close()
+    return process
+
+
+def worker_environment() -> dict[str, str]:
+    """The environment of a process of ours: it finds the package by itself and keeps to one thread."""
+    root = str(Path(__file__).resolve().parent.parent)
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
+    return {**os.environ, **threads, "PYTHONPATH": path}
+
+
+def simulate(experiment: Experiment, *, chunk: int = CHUNK) -> Iterator[tuple[str, Trace]]:
+    """Run an experiment and hand over every step as it happens: pairs of label and `Trace`."""
+    race = Race(experiment)
+    while not race.done:
+        yield from race.advance(chunk)
+
+
+def drive(race: Race, progress: Callable[[int, int], Any] | None = None, chunk: int = CHUNK) -> None:
+    """Run a race to its end; ``progress(step, steps)`` is told after every chunk."""
+    while not race.done:
+        for _ in race.advance(chunk):
+            pass
+        if progress is not None:
+            progress(race.step, race.experiment.steps)
+
+
+if __name__ == "__main__":
+    told = Experiment.model_validate(json.loads(sys.stdin.buffer.read()))
+    with threadpool_limits(1):
+        make_lane(told, int(sys.argv[1])).agent.prepare()

@@ -1,0 +1,88 @@
+"""The named random streams of a row.
+
+Every number is drawn in fixed blocks keyed by (stream, row, part, block number): any step can be reached
+directly, and neither chunk size nor the company of other rows changes a bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Stream = Literal["world", "clicks", "agent", "layout", "log"]
+_KEYS: dict[str, int] = {"world": 0, "clicks": 1, "agent": 2, "layout": 3, "log": 4}
+
+
+class Streams:
+    """Random streams of the rows of one block.
+
+    Parameters
+    ----------
+    seed : int
+        The experiment's seed.
+    rows : sequence of int
+        Replication number of each row. World and clicks depend on it alone, never on the agent.
+    """
+
+    def __init__(self, seed: int, rows: Sequence[int]) -> None:
+        self.seed = seed
+        self.rows = tuple(rows)
+
+    def generator(self, stream: Stream, *, row: int = 0, part: int = 0, block: int = 0) -> np.random.Generator:
+        """A fresh generator at the start of one block of one stream."""
+        key = (_KEYS[stream], row, part, block)
+        return np.random.Generator(np.random.PCG64(np.random.SeedSequence(self.seed, spawn_key=key)))
+
+    def blocks(
+        self,
+        stream: Stream,
+        draw: Callable[[np.random.Generator, int], NDArray[Any]],
+        *,
+        width: int = 1,
+        part: int = 0,
+    ) -> Blocks:
+        """Per-step draws: ``draw(generator, n)`` gives n steps, about ``width`` numbers each."""
+        return Blocks(self, stream, draw, width=width, part=part)
+
+
+def block_length(width: int) -> int:
+    """Steps per block for draws of ``width`` numbers a step: 16 to 1,024, about 32,768 numbers a row."""
+    return max(16, min(1024, 1 << max(0, (32768 // max(width, 1)).bit_length() - 1)))
+
+
+class Blocks:
+    """Random access to per-step draws of all rows; holds one block at a time."""
+
+    def __init__(
+        self,
+        streams: Streams,
+        stream: Stream,
+        draw: Callable[[np.random.Generator, int], NDArray[Any]],
+        *,
+        width: int,
+        part: int,
+    ) -> None:
+        self._streams, self._stream, self._draw, self._part = streams, stream, draw, part
+        self._length = block_length(width)
+        self._block = -1
+        self._buffer: NDArray[Any] = np.empty(0)
+
+    def at(self, step: int) -> NDArray[Any]:
+        """The draws of one step, shape (R, ...). A view: do not write to it."""
+        block, offset = divmod(step, self._length)
+        if block != self._block:
+            self._fill(block)
+        row: NDArray[Any] = self._buffer[offset]
+        return row
+
+    def _fill(self, block: int) -> None:
+        for r, row in enumerate(self._streams.rows):
+            generator = self._streams.generator(self._stream, row=row, part=self._part, block=block)
+            drawn = self._draw(generator, self._length)
+            if r == 0:
+                self._buffer = np.empty((self._length, len(self._streams.rows), *drawn.shape[1:]), drawn.dtype)
+            self._buffer[:, r] = drawn
+        self._block = block

@@ -1,0 +1,176 @@
+"""Bayesian ridge regression, batched over rows and models: the one home of A, A^-1, b and theta.
+
+A = ridge I + sum x x', b = sum r x, theta = A^-1 b; posterior N(theta, sigma^2 A^-1). Kept by rank-one updates
+of the inverse, which is computed afresh every 4,096 updates of a model.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from . import kernels
+from .rounds import BoolArray, FloatArray, Feedback, IntArray, Round, Setting
+
+Sharing = Literal["per_arm", "shared", "hybrid"]
+
+
+class Ridge:
+    """Ridge models of R rows: one per arm, one shared by all arms, or hybrid (both).
+
+    Parameters
+    ----------
+    ridge : float64 (R,)
+        lambda > 0, also that of the hybrid's shared part.
+    n_features, n_items : int
+        D and the number of arms.
+    sharing : {"per_arm", "shared", "hybrid"}
+        Hybrid is Li et al. (2010), Algorithm 2, with z = x: equal to one ridge on [x; one-hot(arm) (x) x].
+    joint : bool
+        Keep what `noise` needs to draw from a posterior that several candidates share.
+
+    Attributes
+    ----------
+    A, inverse : float64 (R, M, D, D)
+    b, theta : float64 (R, M, D)
+        M models: the number of arms, or 1. In the hybrid ``theta`` is A_a^-1 b_a.
+    count : int64 (R, M)
+        Observations.
+    """
+
+    STATE: ClassVar[tuple[str, ...]] = ("A", "inverse", "b", "theta", "count", "factor")
+    HYBRID: ClassVar[tuple[str, ...]] = ("A0", "shared", "b0", "beta")
+
+    def __init__(
+        self, ridge: FloatArray, n_features: int, n_items: int, sharing: Sharing, *, joint: bool = False
+    ) -> None:
+        self.ridge, self.sharing = ridge, sharing
+        R, D, M = len(ridge), n_features, 1 if sharing == "shared" else n_items
+        eye = np.eye(D)
+        self.A = np.empty((R, M, D, D))
+        self.A[:] = ridge[:, None, None, None] * eye
+        self.inverse = np.empty((R, M, D, D))
+        self.inverse[:] = (1 / ridge)[:, None, None, None] * eye
+        self.b, self.theta = np.zeros((R, M, D)), np.zeros((R, M, D))
+        self.count = np.zeros((R, M), np.int64)
+        root = np.sqrt(ridge)[:, None, None] * eye
+        self.factor = np.zeros((R, M, 0, 0))
+        if sharing == "hybrid":
+            self.A0, self.shared = self.A[:, 0].copy(), self.inverse[:, 0].copy()
+            self.b0, self.beta = np.zeros((R, D)), np.zeros((R, D))
+            self.factor = root if joint else np.zeros((R, 0, 0))
+        elif sharing == "shared" and joint:
+            self.factor = root[:, None].copy()
+        self._one = np.zeros((R, 1), np.int64)
+
+    @property
+    def state(self) -> tuple[str, ...]:
+        """Names of the arrays that learning changes."""
+        return self.STATE + (self.HYBRID if self.sharing == "hybrid" else ())
+
+    @staticmethod
+    def memory(setting: Setting, sharing: Sharing) -> int:
+        """Bytes per row, by arithmetic."""
+        models = 1 if sharing == "shared" else setting.n_items
+        return 8 * (models * (2 * setting.n_features**2 + 2 * setting.n_features + 1) + 4 * setting.n_features**2)
+
+    def models(self, round: Round) -> IntArray:
+        """Model of every candidate, int64 (R, K)."""
+        if self.sharing != "shared":
+            return round.items
+        if self._one.shape != round.items.shape:
+            self._one = np.zeros(round.items.shape, np.int64)
+        return self._one
+
+    def mean(self, round: Round) -> FloatArray:
+        """Posterior mean of every candidate's reward, float64 (R, K)."""
+        if self.sharing == "hybrid":
+            return self.predict(round)[0]
+        values, columns, _ = round.contexts
+        return kernels.ridge_mean(values, columns, round.context, self.models(round), self.theta)
+
+    def predict(self, round: Round) -> tuple[FloatArray, FloatArray]:
+        """Posterior mean and x' Sigma x (the variance in units of sigma^2) of every candidate, two of (R, K)."""
+        values, columns, _ = round.contexts
+        models = self.models(round)
+        if self.sharing == "hybrid":
+            mean, variance, _ = kernels.hybrid_predict(
+                values, columns, round.context, models, self.ridge, self.theta, self.inverse, self.beta, self.shared
+            )
+            return mean, variance
+        return kernels.ridge_predict(values, columns, round.context, models, self.theta, self.inverse)
+
+    def sample(self, round: Round, sigma: FloatArray, normals: FloatArray) -> FloatArray:
+        """Each candidate's reward under ONE posterior draw per model, float64 (R, K).
+
+        Parameters
+        ----------
+        sigma : float64 (R,)
+            Scale of the noise.
+        normals : float64 (R, W)
+            Standard normals, W = `noise_width`.
+
+        Notes
+        -----
+        Models with a single candidate each (per arm) need no draw of the whole theta: theta~ . x of independent
+        models is exactly N(theta . x, sigma^2 x' A_a^-1 x). A shared theta~ is drawn whole.
+        """
+        values, columns, _ = round.contexts
+        models = self.models(round)
+        D = self.b.shape[2]
+        if self.sharing == "per_arm":
+            mean, variance = self.predict(round)
+            return mean + sigma[:, None] * np.sqrt(variance) * normals
+        if self.sharing == "shared":
+            theta = self.draw(sigma, normals)
+            return kernels.ridge_mean(values, columns, round.context, models, theta[:, None])
+        beta = self.draw(sigma, normals[:, :D])
+        mean, _, own = kernels.hybrid_predict(
+            values, columns, round.context, models, self.ridge, self.theta, self.inverse, beta, self.shared
+        )
+        return mean + sigma[:, None] * np.sqrt(own) * normals[:, D:]
+
+    def draw(self, sigma: FloatArray, normals: FloatArray) -> FloatArray:
+        """One draw of the shared parameter per row, float64 (R, D), from N(theta, sigma^2 A^-1)."""
+        hybrid = self.sharing == "hybrid"
+        center, factor = (self.beta, self.factor) if hybrid else (self.theta[:, 0], self.factor[:, 0])
+        noise = kernels.posterior_noise(np.ascontiguousarray(factor), np.ascontiguousarray(normals))
+        drawn: FloatArray = center + sigma[:, None] * noise
+        return drawn
+
+    @staticmethod
+    def noise_width(setting: Setting, sharing: Sharing) -> int:
+        """Standard normals that `sample` needs per row and step."""
+        shared = 0 if sharing == "per_arm" else setting.n_features
+        return shared + (0 if sharing == "shared" else setting.n_candidates)
+
+    def update(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
+        """Learn from the examined slots of the slate."""
+        self._update(round, slate, feedback.rewards, feedback.examined)
+
+    def _update(self, round: Round, slate: IntArray, rewards: FloatArray, examined: BoolArray) -> None:
+        values, columns, _ = round.contexts
+        seen = (values, columns, round.context, self.models(round), slate, rewards, examined)
+        own = (self.A, self.inverse, self.b, self.theta, self.count)
+        if self.sharing == "hybrid":
+            shared = (self.A0, self.shared, self.b0, self.beta, self.factor)
+            kernels.hybrid_update(*seen, self.ridge, *own, *shared)
+        else:
+            kernels.ridge_update(*seen, *own, self.factor)
+
+    def spectrum(self, bases: list[FloatArray]) -> FloatArray:
+        """Eigenvalues of A on the span of the features on offer, descending, float64 (R, M, m), NaN-padded.
+
+        Parameters
+        ----------
+        bases : list of float64 (D, m_k)
+            Orthonormal basis of that span: one per arm, or a single one for a shared model.
+        """
+        R, M = self.count.shape
+        out = np.full((R, M, max(basis.shape[1] for basis in bases)), np.nan)
+        for m in range(M):
+            basis = bases[m]
+            restricted = np.einsum("di,rde,ej->rij", basis, self.A[:, m], basis, optimize=True)
+            out[:, m, : basis.shape[1]] = np.linalg.eigvalsh(restricted)[:, ::-1]
+        return out

@@ -1,0 +1,183 @@
+"""What a world and an agent say to each other. Knows neither.
+
+Axis letters, here and everywhere: R rows (independent runs), K candidates, S slots of the slate,
+D features, N stored (non-zero) features, C distinct contexts, T steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+
+class Contexts(NamedTuple):
+    """Feature vectors of the candidates in each distinct context, by their non-zero entries.
+
+    One-hot and block features are mostly zeros: storing N entries of D lets the linear agents do the work
+    of N features. A dense world simply has N = D.
+
+    Attributes
+    ----------
+    values : float64 (C, K, N)
+        The stored entries.
+    columns : int64 (C, K, N)
+        Their columns, each at most once per vector.
+    n_features : int
+        D.
+    """
+
+    values: FloatArray
+    columns: IntArray
+    n_features: int
+
+    @classmethod
+    def from_dense(cls, features: FloatArray) -> Contexts:
+        """Keep as many entries as the fullest vector of ``features (C, K, D)`` has non-zeros."""
+        width = max(1, int((features != 0).sum(axis=-1).max()))
+        order = np.argsort(features == 0, axis=-1, kind="stable")[..., :width]
+        columns = np.ascontiguousarray(np.sort(order, axis=-1).astype(np.int64))
+        values = np.ascontiguousarray(np.take_along_axis(features, columns, axis=-1))
+        return cls(values, columns, features.shape[-1])
+
+    def dense(self, context: IntArray | None = None) -> FloatArray:
+        """Features with their zeros, float64 (C, K, D), or (R, K, D) of the contexts asked for."""
+        values = self.values if context is None else self.values[context]
+        columns = self.columns if context is None else self.columns[context]
+        out = np.zeros((*values.shape[:2], self.n_features))
+        np.put_along_axis(out, columns, values, axis=-1)
+        return out
+
+
+class Round(NamedTuple):
+    """What an agent may see at one step. Never a probability.
+
+    Attributes
+    ----------
+    step : int
+        Steps done before this one.
+    users : int64 (R,)
+    items : int64 (R, K)
+        Identity of every candidate; equal to its position where all items are candidates.
+    contexts : Contexts
+        Features of the candidates in each of C contexts.
+    context : int64 (R,)
+        Which of them each row is in.
+    available : bool (R, K)
+        Candidates that may be shown now.
+    segments : int64 (R,)
+        The group the user belongs to.
+    """
+
+    step: int
+    users: IntArray
+    items: IntArray
+    contexts: Contexts
+    context: IntArray
+    available: BoolArray
+    segments: IntArray
+
+    @property
+    def features(self) -> FloatArray:
+        """Features of the candidates, float64 (R, K, D)."""
+        return self.contexts.dense(self.context)
+
+
+class Feedback(NamedTuple):
+    """What the user did.
+
+    Attributes
+    ----------
+    rewards : float64 (R, S)
+    examined : bool (R, S)
+        Slots the user looked at; what was not looked at is no evidence.
+    """
+
+    rewards: FloatArray
+    examined: BoolArray
+
+
+class Truth(NamedTuple):
+    """What only the simulator knows: for metrics, diagnostics and the oracle.
+
+    Attributes
+    ----------
+    value, best_value, random_value : float64 (R,)
+        Expected reward of the slate shown, of the optimal slate, and of a uniformly random one.
+    best_reward : float64 (R,)
+        Reward that the optimal slate would have earned with the same luck.
+    """
+
+    value: FloatArray
+    best_value: FloatArray
+    random_value: FloatArray
+    best_reward: FloatArray
+
+
+class Log(NamedTuple):
+    """Interactions logged under uniformly random choice, n of them.
+
+    Attributes
+    ----------
+    users, items : int64 (n,)
+    values : float64 (n, N)
+    columns : int64 (n, N)
+    rewards : float64 (n,)
+    """
+
+    users: IntArray
+    items: IntArray
+    values: FloatArray
+    columns: IntArray
+    rewards: FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What an agent is told about its world before the first step; known without building the world.
+
+    Attributes
+    ----------
+    n_items, n_candidates, n_features, slate, n_users : int
+        Number of items in the catalogue, K, D, S, and the number of distinct users (0: not identified).
+    n_stored : int
+        N.
+    offers : frozenset of str
+        Capabilities: ``ids`` (users and items have identities), ``truth``, ``segments``, ``log``.
+    """
+
+    n_items: int
+    n_candidates: int
+    n_features: int
+    n_stored: int
+    slate: int = 1
+    n_users: int = 0
+    offers: frozenset[str] = frozenset()
+
+
+class World(NamedTuple):
+    """The doors a world opens to an agent that declared a need for them.
+
+    Attributes
+    ----------
+    probabilities : callable, Round -> float64 (R, K)
+        Expected reward of every candidate if shown first (need ``truth``).
+    log : callable, (layout row, n) -> Log
+        Logged random interactions of the layout a row lives in (need ``log``).
+    layouts : int64 (R,)
+        Layout of each row: all 0 when the rows share one.
+    key : str
+        Names the layouts' content; what is learned from a log can be cached under it.
+    """
+
+    probabilities: Callable[[Round], FloatArray]
+    log: Callable[[int, int], Log]
+    layouts: IntArray
+    key: str

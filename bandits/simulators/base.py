@@ -1,0 +1,127 @@
+"""What every simulator is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from .. import kernels
+from ..params import Params
+from ..randomness import Streams
+from ..rounds import Feedback, FloatArray, IntArray, Log, Round, Setting, Truth, World
+
+
+class SimulatorParams(Params):
+    """Parameters of a world."""
+
+    kind: str
+
+
+class Simulator(ABC):
+    """A world lived through by R rows at once; a pure function of the step.
+
+    Parameters
+    ----------
+    params : Params
+    streams : Streams
+        World and clicks of a row depend on its replication number alone, never on the agent.
+    """
+
+    Params: ClassVar[type[SimulatorParams]]
+    title: ClassVar[str]
+
+    def __init__(self, params: Any, streams: Streams) -> None:
+        self.params, self.streams = params, streams
+        self.setting = self.describe(params)
+        S = self.setting.slate
+        self.uniforms = streams.blocks("clicks", lambda g, n: g.random((n, S)), width=S)
+
+    @classmethod
+    @abstractmethod
+    def describe(cls, params: Any) -> Setting:
+        """Sizes and capabilities, known without building the world."""
+
+    @classmethod
+    @abstractmethod
+    def memory(cls, params: Any, rows: int) -> int:
+        """Bytes that ``rows`` rows need, by arithmetic, before anything is allocated."""
+
+    @abstractmethod
+    def round_at(self, step: int) -> Round:
+        """Who comes at this step, and what could be shown."""
+
+    @abstractmethod
+    def respond(self, round: Round, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:
+        """What the users do with ``slate (R, S)``, decided by ``uniforms (R, S)``, and what was to be expected."""
+
+    @abstractmethod
+    def probabilities(self, round: Round) -> FloatArray:
+        """Expected reward of each candidate if shown first, float64 (R, K)."""
+
+    @abstractmethod
+    def features(self, item: int | None) -> FloatArray:
+        """Feature vectors that can occur, float64 (n, D), for one item or (None) for all: spans and spectra."""
+
+    @abstractmethod
+    def log(self, layout: int, n: int) -> Log:
+        """n interactions of one layout, logged under uniformly random choice."""
+
+    def segment_names(self) -> list[str]:
+        """Names of the segments, or nothing where users form no groups."""
+        return []
+
+    def layouts(self) -> IntArray:
+        """Layout of each row, int64 (R,)."""
+        return np.zeros(len(self.streams.rows), np.int64)
+
+    def bases(self, per_arm: bool) -> list[FloatArray]:
+        """Orthonormal basis (D, m) of the span of the features: of each arm, or (one) of all arms together."""
+        items: Sequence[int | None] = range(self.setting.n_items) if per_arm else [None]
+        return [span(self.features(item)) for item in items]
+
+    def world(self) -> World:
+        """The doors for the agents that need them."""
+        return World(self.probabilities, self.log, self.layouts(), f"{self.log_key()}|{self.streams.seed}")
+
+    def log_key(self) -> str:
+        """Names what the log depends on, besides the seed."""
+        return self.params.model_dump_json()
+
+
+def span(features: FloatArray) -> FloatArray:
+    """Orthonormal basis (D, m) of the row space of ``features (n, D)``."""
+    values, vectors = np.linalg.eigh(features.T @ features)
+    return np.ascontiguousarray(vectors[:, values > max(values[-1], 1e-300) * 1e-10])
+
+
+class ClickTable(NamedTuple):
+    """Click probabilities of worlds that show one product in one of C contexts, and what follows from them.
+
+    Attributes
+    ----------
+    probabilities : float64 (C, K)
+    best : int64 (C,)
+    average : float64 (C,)
+        Expected reward of a uniformly random candidate.
+    """
+
+    probabilities: FloatArray
+    best: IntArray
+    average: FloatArray
+
+    @classmethod
+    def of(cls, probabilities: FloatArray) -> ClickTable:
+        """Derive the optimum (ties to the lowest index) and the average."""
+        table = np.ascontiguousarray(probabilities, dtype=np.float64)
+        return cls(table, table.argmax(axis=1), table.mean(axis=1))
+
+    def respond(self, context: IntArray, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:
+        """Click ~ Bernoulli(probability), decided by the uniform."""
+        rewards, value, best_value, random_value, best_reward = kernels.click(*self, context, slate, uniforms)
+        return (
+            Feedback(rewards, np.ones(slate.shape, np.bool_)),
+            Truth(value, best_value, random_value, best_reward),
+        )

@@ -1,0 +1,154 @@
+"""A labelled data set turned into a bandit."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from ..params import setting
+from ..randomness import Streams
+from ..rounds import Contexts, Feedback, FloatArray, IntArray, Log, Round, Setting, Truth
+from .base import ClickTable, Simulator, SimulatorParams
+
+# rows, features, classes: known without loading, so that impossible sizes are refused before anything is read
+SIZES = {
+    "magic": (19020, 10, 2),
+    "adult": (48842, 14, 2),
+    "digits": (1797, 64, 10),
+    "wine": (178, 13, 3),
+    "breast_cancer": (569, 30, 2),
+}
+
+
+class DataSet(NamedTuple):
+    """``features (n, d)`` with rows of length one, ``labels (n,)`` 0 to K - 1, and the labels' names."""
+
+    features: FloatArray
+    labels: IntArray
+    classes: tuple[str, ...]
+
+
+@lru_cache(maxsize=8)
+def load(name: str) -> DataSet:
+    """A data set under the protocol of Zhang et al. (2021): missing values are -1, categories are coded
+    alphabetically, each row of features is divided by its L2 norm."""
+    if name in ("magic", "adult"):
+        import pandas as pd
+
+        frame = pd.read_parquet(str(files("bandits") / "data" / f"{name}.parquet"))
+        label = frame.columns[-1]
+        coded = {column: _codes(frame[column]) for column in frame.columns}
+        labels, classes = coded.pop(label).astype(np.int64), tuple(sorted(map(str, frame[label].unique())))
+        features = np.column_stack(list(coded.values()))
+    else:
+        from sklearn import datasets
+
+        bunch = getattr(datasets, f"load_{name}")()
+        features, labels = bunch.data, bunch.target.astype(np.int64)
+        classes = tuple(str(c) for c in bunch.target_names)
+    features = np.where(np.isfinite(features), features, -1.0).astype(np.float64)
+    norms = np.linalg.norm(features, axis=1, keepdims=True)
+    return DataSet(features / np.where(norms == 0, 1.0, norms), labels, classes)
+
+
+def _codes(column: Any) -> FloatArray:
+    """Numbers as they are; text as its alphabetical rank, with "?" as missing (-1)."""
+    if column.dtype.kind in "iufb":
+        return np.asarray(column, dtype=np.float64)
+    text = column.astype(str).str.strip()
+    rank = {value: float(i) for i, value in enumerate(sorted(set(text) - {"?"}))}
+    return np.array([rank.get(value, -1.0) for value in text])
+
+
+class Classification(Simulator):
+    """Each step shows one example; every class is an arm, and naming the right one earns 1.
+
+    Regret is the number of wrong answers. Every row shuffles the data for itself, and again when it runs out.
+    """
+
+    class Params(SimulatorParams):
+        kind: Literal["classification"] = "classification"
+        data: Literal["magic", "adult", "digits", "wine", "breast_cancer"] = setting(
+            "magic", title="Data", basic=True,
+            help="magic: telescope images of gamma rays or hadrons. adult: census incomes. "
+            "digits, wine, breast_cancer: scikit-learn's classics.",
+        )  # fmt: skip
+        encoding: Literal["block", "context"] = setting(
+            "block", title="Encoding", basic=True,
+            help="block: a block of features per class, so that one shared model can tell the classes apart "
+            "(as published). context: the same vector for all classes, for models per arm.",
+        )  # fmt: skip
+
+    title = "Real data (classification)"
+
+    def __init__(self, params: Any, streams: Streams) -> None:
+        super().__init__(params, streams)
+        self.data = load(params.data)
+        R, K, d = len(streams.rows), len(self.data.classes), self.data.features.shape[1]
+        offset = d * np.arange(K)[:, None] if params.encoding == "block" else np.zeros((K, 1), np.int64)
+        self._columns = np.ascontiguousarray(np.broadcast_to(offset + np.arange(d), (R, K, d)))
+        self._rows = np.arange(R)
+        self._items = np.ascontiguousarray(np.broadcast_to(np.arange(K), (R, K)))
+        self._available = np.ones((R, K), np.bool_)
+        self._segments = np.zeros(R, np.int64)
+        self._table = ClickTable.of(np.eye(K))
+        self._epoch, self._order = -1, np.empty((0, R), np.int64)
+
+    @classmethod
+    def describe(cls, params: Any) -> Setting:
+        _, d, K = SIZES[params.data]
+        wide = params.encoding == "block"
+        return Setting(
+            n_items=K, n_candidates=K, n_features=d * K if wide else d, n_stored=d,
+            offers=frozenset({"truth", "log"}),
+        )  # fmt: skip
+
+    @classmethod
+    def memory(cls, params: Any, rows: int) -> int:
+        n, d, K = SIZES[params.data]
+        return 8 * (n * (d + 2) + rows * (n + 3 * K * d))
+
+    def round_at(self, step: int) -> Round:
+        examples = self._example(step)
+        values = np.repeat(self.data.features[examples][:, None, :], len(self.data.classes), axis=1)
+        contexts = Contexts(values, self._columns, self.setting.n_features)
+        return Round(step, examples, self._items, contexts, self._rows, self._available, self._segments)
+
+    def respond(self, round: Round, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:
+        return self._table.respond(self._labels(round), slate, uniforms)
+
+    def probabilities(self, round: Round) -> FloatArray:
+        return self._table.probabilities[self._labels(round)]
+
+    def features(self, item: int | None) -> FloatArray:
+        X, K = self.data.features, len(self.data.classes)
+        if self.params.encoding == "context":
+            return X
+        basis = np.linalg.qr(X, mode="r")  # the same span in d rows
+        blocks = np.kron(np.eye(K), basis).reshape(K, -1, K * X.shape[1])
+        return blocks.reshape(-1, K * X.shape[1]) if item is None else blocks[item]
+
+    def log(self, layout: int, n: int) -> Log:
+        """Examples drawn with replacement from the same data set, answered at random."""
+        generator = self.streams.generator("log", row=layout)
+        examples = generator.integers(0, len(self.data.labels), size=n)
+        items = generator.integers(0, len(self.data.classes), size=n)
+        rewards = (self.data.labels[examples] == items).astype(np.float64)
+        return Log(examples, items, self.data.features[examples], self._columns[0][items], rewards)
+
+    def _example(self, step: int) -> IntArray:
+        """Example shown to each row, int64 (R,)."""
+        epoch, position = divmod(step, len(self.data.labels))
+        if epoch != self._epoch:
+            shuffles = (self.streams.generator("world", row=row, block=epoch) for row in self.streams.rows)
+            self._order = np.stack([g.permutation(len(self.data.labels)) for g in shuffles], axis=1)
+            self._epoch = epoch
+        examples: IntArray = self._order[position]
+        return examples
+
+    def _labels(self, round: Round) -> IntArray:
+        labels: IntArray = self.data.labels[round.users]
+        return labels

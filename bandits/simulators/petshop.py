@@ -1,0 +1,160 @@
+"""The Zooplus pet shop."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from ..params import setting
+from ..randomness import Streams
+from ..rounds import Contexts, Feedback, FloatArray, IntArray, Log, Round, Setting, Truth
+from .base import ClickTable, Simulator, SimulatorParams
+
+PERSONAS = ("new_puppy_parent", "cat_connoisseur", "budget_shopper", "fish_hobbyist")
+CATEGORIES = ("Dog Food", "Dog Toy", "Cat Food", "Cat Toy", "Fish")
+CLICK_RATES = (
+    (0.40, 0.50, 0.10, 0.05, 0.02),
+    (0.05, 0.02, 0.55, 0.45, 0.05),
+    (0.25, 0.15, 0.40, 0.20, 0.20),
+    (0.02, 0.02, 0.10, 0.08, 0.60),
+)
+_P, _C = len(PERSONAS), len(CATEGORIES)
+_WIDTH = {"additive": (_P + _C, 2), "interaction": (_P * _C, 1), "both": (_P + _C + _P * _C, 3)}  # D, N
+
+Rate = Annotated[float, Field(ge=0, le=1)]
+Rates = Annotated[tuple[Rate, Rate, Rate, Rate, Rate], Field(strict=False)]
+Table = Annotated[tuple[Rates, Rates, Rates, Rates], Field(strict=False)]
+
+
+class PetShop(Simulator):
+    """A shop shows one of its products to a visitor, who clicks or not.
+
+    Every user has one of four personas, every product one of five categories (balanced, shuffled);
+    click ~ Bernoulli(base rate of the persona for the category). With ``shock_step`` the tastes are permuted at
+    that step: every persona takes the taste of the next one in the table, and the oracle follows.
+    """
+
+    class Params(SimulatorParams):
+        kind: Literal["petshop"] = "petshop"
+        n_products: int = setting(
+            50, title="Products", symbol="K", ge=2, le=10_000_000, basic=True,
+            help="Products to choose from, spread evenly over five categories.",
+        )  # fmt: skip
+        n_users: int = setting(
+            1000, title="Users", ge=1, le=10_000_000, help="Customers, each with one of four personas.",
+        )  # fmt: skip
+        features: Literal["additive", "interaction", "both"] = setting(
+            "additive", title="Features", basic=True,
+            help="What agents see. additive: who (4) and what (5), as published. interaction: who x what (20), "
+            "which lets one shared model express taste.",
+        )  # fmt: skip
+        layout: Literal["shared", "per_row"] = setting(
+            "shared", title="Layout",
+            help="shared: every replication is the same shop. per_row: each is a shop of its own (wider bands).",
+        )  # fmt: skip
+        shock_step: int | None = setting(
+            None, title="Market shock at step", ge=1, le=100_000_000, unit="steps", basic=True,
+            help="At this step every persona suddenly takes the taste of the next. Empty: never.",
+        )  # fmt: skip
+        click_rates: Table = setting(
+            CLICK_RATES, title="Click rates",
+            help="Chance of a click for each persona (row) and category (column).",
+        )  # fmt: skip
+
+    title = "Pet shop"
+
+    def __init__(self, params: Any, streams: Streams) -> None:
+        super().__init__(params, streams)
+        R, K = len(streams.rows), params.n_products
+        shops = streams.rows if params.layout == "per_row" else (0,)
+        users, products = zip(*(self._layout(layout) for layout in shops), strict=True)
+        self._personas = np.stack(users)  # (L, n_users), L layouts
+        self._categories = np.stack(products)  # (L, K)
+        self._layout_index = np.arange(R) if len(shops) > 1 else np.zeros(R, np.int64)
+        self._contexts = self._make_contexts()
+        rates = np.array(params.click_rates)
+        self._before, self._after = self._table(rates), self._table(np.roll(rates, -1, axis=0))
+        self._items = np.ascontiguousarray(np.broadcast_to(np.arange(K), (R, K)))
+        self._available = np.ones((R, K), np.bool_)
+        self._users = streams.blocks("world", lambda g, n: g.integers(0, params.n_users, size=n))
+
+    @classmethod
+    def describe(cls, params: Any) -> Setting:
+        n_features, n_stored = _WIDTH[params.features]
+        return Setting(
+            n_items=params.n_products, n_candidates=params.n_products, n_features=n_features, n_stored=n_stored,
+            n_users=params.n_users, offers=frozenset({"ids", "truth", "segments", "log"}),
+        )  # fmt: skip
+
+    @classmethod
+    def memory(cls, params: Any, rows: int) -> int:
+        layouts = rows if params.layout == "per_row" else 1
+        n_stored = _WIDTH[params.features][1]
+        return 8 * (layouts * (params.n_users + params.n_products * _P * (2 * n_stored + 2)) + rows * params.n_products)
+
+    def round_at(self, step: int) -> Round:
+        users = self._users.at(step)
+        personas = self._personas[self._layout_index, users]
+        context = personas + _P * self._layout_index
+        return Round(step, users, self._items, self._contexts, context, self._available, personas)
+
+    def respond(self, round: Round, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:
+        return self._rates_at(round.step).respond(round.context, slate, uniforms)
+
+    def probabilities(self, round: Round) -> FloatArray:
+        return self._rates_at(round.step).probabilities[round.context]
+
+    def features(self, item: int | None) -> FloatArray:
+        dense = self._contexts.dense()
+        return dense.reshape(-1, dense.shape[-1]) if item is None else dense[:, item]
+
+    def log(self, layout: int, n: int) -> Log:
+        """Logged before any shock: what is learned from it knows nothing of what comes."""
+        generator = self.streams.generator("log", row=layout)
+        at = int(np.flatnonzero(self.layouts() == layout)[0]) if self.params.layout == "per_row" else 0
+        users = generator.integers(0, self.params.n_users, size=n)
+        items = generator.integers(0, self.params.n_products, size=n)
+        context = self._personas[at, users] + _P * at
+        rewards = generator.random(n) < self._before.probabilities[context, items]
+        values, columns, _ = self._contexts
+        return Log(users, items, values[context, items], columns[context, items], rewards.astype(np.float64))
+
+    def log_key(self) -> str:
+        key: str = self.params.model_dump_json(exclude={"shock_step"})
+        return key
+
+    def segment_names(self) -> list[str]:
+        return [name.replace("_", " ") for name in PERSONAS]
+
+    def layouts(self) -> IntArray:
+        rows = self.streams.rows if self.params.layout == "per_row" else [0] * len(self.streams.rows)
+        return np.array(rows, np.int64)
+
+    def _layout(self, layout: int) -> tuple[IntArray, IntArray]:
+        """Persona of every user, category of every product."""
+        generator = self.streams.generator("layout", row=layout)
+        products = generator.permutation(np.arange(self.params.n_products) % _C)
+        return generator.integers(0, _P, size=self.params.n_users), products
+
+    def _make_contexts(self) -> Contexts:
+        """One context per layout and persona, in that order."""
+        persona = np.arange(_P)[None, :, None]
+        category = self._categories[:, None, :]
+        persona, category = (a.reshape(-1, a.shape[-1]) for a in np.broadcast_arrays(persona, category))
+        columns = {
+            "additive": [persona, _P + category],
+            "interaction": [persona * _C + category],
+            "both": [persona, _P + category, _P + _C + persona * _C + category],
+        }[self.params.features]
+        stacked = np.ascontiguousarray(np.stack(columns, axis=-1).astype(np.int64))
+        return Contexts(np.ones(stacked.shape), stacked, self.setting.n_features)
+
+    def _table(self, rates: FloatArray) -> ClickTable:
+        tables = rates[:, self._categories].transpose(1, 0, 2)  # (L, persona, K)
+        return ClickTable.of(tables.reshape(-1, tables.shape[-1]))
+
+    def _rates_at(self, step: int) -> ClickTable:
+        shock = self.params.shock_step
+        return self._after if shock is not None and step >= shock else self._before

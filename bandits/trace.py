@@ -1,0 +1,191 @@
+"""What a run leaves behind: step by step (`Trace`), and what is kept of it (`History`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .rounds import BoolArray, FloatArray, IntArray
+
+MAX_POINTS = 2000  # points of a stored curve
+MAX_COUNTS = 400  # points at which the arms' counts are stored
+SNAPSHOTS = 20  # spectra per run
+
+
+class Trace(NamedTuple):
+    """T consecutive steps of R rows. Values of a row that has stopped are NaN.
+
+    Attributes
+    ----------
+    start : int
+        Steps done before the first of these.
+    items : int64 (T, R, S)
+        Items shown.
+    rewards, best_rewards : float64 (T, R)
+        Clicks earned, and those the optimal slate would have earned with the same luck.
+    value, best_value, random_value : float64 (T, R)
+        Expected reward of what was shown, of the optimum, and of a uniformly random choice.
+    alive : bool (R,)
+        Rows still running at the end.
+    """
+
+    start: int
+    items: IntArray
+    rewards: FloatArray
+    best_rewards: FloatArray
+    value: FloatArray
+    best_value: FloatArray
+    random_value: FloatArray
+    alive: BoolArray
+
+
+def nice_spacing(steps: int, points: int) -> int:
+    """Smallest of 1, 2, 5, 10, 20, 50, ... that needs at most ``points`` points for ``steps`` steps."""
+    spacing, factors = 1, (2.0, 2.5, 2.0)
+    i = 0
+    while steps > spacing * points:
+        spacing = round(spacing * factors[i % 3])
+        i += 1
+    return spacing
+
+
+def _grid(steps: int, spacing: int) -> IntArray:
+    """0, spacing, 2 spacing, ... and ``steps`` itself."""
+    grid = np.arange(0, steps + 1, spacing, dtype=np.int64)
+    return grid if grid[-1] == steps else np.append(grid, steps)
+
+
+def count_spacing(steps: int, n_items: int) -> int:
+    """Steps between stored counts: a few hundred points, fewer where a catalogue is large."""
+    points = max(2, min(MAX_COUNTS, 2_000_000 // max(n_items, 1)))
+    return nice_spacing(steps, points)
+
+
+@dataclass(slots=True)
+class Spectrum:
+    """Eigenvalues of the design matrix at one step, float64 (R, M, m), descending, NaN-padded."""
+
+    step: int
+    eigenvalues: FloatArray
+
+
+class History:
+    """Cumulative sums on a grid of at most 2,000 points: every window and every curve follows from them.
+
+    Memory depends on the grid, not on the number of steps. Sums run step by step, so that the chunks in which
+    traces arrive change no bit.
+
+    Attributes
+    ----------
+    grid : int64 (G,)
+        Steps at which sums are stored; ``grid[:size]`` have been reached.
+    sums : dict of float64 (G, R)
+        ``clicks, best_clicks, value, best_value, random_value`` since the start.
+    count_grid : int64 (H,)
+    counts : int64 (H, R, n_items)
+        Times each item was shown since the start.
+    spectra : list of Spectrum
+    """
+
+    SUMS = ("clicks", "best_clicks", "value", "best_value", "random_value")
+
+    def __init__(self, steps: int, rows: int, n_items: int) -> None:
+        self.steps, self.rows, self.n_items = steps, rows, n_items
+        self.grid = _grid(steps, nice_spacing(steps, MAX_POINTS))
+        self.count_grid = _grid(steps, count_spacing(steps, n_items))
+        self.sums = {name: np.full((len(self.grid), rows), np.nan) for name in self.SUMS}
+        self.counts: NDArray[np.int64] = np.zeros((len(self.count_grid), rows, n_items), np.int64)
+        self.spectra: list[Spectrum] = []
+        self.alive = np.ones(rows, np.bool_)
+        self.step = 0
+        self.seconds = 0.0
+        self._sum_now = {name: np.zeros(rows) for name in self.SUMS}
+        self._count_now = np.zeros((rows, n_items), np.int64)
+        for sums in self.sums.values():
+            sums[0] = 0.0
+
+    @staticmethod
+    def memory(steps: int, rows: int, n_items: int) -> int:
+        """Bytes, by arithmetic."""
+        points = min(steps, MAX_POINTS) + 1
+        return 8 * rows * (5 * points + n_items * (steps // count_spacing(steps, n_items) + 3))
+
+    @property
+    def size(self) -> int:
+        """Points of ``grid`` reached."""
+        return int(np.searchsorted(self.grid, self.step, side="right"))
+
+    @property
+    def count_size(self) -> int:
+        """Points of ``count_grid`` reached."""
+        return int(np.searchsorted(self.count_grid, self.step, side="right"))
+
+    def extend(self, trace: Trace) -> None:
+        """Take in the next steps."""
+        if trace.start != self.step:
+            raise ValueError(f"the trace starts at step {trace.start}, the history ends at {self.step}")
+        end = trace.start + len(trace.rewards)
+        columns = (trace.rewards, trace.best_rewards, trace.value, trace.best_value, trace.random_value)
+        low, high = np.searchsorted(self.grid, [trace.start, end], side="right")
+        for name, column in zip(self.SUMS, columns, strict=True):
+            running = np.cumsum(np.concatenate([self._sum_now[name][None], column]), axis=0)
+            self.sums[name][low:high] = running[self.grid[low:high] - trace.start]
+            self._sum_now[name] = running[-1]
+        self._count(trace, end)
+        self.alive = trace.alive.copy()
+        self.step = end
+
+    def _count(self, trace: Trace, end: int) -> None:
+        low, high = np.searchsorted(self.count_grid, [trace.start, end], side="right")
+        stops = self.count_grid[low:high] - trace.start
+        cells = np.arange(self.rows)[None, :, None] * self.n_items + trace.items
+        begin = 0
+        for h, stop in zip(range(low, high), stops, strict=True):
+            self._add(cells[begin:stop])
+            self.counts[h] = self._count_now
+            begin = stop
+        self._add(cells[begin:])
+
+    def _add(self, cells: IntArray) -> None:
+        added = np.bincount(cells.ravel(), minlength=self.rows * self.n_items)
+        self._count_now += added.reshape(self.rows, self.n_items)
+
+    def since(self, size: int, count_size: int, spectra: int) -> dict[str, Any]:
+        """What has been added after that many points, as arrays: enough for `merge` elsewhere."""
+        return {
+            **{f"sum.{name}": sums[size : self.size] for name, sums in self.sums.items()},
+            "counts": self.counts[count_size : self.count_size].astype(np.int32),
+            "alive": self.alive,
+            "step": np.array(self.step),
+            "seconds": np.array(self.seconds),
+            **{f"spectrum.{s.step}": s.eigenvalues for s in self.spectra[spectra:]},
+        }
+
+    def merge(self, added: dict[str, Any]) -> None:
+        """Take in what `since` gave, in order; such a copy is for reading, not for `extend`."""
+        low, count_low = self.size, self.count_size
+        first = self.step == 0 and not len(self.spectra) and self.seconds == 0
+        low, count_low = (0, 0) if first else (low, count_low)
+        for name, sums in self.sums.items():
+            new = added[f"sum.{name}"]
+            sums[low : low + len(new)] = new
+        self.counts[count_low : count_low + len(added["counts"])] = added["counts"]
+        self.alive, self.step = added["alive"], int(added["step"])
+        self.seconds = float(added["seconds"])
+        for name in sorted((n for n in added if n.startswith("spectrum.")), key=lambda n: int(n[9:])):
+            self.spectra.append(Spectrum(int(name[9:]), added[name]))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Arrays and plain values from which `load_state_dict` goes on to the bit."""
+        everything = self.since(0, 0, 0)
+        now = {f"now.{name}": value.copy() for name, value in self._sum_now.items()}
+        return {k: np.array(v) for k, v in {**everything, **now, "now.counts": self._count_now}.items()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put a saved history back into a new one of the same sizes."""
+        self.merge(state)
+        self._sum_now = {name: state[f"now.{name}"].copy() for name in self.SUMS}
+        self._count_now = state["now.counts"].copy()

@@ -1,1 +1,50 @@
-"""Bandit Playground: a laboratory for contextual bandits."""
+"""Bandit Playground: a laboratory for contextual bandits.
+
+from bandits import Experiment, run
+result = run(Experiment(agents=[{"kind": "linucb", "alpha": 1.5}, {"kind": "random"}], steps=5_000))
+print(result.ctr["LinUCB"].mid[-1])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .experiment import Experiment, Refused, read
+from .metrics import Band, Comparison, Estimate, compare
+from .result import Result
+from .trace import History, Trace
+
+__all__ = [
+    "Band", "Comparison", "Estimate", "Experiment", "History", "Refused", "Result", "Trace",
+    "compare", "read", "run", "simulate",
+]  # fmt: skip
+__version__ = "0.1.0"
+
+
+def run(experiment: Experiment, *, progress: Callable[[int, int], Any] | None = None) -> Result:
+    """Run an experiment here and now.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    progress : callable, optional
+        Told (step, steps) every few hundred steps.
+
+    Returns
+    -------
+    Result
+        The same numbers as the app's for the same experiment.
+    """
+    from .race import Race, drive
+
+    race = Race(experiment)
+    drive(race, progress)
+    return Result(experiment, race.histories)
+
+
+def simulate(experiment: Experiment) -> Iterator[tuple[str, Trace]]:
+    """Run an experiment and hand over every step as it happens: pairs of label and `Trace`."""
+    from .race import simulate as steps
+
+    return steps(experiment)

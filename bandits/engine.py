@@ -61,9 +61,7 @@ class Lane:
             rewards[i] = feedback.rewards[:, 0] if S == 1 else feedback.rewards.sum(axis=1)
             value[i], best_value[i], random_value[i], best_rewards[i] = truth
         self.step += n
-        trace = Trace(
-            self.step - n, items, rewards, best_rewards, value, best_value, random_value, alive.copy()
-        )
+        trace = Trace(self.step - n, items, rewards, best_rewards, value, best_value, random_value, alive.copy())
         if living < self.rows:
             _silence(trace, stopped_at)
         self.seconds += time.perf_counter() - began

@@ -13,6 +13,7 @@ from . import simulators as _simulators
 from .agents import Agent, AgentParams
 from .params import Params, setting
 from .simulators import Simulator, SimulatorParams
+from .simulators.petshop import PetShop
 from .trace import History
 
 MEMORY_LIMIT = 4 * 2**30  # bytes one experiment may need
@@ -30,7 +31,7 @@ else:  # the registries are data: adding a kind is adding its line there
     ]
 
 
-class Refused(ValueError):
+class Refused(ValueError):  # noqa: N818 - what a reader of the sentence calls it
     """An experiment that cannot be run, said in one sentence."""
 
 
@@ -43,14 +44,12 @@ class Experiment(Params):
         A ValueError; `refusal` turns it into one sentence.
     """
 
-    simulator: AnySimulator = Field(default_factory=lambda: _simulators.REGISTRY["petshop"].Params())
+    simulator: AnySimulator = Field(default_factory=PetShop.Params)
     agents: tuple[AnyAgent, ...] = setting(
         ..., title="Agents", help="Who races.", min_length=1, max_length=12, strict=False
     )
     steps: int = setting(20_000, title="Steps", help="Decisions per run.", symbol="T", ge=1, le=10_000_000)
-    replications: int = setting(
-        16, title="Runs", help="Independent runs behind every band.", symbol="R", ge=1, le=4096
-    )
+    replications: int = setting(16, title="Runs", help="Independent runs behind every band.", symbol="R", ge=1, le=4096)
     seed: int = setting(42, title="Seed", help="Every random number follows from it.", ge=0, le=2**63 - 1)
 
     @property
@@ -100,14 +99,14 @@ class Experiment(Params):
         for i, agent in enumerate(self.agents):
             if missing := self.agent_class(i).needs - world.offers:
                 raise ValueError(
-                    f"agents.{i}: {agent.kind} needs {', '.join(sorted(missing))}, which {self.simulator.kind} does "
-                    f"not offer"
+                    f"agents.{i}: {agent.kind} needs {', '.join(sorted(missing))}, "
+                    f"which {self.simulator.kind} does not offer"
                 )
         if (need := self.memory()) > MEMORY_LIMIT:
             raise ValueError(
-                f"the experiment would need about {need / 2**30:,.1f} GiB of memory, {MEMORY_LIMIT / 2**30:.0f} GiB are "
-                f"allowed: use fewer arms ({world.n_items:,}), features ({world.n_features:,}) or replications "
-                f"({self.replications:,})"
+                f"the experiment would need about {need / 2**30:,.1f} GiB of memory, "
+                f"{MEMORY_LIMIT / 2**30:.0f} GiB are allowed: use fewer arms ({world.n_items:,}), "
+                f"features ({world.n_features:,}) or replications ({self.replications:,})"
             )
         return self
 

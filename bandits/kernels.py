@@ -71,9 +71,7 @@ def click(
 
 
 @njit(cache=True, nogil=True)
-def epsilon_slate(
-    scores: FloatArray, available: BoolArray, epsilon: FloatArray, dice: FloatArray
-) -> FloatArray:
+def epsilon_slate(scores: FloatArray, available: BoolArray, epsilon: FloatArray, dice: FloatArray) -> FloatArray:
     """Scores in which each slot's candidate was replaced, with probability epsilon, by a random one left.
 
     ``dice (R, S, 2)``: the coin and the choice. Rows in which no slot explores keep their scores.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -66,7 +67,7 @@ def _initial(
     if n_users:
         tensors["user"] = torch.randn((n_users, embedding), generator=generator)
         tensors["item"] = torch.randn((n_items, embedding), generator=generator)
-    for i, (fan_in, fan_out) in enumerate(zip(sizes[:-1], sizes[1:], strict=True)):
+    for i, (fan_in, fan_out) in enumerate(itertools.pairwise(sizes)):
         bound = fan_in**-0.5
         tensors[f"w{i}"] = (torch.rand((fan_in, fan_out), generator=generator) * 2 - 1) * bound
         tensors[f"b{i}"] = (torch.rand(fan_out, generator=generator) * 2 - 1) * bound
@@ -93,9 +94,7 @@ def _train(
     def logits(index: Any) -> Any:
         if embedded:
             embeddings = torch.nn.functional.embedding
-            x = torch.cat(
-                [embeddings(users[index], tensors["user"]), embeddings(items[index], tensors["item"])], dim=1
-            )
+            x = torch.cat([embeddings(users[index], tensors["user"]), embeddings(items[index], tensors["item"])], dim=1)
         else:
             x = torch.zeros((len(index), n_features)).scatter_(1, columns[index], values[index])
         for i in range(layers):

@@ -17,7 +17,7 @@ def setting(
     default: Any,
     *,
     title: str,
-    help: str,  # noqa: A002 - the word users and Streamlit have for it
+    help: str,
     symbol: str = "",
     unit: str = "",
     structural: bool = False,
@@ -45,7 +45,7 @@ def setting(
     bounds
         pydantic's ``ge, gt, le, lt, min_length, max_length, pattern, strict``.
     """
-    extra = {"symbol": symbol, "unit": unit, "structural": structural, "basic": basic, "log": log}
+    extra: dict[str, Any] = {"symbol": symbol, "unit": unit, "structural": structural, "basic": basic, "log": log}
     return Field(default, title=title, description=help, json_schema_extra=extra, **bounds)
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -139,23 +140,27 @@ class Race:
 
     def advance(self, n: int = CHUNK) -> Iterator[tuple[str, Trace]]:
         """Everybody ``n`` steps on; who is still being trained waits and catches up later."""
+        if self.step >= self.experiment.steps:
+            time.sleep(0.05)  # only somebody in training, or catching up, is left
         self.step = min(self.step + n, self.experiment.steps)
-        last = self.step >= self.experiment.steps
         for label, runner in self.runners.items():
             if runner.training is not None:
-                if not last and runner.training.poll() is None:
+                if runner.training.poll() is None:
                     continue
-                runner.training.wait()
                 runner.training = None
             # BLAS on one thread: the same bits alone or beside others
             with threadpool_limits(1):
                 if not runner.prepared:
                     runner.lane.agent.prepare()
+                    _compile(self.experiment, list(self.runners).index(label))
                     runner.prepared = True
                 # who is behind catches up a few chunks at a time, so that everybody's curves keep growing
-                target = self.step if last else min(self.step, runner.lane.step + 8 * n)
-                for trace in runner.advance(target):
+                for trace in runner.advance(min(self.step, runner.lane.step + 8 * n)):
                     yield label, trace
+
+    def waiting(self, label: str) -> bool:
+        """Whether this agent is still being trained."""
+        return self.runners[label].training is not None
 
     def close(self) -> None:
         """Stop whatever is still being trained."""
@@ -181,6 +186,11 @@ def worker_environment() -> dict[str, str]:
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
     return {**os.environ, **threads, "PYTHONPATH": path}
+
+
+def _compile(experiment: Experiment, agent: int) -> None:
+    """Compile, or load, the loops this lane will use: two steps of a throw-away row, outside the timing."""
+    make_lane(experiment, agent, rows=[0]).advance(2)
 
 
 def simulate(experiment: Experiment, *, chunk: int = CHUNK) -> Iterator[tuple[str, Trace]]:

@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from . import kernels
-from .rounds import BoolArray, FloatArray, Feedback, IntArray, Round, Setting
+from .rounds import BoolArray, Feedback, FloatArray, IntArray, Round, Setting
 
 Sharing = Literal["per_arm", "shared", "hybrid"]
 

@@ -156,6 +156,7 @@ class History:
     def since(self, size: int, count_size: int, spectra: int) -> dict[str, Any]:
         """What has been added after that many points, as arrays: enough for `merge` elsewhere."""
         return {
+            "from": np.array([size, count_size]),
             **{f"sum.{name}": sums[size : self.size] for name, sums in self.sums.items()},
             "counts": self.counts[count_size : self.count_size].astype(np.int32),
             "alive": self.alive,
@@ -165,10 +166,8 @@ class History:
         }
 
     def merge(self, added: dict[str, Any]) -> None:
-        """Take in what `since` gave, in order; such a copy is for reading, not for `extend`."""
-        low, count_low = self.size, self.count_size
-        first = self.step == 0 and not len(self.spectra) and self.seconds == 0
-        low, count_low = (0, 0) if first else (low, count_low)
+        """Take in what `since` gave; such a copy is for reading, not for `extend`."""
+        low, count_low = int(added["from"][0]), int(added["from"][1])
         for name, sums in self.sums.items():
             new = added[f"sum.{name}"]
             sums[low : low + len(new)] = new

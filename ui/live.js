@@ -1,14 +1,10 @@
-// Streamlit calls the default export once per update, always with the same parent element while the panel is
+// Streamlit calls the default export once per update, with the same parent element as long as the panel is
 // mounted: everything that has to outlive a tick hangs on that element.
 const panels = new WeakMap();
 let plotly;
 
-const CONFIG = {
-  displayModeBar: "hover",
-  displaylogo: false,
-  modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
-  responsive: false,
-};
+// A finger has to scroll the page, so it cannot also draw zoom boxes; a tap still shows values.
+const touch = matchMedia("(pointer: coarse)").matches;
 
 function loadPlotly(src) {
   if (window.Plotly) return Promise.resolve(window.Plotly);
@@ -38,7 +34,8 @@ function decode(bytes) {
     const [first, count, columns] = value.f4;
     const flat = floats.subarray(first, first + count);
     if (!columns) return flat;
-    return Array.from({ length: count / columns }, (_, row) => flat.subarray(row * columns, (row + 1) * columns));
+    const rows = { length: count / columns };
+    return Array.from(rows, (_, row) => flat.subarray(row * columns, (row + 1) * columns));
   });
 }
 
@@ -55,10 +52,13 @@ function merge(base, over) {
 function colours(host) {
   const style = getComputedStyle(host);
   const rgb = style.color.match(/[\d.]+/g).slice(0, 3).join(",");
-  return { paper: style.getPropertyValue("--st-background-color").trim(), ink: (alpha) => `rgba(${rgb},${alpha})` };
+  const paper = style.getPropertyValue("--st-background-color").trim();
+  return { paper, ink: (alpha) => `rgba(${rgb},${alpha})` };
 }
 
 function layoutOf(figure, width, height, host) {
+  // A copy: Plotly writes the visitor's zoom into the layout that it is given.
+  const { title, meta, ...own } = structuredClone(figure.layout ?? {});
   const { paper, ink } = colours(host);
   const axis = {
     automargin: false,
@@ -66,7 +66,6 @@ function layoutOf(figure, width, height, host) {
     gridcolor: ink(0.1),
     linecolor: ink(0.25),
     zeroline: false,
-    showspikes: false,
     tickfont: { size: 12 },
     title: { font: { size: 12 }, standoff: 8 },
   };
@@ -75,17 +74,28 @@ function layoutOf(figure, width, height, host) {
     font: { family: getComputedStyle(host).fontFamily, size: 12, color: ink(0.85) },
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
-    margin: { l: figure.layout?.yaxis?.title ? 64 : 48, r: 10, t: 10, b: figure.layout?.xaxis?.title ? 44 : 28 },
+    // Fixed, so that the axes stay put when the numbers on them grow wider.
+    margin: { l: own.yaxis?.title ? 64 : 48, r: 10, t: 10, b: own.xaxis?.title ? 44 : 28 },
     hovermode: "x unified",
-    // A finger has to scroll the page; it can still tap for values.
-    dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom",
+    dragmode: touch ? false : "zoom",
     hoverlabel: { bgcolor: paper, bordercolor: ink(0.2), font: { size: 12, color: ink(1) }, namelength: 28 },
     modebar: { bgcolor: "rgba(0,0,0,0)", color: ink(0.45), activecolor: ink(0.9) },
-    xaxis: { ...axis, showgrid: false, showline: true, ticks: "outside", ticklen: 4, hoverformat: ",.7~r" },
-    yaxis: { ...axis, nticks: 6 },
+    xaxis: {
+      ...axis,
+      showgrid: false,
+      showline: true,
+      ticks: "outside",
+      ticklen: 4,
+      hoverformat: ",.7~r",
+      showspikes: true,
+      spikemode: "across",
+      spikesnap: "hovered data",
+      spikethickness: 1,
+      spikedash: "solid",
+      spikecolor: ink(0.3),
+    },
+    yaxis: { ...axis, nticks: 6, hoverformat: ",.5~r" },
   };
-  // A copy: Plotly writes the visitor's zoom into the layout that it is given.
-  const { title, meta, ...own } = structuredClone(figure.layout ?? {});
   return { ...merge(base, own), width, height, showlegend: false };
 }
 
@@ -95,8 +105,41 @@ function tracesOf(figure, host) {
     if (trace.meta === "reference") {
       return merge({ mode: "lines", line: { color: ink(0.55), width: 1.25, dash: "dash" } }, trace);
     }
-    return trace.fill ? { hoverinfo: "skip", mode: "lines", ...trace } : { ...trace };
+    return trace.fill ? { hoverinfo: "skip", mode: "lines", showlegend: false, ...trace } : { ...trace };
   });
+}
+
+// The saved picture stands alone: it gets the title, the legend and the background that the page has around it.
+function savePicture(plot, host) {
+  const title = plot.previousElementSibling.querySelector(".bp-title").textContent;
+  const { layout } = plot;
+  const paper_bgcolor = colours(host).paper;
+  const margin = { ...layout.margin, t: 56, r: 24 };
+  window.Plotly.downloadImage(
+    {
+      data: plot.data,
+      layout: { ...layout, margin, title: { text: title }, showlegend: true, paper_bgcolor },
+    },
+    { format: "png", width: 900, height: 500, scale: 2, filename: title || "chart" },
+  );
+}
+
+function configOf(plot, host) {
+  const picture = {
+    name: "picture",
+    title: "Save as picture",
+    icon: window.Plotly.Icons.camera,
+    click: () => savePicture(plot, host),
+  };
+  return {
+    displayModeBar: touch ? false : "hover",
+    modeBarButtons: [[picture, "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
+    displaylogo: false,
+    // Without these two, Plotly offers to upload the chart to its maker's cloud.
+    showSendToCloud: false,
+    plotlyServerURL: "",
+    responsive: false,
+  };
 }
 
 const hasPoints = (figure) => figure.data?.some((trace) => (trace.y ?? trace.x ?? trace.z)?.length > 0);
@@ -114,7 +157,10 @@ function makeCell(panel) {
   figure.append(caption, plot);
   panel.grid.append(figure);
   panel.sight.observe(plot);
-  return { title, note, plot, visible: false };
+  const cell = { title, note, plot, visible: false, held: false };
+  plot.addEventListener("pointerdown", () => (cell.held = true));
+  plot.addEventListener("pointermove", ({ clientX, clientY }) => (cell.pointer = { clientX, clientY }));
+  return cell;
 }
 
 function dropCell(panel, cell) {
@@ -129,6 +175,13 @@ function signature(panel, cell) {
   return [cell.id, cell.plot.clientWidth, panel.height, paper, ink(1)].join();
 }
 
+// A redraw takes the hover box away; the pointer that rests on the plot asks for it again.
+function rehover({ plot, pointer }) {
+  if (!pointer || !plot.matches(":hover")) return;
+  const target = document.elementFromPoint(pointer.clientX, pointer.clientY);
+  if (plot.contains(target)) target.dispatchEvent(new MouseEvent("mousemove", { ...pointer, bubbles: true }));
+}
+
 function draw(panel, cell) {
   cell.drawn = signature(panel, cell);
   if (!hasPoints(cell.figure)) {
@@ -137,15 +190,17 @@ function draw(panel, cell) {
   }
   const layout = layoutOf(cell.figure, cell.plot.clientWidth, panel.height, panel.host);
   try {
-    window.Plotly.react(cell.plot, tracesOf(cell.figure, panel.host), layout, CONFIG);
+    window.Plotly.react(cell.plot, tracesOf(cell.figure, panel.host), layout, configOf(cell.plot, panel.host));
     delete cell.plot.dataset.wait;
+    rehover(cell);
   } catch (error) {
     console.error(error); // one faulty figure must not keep the others from being drawn
     cell.plot.dataset.wait = "This chart could not be drawn.";
   }
 }
 
-const stale = (panel, cell) => cell.plot.clientWidth > 0 && cell.drawn !== signature(panel, cell);
+// A redraw would also cancel the zoom box that is being drawn: wait until the pointer lets go.
+const stale = (panel, cell) => !cell.held && cell.plot.clientWidth > 0 && cell.drawn !== signature(panel, cell);
 
 async function refresh(panel) {
   if (panel.busy) return;
@@ -197,10 +252,18 @@ function makePanel(parent) {
   const print = () => {
     if (window.Plotly) panel.cells.filter((cell) => stale(panel, cell)).forEach((cell) => draw(panel, cell));
   };
+  const release = () => {
+    for (const cell of panel.cells) cell.held = false;
+    refresh(panel);
+  };
   addEventListener("beforeprint", print);
+  addEventListener("pointerup", release, true);
+  addEventListener("pointercancel", release, true);
 
   panel.remove = () => {
     removeEventListener("beforeprint", print);
+    removeEventListener("pointerup", release, true);
+    removeEventListener("pointercancel", release, true);
     clearTimeout(timer);
     resize.disconnect();
     panel.cells.splice(0).forEach((cell) => dropCell(panel, cell));

@@ -58,7 +58,7 @@ class Agent(ABC):
     def probabilities(self, round: Round) -> FloatArray:
         """Probability that each candidate fills the first slot, float64 (R, K); see ``propensity``."""
         scores = np.where(round.available, self.scores(round), -np.inf)
-        return np.eye(scores.shape[1])[scores.argmax(axis=1)]
+        return np.asarray(np.eye(scores.shape[1])[scores.argmax(axis=1)])
 
     def prepare(self) -> None:  # noqa: B027 - a choice
         """Whatever must be learned before the first step, for example from a log. May take seconds."""

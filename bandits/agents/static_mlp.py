@@ -78,15 +78,14 @@ class StaticMLP(Agent):
         if self.setting.n_users:
             return self._tables[self._layout_of[:, None], round.users[:, None], round.items]
         # features know no layouts: such worlds share one
-        return click_logits(self._networks[int(self._layouts[0])], round.features.astype(np.float32)).astype(
-            np.float64
-        )
+        return click_logits(self._networks[int(self._layouts[0])], round.features.astype(np.float32)).astype(np.float64)
 
     @classmethod
     def memory(cls, params: Any, setting: Setting) -> int:
         inputs = 2 * params.embedding if setting.n_users else setting.n_features
         log = params.interactions * (3 + 3 * setting.n_stored) * 8
-        return int(log + 4 * setting.n_candidates * (inputs + sum(params.hidden)) + 8 * setting.n_users * setting.n_items)
+        layers = 4 * setting.n_candidates * (inputs + sum(params.hidden))
+        return int(log + layers + 8 * setting.n_users * setting.n_items)
 
     def _weights(self, layout: int) -> dict[str, Any]:
         p, s = self.params[0], self.setting

@@ -88,7 +88,7 @@ class Simulator(ABC):
 
     def log_key(self) -> str:
         """Names what the log depends on, besides the seed."""
-        return self.params.model_dump_json()
+        return str(self.params.model_dump_json())
 
 
 def span(features: FloatArray) -> FloatArray:

@@ -92,7 +92,8 @@ class PetShop(Simulator):
     def memory(cls, params: Any, rows: int) -> int:
         layouts = rows if params.layout == "per_row" else 1
         n_stored = _WIDTH[params.features][1]
-        return 8 * (layouts * (params.n_users + params.n_products * _P * (2 * n_stored + 2)) + rows * params.n_products)
+        per_layout = params.n_users + params.n_products * _P * (2 * n_stored + 2)
+        return int(8 * (layouts * per_layout + rows * params.n_products))
 
     def round_at(self, step: int) -> Round:
         users = self._users.at(step)
@@ -122,8 +123,7 @@ class PetShop(Simulator):
         return Log(users, items, values[context, items], columns[context, items], rewards.astype(np.float64))
 
     def log_key(self) -> str:
-        key: str = self.params.model_dump_json(exclude={"shock_step"})
-        return key
+        return str(self.params.model_dump_json(exclude={"shock_step"}))
 
     def segment_names(self) -> list[str]:
         return [name.replace("_", " ") for name in PERSONAS]

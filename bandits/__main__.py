@@ -1,0 +1,158 @@
+"""The command line: ``python -m bandits list|run``. Bad input is one sentence and exit status 2."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from . import agents, simulators
+from .experiment import Experiment, Refused, describe_range, read
+from .params import extra
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m bandits", description="A laboratory for contextual bandits.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    listing = commands.add_parser("list", help="kinds of worlds and agents, their parameters, bounds and help")
+    listing.add_argument("--json", action="store_true", help="as JSON")
+    running = commands.add_parser("run", help="run an experiment file")
+    running.add_argument("experiment", metavar="EXPERIMENT.json", help="a file, or - for standard input")
+    running.add_argument("--out", metavar="DIR", help="write experiment, curves, summary and timing there")
+    running.add_argument("--replications", metavar="N", help="instead of the file's")
+    running.add_argument("--steps", metavar="N", help="instead of the file's")
+    running.add_argument(
+        "--set", metavar="PATH=VALUE", action="append", default=[], help="change one field: agents.0.alpha=2"
+    )
+    parsed = parser.parse_args(arguments)
+    try:
+        return _list(parsed.json) if parsed.command == "list" else _run(parsed)
+    except Refused as refused:
+        print(f"error: {refused}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"error: {error.filename or 'the output'}: {error.strerror or error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
+
+
+def catalogue() -> dict[str, Any]:
+    """Every kind with its parameters as plain data: what forms, docs and the listing are made from."""
+    out: dict[str, Any] = {}
+    for group, registry in (("simulators", simulators.REGISTRY), ("agents", agents.REGISTRY)):
+        out[group] = {}
+        for kind, cls in registry.items():
+            fields = {
+                name: {
+                    "title": field.title,
+                    "symbol": extra(field, "symbol"),
+                    "unit": extra(field, "unit"),
+                    "default": field.default,
+                    "allowed": describe_range(cls.Params, name),
+                    "structural": bool(extra(field, "structural")),
+                    "help": field.description,
+                }
+                for name, field in cls.Params.model_fields.items()
+                if name not in ("kind", "label")
+            }
+            doc = (cls.__doc__ or "").strip().split("\n\n")[0].split("\n")
+            out[group][kind] = {"title": cls.title, "about": " ".join(map(str.strip, doc)), "parameters": fields}
+    return out
+
+
+def _list(as_json: bool) -> int:
+    found = catalogue()
+    if as_json:
+        print(json.dumps(found, indent=2, ensure_ascii=False))
+        return 0
+    for group, kinds in found.items():
+        print(group.upper())
+        for kind, facts in kinds.items():
+            print(f"\n  {kind} — {facts['about']}")
+            for name, f in facts["parameters"].items():
+                default = json.dumps(f["default"])
+                shown = default if len(default) <= 40 else "a table"
+                print(f"    {name} = {shown}  ({f['allowed']})  {f['help']}")
+        print()
+    return 0
+
+
+def _run(parsed: argparse.Namespace) -> int:
+    from tqdm import tqdm
+
+    experiment = _experiment(parsed)
+    if parsed.out:
+        Path(parsed.out).mkdir(parents=True, exist_ok=True)  # found out before the run, not after it
+    from . import run
+
+    with tqdm(total=experiment.steps, unit="step", desc="running", file=sys.stderr, disable=None) as bar:
+        result = run(experiment, progress=lambda step, _: bar.update(step - bar.n))
+    if parsed.out:
+        result.save(parsed.out)
+    for label, found in result.summary()["agents"].items():
+        ctr, clicks, regret = found["ctr"], found["clicks"], found["pseudo_regret"]
+        if ctr["mean"] is None:
+            print(f"{label:<24} stopped in every run")
+            continue
+        print(
+            f"{label:<24} ctr {ctr['mean']:.4f} ({ctr['low']:.4f} to {ctr['high']:.4f})  "
+            f"clicks {clicks['mean']:,.0f}  pseudo-regret {regret['mean']:,.0f}"
+        )
+    return 0
+
+
+def _experiment(parsed: argparse.Namespace) -> Experiment:
+    text = sys.stdin.read() if parsed.experiment == "-" else Path(parsed.experiment).read_bytes()
+    changes = [f"{name}={getattr(parsed, name)}" for name in ("replications", "steps") if getattr(parsed, name)]
+    if not (changes := changes + parsed.set):
+        return read(text)
+    data = json.loads(read(text).model_dump_json())
+    for change in changes:
+        path, sign, value = change.partition("=")
+        if not sign:
+            _refuse(f"--set {change}: write PATH=VALUE, for example agents.0.alpha=2")
+        _put(data, path.split("."), _value(value), path)
+    return read(data)
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=lambda name: _refuse(f"{name} is not a number that can be used"))
+    except json.JSONDecodeError:
+        return text
+
+
+def _put(data: Any, path: list[str], value: Any, whole: str) -> None:
+    for part in path[:-1]:
+        data = _step(data, part, whole)
+    last = path[-1]
+    if isinstance(data, list):
+        _step(data, last, whole)
+        data[int(last)] = value
+    elif isinstance(data, dict):
+        data[last] = value
+    else:
+        _refuse(f"--set {whole}: there is nothing under '{path[-2]}'")
+
+
+def _step(data: Any, part: str, whole: str) -> Any:
+    if isinstance(data, list) and part.isdecimal() and int(part) < len(data):
+        return data[int(part)]
+    if isinstance(data, dict) and part in data:
+        return data[part]
+    what = f"a position from 0 to {len(data) - 1}" if isinstance(data, list) else "a known field"
+    _refuse(f"--set {whole}: '{part}' is not {what}")
+
+
+def _refuse(sentence: str) -> NoReturn:
+    raise Refused(sentence)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

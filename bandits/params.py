@@ -23,6 +23,7 @@ def setting(
     structural: bool = False,
     basic: bool = False,
     log: bool = False,
+    typical: tuple[float, float] | None = None,
     **bounds: Any,
 ) -> Any:
     """Declare one parameter.
@@ -42,10 +43,13 @@ def setting(
         Shown at first; the rest is one click away.
     log : bool
         A logarithmic scale suits it.
+    typical : tuple of float
+        Range worth dragging through, where the allowed one is far wider.
     bounds
         pydantic's ``ge, gt, le, lt, min_length, max_length, pattern, strict``.
     """
     extra: dict[str, Any] = {"symbol": symbol, "unit": unit, "structural": structural, "basic": basic, "log": log}
+    extra["typical"] = list(typical) if typical else None
     return Field(default, title=title, description=help, json_schema_extra=extra, **bounds)
 
 

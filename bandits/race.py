@@ -140,8 +140,8 @@ class Race:
 
     def advance(self, n: int = CHUNK) -> Iterator[tuple[str, Trace]]:
         """Everybody ``n`` steps on; who is still being trained waits and catches up later."""
-        if self.step >= self.experiment.steps:
-            time.sleep(0.05)  # only somebody in training, or catching up, is left
+        if all(self.waiting(label) or r.lane.step >= self.experiment.steps for label, r in self.runners.items()):
+            time.sleep(0.05)  # only somebody in training is left
         self.step = min(self.step + n, self.experiment.steps)
         for label, runner in self.runners.items():
             if runner.training is not None:

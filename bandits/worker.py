@@ -1,4 +1,4 @@
-"""A worker process: ``python -m bandits.worker``. One experiment at a time from standard input, news on standard output.
+"""A worker process, ``python -m bandits.worker``: experiments from standard input, news on standard output.
 
 A message is a JSON header line and, where the header gives its length, that many bytes of an npz archive. The
 worker imports and compiles before it says ``ready``, so that a run's first points come at once.

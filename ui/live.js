@@ -75,7 +75,7 @@ function layoutOf(figure, width, height, host) {
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
     // Fixed, so that the axes stay put when the numbers on them grow wider.
-    margin: { l: own.yaxis?.title ? 64 : 48, r: 10, t: 10, b: own.xaxis?.title ? 44 : 28 },
+    margin: { l: own.yaxis?.title ? 64 : 48, r: 16, t: 10, b: own.xaxis?.title ? 44 : 28 },
     hovermode: "x unified",
     dragmode: touch ? false : "zoom",
     hoverlabel: { bgcolor: paper, bordercolor: ink(0.2), font: { size: 12, color: ink(1) }, namelength: 28 },
@@ -109,7 +109,7 @@ function tracesOf(figure, host) {
   });
 }
 
-// The saved picture stands alone: it gets the title, the legend and the background that the page has around it.
+// The saved picture stands alone: it gets the title, the legend and the background that the page supplies.
 function savePicture(plot, host) {
   const title = plot.previousElementSibling.querySelector(".bp-title").textContent;
   const { layout } = plot;
@@ -147,7 +147,8 @@ const hasPoints = (figure) => figure.data?.some((trace) => (trace.y ?? trace.x ?
 function makeCell(panel) {
   const figure = document.createElement("figure");
   figure.className = "bp-cell";
-  const [caption, title, note, plot] = ["figcaption", "div", "div", "div"].map((tag) => document.createElement(tag));
+  const tags = ["figcaption", "div", "div", "div"];
+  const [caption, title, note, plot] = tags.map((tag) => document.createElement(tag));
   title.className = "bp-title";
   note.className = "bp-note";
   plot.className = "bp-plot";
@@ -157,10 +158,7 @@ function makeCell(panel) {
   figure.append(caption, plot);
   panel.grid.append(figure);
   panel.sight.observe(plot);
-  const cell = { title, note, plot, visible: false, held: false };
-  plot.addEventListener("pointerdown", () => (cell.held = true));
-  plot.addEventListener("pointermove", ({ clientX, clientY }) => (cell.pointer = { clientX, clientY }));
-  return cell;
+  return { title, note, plot, visible: false };
 }
 
 function dropCell(panel, cell) {
@@ -175,32 +173,26 @@ function signature(panel, cell) {
   return [cell.id, cell.plot.clientWidth, panel.height, paper, ink(1)].join();
 }
 
-// A redraw takes the hover box away; the pointer that rests on the plot asks for it again.
-function rehover({ plot, pointer }) {
-  if (!pointer || !plot.matches(":hover")) return;
-  const target = document.elementFromPoint(pointer.clientX, pointer.clientY);
-  if (plot.contains(target)) target.dispatchEvent(new MouseEvent("mousemove", { ...pointer, bubbles: true }));
-}
-
 function draw(panel, cell) {
   cell.drawn = signature(panel, cell);
   if (!hasPoints(cell.figure)) {
     cell.plot.dataset.wait = "";
     return;
   }
+  // One object for the plot's lifetime: for Plotly another click handler is another configuration, and
+  // then it starts the plot anew and forgets the zoom.
+  cell.config ??= configOf(cell.plot, panel.host);
   const layout = layoutOf(cell.figure, cell.plot.clientWidth, panel.height, panel.host);
   try {
-    window.Plotly.react(cell.plot, tracesOf(cell.figure, panel.host), layout, configOf(cell.plot, panel.host));
+    window.Plotly.react(cell.plot, tracesOf(cell.figure, panel.host), layout, cell.config);
     delete cell.plot.dataset.wait;
-    rehover(cell);
   } catch (error) {
     console.error(error); // one faulty figure must not keep the others from being drawn
     cell.plot.dataset.wait = "This chart could not be drawn.";
   }
 }
 
-// A redraw would also cancel the zoom box that is being drawn: wait until the pointer lets go.
-const stale = (panel, cell) => !cell.held && cell.plot.clientWidth > 0 && cell.drawn !== signature(panel, cell);
+const stale = (panel, cell) => cell.plot.clientWidth > 0 && cell.drawn !== signature(panel, cell);
 
 async function refresh(panel) {
   if (panel.busy) return;
@@ -252,18 +244,10 @@ function makePanel(parent) {
   const print = () => {
     if (window.Plotly) panel.cells.filter((cell) => stale(panel, cell)).forEach((cell) => draw(panel, cell));
   };
-  const release = () => {
-    for (const cell of panel.cells) cell.held = false;
-    refresh(panel);
-  };
   addEventListener("beforeprint", print);
-  addEventListener("pointerup", release, true);
-  addEventListener("pointercancel", release, true);
 
   panel.remove = () => {
     removeEventListener("beforeprint", print);
-    removeEventListener("pointerup", release, true);
-    removeEventListener("pointercancel", release, true);
     clearTimeout(timer);
     resize.disconnect();
     panel.cells.splice(0).forEach((cell) => dropCell(panel, cell));

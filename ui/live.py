@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import logging
 import os
 import shutil
 import threading
@@ -17,11 +18,19 @@ import numpy as np
 import streamlit as st
 
 _HERE = Path(__file__).parent
+_log = logging.getLogger(__name__)
+
+
+def _source(name: str) -> str:
+    """Read a source without indentation and comment lines: Streamlit sends it along with every update."""
+    lines = map(str.strip, (_HERE / name).read_text(encoding="utf-8").splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith(("//", "/*")))
+
 
 _mount = st.components.v2.component(
     "bandit_live_panel",
-    js=(_HERE / "live.js").read_text(encoding="utf-8"),
-    css=(_HERE / "live.css").read_text(encoding="utf-8"),
+    js=_source("live.js"),
+    css=_source("live.css"),
     isolate_styles=False,  # Plotly writes its own style sheet into the page's head
 )
 
@@ -114,9 +123,14 @@ def _publish_plotly() -> str:
     source = Path(str(resources.files("plotly") / "package_data" / "plotly.min.js"))
     target = _HERE.parent / "static" / source.name
     if not target.is_file() or target.stat().st_size != source.stat().st_size:
-        target.parent.mkdir(exist_ok=True)
         # Another process may be copying too, and a browser may be reading: rename a complete file into place.
         part = target.with_name(f".{source.name}.{os.getpid()}.{threading.get_ident()}")
-        shutil.copyfile(source, part)
-        part.replace(target)
+        try:
+            target.parent.mkdir(exist_ok=True)
+            shutil.copyfile(source, part)
+            part.replace(target)
+        except OSError as error:  # the page stays useful without its charts, whose places then say so
+            _log.error("cannot publish %s: %s", target, error)
+        finally:
+            part.unlink(missing_ok=True)
     return f"app/static/{source.name}?v={metadata.version('plotly')}"

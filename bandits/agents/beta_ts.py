@@ -13,7 +13,7 @@ from ..rounds import FloatArray, Round, Setting, World
 from .base import AgentParams
 from .context_free import ContextFreeAgent
 
-_BLOCK = 1024  # steps served by one generator of the agent's stream
+_STRETCH = 2**40  # numbers of the agent's stream that one step may use
 
 
 class BetaTS(ContextFreeAgent):
@@ -41,29 +41,19 @@ class BetaTS(ContextFreeAgent):
     def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
         super().__init__(params, setting, streams, world)
         self.a, self.b = self.column("prior_clicks"), self.column("prior_misses")
-        # rejection sampling consumes a varying amount: one generator per row and block, its position saved
-        self._block = -1
-        self._generators: list[np.random.Generator] = []
+        # rejection sampling consumes a varying amount: every step begins its own stretch of the row's stream
+        self._generators = [streams.generator("agent", row=row) for row in streams.rows]
+        self._starts: list[Any] = [g.bit_generator.state for g in self._generators]
 
     def scores(self, round: Round) -> FloatArray:
-        if (block := round.step // _BLOCK) != self._block:
-            self._open(block)
         shows, clicks = self.counts(round)
         a, b = self.a[:, None] + clicks, self.b[:, None] + shows - clicks
-        return np.stack([g.beta(a[r], b[r]) for r, g in enumerate(self._generators)])
+        return np.stack([self._generator(r, round.step).beta(a[r], b[r]) for r in range(len(a))])
 
-    def _open(self, block: int) -> None:
-        self._block = block
-        self._generators = [self.streams.generator("agent", row=row, block=block) for row in self.streams.rows]
-
-    def state_dict(self) -> dict[str, Any]:
-        position = {str(r): g.bit_generator.state for r, g in enumerate(self._generators)}
-        return {**super().state_dict(), "block": self._block, "generators": position}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        super().load_state_dict(state)
-        self._block, self._generators = -1, []
-        if state["block"] >= 0:
-            self._open(state["block"])
-            for r, generator in enumerate(self._generators):
-                generator.bit_generator.state = state["generators"][str(r)]
+    def _generator(self, row: int, step: int) -> np.random.Generator:
+        generator = self._generators[row]
+        bits = generator.bit_generator
+        assert isinstance(bits, np.random.PCG64)
+        bits.state = self._starts[row]
+        bits.advance(step * _STRETCH)
+        return generator

@@ -16,7 +16,7 @@ class LinearParams(AgentParams):
     """Parameters of a ridge model."""
 
     ridge: float = setting(
-        1.0, title="Ridge", symbol=r"\lambda", ge=1e-6, le=1e4, basic=True, log=True,
+        1.0, title="Ridge", symbol=r"\lambda", ge=1e-6, le=1e4, typical=(0.01, 100), basic=True, log=True,
         help="Strength of the belief, before any data, that all weights are small. Larger learns more cautiously.",
     )  # fmt: skip
     sharing: Sharing = setting(

@@ -27,7 +27,7 @@ class LinTS(LinearAgent):
     class Params(LinearParams):
         kind: Literal["lints"] = "lints"
         sigma2: float = setting(
-            0.25, title="Noise", symbol=r"\sigma^2", ge=0, le=100, basic=True,
+            0.25, title="Noise", symbol=r"\sigma^2", ge=0, le=100, typical=(0, 2), basic=True,
             help="Variance of the reward noise it assumes: larger draws wander further from the mean.",
         )  # fmt: skip
 

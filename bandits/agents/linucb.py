@@ -27,7 +27,7 @@ class LinUCB(LinearAgent):
     class Params(LinearParams):
         kind: Literal["linucb"] = "linucb"
         alpha: float = setting(
-            1.0, title="Exploration", symbol=r"\alpha", ge=0, le=10, basic=True,
+            1.0, title="Exploration", symbol=r"\alpha", ge=0, le=10, typical=(0, 4), basic=True,
             help="Width of the confidence bound: how strongly doubt counts as promise. 0 never explores.",
         )  # fmt: skip
 

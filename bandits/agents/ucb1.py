@@ -27,7 +27,7 @@ class UCB1(ContextFreeAgent):
     class Params(AgentParams):
         kind: Literal["ucb1"] = "ucb1"
         alpha: float = setting(
-            1.0, title="Exploration", symbol=r"\alpha", ge=0, le=10, basic=True,
+            1.0, title="Exploration", symbol=r"\alpha", ge=0, le=10, typical=(0, 4), basic=True,
             help="Width of the confidence bound: how strongly doubt counts as promise.",
         )  # fmt: skip
 

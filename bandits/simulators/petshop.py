@@ -55,7 +55,7 @@ class PetShop(Simulator):
             help="shared: every replication is the same shop. per_row: each is a shop of its own (wider bands).",
         )  # fmt: skip
         shock_step: int | None = setting(
-            None, title="Market shock at step", ge=1, le=100_000_000, unit="steps", basic=True,
+            None, title="Market shock at step", ge=1, le=100_000_000, basic=True,
             help="At this step every persona suddenly takes the taste of the next. Empty: never.",
         )  # fmt: skip
         click_rates: Table = setting(

@@ -1,0 +1,65 @@
+# Every target sets up what it needs in .venv; a stamp of the requirements makes the second time instant.
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+# An ordinary `pip install` of torch on Linux brings a CUDA build of several GB; a CPU build comes from
+#   make app TORCH_INDEX=https://download.pytorch.org/whl/cpu
+TORCH_INDEX ?=
+PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
+APP_STAMP := $(VENV)/.app-$(shell cat requirements.txt Makefile | cksum | cut -d' ' -f1)
+DEV_STAMP := $(VENV)/.dev-$(shell cat requirements.txt requirements-dev.txt Makefile | cksum | cut -d' ' -f1)
+PORT ?= 8501
+ARGS ?=
+
+.PHONY: help setup setup-dev app test lint bench stress reproduce clean
+
+help:
+	@echo "make app        set up and start the app on http://127.0.0.1:$(PORT)"
+	@echo "make test       set up and run every check: lint, types, unit, contract, page and browser tests"
+	@echo "make lint       ruff and mypy only"
+	@echo "make bench      speed, printed as ratios, kept in benchmarks/RESULTS.md"
+	@echo "make reproduce  the published tables, kept in docs/REPRODUCED.md (minutes)"
+	@echo "make stress     the long property tests (minutes)"
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(APP_STAMP): $(VENV)/bin/python
+	@echo "Installing requirements (a few minutes the first time) ..."
+	@$(PIP) -r requirements.txt
+	@echo "Compiling the kernels ..."
+	@$(BIN)/python -m bandits.worker < /dev/null > /dev/null
+	@rm -f $(VENV)/.app-* && touch $@
+
+$(DEV_STAMP): $(APP_STAMP)
+	@echo "Installing what the tests need ..."
+	@$(PIP) -r requirements.txt -r requirements-dev.txt
+	@$(BIN)/python -m tests.browser.chromium
+	@rm -f $(VENV)/.dev-* && touch $@
+
+setup: $(APP_STAMP)
+setup-dev: $(DEV_STAMP)
+
+app: setup
+	$(BIN)/python -m streamlit run app.py --server.port $(PORT) $(ARGS)
+
+lint: setup-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not browser" $(ARGS)
+	$(BIN)/python -m pytest -m browser $(ARGS)
+
+bench: setup
+	$(BIN)/python -m benchmarks
+
+stress: setup-dev
+	HYPOTHESIS_PROFILE=stress $(BIN)/python -m pytest -n 2 -m "not browser" tests/test_experiment.py tests/test_invariance.py
+
+reproduce: setup
+	$(BIN)/python -m benchmarks.reproduce
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,26 @@
+"""Home: what this is, and a race that is already running."""
+
+import streamlit as st
+
+from bandits.presets import presets
+from ui import board, draft
+from ui.runs import pool
+
+preset = presets()["race"]
+
+st.title("Bandit Playground", anchor=False)
+st.markdown(
+    "A shop can show each visitor one product, and learns only whether *that* one was clicked. "
+    "A **contextual bandit** decides what to show: it must earn clicks now and explore to earn more later. "
+    "Below, five of them serve the same visitors with the same luck, so that every difference is the agent's. "
+    "Each curve is the mean of many runs, and the band around it is where the mean lies with 95 % confidence. "
+    "Open the **Arena** to change the world, the agents and their settings, and race again."
+)
+left, right = st.columns([3, 1], vertical_alignment="center")
+left.markdown(f"**{preset.title}.** {preset.about}")
+if right.button("Open in the Arena", type="primary", icon=":material/tune:", width="stretch"):
+    draft.load(preset.experiment)
+    st.session_state.job = pool().submit(preset.experiment).id
+    st.switch_page("pages/arena.py")
+
+board.show(pool().submit(preset.experiment), window=1000, key="home")

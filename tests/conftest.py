@@ -1,0 +1,20 @@
+"""Tests keep their files to themselves."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("bandits", deadline=None, derandomize=True)  # the same examples everywhere, no clock
+settings.load_profile("bandits")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    before = os.environ.get("BANDITS_HOME")
+    os.environ["BANDITS_HOME"] = str(tmp_path_factory.mktemp("home"))
+    yield
+    os.environ.pop("BANDITS_HOME") if before is None else os.environ.update(BANDITS_HOME=before)

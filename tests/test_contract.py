@@ -1,0 +1,367 @@
+"""What every agent and every world promises, run on all that are registered."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import pkgutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bandits
+from bandits import agents, kernels, simulators
+from bandits.agents import Agent
+from bandits.experiment import Experiment
+from bandits.params import Params
+from bandits.rounds import Round
+from bandits.simulators import Simulator
+from tests import worlds
+
+ROWS, STEPS = (0, 1, 2), 60
+SMALL_WORLDS: dict[str, dict[str, Any]] = {
+    "petshop": {"n_products": 10, "n_users": 40, "shock_step": 30},
+    "classification": {"data": "wine"},
+}
+SMALL_AGENTS: dict[str, dict[str, Any]] = {
+    "static_mlp": {"interactions": 1000, "epochs": 1, "embedding": 2, "hidden": (4,)},
+}
+WORLDS = {**simulators.REGISTRY, "linear": worlds.Linear, "changing": worlds.Changing, "cascade": worlds.Cascade}
+
+
+def structures(kind: str) -> list[dict[str, Any]]:
+    """The default, and every other value of a parameter with few choices (sharing)."""
+    fields = agents.REGISTRY[kind].Params.model_fields
+    sharings = ("per_arm", "shared", "hybrid") if "sharing" in fields else ()
+    small = SMALL_AGENTS.get(kind, {})
+    return [{**small, "sharing": s} for s in sharings] or [small]
+
+
+def offers(world: str) -> frozenset[str]:
+    cls = WORLDS[world]
+    return cls.describe(cls.Params(**SMALL_WORLDS.get(world, {}))).offers
+
+
+PAIRS = [
+    pytest.param(kind, params, world, id=f"{kind}-{params.get('sharing', '')}-{world}")
+    for kind in agents.REGISTRY
+    for params in structures(kind)
+    for world in WORLDS
+    if agents.REGISTRY[kind].needs <= offers(world)
+]
+pairs = pytest.mark.parametrize(("kind", "params", "world"), PAIRS)
+each_world = pytest.mark.parametrize("world", WORLDS)
+each_agent = pytest.mark.parametrize("kind", agents.REGISTRY)
+
+
+def lane(kind: str, params: dict[str, Any], world: str, rows: tuple[int, ...] = ROWS) -> Any:
+    return worlds.make(kind, WORLDS[world], rows=rows, options=SMALL_WORLDS.get(world), **params)
+
+
+def simulator(world: str) -> Simulator:
+    cls = WORLDS[world]
+    return cls(cls.Params(**SMALL_WORLDS.get(world, {})), worlds.Streams(7, ROWS))
+
+
+def check(array: Any, dtype: str, shape: tuple[int, ...]) -> None:
+    assert (array.dtype, array.shape) == (np.dtype(dtype), shape)
+
+
+@pairs
+def test_every_step_keeps_the_contract(kind: str, params: dict[str, Any], world: str) -> None:
+    place = lane(kind, params, world)
+    simulator, agent, s = place.simulator, place.agent, place.simulator.setting
+    R, K, S = len(ROWS), s.n_candidates, s.slate
+    rows, alive = np.arange(R)[:, None], np.ones(R, np.bool_)
+    agent.prepare()
+    for step in range(STEPS):
+        round = simulator.round_at(step)
+        scores = agent.scores(round)
+        check(scores, "float64", (R, K))
+        assert not np.isnan(scores).any()
+        slate = kernels.top(scores, round.available, alive, S)
+        check(slate, "int64", (R, S))
+        assert alive.all()
+        assert all(len(set(shown)) == S for shown in slate.tolist())
+        assert round.available[rows, slate].all()
+        feedback, truth = simulator.respond(round, slate, simulator.uniforms.at(step))
+        check(feedback.rewards, "float64", (R, S))
+        check(feedback.examined, "bool", (R, S))
+        assert np.isfinite(feedback.rewards).all()
+        assert not feedback.rewards[~feedback.examined].any()
+        for number in truth:
+            check(number, "float64", (R,))
+            assert np.isfinite(number).all()
+        assert (truth.value <= truth.best_value + 1e-12).all()
+        assert (truth.random_value <= truth.best_value + 1e-12).all()
+        agent.learn(round, slate, feedback)
+
+
+@pairs
+def test_a_trace_holds_what_was_shown_and_earned(kind: str, params: dict[str, Any], world: str) -> None:
+    place = lane(kind, params, world)
+    s = place.simulator.setting
+    trace = place.advance(STEPS)
+    check(trace.items, "int64", (STEPS, len(ROWS), s.slate))
+    for column in trace[2:-1]:
+        check(column, "float64", (STEPS, len(ROWS)))
+        assert np.isfinite(column).all()
+    assert trace.alive.all()
+    for step in range(STEPS):
+        round = place.simulator.round_at(step)
+        for r in range(len(ROWS)):
+            offered = round.items[r, round.available[r]]
+            assert set(trace.items[step, r].tolist()) <= set(offered.tolist())
+            assert len(set(trace.items[step, r].tolist())) == s.slate
+    again = lane("oracle", {}, world).advance(STEPS)
+    np.testing.assert_allclose(again.value, trace.best_value, rtol=1e-12)
+    assert np.array_equal(again.rewards, trace.best_rewards)
+
+
+@pairs
+def test_probabilities_are_the_frequencies_of_choice(kind: str, params: dict[str, Any], world: str) -> None:
+    """The count of choices minus the sum of their probabilities is a martingale: Freedman's inequality bounds it
+    by x with exp(-x^2 / (2 V + 2 x / 3)), V the sum of p (1 - p), at any sample size."""
+    exact = agents.REGISTRY[kind].propensity == "exact"
+    rows = tuple(range(8)) if exact else ROWS
+    place = lane(kind, {**params, **({"epsilon": 0.5} if kind == "epsilon_greedy" else {})}, world, rows)
+    agent, simulator, K = place.agent, place.simulator, place.simulator.setting.n_candidates
+    surplus, variance = np.zeros(K), np.zeros(K)
+    for step in range(500 if exact else STEPS):
+        round = simulator.round_at(step)
+        p = agent.probabilities(round)
+        check(p, "float64", (len(rows), K))
+        assert np.allclose(p.sum(axis=1), 1, atol=1e-12)
+        assert (p >= 0).all()
+        assert not p[~round.available].any()
+        shown = place.advance(1).items[0, :, 0]
+        chosen = round.items == shown[:, None]
+        surplus += (chosen - p).sum(axis=0)
+        variance += (p * (1 - p)).sum(axis=0)
+        if agent.propensity == "deterministic":
+            assert p[chosen].all()
+    if exact:
+        log_odds = np.log(2 * K / 1e-9)
+        limit = log_odds / 3 + np.sqrt((log_odds / 3) ** 2 + 2 * variance * log_odds)
+        assert (np.abs(surplus) <= limit).all()
+
+
+@pairs
+def test_asking_for_probabilities_changes_nothing(kind: str, params: dict[str, Any], world: str) -> None:
+    quiet, asked = lane(kind, params, world), lane(kind, params, world)
+    traces = []
+    for step in range(STEPS):
+        asked.agent.probabilities(asked.simulator.round_at(step))
+        traces.append(asked.advance(1))
+    assert worlds.same(worlds.join(traces), quiet.advance(STEPS))
+
+
+def plain(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(isinstance(k, str) and plain(v) for k, v in value.items())
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind in "biuf"
+    return type(value) in (bool, int, float, str)
+
+
+@pairs
+def test_state_is_arrays_and_plain_values(kind: str, params: dict[str, Any], world: str) -> None:
+    place = lane(kind, params, world)
+    place.advance(5)
+    state = place.state_dict()
+    assert all(plain(value) for value in state.values()), {k: type(v) for k, v in state.items()}
+
+
+@pairs
+def test_memory_is_known_before_anything_is_allocated(kind: str, params: dict[str, Any], world: str) -> None:
+    place = lane(kind, params, world)
+    needed = type(place.agent).memory(place.agent.params[0], place.simulator.setting)
+    held = sum(a.nbytes for a in place.agent.state_dict().values() if isinstance(a, np.ndarray))
+    assert type(needed) is int
+    assert needed * len(ROWS) >= held
+
+
+@each_world
+def test_rounds_are_what_the_setting_says(world: str) -> None:
+    built = simulator(world)
+    s, R = built.setting, len(ROWS)
+    assert s == type(built).describe(built.params)
+    assert built.uniforms.at(0).shape == (R, s.slate)
+    for step in range(STEPS):
+        round = built.round_at(step)
+        assert round.step == step
+        check(round.users, "int64", (R,))
+        check(round.items, "int64", (R, s.n_candidates))
+        check(round.available, "bool", (R, s.n_candidates))
+        check(round.context, "int64", (R,))
+        check(round.segments, "int64", (R,))
+        check(round.features, "float64", (R, s.n_candidates, s.n_features))
+        assert np.isfinite(round.features).all()
+        values, columns, D = round.contexts
+        assert (values.shape[1:], D) == ((s.n_candidates, s.n_stored), s.n_features)
+        assert values.flags.c_contiguous
+        assert columns.flags.c_contiguous
+        in_order = np.sort(columns, axis=-1)
+        assert (in_order >= 0).all()
+        assert (in_order < D).all()
+        assert (np.diff(in_order, axis=-1) > 0).all()  # each column at most once
+        assert (round.items >= 0).all()
+        assert (round.items < s.n_items).all()
+        assert (np.diff(np.sort(round.items, axis=1), axis=1) > 0).all()  # candidates without replacement
+        assert (round.available.sum(axis=1) >= s.slate).all()
+        if "ids" in s.offers:
+            assert (round.users >= 0).all()
+            assert (round.users < s.n_users).all()
+        if "segments" in s.offers:
+            assert (round.segments >= 0).all()
+            assert (round.segments < len(built.segment_names())).all()
+
+
+def equal_rounds(a: Round, b: Round) -> bool:
+    arrays = (a.users, a.items, a.features, a.available, a.segments)
+    others = (b.users, b.items, b.features, b.available, b.segments)
+    return all(np.array_equal(x, y) for x, y in zip(arrays, others, strict=True))
+
+
+@each_world
+def test_a_world_is_a_pure_function_of_the_step(world: str) -> None:
+    a, b = simulator(world), simulator(world)
+    steps = [0, 5, 1500, 3, 40_000, 1500, 0]
+    forward = {step: a.round_at(step) for step in sorted(steps)}
+    assert all(equal_rounds(forward[step], b.round_at(step)) for step in steps)
+
+
+@each_world
+def test_the_truth_of_one_item_is_its_probability(world: str) -> None:
+    built = simulator(world)
+    if built.setting.slate > 1:
+        return
+    rows = np.arange(len(ROWS))
+    for step in range(STEPS):
+        round = built.round_at(step)
+        p = built.probabilities(round)
+        offered = np.where(round.available, p, np.nan)
+        slate = round.available.argmax(axis=1)[:, None]
+        _, truth = built.respond(round, slate, built.uniforms.at(step))
+        assert np.array_equal(truth.value, p[rows, slate[:, 0]])
+        assert np.array_equal(truth.best_value, np.nanmax(offered, axis=1))
+        np.testing.assert_allclose(truth.random_value, np.nanmean(offered, axis=1), rtol=1e-12)
+
+
+@each_world
+def test_features_on_offer_span_the_features_seen(world: str) -> None:
+    built = simulator(world)
+    for per_arm in (True, False):
+        for i, basis in enumerate(built.bases(per_arm)):
+            np.testing.assert_allclose(basis.T @ basis, np.eye(basis.shape[1]), atol=1e-10)
+            for step in range(0, STEPS, 7):
+                round = built.round_at(step)
+                x = round.features[round.items == i] if per_arm else round.features
+                np.testing.assert_allclose(x @ basis @ basis.T, x, atol=1e-10)
+
+
+@pytest.mark.parametrize("world", [w for w in WORLDS if "log" in offers(w)])
+def test_logs_are_random_choices_and_their_rewards(world: str) -> None:
+    built, n = simulator(world), 2000
+    s, log, again = built.setting, built.log(0, n), simulator(world).log(0, n)
+    assert all(np.array_equal(x, y) for x, y in zip(log, again, strict=True))
+    check(log.users, "int64", (n,))
+    check(log.items, "int64", (n,))
+    check(log.values, "float64", (n, s.n_stored))
+    check(log.columns, "int64", (n, s.n_stored))
+    check(log.rewards, "float64", (n,))
+    assert np.isfinite(log.values).all()
+    assert np.isfinite(log.rewards).all()
+    assert (log.columns >= 0).all()
+    assert (log.columns < s.n_features).all()
+    counts = np.bincount(log.items, minlength=s.n_items)
+    assert len(counts) == s.n_items
+    K = s.n_items
+    assert ((counts - n / K) ** 2).sum() / (n / K) < (K - 1) + 8 * np.sqrt(2 * (K - 1))  # chi-square
+
+
+# the house itself
+
+
+def concrete(package: Any, base: type) -> set[type]:
+    found: set[type] = set()
+    for module in pkgutil.iter_modules(package.__path__):
+        members = vars(importlib.import_module(f"{package.__name__}.{module.name}")).values()
+        found |= {m for m in members if inspect.isclass(m) and issubclass(m, base) and not inspect.isabstract(m)}
+    return {m for m in found if m.__module__.startswith(package.__name__)}
+
+
+@pytest.mark.parametrize(("package", "base"), [(agents, Agent), (simulators, Simulator)])
+def test_no_file_is_silently_absent_from_its_registry(package: Any, base: type) -> None:
+    assert concrete(package, base) == set(package.REGISTRY.values())
+    for kind, cls in package.REGISTRY.items():
+        assert cls.Params().kind == kind
+        assert cls.title
+    assert len({c.title for c in package.REGISTRY.values()}) == len(package.REGISTRY)
+
+
+PARAMS = [c.Params for r in (agents.REGISTRY, simulators.REGISTRY) for c in r.values()]
+
+
+@pytest.mark.parametrize("params", [*PARAMS, Experiment], ids=lambda p: p.__qualname__)
+def test_parameters_are_frozen_and_explained(params: type[Params]) -> None:
+    assert params.model_config["frozen"]
+    assert params.model_config["extra"] == "forbid"
+    for name, field in params.model_fields.items():
+        if name != "kind" and not (params is Experiment and name == "simulator"):
+            assert field.title, name
+            assert field.description, name
+            assert field.description.endswith("."), name
+    if params is not Experiment:
+        with pytest.raises(ValueError, match="frozen"):
+            params().kind = "other"
+        assert params.model_validate_json(params().model_dump_json()) == params()
+
+
+SOURCE = Path(bandits.__file__).parent
+FILES = {str(f.relative_to(SOURCE).with_suffix("")): f for f in SOURCE.rglob("*.py")}
+BASICS = {"rounds", "randomness", "params"}
+TOOLS = BASICS | {"cache", "kernels", "networks", "ridge"}
+MAY_IMPORT: dict[str, set[str]] = {
+    "rounds": set(),
+    "randomness": set(),
+    "params": set(),
+    "cache": set(),
+    "kernels": {"rounds"},
+    "networks": {"rounds", "kernels"},
+    "ridge": {"rounds", "kernels"},
+    "agents": TOOLS,
+    "simulators": TOOLS - {"ridge"},
+    "trace": {"rounds"},
+    "engine": BASICS | {"kernels", "agents", "simulators", "trace"},
+    "experiment": BASICS | {"agents", "simulators", "trace"},
+    "race": TOOLS | {"agents", "simulators", "trace", "engine", "experiment"},
+}
+NEVER = {"metrics": {"figures", "jobs"}, "figures": {"engine", "race", "jobs"}}
+
+
+def imports(path: Path) -> set[str]:
+    """What a file imports, at its top or inside a function: parts of bandits as ``.name``, others by name."""
+    package = ["bandits", *path.relative_to(SOURCE).parent.parts]
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {name.name for name in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            start = package[: len(package) - node.level + 1] if node.level else []
+            base = [*start, *(node.module or "").split(".")] if node.module else start
+            found |= {".".join([*base, name.name]) for name in node.names}
+    return {f".{n.split('.')[1]}" if n.startswith("bandits.") else n.split(".")[0] for n in found}
+
+
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_imports_point_one_way(name: str) -> None:
+    part, found = name.split("/")[0], imports(FILES[name])
+    assert not found & {"streamlit", "ui", "pages"}
+    ours = {n[1:] for n in found if n.startswith(".")} - {part}
+    if part in MAY_IMPORT:
+        assert ours <= MAY_IMPORT[part]
+    assert not ours & NEVER.get(part, set())

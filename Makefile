@@ -1,5 +1,5 @@
 # Every target sets up what it needs in .venv; a stamp of the requirements makes the second time instant.
-PYTHON ?= python3.11
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 # An ordinary `pip install` of torch on Linux brings a CUDA build of several GB; a CPU build comes from

@@ -4,15 +4,18 @@ from pathlib import Path
 
 import streamlit as st
 
+from ui import entry
 from ui.runs import pool
 
 icon = Path(__file__).parent / "ui" / "icon.svg"
 st.set_page_config(page_title="Bandit Playground", page_icon=str(icon), layout="wide")
 pool()  # workers warm up while the visitor reads
-st.navigation(
+page = st.navigation(
     [
         st.Page("pages/home.py", title="Home", icon=":material/home:", default=True),
         st.Page("pages/arena.py", title="Arena", icon=":material/monitoring:", url_path="arena"),
     ],
     position="top",
-).run()
+)
+entry.arrive()
+page.run()

@@ -32,7 +32,10 @@ else:  # the registries are data: adding a kind is adding its line there
 
 
 class Refused(ValueError):  # noqa: N818 - what a reader of the sentence calls it
-    """An experiment that cannot be run, said in one sentence."""
+    """An experiment that cannot be run, said in one printable line of at most 400 characters."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(_short(sentence, 400))
 
 
 class Experiment(Params):
@@ -119,10 +122,10 @@ def read(source: str | bytes | dict[str, Any]) -> Experiment:
     Refused
         One sentence: what, where, allowed range.
     """
-    text = json.dumps(source) if isinstance(source, dict) else source
-    if len(text) > MAX_TEXT:
-        raise Refused(f"the experiment has {len(text):,} bytes; at most {MAX_TEXT:,} are allowed")
     try:
+        text = json.dumps(source) if isinstance(source, dict) else source
+        if len(text) > MAX_TEXT:
+            raise Refused(f"the experiment has {len(text):,} bytes; at most {MAX_TEXT:,} are allowed")
         data = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
         return Experiment.model_validate(data)
     except ValidationError as error:
@@ -133,8 +136,8 @@ def read(source: str | bytes | dict[str, Any]) -> Experiment:
         raise Refused("not an experiment: nested too deeply") from None
     except UnicodeDecodeError:
         raise Refused("not JSON: the text is not UTF-8") from None
-    except ValueError as error:
-        raise Refused(str(error)) from None
+    except (TypeError, ValueError) as error:
+        raise error if isinstance(error, Refused) else Refused(f"not an experiment: {error}") from None
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -150,14 +153,15 @@ def _no_constant(name: str) -> Any:
     raise Refused(f"{name} is not a number that can be used; numbers must be finite")
 
 
-def _short(value: Any) -> str:
-    """A value as a sentence can hold it."""
+def _short(value: Any, length: int = 60) -> str:
+    """A value as a sentence can hold it: one printable line."""
     try:
         text = value if isinstance(value, str) else json.dumps(value)
-    except (TypeError, ValueError):
-        text = repr(value)
-    text = " ".join(text.split())
-    return text if len(text) <= 60 else text[:57] + "..."
+    except (TypeError, ValueError, RecursionError):
+        text = f"a {type(value).__name__}"
+    text = " ".join(text[: 10 * length].split())
+    text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return text if len(text) <= length else text[: length - 3] + "..."
 
 
 def refusal(error: ValidationError) -> str:
@@ -169,7 +173,7 @@ def refusal(error: ValidationError) -> str:
         under_union = i > 0 and (first["loc"][i - 1] == "simulator" or isinstance(first["loc"][i - 1], int))
         if not (part in kinds and under_union):
             path.append(str(part))
-    where, kind, context = ".".join(path) or "the experiment", first["type"], first.get("ctx", {})
+    where, kind, context = ".".join(map(_short, path)) or "the experiment", first["type"], first.get("ctx", {})
     if kind == "value_error":
         return str(context["error"])
     if kind in ("missing", "union_tag_not_found"):
@@ -180,24 +184,16 @@ def refusal(error: ValidationError) -> str:
     value = _short(first["input"])
     if kind == "union_tag_invalid":
         return f"{where}.kind is '{_short(context['tag'])}'; it must be one of {_kinds(path)}"
-    expected = allowed(path, error) or first["msg"].removeprefix("Input should be ").lower()
-    return f"{where} is {value}; it must be {expected}"
+    if kind in ("model_type", "model_attributes_type"):
+        return f"{where} is {value}; it must be an object of names and values"
+    if expected := allowed(path, error):
+        return f"{where} is {value}; it must be {expected}"
+    return f"{where} is {value}; {first['msg'].lower().replace('input should', 'it must')}"
 
 
 def _kinds(path: list[str]) -> str:
     registry = _simulators.REGISTRY if path[:1] == ["simulator"] else _agents.REGISTRY
     return ", ".join(registry)
-
-
-def _model_at(path: list[str], error: ValidationError) -> type[Params] | None:
-    """The Params class that a path of an experiment leads into."""
-    if len(path) == 1:
-        return Experiment
-    location = error.errors(include_url=False)[0]["loc"]
-    at = 1 if path[0] == "simulator" else 2
-    tag = str(location[at]) if len(location) > at else ""
-    found = _simulators.REGISTRY.get(tag) if path[0] == "simulator" else _agents.REGISTRY.get(tag)
-    return found.Params if found else None
 
 
 def _known(path: list[str]) -> str:
@@ -206,12 +202,16 @@ def _known(path: list[str]) -> str:
 
 def allowed(path: list[str], error: ValidationError) -> str:
     """The allowed values of the field at ``path``, in words; empty if nothing better than pydantic's is known."""
-    model = _model_at(path, error)
-    depth = {"simulator": 1, "agents": 2}.get(path[0], 0)
-    name = path[depth] if len(path) > depth else ""
-    if model is None or name not in model.model_fields or len(path) > depth + 1:
+    location = error.errors(include_url=False)[0]["loc"]
+    depth = {"simulator": 1, "agents": 2}.get(path[0], 0) if len(path) > 1 else 0
+    model: type[Params] | None = Experiment
+    if depth:
+        registry: dict[str, Any] = _simulators.REGISTRY if depth == 1 else _agents.REGISTRY
+        found = registry.get(str(location[depth])) if len(location) > depth else None
+        model = found.Params if found else None
+    if model is None or len(path) != depth + 1 or path[depth] not in model.model_fields:
         return ""
-    return describe_range(model, name)
+    return describe_range(model, path[depth])
 
 
 def describe_range(model: type[Params], name: str) -> str:

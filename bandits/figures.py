@@ -75,8 +75,9 @@ def curves(
     """Lines with their bands, and thin dashed reference lines; without any curve, an empty figure that says why."""
     data: list[Spec] = []
     for label, band in bands.items():
-        data.extend(_drawn(label, thin(band), looks[label]))
-    for label, band in (references or {}).items():
+        if len(band.x):
+            data.extend(_drawn(label, thin(band), looks[label]))
+    for label, band in (references or {}).items() if data else ():
         kept, line = thin(band), {"color": REFERENCE, "width": 1.2, "dash": "dash"}
         trace = {"type": "scatter", "mode": "lines", "name": label, "x": kept.x, "y": kept.mid, "line": line}
         data.append({**trace, "meta": "reference"})

@@ -66,7 +66,7 @@ class Job:
     @property
     def result(self) -> Result:
         """The histories as a result; of a running job, as far as it has come."""
-        return Result(self.experiment, {label: h for label, h in self.histories.items() if h.step > 0})
+        return Result(self.experiment, {label: h for label, h in self.histories.items() if h.size > 1})
 
     @property
     def progress(self) -> float:

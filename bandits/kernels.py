@@ -413,3 +413,144 @@ def posterior_noise(factor: FloatArray, normals: FloatArray) -> FloatArray:
                 for j in range(i):
                     out[r, j] -= factor[r, i, j] * total
     return out
+
+
+@njit(cache=True, nogil=True)
+def ridge_forget(
+    values: FloatArray,
+    columns: IntArray,
+    model: IntArray,
+    rewards: FloatArray,
+    seen: BoolArray,
+    A: FloatArray,
+    inverse: FloatArray,
+    b: FloatArray,
+    theta: FloatArray,
+    count: IntArray,
+) -> None:
+    """Take one old observation per slot out of its model: the downdate that undoes `ridge_update`.
+
+    ``values, columns (R, S, N)``, ``model, rewards, seen (R, S)``.
+    """
+    R, S = model.shape
+    D, N = b.shape[2], values.shape[2]
+    u, rows = np.empty(D), np.empty(D, np.int64)
+    for r in range(R):
+        for s in range(S):
+            if not seen[r, s]:
+                continue
+            m, x, col = model[r, s], values[r, s], columns[r, s]
+            quadratic, used = _direction(x, col, inverse[r, m], u, rows)
+            gain = -1.0 / (1.0 - quadratic)
+            error = rewards[r, s]
+            for i in range(N):
+                error -= x[i] * theta[r, m, col[i]]
+            _shrink(inverse[r, m], u, rows, used, gain)
+            for a in range(used):
+                theta[r, m, rows[a]] += u[rows[a]] * (gain * error)
+            for i in range(N):
+                b[r, m, col[i]] -= rewards[r, s] * x[i]
+                for j in range(N):
+                    A[r, m, col[i], col[j]] -= x[i] * x[j]
+            count[r, m] += 1  # counts changes, so that the inverse is refreshed often enough
+            if count[r, m] % REFRESH == 0:
+                inverse[r, m] = np.linalg.inv(A[r, m])
+                theta[r, m] = inverse[r, m] @ b[r, m]
+
+
+@njit(cache=True, nogil=True)
+def discount_predict(
+    values: FloatArray,
+    columns: IntArray,
+    context: IntArray,
+    model: IntArray,
+    step: int,
+    gamma: FloatArray,
+    ridge: FloatArray,
+    stamp: IntArray,
+    vectors: FloatArray,
+    eigenvalues: FloatArray,
+    turned: FloatArray,
+    target: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance of every candidate under discounted ridge models, two of (R, K).
+
+    In eigenvector coordinates of the fading Gram matrix: y = (age g + ridge)^-1 Q'x; mean = age y . Q'b,
+    variance = y' (age^2 Q' G~ Q + ridge I) y, with age = gamma^(step - stamp).
+    """
+    R, K = model.shape
+    N, D = values.shape[2], target.shape[2]
+    mean, variance = np.empty((R, K)), np.empty((R, K))
+    y = np.empty(D)
+    for r in range(R):
+        c = context[r]
+        for k in range(K):
+            m = model[r, k]
+            age = gamma[r] ** (step - stamp[r, m])
+            total = 0.0
+            for j in range(D):
+                inner = 0.0
+                for n in range(N):
+                    inner += vectors[r, m, columns[c, k, n], j] * values[c, k, n]
+                y[j] = inner / (age * eigenvalues[r, m, j] + ridge[r])
+                total += age * y[j] * target[r, m, j]
+            quadratic = 0.0
+            for i in range(D):
+                inner = 0.0
+                for j in range(D):
+                    inner += turned[r, m, i, j] * y[j]
+                quadratic += y[i] * (age * age * inner + ridge[r] * y[i])
+            mean[r, k] = total
+            variance[r, k] = max(quadratic, 0.0)
+    return mean, variance
+
+
+@njit(cache=True, nogil=True)
+def discount_update(
+    values: FloatArray,
+    columns: IntArray,
+    context: IntArray,
+    model: IntArray,
+    slate: IntArray,
+    rewards: FloatArray,
+    examined: BoolArray,
+    step: int,
+    gamma: FloatArray,
+    gram: FloatArray,
+    gram2: FloatArray,
+    b: FloatArray,
+    stamp: IntArray,
+    vectors: FloatArray,
+    eigenvalues: FloatArray,
+    turned: FloatArray,
+    target: FloatArray,
+) -> None:
+    """Age the models of the examined slots to after this step, add the observations, decompose afresh."""
+    R, S = slate.shape
+    N = values.shape[2]
+    for r in range(R):
+        c = context[r]
+        for s in range(S):
+            if not examined[r, s]:
+                continue
+            k = slate[r, s]
+            m = model[r, k]
+            age = gamma[r] ** (step + 1 - stamp[r, m])
+            gram[r, m] *= age
+            gram2[r, m] *= age * age
+            b[r, m] *= age
+            stamp[r, m] = step + 1
+            for i in range(N):
+                a = columns[c, k, i]
+                b[r, m, a] += rewards[r, s] * values[c, k, i]
+                for j in range(N):
+                    product = values[c, k, i] * values[c, k, j]
+                    gram[r, m, a, columns[c, k, j]] += product
+                    gram2[r, m, a, columns[c, k, j]] += product
+            found, basis = np.linalg.eigh(gram[r, m])
+            basis = np.ascontiguousarray(basis)
+            across = np.ascontiguousarray(basis.T)
+            vectors[r, m] = basis
+            eigenvalues[r, m] = np.maximum(found, 0.0)
+            turned[r, m] = across @ gram2[r, m] @ basis
+            target[r, m] = across @ b[r, m]

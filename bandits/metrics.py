@@ -224,6 +224,11 @@ def total(history: History, name: str) -> FloatArray:
     return sums
 
 
+def click_rate(history: History) -> FloatArray:
+    """Clicks per step up to the last stored point, float64 (R,)."""
+    return total(history, "clicks") / max(int(history.grid[history.size - 1]), 1)
+
+
 def learned(history: History) -> Estimate:
     """Did it learn? (value - random) / (oracle - random): 0 is as good as random, 1 as good as the oracle.
 
@@ -262,9 +267,9 @@ def compare(a: History, b: History) -> Comparison:
 def _ahead_for_good(gaps: FloatArray) -> IntArray:
     """Index of the point from which each curve of ``gaps (B, G)`` stays positive; 0 if it always was, -1 if never."""
     behind = gaps[:, 1:] <= 0
-    last = np.where(behind.any(axis=1), behind.shape[1] - behind[:, ::-1].argmax(axis=1), 0)  # after the last <= 0
     if behind.shape[1] == 0:
         return np.full(len(gaps), -1)
+    last = np.where(behind.any(axis=1), behind.shape[1] - behind[:, ::-1].argmax(axis=1), 0)  # after the last <= 0
     out = np.where(last == 0, 0, last + 1)
     return np.where(behind[:, -1], -1, out)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -11,6 +12,10 @@ class Params(BaseModel):
     """Frozen, strict parameters of a simulator or an agent: no unknown names, no bool for a number, no NaN."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    def mode(self) -> str:
+        """Names the code path that numeric parameters choose, where they do: it is structural too."""
+        return ""
 
 
 def setting(
@@ -62,4 +67,14 @@ def extra(field: Any, name: str) -> Any:
 def structure(params: Params) -> str:
     """Text that is equal for parameter sets whose rows can share a block."""
     fixed = {n for n, f in type(params).model_fields.items() if extra(f, "structural") or n == "kind"}
-    return params.model_dump_json(include=fixed)
+    return params.model_dump_json(include=fixed) + params.mode()
+
+
+def registry(package: str, *lines: str) -> dict[str, Any]:
+    """Classes by kind from lines like ``"linucb.LinUCB"``: module of ``package``, and the class in it."""
+    found: dict[str, Any] = {}
+    for line in lines:
+        module, name = line.split(".")
+        cls = getattr(importlib.import_module(f"{package}.{module}"), name)
+        found[str(cls.Params.model_fields["kind"].default)] = cls
+    return found

@@ -66,7 +66,7 @@ class Result:
             clicks = metrics.total(h, "clicks")
             entropy = metrics.entropy(h)
             agents[label] = {
-                "ctr": metrics.estimate(clicks / h.step)._asdict(),
+                "ctr": metrics.estimate(metrics.click_rate(h))._asdict(),
                 "clicks": metrics.estimate(clicks)._asdict(),
                 "pseudo_regret": metrics.estimate(metrics.total(h, "best_value") - metrics.total(h, "value"))._asdict(),
                 "realised_regret": metrics.estimate(metrics.total(h, "best_clicks") - clicks)._asdict(),

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .rounds import BoolArray, FloatArray, IntArray
 
 MAX_POINTS = 2000  # points of a stored curve
-MAX_COUNTS = 400  # points at which the arms' counts are stored
+MAX_COUNTS = 200  # points at which the arms' counts are stored
 SNAPSHOTS = 20  # spectra per run
 
 
@@ -142,6 +142,8 @@ class History:
         low, high = np.searchsorted(self.count_grid, [trace.start, end], side="right")
         stops = self.count_grid[low:high] - trace.start
         cells = np.arange(self.rows)[None, :, None] * self.n_items + trace.items
+        if not trace.alive.all():  # a row that has stopped shows nothing
+            cells[np.isnan(trace.rewards)] = -1
         begin = 0
         for h, stop in zip(range(low, high), stops, strict=True):
             self._add(cells[begin:stop])
@@ -150,7 +152,7 @@ class History:
         self._add(cells[begin:])
 
     def _add(self, cells: IntArray) -> None:
-        added = np.bincount(cells.ravel(), minlength=self.rows * self.n_items)
+        added = np.bincount(cells[cells >= 0], minlength=self.rows * self.n_items)
         self._count_now += added.reshape(self.rows, self.n_items)
 
     def since(self, size: int, count_size: int, spectra: int) -> dict[str, Any]:

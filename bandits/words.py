@@ -29,7 +29,7 @@ def ranking(result: Result) -> list[str]:
 
     def rate(label: str) -> float:
         history = result.histories[label]
-        value = metrics.estimate(metrics.total(history, "clicks")).mean / max(history.step, 1)
+        value = metrics.estimate(metrics.click_rate(history)).mean
         return value if math.isfinite(value) else -1.0
 
     return sorted(result.histories, key=rate, reverse=True)

@@ -4,25 +4,19 @@ import streamlit as st
 
 from bandits import Refused, read
 from bandits.presets import presets
-from ui import board, draft
+from ui import board, draft, entry, runs
 from ui.controls import controls
-from ui.runs import pool
+
+entry.through_app("pages/arena.py")
 
 
 def choose() -> None:
     """Load the chosen preset into the controls."""
-    draft.load(presets()[st.session_state.preset].experiment)
+    if st.session_state.preset is not None:
+        draft.load(presets()[st.session_state.preset].experiment)
 
 
-def start() -> None:
-    """Run what the controls say, or say in one sentence why not."""
-    try:
-        st.session_state.job = pool().submit(read(draft.current().data())).id
-        st.session_state.pop("refused", None)
-    except Refused as refused:
-        st.session_state.refused = str(refused)
-
-
+job = runs.current()
 with st.sidebar:
     controls(draft.current())
 
@@ -35,17 +29,22 @@ pick.selectbox(
 window = window_at.select_slider(
     "Window", [100, 200, 500, 1000, 2000, 5000], 1000, help="Steps that click rate and entropy are averaged over."
 )
+refused = ""
 if run_at.button("Run", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter", width="stretch"):
-    start()
-job = pool().get(st.session_state.get("job", ""))
-if stop_at.button("Stop", icon=":material/stop:", disabled=job is None or not job.active, width="stretch") and job:
-    pool().stop(job)
+    try:
+        job = runs.look_at(read(draft.current().data()))
+        st.query_params["run"] = job.id
+    except Refused as sentence:
+        refused = str(sentence)
+if stop_at.button("Stop", icon=":material/stop:", disabled=not job.active, width="stretch"):
+    runs.pool().stop(job)
 
-if "refused" in st.session_state:
-    st.error(f"This cannot be run: {st.session_state.refused}.", icon=":material/block:")
+if refused:
+    st.error(f"This cannot be run: {refused}.", icon=":material/block:")
 if (name := st.session_state.get("preset")) is not None:
     st.caption(presets()[name].about)
-if job is None:
-    st.info("Press **Run** (Ctrl+Enter) to start the race that the controls describe.", icon=":material/flag:")
-else:
-    board.show(job, window=window, key="arena")
+if draft.current().differs(job.experiment):
+    st.caption(
+        ":material/edit: The controls have changed since this run. Press **Run** (Ctrl+Enter) to see what it does."
+    )
+board.show(job, window=window, key="arena")

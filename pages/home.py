@@ -3,9 +3,10 @@
 import streamlit as st
 
 from bandits.presets import presets
-from ui import board, draft
-from ui.runs import pool
+from ui import board, draft, entry
+from ui.runs import look_at, pool
 
+entry.through_app("pages/home.py")
 preset = presets()["race"]
 
 st.title("Bandit Playground", anchor=False)
@@ -20,7 +21,7 @@ left, right = st.columns([3, 1], vertical_alignment="center")
 left.markdown(f"**{preset.title}.** {preset.about}")
 if right.button("Open in the Arena", type="primary", icon=":material/tune:", width="stretch"):
     draft.load(preset.experiment)
-    st.session_state.job = pool().submit(preset.experiment).id
+    look_at(preset.experiment)
     st.switch_page("pages/arena.py")
 
 board.show(pool().submit(preset.experiment), window=1000, key="home")

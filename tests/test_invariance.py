@@ -187,7 +187,7 @@ def test_the_order_of_candidates_changes_nothing(kind: str, params: dict[str, An
 )
 def test_rows_of_a_sweep_are_runs_of_their_own(alphas: list[float], kind: str, ridge: float) -> None:
     cls = AGENTS[kind].Params
-    name = {"linucb": "alpha", "lints": "sigma2", "epsilon_greedy": "epsilon", "ucb1": "alpha"}.get(kind, "prior_clicks")
+    name = next(n for n in ("alpha", "sigma2", "epsilon", "prior_clicks") if n in cls.model_fields)
     values = [a / 10 if name == "epsilon" else max(a, 0.01) for a in alphas]
     more = {"ridge": ridge} if "ridge" in cls.model_fields else {}
     sweep = [cls(**{name: v}, **(more if i % 2 else {})) for i, v in enumerate(values)]

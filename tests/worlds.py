@@ -170,7 +170,7 @@ class Cascade(Dense):
         rewards, examined = self._look_down(np.take_along_axis(p, slate, 1), uniforms)
         best_rewards, _ = self._look_down(np.take_along_axis(p, best, 1), uniforms)
         slates = np.array(list(combinations(range(p.shape[1]), self.SLATE)))
-        every = 1 - (1 - p[:, slates]).prod(axis=2)  # (R, number of slates)
+        every = np.ascontiguousarray(1 - (1 - p[:, slates]).prod(axis=2))  # (R, number of slates)
         value = 1 - (1 - np.take_along_axis(p, slate, 1)).prod(axis=1)
         truth = Truth(value, every.max(axis=1), every.mean(axis=1), best_rewards.sum(axis=1))
         return Feedback(rewards, examined), truth

@@ -69,7 +69,7 @@ def _tiles(job: Job, result: Result) -> str:
         rate, detail = "–", "in training" if label in job.waiting else "waiting"
         if label in order and leader is not None:
             history = result.histories[label]
-            found = metrics.estimate(metrics.total(history, "clicks") / history.step)
+            found = metrics.estimate(metrics.click_rate(history))
             half = (found.high - found.low) / 2
             rate = f"{found.mean:.3f}" + (f"<small> ± {half:.3f}</small>" if half > 0 else "")
             detail = "leads" if place == 0 else _behind(metrics.compare(history, leader).difference.mean)

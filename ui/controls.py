@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from html import escape
 
 import streamlit as st
@@ -46,6 +47,9 @@ def _world(draft: Draft) -> None:
         with st.expander("More about this world"):
             values |= form(model, more, draft.simulator, f"{key}-{kind}")
     draft.simulator = {"kind": kind, **values}
+    with suppress(ValueError):  # said in full when it is run
+        if credit := SIMULATORS[kind].credit(model.model_validate(draft.simulator)):
+            st.caption(f"Data: {credit}")
 
 
 def _length(draft: Draft) -> None:

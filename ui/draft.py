@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from bandits import Experiment
+from bandits import Experiment, Refused, read
 from bandits.agents import REGISTRY as AGENTS
 from bandits.presets import presets
 from bandits.simulators import REGISTRY as SIMULATORS
@@ -35,6 +35,13 @@ class Draft:
             "replications": self.replications,
             "seed": self.seed,
         }
+
+    def differs(self, experiment: Experiment) -> bool:
+        """Whether it would run something else than this experiment."""
+        try:
+            return read(self.data()) != experiment
+        except Refused:
+            return True
 
     def switch(self, kind: str) -> None:
         """Another world, with its own defaults."""

@@ -176,7 +176,7 @@ function signature(panel, cell) {
 function draw(panel, cell) {
   cell.drawn = signature(panel, cell);
   if (!hasPoints(cell.figure)) {
-    cell.plot.dataset.wait = "";
+    cell.plot.dataset.wait = cell.figure.layout?.annotations?.[0]?.text ?? "";
     return;
   }
   // One object for the plot's lifetime: for Plotly another click handler is another configuration, and

@@ -10,6 +10,7 @@ import numpy as np
 from .. import kernels
 from ..params import setting
 from ..randomness import Streams
+from ..ridge import Ridge
 from ..rounds import FloatArray, Round, Setting, World
 from .linear import LinearAgent, LinearParams
 
@@ -33,6 +34,7 @@ class EpsilonGreedy(LinearAgent):
 
     title = "ε-greedy"
     propensity = "exact"
+    model: Ridge
 
     def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
         super().__init__(params, setting, streams, world)

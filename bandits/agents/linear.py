@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..forgetting import DiscountedRidge
 from ..params import setting
 from ..randomness import Streams
 from ..ridge import Ridge, Sharing
@@ -32,9 +33,13 @@ class LinearAgent(Agent):
 
     def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
         super().__init__(params, setting, streams, world)
-        sharing: Sharing = params[0].sharing
-        self.model = Ridge(self.column("ridge"), setting.n_features, setting.n_items, sharing, joint=self.joint)
+        self.model = self.make_model()
         self.state = tuple(f"model.{name}" for name in self.model.state)
+
+    def make_model(self) -> Ridge | DiscountedRidge:
+        """The models it learns with."""
+        n_features, n_items = self.setting.n_features, self.setting.n_items
+        return Ridge(self.column("ridge"), n_features, n_items, self.params[0].sharing, joint=self.joint)
 
     def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
         self.model.update(round, slate, feedback)

@@ -34,6 +34,7 @@ class LinTS(LinearAgent):
     title = "LinTS"
     propensity = "monte_carlo"
     joint = True
+    model: Ridge
 
     def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
         super().__init__(params, setting, streams, world)

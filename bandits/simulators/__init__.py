@@ -1,16 +1,14 @@
-"""The registry of simulators: one line each."""
+"""The registry of simulators: one line each, in the order in which they are offered."""
 
 from __future__ import annotations
 
+from ..params import registry
 from .base import Simulator, SimulatorParams
-from .classification import Classification
-from .petshop import PetShop
 
-_CLASSES: tuple[type[Simulator], ...] = (
-    PetShop,
-    Classification,
+REGISTRY: dict[str, type[Simulator]] = registry(
+    __name__,
+    "petshop.PetShop",
+    "classification.Classification",
 )
-
-REGISTRY: dict[str, type[Simulator]] = {str(c.Params.model_fields["kind"].default): c for c in _CLASSES}
 
 __all__ = ["REGISTRY", "Simulator", "SimulatorParams"]

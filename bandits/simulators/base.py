@@ -69,6 +69,11 @@ class Simulator(ABC):
     def log(self, layout: int, n: int) -> Log:
         """n interactions of one layout, logged under uniformly random choice."""
 
+    @classmethod
+    def credit(cls, params: Any) -> str:  # noqa: ARG003
+        """Whose data it is, where a licence asks for it to be said."""
+        return ""
+
     def segment_names(self) -> list[str]:
         """Names of the segments, or nothing where users form no groups."""
         return []

@@ -23,6 +23,12 @@ SIZES = {
 }
 
 
+_CREDITS = {
+    "magic": "MAGIC gamma telescope, Bock (2004), UCI Machine Learning Repository, CC BY 4.0",
+    "adult": "Adult, Becker and Kohavi (1996), UCI Machine Learning Repository, CC BY 4.0",
+}
+
+
 class DataSet(NamedTuple):
     """``features (n, d)`` with rows of length one, ``labels (n,)`` 0 to K - 1, and the labels' names."""
 
@@ -138,6 +144,10 @@ class Classification(Simulator):
         items = generator.integers(0, len(self.data.classes), size=n)
         rewards = (self.data.labels[examples] == items).astype(np.float64)
         return Log(examples, items, self.data.features[examples], self._columns[0][items], rewards)
+
+    @classmethod
+    def credit(cls, params: Any) -> str:
+        return _CREDITS.get(params.data, f"{params.data}, shipped with scikit-learn")
 
     def _example(self, step: int) -> IntArray:
         """Example shown to each row, int64 (R,)."""

@@ -1,0 +1,32 @@
+"""Measure everything and rewrite RESULTS.md."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from . import growth, peers, preset, textbook
+from .measure import machine
+
+RESULTS = Path(__file__).with_name("RESULTS.md")
+INTRODUCTION = """# Results
+
+Written by `python -m benchmarks`; every number was measured by that one command, both sides of a comparison in turn on
+the same machine, one thread each. Times are processor time, so that what else the machine does distorts them
+less; a ratio is the median of the pairs, with the smallest and the largest in brackets."""
+
+
+def main() -> None:
+    """Print the sections as they are measured; the file is replaced once all are there."""
+    parts = [INTRODUCTION, machine() + "."]
+    print("\n\n".join(parts), end="\n\n", flush=True)
+    for part in (textbook, preset, peers, growth):
+        section = part.run()
+        parts.append(str(section).rstrip())
+        print(section, flush=True)
+    RESULTS.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    print(f"written to {RESULTS.name}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""What the benchmarks share: interleaved timing, ratios with their range, sections of RESULTS.md."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+Side = Callable[[], float]
+"""Does its work once and says how long it took."""
+
+
+class Ratio(NamedTuple):
+    """Median of the paired ratios, and the smallest and largest of them."""
+
+    middle: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.middle:,.3g} ({self.low:,.3g} to {self.high:,.3g})"
+
+
+def stopwatch(work: Callable[[], object]) -> float:
+    """Seconds of processor time one call takes: on one thread, and blind to what else the machine does."""
+    began = time.process_time()
+    work()
+    return time.process_time() - began
+
+
+def interleave(sides: Mapping[str, Side], repeats: int) -> dict[str, list[float]]:
+    """Run the sides in turn, A B A B: a busy neighbour then slows all of them alike."""
+    times: dict[str, list[float]] = {name: [] for name in sides}
+    for _ in range(repeats):
+        for name, side in sides.items():
+            times[name].append(side())
+    return times
+
+
+def ratio(over: list[float], under: list[float]) -> Ratio:
+    """over / under, pair by pair."""
+    pairs = [a / b for a, b in zip(over, under, strict=True)]
+    return Ratio(median(pairs), min(pairs), max(pairs))
+
+
+@dataclass
+class Section:
+    """A part of RESULTS.md: what was done, a table of what it took, and whether the targets were met."""
+
+    title: str
+    notes: str
+    header: tuple[str, ...]
+    rows: list[tuple[str, ...]] = field(default_factory=list)
+    targets: list[tuple[str, str, bool]] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        parts = [f"## {self.title}", self.notes]
+        if self.rows:
+            parts.append(table(self.header, self.rows))
+        if self.targets:
+            verdicts = [(what, measured, "yes" if met else "**no**") for what, measured, met in self.targets]
+            parts.append(table(("target", "measured", "met"), verdicts))
+        return "\n\n".join(parts) + "\n"
+
+
+def table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """A Markdown table."""
+    lines = [header, ("---",) * len(header), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def machine() -> str:
+    """What the numbers were measured on, without the machine's name or a path of it."""
+    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba", "scipy", "torch"))
+    return (
+        f"{_processor()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}; Python "
+        f"{platform.python_version()}, {packages}; {datetime.now(UTC):%Y-%m-%d %H:%M} UTC; load "
+        f"{os.getloadavg()[0]:.1f} at the start"
+    )
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()

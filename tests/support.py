@@ -1,0 +1,67 @@
+"""What the outer tests share: small experiments, histories made by hand, patience."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bandits import Experiment, History, Trace, simulate
+from bandits.rounds import FloatArray
+
+PATIENCE = 120.0  # seconds after which a thing that was waited for is declared missing
+
+
+def wait_for(condition: Callable[[], object], what: str) -> None:
+    """Wait until a condition holds; how long it takes is not what is tested."""
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError(f"waited {PATIENCE:.0f} s in vain for {what}")
+        time.sleep(0.02)
+
+
+def experiment(*agents: str | dict[str, Any], **changes: Any) -> Experiment:
+    """A pet shop of ten products, small enough for a fraction of a second."""
+    data: dict[str, Any] = {"simulator": {"kind": "petshop", "n_products": 10}, "steps": 300, "replications": 3}
+    data["agents"] = [{"kind": a} if isinstance(a, str) else a for a in agents or ("linucb", "random")]
+    return Experiment.model_validate({**data, **changes})
+
+
+def traces(e: Experiment) -> dict[str, Trace]:
+    """Every step of every agent of an experiment, in one piece."""
+    parts: dict[str, list[Trace]] = {}
+    for label, trace in simulate(e):
+        parts.setdefault(label, []).append(trace)
+    return {label: joined(pieces) for label, pieces in parts.items()}
+
+
+def joined(pieces: list[Trace]) -> Trace:
+    """Consecutive traces as one."""
+    columns = zip(*(piece[1:7] for piece in pieces), strict=True)
+    return Trace(0, *(np.concatenate(column) for column in columns), pieces[-1].alive)
+
+
+def history(rewards: FloatArray, items: Any = None, *, n_items: int = 5, alive: Any = None, steps: int = 0) -> History:
+    """A history of given clicks ``rewards (T, R)``; what they could have been does not matter."""
+    T, R = rewards.shape
+    shown = np.zeros((T, R, 1), np.int64) if items is None else items
+    living = np.ones(R, np.bool_) if alive is None else np.array(alive)
+    made = History(steps or T, R, n_items)
+    nothing = np.zeros((T, R))
+    made.extend(Trace(0, shown, rewards, nothing, nothing, nothing, nothing, living))
+    return made
+
+
+def same(a: History, b: History) -> None:
+    """Equal to the bit: sums, counts, spectra, rows alive."""
+    assert (a.step, a.size, a.count_size) == (b.step, b.size, b.count_size)
+    for name in History.SUMS:
+        np.testing.assert_array_equal(a.sums[name][: a.size], b.sums[name][: b.size])
+    np.testing.assert_array_equal(a.counts[: a.count_size], b.counts[: b.count_size])
+    np.testing.assert_array_equal(a.alive, b.alive)
+    assert [s.step for s in a.spectra] == [s.step for s in b.spectra]
+    for mine, other in zip(a.spectra, b.spectra, strict=True):
+        np.testing.assert_array_equal(mine.eigenvalues, other.eigenvalues)

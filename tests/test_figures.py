@@ -1,0 +1,171 @@
+"""Figures: what is drawn, in which colour, and with how many points."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+
+from bandits import Experiment, History, metrics, run
+from bandits.agents import REGISTRY
+from bandits.figures import MAX_POINTS, REFERENCE, Spec, board, curves, figure, palette, styles, thin
+from bandits.metrics import Band
+from bandits.result import Result
+from tests.support import experiment
+
+TITLES = ["Click rate", "Cumulative regret", "Selection entropy", "Eigenvalue spectrum"]
+
+
+@lru_cache(maxsize=1)
+def race() -> Result:
+    return run(experiment("linucb", "lints", "random", "linucb", steps=6000))
+
+
+def lines(spec: Spec) -> dict[str, Spec]:
+    """The curves of a plot by name: neither the outlines of bands nor references."""
+    return {t["name"]: t for t in spec["data"] if "fill" not in t and t.get("meta") != "reference"}
+
+
+def straight(points: int, rows: int = 4) -> Band:
+    x = np.arange(points, dtype=float)
+    return Band(x, 2 * x, 2 * x - 1, 2 * x + 1, rows)
+
+
+def test_the_board_is_four_plots_of_every_agent() -> None:
+    specs = board(race())
+    assert [s["layout"]["title"]["text"] for s in specs] == TITLES
+    for spec in specs[:3]:
+        assert list(lines(spec)) == ["LinUCB", "LinTS", "Random", "LinUCB 2"]
+    assert list(lines(specs[3])) == ["LinUCB", "LinTS", "LinUCB 2"]  # a random choice has no design matrix
+    assert specs[3]["layout"]["yaxis"]["type"] == "log"
+    assert all(s["layout"]["meta"]["note"] for s in specs)
+
+
+def test_lines_show_the_numbers_of_the_metrics() -> None:
+    result = race()
+    click_rate, regret, entropy, spectrum = (lines(s) for s in board(result, window=500))
+    for label, h in result.histories.items():
+        for drawn, band in (
+            (click_rate, metrics.ctr(h, 500)),
+            (regret, metrics.pseudo_regret(h)),
+            (entropy, metrics.entropy(h, 500)),
+            (spectrum, metrics.spectrum(h)),
+        ):
+            if band is None:
+                assert label not in drawn
+                continue
+            shown = thin(band)
+            np.testing.assert_array_equal(drawn[label]["x"], shown.x)
+            np.testing.assert_array_equal(drawn[label]["y"], shown.mid)
+            assert set(shown.x) <= set(band.x)
+            assert shown.x[-1] == band.x[-1]
+
+
+def test_oracle_and_random_are_thin_dashed_lines_of_no_agents_colour() -> None:
+    (click_rate, *others) = board(race())
+    references = [t for t in click_rate["data"] if t.get("meta") == "reference"]
+    assert [t["name"] for t in references] == ["oracle", "random choice"]
+    assert references[0]["y"][-1] > references[1]["y"][-1]
+    assert {(t["line"]["dash"], t["line"]["color"]) for t in references} == {("dash", REFERENCE)}
+    assert not any(t.get("meta") == "reference" for s in others for t in s["data"])
+
+
+def test_no_line_has_more_points_than_a_screen_shows() -> None:
+    result = race()
+    assert len(result.ctr["LinUCB"].x) > MAX_POINTS
+    for spec in board(result):
+        for trace in spec["data"]:
+            assert len(trace["x"]) == len(trace["y"]) <= MAX_POINTS + 2
+
+
+@pytest.mark.parametrize("points", [0, 1, 2, 399, 400, 401, 799, 801, 2001])
+def test_thinning_keeps_the_first_and_the_last_point(points: int) -> None:
+    band = straight(points)
+    kept = thin(band)
+    assert len(kept.x) <= MAX_POINTS + 1
+    assert len(kept.x) > min(points, MAX_POINTS) // 2 - 1
+    assert kept.x[:1].tolist() == band.x[:1].tolist()
+    assert kept.x[-1:].tolist() == band.x[-1:].tolist()
+    np.testing.assert_array_equal(kept.mid, 2 * kept.x)
+    assert kept.rows == band.rows
+
+
+def test_a_band_is_an_outline_that_goes_up_one_side_and_down_the_other() -> None:
+    (outline, line) = curves({"a": straight(50)}, {"a": palette(["linucb"])[0]}, title="", note="")["data"]
+    assert outline["fill"] == "toself"
+    np.testing.assert_array_equal(outline["y"], np.concatenate([2 * line["x"] + 1, 2 * line["x"][::-1] - 1]))
+    np.testing.assert_array_equal(outline["x"], np.concatenate([line["x"], line["x"][::-1]]))
+    assert outline["hoverinfo"] == "skip"
+    alone = curves({"a": straight(50, rows=1)}, {"a": palette(["linucb"])[0]}, title="", note="")
+    assert len(alone["data"]) == 1  # one run has no interval
+
+
+def test_a_run_of_one_does_not_speak_of_intervals() -> None:
+    note = board(run(experiment(replications=1)))[0]["layout"]["meta"]["note"]
+    assert "interval" not in note
+    assert "95 % interval over 3 runs" in board(run(experiment()))[0]["layout"]["meta"]["note"]
+
+
+@pytest.mark.parametrize("kind", REGISTRY)
+def test_every_kind_has_its_own_look_alone_and_in_company(kind: str) -> None:
+    everybody = list(REGISTRY)
+    looks = dict(zip(everybody, palette(everybody), strict=True))
+    assert len(set(looks.values())) == len(everybody)
+    if kind != "oracle":  # nine kinds, eight colours: the ceiling takes what is free
+        assert palette([kind]) == [looks[kind]]
+        assert dict(zip(everybody[::-1], palette(everybody[::-1]), strict=True))[kind].color == looks[kind].color
+
+
+def test_twelve_agents_are_told_apart_even_if_all_are_of_a_kind() -> None:
+    for kinds in (["linucb"] * 12, [*REGISTRY, "linucb", "linucb", "lints"], ["oracle"] * 12):
+        looks = palette(kinds)
+        assert len(set(looks)) == 12
+        assert len({look.color for look in looks[:8]}) == 8
+
+
+def test_a_duplicate_takes_no_other_kinds_colour() -> None:
+    first, second, other = palette(["linucb", "linucb", "lints"])
+    assert (first, other) == (palette(["linucb"])[0], palette(["lints"])[0])
+    assert second.color not in (first.color, other.color)
+
+
+def test_an_agent_keeps_its_colour_in_all_plots() -> None:
+    looks = styles(race().experiment)
+    for spec in board(race()):
+        for label, trace in lines(spec).items():
+            assert (trace["line"]["color"], trace["line"]["dash"]) == looks[label]
+
+
+def test_an_empty_plot_says_why() -> None:
+    e = experiment()
+    for spec in board(Result(e, {})):
+        (sentence,) = spec["layout"]["annotations"]
+        assert sentence["text"].endswith(".")
+    waiting = board(Result(e, {label: History(e.steps, 3, 10) for label in e.labels}))
+    assert [len(spec["data"]) for spec in (waiting[0], *waiting[2:])] == [0, 0, 0]
+    assert waiting[0]["layout"]["annotations"]
+    without = board(run(experiment("random", "ucb1")))[3]
+    assert without["data"] == []
+    assert "ridge model" in without["layout"]["annotations"][0]["text"]
+
+
+def test_labels_cannot_carry_markup() -> None:
+    for spec in board(race()):
+        assert "annotations" not in spec["layout"]
+    name = "<img src=x onerror=alert(1)>"
+    spec = curves({name: straight(5)}, {name: palette(["linucb"])[0]}, title="t", note="n")
+    assert all("<" not in t["name"] for t in spec["data"])
+    with pytest.raises(ValueError, match="label"):  # and the experiment does not take such a name at all
+        Experiment.model_validate({"agents": [{"kind": "random", "label": name}]})
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_spec_becomes_a_plotly_figure(dark: bool) -> None:
+    for spec in board(race()):
+        made = figure(spec, dark=dark)
+        assert isinstance(made, go.Figure)
+        assert len(made.data) == len(spec["data"])
+        assert made.layout.title.text == spec["layout"]["title"]["text"]
+        assert made.to_json()

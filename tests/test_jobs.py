@@ -1,0 +1,186 @@
+"""Worker processes: the same numbers as here, one job for equal experiments, and no run that is lost in silence."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+
+import numpy as np
+import pytest
+
+from bandits import Experiment, History, Refused, read, run
+from bandits.experiment import MEMORY_LIMIT
+from bandits.jobs import KEPT, Job, Pool
+from bandits.race import Race, drive, make_lane
+from tests.support import experiment, same, wait_for
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Pool]:
+    with closing(Pool()) as made:
+        yield made
+
+
+def ended(job: Job) -> Job:
+    wait_for(lambda: not job.active, "the end of the run")
+    return job
+
+
+def endless(seed: int) -> Experiment:
+    """Long enough to be looked at, stopped and killed."""
+    return experiment(steps=10_000_000, seed=seed)
+
+
+def under_way(pool: Pool, seed: int) -> Job:
+    job = pool.submit(endless(seed))
+    wait_for(lambda: job.result.histories, "the first points")
+    return job
+
+
+def test_a_worker_computes_the_numbers_of_a_run_here_to_the_bit(pool: Pool) -> None:
+    e = experiment("linucb", "lints", {"kind": "epsilon_greedy", "sharing": "shared"}, "beta_ts", "oracle", steps=2500)
+    job = ended(pool.submit(e))
+    assert (job.status, job.error, job.step, job.progress) == ("finished", "", 2500, 1.0)
+    here = run(e)
+    assert list(job.histories) == list(e.labels)
+    for label, h in here.histories.items():
+        same(job.histories[label], h)
+    assert len(job.histories["LinUCB"].spectra) == 20
+    assert job.result.summary() == here.summary()
+    assert set(job.result.timing()["agents"]) == set(e.labels)
+    assert job.seconds > 0
+    assert job.seconds_left is None
+
+
+def test_the_same_experiment_twice_is_one_job(pool: Pool) -> None:
+    first = pool.submit(experiment(seed=1))
+    again = pool.submit(Experiment.model_validate_json(first.experiment.model_dump_json()))
+    assert again is first
+    assert pool.get(first.id) is first
+    ended(first)
+    assert pool.submit(experiment(seed=1)) is first  # finished: not computed again
+    assert pool.submit(experiment(seed=2)) is not first
+    assert pool.get("nothing of the kind") is None
+
+
+def test_runs_wait_their_turn_and_know_their_place(pool: Pool) -> None:
+    running = under_way(pool, 3)
+    waiting = [pool.submit(experiment(seed=seed)) for seed in (4, 5, 6)]
+    assert [job.status for job in waiting] == ["queued"] * 3
+    assert [pool.ahead(job) for job in waiting] == [0, 1, 2]
+    assert all(job.active and job.progress == 0 and not job.result.histories for job in waiting)
+    pool.stop(waiting[1])  # one that never began
+    assert (waiting[1].status, pool.ahead(waiting[2])) == ("stopped", 1)
+    pool.stop(running)
+    assert [ended(job).status for job in waiting] == ["finished", "stopped", "finished"]
+    assert waiting[0].ended is not None
+    assert waiting[2].started is not None
+    assert waiting[2].started >= waiting[0].ended
+
+
+def test_stopping_keeps_what_was_computed(pool: Pool) -> None:
+    job = under_way(pool, 7)
+    pool.stop(job)
+    assert (job.status, job.active) == ("stopped", False)
+    seconds = job.seconds
+    wait_for(lambda: job not in pool._processes, "the end of its worker")
+    steps = {label: h.step for label, h in job.histories.items()}
+    assert all(0 < step < 10_000_000 for step in steps.values())
+    assert 0 < job.progress < 1
+    assert job.seconds == seconds  # the clock stands still
+    # what was computed is what a run here has computed at that step
+    race = Race(job.experiment)
+    while race.step < max(steps.values()):
+        for _ in race.advance(5000):
+            pass
+    for label, h in job.histories.items():
+        for name in History.SUMS:
+            np.testing.assert_array_equal(h.sums[name][: h.size], race.histories[label].sums[name][: h.size])
+    pool.stop(job)  # a second time changes nothing
+    assert job.status == "stopped"
+    again = pool.submit(job.experiment)  # pressed Run again: a new run
+    assert again is not job
+    pool.stop(again)
+
+
+def test_a_killed_worker_fails_its_run_in_a_sentence_and_the_next_run_is_served(pool: Pool) -> None:
+    job = under_way(pool, 8)
+    after = pool.submit(experiment(seed=9))
+    pool._processes[job].kill()
+    ended(job)
+    assert (job.status, job.error) == ("failed", "the worker process died")
+    assert job.result.histories  # what was computed stays
+    assert ended(after).status == "finished"
+    same(after.histories["LinUCB"], run(after.experiment).histories["LinUCB"])
+
+
+def test_a_failed_run_can_be_run_again(pool: Pool) -> None:
+    job = under_way(pool, 10)
+    pool._processes[job].kill()
+    ended(job)
+    again = pool.submit(job.experiment)
+    assert again is not job
+    wait_for(lambda: again.status == "running", "a second attempt")
+    pool.stop(again)
+
+
+def test_the_static_network_is_trained_beside_the_race_and_catches_up(pool: Pool) -> None:
+    mlp = {"kind": "static_mlp", "interactions": 5000, "epochs": 2, "hidden": [8], "embedding": 4}
+    e = experiment("linucb", mlp, steps=3000, replications=2)
+    job = pool.submit(e)
+    wait_for(lambda: job.waiting and "LinUCB" in job.result.histories, "the others to start without it")
+    assert job.waiting == {"Static MLP"}
+    assert "Static MLP" not in job.result.histories
+    assert ended(job).status == "finished"
+    assert job.waiting == set()
+    assert {h.step for h in job.histories.values()} == {3000}
+    for label, h in run(e).histories.items():  # trained before the start, here
+        same(job.histories[label], h)
+
+
+def test_old_runs_are_forgotten_but_never_one_that_is_active(pool: Pool) -> None:
+    running = under_way(pool, 11)
+    many = [pool.submit(experiment("random", steps=1, replications=1, seed=s)) for s in range(100, 100 + KEPT + 5)]
+    pool.stop(running)
+    for job in many:
+        ended(job)
+    last = ended(pool.submit(experiment("random", steps=1, replications=1, seed=99)))
+    assert pool.get(running.id) is None
+    assert pool.get(last.id) is last
+    assert len(pool._jobs) <= KEPT + 1
+
+
+def test_closing_ends_all_processes() -> None:
+    before = set(threading.enumerate())
+    pool = Pool(2)
+    busy = under_way(pool, 12)  # the other worker has nothing to do
+    process = pool._processes[busy]
+    serving = set(threading.enumerate()) - before
+    assert len(serving) == 2
+    pool.close()
+    # a thread ends when it has seen the end of its worker
+    for thread in serving:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in serving)
+    assert process.returncode is not None
+    assert not busy.active
+
+
+def test_memory_is_estimated_before_anything_is_allocated() -> None:
+    for steps, rows, items in ((1, 1, 1), (300, 3, 10), (20_000, 16, 50), (10_000_000, 64, 50), (5000, 2, 100_000)):
+        made = History(steps, rows, items)
+        held = made.counts.nbytes + sum(s.nbytes for s in made.sums.values()) + made.grid.nbytes
+        assert held <= 1.2 * History.memory(steps, rows, items) + 100_000
+    with pytest.raises(Refused, match=r"would need about [\d,.]+ GiB of memory, 4 GiB are allowed") as refused:
+        read({"simulator": {"kind": "petshop", "n_products": 10_000_000}, "agents": [{"kind": "linucb"}]})
+    assert "fewer arms (10,000,000)" in str(refused.value)
+
+
+def test_the_estimate_covers_the_state_of_the_agents() -> None:
+    e = experiment("linucb", "lints", replications=16, simulator={"kind": "petshop", "n_products": 400})
+    race = Race(e)
+    drive(race)
+    state = [v for i in range(2) for v in make_lane(e, i).state_dict().values() if isinstance(v, np.ndarray)]
+    held = sum(a.nbytes for h in race.histories.values() for a in (h.counts, *h.sums.values()))
+    assert sum(a.nbytes for a in state) + held <= e.memory() < MEMORY_LIMIT

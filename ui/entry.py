@@ -1,0 +1,25 @@
+"""Every visit goes through app.py.
+
+The first visitor of a fresh server who opens a page's own address is handed that script without app.py, because
+Streamlit cannot know yet that app.py does the routing. Such a page sends the visitor through app.py and back.
+"""
+
+from __future__ import annotations
+
+import streamlit as st
+
+_ROUTED, _WANTED = "entry-routed", "entry-wanted"
+
+
+def through_app(page: str) -> None:
+    """Called first by every page: go through app.py unless this visit already has."""
+    if not st.session_state.get(_ROUTED):
+        st.session_state[_WANTED] = page
+        st.switch_page("app.py")
+
+
+def arrive() -> None:
+    """Called by app.py once it knows its pages: on to the page that was asked for."""
+    st.session_state[_ROUTED] = True
+    if wanted := st.session_state.pop(_WANTED, None):
+        st.switch_page(wanted)

@@ -136,9 +136,8 @@ class Pool:
             job.status, job.ended = "stopped", time.monotonic()
             if job in self._queue:
                 self._queue.remove(job)
-            process = self._processes.get(job)
-        if process is not None:
-            process.kill()
+            if (process := self._processes.get(job)) is not None:
+                process.kill()
 
     def close(self) -> None:
         """End all workers."""
@@ -162,41 +161,45 @@ class Pool:
                 if receive(_pipe(process.stdout)) is None:
                     time.sleep(1)  # it died while starting: do not spin
                     continue
-                while process.poll() is None and (job := self._next()) is not None:
-                    self._run(job, process)
+                while (job := self._next(process)) is not None and self._run(job, process):
+                    pass
             finally:
                 process.kill()
                 process.wait()
 
-    def _next(self) -> Job | None:
+    def _next(self, process: subprocess.Popen[bytes]) -> Job | None:
+        """Wait for a job for this worker; None if there will be none, or if the worker died waiting."""
         with self._change:
-            while not self._queue:
-                if self._closed:
-                    return None
+            while not self._queue and not self._closed:
                 self._change.wait()
+            if self._closed or process.poll() is not None:
+                return None
             job = self._queue.popleft()
             job.status, job.started = "running", time.monotonic()
             return job
 
-    def _run(self, job: Job, process: subprocess.Popen[bytes]) -> None:
+    def _run(self, job: Job, process: subprocess.Popen[bytes]) -> bool:
+        """Run a job to its end; whether the worker can take another."""
         e = job.experiment
         n_items = e.simulator_class().describe(e.simulator).n_items
         with job.lock:
             job.histories = {label: History(e.steps, e.replications, n_items) for label in e.labels}
         with self._change:
             if job.status != "running":
-                return
+                return True
             self._processes[job] = process
+        lives = False
         try:
             send(_pipe(process.stdin), {"experiment": e.model_dump(mode="json")})
-            self._follow(job, process)
+            lives = self._follow(job, process)
         except OSError:
             self._end(job, "failed", "the worker process died")
         finally:
             with self._change:
                 del self._processes[job]
+        return lives and job.status != "stopped"  # to stop a job is to kill its worker
 
-    def _follow(self, job: Job, process: subprocess.Popen[bytes]) -> None:
+    def _follow(self, job: Job, process: subprocess.Popen[bytes]) -> bool:
         while (message := receive(_pipe(process.stdout))) is not None:
             header, arrays = message
             if header["event"] == "news":
@@ -206,10 +209,13 @@ class Pool:
             elif header["event"] == "tick":
                 job.step = header["step"]
             elif header["event"] == "finished":
-                return self._end(job, "finished")
+                self._end(job, "finished")
+                return True
             elif header["event"] == "failed":
-                return self._end(job, "failed", header["error"])
-        return self._end(job, "failed", "the worker process died")
+                self._end(job, "failed", header["error"])
+                return True
+        self._end(job, "failed", "the worker process died")
+        return False
 
     def _end(self, job: Job, status: Status, error: str = "") -> None:
         with self._change:

@@ -71,7 +71,7 @@ class Round(NamedTuple):
     context : int64 (R,)
         Which of them each row is in.
     available : bool (R, K)
-        Candidates that may be shown now.
+        Candidates that may be shown now; at least as many as the slate has slots.
     segments : int64 (R,)
         The group the user belongs to.
     """

@@ -31,7 +31,7 @@ def send(stream: BinaryIO, header: dict[str, Any], arrays: dict[str, Any] | None
 def receive(stream: BinaryIO) -> tuple[dict[str, Any], dict[str, Any]] | None:
     """Read one message; None at the end of the stream."""
     line = stream.readline()
-    if not line:
+    if not line.endswith(b"\n"):  # the sender is gone, perhaps in the middle of a line
         return None
     header = json.loads(line)
     payload = stream.read(header["bytes"])

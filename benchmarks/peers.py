@@ -6,7 +6,6 @@ import subprocess
 import sys
 import tempfile
 import venv
-from importlib import import_module
 from pathlib import Path
 from statistics import median
 from typing import IO
@@ -16,19 +15,17 @@ import numpy as np
 from bandits import kernels
 from bandits.agents.linucb import LinUCB
 from bandits.randomness import Streams
-from bandits.rounds import Contexts, Feedback, FloatArray, Round, Setting, World
+from bandits.rounds import Contexts, Feedback, FloatArray, Log, Round, Setting, World
 
 from .measure import Section, interleave, ratio, stopwatch
+from .peers_child import PEERS
 
 K, D, ROWS = 10, 32, 16
 STEPS, PEER_STEPS, REPEATS = 2_000, 400, 5
 HERE = Path(__file__).parent
 ENVIRONMENT = HERE.parent / ".venv-bench"
 PYTHON = ENVIRONMENT / "bin" / "python"
-WANTED = dict(
-    line.strip().split("==") for line in (HERE / "requirements.txt").read_text().splitlines() if "==" in line
-)
-PEERS = import_module(".peers_child", __package__).PEERS
+WANTED = dict(line.strip().split("==") for line in (HERE / "requirements.txt").read_text().splitlines() if "==" in line)
 
 
 def install() -> dict[str, str]:
@@ -64,21 +61,18 @@ def data() -> tuple[FloatArray, FloatArray]:
 
 def agent(n_candidates: int = K, n_features: int = D, rows: int = ROWS) -> LinUCB:
     """Our LinUCB, per arm, on dense features, without a world."""
-    setting = Setting(
-        n_items=n_candidates, n_candidates=n_candidates, n_features=n_features, n_stored=n_features
-    )
+    setting = Setting(n_items=n_candidates, n_candidates=n_candidates, n_features=n_features, n_stored=n_features)
     world = World(lambda _: np.empty(0), _no_log, np.zeros(rows, np.int64), "")
     return LinUCB([LinUCB.Params(alpha=1.0)] * rows, setting, Streams(7, range(rows)), world)
 
 
-def _no_log(layout: int, n: int) -> None:  # type: ignore[return]
+def _no_log(layout: int, n: int) -> Log:
     raise NotImplementedError
 
 
 def ours(contexts: FloatArray, clicks: FloatArray) -> float:
     """Microseconds per predict + update: from the bare context vectors to the updated models."""
-    _, R, D = contexts.shape
-    K = clicks.shape[2]
+    R, K, D = contexts.shape[1], clicks.shape[2], contexts.shape[2]
     model = agent(K, D, R)
     items = np.ascontiguousarray(np.broadcast_to(np.arange(K), (R, K)))
     columns = np.ascontiguousarray(np.broadcast_to(np.arange(D), (R, K, D)))
@@ -152,9 +146,9 @@ def run() -> Section:
                     fastest = (name, times["peer"], times["ours"])
     if fastest is not None:
         section.rows[0] = ("ours", "`LinUCB` per arm", f"{median(own):,.2f}", "1")
-        slower = ratio(fastest[1], fastest[2])
+        gain = ratio(fastest[1], fastest[2])
         what = f"at least 20 times faster than the fastest of them ({fastest[0]})"
-        section.targets.append((what, str(slower), slower.middle >= 20))
+        section.targets.append((what, str(gain), gain.middle >= 20))
     return section
 
 

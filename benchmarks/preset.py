@@ -39,9 +39,7 @@ def _child(steps: int) -> None:
 def _in_child(steps: int, home: str) -> float:
     """A fresh process, because only the first training pays for importing torch."""
     command = [sys.executable, "-m", "benchmarks.preset", str(steps)]
-    done = subprocess.run(
-        command, env={**os.environ, "BANDITS_HOME": home}, check=True, capture_output=True, text=True
-    )
+    done = subprocess.run(command, env={**os.environ, "BANDITS_HOME": home}, check=True, capture_output=True, text=True)
     return float(done.stdout)
 
 

@@ -13,7 +13,7 @@ st.title("Bandit Playground", anchor=False)
 st.markdown(
     "A shop can show each visitor one product, and learns only whether *that* one was clicked. "
     "A **contextual bandit** decides what to show: it must earn clicks now and explore to earn more later. "
-    "Below, five of them serve the same visitors with the same luck, so that every difference is the agent's. "
+    "Below, five agents serve the same visitors with the same luck, so that every difference is the agent's. "
     "Each curve is the mean of many runs, and the band around it is where the mean lies with 95 % confidence. "
     "Open the **Arena** to change the world, the agents and their settings, and race again."
 )

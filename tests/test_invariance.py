@@ -24,10 +24,10 @@ from tests import worlds
 from tests.worlds import join, make, same, take
 
 CASES: list[Any] = [
-    pytest.param(kind, {"sharing": s} if s else {}, id=f"{kind}-{s}" if s else kind)
+    pytest.param(kind, params, id="-".join(map(str, (kind, *params.values()))))
     for kind in AGENTS
     if kind != "static_mlp"
-    for s in (("per_arm", "shared", "hybrid") if "sharing" in AGENTS[kind].Params.model_fields else ("",))
+    for params in worlds.variants(kind)
 ]
 cases = pytest.mark.parametrize(("kind", "params"), CASES)
 TINY = {"n_products": 6, "n_users": 30, "shock_step": 1000}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -13,6 +14,7 @@ from bandits import Experiment, History, Refused, read, run
 from bandits.experiment import MEMORY_LIMIT
 from bandits.jobs import KEPT, Job, Pool
 from bandits.race import Race, drive, make_lane
+from bandits.worker import receive, send
 from tests.support import experiment, same, wait_for
 
 
@@ -115,13 +117,23 @@ def test_a_killed_worker_fails_its_run_in_a_sentence_and_the_next_run_is_served(
     same(after.histories["LinUCB"], run(after.experiment).histories["LinUCB"])
 
 
+def test_a_worker_that_dies_while_nobody_needs_it_is_replaced(pool: Pool) -> None:
+    job = pool.submit(experiment(steps=50_000, seed=20))
+    wait_for(lambda: job in pool._processes, "its worker")
+    worker = pool._processes[job]
+    assert ended(job).status == "finished"
+    worker.kill()
+    worker.wait()
+    assert ended(pool.submit(experiment(seed=21))).status == "finished"
+
+
 def test_a_failed_run_can_be_run_again(pool: Pool) -> None:
     job = under_way(pool, 10)
     pool._processes[job].kill()
     ended(job)
     again = pool.submit(job.experiment)
     assert again is not job
-    wait_for(lambda: again.status == "running", "a second attempt")
+    wait_for(lambda: again.result.histories, "a second attempt")
     pool.stop(again)
 
 
@@ -184,3 +196,14 @@ def test_the_estimate_covers_the_state_of_the_agents() -> None:
     state = [v for i in range(2) for v in make_lane(e, i).state_dict().values() if isinstance(v, np.ndarray)]
     held = sum(a.nbytes for h in race.histories.values() for a in (h.counts, *h.sums.values()))
     assert sum(a.nbytes for a in state) + held <= e.memory() < MEMORY_LIMIT
+
+
+def test_a_message_that_breaks_off_anywhere_is_the_end_of_the_stream() -> None:
+    whole = io.BytesIO()
+    send(whole, {"event": "news", "label": "LinUCB"}, {"step": np.array(7), "sum.clicks": np.zeros((3, 2))})
+    sent = whole.getvalue()
+    message = receive(io.BytesIO(sent))
+    assert message is not None
+    assert message[0]["label"] == "LinUCB"
+    assert message[1]["step"] == 7
+    assert all(receive(io.BytesIO(sent[:cut])) is None for cut in range(len(sent)))

@@ -235,7 +235,10 @@ def test_dead_rows_flatter_nobody() -> None:
     items = rng.integers(0, 5, size=(50, 4, 1))
     dying = clicks.copy()
     dying[20:, 2] = np.nan
-    dead, fine = history(dying, items, alive=[True, True, False, True]), history(clicks[:, [0, 1, 3]], items[:, [0, 1, 3]])
+    dead, fine = (
+        history(dying, items, alive=[True, True, False, True]),
+        history(clicks[:, [0, 1, 3]], items[:, [0, 1, 3]]),
+    )
     for metric in (metrics.ctr, metrics.cumulative_clicks, metrics.entropy, metrics.coverage, metrics.pseudo_regret):
         a, b = metric(dead), metric(fine)
         assert a.rows == b.rows == 3
@@ -330,7 +333,7 @@ def test_break_even_speaks_in_steps_of_a_long_run() -> None:
 
 
 def test_agents_that_have_come_differently_far_are_compared_where_both_have_been() -> None:
-    a, b = gap(*[1.0] * 10)
+    a, _ = gap(*[1.0] * 10)
     late = history(np.zeros((4, 6)), steps=10)
     assert metrics.compare(a, late).difference.mean == a.sums["clicks"][4].mean()
     assert metrics.compare(late, History(10, 6, 5)).break_even_step is None  # one has not started

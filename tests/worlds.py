@@ -185,6 +185,14 @@ class Cascade(Dense):
         return (would & examined).astype(np.float64), examined
 
 
+def variants(kind: str) -> list[dict[str, Any]]:
+    """Parameters that lead an agent through each of its code paths: sharing, and ways to forget."""
+    fields = AGENTS[kind].Params.model_fields
+    sharings = [{"sharing": s} for s in ("per_arm", "shared", "hybrid")] if "sharing" in fields else [{}]
+    forget: list[dict[str, Any]] = [{name: v} for name, v in (("gamma", 0.98), ("window", 20)) if name in fields]
+    return [*sharings, *({**f, **s} for f in forget for s in sharings[:2])]
+
+
 def make(
     agent: str | Sequence[Any],
     world: type[Simulator] = Linear,

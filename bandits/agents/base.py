@@ -21,7 +21,7 @@ class AgentParams(Params):
 
     kind: str
     label: str | None = setting(
-        None, title="Name", help="How this agent is called in plots and tables.", pattern=r"^[\w .-]{1,40}$"
+        None, title="Name", help="How this agent is called in plots and tables.", pattern=r"^[\w.-][\w .-]{0,39}$"
     )
 
 

@@ -99,7 +99,7 @@ class Classification(Simulator):
         self._rows = np.arange(R)
         self._items = np.ascontiguousarray(np.broadcast_to(np.arange(K), (R, K)))
         self._available = np.ones((R, K), np.bool_)
-        self._segments = np.zeros(R, np.int64)
+        self._nobody = np.zeros(R, np.int64)  # neither users nor segments: the example's number could give it away
         self._table = ClickTable.of(np.eye(K))
         self._epoch, self._order = -1, np.empty((0, R), np.int64)
 
@@ -121,7 +121,7 @@ class Classification(Simulator):
         examples = self._example(step)
         values = np.repeat(self.data.features[examples][:, None, :], len(self.data.classes), axis=1)
         contexts = Contexts(values, self._columns, self.setting.n_features)
-        return Round(step, examples, self._items, contexts, self._rows, self._available, self._segments)
+        return Round(step, self._nobody, self._items, contexts, self._rows, self._available, self._nobody)
 
     def respond(self, round: Round, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:
         return self._table.respond(self._labels(round), slate, uniforms)
@@ -160,5 +160,5 @@ class Classification(Simulator):
         return examples
 
     def _labels(self, round: Round) -> IntArray:
-        labels: IntArray = self.data.labels[round.users]
+        labels: IntArray = self.data.labels[self._example(round.step)]
         return labels

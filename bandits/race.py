@@ -21,7 +21,7 @@ from .params import structure
 from .randomness import Streams
 from .rounds import FloatArray
 from .simulators import Simulator
-from .trace import SNAPSHOTS, History, Spectrum, Trace
+from .trace import History, Spectrum, Trace, snapshot_steps
 
 CHUNK = 500  # steps between looks at the clock
 
@@ -62,11 +62,6 @@ def blocks(params: Sequence[AgentParams]) -> list[list[int]]:
     for i, p in enumerate(params):
         groups.setdefault(structure(p), []).append(i)
     return list(groups.values())
-
-
-def snapshot_steps(steps: int) -> list[int]:
-    """Steps at which spectra are taken, the last one included."""
-    return sorted({max(1, round(steps * i / SNAPSHOTS)) for i in range(1, SNAPSHOTS + 1)})
 
 
 @dataclass
@@ -157,6 +152,22 @@ class Race:
                 # who is behind catches up a few chunks at a time, so that everybody's curves keep growing
                 for trace in runner.advance(min(self.step, runner.lane.step + 8 * n)):
                     yield label, trace
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything from which `load_state_dict` goes on to the bit: arrays and plain values."""
+        state: dict[str, Any] = {"step": self.step}
+        for i, runner in enumerate(self.runners.values()):
+            state |= {f"{i}.lane.{name}": value for name, value in runner.lane.state_dict().items()}
+            state |= {f"{i}.history.{name}": value for name, value in runner.history.state_dict().items()}
+        return state
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a saved state of this experiment, or of the same one with fewer steps."""
+        self.step = int(state["step"])
+        for i, runner in enumerate(self.runners.values()):
+            for part, target in (("lane", runner.lane), ("history", runner.history)):
+                prefix = f"{i}.{part}."
+                target.load_state_dict({k[len(prefix) :]: v for k, v in state.items() if k.startswith(prefix)})
 
     def waiting(self, label: str) -> bool:
         """Whether this agent is still being trained."""

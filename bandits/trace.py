@@ -12,7 +12,7 @@ from .rounds import BoolArray, FloatArray, IntArray
 
 MAX_POINTS = 2000  # points of a stored curve
 MAX_COUNTS = 200  # points at which the arms' counts are stored
-SNAPSHOTS = 20  # spectra per run
+SNAPSHOTS = 40  # spectra per run, at most
 
 
 class Trace(NamedTuple):
@@ -43,12 +43,14 @@ class Trace(NamedTuple):
 
 
 def nice_spacing(steps: int, points: int) -> int:
-    """Smallest of 1, 2, 5, 10, 20, 50, ... that needs at most ``points`` points for ``steps`` steps."""
-    spacing, factors = 1, (2.0, 2.5, 2.0)
-    i = 0
+    """Smallest of 1, 2, 10, 20, 100, 200, ... that needs at most ``points`` points for ``steps`` steps.
+
+    Each divides the next, so that the grid of a longer run is part of that of a shorter one: a finished run can be
+    continued and has the same points as if it had been that long from the start.
+    """
+    spacing, factor = 1, 2
     while steps > spacing * points:
-        spacing = round(spacing * factors[i % 3])
-        i += 1
+        spacing, factor = spacing * factor, 7 - factor
     return spacing
 
 
@@ -62,6 +64,11 @@ def count_spacing(steps: int, n_items: int) -> int:
     """Steps between stored counts: a few hundred points, fewer where a catalogue is large."""
     points = max(2, min(MAX_COUNTS, 2_000_000 // max(n_items, 1)))
     return nice_spacing(steps, points)
+
+
+def snapshot_steps(steps: int) -> list[int]:
+    """Steps at which spectra are taken, the last one included."""
+    return [int(s) for s in _grid(steps, nice_spacing(steps, SNAPSHOTS))[1:]]
 
 
 @dataclass(slots=True)
@@ -183,10 +190,29 @@ class History:
         """Arrays and plain values from which `load_state_dict` goes on to the bit."""
         everything = self.since(0, 0, 0)
         now = {f"now.{name}": value.copy() for name, value in self._sum_now.items()}
-        return {k: np.array(v) for k, v in {**everything, **now, "now.counts": self._count_now}.items()}
+        plain = {"steps": self.steps, "now.counts": self._count_now}
+        return {k: np.array(v) for k, v in {**everything, **now, **plain}.items()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Put a saved history back into a new one of the same sizes."""
-        self.merge(state)
+        """Put a saved history back into a new one of the same rows and items, of as many steps or more.
+
+        The points that a longer run has in common with the saved one are kept: all of them, as its grid is coarser.
+        """
+        steps = int(state["steps"])
+        old = History(steps, self.rows, self.n_items)
+        old.merge(state)
+        _copy_common(old.grid, self.grid, old.step, old.sums, self.sums)
+        _copy_common(old.count_grid, self.count_grid, old.step, {"": old.counts}, {"": self.counts})
+        wanted = set(snapshot_steps(self.steps))
+        self.spectra = [s for s in old.spectra if s.step in wanted]
+        self.alive, self.step, self.seconds = old.alive, old.step, old.seconds
         self._sum_now = {name: state[f"now.{name}"].copy() for name in self.SUMS}
         self._count_now = state["now.counts"].copy()
+
+
+def _copy_common(old: IntArray, new: IntArray, step: int, source: dict[str, Any], target: dict[str, Any]) -> None:
+    """Copy the points that two grids share, as far as ``step``."""
+    reached = new[new <= step]
+    at = np.searchsorted(old, reached)
+    for name, values in source.items():
+        target[name][: len(reached)] = values[at]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 import time
 from typing import Any, BinaryIO
@@ -94,4 +95,7 @@ def _race(text: dict[str, Any], out: BinaryIO) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except BrokenPipeError:  # the server is gone: nobody is left to tell
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -86,8 +86,8 @@ def run() -> Section:
     section = Section(
         "Growth",
         "Processor time of LinUCB per arm, medians of sides in turn; the exponent is the slope of a straight line "
-        "through the logarithms, with its range over the repeats; the last step alone shows where the models outgrow the "
-        "processor's caches. Steps, rows and arms: a whole lane on the pet shop "
+        "through the logarithms, with its range over the repeats; the last step alone shows where the models outgrow "
+        "the processor's caches. Steps, rows and arms: a whole lane on the pet shop "
         "(2,000 steps, R = 16, K = 50; while arms vary 500 steps, R = 4, up to so many that Python's cost per step "
         "hardly counts). Features: dense, K = 10, R = 4, without a world. Memory: peak resident size of a fresh "
         "process running random, ε-greedy, LinUCB and LinTS with 16 rows each. Compiled before measuring.",

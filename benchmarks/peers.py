@@ -86,7 +86,7 @@ def ours(contexts: FloatArray, clicks: FloatArray) -> float:
             slate = kernels.top(model.scores(round), every, alive, 1)
             model.learn(round, slate, Feedback(clicks[step][slots, slate], examined))
 
-    return 1e6 * stopwatch(work) / (len(contexts) * R)
+    return 1e6 * stopwatch(work) / float(len(contexts) * R)
 
 
 def _ask(child: subprocess.Popen[str], peer: str) -> float:

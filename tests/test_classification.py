@@ -69,7 +69,7 @@ def example(built: Any, round: Any) -> Any:
     """Which example of the data each row sees, by its features."""
     X, shown = built.data.features, round.features
     shown = shown[:, 0, : X.shape[1]]
-    return np.array([int(np.flatnonzero((X == x).all(axis=1))[0]) for x in shown])
+    return np.array([int(np.flatnonzero((x == X).all(axis=1))[0]) for x in shown])
 
 
 def test_encodings() -> None:

@@ -1,0 +1,442 @@
+"""Every page in every state, through app.py, with real workers behind it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from bandits import Experiment, metrics, read, words
+from bandits.agents import REGISTRY as AGENTS
+from bandits.jobs import Job, Pool
+from bandits.presets import presets
+from bandits.simulators import REGISTRY as SIMULATORS
+from bandits.simulators.petshop import CLICK_RATES
+from tests.support import experiment, wait_for
+from ui import live, runs
+
+ROOT = Path(__file__).parent.parent
+TITLES = ["Click rate", "Cumulative regret", "Selection entropy", "Eigenvalue spectrum"]
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Pool]:
+    """The app's own, which all sessions share."""
+    made = runs.pool()
+    yield made
+    made.close()
+    runs.pool.clear()
+
+
+@pytest.fixture
+def endless(pool: Pool) -> Iterator[Callable[[int], Job]]:
+    """Runs that last until the test is over."""
+    begun: list[Job] = []
+
+    def begin(seed: int) -> Job:
+        begun.append(pool.submit(experiment(steps=10_000_000, seed=seed)))
+        return begun[-1]
+
+    yield begin
+    for job in begun:
+        pool.stop(job)
+
+
+def visit() -> AppTest:
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120).run()
+    assert not at.exception
+    return at
+
+
+def arena(job: Job | None = None) -> AppTest:
+    """The Arena, opened by the link to a run."""
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
+    if job is not None:
+        at.query_params["run"] = job.id
+    at.run()
+    return settled(at.switch_page("pages/arena.py").run())
+
+
+def settled(at: AppTest) -> AppTest:
+    assert not at.exception
+    assert at.title[0].value == "Arena"
+    return at
+
+
+def ended(job: Job) -> Job:
+    wait_for(lambda: not job.active, "the end of the run")
+    return job
+
+
+def under_way(job: Job) -> Job:
+    wait_for(lambda: len(job.result.histories) == len(job.experiment.labels), "the first points")
+    return job
+
+
+def status(at: AppTest) -> str:
+    return str(at.get("progress")[0].proto.text)
+
+
+def board(at: AppTest) -> str:
+    (tiles,) = [h.proto.body for h in at.get("html") if "Leaderboard" in h.proto.body]
+    return str(tiles)
+
+
+def plots(at: AppTest) -> list[dict[str, Any]]:
+    (panel,) = at.get("bidi_component")
+    proto = getattr(panel.proto, "bidi_component", panel.proto)
+    return [cell["figure"] for cell in live.unpack(proto.bytes)["cells"]]
+
+
+def sentences(at: AppTest) -> list[str]:
+    """The verdict below the plots."""
+    return [line[2:] for m in at.main.markdown if m.value.startswith("- ") for line in m.value.split("\n")]
+
+
+def press(at: AppTest, label: str) -> AppTest:
+    (button,) = [b for b in at.button if b.label == label and not b.disabled]
+    return settled(button.click().run())
+
+
+def widget(at: AppTest, ending: str) -> Any:
+    (found,) = [e for e in at.sidebar if (getattr(e, "key", None) or "").endswith(ending)]
+    return found
+
+
+def address(at: AppTest) -> str:
+    """The run that the address names."""
+    found = at.query_params["run"]
+    return found if isinstance(found, str) else found[0]
+
+
+def draft(at: AppTest) -> Experiment:
+    """What the controls say."""
+    return read(at.session_state["draft"].data())
+
+
+# states
+
+
+def test_home_says_what_it_is_and_shows_a_race(pool: Pool) -> None:
+    at = visit()
+    assert at.title[0].value == "Bandit Playground"
+    assert "contextual bandit" in at.markdown[0].value
+    race = pool.get(presets()["race"].experiment.hash)
+    assert race is not None
+    assert [p["layout"]["title"]["text"] for p in plots(at)] == TITLES
+    at = press(at, "Open in the Arena")
+    assert draft(at) == race.experiment
+    assert address(at) == race.id
+
+
+def test_the_arena_opens_with_a_race_and_not_with_a_form(pool: Pool) -> None:
+    at = arena()
+    assert draft(at) == presets()["race"].experiment
+    assert address(at) == presets()["race"].experiment.hash
+    assert len(plots(at)) == 4
+
+
+def test_a_run_that_waits_says_how_many_are_before_it(pool: Pool, endless: Callable[[int], Job]) -> None:
+    busy = [endless(seed) for seed in range(900, 904)]  # whatever the number of workers, the last two wait
+    at = arena(busy[-1])
+    assert status(at) == "Waiting: 1 other run first"
+    assert "waiting" in board(at)
+    assert [p["data"] for p in plots(at)] == [[]] * 4
+    assert all(p["layout"]["annotations"][0]["text"].endswith(".") for p in plots(at))
+    at = press(at, "Stop")
+    assert status(at) == "Stopped at step 0 of 10,000,000; what was computed stays"
+
+
+def test_a_live_run_grows_and_can_be_stopped(pool: Pool, endless: Callable[[int], Job]) -> None:
+    job = under_way(endless(910))
+    at = arena(job)
+    assert status(at).startswith("Step ")
+    assert "leads" in board(at)
+    assert sentences(at) == []  # during a run nothing is called significant
+    before = plots(at)[1]["data"]
+    size = job.result.histories["LinUCB"].size
+    wait_for(lambda: job.result.histories["LinUCB"].size > size, "more points")
+    after = plots(settled(at.run()))[1]["data"]
+    assert max(after[1]["x"]) >= max(before[1]["x"])
+    at = press(at, "Stop")
+    assert job.status == "stopped"
+    assert status(at).startswith("Stopped at step ")
+    assert status(at).endswith("; what was computed stays")
+    at.run()
+    assert all(p["data"] for p in plots(at)[:2])
+    assert sentences(at)
+    assert [b.disabled for b in at.button if b.label == "Stop"] == [True]
+
+
+def test_a_finished_run_shows_its_numbers(pool: Pool) -> None:
+    job = ended(pool.submit(experiment("linucb", "lints", "random", steps=2000, seed=920)))
+    at = arena(job)
+    assert status(at).startswith("Finished: 2,000 steps, 3 runs each, in ")
+    order = words.ranking(job.result)
+    assert sorted(order, key=board(at).index) == order
+    best = metrics.estimate(metrics.click_rate(job.histories[order[0]]))
+    assert f"{best.mean:.3f}<small> ± {(best.high - best.low) / 2:.3f}</small>" in board(at)
+    assert sentences(at)[:2] == words.verdicts(job.result)
+    assert sentences(at)[2] == words.lesson(job.result)
+    click_rate = {t["name"]: t for t in plots(at)[0]["data"] if "fill" not in t}
+    assert click_rate["LinTS"]["y"][-1] == pytest.approx(metrics.ctr(job.histories["LinTS"]).mid[-1], rel=1e-6)
+    window = at.main.select_slider[0]
+    assert window.value == 1000
+    at = settled(window.set_value(100).run())
+    click_rate = {t["name"]: t for t in plots(at)[0]["data"] if "fill" not in t}
+    assert click_rate["LinTS"]["y"][-1] == pytest.approx(metrics.ctr(job.histories["LinTS"], 100).mid[-1], rel=1e-6)
+
+
+def test_a_killed_worker_is_told_in_a_sentence_and_the_run_can_be_repeated(
+    pool: Pool, endless: Callable[[int], Job]
+) -> None:
+    job = under_way(endless(930))
+    at = arena(job)
+    pool._processes[job].kill()
+    ended(job)
+    at = settled(at.run())
+    assert status(at) == "Failed: the worker process died"
+    assert "leads" in board(at)  # what was computed stays
+    at = press(at, "Run")
+    again = pool.get(job.id)
+    assert again is not None
+    assert again is not job
+    assert again.active
+    pool.stop(again)
+
+
+def test_what_cannot_be_run_is_refused_in_one_sentence_and_the_result_stays(pool: Pool) -> None:
+    job = ended(pool.submit(experiment({"kind": "linucb"}, {"kind": "random"}, seed=940)))
+    at = arena(job)
+    before = board(at)
+    number = next(iter(at.session_state["draft"].agents))
+    widget(at, f"agent{number}-label").set_value("<b>me</b>")
+    at = press(settled(at.run()), "Run")
+    (error,) = at.error
+    assert error.value.startswith("This cannot be run: agents.0.label is ")
+    assert error.value.endswith(".")
+    assert error.value.count(". ") == error.value.count("\n") == 0  # one sentence
+    assert "Traceback" not in error.value
+    assert (board(at), address(at)) == (before, job.id)
+    assert "<b>me" not in "".join(h.proto.body for h in at.get("html"))
+    widget(at, f"agent{number}-label").set_value("Mine")
+    at = press(settled(at.run()), "Run")
+    assert not at.error
+    assert address(at) != job.id
+
+
+@pytest.mark.parametrize("typed", ["64, -3", "many", "", "64; 32", "1.5", ", ".join(["8"] * 7), "99999"])
+def test_widths_that_are_none_are_refused(pool: Pool, typed: str) -> None:
+    at = arena(ended(pool.submit(experiment({"kind": "random"}, seed=941))))
+    at = press(at, "Static MLP")
+    widget(at, "-hidden").set_value(typed)
+    at = press(settled(at.run()), "Run")
+    assert "agents.1.hidden" in at.error[0].value
+
+
+def test_an_unknown_run_in_the_address_is_no_error(pool: Pool) -> None:
+    for nonsense in ("nothing", "../../etc/passwd", "<script>", "é" * 500):
+        at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
+        at.query_params["run"] = nonsense
+        at.run()
+        at = settled(at.switch_page("pages/arena.py").run())
+        assert address(at) == presets()["race"].experiment.hash
+
+
+def test_pages_can_be_left_and_come_back_to(pool: Pool) -> None:
+    job = ended(pool.submit(experiment(seed=942)))
+    at = arena(job)
+    widget(at, "-alpha").set_value(2.5)
+    at.run()
+    assert at.switch_page("pages/home.py").run().title[0].value == "Bandit Playground"
+    at = settled(at.switch_page("pages/arena.py").run())
+    assert draft(at).agents[0].alpha == 2.5  # what was set stays set
+    assert widget(at, "-alpha").value == 2.5
+    assert address(at) == job.id
+
+
+def test_equal_experiments_of_two_visitors_are_one_run(pool: Pool) -> None:
+    job = pool.submit(experiment(seed=943))
+    one, two = arena(job), arena(job)
+    for at in (one, two):
+        widget(at, "-alpha").set_value(3.0)
+        press(settled(at.run()), "Run")
+    assert address(one) == address(two) != job.id
+
+
+# controls
+
+
+def test_controls_that_differ_from_the_run_say_so(pool: Pool) -> None:
+    at = arena(ended(pool.submit(experiment(seed=950))))
+
+    def told() -> bool:
+        return any("controls have changed" in c.value for c in at.caption)
+
+    assert not told()
+    widget(at, "-alpha").set_value(3.5)
+    at = settled(at.run())
+    assert told()
+    at = press(at, "Run")
+    assert not told()
+
+
+@pytest.mark.parametrize("kind", AGENTS)
+def test_every_agent_can_be_added_duplicated_named_and_removed(pool: Pool, kind: str) -> None:
+    at = arena(ended(pool.submit(experiment({"kind": "random"}, seed=951))))
+    at = press(at, AGENTS[kind].title)
+    assert [a.kind for a in draft(at).agents] == ["random", kind]
+    number = list(at.session_state["draft"].agents)[-1]
+    for name, field in AGENTS[kind].Params.model_fields.items():
+        if name != "kind":
+            told = widget(at, f"agent{number}-{name}")
+            assert told.proto.help == field.description
+            assert told.label.startswith(field.title)
+    widget(at, f"agent{number}-label").set_value("Mine")
+    at = settled(at.run())
+    assert draft(at).labels == ("Random", "Mine")
+    at = settled(widget(at, f"agent{number}-copy").click().run())
+    copy = AGENTS[kind].title
+    assert draft(at).labels == ("Random", "Mine", copy if kind != "random" else "Random 2")
+    assert draft(at).agents[2].model_dump(exclude={"label"}) == draft(at).agents[1].model_dump(exclude={"label"})
+    at = settled(widget(at, f"agent{number}-remove").click().run())
+    assert [a.kind for a in draft(at).agents] == ["random", kind]
+    assert draft(at).agents[1].label is None
+
+
+def test_there_is_always_one_agent_and_there_are_never_more_than_twelve(pool: Pool) -> None:
+    at = arena(ended(pool.submit(experiment({"kind": "random"}, seed=952))))
+    assert widget(at, "-remove").disabled
+    full = experiment(*["random"] * 12, seed=952, steps=10)
+    at = arena(ended(pool.submit(full)))
+    assert all(b.disabled for b in at.sidebar.button if (b.key or "").endswith("-copy"))
+    assert len(draft(at).labels) == 12
+    assert status(at).startswith("Finished")
+
+
+@pytest.mark.parametrize("kind", SIMULATORS)
+def test_every_field_of_every_world_has_its_widget_and_help(pool: Pool, kind: str) -> None:
+    at = arena(ended(pool.submit(experiment({"kind": "random"}, seed=953))))
+    for chosen in (*SIMULATORS, kind):
+        at = settled(widget(at, "-world").set_value(chosen).run())
+    assert draft(at).simulator == SIMULATORS[kind].Params()  # a new world begins with its defaults
+    for name, field in SIMULATORS[kind].Params.model_fields.items():
+        if name == "kind":
+            continue
+        told = widget(at, f"world-{kind}-{name}")
+        if name == "click_rates":
+            assert tuple(map(tuple, told.value.to_numpy())) == CLICK_RATES
+            assert any(field.description in c.value for c in at.sidebar.caption)
+        else:
+            assert told.proto.help == field.description
+            assert told.label.startswith(field.title)
+    described = Experiment.model_fields
+    for ending, name in (("-steps", "steps"), ("-runs", "replications"), ("-seed", "seed")):
+        assert widget(at, ending).proto.help == described[name].description
+
+
+def other(at: AppTest, ending: str, field: Any) -> Any:
+    """Give a widget another value than it has; returns that value as the experiment should hold it."""
+    found = widget(at, ending)
+    if get_origin(field.annotation) is Literal:
+        choice = next(o for o in get_args(field.annotation) if o != found.value)
+        found.set_value(choice)
+        return choice
+    if ending.endswith("-hidden"):
+        found.set_value("16,8, 4")
+        return (16, 8, 4)
+    if type(found).__name__ == "SelectSlider":
+        value = next(float(o) for o in found.options if float(o) != found.value)
+    elif type(found).__name__ == "Slider":
+        value = found.max if found.value != found.max else found.min
+    else:  # a number: one more, or one where there was none
+        value = 7 if found.value is None else found.value + 1
+    found.set_value(value)
+    return value
+
+
+@pytest.mark.parametrize("kind", AGENTS)
+def test_every_widget_of_an_agent_reaches_the_experiment(pool: Pool, kind: str) -> None:
+    at = press(arena(ended(pool.submit(experiment("random", seed=954)))), AGENTS[kind].title)
+    number = list(at.session_state["draft"].agents)[-1]
+    fields = {n: f for n, f in AGENTS[kind].Params.model_fields.items() if n not in ("kind", "label")}
+    expected = {}
+    for name, field in fields.items():
+        expected[name] = other(at, f"agent{number}-{name}", field)
+        at = settled(at.run())  # one at a time, as people do
+        agent = at.session_state["draft"].data()["agents"][-1]
+        assert {n: tuple(agent[n]) if n == "hidden" else agent[n] for n in expected} == expected
+    at = settled(at.run())
+    assert {n: widget(at, f"agent{number}-{n}").value for n in expected if n != "hidden"} == {
+        n: v for n, v in expected.items() if n != "hidden"
+    }
+
+
+@pytest.mark.parametrize("kind", SIMULATORS)
+def test_every_widget_of_a_world_reaches_the_experiment(pool: Pool, kind: str) -> None:
+    at = arena(ended(pool.submit(experiment("random", seed=955))))
+    at = settled(widget(at, "-world").set_value(kind).run())
+    fields = {n: f for n, f in SIMULATORS[kind].Params.model_fields.items() if n not in ("kind", "click_rates")}
+    expected = {}
+    for name, field in fields.items():
+        expected[name] = other(at, f"world-{kind}-{name}", field)
+        at = settled(at.run())
+        assert {n: getattr(draft(at).simulator, n) for n in expected} == expected
+    for ending, value in (("-steps", 50), ("-runs", 2), ("-seed", 2**53 - 1)):
+        widget(at, ending).set_value(value)
+    at = settled(at.run())
+    assert (draft(at).steps, draft(at).replications, draft(at).seed) == (50, 2, 2**53 - 1)
+
+
+@pytest.mark.parametrize("name", presets())
+def test_presets_load_into_the_controls(pool: Pool, name: str) -> None:
+    at = arena(ended(pool.submit(experiment(seed=956))))
+    pick = at.selectbox(key="preset")
+    at = settled(pick.set_value(name).run())
+    assert draft(at) == presets()[name].experiment
+    assert any(presets()[name].about in c.value for c in at.caption)
+    assert status(at).startswith("Finished: 300 steps")  # only Run runs it
+    at = settled(at.selectbox(key="preset").set_value(None).run())
+    assert draft(at) == presets()[name].experiment
+
+
+def test_home_tells_how_the_race_ended(pool: Pool) -> None:
+    visit()
+    race = pool.get(presets()["race"].experiment.hash)
+    assert race is not None
+    assert ended(race).status == "finished"
+    at = visit()
+    assert status(at).startswith("Finished: 20,000 steps, 16 runs each, in ")
+    for label in race.experiment.labels:
+        assert label in board(at)
+    assert len(sentences(at)) == len(race.experiment.labels) + 1  # four pairs, the lesson, the scope
+    assert all(p["data"] for p in plots(at))
+
+
+# rules
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "pages").glob("*.py")), ids=lambda p: p.name)
+def test_pages_are_short_and_contain_no_mathematics(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 120
+    imported = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            imported |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            imported.add((node.module or "").split(".")[0])
+    assert not imported & {"numpy", "pandas", "scipy", "sklearn", "torch", "numba", "math", "plotly"}
+    assert f"pages/{page.name}" in (ROOT / "app.py").read_text(encoding="utf-8")
+
+
+def test_the_package_knows_nothing_of_streamlit_and_the_pages() -> None:
+    for path in (ROOT / "bandits").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) and node.level == 0 else []
+            assert not {n.split(".")[0] for n in names} & {"streamlit", "ui", "pages"}, path

@@ -99,6 +99,12 @@ def curves(
     return {"data": data, "layout": layout}
 
 
+def _settled(band: Band, window: int) -> Band:
+    """Without its first points: a rate over a handful of steps is noise whose band dwarfs all that follows."""
+    kept = band.x >= min(window, band.x[-1] if len(band.x) else 0) / 20
+    return Band(band.x[kept], band.mid[kept], band.low[kept], band.high[kept], band.rows)
+
+
 def thin(band: Band, points: int = MAX_POINTS) -> Band:
     """Every k-th point and the last: curves are averages or sums, so nothing between them is lost."""
     every = -(-len(band.x) // points)
@@ -133,13 +139,13 @@ def board(result: Result, window: int = metrics.WINDOW) -> list[Spec]:
     looks, histories = styles(result.experiment), result.histories
     band = f"Bands: 95 % interval over {result.experiment.replications} runs."
     one = result.experiment.replications == 1
-    rate = {label: metrics.ctr(h, window) for label, h in histories.items()}
+    rate = {label: _settled(metrics.ctr(h, window), window) for label, h in histories.items()}
     first = max(histories.values(), key=lambda h: h.step, default=None)
     references = {}
     if first is not None:
         references = {
-            "oracle": metrics.reference(first, "best_value", window),
-            "random choice": metrics.reference(first, "random_value", window),
+            "oracle": _settled(metrics.reference(first, "best_value", window), window),
+            "random choice": _settled(metrics.reference(first, "random_value", window), window),
         }
     spectra = {label: metrics.spectrum(h) for label, h in histories.items()}
     return [

@@ -96,6 +96,7 @@ class Pool:
     """
 
     def __init__(self, workers: int = 1) -> None:
+        self.workers = workers
         self._jobs: OrderedDict[str, Job] = OrderedDict()
         self._queue: deque[Job] = deque()
         self._change = threading.Condition()

@@ -141,7 +141,10 @@ def test_the_arena_opens_with_a_race_and_not_with_a_form(pool: Pool) -> None:
 
 
 def test_a_run_that_waits_says_how_many_are_before_it(pool: Pool, endless: Callable[[int], Job]) -> None:
-    busy = [endless(seed) for seed in range(900, 904)]  # whatever the number of workers, the last two wait
+    race = pool.get(presets()["race"].experiment.hash)
+    assert race is None or ended(race)
+    busy = [endless(seed) for seed in range(900, 902 + pool.workers)]  # two more than there are workers
+    wait_for(lambda: pool.ahead(busy[-1]) == 1, "all workers to be busy")
     at = arena(busy[-1])
     assert status(at) == "Waiting: 1 other run first"
     assert "waiting" in board(at)

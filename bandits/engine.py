@@ -9,7 +9,7 @@ import numpy as np
 
 from . import kernels
 from .agents.base import Agent
-from .rounds import Feedback
+from .rounds import Feedback, FloatArray
 from .simulators.base import Simulator
 from .trace import Trace
 
@@ -28,6 +28,7 @@ class Lane:
         self.rows = len(agent.params)
         self.step = 0
         self.alive = np.ones(self.rows, np.bool_)
+        self.scripted = True  # False: always step by step
         self.seconds = 0.0  # wall time of world, scores, learning and trace
 
     def advance(self, n: int) -> Trace:
@@ -36,6 +37,15 @@ class Lane:
         Rows whose scores hold a NaN stop there; the other rows go on undisturbed.
         """
         began = time.perf_counter()
+        end, parts = self.step + n, []
+        while self.step < end:
+            parts.append(self._play(end - self.step) or self._walk(end - self.step))
+            self.step += len(parts[-1].rewards)
+        self.seconds += time.perf_counter() - began
+        return parts[0] if len(parts) == 1 else join(parts)
+
+    def _walk(self, n: int) -> Trace:
+        """The loop: step by step, for every world and agent."""
         world, agent, alive = self.simulator, self.agent, self.alive
         S = world.setting.slate
         items = np.zeros((n, self.rows, S), np.int64)
@@ -60,12 +70,36 @@ class Lane:
             items[i] = round.items[rows, slate]
             rewards[i] = feedback.rewards[:, 0] if S == 1 else feedback.rewards.sum(axis=1)
             value[i], best_value[i], random_value[i], best_rewards[i] = truth
-        self.step += n
-        trace = Trace(self.step - n, items, rewards, best_rewards, value, best_value, random_value, alive.copy())
         if living < self.rows:
-            _silence(trace, stopped_at)
-        self.seconds += time.perf_counter() - began
-        return trace
+            after = np.arange(n)[:, None] >= stopped_at[None, :]
+            for column in (rewards, best_rewards, value, best_value, random_value):
+                column[after] = np.nan
+        return Trace(self.step, items, rewards, best_rewards, value, best_value, random_value, alive.copy())
+
+    def _play(self, n: int) -> Trace | None:
+        """A stretch at once, where the world can be drawn ahead and the agent can play it: the same bits, sooner."""
+        script = self.simulator.script(self.step, n) if self.scripted else None
+        shown = None if script is None else self.agent.play(script, self.alive)
+        if script is None or shown is None:
+            return None
+        context, uniforms = script.context, script.uniforms
+        stopped = shown < 0
+        value = script.probabilities[context, shown]
+        best_value = script.probabilities[context, script.best[context]]
+
+        def kept(column: FloatArray) -> FloatArray:
+            return np.where(stopped, np.nan, column) if stopped.any() else column
+
+        return Trace(
+            start=self.step,
+            items=np.maximum(shown, 0)[:, :, None],
+            rewards=kept((uniforms < value).astype(np.float64)),
+            best_rewards=kept((uniforms < best_value).astype(np.float64)),
+            value=kept(value),
+            best_value=kept(best_value),
+            random_value=kept(script.average[context]),
+            alive=self.alive.copy(),
+        )
 
     def state_dict(self) -> dict[str, Any]:
         """Arrays and plain values from which `load_state_dict` goes on to the bit. Never pickles."""
@@ -80,8 +114,7 @@ class Lane:
         self.agent.load_state_dict({k[len(prefix) :]: v for k, v in state.items() if k.startswith(prefix)})
 
 
-def _silence(trace: Trace, stopped_at: np.ndarray) -> None:
-    """NaN from the step at which a row stopped."""
-    after = np.arange(len(trace.rewards))[:, None] >= stopped_at[None, :]
-    for column in (trace.rewards, trace.best_rewards, trace.value, trace.best_value, trace.random_value):
-        column[after] = np.nan
+def join(traces: list[Trace]) -> Trace:
+    """Consecutive traces as one."""
+    columns = {name: np.concatenate([getattr(t, name) for t in traces]) for name in Trace._fields[1:-1]}
+    return Trace(start=traces[0].start, alive=traces[-1].alive, **columns)

@@ -129,6 +129,11 @@ class Pool:
         with self._change:
             return self._queue.index(job) if job in self._queue else 0
 
+    @property
+    def busy(self) -> bool:
+        """Every worker has a run."""
+        return len(self._processes) >= self.workers
+
     def stop(self, job: Job) -> None:
         """End a job; what it has computed stays."""
         with self._change:

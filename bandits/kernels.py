@@ -111,7 +111,7 @@ def epsilon_slate(scores: FloatArray, available: BoolArray, epsilon: FloatArray,
     return out
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(cache=True, nogil=True)
 def ridge_mean(
     values: FloatArray, columns: IntArray, context: IntArray, model: IntArray, theta: FloatArray
 ) -> FloatArray:
@@ -131,6 +131,19 @@ def ridge_mean(
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
+def _dense_predict(x: FloatArray, theta: FloatArray, inverse: FloatArray) -> tuple[float, float]:
+    """theta . x and x' A^-1 x: straight loops, which the compiler turns into vector instructions."""
+    total, quadratic = 0.0, 0.0
+    for i in range(x.shape[0]):
+        total += x[i] * theta[i]
+        inner = 0.0
+        for j in range(x.shape[0]):
+            inner += inverse[i, j] * x[j]
+        quadratic += x[i] * inner
+    return total, quadratic
+
+
+@njit(cache=True, nogil=True)
 def ridge_predict(
     values: FloatArray,
     columns: IntArray,
@@ -142,21 +155,14 @@ def ridge_predict(
     """theta_m . x and x' A_m^-1 x for every candidate, two of (R, K); ``inverse (R, M, D, D)``."""
     R, K = model.shape
     N = values.shape[2]
-    D = theta.shape[2]
     mean, variance = np.empty((R, K)), np.empty((R, K))
     for r in range(R):
         c = context[r]
         for k in range(K):
             m = model[r, k]
             total, quadratic = 0.0, 0.0
-            if N == D:  # dense: straight loops, which the compiler turns into vector instructions
-                for i in range(N):
-                    x = values[c, k, i]
-                    total += x * theta[r, m, i]
-                    inner = 0.0
-                    for j in range(N):
-                        inner += inverse[r, m, i, j] * values[c, k, j]
-                    quadratic += x * inner
+            if theta.shape[2] == N:
+                total, quadratic = _dense_predict(values[c, k], theta[r, m], inverse[r, m])
             else:
                 for i in range(N):
                     x, a = values[c, k, i], columns[c, k, i]
@@ -218,6 +224,40 @@ def cholesky_update(factor: FloatArray, x: FloatArray) -> None:
 
 
 @njit(cache=True, nogil=True)
+def _learn_one(
+    x: FloatArray,
+    col: IntArray,
+    reward: float,
+    A: FloatArray,
+    inverse: FloatArray,
+    b: FloatArray,
+    theta: FloatArray,
+    factor: FloatArray,
+    u: FloatArray,
+    rows: IntArray,
+) -> None:
+    """One observation of one model; ``u, rows (D,)`` are scratch."""
+    N = x.shape[0]
+    quadratic, used = _direction(x, col, inverse, u, rows)
+    gain = 1.0 / (1.0 + quadratic)
+    error = reward
+    for i in range(N):
+        error -= x[i] * theta[col[i]]
+    _shrink(inverse, u, rows, used, gain)
+    for a in range(used):
+        theta[rows[a]] += u[rows[a]] * (gain * error)
+    for i in range(N):
+        b[col[i]] += reward * x[i]
+        for j in range(N):
+            A[col[i], col[j]] += x[i] * x[j]
+    if factor.shape[0] > 0:
+        u[:] = 0.0
+        for i in range(N):
+            u[col[i]] = x[i]
+        cholesky_update(factor, u)
+
+
+@njit(cache=True, nogil=True)
 def ridge_update(
     values: FloatArray,
     columns: IntArray,
@@ -239,8 +279,7 @@ def ridge_update(
     of A, shape (R, M, D, D), or (R, M, 0, 0) where nobody draws from the joint posterior.
     """
     R, S = slate.shape
-    D, N = b.shape[2], values.shape[2]
-    u, rows = np.empty(D), np.empty(D, np.int64)
+    u, rows = np.empty(b.shape[2]), np.empty(b.shape[2], np.int64)
     for r in range(R):
         c = context[r]
         for s in range(S):
@@ -248,28 +287,94 @@ def ridge_update(
                 continue
             k = slate[r, s]
             m = model[r, k]
-            x, col = values[c, k], columns[c, k]
-            quadratic, used = _direction(x, col, inverse[r, m], u, rows)
-            gain = 1.0 / (1.0 + quadratic)
-            error = rewards[r, s]
-            for i in range(N):
-                error -= x[i] * theta[r, m, col[i]]
-            _shrink(inverse[r, m], u, rows, used, gain)
-            for a in range(used):
-                theta[r, m, rows[a]] += u[rows[a]] * (gain * error)
-            for i in range(N):
-                b[r, m, col[i]] += rewards[r, s] * x[i]
-                for j in range(N):
-                    A[r, m, col[i], col[j]] += x[i] * x[j]
-            if factor.shape[2] > 0:
-                u[:] = 0.0
-                for i in range(N):
-                    u[col[i]] = x[i]
-                cholesky_update(factor[r, m], u)
+            _learn_one(
+                values[c, k], columns[c, k], rewards[r, s],
+                A[r, m], inverse[r, m], b[r, m], theta[r, m], factor[r, m], u, rows,
+            )  # fmt: skip
             count[r, m] += 1
             if count[r, m] % REFRESH == 0:
                 inverse[r, m] = np.linalg.inv(A[r, m])
                 theta[r, m] = inverse[r, m] @ b[r, m]
+
+
+@njit(cache=True, nogil=True)
+def play_per_arm(
+    values: FloatArray,
+    columns: IntArray,
+    context: IntArray,
+    probabilities: FloatArray,
+    uniforms: FloatArray,
+    alive: BoolArray,
+    A: FloatArray,
+    inverse: FloatArray,
+    b: FloatArray,
+    theta: FloatArray,
+    count: IntArray,
+    factor: FloatArray,
+    scale: FloatArray,
+    wide: bool,
+    noise: FloatArray,
+    epsilon: FloatArray,
+    dice: FloatArray,
+) -> IntArray:
+    """A stretch of T steps with one model per arm and one product shown: items (T, R), -1 where a row has stopped.
+
+    The step by step of the engine in one loop, to the same bits. Mean and width of an arm in a context change only
+    when that arm learns, so they are kept until then. ``context, uniforms (T, R)``; scores are
+    mean + scale width noise (``wide``; no ``noise``: 1), and with chance ``epsilon (T, R)`` a random item.
+    """
+    T, R = context.shape
+    C, K, N = values.shape
+    u, rows = np.empty(b.shape[2]), np.empty(b.shape[2], np.int64)
+    out = np.full((T, R), -1)
+    mean, width = np.empty((C, K)), np.empty((C, K))
+    known = np.empty((C, K), np.bool_)
+    for r in range(R):
+        known[:] = False
+        for t in range(T):
+            if not alive[r]:
+                break
+            c = context[t, r]
+            best, highest = 0, 0.0
+            for k in range(K):
+                if not known[c, k]:
+                    total, quadratic = 0.0, 0.0
+                    for i in range(N):
+                        x, a = values[c, k, i], columns[c, k, i]
+                        total += x * theta[r, k, a]
+                        if wide:
+                            inner = 0.0
+                            for j in range(N):
+                                inner += inverse[r, k, a, columns[c, k, j]] * values[c, k, j]
+                            quadratic += x * inner
+                    mean[c, k], width[c, k] = total, np.sqrt(max(quadratic, 0.0))
+                    known[c, k] = True
+                score = mean[c, k]
+                if wide:
+                    if noise.shape[0] > 0:
+                        score += scale[r] * width[c, k] * noise[t, r, k]
+                    else:
+                        score += scale[r] * width[c, k]
+                if np.isnan(score):
+                    alive[r] = False
+                if k == 0 or score > highest:
+                    best, highest = k, score
+            if not alive[r]:
+                break
+            if epsilon.shape[0] > 0 and dice[t, r, 0] < epsilon[t, r]:
+                best = min(int(dice[t, r, 1] * K), K - 1)
+            out[t, r] = best
+            reward = 1.0 if uniforms[t, r] < probabilities[c, best] else 0.0
+            _learn_one(
+                values[c, best], columns[c, best], reward,
+                A[r, best], inverse[r, best], b[r, best], theta[r, best], factor[r, best], u, rows,
+            )  # fmt: skip
+            count[r, best] += 1
+            if count[r, best] % REFRESH == 0:
+                inverse[r, best] = np.linalg.inv(A[r, best])
+                theta[r, best] = inverse[r, best] @ b[r, best]
+            known[:, best] = False
+    return out
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)

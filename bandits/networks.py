@@ -103,7 +103,7 @@ def _train(
         return x[:, 0]
 
     loss = torch.nn.BCEWithLogitsLoss()
-    optimiser = torch.optim.Adam(list(tensors.values()), lr=learning_rate)
+    optimiser = torch.optim.Adam(list(tensors.values()), lr=learning_rate, fused=True)
     n = len(rewards)
     held_out = torch.arange(n - n // 10, n)
     for _ in range(epochs):

@@ -53,6 +53,12 @@ def block_length(width: int) -> int:
     return max(16, min(1024, 1 << max(0, (32768 // max(width, 1)).bit_length() - 1)))
 
 
+def together(step: int, n: int, width: int) -> int:
+    """How many of the next ``n`` steps lie in one block, for draws of up to ``width`` numbers a step."""
+    length = block_length(width)
+    return min(n, length - step % length)
+
+
 class Blocks:
     """Random access to per-step draws of all rows; holds one block at a time."""
 
@@ -77,6 +83,14 @@ class Blocks:
             self._fill(block)
         row: NDArray[Any] = self._buffer[offset]
         return row
+
+    def stretch(self, step: int, n: int) -> NDArray[Any]:
+        """The draws of ``n`` steps that lie in one block (`together`), shape (n, R, ...). A view."""
+        self.at(step)
+        offset = step % self._length
+        if offset + n > self._length:
+            raise ValueError(f"steps {step} to {step + n} lie in more than one block of {self._length}")
+        return self._buffer[offset : offset + n]
 
     def _fill(self, block: int) -> None:
         for r, row in enumerate(self._streams.rows):

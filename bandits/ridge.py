@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from . import kernels
-from .rounds import BoolArray, Feedback, FloatArray, IntArray, Round, Setting
+from .rounds import BoolArray, Feedback, FloatArray, IntArray, Round, Script, Setting
 
 Sharing = Literal["per_arm", "shared", "hybrid"]
 
@@ -130,6 +130,40 @@ class Ridge:
             values, columns, round.context, models, self.ridge, self.theta, self.inverse, beta, self.shared
         )
         return mean + sigma[:, None] * np.sqrt(own) * normals[:, D:]
+
+    def play(
+        self,
+        script: Script,
+        alive: BoolArray,
+        *,
+        scale: FloatArray | None = None,
+        noise: FloatArray | None = None,
+        epsilon: FloatArray | None = None,
+        dice: FloatArray | None = None,
+    ) -> IntArray | None:
+        """Play a stretch in one compiled loop, items int64 (T, R); None unless models are per arm and features sparse.
+
+        Parameters
+        ----------
+        scale : float64 (R,), optional
+            Factor of the width sqrt(x' A^-1 x) in the score; the score is the mean alone without it.
+        noise : float64 (T, R, K), optional
+            Multiplies the width.
+        epsilon, dice : float64 (T, R), (T, R, 2), optional
+            Chance of a random item, and its coin and choice.
+        """
+        values, columns, n_features = script.contexts
+        if self.sharing != "per_arm" or values.shape[2] == n_features:
+            return None
+        R = script.context.shape[1]
+        return kernels.play_per_arm(
+            values, columns, script.context, script.probabilities, script.uniforms, alive, self.A, self.inverse,
+            self.b, self.theta, self.count, self.factor,
+            np.zeros(R) if scale is None else scale, scale is not None,
+            np.empty((0, 0, 0)) if noise is None else noise,
+            np.empty((0, 0)) if epsilon is None else epsilon,
+            np.empty((0, 0, 0)) if dice is None else dice,
+        )  # fmt: skip
 
     def draw(self, sigma: FloatArray, normals: FloatArray) -> FloatArray:
         """One draw of the shared parameter per row, float64 (R, D), from N(theta, sigma^2 A^-1)."""

@@ -90,6 +90,39 @@ class Round(NamedTuple):
         return self.contexts.dense(self.context)
 
 
+class Script(NamedTuple):
+    """A stretch of T steps drawn ahead, for worlds that do not react to what is shown.
+
+    One product is shown out of K items that are all candidates and always available, in one of C contexts that stay
+    the same throughout. Agents that can play it at once (`Agent.play`) save themselves the step by step of the engine,
+    and must come to the same bits. Like a `Truth`, it is for the engine to hand over, not for an agent to peek into.
+
+    Attributes
+    ----------
+    start : int
+        Steps done before the first of these.
+    users, context : int64 (T, R)
+    contexts : Contexts
+    probabilities : float64 (C, K)
+        Click probabilities.
+    best : int64 (C,)
+        The optimal item.
+    average : float64 (C,)
+        Expected reward of a uniformly random item.
+    uniforms : float64 (T, R)
+        The coin of every step: a click if it is below the probability.
+    """
+
+    start: int
+    users: IntArray
+    context: IntArray
+    contexts: Contexts
+    probabilities: FloatArray
+    best: IntArray
+    average: FloatArray
+    uniforms: FloatArray
+
+
 class Feedback(NamedTuple):
     """What the user did.
 

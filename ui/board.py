@@ -45,7 +45,9 @@ def _status(job: Job) -> str:
     step, steps = words.count(job.step), words.count(job.experiment.steps)
     if job.status == "queued":
         ahead = pool().ahead(job)
-        return "Warming up" if ahead == 0 else f"Waiting: {ahead} other run{'s' if ahead > 1 else ''} first"
+        if ahead:
+            return f"Waiting: {ahead} other run{'s' if ahead > 1 else ''} first"
+        return "Next in line, as soon as another run ends" if pool().busy else "Warming up"
     if job.status == "running":
         left = job.seconds_left
         text = f"Step {step} of {steps}" + (f" · about {max(1, round(left))} s left" if left is not None else "")

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..params import Params, setting
 from ..randomness import Streams
-from ..rounds import Feedback, FloatArray, IntArray, Round, Setting, World
+from ..rounds import BoolArray, Feedback, FloatArray, IntArray, Round, Script, Setting, World
 
 Propensity = Literal["exact", "monte_carlo", "deterministic"]
 
@@ -54,6 +54,13 @@ class Agent(ABC):
 
     def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:  # noqa: B027 - a choice
         """Take in what happened to ``slate (R, S)``. Agents that do not learn leave this empty."""
+
+    def play(self, script: Script, alive: BoolArray) -> IntArray | None:  # noqa: ARG002
+        """Choose for, and learn from, a whole stretch at once: items (T, R), the same bits as step by step.
+
+        None if this agent cannot. A row whose scores hold a NaN is marked in ``alive`` and gets -1 from there on.
+        """
+        return None
 
     def probabilities(self, round: Round) -> FloatArray:
         """Probability that each candidate fills the first slot, float64 (R, K); see ``propensity``."""

@@ -11,7 +11,7 @@ from .. import kernels
 from ..params import setting
 from ..randomness import Streams
 from ..ridge import Ridge
-from ..rounds import FloatArray, Round, Setting, World
+from ..rounds import BoolArray, FloatArray, IntArray, Round, Script, Setting, World
 from .linear import LinearAgent, LinearParams
 
 
@@ -46,8 +46,14 @@ class EpsilonGreedy(LinearAgent):
         mean = self.model.mean(round)
         return kernels.epsilon_slate(mean, round.available, self.rate(round.step), self.dice.at(round.step))
 
-    def rate(self, step: int) -> FloatArray:
-        """epsilon_t, float64 (R,)."""
+    def play(self, script: Script, alive: BoolArray) -> IntArray | None:
+        n = len(script.context)
+        rates = self.rate(np.arange(script.start, script.start + n)[:, None])
+        dice = self.dice.stretch(script.start, n)[:, :, 0]
+        return self.model.play(script, alive, epsilon=rates, dice=dice)
+
+    def rate(self, step: int | IntArray) -> FloatArray:
+        """epsilon_t, float64 (R,), or (T, R) for steps (T, 1)."""
         return self.epsilon / (1 + self.decay * step)
 
     def probabilities(self, round: Round) -> FloatArray:

@@ -10,7 +10,7 @@ import numpy as np
 from ..params import setting
 from ..randomness import Streams
 from ..ridge import Ridge
-from ..rounds import FloatArray, Round, Setting, World
+from ..rounds import BoolArray, FloatArray, IntArray, Round, Script, Setting, World
 from .linear import LinearAgent, LinearParams
 
 
@@ -44,3 +44,9 @@ class LinTS(LinearAgent):
 
     def scores(self, round: Round) -> FloatArray:
         return self.model.sample(round, self.sigma, self.normals.at(round.step))
+
+    def play(self, script: Script, alive: BoolArray) -> IntArray | None:
+        if self.model.sharing != "per_arm":
+            return None
+        noise = self.normals.stretch(script.start, len(script.context))
+        return self.model.play(script, alive, scale=self.sigma, noise=noise)

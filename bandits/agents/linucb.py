@@ -12,7 +12,7 @@ from ..forgetting import DiscountedRidge, WindowRidge
 from ..params import setting
 from ..randomness import Streams
 from ..ridge import Ridge
-from ..rounds import FloatArray, Round, Setting, World
+from ..rounds import BoolArray, FloatArray, IntArray, Round, Script, Setting, World
 from .linear import LinearAgent, LinearParams
 
 
@@ -74,6 +74,9 @@ class LinUCB(LinearAgent):
     def scores(self, round: Round) -> FloatArray:
         mean, variance = self.model.predict(round)
         return np.asarray(mean + self.alpha[:, None] * np.sqrt(variance))
+
+    def play(self, script: Script, alive: BoolArray) -> IntArray | None:
+        return self.model.play(script, alive, scale=self.alpha) if type(self.model) is Ridge else None
 
     @classmethod
     def memory(cls, params: Any, setting: Setting) -> int:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ..randomness import Streams
-from ..rounds import FloatArray, Round, Setting, World
+from ..rounds import BoolArray, FloatArray, IntArray, Round, Script, Setting, World
 from .base import Agent, AgentParams
 
 
@@ -28,6 +28,11 @@ class Random(Agent):
 
     def scores(self, round: Round) -> FloatArray:
         return self.dice.at(round.step)
+
+    def play(self, script: Script, alive: BoolArray) -> IntArray:  # noqa: ARG002
+        n = len(script.context)
+        best: IntArray = self.dice.stretch(script.start, n).argmax(axis=2)
+        return best
 
     def probabilities(self, round: Round) -> FloatArray:
         available = round.available.astype(np.float64)

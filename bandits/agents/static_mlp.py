@@ -13,7 +13,7 @@ from ..cache import cached_arrays
 from ..networks import click_logits, fit_click_model
 from ..params import setting
 from ..randomness import Streams
-from ..rounds import FloatArray, Round, Setting, World
+from ..rounds import BoolArray, FloatArray, IntArray, Round, Script, Setting, World
 from .base import Agent, AgentParams
 
 Width = Annotated[int, Field(ge=1, le=1024)]
@@ -79,6 +79,13 @@ class StaticMLP(Agent):
             return self._tables[self._layout_of[:, None], round.users[:, None], round.items]
         # features know no layouts: such worlds share one
         return click_logits(self._networks[int(self._layouts[0])], round.features.astype(np.float32)).astype(np.float64)
+
+    def play(self, script: Script, alive: BoolArray) -> IntArray | None:  # noqa: ARG002
+        self.prepare()
+        if not self.setting.n_users:
+            return None
+        best: IntArray = self._tables.argmax(axis=2)[self._layout_of, script.users]
+        return best
 
     @classmethod
     def memory(cls, params: Any, setting: Setting) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from .. import kernels
 from ..params import Params
 from ..randomness import Streams
-from ..rounds import Feedback, FloatArray, IntArray, Log, Round, Setting, Truth, World
+from ..rounds import Feedback, FloatArray, IntArray, Log, Round, Script, Setting, Truth, World
 
 
 class SimulatorParams(Params):
@@ -73,6 +73,10 @@ class Simulator(ABC):
     def credit(cls, params: Any) -> str:  # noqa: ARG003
         """Whose data it is, where a licence asks for it to be said."""
         return ""
+
+    def script(self, step: int, n: int) -> Script | None:  # noqa: ARG002
+        """Up to ``n`` steps drawn ahead (at most a block of draws of width K), or None if this world cannot."""
+        return None
 
     def segment_names(self) -> list[str]:
         """Names of the segments, or nothing where users form no groups."""

@@ -8,8 +8,8 @@ import numpy as np
 from pydantic import Field
 
 from ..params import setting
-from ..randomness import Streams
-from ..rounds import Contexts, Feedback, FloatArray, IntArray, Log, Round, Setting, Truth
+from ..randomness import Streams, together
+from ..rounds import Contexts, Feedback, FloatArray, IntArray, Log, Round, Script, Setting, Truth
 from .base import ClickTable, Simulator, SimulatorParams
 
 PERSONAS = ("new_puppy_parent", "cat_connoisseur", "budget_shopper", "fish_hobbyist")
@@ -121,6 +121,16 @@ class PetShop(Simulator):
         rewards = generator.random(n) < self._before.probabilities[context, items]
         values, columns, _ = self._contexts
         return Log(users, items, values[context, items], columns[context, items], rewards.astype(np.float64))
+
+    def script(self, step: int, n: int) -> Script:
+        n = together(step, n, self.params.n_products)
+        shock = self.params.shock_step
+        if shock is not None and step < shock:
+            n = min(n, shock - step)
+        users = self._users.stretch(step, n)
+        context = self._personas[self._layout_index, users] + _P * self._layout_index
+        uniforms = self.uniforms.stretch(step, n)[:, :, 0]
+        return Script(step, users, context, self._contexts, *self._rates_at(step), uniforms)
 
     def log_key(self) -> str:
         return str(self.params.model_dump_json(exclude={"shock_step"}))

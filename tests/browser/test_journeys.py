@@ -1,0 +1,256 @@
+"""What people do, in a real browser."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.conftest import Open
+
+pytestmark = pytest.mark.browser
+expect.set_options(timeout=20_000)  # patience, not a claim: a busy machine trains a network meanwhile
+
+DRAWN = ".bp-plot:not([data-wait]) .scatterlayer path.js-line"
+RACERS = ["LinUCB", "LinTS", "ε-greedy", "Static MLP", "Random"]
+# the numbers behind the lines of a plot: the last step, and how many points are finite
+LINES = """i => document.querySelectorAll('.bp-plot')[i].data.filter(t => !t.fill && t.meta !== 'reference')
+  .map(t => ({name: t.name, last: t.x[t.x.length - 1], points: Array.from(t.y).filter(Number.isFinite).length}))"""
+RANGE = "i => document.querySelectorAll('.bp-plot')[i]._fullLayout.xaxis.range.map(Number)"
+LAST = "i => Math.max(...document.querySelectorAll('.bp-plot')[i].data.map(t => t.x[t.x.length - 1]))"
+
+
+def status(page: Page, text: str) -> Locator:
+    """The line above the leaderboard that tells how far the run is."""
+    found = page.get_by_test_id("stProgress").get_by_text(re.compile(text))
+    expect(found).to_be_visible()
+    return found
+
+
+def step(page: Page) -> int:
+    text = status(page, r"^(Step|Stopped at step) [\d,]+ of").inner_text()
+    found = re.search(r"tep ([\d,]+) of", text)
+    assert found is not None
+    return int(found[1].replace(",", ""))
+
+
+def tiles(page: Page) -> Locator:
+    return page.get_by_role("list", name="Leaderboard").get_by_role("listitem")
+
+
+def drawn(page: Page, plots: int = 4) -> None:
+    """The plots hold lines, on the screen and behind it."""
+    for i in range(plots):
+        plot = page.locator(".bp-plot").nth(i)
+        plot.scroll_into_view_if_needed()
+        expect(page.locator(".bp-cell").nth(i).locator(DRAWN).first).to_be_attached()
+        lines = page.evaluate(LINES, i)
+        assert lines
+        assert all(line["points"] > 3 for line in lines), lines
+        path = page.locator(".bp-cell").nth(i).locator(DRAWN).first.get_attribute("d") or ""
+        assert path.count("L") + path.count("H") + path.count("V") > 2 or path.count("C") > 2, path
+
+
+def set_number(page: Page, label: str, value: object) -> None:
+    box = page.get_by_role("spinbutton", name=re.compile(f"^{label}"))
+    box.fill(str(value))
+    box.press("Enter")
+    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
+
+
+def run_long(page: Page) -> None:
+    """A run that lasts until it is stopped, alone or after another."""
+    set_number(page, "Steps", 10_000_000)
+    page.get_by_role("button", name="Run", exact=False).first.click()
+    status(page, "^Step [1-9]")
+    page.wait_for_function("() => document.querySelectorAll('.bp-plot:not([data-wait])').length >= 2")
+
+
+def stop(page: Page) -> None:
+    page.get_by_role("button", name="Stop").click()
+    status(page, r"^Stopped at step [\d,]+ of 10,000,000; what was computed stays")
+
+
+def test_the_first_thing_seen_is_a_race(visit: Open) -> None:
+    page = visit()
+    expect(page.get_by_role("heading", name="Bandit Playground")).to_be_visible()
+    status(page, "^Finished: 20,000 steps, 16 runs each")
+    expect(tiles(page)).to_have_count(5)
+    names = [text.split("\n")[0] for text in tiles(page).all_inner_texts()]
+    assert sorted(names) == sorted(RACERS)
+    assert "leads" in tiles(page).first.inner_text()
+    rates = [float(re.findall(r"0\.\d{3}", text)[0]) for text in tiles(page).all_inner_texts()]
+    assert rates == sorted(rates, reverse=True)
+    drawn(page)
+    lines: list[dict[str, Any]] = page.evaluate(LINES, 0)
+    assert sorted(line["name"] for line in lines) == sorted(RACERS)
+    assert {line["last"] for line in lines} == {20_000}
+    expect(page.get_by_text("Did anyone learn?")).to_be_visible()
+    labels = page.locator(".bp-plot").evaluate_all("all => all.map(p => p.getAttribute('aria-label'))")
+    assert [label.split(":")[0] for label in labels][:2] == ["Click rate", "Cumulative regret"]
+    page.get_by_role("button", name="Open in the Arena").click()
+    expect(page.get_by_role("heading", name="Arena")).to_be_visible()
+    status(page, "^Finished: 20,000 steps")
+    drawn(page)
+
+
+def test_a_slider_a_key_and_another_result(visit: Open) -> None:
+    page = visit("/arena")
+    set_number(page, "Steps", 2000)
+    slider = page.get_by_role("slider", name=re.compile("^Exploration")).first
+    expect(slider).to_have_value("1.5")
+    box = slider.bounding_box()
+    assert box is not None
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + 40, y, steps=6)
+    page.mouse.up()
+    expect(slider).not_to_have_value("1.5")
+    dragged = float(slider.input_value())
+    assert dragged > 1.5
+    slider.press("ArrowRight")
+    expect(slider).to_have_value(f"{dragged + 0.05:g}")
+    expect(page.get_by_text("controls have changed since this run")).to_be_visible()
+    page.keyboard.press("Control+Enter")
+    status(page, "^Finished: 2,000 steps, 16 runs each")
+    expect(page.get_by_text("controls have changed since this run")).to_have_count(0)
+    expect(tiles(page)).to_have_count(5)
+    drawn(page)
+    assert {line["last"] for line in page.evaluate(LINES, 0)} == {2000}
+    before = tiles(page).all_inner_texts()
+    slider.press("Home")  # no exploration at all
+    expect(slider).to_have_value("0")
+    page.keyboard.press("Control+Enter")
+    expect(tiles(page).filter(has_text="LinUCB")).not_to_have_text(next(t for t in before if "LinUCB" in t))
+    status(page, "^Finished: 2,000 steps")
+
+
+def test_zoom_survives_the_ticks_of_a_live_run(visit: Open) -> None:
+    page = visit("/arena")
+    run_long(page)
+    page.evaluate("document.querySelectorAll('.bp-plot')[1].mark = 'the same'")
+    plot = page.locator(".bp-plot").nth(1)
+    plot.scroll_into_view_if_needed()
+    box = plot.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 120, box["y"] + 60)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 200, box["y"] + 150, steps=6)
+    page.mouse.move(box["x"] + 260, box["y"] + 200, steps=6)
+    page.mouse.up()
+    page.wait_for_function(f"() => ({RANGE})(1)[0] > 0")
+    zoomed = page.evaluate(RANGE, 1)
+    for _ in range(3):  # three times more points than before
+        last = page.evaluate(LAST, 1)
+        page.wait_for_function(f"last => ({LAST})(1) > last", arg=last)
+        assert page.evaluate(RANGE, 1) == zoomed
+    stop(page)
+    assert page.evaluate(RANGE, 1) == zoomed
+    assert page.evaluate("document.querySelectorAll('.bp-plot')[1].mark") == "the same"
+    page.mouse.dblclick(box["x"] + 200, box["y"] + 150)
+    page.wait_for_function(f"end => ({RANGE})(1)[1] > end", arg=zoomed[1])
+
+
+def test_a_run_goes_on_while_its_visitor_is_elsewhere(visit: Open) -> None:
+    page = visit("/arena")
+    set_number(page, "Seed", 7)
+    run_long(page)
+    began = step(page)
+    page.get_by_role("link", name="Home").click()
+    expect(page.get_by_role("heading", name="Bandit Playground")).to_be_visible()
+    page.get_by_role("link", name="Arena").click()
+    expect(page.get_by_role("heading", name="Arena")).to_be_visible()
+    expect(page.get_by_role("spinbutton", name=re.compile("^Seed"))).to_have_value("7")
+    page.wait_for_url(re.compile(r"run="))
+    again = step(page)
+    assert again > began
+    page.reload()
+    expect(page.get_by_role("heading", name="Arena")).to_be_visible()
+    after = step(page)
+    assert after > again
+    expect(page.get_by_role("spinbutton", name=re.compile("^Seed"))).to_have_value("7")
+    expect(page.get_by_role("spinbutton", name=re.compile("^Steps"))).to_have_value("10000000")
+    drawn(page, 2)
+    friend = visit(page.url[page.url.index("/arena") :])  # the link, in somebody else's browser
+    assert step(friend) >= after
+    stop(page)
+    status(friend, "^Stopped at step")  # without touching anything
+
+
+def test_a_preset_on_real_data(visit: Open) -> None:
+    page = visit("/arena")
+    page.get_by_role("combobox", name="Preset").click()
+    page.get_by_role("option", name="MAGIC telescope").click()
+    expect(page.get_by_text("gamma ray or hadron?")).to_be_visible()
+    page.keyboard.press("Control+Enter")
+    status(page, "^Finished: 10,000 steps, 8 runs each")
+    expect(tiles(page)).to_have_count(5)
+    rates = [float(re.findall(r"0\.\d{3}", text)[0]) for text in tiles(page).all_inner_texts()]
+    assert rates[0] > 0.7  # better than always naming the more frequent class
+    drawn(page)
+    expect(page.get_by_text("Did anyone learn?")).to_be_visible()
+
+
+def test_on_a_phone_at_night(visit: Open) -> None:
+    page = visit(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True, color_scheme="dark")
+
+    def fits() -> None:
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert page.evaluate(
+            "[...document.querySelectorAll('[data-testid=stMain], [data-testid=stSidebar]')]"
+            ".filter(e => e.clientWidth > 100 && e.scrollWidth > e.clientWidth + 1).map(e => e.dataset.testid)"
+        ) == []  # fmt: skip
+        wide = page.evaluate(
+            "[...document.querySelectorAll('.bp-plot, .board li, [data-testid=stMain] button')].filter(e => {"
+            "const r = e.getBoundingClientRect(); return r.width > 0 && (r.left < -1 || r.right > 391)}).length"
+        )
+        assert wide == 0
+
+    status(page, "^Finished: 20,000 steps")
+    fits()
+    drawn(page)
+    (red, green, blue) = page.evaluate(
+        "getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor.match(/[0-9]+/g).map(Number)"
+    )[:3]
+    assert max(red, green, blue) < 64
+    ink = page.evaluate("document.querySelector('.bp-plot')._fullLayout.font.color.match(/[0-9]+/g).map(Number)")[:3]
+    assert min(ink) > 150
+    columns = page.locator(".bp-plot").evaluate_all("all => all.map(p => Math.round(p.getBoundingClientRect().left))")
+    assert len(set(columns)) == 1  # one below the other
+    page.get_by_role("button", name="Open in the Arena").tap()
+    expect(page.get_by_role("heading", name="Arena")).to_be_visible()
+    fits()
+    page.get_by_test_id("stExpandSidebarButton").tap()
+    slider = page.get_by_role("slider", name=re.compile("^Exploration")).first
+    slider.scroll_into_view_if_needed()
+    expect(slider).to_be_in_viewport()
+    slider.press("ArrowRight")
+    set_number(page, "Steps", 1000)
+    fits()
+    page.get_by_test_id("stSidebarCollapseButton").get_by_role("button").tap()
+    page.get_by_role("button", name="Run").first.tap()
+    status(page, "^Finished: 1,000 steps")
+    fits()
+    drawn(page)
+
+
+def test_what_is_refused_is_said_and_the_result_stays(visit: Open) -> None:
+    page = visit("/arena")
+    status(page, "^Finished: 20,000 steps")
+    before = tiles(page).all_inner_texts()
+    page.get_by_role("button", name="More").nth(0).click()
+    name = page.get_by_role("textbox", name="Name")
+    name.fill("50/50 <b>")
+    name.press("Enter")
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+Enter")
+    alert = page.get_by_role("alert")
+    expect(alert).to_contain_text("This cannot be run: agents.0.label is 50/50 <b>; it must be")
+    expect(alert).to_have_count(1)
+    assert alert.inner_text().strip().count("\n") <= 1  # the icon, and one sentence
+    status(page, "^Finished: 20,000 steps")
+    assert tiles(page).all_inner_texts() == before
+    drawn(page)

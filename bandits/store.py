@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 import os
 import shutil
 import sqlite3
@@ -104,11 +103,14 @@ class Store:
         text = experiment.model_dump_json()
         row = (experiment.hash, text, title, time.time(), seconds, content, len(data))
         with self._index() as index:
-            index.execute(
+            written = index.execute(
                 "INSERT INTO runs (id, experiment, title, created, seconds, content, bytes) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
                 row,
-            )
+            ).rowcount
+            current = index.execute("SELECT content FROM runs WHERE id = ?", (experiment.hash,)).fetchone()[0]
+        if not written and current != content:  # kept before, with other times in it
+            self._object(content).unlink(missing_ok=True)
 
     def get(self, run: str) -> Result | None:
         """A stored run, or None if it is not here.
@@ -162,6 +164,7 @@ class Store:
             kept = row and index.execute("SELECT 1 FROM runs WHERE content = ?", row).fetchone()
         if row and not kept:
             self._object(row[0]).unlink(missing_ok=True)
+        self.drop_checkpoint(run)
 
     def check(self) -> list[str]:
         """Read every file; returns a sentence for each that was damaged or left behind, and sets it aside."""
@@ -180,23 +183,46 @@ class Store:
                 path.unlink(missing_ok=True)
         return said
 
-    def keep_checkpoint(self, run: str, state: bytes) -> None:
-        """Replace the checkpoint of an unfinished run."""
-        _write(self._checkpoint(run), hashlib.sha256(state).digest() + state)
+    def keep_checkpoint(self, run: str, experiment: Experiment, state: bytes) -> None:
+        """Replace the checkpoint of a run.
+
+        Raises
+        ------
+        OSError
+            The disk is full or cannot be written; the checkpoint before it stays.
+        """
+        text = experiment.model_dump_json().encode()
+        body = len(text).to_bytes(4, "little") + text + state
+        _write(self._checkpoint(run), hashlib.sha256(body).digest() + body)
 
     def checkpoint(self, run: str) -> bytes | None:
         """The last checkpoint of a run, or None if there is none that can be trusted."""
+        found = self._read_checkpoint(self._checkpoint(run))
+        return found[1] if found else None
+
+    def checkpoints(self) -> list[tuple[str, str]]:
+        """Runs that were never finished: their ids and experiments, newest first."""
+        with self._index() as index:
+            finished = {row[0] for row in index.execute("SELECT id FROM runs")}
+        paths = [p for p in (self.folder / "checkpoints").iterdir() if p.name not in finished and "." not in p.name]
+        newest = sorted(paths, key=lambda p: p.stat().st_mtime, reverse=True)
+        found = [(path.name, self._read_checkpoint(path)) for path in newest]
+        return [(run, content[0]) for run, content in found if content]
+
+    def _read_checkpoint(self, path: Path) -> tuple[str, bytes] | None:
         try:
-            data = self._checkpoint(run).read_bytes()
+            data = path.read_bytes()
         except OSError:
             return None
-        if hashlib.sha256(data[32:]).digest() != data[:32]:
-            self._quarantine(self._checkpoint(run))
+        digest, body = data[:32], data[32:]
+        if hashlib.sha256(body).digest() != digest:
+            self._quarantine(path)
             return None
-        return data[32:]
+        end = 4 + int.from_bytes(body[:4], "little")
+        return body[4:end].decode(), body[end:]
 
     def drop_checkpoint(self, run: str) -> None:
-        """A finished or discarded run needs none."""
+        """A discarded run needs none."""
         self._checkpoint(run).unlink(missing_ok=True)
 
     def _object(self, content: str) -> Path:
@@ -251,15 +277,3 @@ def _write(path: Path, data: bytes) -> None:
     except BaseException:
         Path(staged).unlink(missing_ok=True)
         raise
-
-
-def plain_state(state: dict[str, Any]) -> dict[str, Any]:
-    """A nested state dict as arrays only: what is no array becomes JSON text."""
-    return {k: v if isinstance(v, np.ndarray) else np.array("json:" + json.dumps(v)) for k, v in state.items()}
-
-
-def rich_state(state: dict[str, Any]) -> dict[str, Any]:
-    """What `plain_state` was given."""
-    return {
-        k: json.loads(str(v)[5:]) if v.dtype.kind == "U" and str(v).startswith("json:") else v for k, v in state.items()
-    }

@@ -1,7 +1,8 @@
-"""Runs in worker processes: submit an experiment, look at it while it grows, stop it.
+"""Runs in worker processes: submit an experiment, look at it while it grows, pause it, continue it, stop it.
 
 Knows nothing of any user interface. Each run has a warm worker of its own for as long as it lasts; more runs
-than workers wait their turn. Equal experiments are one job.
+than workers wait their turn. Equal experiments are one job. Every few seconds a worker hands over the state of its
+race: a paused run, a run whose worker died and a finished run that is to be longer all go on from there, to the bit.
 """
 
 from __future__ import annotations
@@ -12,17 +13,23 @@ import sys
 import threading
 import time
 from collections import OrderedDict, deque
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import IO, BinaryIO, Literal, cast
+from typing import IO, Any, BinaryIO, Literal, cast
 
-from .experiment import Experiment
+from .experiment import Experiment, Refused, read
 from .race import worker_environment
 from .result import Result
+from .store import Corrupt, Store, pack, unpack
 from .trace import History
 from .worker import receive, send
 
-Status = Literal["queued", "running", "finished", "stopped", "failed"]
-KEPT = 24  # finished jobs that stay in memory
+Status = Literal["queued", "running", "paused", "finished", "stopped", "failed"]
+KEPT = 24  # ended jobs that stay in memory
+ATTEMPTS = 3  # workers that may die under one run
+MAX_ACTIVE = 4  # runs that one owner may have queued or running
+TIME_LIMIT = 1800.0  # seconds of wall time that one run may take
+GRACE = 3.0  # seconds a worker has to stop by itself
 
 
 @dataclass(eq=False)
@@ -32,7 +39,9 @@ class Job:
     Attributes
     ----------
     experiment : Experiment
-    status : {"queued", "running", "finished", "stopped", "failed"}
+    owner : str
+        Who submitted it first, and alone may pause, continue and stop it.
+    status : {"queued", "running", "paused", "finished", "stopped", "failed"}
     histories : dict of str to History
         What each agent has left behind so far. Read them under ``lock``.
     waiting : set of str
@@ -40,18 +49,25 @@ class Job:
     step : int
         Step the race has reached.
     error : str
-        Why it failed, in one sentence.
+        Why it failed, or what else there is to say, in one sentence.
+    saved : dict of arrays
+        State of the race from which it can go on.
     """
 
     experiment: Experiment
+    owner: str = ""
     status: Status = "queued"
     step: int = 0
     error: str = ""
     waiting: set[str] = field(default_factory=set)
     histories: dict[str, History] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
+    saved: dict[str, Any] = field(default_factory=dict)
+    deaths: int = 0
     started: float | None = None
     ended: float | None = None
+    spent: float = 0.0  # seconds of earlier stints
+    since: float | None = None  # start of the present one
 
     @property
     def id(self) -> str:
@@ -76,14 +92,19 @@ class Job:
 
     @property
     def seconds(self) -> float:
-        """Wall time it has been running."""
-        return 0.0 if self.started is None else (self.ended or time.monotonic()) - self.started
+        """Wall time it has been running, pauses not counted."""
+        return self.spent + (0.0 if self.since is None else time.monotonic() - self.since)
 
     @property
     def seconds_left(self) -> float | None:
         """Expected wall time to the end, or None while there is too little to tell."""
         done = self.progress
         return self.seconds * (1 - done) / done if self.status == "running" and done > 0.02 else None
+
+    def end(self, status: Status, error: str = "") -> None:
+        """Stop the clock."""
+        self.spent, self.since, self.ended = self.seconds, None, time.monotonic()
+        self.status, self.error = status, error
 
 
 class Pool:
@@ -93,10 +114,12 @@ class Pool:
     ----------
     workers : int
         Runs at the same time.
+    store : Store, optional
+        Keeps finished runs and checkpoints beyond the life of this process.
     """
 
-    def __init__(self, workers: int = 1) -> None:
-        self.workers = workers
+    def __init__(self, workers: int = 1, store: Store | None = None) -> None:
+        self.workers, self.store = workers, store
         self._jobs: OrderedDict[str, Job] = OrderedDict()
         self._queue: deque[Job] = deque()
         self._change = threading.Condition()
@@ -106,23 +129,50 @@ class Pool:
             threading.Thread(target=self._serve, daemon=True).start()
         atexit.register(self.close)
 
-    def submit(self, experiment: Experiment) -> Job:
-        """Run an experiment, unless the same one is running or finished already: then that job."""
+    # -- what a user does ------------------------------------------------------------------------------------
+
+    def submit(self, experiment: Experiment, owner: str = "", *, saved: dict[str, Any] | None = None) -> Job:
+        """Run an experiment, unless the same one is here already, finished or on its way: then that job.
+
+        Raises
+        ------
+        Refused
+            The owner has too many runs going, or the disk is too full to keep another.
+        """
+        known = self.get(experiment.hash)
+        if known is not None and known.status in ("queued", "running", "paused", "finished"):
+            return known
+        if self.store is not None:
+            self.store.require_space()
         with self._change:
-            known = self._jobs.get(experiment.hash)
-            if known is not None and known.status in ("queued", "running", "finished"):
-                self._jobs.move_to_end(known.id)
-                return known
-            job = Job(experiment)
+            if owner and sum(j.active and j.owner == owner for j in self._jobs.values()) >= MAX_ACTIVE:
+                raise Refused(f"you have {MAX_ACTIVE} runs going; stop one or wait for it")
+            job = Job(experiment, owner, saved=saved or {})
             self._jobs[job.id] = job
-            self._queue.append(job)
             self._forget()
-            self._change.notify()
+            self._enqueue(job)
             return job
 
     def get(self, job_id: str) -> Job | None:
-        """The job of an experiment's hash, if it is still known."""
-        return self._jobs.get(job_id)
+        """The job of an experiment's hash, from memory or from the store, if it is known."""
+        with self._change:
+            if (job := self._jobs.get(job_id)) is not None:
+                self._jobs.move_to_end(job_id)
+                return job
+        if self.store is None:
+            return None
+        try:
+            result = self.store.get(job_id)
+        except Corrupt:
+            return None  # it was set aside, and can be run again
+        if result is None:
+            return None
+        steps = result.experiment.steps
+        job = Job(result.experiment, status="finished", step=steps, histories=result.histories)
+        job.spent = sum(h.seconds for h in result.histories.values())
+        with self._change:
+            self._forget()
+            return self._jobs.setdefault(job_id, job)
 
     def ahead(self, job: Job) -> int:
         """Queued jobs in front of this one."""
@@ -134,16 +184,48 @@ class Pool:
         """Every worker has a run."""
         return len(self._processes) >= self.workers
 
-    def stop(self, job: Job) -> None:
+    def pause(self, job: Job, owner: str = "") -> None:
+        """Let a run rest; its worker serves others meanwhile.
+
+        Raises
+        ------
+        Refused
+            Somebody else's run; so too for `resume`, `stop` and `extend`.
+        """
+        self._leave(job, owner, "paused")
+
+    def stop(self, job: Job, owner: str = "") -> None:
         """End a job; what it has computed stays."""
+        self._leave(job, owner, "stopped")
+
+    def resume(self, job: Job, owner: str = "") -> None:
+        """Go on with a paused, stopped or failed run from where it was saved."""
+        self._require(job, owner)
         with self._change:
-            if not job.active:
-                return
-            job.status, job.ended = "stopped", time.monotonic()
-            if job in self._queue:
-                self._queue.remove(job)
-            if (process := self._processes.get(job)) is not None:
-                process.kill()
+            gone = self._change.wait_for(lambda: job not in self._processes, 2 * GRACE)
+            if gone and job.status in ("paused", "stopped", "failed"):
+                job.deaths = 0
+                self._enqueue(job)
+
+    def extend(self, job: Job, steps: int, owner: str = "") -> Job:
+        """Continue a finished run up to more steps: the longer experiment's own run, begun where this one ended."""
+        longer = read({**job.experiment.model_dump(mode="json"), "steps": steps})
+        return self.submit(longer, owner, saved=job.saved or self._checkpoint(job.id))
+
+    def unfinished(self) -> list[Experiment]:
+        """Experiments whose runs were interrupted when the last process ended, and can be resumed."""
+        if self.store is None:
+            return []
+        found = []
+        for run, text in self.store.checkpoints():
+            with suppress(Refused):
+                if run not in self._jobs:
+                    found.append(read(text))
+        return found
+
+    def revive(self, experiment: Experiment, owner: str = "") -> Job:
+        """Go on with an interrupted run from its stored checkpoint."""
+        return self.submit(experiment, owner, saved=self._checkpoint(experiment.hash))
 
     def close(self) -> None:
         """End all workers."""
@@ -154,9 +236,44 @@ class Pool:
         for process in processes:
             process.kill()
 
+    # -- behind the scenes -----------------------------------------------------------------------------------
+
+    def _require(self, job: Job, owner: str) -> None:
+        if job.owner and job.owner != owner:
+            raise Refused("only who started this run may pause, continue or stop it")
+
+    def _enqueue(self, job: Job, *, first: bool = False) -> None:
+        job.status, job.error = "queued", ""
+        (self._queue.appendleft if first else self._queue.append)(job)
+        self._change.notify()
+
+    def _leave(self, job: Job, owner: str, status: Status) -> None:
+        self._require(job, owner)
+        with self._change:
+            if not job.active:
+                return
+            if job in self._queue:
+                self._queue.remove(job)
+            job.end(status)
+            process = self._processes.get(job)
+        if process is not None:
+            with suppress(OSError):
+                send(_pipe(process.stdin), {"command": "leave"})
+            timer = threading.Timer(GRACE, self._insist, (job, process))
+            timer.daemon = True
+            timer.start()
+
+    def _insist(self, job: Job, process: subprocess.Popen[bytes]) -> None:
+        if self._processes.get(job) is process:
+            process.kill()
+
+    def _checkpoint(self, run: str) -> dict[str, Any]:
+        data = self.store.checkpoint(run) if self.store is not None else None
+        return unpack(data) if data else {}
+
     def _forget(self) -> None:
         over = len(self._jobs) - KEPT
-        for job in [j for j in self._jobs.values() if not j.active][: max(over, 0)]:
+        for job in [j for j in self._jobs.values() if not j.active and j.status != "paused"][: max(over, 0)]:
             del self._jobs[job.id]
 
     def _serve(self) -> None:
@@ -181,52 +298,81 @@ class Pool:
             if self._closed or process.poll() is not None:
                 return None
             job = self._queue.popleft()
-            job.status, job.started = "running", time.monotonic()
+            now = time.monotonic()
+            job.status, job.since, job.started = "running", now, job.started or now
+            self._processes[job] = process
             return job
 
     def _run(self, job: Job, process: subprocess.Popen[bytes]) -> bool:
-        """Run a job to its end; whether the worker can take another."""
+        """Run a job until it ends, pauses or its worker dies; whether the worker can take another."""
         e = job.experiment
-        n_items = e.simulator_class().describe(e.simulator).n_items
-        with job.lock:
-            job.histories = {label: History(e.steps, e.replications, n_items) for label in e.labels}
-        with self._change:
-            if job.status != "running":
-                return True
-            self._processes[job] = process
+        if not job.histories:
+            n_items = e.simulator_class().describe(e.simulator).n_items
+            with job.lock:
+                job.histories = {label: History(e.steps, e.replications, n_items) for label in e.labels}
         lives = False
         try:
-            send(_pipe(process.stdin), {"experiment": e.model_dump(mode="json")})
+            send(_pipe(process.stdin), {"experiment": e.model_dump(mode="json")}, job.saved)
             lives = self._follow(job, process)
         except OSError:
-            self._end(job, "failed", "the worker process died")
-        finally:
-            with self._change:
-                del self._processes[job]
-        return lives and job.status != "stopped"  # to stop a job is to kill its worker
+            lives = False
+        with self._change:
+            del self._processes[job]
+            self._change.notify_all()
+            if not lives and job.status == "running":
+                job.deaths += 1
+                if self._closed:
+                    job.end("stopped", "the app was closed")
+                elif job.deaths < ATTEMPTS:
+                    job.end("queued")
+                    self._enqueue(job, first=True)
+                else:
+                    job.end("failed", f"its worker process died {ATTEMPTS} times")
+        return lives
 
     def _follow(self, job: Job, process: subprocess.Popen[bytes]) -> bool:
+        """Take in what the worker sends; False if it died."""
         while (message := receive(_pipe(process.stdout))) is not None:
             header, arrays = message
-            if header["event"] == "news":
+            event = header["event"]
+            if event == "news":
                 with job.lock:
                     job.histories[header["label"]].merge(arrays)
                     (job.waiting.add if header["waiting"] else job.waiting.discard)(header["label"])
-            elif header["event"] == "tick":
+            elif event == "tick":
                 job.step = header["step"]
-            elif header["event"] == "finished":
+                if job.seconds > TIME_LIMIT:
+                    self._leave(job, job.owner, "stopped")
+                    job.error = f"stopped after {TIME_LIMIT / 60:.0f} minutes, the limit for one run"
+            elif event == "checkpoint":
+                job.saved = arrays
+                self._keep(job, finished=False)
+            elif event == "finished":
+                self._keep(job, finished=True)
                 self._end(job, "finished")
                 return True
-            elif header["event"] == "failed":
+            elif event == "failed":
                 self._end(job, "failed", header["error"])
                 return True
-        self._end(job, "failed", "the worker process died")
+            elif event == "left":
+                return True
         return False
 
     def _end(self, job: Job, status: Status, error: str = "") -> None:
         with self._change:
-            if job.status == "running":  # not if it was stopped meanwhile
-                job.status, job.error, job.ended = status, error, time.monotonic()
+            if job.status == "running" or status == "finished":  # not if it was stopped meanwhile
+                job.end(status, error or job.error)
+
+    def _keep(self, job: Job, *, finished: bool) -> None:
+        """Write a run, or its checkpoint, to the store; a full disk is said and costs nothing else."""
+        if self.store is None:
+            return
+        try:
+            self.store.keep_checkpoint(job.id, job.experiment, pack(job.saved))
+            if finished:
+                self.store.put(job.experiment, job.histories, job.seconds)
+        except OSError as error:
+            job.error = f"this run could not be kept on disk ({error.strerror or error}); it stays until the app ends"
 
 
 def _start() -> subprocess.Popen[bytes]:

@@ -184,7 +184,8 @@ class History:
         self.alive, self.step = added["alive"], int(added["step"])
         self.seconds = float(added["seconds"])
         for name in sorted((n for n in added if n.startswith("spectrum.")), key=lambda n: int(n[9:])):
-            self.spectra.append(Spectrum(int(name[9:]), added[name]))
+            if not self.spectra or int(name[9:]) > self.spectra[-1].step:  # not one that is told again after a restart
+                self.spectra.append(Spectrum(int(name[9:]), added[name]))
 
     def state_dict(self) -> dict[str, Any]:
         """Arrays and plain values from which `load_state_dict` goes on to the bit."""

@@ -1,5 +1,6 @@
 """A worker process, ``python -m bandits.worker``: experiments from standard input, news on standard output.
 
+Whatever comes in during a race ends it early: its state is handed over, so that it can go on elsewhere.
 A message is a JSON header line and, where the header gives its length, that many bytes of an npz archive. The
 worker imports and compiles before it says ``ready``, so that a run's first points come at once.
 """
@@ -9,13 +10,18 @@ from __future__ import annotations
 import io
 import json
 import os
+import queue
 import sys
+import threading
 import time
 from typing import Any, BinaryIO
 
 import numpy as np
 
 UPDATE = 0.25  # seconds between news
+CHECKPOINT = 2.0  # seconds between saved states
+
+Message = tuple[dict[str, Any], dict[str, Any]]
 
 
 def send(stream: BinaryIO, header: dict[str, Any], arrays: dict[str, Any] | None = None) -> None:
@@ -50,11 +56,28 @@ def main() -> None:
     sys.stdout = sys.stderr  # whatever a library prints must not get between the messages
     _warm()
     send(out, {"event": "ready"})
-    while (message := receive(commands)) is not None:
+    inbox: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(commands, inbox), daemon=True).start()
+    while (message := inbox.get()) is not None:
+        header, saved = message
+        if "experiment" not in header:
+            continue  # told to leave a race that had just ended
         try:
-            _race(message[0]["experiment"], out)
+            _race(header["experiment"], saved, out, inbox)
+        except Gone:
+            return
         except Exception as error:  # noqa: BLE001 - the server tells the user, the worker lives on
             send(out, {"event": "failed", "error": f"{type(error).__name__}: {error}"})
+
+
+class Gone(Exception):  # noqa: N818 - a fact, not an error
+    """The server has closed the pipe: nobody waits for this race any more."""
+
+
+def _listen(commands: BinaryIO, inbox: queue.SimpleQueue[Message | None]) -> None:
+    while (message := receive(commands)) is not None:
+        inbox.put(message)
+    inbox.put(None)
 
 
 def _warm() -> None:
@@ -65,32 +88,51 @@ def _warm() -> None:
     run(Experiment.model_validate({"agents": kinds, "steps": 20, "replications": 2}))
 
 
-def _race(text: dict[str, Any], out: BinaryIO) -> None:
+def _race(text: dict[str, Any], saved: dict[str, Any], out: BinaryIO, inbox: queue.SimpleQueue[Message | None]) -> None:
     from .experiment import Experiment
     from .race import Race
 
     race = Race(Experiment.model_validate(text), background=True)
     sent = {label: (0, 0, 0) for label in race.histories}
-    chunk, told = 20, time.monotonic()
+    chunk, told, kept = 20, time.monotonic(), time.monotonic()
+
+    def tell() -> None:
+        for label, history in race.histories.items():
+            header = {"event": "news", "label": label, "waiting": race.waiting(label)}
+            send(out, header, history.since(*sent[label]))
+            sent[label] = (history.size, history.count_size, len(history.spectra))
+        send(out, {"event": "tick", "step": race.step})
+
+    def keep() -> None:
+        send(out, {"event": "checkpoint"}, {k: np.asarray(v) for k, v in race.state_dict().items()})
+
     try:
-        while True:
+        if saved:
+            race.load_state_dict(saved)
+        while not race.done:
             began = time.monotonic()
             for _ in race.advance(chunk):
                 pass
             now = time.monotonic()
-            if race.done or now - told >= UPDATE:
-                for label, history in race.histories.items():
-                    header = {"event": "news", "label": label, "waiting": race.waiting(label)}
-                    send(out, header, history.since(*sent[label]))
-                    sent[label] = (history.size, history.count_size, len(history.spectra))
-                send(out, {"event": "tick", "step": race.step})
+            if now - told >= UPDATE:
+                tell()
                 told = now
-            if race.done:
-                break
+            if now - kept >= CHECKPOINT:
+                keep()
+                kept = now
+            if not inbox.empty():
+                if inbox.get() is None:
+                    raise Gone
+                tell()
+                keep()
+                send(out, {"event": "left"})
+                return
             # aim at chunks of a tenth of a second: long enough to be cheap, short enough to look alive
             chunk = int(np.clip(chunk * 0.1 / max(now - began, 1e-3), 10, 5000))
     finally:
         race.close()
+    tell()
+    keep()
     send(out, {"event": "finished"})
 
 

@@ -21,7 +21,7 @@ with st.sidebar:
     controls(draft.current())
 
 st.title("Arena", anchor=False)
-pick, window_at, run_at, stop_at = st.columns([2.4, 1.8, 1.7, 1], vertical_alignment="bottom")
+pick, window_at, run_at, rest_at, stop_at = st.columns([2.2, 1.6, 1.7, 1.3, 1], vertical_alignment="bottom")
 pick.selectbox(
     "Preset", list(presets()), index=None, key="preset", on_change=choose, placeholder="Choose a ready-made race",
     format_func=lambda name: presets()[name].title,
@@ -29,18 +29,14 @@ pick.selectbox(
 window = window_at.select_slider(
     "Window", [100, 200, 500, 1000, 2000, 5000], 1000, help="Steps that click rate and entropy are averaged over."
 )
-refused = ""
-if run_at.button("Run", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter", width="stretch"):
-    try:
+pressed = run_at.button("Run", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter", width="stretch")
+try:
+    if pressed:
         job = runs.look_at(read(draft.current().data()))
-        st.query_params["run"] = job.id
-    except Refused as sentence:
-        refused = str(sentence)
-if stop_at.button("Stop", icon=":material/stop:", disabled=not job.active, width="stretch"):
-    runs.pool().stop(job)
+    job = board.steer(job, rest_at, stop_at)
+except Refused as sentence:
+    st.error(f"This cannot be done: {sentence}.", icon=":material/block:")
 
-if refused:
-    st.error(f"This cannot be run: {refused}.", icon=":material/block:")
 if (name := st.session_state.get("preset")) is not None:
     st.caption(presets()[name].about)
 if draft.current().differs(job.experiment):

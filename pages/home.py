@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from bandits import Refused
 from bandits.presets import presets
 from ui import board, draft, entry
 from ui.runs import look_at, pool
@@ -24,4 +25,7 @@ if right.button("Open in the Arena", type="primary", icon=":material/tune:", wid
     look_at(preset.experiment)
     st.switch_page("pages/arena.py")
 
-board.show(pool().submit(preset.experiment), window=1000, key="home")
+try:
+    board.show(pool().submit(preset.experiment), window=1000, key="home")
+except Refused as sentence:
+    st.error(f"The race cannot be run: {sentence}.", icon=":material/block:")

@@ -6,14 +6,17 @@ import io
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from bandits import Experiment, History, Refused, read, run
+from bandits import Experiment, History, Refused, jobs, read, run
 from bandits.experiment import MEMORY_LIMIT
-from bandits.jobs import KEPT, Job, Pool
+from bandits.jobs import KEPT, MAX_ACTIVE, Job, Pool
 from bandits.race import Race, drive, make_lane
+from bandits.store import Store
+from bandits.trace import snapshot_steps
 from bandits.worker import receive, send
 from tests.support import experiment, same, wait_for
 
@@ -48,7 +51,7 @@ def test_a_worker_computes_the_numbers_of_a_run_here_to_the_bit(pool: Pool) -> N
     assert list(job.histories) == list(e.labels)
     for label, h in here.histories.items():
         same(job.histories[label], h)
-    assert len(job.histories["LinUCB"].spectra) == 20
+    assert [s.step for s in job.histories["LinUCB"].spectra] == snapshot_steps(2500)
     assert job.result.summary() == here.summary()
     assert set(job.result.timing()["agents"]) == set(e.labels)
     assert job.seconds > 0
@@ -106,15 +109,126 @@ def test_stopping_keeps_what_was_computed(pool: Pool) -> None:
     pool.stop(again)
 
 
-def test_a_killed_worker_fails_its_run_in_a_sentence_and_the_next_run_is_served(pool: Pool) -> None:
+def test_a_killed_worker_costs_nothing_but_time(pool: Pool) -> None:
+    """The run goes on from its last checkpoint in another worker, to the same bits."""
+    e = experiment("linucb", "lints", "beta_ts", steps=30_000, seed=8)
+    job = pool.submit(e)
+    for _ in range(2):
+        wait_for(lambda: job.saved and job in pool._processes, "a checkpoint")
+        worker = pool._processes[job]
+        worker.kill()
+        wait_for(lambda w=worker: pool._processes.get(job) not in (None, w) or not job.active, "another worker")
+    assert ended(job).status == "finished"
+    assert job.deaths in (1, 2)
+    for label, history in run(e).histories.items():
+        same(job.histories[label], history)
+
+
+def test_a_run_whose_workers_keep_dying_fails_in_a_sentence_and_the_next_is_served(pool: Pool) -> None:
     job = under_way(pool, 8)
     after = pool.submit(experiment(seed=9))
-    pool._processes[job].kill()
-    ended(job)
-    assert (job.status, job.error) == ("failed", "the worker process died")
+    while job.active:
+        if (worker := pool._processes.get(job)) is not None:
+            worker.kill()
+            worker.wait()
+        wait_for(lambda: not job.active or pool._processes.get(job) is not None, "the next attempt")
+    assert (job.status, job.error) == ("failed", "its worker process died 3 times")
     assert job.result.histories  # what was computed stays
     assert ended(after).status == "finished"
     same(after.histories["LinUCB"], run(after.experiment).histories["LinUCB"])
+
+
+def test_a_paused_run_gives_its_worker_away_and_goes_on_to_the_bit(pool: Pool) -> None:
+    e = experiment("linucb", "beta_ts", {"kind": "linucb", "label": "window", "window": 100}, steps=10_000, seed=30)
+    job = pool.submit(e, "me")
+    wait_for(lambda: job.result.histories, "the first points")
+    pool.pause(job, "me")
+    assert (job.status, job.active) == ("paused", False)
+    assert ended(pool.submit(experiment(seed=31))).status == "finished"
+    seconds = job.seconds
+    assert pool.submit(e) is job  # still the same run
+    pool.resume(job, "me")
+    assert ended(job).status == "finished"
+    assert job.seconds > seconds
+    for label, history in run(e).histories.items():
+        same(job.histories[label], history)
+
+
+def test_a_finished_run_is_continued_as_the_longer_run(pool: Pool) -> None:
+    short = ended(pool.submit(experiment(steps=3000, seed=40)))
+    longer = ended(pool.extend(short, 9000))
+    assert longer.experiment == experiment(steps=9000, seed=40)
+    for label, history in run(longer.experiment).histories.items():
+        same(longer.histories[label], history)
+    with pytest.raises(Refused, match="steps is 0"):
+        pool.extend(short, 0)
+
+
+def test_only_who_started_a_run_may_end_it(pool: Pool) -> None:
+    job = pool.submit(endless(50), "teacher")
+    assert pool.submit(endless(50), "pupil") is job
+    for leave in (pool.stop, pool.pause):
+        with pytest.raises(Refused, match="only who started this run"):
+            leave(job, "pupil")
+    assert job.active
+    pool.stop(job, "teacher")
+    assert job.status == "stopped"
+
+
+def test_one_visitor_cannot_fill_the_queue(pool: Pool) -> None:
+    jobs = [pool.submit(endless(60 + i), "eager") for i in range(MAX_ACTIVE)]
+    with pytest.raises(Refused, match=f"you have {MAX_ACTIVE} runs going"):
+        pool.submit(endless(70), "eager")
+    other = pool.submit(endless(71), "patient")
+    for job in jobs:
+        pool.stop(job, "eager")
+    pool.stop(other, "patient")
+
+
+def test_a_run_past_its_time_is_stopped_and_says_so(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "TIME_LIMIT", 0.5)
+    job = ended(pool.submit(endless(80)))
+    assert job.status == "stopped"
+    wait_for(lambda: job.error, "the sentence")
+    assert "the limit for one run" in job.error
+
+
+def test_after_a_restart_finished_runs_are_there_and_unfinished_ones_go_on(tmp_path: Path) -> None:
+    e, done = experiment("linucb", "lints", steps=400_000, seed=90), experiment(seed=91)
+    with closing(Pool(store=Store(tmp_path))) as first:
+        kept = ended(first.submit(done))
+        job = first.submit(e)
+        wait_for(lambda: Store(tmp_path).checkpoints(), "a checkpoint on disk")
+        first._processes[job].kill()  # and the pool with it: nobody tidies up
+        first._closed = True
+    with closing(Pool(store=Store(tmp_path))) as second:
+        again = second.get(done.hash)
+        assert again is not None
+        assert again.status == "finished"
+        assert again.result.summary() == kept.result.summary()
+        assert second.submit(done) is again  # not computed twice
+        assert second.unfinished() == [e]
+        revived = second.revive(e)
+        assert int(revived.saved["step"]) > 0
+        assert ended(revived).status == "finished"
+        assert second.unfinished() == []
+    for label, history in run(e).histories.items():
+        same(revived.histories[label], history)
+
+
+def test_a_full_disk_keeps_the_run_in_memory_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(tmp_path)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("bandits.store._write", full)
+    with closing(Pool(store=store)) as pool:
+        job = ended(pool.submit(experiment(seed=95)))
+        assert job.status == "finished"
+        assert "No space left on device" in job.error
+        assert job.result.summary()["agents"]["LinUCB"]["rows"] == 3
+    assert store.runs() == []
 
 
 def test_a_worker_that_dies_while_nobody_needs_it_is_replaced(pool: Pool) -> None:
@@ -125,16 +239,6 @@ def test_a_worker_that_dies_while_nobody_needs_it_is_replaced(pool: Pool) -> Non
     worker.kill()
     worker.wait()
     assert ended(pool.submit(experiment(seed=21))).status == "finished"
-
-
-def test_a_failed_run_can_be_run_again(pool: Pool) -> None:
-    job = under_way(pool, 10)
-    pool._processes[job].kill()
-    ended(job)
-    again = pool.submit(job.experiment)
-    assert again is not job
-    wait_for(lambda: again.result.histories, "a second attempt")
-    pool.stop(again)
 
 
 def test_the_static_network_is_trained_beside_the_race_and_catches_up(pool: Pool) -> None:

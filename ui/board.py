@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from bandits import metrics, words
 from bandits.figures import board as plots
@@ -12,8 +13,8 @@ from bandits.figures import styles
 from bandits.jobs import Job
 from bandits.result import Result
 
+from . import draft, runs
 from .live import live_panel
-from .runs import pool
 
 TICK = 1.0  # seconds between looks at a run
 
@@ -21,6 +22,34 @@ TICK = 1.0  # seconds between looks at a run
 def show(job: Job, *, window: int, key: str) -> None:
     """Draw a job, again every second while it runs; the page is redrawn once when it ends."""
     st.fragment(_board, run_every=TICK if job.active else None)(job, window, key, job.active)
+
+
+def steer(job: Job, rest_at: DeltaGenerator, stop_at: DeltaGenerator) -> Job:
+    """The buttons that suit the job's state: pause, resume or continue, and stop. Returns the job to show.
+
+    Raises
+    ------
+    Refused
+        It is somebody else's run.
+    """
+    me, goes_on = runs.owner(), job.status in ("paused", "stopped", "failed")
+    if job.status == "finished":
+        more = "As many steps again, from where it ended."
+        if rest_at.button("Continue", icon=":material/fast_forward:", width="stretch", help=more):
+            job = runs.keep(runs.pool().extend(job, 2 * job.experiment.steps, me))
+            draft.load(job.experiment)
+            st.rerun()
+    elif goes_on:
+        if rest_at.button("Resume", icon=":material/resume:", width="stretch"):
+            runs.pool().resume(job, me)
+            st.rerun()
+    elif rest_at.button("Pause", icon=":material/pause:", width="stretch"):
+        runs.pool().pause(job, me)
+        st.rerun()
+    if stop_at.button("Stop", icon=":material/stop:", disabled=not job.active, width="stretch"):
+        runs.pool().stop(job, me)
+        st.rerun()
+    return job
 
 
 def _board(job: Job, window: int, key: str, was_active: bool) -> None:
@@ -44,19 +73,22 @@ def _board(job: Job, window: int, key: str, was_active: bool) -> None:
 def _status(job: Job) -> str:
     step, steps = words.count(job.step), words.count(job.experiment.steps)
     if job.status == "queued":
-        ahead = pool().ahead(job)
+        ahead = runs.pool().ahead(job)
         if ahead:
             return f"Waiting: {ahead} other run{'s' if ahead > 1 else ''} first"
-        return "Next in line, as soon as another run ends" if pool().busy else "Warming up"
+        return "Next in line, as soon as another run ends" if runs.pool().busy else "Warming up"
     if job.status == "running":
         left = job.seconds_left
         text = f"Step {step} of {steps}" + (f" · about {max(1, round(left))} s left" if left is not None else "")
         return text + "".join(f" · {label} is being trained, it will catch up" for label in sorted(job.waiting))
     if job.status == "finished":
-        runs = job.experiment.replications
-        return f"Finished: {steps} steps, {runs} run{'s' if runs > 1 else ''} each, in {job.seconds:.1f} s"
+        times = job.experiment.replications
+        text = f"Finished: {steps} steps, {times} run{'s' if times > 1 else ''} each, in {job.seconds:.1f} s"
+        return f"{text} · {job.error}" if job.error else text
+    if job.status == "paused":
+        return f"Paused at step {step} of {steps}"
     if job.status == "stopped":
-        return f"Stopped at step {step} of {steps}; what was computed stays"
+        return f"Stopped at step {step} of {steps}; what was computed stays" + (f" · {job.error}" if job.error else "")
     return f"Failed: {job.error}"
 
 

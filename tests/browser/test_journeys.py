@@ -60,10 +60,14 @@ def set_number(page: Page, label: str, value: object) -> None:
     expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
 
 
+def run_button(page: Page) -> Locator:
+    return page.get_by_test_id("stMain").get_by_role("button", name=re.compile("^Run"))
+
+
 def run_long(page: Page) -> None:
     """A run that lasts until it is stopped, alone or after another."""
     set_number(page, "Steps", 1_000_000)
-    page.get_by_role("button", name="Run", exact=False).first.click()
+    run_button(page).click()
     status(page, "^Step [1-9]")
     page.wait_for_function("() => document.querySelectorAll('.bp-plot:not([data-wait])').length >= 2")
 
@@ -200,7 +204,7 @@ def test_on_a_phone_at_night(visit: Open) -> None:
     def fits() -> None:
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         assert page.evaluate(
-            "[...document.querySelectorAll('[data-testid=stMain], [data-testid=stSidebar]')]"
+            "[...document.querySelectorAll('[data-testid=stMain], [data-testid=stSidebarContent]')]"
             ".filter(e => e.clientWidth > 100 && e.scrollWidth > e.clientWidth + 1).map(e => e.dataset.testid)"
         ) == []  # fmt: skip
         wide = page.evaluate(
@@ -234,7 +238,7 @@ def test_on_a_phone_at_night(visit: Open) -> None:
     set_number(page, "Steps", 1000)
     fits()
     page.get_by_test_id("stSidebarCollapseButton").get_by_role("button").tap()
-    page.get_by_role("button", name="Run").first.tap()
+    run_button(page).tap()
     status(page, "^Finished: 1,000 steps")
     fits()
     drawn(page)

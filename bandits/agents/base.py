@@ -45,6 +45,12 @@ class Agent(ABC):
     state: tuple[str, ...] = ()
     """Names (dotted) of the arrays that learning changes: all there is to save."""
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        own = vars(cls)
+        if ("scores" in own or "learn" in own) and "play" not in own:
+            cls.play = Agent.play  # type: ignore[method-assign]  # an inherited one would pass over what is new here
+
     def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
         self.params, self.setting, self.streams, self.world = list(params), setting, streams, world
 

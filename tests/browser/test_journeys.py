@@ -66,7 +66,7 @@ def run_button(page: Page) -> Locator:
 
 def run_long(page: Page) -> None:
     """A run that lasts until it is stopped, alone or after another."""
-    set_number(page, "Steps", 1_000_000)
+    set_number(page, "Steps", 10_000_000)
     run_button(page).click()
     status(page, "^Step [1-9]")
     page.wait_for_function("() => document.querySelectorAll('.bp-plot:not([data-wait])').length >= 2")
@@ -74,7 +74,7 @@ def run_long(page: Page) -> None:
 
 def stop(page: Page) -> None:
     page.get_by_role("button", name="Stop").click()
-    status(page, r"^Stopped at step [\d,]+ of 1,000,000; what was computed stays")
+    status(page, r"^Stopped at step [\d,]+ of 10,000,000; what was computed stays")
 
 
 def test_the_first_thing_seen_is_a_race(visit: Open) -> None:
@@ -176,7 +176,7 @@ def test_a_run_goes_on_while_its_visitor_is_elsewhere(visit: Open) -> None:
     after = step(page)
     assert after > again
     expect(page.get_by_role("spinbutton", name=re.compile("^Seed"))).to_have_value("7")
-    expect(page.get_by_role("spinbutton", name=re.compile("^Steps"))).to_have_value("1000000")
+    expect(page.get_by_role("spinbutton", name=re.compile("^Steps"))).to_have_value("10000000")
     drawn(page, 2)
     friend = visit(page.url[page.url.index("/arena") :])  # the link, in somebody else's browser
     assert step(friend) >= after
@@ -255,10 +255,10 @@ def test_what_is_refused_is_said_and_the_result_stays(visit: Open) -> None:
     page.keyboard.press("Escape")
     page.keyboard.press("Control+Enter")
     alert = page.get_by_role("alert")
-    expect(alert).to_contain_text("This cannot be run: agents.0.label is 50/50 <b>; it must be")
+    expect(alert).to_contain_text("This cannot be done: agents.0.label is 50/50 <b>; it must be")
     expect(alert).to_have_count(1)
     expect(alert.get_by_role("paragraph")).to_have_count(1)
-    assert alert.get_by_role("paragraph").inner_text().count("This cannot be run") == 1
+    assert alert.get_by_role("paragraph").inner_text().count("This cannot be done") == 1
     status(page, "^Finished: 20,000 steps")
     assert tiles(page).all_inner_texts() == before
     drawn(page)

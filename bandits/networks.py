@@ -71,7 +71,7 @@ def _initial(
         bound = fan_in**-0.5
         tensors[f"w{i}"] = (torch.rand((fan_in, fan_out), generator=generator) * 2 - 1) * bound
         tensors[f"b{i}"] = (torch.rand(fan_out, generator=generator) * 2 - 1) * bound
-    return {name: tensor.requires_grad_() for name, tensor in tensors.items()}
+    return tensors
 
 
 def _train(
@@ -84,36 +84,62 @@ def _train(
     batch: int,
     epochs: int,
 ) -> Fitted:
-    users, items = torch.from_numpy(log.users), torch.from_numpy(log.items)
-    values = torch.from_numpy(log.values.astype(np.float32))
-    columns = torch.from_numpy(np.ascontiguousarray(log.columns))
-    rewards = torch.from_numpy(log.rewards.astype(np.float32))
-    layers = sum(name.startswith("w") for name in tensors)
-    embedded = "user" in tensors
-
-    def logits(index: Any) -> Any:
-        if embedded:
-            embeddings = torch.nn.functional.embedding
-            x = torch.cat([embeddings(users[index], tensors["user"]), embeddings(items[index], tensors["item"])], dim=1)
-        else:
-            x = torch.zeros((len(index), n_features)).scatter_(1, columns[index], values[index])
-        for i in range(layers):
-            x = x @ tensors[f"w{i}"] + tensors[f"b{i}"]
-            x = torch.relu(x) if i < layers - 1 else x
-        return x[:, 0]
-
-    loss = torch.nn.BCEWithLogitsLoss()
+    n = len(log.rewards)
+    data = {
+        "users": torch.from_numpy(log.users),
+        "items": torch.from_numpy(log.items),
+        "values": torch.from_numpy(log.values.astype(np.float32)),
+        "columns": torch.from_numpy(np.ascontiguousarray(log.columns)),
+        "rewards": torch.from_numpy(log.rewards.astype(np.float32))[:, None],
+    }
+    for tensor in tensors.values():
+        tensor.grad = torch.zeros_like(tensor)
     optimiser = torch.optim.Adam(list(tensors.values()), lr=learning_rate, fused=True)
-    n = len(rewards)
-    held_out = torch.arange(n - n // 10, n)
-    for _ in range(epochs):
-        for index in torch.randperm(n - n // 10, generator=generator).split(batch):
-            optimiser.zero_grad(set_to_none=True)
-            loss(logits(index), rewards[index]).backward()
-            optimiser.step()
     with torch.no_grad():
-        validation = float(loss(logits(held_out), rewards[held_out])) if len(held_out) else float("nan")
-    return Fitted({name: t.detach().numpy().copy() for name, t in tensors.items()}, validation)
+        for _ in range(epochs):
+            order = torch.randperm(n - n // 10, generator=generator)
+            shuffled = {name: column[order] for name, column in data.items()}
+            for start in range(0, len(order), batch):
+                part = {name: column[start : start + batch] for name, column in shuffled.items()}
+                _backward(torch, tensors, part, n_features)
+                optimiser.step()
+        rest = {name: column[n - n // 10 :] for name, column in data.items()}
+        logits = _forward(torch, tensors, rest, n_features)[-1]
+        loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, rest["rewards"])
+    return Fitted({name: t.numpy().copy() for name, t in tensors.items()}, float(loss))
+
+
+def _forward(torch: Any, tensors: dict[str, Any], part: dict[str, Any], n_features: int) -> list[Any]:
+    """The input of every layer h, and the logits (n, 1) last."""
+    if "user" in tensors:
+        x = torch.cat([tensors["user"][part["users"]], tensors["item"][part["items"]]], dim=1)
+    else:
+        x = torch.zeros((len(part["rewards"]), n_features)).scatter_(1, part["columns"], part["values"])
+    h = [x]
+    layers = sum(name.startswith("w") for name in tensors)
+    for i in range(layers):
+        out = torch.addmm(tensors[f"b{i}"], h[-1], tensors[f"w{i}"])
+        h.append(out.relu_() if i < layers - 1 else out)
+    return h
+
+
+def _backward(torch: Any, tensors: dict[str, Any], part: dict[str, Any], n_features: int) -> None:
+    """Gradients of the mean log loss, into ``grad``: by hand, in a third of the time that autograd takes here.
+
+    delta is the derivative of the loss by a layer's output before the ReLU; a layer's gradient is h' delta.
+    """
+    *h, logits = _forward(torch, tensors, part, n_features)
+    delta = (logits.sigmoid() - part["rewards"]).div_(len(logits))
+    for i in range(len(h) - 1, -1, -1):
+        torch.mm(h[i].t(), delta, out=tensors[f"w{i}"].grad)
+        torch.sum(delta, 0, out=tensors[f"b{i}"].grad)
+        if i > 0:
+            delta = (delta @ tensors[f"w{i}"].t()).mul_(h[i] > 0)
+    if "user" in tensors:
+        back = delta @ tensors["w0"].t()
+        embedding = tensors["user"].shape[1]
+        tensors["user"].grad.zero_().index_add_(0, part["users"], back[:, :embedding])
+        tensors["item"].grad.zero_().index_add_(0, part["items"], back[:, embedding:])
 
 
 def click_logits(weights: dict[str, Float32], x: Float32) -> Float32:

@@ -33,9 +33,12 @@ pressed = run_at.button("Run", type="primary", icon=":material/play_arrow:", sho
 try:
     if pressed:
         job = runs.look_at(read(draft.current().data()))
+except Refused as sentence:
+    board.refuse(sentence)
+try:
     job = board.steer(job, rest_at, stop_at)
 except Refused as sentence:
-    st.error(f"This cannot be done: {sentence}.", icon=":material/block:")
+    board.refuse(sentence)
 
 if (name := st.session_state.get("preset")) is not None:
     st.caption(presets()[name].about)

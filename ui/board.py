@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from bandits import metrics, words
+from bandits import Refused, metrics, words
 from bandits.figures import board as plots
 from bandits.figures import styles
 from bandits.jobs import Job
@@ -22,6 +23,12 @@ TICK = 1.0  # seconds between looks at a run
 def show(job: Job, *, window: int, key: str) -> None:
     """Draw a job, again every second while it runs; the page is redrawn once when it ends."""
     st.fragment(_board, run_every=TICK if job.active else None)(job, window, key, job.active)
+
+
+def refuse(sentence: Refused) -> None:
+    """Say why not; what the visitor typed is quoted as text, not as markup that could load a picture."""
+    text = re.sub(r"([\\`*_\[\]<>$:!~])", r"\\\1", str(sentence))
+    st.error(f"This cannot be done: {text}.", icon=":material/block:")
 
 
 def steer(job: Job, rest_at: DeltaGenerator, stop_at: DeltaGenerator) -> Job:

@@ -97,7 +97,7 @@ class StaticMLP(Agent):
     def _weights(self, layout: int) -> dict[str, Any]:
         p, s = self.params[0], self.setting
         recipe = p.model_dump(exclude={"kind", "label"})
-        content = json.dumps(["static_mlp", 1, recipe, self.world.key, layout], sort_keys=True)
+        content = json.dumps(["static_mlp", 2, recipe, self.world.key, layout], sort_keys=True)
 
         def make() -> dict[str, Any]:
             log = self.world.log(layout, p.interactions)

@@ -46,9 +46,9 @@ def drawn(page: Page, plots: int = 4) -> None:
         plot = page.locator(".bp-plot").nth(i)
         plot.scroll_into_view_if_needed()
         expect(page.locator(".bp-cell").nth(i).locator(DRAWN).first).to_be_attached()
-        lines = page.evaluate(LINES, i)
-        assert lines
-        assert all(line["points"] > 3 for line in lines), lines
+        page.wait_for_function(
+            f"i => {{ const all = ({LINES})(i); return all.length && all.every(t => t.points > 3) }}", arg=i
+        )
         path = page.locator(".bp-cell").nth(i).locator(DRAWN).first.get_attribute("d") or ""
         assert path.count("L") + path.count("H") + path.count("V") > 2 or path.count("C") > 2, path
 

@@ -101,10 +101,15 @@ def _run(parsed: argparse.Namespace) -> int:
             print(f"{label:<24} stopped in every run")
             continue
         print(
-            f"{label:<24} ctr {ctr['mean']:.4f} ({ctr['low']:.4f} to {ctr['high']:.4f})  "
+            f"{label:<24} ctr {ctr['mean']:.4f}{_interval(ctr)}  "
             f"clicks {clicks['mean']:,.0f}  pseudo-regret {regret['mean']:,.0f}"
         )
     return 0
+
+
+def _interval(found: dict[str, Any]) -> str:
+    """In brackets, where there are runs enough to know it."""
+    return "" if found["low"] is None else f" ({found['low']:.4f} to {found['high']:.4f})"
 
 
 def _experiment(parsed: argparse.Namespace) -> Experiment:
@@ -112,7 +117,8 @@ def _experiment(parsed: argparse.Namespace) -> Experiment:
     changes = [f"{name}={getattr(parsed, name)}" for name in ("replications", "steps") if getattr(parsed, name)]
     if not (changes := changes + parsed.set):
         return read(text)
-    data = json.loads(read(text).model_dump_json())
+    read(text)  # the file itself must be in order
+    data = json.loads(text)
     for change in changes:
         path, sign, value = change.partition("=")
         if not sign:

@@ -1,4 +1,4 @@
-"""The only time loop."""
+"""The time loop: step by step, or a stretch at once where world and agent can (`Agent.play`), to the same bits."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Lane:
             parts.append(self._play(end - self.step) or self._walk(end - self.step))
             self.step += len(parts[-1].rewards)
         self.seconds += time.perf_counter() - began
-        return parts[0] if len(parts) == 1 else join(parts)
+        return join(parts) if len(parts) > 1 else parts[0] if parts else self._walk(0)
 
     def _walk(self, n: int) -> Trace:
         """The loop: step by step, for every world and agent."""

@@ -12,6 +12,7 @@ from . import agents as _agents
 from . import simulators as _simulators
 from .agents import Agent, AgentParams
 from .params import Params, setting
+from .randomness import block_length
 from .simulators import Simulator, SimulatorParams
 from .simulators.petshop import PetShop
 from .trace import History
@@ -87,10 +88,14 @@ class Experiment(Params):
     def memory(self) -> int:
         """Bytes it will need, by arithmetic."""
         world = self.simulator_class().describe(self.simulator)
+        layouts = self.replications if getattr(self.simulator, "layout", "shared") == "per_row" else 1
         total = len(self.agents) * self.simulator_class().memory(self.simulator, self.replications)
         for i, agent in enumerate(self.agents):
-            per_row = self.agent_class(i).memory(agent, world) + 64 * world.n_candidates * (1 + world.n_stored)
+            cls = self.agent_class(i)
+            dice = 8 * block_length(world.n_candidates) * world.n_candidates + 16 * block_length(1)
+            per_row = cls.memory(agent, world) + dice + 64 * world.n_candidates * (1 + world.n_stored)
             total += self.replications * per_row + History.memory(self.steps, self.replications, world.n_items)
+            total += cls.shared_memory(agent, world, layouts)
         return total
 
     @model_validator(mode="after")
@@ -236,4 +241,5 @@ def describe_range(model: type[Params], name: str) -> str:
         noun += " of 1 to 40 letters, digits, spaces, points, dashes or underscores"
     if noun == "a list":
         noun += f" of {merged.get('minItems', 1)} to {merged.get('maxItems', 'any number of')} entries"
-    return noun + (" or null" if type(None) in get_args(field.annotation) else "")
+    optional = type(None) in get_args(field.annotation) and not noun.startswith("a text")
+    return noun + (" or null" if optional else "")

@@ -64,9 +64,9 @@ def report(result: Result, *, window: int = metrics.WINDOW) -> str:
     for label in words.ranking(result):
         found = summary[label]
         numbers = [
-            f"{found['ctr']['mean']:.4f} <small>({found['ctr']['low']:.4f} to {found['ctr']['high']:.4f})</small>",
-            words.count(found["clicks"]["mean"]),
-            words.count(found["pseudo_regret"]["mean"]),
+            _rate(found["ctr"]),
+            words.count(found["clicks"]["mean"]) if found["clicks"]["mean"] is not None else "–",
+            words.count(found["pseudo_regret"]["mean"]) if found["pseudo_regret"]["mean"] is not None else "–",
             words.percent(found["learned"]["mean"]) if found["learned"]["mean"] is not None else "–",
         ]
         cells = "".join(f"<td>{n}</td>" for n in numbers)
@@ -88,6 +88,13 @@ def report(result: Result, *, window: int = metrics.WINDOW) -> str:
         bundle=bundle.replace("</script", "<\\/script"),
         figures=figures,
     )
+
+
+def _rate(found: dict[str, Any]) -> str:
+    if found["mean"] is None:
+        return "–"
+    spread = "" if found["low"] is None else f" <small>({found['low']:.4f} to {found['high']:.4f})</small>"
+    return f"{found['mean']:.4f}{spread}"
 
 
 _PAGE = """<!doctype html>

@@ -137,11 +137,14 @@ def _faint(color: str) -> str:
 def board(result: Result, window: int = metrics.WINDOW) -> list[Spec]:
     """The four plots of the Arena: click rate, regret, selection entropy, eigenvalue spectrum."""
     looks, histories = styles(result.experiment), result.histories
+    world = result.experiment.simulator_class()
     band = f"Bands: 95 % interval over {result.experiment.replications} runs."
     one = result.experiment.replications == 1
     rate = {label: _settled(metrics.ctr(h, window), window) for label, h in histories.items()}
     first = max(histories.values(), key=lambda h: h.step, default=None)
     references = {}
+    rate_window = metrics.window_drawn(first, window) if first else window
+    count_window = metrics.window_drawn(first, window, of_counts=True) if first else window
     if first is not None:
         references = {
             "oracle": _settled(metrics.reference(first, "best_value", window), window),
@@ -150,26 +153,29 @@ def board(result: Result, window: int = metrics.WINDOW) -> list[Spec]:
     spectra = {label: metrics.spectrum(h) for label, h in histories.items()}
     return [
         curves(
-            rate, looks, title="Click rate", y_title="clicks per step", references=references,
-            note=f"Average over the last {window:,} steps. Dashed: oracle above, random below. {'' if one else band}",
+            rate, looks, title="Click rate", y_title=f"{world.reward_noun} per step", references=references,
+            note=f"Average over the last {rate_window:,} steps. Dashed: oracle above, random below. "
+            f"{'' if one else band}",
             empty="The first points are on their way.",
         ),
         curves(
             {label: metrics.pseudo_regret(h) for label, h in histories.items()}, looks,
-            title="Cumulative regret", y_title="clicks lost",
-            note="Expected clicks lost against always showing the best product. Flat means: nothing left to learn.",
+            title="Cumulative regret", y_title=f"{world.reward_noun} lost",
+            note=f"Expected {world.reward_noun} lost against always choosing the best {world.item_noun}. Flat means: "
+            "nothing left to learn.",
             empty="The first points are on their way.",
         ),
         curves(
             {label: metrics.entropy(h, window) for label, h in histories.items()}, looks,
             title="Selection entropy", y_title="0 to 1", y_range=(0, 1.04),
-            note=f"How evenly arms were chosen in the last {window:,} steps. 1: all alike, 0: always the same.",
+            note=f"How evenly arms were chosen in the last {count_window:,} steps. 1: all alike, 0: always the same.",
             empty="The first points are on their way.",
         ),
         curves(
             {label: s for label, s in spectra.items() if s is not None}, looks, log_y=True,
-            title="Eigenvalue spectrum", x_title="rank of the eigenvalue", y_title="eigenvalue of A",
-            note="Evidence gathered in each direction of feature space. A low tail: directions hardly explored. "
+            title="Eigenvalue spectrum", x_title="rank of the eigenvalue", y_title="evidence (eigenvalue)",
+            note="Eigenvalues of A = λI + Σxx′: evidence gathered in each direction of feature space. A low tail: "
+            "directions hardly explored. "
             "Line: median; band: middle 80 % over runs and arms.",
             empty="The first spectrum comes after a twentieth of the run; agents without a ridge model have none.",
         ),

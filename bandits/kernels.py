@@ -546,6 +546,15 @@ def ridge_forget(
                 continue
             m, x, col = model[r, s], values[r, s], columns[r, s]
             quadratic, used = _direction(x, col, inverse[r, m], u, rows)
+            if 1.0 - quadratic < 1e-2:  # what remains is little: the difference of large numbers, so compute it afresh
+                for i in range(N):
+                    b[r, m, col[i]] -= rewards[r, s] * x[i]
+                    for j in range(N):
+                        A[r, m, col[i], col[j]] -= x[i] * x[j]
+                inverse[r, m] = np.linalg.inv(A[r, m])
+                theta[r, m] = inverse[r, m] @ b[r, m]
+                count[r, m] += 1
+                continue
             gain = -1.0 / (1.0 - quadratic)
             error = rewards[r, s]
             for i in range(N):

@@ -33,7 +33,7 @@ class Band(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """A mean over rows and its 95 % interval (Student t)."""
+    """A mean over rows and its 95 % interval (Student t); of one row no interval is known (NaN)."""
 
     mean: float
     low: float
@@ -47,10 +47,13 @@ class Comparison(NamedTuple):
     ----------
     difference : Estimate
         Clicks a earned more than b, paired by row.
+    rows : int
+        Rows that both have finished.
     probability_better : float
-        Probability that a's expected clicks exceed b's, given the rows (Student t).
+        Probability that a's expected clicks exceed b's, given the rows (Student t). One half where the rows cannot
+        tell: fewer than two, or all with the very same difference.
     p_value : float
-        Two-sided paired t test of no difference.
+        Two-sided paired t test of no difference; 1 where the rows cannot tell.
     break_even_step : int or None
         Step from which a's mean cumulative clicks stay ahead of b's: 0 if they always were, None if never.
     break_even_interval : tuple of int or None
@@ -60,6 +63,7 @@ class Comparison(NamedTuple):
     """
 
     difference: Estimate
+    rows: int
     probability_better: float
     p_value: float
     break_even_step: int | None
@@ -94,8 +98,22 @@ def estimate(values: FloatArray) -> Estimate:
     if len(kept) == 0:
         return Estimate(float("nan"), float("nan"), float("nan"))
     mean = float(kept.mean())
-    half = _t(len(kept)) * float(kept.std(ddof=1)) / len(kept) ** 0.5 if len(kept) > 1 else 0.0
+    half = _t(len(kept)) * float(kept.std(ddof=1)) / len(kept) ** 0.5 if len(kept) > 1 else float("nan")
     return Estimate(mean, mean - half, mean + half)
+
+
+def ahead_by(a: History, b: History) -> float:
+    """Clicks a has earned more than b so far, mean over the rows of both: the quick part of `compare`."""
+    at = min(a.size, b.size) - 1
+    both = a.alive & b.alive
+    return float((a.sums["clicks"][at] - b.sums["clicks"][at])[both].mean()) if both.any() else float("nan")
+
+
+def window_drawn(history: History, window: int, *, of_counts: bool = False) -> int:
+    """The window that a curve really has: no shorter than the grid its sums (or arm counts) are stored on."""
+    grid = history.count_grid if of_counts else history.grid
+    spacing = int(grid[1]) if len(grid) > 1 else 1
+    return -(-window // spacing) * spacing
 
 
 def _reached(history: History, name: str) -> FloatArray:
@@ -250,12 +268,12 @@ def compare(a: History, b: History) -> Comparison:
         t = difference.mean / (spread / n**0.5)
         better, p = float(stats.t.cdf(t, n - 1)), float(2 * stats.t.sf(abs(t), n - 1))
     else:
-        better = 0.5 + 0.5 * float(np.sign(difference.mean)) if n else 0.5
-        p = 1.0 if n < 2 or difference.mean == 0 else 0.0
+        better, p = 0.5, 1.0
     mean = gap.mean(axis=1) if n else np.zeros(size)
     at = _ahead_for_good(mean[None])[0]
     return Comparison(
         difference=difference,
+        rows=n,
         probability_better=better,
         p_value=p,
         break_even_step=None if at < 0 else int(a.grid[at]),
@@ -278,10 +296,9 @@ def _break_even_interval(gap: FloatArray, grid: IntArray) -> tuple[int, int] | N
     n = gap.shape[1]
     draws = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), size=1000)  # rows, with replacement
     at = _ahead_for_good(draws @ gap.T / n)
-    if (at < 0).mean() > 0.025:
-        return None
-    low, high = np.quantile(at[at >= 0], [0.025, 0.975], method="nearest")
-    return int(grid[int(low)]), int(grid[int(high)])
+    never = len(grid)
+    low, high = np.quantile(np.where(at < 0, never, at), [0.025, 0.975], method="nearest")
+    return None if high == never else (int(grid[int(low)]), int(grid[int(high)]))
 
 
 def holm(p_values: list[float]) -> list[float]:

@@ -29,6 +29,7 @@ def setting(
     basic: bool = False,
     log: bool = False,
     typical: tuple[float, float] | None = None,
+    empty: str = "",
     **bounds: Any,
 ) -> Any:
     """Declare one parameter.
@@ -50,10 +51,13 @@ def setting(
         A logarithmic scale suits it.
     typical : tuple of float
         Range worth dragging through, where the allowed one is far wider.
+    empty : str
+        What it means to leave it out, in a word or two.
     bounds
         pydantic's ``ge, gt, le, lt, min_length, max_length, pattern, strict``.
     """
     extra: dict[str, Any] = {"symbol": symbol, "unit": unit, "structural": structural, "basic": basic, "log": log}
+    extra["empty"] = empty
     extra["typical"] = list(typical) if typical else None
     return Field(default, title=title, description=help, json_schema_extra=extra, **bounds)
 

@@ -201,7 +201,8 @@ def worker_environment() -> dict[str, str]:
 
 def _compile(experiment: Experiment, agent: int) -> None:
     """Compile, or load, the loops this lane will use: two steps of a throw-away row, outside the timing."""
-    make_lane(experiment, agent, rows=[0]).advance(2)
+    if "log" not in experiment.agent_class(agent).needs:  # that one would be trained again, and compiles little
+        make_lane(experiment, agent, rows=[0]).advance(2)
 
 
 def simulate(experiment: Experiment, *, chunk: int = CHUNK) -> Iterator[tuple[str, Trace]]:

@@ -29,7 +29,7 @@ class Contexts(NamedTuple):
     values : float64 (C, K, N)
         The stored entries.
     columns : int64 (C, K, N)
-        Their columns, each at most once per vector.
+        Their columns, each at most once per vector and ascending; 0 to D - 1 where N = D.
     n_features : int
         D.
     """

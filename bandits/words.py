@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 from . import metrics
@@ -35,49 +36,62 @@ def ranking(result: Result) -> list[str]:
     return sorted(result.histories, key=rate, reverse=True)
 
 
-def compared(a: str, b: str, comparison: Comparison, p_value: float) -> str:
+def compared(a: str, b: str, comparison: Comparison, p_value: float, noun: str = "clicks") -> str:
     """Agent a, who is ahead, against agent b, after the run.
 
-    ``p_value`` is the one corrected for the number of pairs shown.
+    ``p_value`` is corrected for the number of pairs; ``noun`` is what the world counts.
     """
-    d = comparison.difference
+    d, rows = comparison.difference, comparison.rows
+    if rows < 2:
+        return f"{a} earned {count(d.mean)} more {noun} than {b} in this one run; one run proves nothing."
     if d.low == d.high:
-        return f"{a} earned {count(d.mean)} more clicks than {b} in this one run; one run proves nothing."
+        return f"{a} and {b} are {count(d.mean)} {noun} apart in each of the {rows} runs."
     if p_value >= 0.05:
-        return f"{a} and {b} are too close to call: {count(d.mean)} clicks apart ({interval(d)})."
-    text = f"{a} earns {count(d.mean)} more clicks than {b} ({interval(d)})"
+        return (
+            f"{a} and {b} are too close to call: {count(d.mean)} {noun} apart ({interval(d)} for this pair alone; not "
+            f"told apart once all pairs are allowed for)."
+        )
+    text = f"{a} earns {count(d.mean)} more {noun} than {b} ({interval(d)})"
     if comparison.break_even_step:
         text += f"; it broke even at step {count(comparison.break_even_step)}"
         if comparison.break_even_interval:
             low, high = comparison.break_even_interval
             text += f" ({count(low)} to {count(high)})"
         if comparison.exploration_cost >= 1:
-            text += f" after having been {count(comparison.exploration_cost)} clicks behind"
+            text += f" after having been {count(comparison.exploration_cost)} {noun} behind"
     return text + "."
 
 
 def verdicts(result: Result) -> list[str]:
-    """The leader against each of the others, Holm-corrected over the pairs shown."""
+    """The leader against each of the others, Holm-corrected over all pairs: the leader was picked by the same data."""
     order = [label for label in ranking(result) if result.histories[label].alive.any()]
     if len(order) < 2:
         return []
-    leader, others = order[0], order[1:]
-    found = [result.compare(leader, other) for other in others]
-    adjusted = metrics.holm([c.p_value for c in found])
-    return [compared(leader, other, c, p) for other, c, p in zip(others, found, adjusted, strict=True)]
+    leader, noun = order[0], result.experiment.simulator_class().reward_noun
+    found = {pair: result.compare(*pair) for pair in itertools.combinations(order, 2)}
+    adjusted = dict(zip(found, metrics.holm([c.p_value for c in found.values()]), strict=True))
+    return [compared(leader, b, found[a, b], adjusted[a, b], noun) for a, b in found if a == leader]
 
 
 def lesson(result: Result) -> str:
-    """Did anyone learn? The best agent's way from random to the oracle."""
-    label = max(result.histories, key=lambda name: _learned(result, name).mean)
+    """Did anyone learn? The best learner's way from random to the oracle, which both do not count as learners."""
+    learners = {
+        label
+        for i, label in enumerate(result.experiment.labels)
+        if label in result.histories and result.experiment.agent_class(i).learns
+    }
+    if not learners:
+        return "Nobody learns during this race."
+    label = max(sorted(learners), key=lambda name: _learned(result, name).mean)
     best = _learned(result, label)
     if not math.isfinite(best.mean):
         return "Nothing could be learned here: every choice is worth the same."
-    if best.low <= 0 and best.low < best.high:
-        return "Nobody has learned anything that can be told from luck yet: random choice does as well."
+    if best.low <= 0:
+        return "Did anyone learn? Nothing that can be told from luck: random choice does as well."
+    spread = f" ({percent(best.low)} to {percent(best.high)})" if math.isfinite(best.low) else ""
     return (
-        f"Did anyone learn? {label} came {percent(best.mean)} of the way from random choice (0 %) to the oracle "
-        f"(100 %), averaged over the run ({percent(best.low)} to {percent(best.high)})."
+        f"Did anyone learn? Of those that learn during the race, {label} came {percent(best.mean)} of the way from "
+        f"random choice (0 %) to the oracle (100 %), averaged over the run{spread}."
     )
 
 

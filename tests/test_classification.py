@@ -24,9 +24,7 @@ def world(data: str = "wine", **options: Any) -> Classification:
 def test_magic_costs_what_was_published(kind: str, published: float, spread: float) -> None:
     """Zhang, Zhou, Li, Gu (2021), T = 10,000: mean and standard deviation over 8 runs."""
     extra = {"alpha": 1.0} if kind == "linucb" else {"sigma2": 1.0}
-    lane = make(
-        kind, Classification, rows=range(8), options={"data": "magic"}, sharing="shared", ridge=1.0, **extra
-    )
+    lane = make(kind, Classification, rows=range(8), options={"data": "magic"}, sharing="shared", ridge=1.0, **extra)
     trace = lane.advance(10_000)
     wrong = (trace.rewards == 0).sum(axis=0)
     regret = (trace.best_value - trace.value).sum(axis=0)

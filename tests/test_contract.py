@@ -324,7 +324,10 @@ ROOMS = {
 TOOLS = {name.split("/")[0] for name in FILES} - ROOMS  # ridge, kernels, ...: they know no room
 MAY_IMPORT: dict[str, set[str]] = {
     **{name: TOOLS for name in TOOLS},
-    "rounds": set(), "randomness": set(), "params": set(), "cache": set(),
+    "rounds": set(),
+    "randomness": set(),
+    "params": set(),
+    "cache": set(),
     "agents": TOOLS,
     "simulators": TOOLS - {"ridge"},
     "trace": TOOLS,

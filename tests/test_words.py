@@ -21,8 +21,9 @@ def comparison(
     even: int | None = 0,
     interval: tuple[int, int] | None = None,
     cost: float = 0.0,
+    rows: int = 16,
 ) -> Comparison:
-    return Comparison(Estimate(*difference), 0.99, 0.001, even, interval, cost)
+    return Comparison(Estimate(*difference), rows, 0.99, 0.001, even, interval, cost)
 
 
 @pytest.mark.parametrize(
@@ -48,12 +49,18 @@ def comparison(
         (
             comparison((3.0, -20.0, 26.0), even=10),
             0.4,
-            "A and B are too close to call: 3 clicks apart (95 % interval -20 to 26).",
+            "A and B are too close to call: 3 clicks apart (95 % interval -20 to 26 for this pair alone; not told "
+            "apart once all pairs are allowed for).",
         ),
         (
-            comparison((5.0, 5.0, 5.0)),
+            comparison((5.0, float("nan"), float("nan")), rows=1),
             1.0,
             "A earned 5 more clicks than B in this one run; one run proves nothing.",
+        ),
+        (
+            comparison((0.0, 0.0, 0.0)),
+            1.0,
+            "A and B are 0 clicks apart in each of the 16 runs.",
         ),
     ],
 )
@@ -112,9 +119,11 @@ def test_who_stopped_in_every_run_is_not_compared() -> None:
 
 
 def test_the_lesson_says_whether_anyone_learned() -> None:
-    learned = words.lesson(run(experiment("oracle", "random", steps=1000)))
-    assert learned.startswith("Did anyone learn? Oracle came 100 % of the way from random choice (0 %)")
-    assert words.lesson(run(experiment("random", steps=1000))).startswith("Nobody has learned anything")
+    learned = words.lesson(run(experiment("oracle", "linucb", "random", steps=1000)))
+    assert learned.startswith("Did anyone learn? Of those that learn during the race, LinUCB came ")
+    assert words.lesson(run(experiment("oracle", "random"))) == "Nobody learns during this race."
+    stubborn = {"kind": "epsilon_greedy", "epsilon": 1.0}
+    assert "random choice does as well" in words.lesson(run(experiment(stubborn, steps=1000)))
     flat = {"kind": "petshop", "n_products": 5, "click_rates": [[0.5] * 5] * 4}
     assert words.lesson(run(experiment("linucb", simulator=flat))).startswith("Nothing could be learned here")
 

@@ -147,9 +147,7 @@ class Cascade(Dense):
         layout = streams.generator("layout")
         self._attractions = layout.random((params.n_items, params.n_features))
         self._who = streams.blocks("world", lambda g, n: g.random((n, params.n_features)), width=params.n_features)
-        self._what = streams.blocks(
-            "world", lambda g, n: g.random((n, params.n_items)), width=params.n_items, part=1
-        )
+        self._what = streams.blocks("world", lambda g, n: g.random((n, params.n_items)), width=params.n_items, part=1)
 
     @classmethod
     def describe(cls, params: Any) -> Setting:

@@ -105,7 +105,7 @@ def _tiles(job: Job, result: Result) -> str:
     order = words.ranking(result)
     waiting = [label for label in job.experiment.labels if label not in order]
     leader = result.histories[order[0]] if order else None
-    tiles = []
+    tiles, noun = [], job.experiment.simulator_class().reward_noun
     for place, label in enumerate([*order, *waiting]):
         rate, detail = "–", "in training" if label in job.waiting else "waiting"
         if label in order and leader is not None:
@@ -113,7 +113,9 @@ def _tiles(job: Job, result: Result) -> str:
             found = metrics.estimate(metrics.click_rate(history))
             half = (found.high - found.low) / 2
             rate = f"{found.mean:.3f}" + (f"<small> ± {half:.3f}</small>" if half > 0 else "")
-            detail = "leads" if place == 0 else _behind(metrics.compare(history, leader).difference.mean)
+            detail = "leads" if place == 0 else _behind(metrics.ahead_by(history, leader), noun)
+            if history.step < leader.step or history.step < job.step:
+                detail += f" · at step {words.count(history.step)}"
             if (alive := int(history.alive.sum())) < history.rows:
                 detail += f" · {alive} of {history.rows} runs alive"
         look = looks[label]
@@ -124,8 +126,8 @@ def _tiles(job: Job, result: Result) -> str:
     return f'<style>{_STYLE}</style><ol class="board" aria-label="Leaderboard: clicks per step">{"".join(tiles)}</ol>'
 
 
-def _behind(difference: float) -> str:
-    return f"{'+' if difference > 0 else '−'}{words.count(abs(difference))} clicks"
+def _behind(difference: float, noun: str) -> str:
+    return f"{'+' if difference > 0 else '−'}{words.count(abs(difference))} {noun}"
 
 
 def _sentences(job: Job, result: Result) -> list[str]:
@@ -133,7 +135,7 @@ def _sentences(job: Job, result: Result) -> list[str]:
         return []
     found = words.verdicts(result)
     shared = getattr(job.experiment.simulator, "layout", "shared") == "shared"
-    scope = "Intervals speak for this one shop or data set, with other visitors and other luck, not for all."
+    scope = "Intervals speak for this one shop or data set, met in another order and with other luck, not for all."
     return [*found, words.lesson(result), *([scope] if shared and job.experiment.replications > 1 else [])]
 
 

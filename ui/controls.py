@@ -70,8 +70,7 @@ def _length(draft: Draft) -> None:
 def _agent(draft: Draft, number: int, agent: dict, color: str) -> None:
     cls = AGENTS[agent["kind"]]
     key = f"{draft.version}-agent{number}"
-    title = escape(agent.get("label") or cls.title)
-    st.html(f'<div style="font-weight:600"><span style="color:{color}">●</span> {title}</div>')
+    heading = st.empty()  # filled last: it says the name that is typed below
     values = form(cls.Params, fields(cls.Params, basic=True), agent, key)
     with st.popover("More", icon=":material/tune:", type="tertiary", width="stretch"):
         st.caption((cls.__doc__ or "").split("\n")[0].replace(" [1]_", ""))
@@ -84,4 +83,6 @@ def _agent(draft: Draft, number: int, agent: dict, color: str) -> None:
                   args=(number,), disabled=len(draft.agents) >= 12, width="stretch")  # fmt: skip
         st.button("Remove", key=f"{key}-remove", icon=":material/delete:", on_click=draft.remove, args=(number,),
                   disabled=len(draft.agents) == 1, width="stretch")  # fmt: skip
+    title = escape(label.strip() or cls.title)
+    heading.html(f'<div style="font-weight:600"><span style="color:{color}">●</span> {title}</div>')
     draft.agents[number] = {"kind": agent["kind"], "label": label.strip() or None, **values}

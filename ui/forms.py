@@ -37,7 +37,9 @@ def _widget(model: type[Params], name: str, values: dict[str, Any], key: str) ->
         options = get_args(kind)
         return st.selectbox(**common, options=options, index=options.index(value), format_func=_spoken)
     if kind is int or int in get_args(kind):
-        return st.number_input(**common, value=value, min_value=low, max_value=high, step=1, placeholder="never")
+        return st.number_input(
+            **common, value=value, min_value=low, max_value=high, step=1, placeholder=extra(field, "empty")
+        )
     if kind is float:
         return _number(common, float(value), low, high, extra(field, "typical"), bool(extra(field, "log")))
     if name == "hidden" or (get_origin(kind) is tuple and get_args(kind)[-1] is Ellipsis):
@@ -56,8 +58,10 @@ def _number(common: dict[str, Any], value: float, low: float, high: float, typic
     first, last = min(first, value), max(last, value)
     if last - first > 100:
         return float(st.number_input(**common, value=value, min_value=float(low), max_value=float(high)))
-    step = 0.01 if last - first <= 2 else 0.05
-    return float(st.slider(**common, min_value=float(first), max_value=float(last), value=value, step=step))
+    step = 1e-4 if last - first <= 0.02 else 0.01 if last - first <= 2 else 0.05
+    shown = "%.4f" if step < 0.01 else "%.2f"
+    low, high = float(first), float(last)
+    return float(st.slider(**common, min_value=low, max_value=high, value=value, step=step, format=shown))
 
 
 def _widths(text: str) -> list[Any]:

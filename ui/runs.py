@@ -62,6 +62,8 @@ def current() -> Job:
     asked = st.session_state.get("job") or st.query_params.get("run", "")
     job = pool().get(asked)
     if job is None:
+        if asked:
+            st.toast("That run is no longer here; this is the first preset.", icon=":material/search_off:")
         try:  # shown to everybody who has not asked for anything: nobody's own
             job = pool().submit(next(iter(presets().values())).experiment)
         except Refused as sentence:

@@ -42,6 +42,8 @@ class Agent(ABC):
     title: ClassVar[str]
     needs: ClassVar[frozenset[str]] = frozenset()
     propensity: ClassVar[Propensity] = "deterministic"
+    learns: ClassVar[bool] = True
+    """Whether it changes during a race."""
     state: tuple[str, ...] = ()
     """Names (dotted) of the arrays that learning changes: all there is to save."""
 
@@ -89,6 +91,11 @@ class Agent(ABC):
     def memory(cls, params: Any, setting: Setting) -> int:  # noqa: ARG003
         """Bytes per row, by arithmetic, before anything is allocated."""
         return 64 * setting.n_items
+
+    @classmethod
+    def shared_memory(cls, params: Any, setting: Setting, layouts: int) -> int:  # noqa: ARG003
+        """Bytes that the rows share, for so many layouts, by arithmetic."""
+        return 0
 
     def column(self, name: str) -> FloatArray:
         """One numeric hyperparameter as an array (R,)."""

@@ -28,7 +28,7 @@ class EpsilonGreedy(LinearAgent):
             help="Share of decisions made by rolling dice.",
         )  # fmt: skip
         decay: float = setting(
-            0.0, title="Decay", symbol=r"\delta", ge=0, le=1, unit="per step",
+            0.0, title="Decay", symbol=r"\delta", ge=0, le=1, typical=(0, 0.01), unit="per step",
             help="How fast the dice are put away: at step t the rate is epsilon / (1 + decay t).",
         )  # fmt: skip
 

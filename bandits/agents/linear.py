@@ -53,4 +53,5 @@ class LinearAgent(Agent):
 
     @classmethod
     def memory(cls, params: Any, setting: Setting) -> int:
-        return Ridge.memory(setting, params.sharing)
+        models = 1 if params.sharing == "shared" else setting.n_items  # and 41 spectra at most
+        return Ridge.memory(setting, params.sharing) + 8 * 41 * models * setting.n_features

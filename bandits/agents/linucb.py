@@ -38,11 +38,11 @@ class LinUCB(LinearAgent):
             help="Width of the confidence bound: how strongly doubt counts as promise. 0 never explores.",
         )  # fmt: skip
         gamma: float = setting(
-            1.0, title="Memory", symbol=r"\gamma", gt=0, le=1, typical=(0.9, 1),
+            1.0, title="Memory", symbol=r"\gamma", gt=0, le=1, typical=(0.99, 1),
             help="Weight of yesterday: an observation k steps old counts gamma to the power k. 1 forgets nothing.",
         )  # fmt: skip
         window: int | None = setting(
-            None, title="Window", unit="steps", ge=1, le=1_000_000, structural=True,
+            None, title="Window", unit="steps", empty="all steps", ge=1, le=1_000_000, structural=True,
             help="Learns from its last so many steps only. Empty: from all.",
         )  # fmt: skip
 

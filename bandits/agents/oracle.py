@@ -15,6 +15,7 @@ class Oracle(Agent):
         kind: Literal["oracle"] = "oracle"
 
     title = "Oracle"
+    learns = False
     needs = frozenset({"truth"})
 
     def scores(self, round: Round) -> FloatArray:

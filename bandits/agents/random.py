@@ -19,6 +19,7 @@ class Random(Agent):
         kind: Literal["random"] = "random"
 
     title = "Random"
+    learns = False
     propensity = "exact"
 
     def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:

@@ -16,6 +16,7 @@ from ..randomness import Streams
 from ..rounds import BoolArray, FloatArray, IntArray, Round, Script, Setting, World
 from .base import Agent, AgentParams
 
+_CELLS = 100_000  # pairs of user and item that are scored at once
 Width = Annotated[int, Field(ge=1, le=1024)]
 
 
@@ -53,6 +54,7 @@ class StaticMLP(Agent):
         )  # fmt: skip
 
     title = "Static MLP"
+    learns = False
     needs = frozenset({"log"})
 
     def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
@@ -82,7 +84,7 @@ class StaticMLP(Agent):
 
     def play(self, script: Script, alive: BoolArray) -> IntArray | None:  # noqa: ARG002
         self.prepare()
-        if not self.setting.n_users:
+        if not self.setting.n_users or np.isnan(self._tables).any():
             return None
         best: IntArray = self._tables.argmax(axis=2)[self._layout_of, script.users]
         return best
@@ -90,9 +92,16 @@ class StaticMLP(Agent):
     @classmethod
     def memory(cls, params: Any, setting: Setting) -> int:
         inputs = 2 * params.embedding if setting.n_users else setting.n_features
-        log = params.interactions * (3 + 3 * setting.n_stored) * 8
-        layers = 4 * setting.n_candidates * (inputs + sum(params.hidden))
-        return int(log + layers + 8 * setting.n_users * setting.n_items)
+        return int(16 * setting.n_candidates * (inputs + sum(params.hidden)))
+
+    @classmethod
+    def shared_memory(cls, params: Any, setting: Setting, layouts: int) -> int:
+        log = params.interactions * (3 + 3 * setting.n_stored) * 16
+        # each with its gradient and Adam's two moments
+        embeddings = 16 * params.embedding * (setting.n_users + setting.n_items) if setting.n_users else 0
+        scores = 16 * setting.n_users * setting.n_items
+        scored_at_once = 8 * _CELLS * (2 * params.embedding + max(params.hidden))
+        return int(log + scored_at_once + layouts * (embeddings + scores))  # trained one after the other
 
     def _weights(self, layout: int) -> dict[str, Any]:
         p, s = self.params[0], self.setting
@@ -112,13 +121,14 @@ class StaticMLP(Agent):
 
 
 def _every_score(weights: dict[str, Any]) -> FloatArray:
-    """Logits of every user and item, float64 (n_users, n_items), a few hundred users at a time."""
+    """Logits of every user and item, float64 (n_users, n_items), a few users at a time."""
     user, item = weights["user"], weights["item"]
     out = np.empty((len(user), len(item)))
-    for start in range(0, len(user), 256):
-        rows = user[start : start + 256]
+    step = max(1, _CELLS // len(item))
+    for start in range(0, len(user), step):
+        rows = user[start : start + step]
         pairs = np.concatenate(
             [np.repeat(rows[:, None], len(item), axis=1), np.broadcast_to(item, (len(rows), *item.shape))], axis=2
         )
-        out[start : start + 256] = click_logits(weights, pairs)
+        out[start : start + step] = click_logits(weights, pairs)
     return out

@@ -32,6 +32,8 @@ class Simulator(ABC):
 
     Params: ClassVar[type[SimulatorParams]]
     title: ClassVar[str]
+    reward_noun: ClassVar[str] = "clicks"
+    item_noun: ClassVar[str] = "product"
 
     def __init__(self, params: Any, streams: Streams) -> None:
         self.params, self.streams = params, streams

@@ -89,15 +89,17 @@ class Classification(Simulator):
         )  # fmt: skip
 
     title = "Real data (classification)"
+    reward_noun = "right answers"
+    item_noun = "class"
 
     def __init__(self, params: Any, streams: Streams) -> None:
         super().__init__(params, streams)
         self.data = load(params.data)
         R, K, d = len(streams.rows), len(self.data.classes), self.data.features.shape[1]
         offset = d * np.arange(K)[:, None] if params.encoding == "block" else np.zeros((K, 1), np.int64)
-        self._columns = np.ascontiguousarray(np.broadcast_to(offset + np.arange(d), (R, K, d)))
+        self._columns = np.broadcast_to(offset + np.arange(d), (R, K, d)).copy()
         self._rows = np.arange(R)
-        self._items = np.ascontiguousarray(np.broadcast_to(np.arange(K), (R, K)))
+        self._items = np.broadcast_to(np.arange(K), (R, K)).copy()
         self._available = np.ones((R, K), np.bool_)
         self._nobody = np.zeros(R, np.int64)  # neither users nor segments: the example's number could give it away
         self._table = ClickTable.of(np.eye(K))
@@ -138,7 +140,11 @@ class Classification(Simulator):
         return blocks.reshape(-1, K * X.shape[1]) if item is None else blocks[item]
 
     def log(self, layout: int, n: int) -> Log:
-        """Examples drawn with replacement from the same data set, answered at random."""
+        """Examples drawn with replacement from the very data set that the race asks about, answered at random.
+
+        So a network trained on it has met, by and large, every example before: its figures are not those of a
+        classifier on unseen data.
+        """
         generator = self.streams.generator("log", row=layout)
         examples = generator.integers(0, len(self.data.labels), size=n)
         items = generator.integers(0, len(self.data.classes), size=n)

@@ -55,7 +55,7 @@ class PetShop(Simulator):
             help="shared: every replication is the same shop. per_row: each is a shop of its own (wider bands).",
         )  # fmt: skip
         shock_step: int | None = setting(
-            None, title="Market shock at step", ge=1, le=100_000_000, basic=True,
+            None, title="Market shock at step", empty="never", ge=1, le=100_000_000, basic=True,
             help="At this step every persona suddenly takes the taste of the next. Empty: never.",
         )  # fmt: skip
         click_rates: Table = setting(
@@ -76,7 +76,7 @@ class PetShop(Simulator):
         self._contexts = self._make_contexts()
         rates = np.array(params.click_rates)
         self._before, self._after = self._table(rates), self._table(np.roll(rates, -1, axis=0))
-        self._items = np.ascontiguousarray(np.broadcast_to(np.arange(K), (R, K)))
+        self._items = np.broadcast_to(np.arange(K), (R, K)).copy()
         self._available = np.ones((R, K), np.bool_)
         self._users = streams.blocks("world", lambda g, n: g.integers(0, params.n_users, size=n))
 
@@ -108,8 +108,12 @@ class PetShop(Simulator):
         return self._rates_at(round.step).probabilities[round.context]
 
     def features(self, item: int | None) -> FloatArray:
-        dense = self._contexts.dense()
-        return dense.reshape(-1, dense.shape[-1]) if item is None else dense[:, item]
+        _, columns, n_features = self._contexts
+        chosen = slice(None) if item is None else slice(item, item + 1)
+        rows = np.unique(columns[:, chosen].reshape(-1, columns.shape[2]), axis=0)  # all values are one
+        dense = np.zeros((len(rows), n_features))
+        np.put_along_axis(dense, rows, 1.0, axis=1)
+        return dense
 
     def log(self, layout: int, n: int) -> Log:
         """Logged before any shock: what is learned from it knows nothing of what comes."""

@@ -113,7 +113,7 @@ def visit(server: str, browser: Browser) -> Iterator[Open]:
     def open_page(path: str = "/", **options: object) -> Page:
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})  # type: ignore[arg-type]
         contexts.append(context)
-        context.set_default_timeout(60_000)
+        context.set_default_timeout(240_000)
         page = context.new_page()
         listen(page)
         page.goto(server + path)

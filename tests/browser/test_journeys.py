@@ -11,7 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.conftest import Open
 
 pytestmark = pytest.mark.browser
-expect.set_options(timeout=90_000)  # patience, not a claim: a busy machine trains a network meanwhile
+expect.set_options(timeout=240_000)  # patience, not a claim: a busy machine trains networks meanwhile
 
 DRAWN = ".bp-plot:not([data-wait]) .scatterlayer path.js-line"
 RACERS = ["LinUCB", "LinTS", "ε-greedy", "Static MLP", "Random"]

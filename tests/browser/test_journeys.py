@@ -11,7 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.conftest import Open
 
 pytestmark = pytest.mark.browser
-expect.set_options(timeout=240_000)  # patience, not a claim: a busy machine trains networks meanwhile
+expect.set_options(timeout=100_000)  # patience, not a claim: a busy machine trains networks meanwhile
 
 DRAWN = ".bp-plot:not([data-wait]) .scatterlayer path.js-line"
 RACERS = ["LinUCB", "LinTS", "ε-greedy", "Static MLP", "Random"]
@@ -73,7 +73,7 @@ def run_long(page: Page) -> None:
 
 
 def stop(page: Page) -> None:
-    page.get_by_role("button", name="Stop").click()
+    page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()  # while busy, Streamlit has a Stop too
     status(page, r"^Stopped at step [\d,]+ of 10,000,000; what was computed stays")
 
 

@@ -11,7 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.conftest import Open
 
 pytestmark = pytest.mark.browser
-expect.set_options(timeout=100_000)  # patience, not a claim: a busy machine trains networks meanwhile
+expect.set_options(timeout=240_000)  # patience, not a claim: a busy machine trains networks meanwhile
 
 DRAWN = ".bp-plot:not([data-wait]) .scatterlayer path.js-line"
 RACERS = ["LinUCB", "LinTS", "ε-greedy", "Static MLP", "Random"]
@@ -189,6 +189,7 @@ def test_a_preset_on_real_data(visit: Open) -> None:
     page.get_by_role("combobox", name="Preset").click()
     page.get_by_role("option", name="MAGIC telescope").click()
     expect(page.get_by_text("gamma ray or hadron?")).to_be_visible()
+    expect(page.get_by_text("controls have changed since this run")).to_be_visible()
     page.keyboard.press("Control+Enter")
     status(page, "^Finished: 10,000 steps, 8 runs each")
     expect(tiles(page)).to_have_count(5)

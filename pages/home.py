@@ -26,6 +26,7 @@ if right.button("Open in the Arena", type="primary", icon=":material/tune:", wid
     st.switch_page("pages/arena.py")
 
 try:
-    board.show(pool().submit(preset.experiment), window=1000, key="home")
+    job = pool().get(preset.experiment.hash) or pool().submit(preset.experiment)  # a race that failed says so
+    board.show(job, window=1000, key="home")
 except Refused as sentence:
     st.error(f"The race cannot be run: {sentence}.", icon=":material/block:")

@@ -163,8 +163,8 @@ class Pool:
             return None
         try:
             result = self.store.get(job_id)
-        except Corrupt:
-            return None  # it was set aside, and can be run again
+        except (Corrupt, OSError):
+            return None  # it was set aside, or the disk is not there: it can be run again
         if result is None:
             return None
         steps = result.experiment.steps

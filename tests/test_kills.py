@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,17 +16,20 @@ import pytest
 
 from bandits import Experiment, Result, run
 from bandits.store import Store
+from bandits.worker import UPDATE
 from tests.support import PATIENCE, STRESS, experiment, same, wait_for
 
 ROOT = Path(__file__).parent.parent
 KILLS = 60 if STRESS else 5
 SERVER = """
-import sys, time
+import sys, threading, time
 from pathlib import Path
 from bandits import jobs, read
 from bandits.store import Store
+lock = threading.Lock()
 def say(*words):
-    print(*words, flush=True)
+    with lock:
+        print(*words, flush=True)
 start = jobs._start
 def told():
     process = start()
@@ -36,12 +40,16 @@ pool = jobs.Pool(workers=2, store=Store(Path(sys.argv[1])))
 left = pool.unfinished()
 job = pool.revive(left[0]) if left else pool.submit(read(Path(sys.argv[2]).read_bytes()))
 say("from", int(job.saved["step"]) if job.saved else 0)
-worker = None
+worker, step = None, -1
 while job.active:
+    if job.step != step:
+        step = job.step
+        say("at", step)
     if (now := pool._processes.get(job)) not in (None, worker):
         worker = now
         say("worker", worker.pid)
     time.sleep(0.01)
+say("at", job.step)
 say("ended", job.status, job.deaths)
 pool.close()
 """
@@ -62,22 +70,34 @@ class Server:
         assert self.process.stdout is not None
         for line in self.process.stdout:
             found, *rest = line.split()
-            if found == "process":
-                self.processes.append(int(rest[0]))
+            self._note(found, rest)
             if found == word:
                 return rest
         raise AssertionError(f"the server ended before it said '{word}'")
 
+    def reach(self, kill: int, steps: int) -> None:
+        """Wait for a moment: all steps are equally likely, and so is all that happens between two of them."""
+        share, rest = np.random.default_rng([17, kill]).random(2)
+        while int(self.hear("at")[0]) < share * steps:
+            pass
+        time.sleep(UPDATE * rest)
+
+    def _note(self, word: str, rest: list[str]) -> None:
+        if word == "process":
+            self.processes.append(int(rest[0]))
+
     def kill(self) -> None:
         self.process.kill()
-        self.process.wait()
+        out, _ = self.process.communicate()
+        for line in out.splitlines():
+            word, *rest = line.split()
+            self._note(word, rest)
 
 
 class Race(NamedTuple):
     experiment: Experiment
     file: Path
-    seconds: float  # from its start to its end, undisturbed
-    result: Result
+    result: Result  # of a run that nobody disturbs
 
 
 @pytest.fixture(scope="module")
@@ -85,21 +105,9 @@ def race(tmp_path_factory: pytest.TempPathFactory) -> Race:
     """A few seconds long, so that there are checkpoints to be killed before, in and after."""
     agents = ["linucb", "lints", {"kind": "linucb", "label": "window", "window": 100}]
     e = experiment(*agents, steps=60_000, seed=17)
-    folder = tmp_path_factory.mktemp("undisturbed")
-    file = folder / "experiment.json"
+    file = tmp_path_factory.mktemp("race") / "experiment.json"
     file.write_text(e.model_dump_json(), encoding="utf-8")
-    server = Server(folder, file)
-    try:
-        server.hear("worker")
-        began = time.monotonic()
-        assert server.hear("ended") == ["finished", "0"]
-        seconds = time.monotonic() - began
-        assert server.process.wait(PATIENCE) == 0
-    finally:
-        server.kill()
-    result = run(e)
-    check(folder, result)
-    return Race(e, file, seconds, result)
+    return Race(e, file, run(e))
 
 
 def check(folder: Path, expected: Result) -> None:
@@ -126,17 +134,11 @@ def gone(process: int) -> bool:
         return True
 
 
-def moment(kill: int) -> float:
-    """When the kill comes, as a share of the undisturbed run: uniform."""
-    return float(np.random.default_rng([17, kill]).random())
-
-
 @pytest.mark.parametrize("kill", range(0, KILLS, 2))
 def test_a_killed_server_leaves_nobody_behind_and_the_next_goes_on(kill: int, race: Race, tmp_path: Path) -> None:
     server = Server(tmp_path, race.file)
     try:
-        server.hear("worker")
-        time.sleep(moment(kill) * race.seconds)
+        server.reach(kill, race.experiment.steps)
     finally:
         server.kill()
     assert len(server.processes) >= 1
@@ -159,8 +161,9 @@ def test_a_killed_worker_is_replaced_and_the_run_goes_on(kill: int, race: Race, 
     server = Server(tmp_path, race.file)
     try:
         (worker,) = server.hear("worker")
-        time.sleep(moment(kill) * race.seconds)
-        os.kill(int(worker), signal.SIGKILL)  # perhaps just as it has ended its run: then it is not missed
+        server.reach(kill, race.experiment.steps)
+        with suppress(ProcessLookupError):  # it has just ended its run, and the server with it
+            os.kill(int(worker), signal.SIGKILL)
         status, deaths = server.hear("ended")
         assert status == "finished"
         assert int(deaths) <= 1

@@ -67,19 +67,29 @@ class Store:
     ----------
     folder : Path, optional
         ``BANDITS_HOME`` or the user's data directory by default.
+
+    Attributes
+    ----------
+    mended : list of str
+        What was found damaged and put right by itself, one sentence each, until `check` has told it.
+
+    Raises
+    ------
+    OSError
+        The folder cannot be made or written; so too from every method.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or home()
         for name in ("objects", "checkpoints", "quarantine", "staged"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
-        self._mended: list[str] = []
+        self.mended: list[str] = []
         self._index = Index(self.folder / "index.sqlite")
         try:
             self._index.create()
         except Damaged:
             self._mend()
-        self._mended += self._adopt_all()
+        self.mended += self._adopt_all()
 
     def require_space(self) -> None:
         """Refuse to begin what could not be kept.
@@ -88,7 +98,10 @@ class Store:
         ------
         Refused
         """
-        free = shutil.disk_usage(self.folder).free
+        try:
+            free = shutil.disk_usage(self.folder).free
+        except OSError as error:
+            raise Refused(f"the folder of stored runs, {self.folder}, is out of reach: {error.strerror}") from None
         if free < FLOOR:
             raise Refused(
                 f"the disk under {self.folder} has {free / 2**20:,.0f} MiB left; a run needs {FLOOR / 2**20:,.0f} MiB"
@@ -134,7 +147,7 @@ class Store:
         wanted = "SELECT experiment, content FROM runs WHERE id = ?"
         found = self._ask(wanted, run)
         if found and not self._object(found[0][1]).exists():  # perhaps only the index is wrong
-            self._mended += self._adopt_all()
+            self.mended += self._adopt_all()
             found = self._ask(wanted, run)
         data = self._checked(run, found[0][1]) if found else None
         if data is None:
@@ -186,7 +199,7 @@ class Store:
             self._index.verify()
         except Damaged:
             self._mend()
-        said, self._mended = self._mended + self._adopt_all(), []
+        said, self.mended = self.mended + self._adopt_all(), []
         for row, run, content in self._ask("SELECT rowid, id, content FROM runs"):
             try:
                 data = self._checked(run, content)
@@ -234,11 +247,11 @@ class Store:
         except Damaged as again:
             raise OSError(errno.EIO, f"the index of stored runs is damaged ({again})", str(self._index.path)) from None
         kept = self._ask("SELECT count(*) FROM runs")[0][0]
-        self._mended.append(
+        self.mended.append(
             f"the index of stored runs was damaged; it was set aside and made anew from the files: {kept} found, "
             "with those titles and tags that could still be read"
         )
-        _log.warning(self._mended[-1])
+        _log.warning(self.mended[-1])
 
     def _adopt_all(self) -> list[str]:
         """List the files that the index does not name: of a process that was killed in between, or after damage."""

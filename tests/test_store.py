@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -247,6 +248,16 @@ def test_a_disk_without_room_is_refused_before_the_run(tmp_path: Path, monkeypat
     monkeypatch.setattr(storing, "FLOOR", 2**70)
     with pytest.raises(Refused, match=r"MiB left; a run needs"):
         Store(tmp_path).require_space()
+
+
+def test_a_folder_that_has_gone_is_a_sentence(tmp_path: Path) -> None:
+    store = Store(tmp_path / "home")
+    shutil.rmtree(tmp_path / "home")
+    with pytest.raises(Refused, match=r"home, is out of reach: No such file"):
+        store.require_space()
+    for work in (store.runs, store.check, store.checkpoints, lambda: put(store, finished(1))):
+        with pytest.raises(OSError):
+            work()
 
 
 WRITER = """

@@ -105,6 +105,7 @@ class Watch:
     asked: int = 0
     delays: list[float] = field(default_factory=list)  # seconds from the first request to the end of its answer
     sizes: list[int] = field(default_factory=list)  # bytes of each answer, before compression
+    overtaken: int = 0  # answers that a newer one replaced before the server had sent them
     failures: list[str] = field(default_factory=list)
 
 
@@ -150,10 +151,12 @@ class Viewer:
             kind = message.WhichOneof("type")
             if kind == "new_session":
                 self.page = message.new_session.page_script_hash
-                taken, self.pending = self.pending, []
+                taken, self.pending = [*taken, *self.pending], []  # kept if the run before was cut short
             elif kind == "auto_rerun":
                 self.fragment, self.interval = message.auto_rerun.fragment_id, message.auto_rerun.interval
-            elif kind == "script_finished" and message.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN:
+            elif kind == "script_finished" and message.script_finished == ForwardMsg.FINISHED_EARLY_FOR_RERUN:
+                self.watch.overtaken += self.watch.counting
+            elif kind == "script_finished":
                 if taken and self.watch.counting:
                     self.watch.delays.append(time.monotonic() - taken[0])
                     self.watch.sizes.append(size)
@@ -166,9 +169,12 @@ async def _view(host: str, run: str, watch: Watch, ready: asyncio.Semaphore) -> 
     from websockets.asyncio.client import connect
     from websockets.typing import Subprotocol
 
-    protocol = Subprotocol("streamlit")
+    # like a browser, it is patient and asks for no sign of life
+    patience: dict[str, Any] = {"max_size": None, "open_timeout": 120, "ping_interval": None}
     try:
-        async with connect(f"ws://{host}/_stcore/stream", subprotocols=[protocol], max_size=None) as channel:
+        async with connect(
+            f"ws://{host}/_stcore/stream", subprotocols=[Subprotocol("streamlit")], **patience
+        ) as channel:
             viewer = Viewer(channel, watch)
             await viewer.ask(query_string=f"run={run}", page_name="arena")
             while not viewer.fragment:
@@ -237,6 +243,7 @@ def run(viewers: int, minutes: float) -> Section:
     section.rows += [
         ("ticks asked for a second", f"{watch.asked / seconds:.1f}"),
         ("ticks answered a second", f"{answered / seconds:.1f} ({answered / max(watch.asked, 1):.1%})"),
+        ("answers overtaken by a newer one before they were sent", f"{watch.overtaken:,}"),
         ("delay of an answer: median, 95th percentile, longest", ", ".join(f"{1000 * s:,.0f} ms" for s in late)),
         ("bytes per tick, median", f"{np.median(watch.sizes) if answered else np.nan:,.0f}"),
         ("server processor time per tick", f"{1000 * spent / max(answered, 1):.1f} ms"),

@@ -27,6 +27,6 @@ if right.button("Open in the Arena", type="primary", icon=":material/tune:", wid
 
 try:
     job = pool().get(preset.experiment.hash) or pool().submit(preset.experiment)  # a race that failed says so
-    board.show(job, window=1000, key="home")
+    board.show(job, key="home")
 except Refused as sentence:
     st.error(f"The race cannot be run: {sentence}.", icon=":material/block:")

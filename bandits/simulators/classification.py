@@ -90,6 +90,7 @@ class Classification(Simulator):
 
     title = "Real data (classification)"
     reward_noun = "right answers"
+    rate_title = "Share of right answers"
     item_noun = "class"
 
     def __init__(self, params: Any, streams: Streams) -> None:

@@ -117,10 +117,10 @@ def test_a_slider_a_key_and_another_result(visit: Open) -> None:
     assert dragged > 1.5
     slider.press("ArrowRight")
     expect(slider).to_have_value(f"{dragged + 0.05:g}")
-    expect(page.get_by_text("controls have changed since this run")).to_be_visible()
+    expect(page.get_by_text("to see what that does")).to_be_visible()
     page.keyboard.press("Control+Enter")
     status(page, "^Finished: 2,000 steps, 16 runs each")
-    expect(page.get_by_text("controls have changed since this run")).to_have_count(0)
+    expect(page.get_by_text("to see what that does")).to_have_count(0)
     expect(tiles(page)).to_have_count(5)
     drawn(page)
     assert {line["last"] for line in page.evaluate(LINES, 0)} == {2000}
@@ -189,7 +189,7 @@ def test_a_preset_on_real_data(visit: Open) -> None:
     page.get_by_role("combobox", name="Preset").click()
     page.get_by_role("option", name="MAGIC telescope").click()
     expect(page.get_by_text("gamma ray or hadron?")).to_be_visible()
-    expect(page.get_by_text("controls have changed since this run")).to_be_visible()
+    expect(page.get_by_text("to see it")).to_be_visible()
     page.keyboard.press("Control+Enter")
     status(page, "^Finished: 10,000 steps, 8 runs each")
     expect(tiles(page)).to_have_count(5)

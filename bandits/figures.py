@@ -14,7 +14,7 @@ from . import metrics
 from .experiment import Experiment
 from .metrics import Band
 from .result import Result
-from .rounds import FloatArray, IntArray
+from .rounds import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -82,7 +82,7 @@ def curves(
     """
     data: list[Spec] = []
     for label, band in (before or {}).items() if any(len(band.x) for band in bands.values()) else ():
-        if len(band.x):
+        if len(band.x) > 1:  # of a far longer run hardly a point may be left here
             data.append(_ghost(label, thin(band, MAX_POINTS // 2), looks.get(label)))
     for label, band in bands.items():
         if len(band.x):
@@ -113,7 +113,10 @@ def curves(
 
 def _settled(band: Band, window: int) -> Band:
     """Without its first points: a rate over a handful of steps is noise whose band dwarfs all that follows."""
-    kept = band.x >= min(window, band.x[-1] if len(band.x) else 0) / 20
+    return _cut(band, band.x >= min(window, band.x[-1] if len(band.x) else 0) / 20)
+
+
+def _cut(band: Band, kept: BoolArray) -> Band:
     return Band(band.x[kept], band.mid[kept], band.low[kept], band.high[kept], band.rows)
 
 
@@ -184,7 +187,7 @@ def board(
     looks, world = styles(result.experiment), result.experiment.simulator_class()
     noun, runs = world.reward_noun, result.experiment.replications
     found = _bands(result, window, x, at, arm)
-    ghosts = _bands(before, window, x, at, arm) if before is not None else {}
+    ghosts = _bands(before, window, x, at or result.experiment.steps, arm, result.experiment.steps) if before else {}
     first = max(result.histories.values(), key=lambda h: h.step, default=None)
     references, rate_window, count_window, taken = {}, window, window, None
     if first is not None:
@@ -228,8 +231,10 @@ def board(
     ]  # fmt: skip
 
 
-def _bands(result: Result, window: int, x: XAxis, at: int | None, arm: int | None) -> dict[str, dict[str, Band]]:
-    """The curves of each plot, by label."""
+def _bands(
+    result: Result, window: int, x: XAxis, at: int | None, arm: int | None, until: int | None = None
+) -> dict[str, dict[str, Band]]:
+    """The curves of each plot, by label, ``until`` a step."""
     histories = result.histories
     out: dict[str, dict[str, Band]] = {
         "rate": {label: _settled(metrics.ctr(h, window), window) for label, h in histories.items()},
@@ -238,7 +243,8 @@ def _bands(result: Result, window: int, x: XAxis, at: int | None, arm: int | Non
     }
     for bands in out.values():
         for label, h in histories.items():
-            bands[label] = _against(bands[label], h.grid, h.sums["clicks"], x)
+            kept = _cut(bands[label], bands[label].x <= (until or h.steps))
+            bands[label] = _against(kept, h.grid, h.sums["clicks"], x)
     spectra = {label: metrics.spectrum(h, at, arm) for label, h in histories.items()}
     out["spectrum"] = {label: band for label, band in spectra.items() if band is not None}
     return out
@@ -247,8 +253,7 @@ def _bands(result: Result, window: int, x: XAxis, at: int | None, arm: int | Non
 def _against(band: Band, grid: IntArray, earned: FloatArray, x: XAxis) -> Band:
     """The same curve against another axis: the mean of ``earned (G, R)`` instead of the step."""
     if x == "log step":  # a logarithm has no place for step 0
-        kept = band.x > 0
-        return Band(band.x[kept], band.mid[kept], band.low[kept], band.high[kept], band.rows)
+        return _cut(band, band.x > 0)
     if x == "earned" and len(band.x):
         at = np.searchsorted(grid, band.x)
         alive = ~np.isnan(earned[at[-1]])

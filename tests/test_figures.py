@@ -124,6 +124,8 @@ def test_the_run_before_is_dotted_thin_and_behind() -> None:
         assert {t["line"]["dash"] for t in ghosts} == {"dot"}
         assert [t["line"]["color"] for t in ghosts] == [styles(result.experiment)["LinUCB"].color, REFERENCE]
         assert max(len(t["x"]) for t in ghosts) <= MAX_POINTS // 2 + 1
+    longer = board(run(experiment("linucb", steps=1000)), before=before)
+    assert max(t["x"].max() for s in longer[:3] for t in s["data"]) == 1000  # as far as there is something to compare
     assert "Dotted: the run before." in board(result, before=before)[0]["layout"]["meta"]["note"]
     assert "Dotted" not in board(result)[0]["layout"]["meta"]["note"]
 

@@ -113,6 +113,12 @@ def fits(table: Table, *, target: str, leave_out: Collection[str] = ()) -> None:
         raise Refused(f"{trouble}: mend it, or leave the column out")
 
 
+def title_from(file: str) -> str:
+    """A title that is allowed, made from the name of a file."""
+    words = re.sub(r"[^\w.-]+", " ", file.rpartition(".")[0] or file).strip()
+    return words[:40].strip() or "My data"
+
+
 def find(name: str) -> Kept | None:
     """What is known of a data set, or None if it is not here.
 

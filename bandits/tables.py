@@ -119,6 +119,11 @@ class Table(NamedTuple):
             return f"{what} {column.distinct:,} different values in {n:,} rows; a class needs two rows on average"
         return ""
 
+    def classes(self, target: str) -> dict[str, int]:
+        """How many examples each class has, in the order in which they are numbered."""
+        counts = Counter(self.column(target).texts())
+        return {text: counts[text] for text in in_order(counts)}
+
     def suggested_target(self) -> str:
         """The last column that can be the target; the last one if none can."""
         fit = [c.name for c in self.columns if not self.unfit(c.name)]

@@ -205,9 +205,9 @@ def _delimiter(text: str) -> str:
     """The separator that makes several columns, the same number in each of the first rows, and most of them."""
 
     def rank(delimiter: str) -> tuple[bool, bool, int]:
-        widths = []
+        widths: list[int] = []
         with suppress(csv.Error):  # said when all is read
-            widths = [len(record) for record in islice(_reader(text, delimiter), 20) if record]
+            widths.extend(len(record) for record in islice(_reader(text, delimiter), 20) if record)
         first = widths[0] if widths else 0
         return first > 1, len(set(widths)) == 1, first
 
@@ -215,8 +215,8 @@ def _delimiter(text: str) -> str:
 
 
 def _records(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Rows that hold anything, with their numbers."""
-    reader, row = _reader(text, delimiter), 0
+    """The header and all rows that hold anything, with their numbers."""
+    reader, row, begun = _reader(text, delimiter), 0, False
     while True:
         row += 1
         try:
@@ -227,7 +227,8 @@ def _records(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
             raise Refused(f"row {row}{_complaint(str(error))}") from None
         if row > MAX_ROWS + 1:
             raise Refused(f"the table has more than {MAX_ROWS:,} rows below its header, which is the most allowed")
-        if any(map(str.strip, record)):
+        if any(map(str.strip, record)) or (not begun and len(record) > 1):
+            begun = True
             yield row, record
 
 

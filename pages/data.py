@@ -38,6 +38,9 @@ try:
         "Keep and race on it", type="primary", icon=":material/play_arrow:", disabled=not chosen.possible
     ):  # fmt: skip
         race(brought.keep(chosen.table, target=chosen.target, leave_out=chosen.leave_out, title=chosen.title))
+except Refused as sentence:
+    board.refuse(sentence)
+try:
     if (name := upload.shelf()) is not None:
         race(name)
 except Refused as sentence:

@@ -227,6 +227,7 @@ GOOD = "".join(f"{i},{'xy'[i % 2]}\n" for i in range(9))
         (b"a,b\n", "the table has a header and no rows below it"),
         (b"a\n1\n2\n", "the header has one column; commas, semicolons or tabs must separate at least two"),
         (b"a,,c\n1,2,3\n", "row 1, column 2: the header is empty; every column needs a name"),
+        (b",,\n1,2,3\n", "row 1, column 1: the header is empty; every column needs a name"),
         (b"\n\na, a \n1,2\n", "row 3: columns 1 and 2 are both called 'a'"),
         (b"a," + b"n" * 101 + b"\n1,2\n", "row 1, column 2: the name has 101 characters; 100 are allowed"),
         (WIDE + b'\n"', "the header has 101 columns; at most 100 are allowed"),

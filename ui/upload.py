@@ -73,7 +73,8 @@ def shelf() -> str | None:
     for data in kept:
         with st.container(border=True):
             told, race_at, delete_at = st.columns([5, 1.6, 1.4], vertical_alignment="center")
-            sizes = f"{data.rows:,} rows · {data.features} features · {data.classes} classes of {_quoted(data.target)}"
+            features = f"{data.features} feature{'' if data.features == 1 else 's'}"
+            sizes = f"{words.count(data.rows)} rows · {features} · {data.classes} classes of {_quoted(data.target)}"
             told.markdown(f"**{plain(data.title)}**  \n{sizes}")
             if race_at.button("Race on it", key=f"race-{data.id}", icon=":material/play_arrow:", width="stretch"):
                 asked = data.id

@@ -26,12 +26,11 @@ def table_csv(result: Result) -> str:
     frame = result.table()
     writer.writerow(frame.columns)
     for row in frame.itertuples(index=False, name=None):
-        writer.writerow([defused(cell) for cell in row])
+        writer.writerow([_defused(cell) for cell in row])
     return out.getvalue()
 
 
-def defused(cell: Any) -> Any:
-    """A cell as a spreadsheet shows it: text that begins like a formula gets an apostrophe."""
+def _defused(cell: Any) -> Any:
     return "'" + cell if isinstance(cell, str) and cell[:1] in _FORMULAS else cell
 
 

@@ -11,6 +11,7 @@ import io
 import os
 import shutil
 import sqlite3
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -21,7 +22,6 @@ import numpy as np
 import pyarrow as pa
 
 from .cache import home
-from .cache import write as _write
 from .experiment import Experiment, Refused, read
 from .result import Result
 from .trace import History
@@ -262,3 +262,18 @@ def unpack(data: bytes) -> dict[str, Any]:
     raw = pa.decompress(data[8:], int.from_bytes(data[:8], "little"), codec="zstd", asbytes=True)
     with np.load(io.BytesIO(raw), allow_pickle=False) as stored:
         return {k.replace("|", "/"): stored[k] for k in stored.files}
+
+
+def _write(path: Path, data: bytes) -> None:
+    """All or nothing: staged beside its place, synced, renamed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, staged = tempfile.mkstemp(dir=path.parent, suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(staged, path)
+    except BaseException:
+        Path(staged).unlink(missing_ok=True)
+        raise

@@ -400,7 +400,7 @@ def test_what_is_kept_is_known_without_loading_it(folder: Path) -> None:
     assert list(frame.columns) == ["age", "bought"]
     assert frame["bought"].tolist() == ["yes", "no", "yes", "no"]
     assert Classification.describe(Classification.Params(data=name)).n_features == 2
-    assert "Käufer 2.csv" in Classification.credit(Classification.Params(data=name))
+    assert Classification.credit(Classification.Params(data=name)) == f"{name}, brought as a CSV of 4 examples"
 
 
 def test_the_name_follows_from_the_content_and_the_choice() -> None:

@@ -26,13 +26,9 @@ def show(job: Job, *, window: int, key: str) -> None:
 
 
 def refuse(sentence: Refused) -> None:
-    """Say why not; what the visitor typed is quoted as text."""
-    st.error(f"This cannot be done: {plain(str(sentence))}.", icon=":material/block:")
-
-
-def plain(text: str) -> str:
-    """What a visitor typed, as markdown that shows it and draws nothing: no markup, no picture to load."""
-    return re.sub(r"([\\`*_\[\]<>$:!~])", r"\\\1", text)
+    """Say why not; what the visitor typed is quoted as text, not as markup that could load a picture."""
+    text = re.sub(r"([\\`*_\[\]<>$:!~])", r"\\\1", str(sentence))
+    st.error(f"This cannot be done: {text}.", icon=":material/block:")
 
 
 def steer(job: Job, rest_at: DeltaGenerator, stop_at: DeltaGenerator) -> Job:

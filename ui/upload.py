@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from html import escape
 from typing import Any, NamedTuple
 
 import streamlit as st
 
 from bandits import Refused, brought, words
-from bandits.export import defused
 from bandits.tables import Column, Table, inspect
 
-from .board import plain, refuse
+from .board import refuse
 
 NAMED = 6  # classes that are listed one by one
 
@@ -74,8 +74,8 @@ def shelf() -> str | None:
         with st.container(border=True):
             told, race_at, delete_at = st.columns([5, 1.6, 1.4], vertical_alignment="center")
             features = f"{data.features} feature{'' if data.features == 1 else 's'}"
-            sizes = f"{words.count(data.rows)} rows · {features} · {data.classes} classes of {_quoted(data.target)}"
-            told.markdown(f"**{plain(data.title)}**  \n{sizes}")
+            sizes = f"{words.count(data.rows)} rows · {features} · {data.classes} classes of “{data.target}”"
+            told.html(f"<b>{escape(data.title)}</b><br><small>{escape(sizes)}</small>")
             if race_at.button("Race on it", key=f"race-{data.id}", icon=":material/play_arrow:", width="stretch"):
                 asked = data.id
             with delete_at.popover("Delete", icon=":material/delete:", width="stretch"):
@@ -101,10 +101,15 @@ def _read(file: Any) -> Table:
 def _described(column: Column) -> dict[str, Any]:
     note = column.trouble or ("tells the rows apart and nothing else" if column.identifies else "")
     return {
-        "Column": defused(column.name), "Type": column.kind,
-        "Example": column.example if column.kind == "number" else defused(column.example),
+        "Column": _cell(column.name), "Type": column.kind,
+        "Example": column.example if column.kind == "number" else _cell(column.example),
         "Missing": column.missing, "Different values": column.distinct, "Note": note,
     }  # fmt: skip
+
+
+def _cell(text: str) -> str:
+    """Text that a spreadsheet, to which the table may be downloaded, takes for text and not for a formula."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
 
 
 def _quoted(text: str) -> str:

@@ -191,7 +191,7 @@ class Classification(Simulator):
         if params.data in SIZES:
             return _CREDITS.get(params.data, f"{params.data}, shipped with scikit-learn")
         kept = brought.find(params.data)
-        return f"{kept.title}, brought as a CSV of {kept.rows:,} examples" if kept else ""
+        return f"{kept.id}, brought as a CSV of {kept.rows:,} examples" if kept else ""
 
     def _example(self, step: int) -> IntArray:
         """Example shown to each row, int64 (R,)."""

@@ -163,8 +163,8 @@ class Pool:
             return None
         try:
             result = self.store.get(job_id)
-        except Corrupt:
-            return None  # it was set aside, and can be run again
+        except (Corrupt, Refused):
+            return None  # it was set aside, and can be run again; or its data are gone
         if result is None:
             return None
         steps = result.experiment.steps
@@ -306,14 +306,17 @@ class Pool:
     def _run(self, job: Job, process: subprocess.Popen[bytes]) -> bool:
         """Run a job until it ends, pauses or its worker dies; whether the worker can take another."""
         e = job.experiment
-        if not job.histories:
-            n_items = e.simulator_class().describe(e.simulator).n_items
-            with job.lock:
-                job.histories = {label: History(e.steps, e.replications, n_items) for label in e.labels}
         lives = False
         try:
+            if not job.histories:
+                n_items = e.simulator_class().describe(e.simulator).n_items
+                with job.lock:
+                    job.histories = {label: History(e.steps, e.replications, n_items) for label in e.labels}
             send(_pipe(process.stdin), {"experiment": e.model_dump(mode="json")}, job.saved)
             lives = self._follow(job, process)
+        except Refused as sentence:  # its data were taken away while it waited
+            self._end(job, "failed", str(sentence))
+            lives = True
         except OSError:
             lives = False
         with self._change:

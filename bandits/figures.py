@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 Spec = dict[str, Any]
+Bands = dict[str, dict[str, Band]]  # by plot and label
 XAxis = Literal["step", "log step", "earned"]
 MAX_POINTS = 400  # points a line is drawn with
 
@@ -166,7 +167,7 @@ def board(
     log_regret: bool = False,
     at: int | None = None,
     arm: int | None = None,
-    before: Result | None = None,
+    before: Bands | None = None,
 ) -> list[Spec]:
     """The four plots of the Arena: click rate, regret, selection entropy, eigenvalue spectrum.
 
@@ -181,13 +182,13 @@ def board(
         A logarithmic axis for the regret.
     at, arm : int, optional
         The spectrum at its last snapshot up to this step, and of one arm; the latest, and of all arms.
-    before : Result, optional
-        Another run of the same kind of world, drawn dotted behind.
+    before : dict, optional
+        What `bands` makes of another run of the same kind of world: drawn dotted behind, as far as this one goes.
     """
     looks, world = styles(result.experiment), result.experiment.simulator_class()
     noun, runs = world.reward_noun, result.experiment.replications
-    found = _bands(result, window, x, at, arm)
-    ghosts = _bands(before, window, x, at or result.experiment.steps, arm, result.experiment.steps) if before else {}
+    found = bands(result, window, x=x, at=at, arm=arm)
+    ghosts = before or {}
     first = max(result.histories.values(), key=lambda h: h.step, default=None)
     references, rate_window, count_window, taken = {}, window, window, None
     if first is not None:
@@ -231,21 +232,27 @@ def board(
     ]  # fmt: skip
 
 
-def _bands(
-    result: Result, window: int, x: XAxis, at: int | None, arm: int | None, until: int | None = None
-) -> dict[str, dict[str, Band]]:
-    """The curves of each plot, by label, ``until`` a step."""
+def bands(
+    result: Result,
+    window: int = metrics.WINDOW,
+    *,
+    x: XAxis = "step",
+    at: int | None = None,
+    arm: int | None = None,
+    until: int | None = None,
+) -> Bands:
+    """The curves of each plot of the board by label, ``until`` a step."""
     histories = result.histories
-    out: dict[str, dict[str, Band]] = {
+    out: Bands = {
         "rate": {label: _settled(metrics.ctr(h, window), window) for label, h in histories.items()},
         "regret": {label: metrics.pseudo_regret(h) for label, h in histories.items()},
         "entropy": {label: metrics.entropy(h, window) for label, h in histories.items()},
     }
-    for bands in out.values():
+    for curve in out.values():
         for label, h in histories.items():
-            kept = _cut(bands[label], bands[label].x <= (until or h.steps))
-            bands[label] = _against(kept, h.grid, h.sums["clicks"], x)
-    spectra = {label: metrics.spectrum(h, at, arm) for label, h in histories.items()}
+            kept = _cut(curve[label], curve[label].x <= (until or h.steps))
+            curve[label] = _against(kept, h.grid, h.sums["clicks"], x)
+    spectra = {label: metrics.spectrum(h, at or until, arm) for label, h in histories.items()}
     out["spectrum"] = {label: band for label, band in spectra.items() if band is not None}
     return out
 

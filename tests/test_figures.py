@@ -10,7 +10,7 @@ import pytest
 
 from bandits import Experiment, History, metrics, run
 from bandits.agents import REGISTRY
-from bandits.figures import MAX_POINTS, REFERENCE, Spec, board, curves, figure, palette, styles, thin
+from bandits.figures import MAX_POINTS, REFERENCE, Spec, bands, board, curves, figure, palette, styles, thin
 from bandits.metrics import Band
 from bandits.result import Result
 from tests.support import experiment
@@ -116,7 +116,7 @@ def test_the_spectrum_of_one_arm_at_one_step() -> None:
 
 def test_the_run_before_is_dotted_thin_and_behind() -> None:
     result = race()
-    before = run(experiment("linucb", "ucb1", steps=4000))
+    before = bands(run(experiment("linucb", "ucb1", steps=4000)))
     for spec in board(result, before=before)[:3]:
         ghosts = [t for t in spec["data"] if t.get("meta") == "before"]
         assert [t["name"] for t in ghosts] == ["LinUCB, before", "UCB1, before"]
@@ -124,14 +124,15 @@ def test_the_run_before_is_dotted_thin_and_behind() -> None:
         assert {t["line"]["dash"] for t in ghosts} == {"dot"}
         assert [t["line"]["color"] for t in ghosts] == [styles(result.experiment)["LinUCB"].color, REFERENCE]
         assert max(len(t["x"]) for t in ghosts) <= MAX_POINTS // 2 + 1
-    longer = board(run(experiment("linucb", steps=1000)), before=before)
+    far = bands(run(experiment("linucb", "ucb1", steps=4000)), until=1000)
+    longer = board(run(experiment("linucb", steps=1000)), before=far)
     assert max(t["x"].max() for s in longer[:3] for t in s["data"]) == 1000  # as far as there is something to compare
     assert "Dotted: the run before." in board(result, before=before)[0]["layout"]["meta"]["note"]
     assert "Dotted" not in board(result)[0]["layout"]["meta"]["note"]
 
 
 def test_hiding_an_agent_reaches_all_that_is_drawn_of_it() -> None:
-    for spec in board(race(), before=race()):
+    for spec in board(race(), before=bands(race())):
         assert all(t["legendgroup"] in race().experiment.labels for t in spec["data"] if t.get("meta") != "reference")
 
 

@@ -9,8 +9,8 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from bandits import Refused, metrics, words
+from bandits.figures import Bands, bands, styles
 from bandits.figures import board as plots
-from bandits.figures import styles
 from bandits.jobs import Job
 from bandits.result import Result
 
@@ -87,15 +87,31 @@ def _version(job: Job) -> tuple[object, ...]:
 
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _frame(_job: Job, _view: View, _before: Job | None, moment: object) -> Frame:  # noqa: ARG001 - the key
+    seen = _behind_it(_before, _view, _job.experiment.steps, (_before.id, _version(_before))) if _before else None
     with _job.lock:
         result = _job.result
-        specs = plots(result, **_view.drawn(), before=_before.result if _before else None)
-        tiles = _tiles(_job, result, _before.result if _before else None)
+        specs = plots(result, **_view.drawn(), before=seen[0] if seen else None)
+        tiles = _tiles(_job, result, seen[1] if seen else {})
         sentences = _sentences(_job, result)
     for spec in specs:
         spec["layout"]["uirevision"] = f"{_job.id}{_view.x}{_view.log_regret}"
     alt = [f"{s['layout']['title']['text']}: {s['layout']['meta']['note']}" for s in specs]
     return Frame(live.pack(specs, alt, 300, tiles), sentences)
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _behind_it(
+    _before: Job,
+    view: View,
+    steps: int,
+    moment: object,  # noqa: ARG001 - a part of the key
+) -> tuple[Bands, dict[str, float]]:
+    """Curves of the run before, as far as the new one goes, and its click rates by label."""
+    axes = {name: value for name, value in view.drawn().items() if name != "log_regret"}
+    with _before.lock:
+        result = _before.result
+        rates = {label: metrics.estimate(metrics.click_rate(h)).mean for label, h in result.histories.items()}
+        return bands(result, until=steps, **axes), rates
 
 
 def _status(job: Job) -> str:
@@ -120,7 +136,7 @@ def _status(job: Job) -> str:
     return f"Failed: {job.error}"
 
 
-def _tiles(job: Job, result: Result, before: Result | None) -> list[dict[str, str]]:
+def _tiles(job: Job, result: Result, before: dict[str, float]) -> list[dict[str, str]]:
     """The leaderboard, one tile per agent, best first; also the plots' legend."""
     looks = styles(job.experiment)
     order = words.ranking(result)
@@ -139,9 +155,8 @@ def _tiles(job: Job, result: Result, before: Result | None) -> list[dict[str, st
                 detail += f" · at step {words.count(history.step)}"
             if (alive := int(history.alive.sum())) < history.rows:
                 detail += f" · {alive} of {history.rows} runs alive"
-            if before is not None and label in before.histories:
-                was = metrics.estimate(metrics.click_rate(before.histories[label])).mean
-                detail += f" · before: {was:.3f}"
+            if label in before:
+                detail += f" · before: {before[label]:.3f}"
         look = looks[label]
         tiles.append({"label": label, "color": look.color, "dash": look.dash,
                       "rate": rate, "spread": spread, "detail": detail})  # fmt: skip

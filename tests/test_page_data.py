@@ -199,7 +199,7 @@ def test_brought_data_can_be_raced_on_again_and_deleted(pool: Pool) -> None:
     assert (data.value, data.options[-1]) == (first, f"{first} (not here)")
     (run,) = [b for b in at.main.button if b.label == "Run"]
     at = settled(run.click().run(), "Arena")
-    (said,) = refusals(at)
+    (said,) = set(refusals(at))
     assert said.startswith(
         f"This cannot be done: data '{first}' is not here: bring the CSV again on the page Your data"
     )

@@ -85,6 +85,11 @@ class Job:
         return Result(self.experiment, {label: h for label, h in self.histories.items() if h.size > 1})
 
     @property
+    def arms(self) -> int:
+        """How many there are to choose from; 0 before anything has been computed."""
+        return next((h.n_items for h in self.histories.values()), 0)
+
+    @property
     def progress(self) -> float:
         """Share of all agents' steps that are done, 0 to 1."""
         total = self.experiment.steps * max(len(self.histories), 1)

@@ -29,6 +29,7 @@ def varied(model: type[Any]) -> list[dict[str, Any]]:
     """Parameters of a kind with each numeric field moved off its default, one at a time."""
     found: list[dict[str, Any]] = [{}]
     for name in model.model_fields:
+        found += [{name: value} for value in model.choices(name) or ()]
         schema = model.model_json_schema()["properties"][name]
         for option in (schema, *schema.get("anyOf", [])):
             if "enum" in option:

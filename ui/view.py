@@ -29,7 +29,7 @@ class View(NamedTuple):
         return {name: value for name, value in self._asdict().items() if name != "before"}
 
 
-def choose(experiment: Experiment) -> View:
+def choose(experiment: Experiment, arms: int) -> View:
     """Draw the choices of how to look; they stay for the session."""
     noun = experiment.simulator_class().reward_noun
     keep: dict[str, Any] = {"persist_state": "session"}
@@ -47,9 +47,8 @@ def choose(experiment: Experiment) -> View:
     st.markdown("**Eigenvalue spectrum**")
     steps = snapshot_steps(experiment.steps)
     at = st.select_slider("At step", steps, steps[-1], key=f"view-at-{experiment.hash[:12]}", format_func="{:,}".format)
-    world = experiment.simulator_class().describe(experiment.simulator)
     arm = st.number_input(
-        "Of one arm only", 0, world.n_items - 1, None, placeholder="all arms", key=f"view-arm-{experiment.hash[:12]}",
+        "Of one arm only", 0, max(arms - 1, 0), None, placeholder="all arms", key=f"view-arm-{experiment.hash[:12]}",
         help="For agents with one model per arm: the number of the arm, counted from 0. Empty: all arms together.",
     )  # fmt: skip
     return View(window, x or "step", log_regret, None if at == steps[-1] else at, arm, before)

@@ -19,7 +19,7 @@ help:
 	@echo "make lint       ruff and mypy only"
 	@echo "make bench      speed, printed as ratios, kept in benchmarks/RESULTS.md"
 	@echo "make reproduce  the published tables, kept in docs/REPRODUCED.md (minutes)"
-	@echo "make stress     the long property tests (minutes)"
+	@echo "make stress     many kills, flipped bits, malformed uploads and property tests (half an hour)"
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -56,7 +56,8 @@ bench: setup
 	$(BIN)/python -m benchmarks
 
 stress: setup-dev
-	HYPOTHESIS_PROFILE=stress $(BIN)/python -m pytest -n 2 -m "not browser" tests/test_experiment.py tests/test_invariance.py
+	BANDITS_STRESS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not browser" $(ARGS) tests/test_kills.py tests/test_store.py \
+		tests/test_malformed.py tests/test_experiment.py tests/test_invariance.py
 
 reproduce: setup
 	$(BIN)/python -m benchmarks.reproduce

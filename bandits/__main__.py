@@ -1,4 +1,4 @@
-"""The command line: ``python -m bandits list|run``. Bad input is one sentence and exit status 2."""
+"""The command line: ``python -m bandits list|run|runs|show|store``. Bad input is one sentence and exit status 2."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from . import agents, simulators
-from .experiment import Experiment, Refused, describe_range, read
+from . import agents, listing, simulators
+from .experiment import MAX_TEXT, Experiment, Refused, describe_range, read
 from .params import extra
 
 
@@ -18,8 +18,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m bandits", description="A laboratory for contextual bandits.")
     commands = parser.add_subparsers(dest="command", required=True)
-    listing = commands.add_parser("list", help="kinds of worlds and agents, their parameters, bounds and help")
-    listing.add_argument("--json", action="store_true", help="as JSON")
+    kinds = commands.add_parser("list", help="kinds of worlds and agents, their parameters, bounds and help")
+    kinds.add_argument("--json", action="store_true", help="as JSON")
     running = commands.add_parser("run", help="run an experiment file")
     running.add_argument("experiment", metavar="EXPERIMENT.json", help="a file, or - for standard input")
     running.add_argument("--out", metavar="DIR", help="write experiment, curves, summary and timing there")
@@ -28,9 +28,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     running.add_argument(
         "--set", metavar="PATH=VALUE", action="append", default=[], help="change one field: agents.0.alpha=2"
     )
+    listing.add_commands(commands)
     parsed = parser.parse_args(arguments)
     try:
-        return _list(parsed.json) if parsed.command == "list" else _run(parsed)
+        return {"list": _list, "run": _run, **listing.COMMANDS}[parsed.command](parsed)
     except Refused as refused:
         print(f"error: {refused}", file=sys.stderr)
         return 2
@@ -66,9 +67,9 @@ def catalogue() -> dict[str, Any]:
     return out
 
 
-def _list(as_json: bool) -> int:
+def _list(parsed: argparse.Namespace) -> int:
     found = catalogue()
-    if as_json:
+    if parsed.json:
         print(json.dumps(found, indent=2, ensure_ascii=False))
         return 0
     for group, kinds in found.items():
@@ -95,25 +96,16 @@ def _run(parsed: argparse.Namespace) -> int:
         result = run(experiment, progress=lambda step, _: bar.update(step - bar.n))
     if parsed.out:
         result.save(parsed.out)
-    for label, found in result.summary()["agents"].items():
-        ctr, clicks, regret = found["ctr"], found["clicks"], found["pseudo_regret"]
-        if ctr["mean"] is None:
-            print(f"{label:<24} stopped in every run")
-            continue
-        print(
-            f"{label:<24} ctr {ctr['mean']:.4f}{_interval(ctr)}  "
-            f"clicks {clicks['mean']:,.0f}  pseudo-regret {regret['mean']:,.0f}"
-        )
+    print(listing.leaderboard(result))
     return 0
 
 
-def _interval(found: dict[str, Any]) -> str:
-    """In brackets, where there are runs enough to know it."""
-    return "" if found["low"] is None else f" ({found['low']:.4f} to {found['high']:.4f})"
-
-
 def _experiment(parsed: argparse.Namespace) -> Experiment:
-    text = sys.stdin.read() if parsed.experiment == "-" else Path(parsed.experiment).read_bytes()
+    if parsed.experiment == "-":  # never more than can be used, whatever is piped in
+        text = getattr(sys.stdin, "buffer", sys.stdin).read(MAX_TEXT + 1)
+    else:
+        with Path(parsed.experiment).open("rb") as file:
+            text = file.read(MAX_TEXT + 1)
     changes = [f"{name}={getattr(parsed, name)}" for name in ("replications", "steps") if getattr(parsed, name)]
     if not (changes := changes + parsed.set):
         return read(text)

@@ -168,8 +168,8 @@ class Pool:
             return None
         try:
             result = self.store.get(job_id)
-        except (Corrupt, Refused):
-            return None  # it was set aside, and can be run again; or its data are gone
+        except (Corrupt, Refused, OSError):
+            return None  # it was set aside, or its data or the disk are gone: it can be run again
         if result is None:
             return None
         steps = result.experiment.steps

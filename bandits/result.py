@@ -31,6 +31,9 @@ CURVES: dict[str, Callable[[History], Band | None]] = {
 }
 
 
+_ENDS = ("mean", "low", "high")
+
+
 class Result:
     """What an experiment left behind.
 
@@ -70,7 +73,8 @@ class Result:
                 "clicks": metrics.estimate(clicks)._asdict(),
                 "pseudo_regret": metrics.estimate(metrics.total(h, "best_value") - metrics.total(h, "value"))._asdict(),
                 "realised_regret": metrics.estimate(metrics.total(h, "best_clicks") - clicks)._asdict(),
-                "entropy": {"mean": entropy.mid[-1], "low": entropy.low[-1], "high": entropy.high[-1]},
+                # a run that is under way may not have reached its first counts
+                "entropy": {k: v[-1] if len(v) else None for k, v in zip(_ENDS, entropy[1:4], strict=True)},
                 "learned": metrics.learned(h)._asdict(),
                 "rows": int(h.alive.sum()),
             }
@@ -102,6 +106,8 @@ class Result:
             if name != "spectrum"  # by rank, not by step
             for label, b in self.curve(name).items()
         ]
+        if not frames:
+            return pd.DataFrame(columns=["agent", "metric", "step", "mid", "low", "high"])
         return pd.concat(frames, ignore_index=True).astype({"step": "int64"})
 
     def save(self, folder: str | Path) -> None:

@@ -1,39 +1,47 @@
 """Finished runs and checkpoints on disk: an SQLite index over immutable, checksummed files.
 
 A file is staged, synced, renamed to the name of its own content and only then indexed, so that a kill at any moment
-leaves either the whole of it or nothing. What is read back is checked; a file that does not match is set aside.
+leaves either the whole of it or nothing. What is read back is checked; a file that does not match is set aside. Each
+file says which run it is: an index that is damaged is made anew from the files.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
+import json
+import logging
 import os
+import re
 import shutil
 import sqlite3
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from .cache import home
 from .experiment import Experiment, Refused, read
+from .index import Damaged, Index
 from .result import Result
 from .trace import History
 
-SCHEMA = 1
+T = TypeVar("T")
 FLOOR = 200 * 2**20  # bytes that must be free before a run starts
-_TABLE = """
-CREATE TABLE IF NOT EXISTS runs (
-    id TEXT PRIMARY KEY, experiment TEXT NOT NULL, title TEXT NOT NULL, tags TEXT NOT NULL DEFAULT '',
-    created REAL NOT NULL, seconds REAL NOT NULL, content TEXT NOT NULL, bytes INTEGER NOT NULL
+STALE = 3600.0  # seconds after which nobody is still writing a staged file
+_INSERT = (
+    "INSERT INTO runs (id, experiment, title, tags, created, seconds, content, bytes) "
+    "VALUES (:id, :experiment, :title, :tags, :created, :seconds, :content, :bytes) ON CONFLICT (id) DO NOTHING"
 )
-"""
+_log = logging.getLogger(__name__)
 
 
 class StoredRun(NamedTuple):
@@ -59,21 +67,29 @@ class Store:
     ----------
     folder : Path, optional
         ``BANDITS_HOME`` or the user's data directory by default.
+
+    Attributes
+    ----------
+    mended : list of str
+        What was found damaged and put right by itself, one sentence each, until `check` has told it.
+
+    Raises
+    ------
+    OSError
+        The folder cannot be made or written; so too from every method.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or home()
-        for name in ("objects", "checkpoints", "quarantine"):
+        for name in ("objects", "checkpoints", "quarantine", "staged"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
-        with self._index() as index:
-            index.execute("PRAGMA journal_mode=WAL")
-            index.execute(_TABLE)
-            index.execute(f"PRAGMA user_version={SCHEMA}")
-
-    @contextmanager
-    def _index(self) -> Iterator[sqlite3.Connection]:
-        with closing(sqlite3.connect(self.folder / "index.sqlite", timeout=30)) as connection, connection:
-            yield connection
+        self.mended: list[str] = []
+        self._index = Index(self.folder / "index.sqlite")
+        try:
+            self._index.create()
+        except Damaged:
+            self._mend()
+        self.mended += self._adopt_all()
 
     def require_space(self) -> None:
         """Refuse to begin what could not be kept.
@@ -82,7 +98,10 @@ class Store:
         ------
         Refused
         """
-        free = shutil.disk_usage(self.folder).free
+        try:
+            free = shutil.disk_usage(self.folder).free
+        except OSError as error:
+            raise Refused(f"the folder of stored runs, {self.folder}, is out of reach: {error.strerror}") from None
         if free < FLOOR:
             raise Refused(
                 f"the disk under {self.folder} has {free / 2**20:,.0f} MiB left; a run needs {FLOOR / 2**20:,.0f} MiB"
@@ -96,21 +115,26 @@ class Store:
         OSError
             The disk is full or cannot be written; nothing half-written stays.
         """
-        data = pack({f"{i}/{k}": v for i, h in enumerate(histories.values()) for k, v in h.since(0, 0, 0).items()})
-        content = hashlib.sha256(data).hexdigest()
-        _write(self._object(content), data)
-        title = ", ".join(experiment.labels)
-        text = experiment.model_dump_json()
-        row = (experiment.hash, text, title, time.time(), seconds, content, len(data))
-        with self._index() as index:
-            written = index.execute(
-                "INSERT INTO runs (id, experiment, title, created, seconds, content, bytes) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
-                row,
-            ).rowcount
-            current = index.execute("SELECT content FROM runs WHERE id = ?", (experiment.hash,)).fetchone()[0]
-        if not written and current != content:  # kept before, with other times in it
-            self._object(content).unlink(missing_ok=True)
+        row = {
+            "id": experiment.hash, "experiment": experiment.model_dump_json(), "title": ", ".join(experiment.labels),
+            "tags": "", "created": time.time(), "seconds": seconds,
+        }  # fmt: skip
+        about = np.frombuffer(json.dumps(row).encode(), np.uint8)
+        arrays = {f"{i}/{k}": v for i, h in enumerate(histories.values()) for k, v in h.since(0, 0, 0).items()}
+        data = pack({"about": about, **arrays})
+        row |= {"content": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+
+        def keep(index: sqlite3.Connection) -> None:
+            # within the transaction, so that nobody takes the file for an orphan or deletes the run in between
+            if index.execute("SELECT 1 FROM runs WHERE id = ?", (row["id"],)).fetchone() is None:
+                _settle(staged, self._object(row["content"]))
+                index.execute(_INSERT, row)
+
+        staged = _stage(data, self.folder / "staged")
+        try:
+            self._use(keep, write=True)
+        finally:
+            staged.unlink(missing_ok=True)
 
     def get(self, run: str) -> Result | None:
         """A stored run, or None if it is not here.
@@ -120,12 +144,17 @@ class Store:
         Corrupt
             Its file was damaged; it has been set aside and the run is no longer listed.
         """
-        with self._index() as index:
-            row = index.execute("SELECT experiment, content FROM runs WHERE id = ?", (run,)).fetchone()
-        if row is None:
+        wanted = "SELECT experiment, content FROM runs WHERE id = ?"
+        found = self._ask(wanted, run)
+        if found and not self._object(found[0][1]).exists():  # perhaps only the index is wrong
+            self.mended += self._adopt_all()
+            found = self._ask(wanted, run)
+        data = self._checked(run, found[0][1]) if found else None
+        if data is None:
             return None
-        experiment = read(row[0])
-        arrays = unpack(self._checked(run, row[1]))
+        arrays = unpack(data)
+        about = _about(arrays)
+        experiment = read(about["experiment"] if about else found[0][0])
         n_items = experiment.simulator_class().describe(experiment.simulator).n_items
         histories = {}
         for i, label in enumerate(experiment.labels):
@@ -137,51 +166,118 @@ class Store:
 
     def runs(self) -> list[StoredRun]:
         """All stored runs, newest first."""
-        with self._index() as index:
-            rows = index.execute(
-                "SELECT id, experiment, title, tags, created, seconds, bytes FROM runs ORDER BY created DESC"
-            ).fetchall()
-        found = []
-        for run, experiment, *rest in rows:
-            with suppress(Refused):  # written by a version whose parameters this one does not know
-                found.append(StoredRun(run, read(experiment), *rest))
-        return found
+        rows = self._ask("SELECT id, experiment, title, tags, created, seconds, bytes FROM runs ORDER BY created DESC")
+        return [line for row in rows if (line := _listed(row)) is not None]
 
     def rename(self, run: str, title: str) -> None:
         """Give a run another title."""
-        with self._index() as index:
-            index.execute("UPDATE runs SET title = ? WHERE id = ?", (title, run))
+        self._ask("UPDATE runs SET title = ? WHERE id = ?", title, run, write=True)
 
     def tag(self, run: str, tags: str) -> None:
         """Replace a run's tags."""
-        with self._index() as index:
-            index.execute("UPDATE runs SET tags = ? WHERE id = ?", (tags, run))
+        self._ask("UPDATE runs SET tags = ? WHERE id = ?", tags, run, write=True)
 
     def delete(self, run: str) -> None:
         """Forget a run, and its file unless another run has the same content."""
-        with self._index() as index:
+
+        def forget(index: sqlite3.Connection) -> None:
             row = index.execute("DELETE FROM runs WHERE id = ? RETURNING content", (run,)).fetchone()
-            kept = row and index.execute("SELECT 1 FROM runs WHERE content = ?", row).fetchone()
-        if row and not kept:
-            self._object(row[0]).unlink(missing_ok=True)
+            if row and not index.execute("SELECT 1 FROM runs WHERE content = ?", row).fetchone():
+                self._object(row[0]).unlink(missing_ok=True)
+
+        self._use(forget, write=True)
         self.drop_checkpoint(run)
 
+    # -- damage --------------------------------------------------------------------------------------------------
+
     def check(self) -> list[str]:
-        """Read every file; returns a sentence for each that was damaged or left behind, and sets it aside."""
-        with self._index() as index:
-            rows = index.execute("SELECT id, content FROM runs").fetchall()
-        said = []
-        for run, content in rows:
+        """Read every file; returns a sentence for each that was damaged or left behind.
+
+        What is damaged is set aside; what the index has lost is listed again.
+        """
+        try:
+            self._index.verify()
+        except Damaged:
+            self._mend()
+        said, self.mended = self.mended + self._adopt_all(), []
+        for row, run, content in self._ask("SELECT rowid, id, content FROM runs"):
             try:
-                self._checked(run, content)
+                data = self._checked(run, content)
             except Corrupt as sentence:
                 said.append(str(sentence))
-        known = {content for _, content in rows}
-        for path in (self.folder / "objects").glob("*/*"):
-            if path.name not in known:
-                said.append(f"{path.name[:12]} belongs to no run and was removed")
-                path.unlink(missing_ok=True)
+            else:
+                if about := _about(unpack(data)) if data is not None else None:
+                    said += self._use(partial(_agree, row, about), write=True)
+        for path in (self.folder / "checkpoints").iterdir():
+            if path.is_file() and self._read_checkpoint(path) is None and not path.exists():
+                said.append(f"the checkpoint of run {path.name[:12]} was damaged; it was set aside")
+        for path in (self.folder / "staged").iterdir():  # half-written by a process that was killed: nothing was lost
+            with suppress(FileNotFoundError):
+                if time.time() - path.stat().st_mtime > STALE:
+                    path.unlink()
         return said
+
+    def _use(self, work: Callable[[sqlite3.Connection], T], *, write: bool = False) -> T:
+        """Work on the index; on a new one if it turns out to be damaged."""
+        try:
+            return self._index.use(work, write=write)
+        except Damaged:
+            self._mend()
+        try:
+            return self._index.use(work, write=write)
+        except Damaged as again:
+            raise OSError(errno.EIO, f"the index of stored runs is damaged ({again})", str(self._index.path)) from None
+
+    def _ask(self, sql: str, *values: Any, write: bool = False) -> list[Any]:
+        return self._use(lambda index: index.execute(sql, values).fetchall(), write=write)
+
+    def _mend(self) -> None:
+        """Set a damaged index aside and make a new one of what the files say about themselves."""
+
+        def fill(index: sqlite3.Connection, names: dict[str, tuple[str, str]]) -> None:
+            for path in sorted((self.folder / "objects").glob("*/*")):
+                self._adopt(path, index)
+            for run, (title, tags) in names.items():
+                index.execute("UPDATE runs SET title = ?, tags = ? WHERE id = ?", (title, tags, run))
+
+        try:
+            if not self._index.renew(self.folder / "quarantine", fill):  # it was empty, or another process was first
+                self._index.use(lambda index: fill(index, {}), write=True)
+                return
+        except Damaged as again:
+            raise OSError(errno.EIO, f"the index of stored runs is damaged ({again})", str(self._index.path)) from None
+        kept = self._ask("SELECT count(*) FROM runs")[0][0]
+        self.mended.append(
+            f"the index of stored runs was damaged; it was set aside and made anew from the files: {kept} found, "
+            "with those titles and tags that could still be read"
+        )
+        _log.warning(self.mended[-1])
+
+    def _adopt_all(self) -> list[str]:
+        """List the files that the index does not name: of a process that was killed in between, or after damage."""
+        listed = {str(row[0]) for row in self._ask("SELECT content FROM runs")}
+        orphans = [path for path in (self.folder / "objects").glob("*/*") if path.name not in listed]
+        return [said for path in orphans for said in self._use(partial(self._adopt, path), write=True)]
+
+    def _adopt(self, path: Path, index: sqlite3.Connection) -> list[str]:
+        """List a file that no line of the index names, if it is whole and says what it is; else set it aside."""
+        if index.execute("SELECT 1 FROM runs WHERE content = ?", (path.name,)).fetchone():
+            return []
+        if (data := _bytes(path)) is None:  # another process has deleted it meanwhile
+            return []
+        about = _about(unpack(data)) if hashlib.sha256(data).hexdigest() == path.name else None
+        if about is None:
+            self._quarantine(path)
+            return [f"{path.name[:12]} belongs to no run and was set aside"]
+        row = index.execute("SELECT title, tags, content FROM runs WHERE id = ?", (about["id"],)).fetchone()
+        if row and self._object(row[2]).exists():
+            path.unlink(missing_ok=True)
+            return [f"{path.name[:12]} was a second file of run {about['id'][:12]} and was removed"]
+        if row:
+            about |= {"title": row[0], "tags": row[1]}
+            index.execute("DELETE FROM runs WHERE id = ?", (about["id"],))
+        index.execute(_INSERT, {**about, "content": path.name, "bytes": len(data)})
+        return [f"run {about['id'][:12]} was not listed; its file is whole and it is listed again"]
 
     def keep_checkpoint(self, run: str, experiment: Experiment, state: bytes) -> None:
         """Replace the checkpoint of a run.
@@ -193,7 +289,7 @@ class Store:
         """
         text = experiment.model_dump_json().encode()
         body = len(text).to_bytes(4, "little") + text + state
-        _write(self._checkpoint(run), hashlib.sha256(body).digest() + body)
+        _write(self._checkpoint(run), hashlib.sha256(body).digest() + body, self.folder / "staged")
 
     def checkpoint(self, run: str) -> bytes | None:
         """The last checkpoint of a run, or None if there is none that can be trusted."""
@@ -202,12 +298,13 @@ class Store:
 
     def checkpoints(self) -> list[tuple[str, str]]:
         """Runs that were never finished: their ids and experiments, newest first."""
-        with self._index() as index:
-            finished = {row[0] for row in index.execute("SELECT id FROM runs")}
-        paths = [p for p in (self.folder / "checkpoints").iterdir() if p.name not in finished and "." not in p.name]
-        newest = sorted(paths, key=lambda p: p.stat().st_mtime, reverse=True)
-        found = [(path.name, self._read_checkpoint(path)) for path in newest]
-        return [(run, content[0]) for run, content in found if content]
+        finished = {row[0] for row in self._ask("SELECT id FROM runs")}
+        found = []
+        for path in (self.folder / "checkpoints").iterdir():
+            if path.name not in finished and (content := self._read_checkpoint(path)):
+                with suppress(FileNotFoundError):
+                    found.append((path.stat().st_mtime, path.name, content[0]))
+        return [(run, text) for _, run, text in sorted(found, reverse=True)]
 
     def _read_checkpoint(self, path: Path) -> tuple[str, bytes] | None:
         try:
@@ -225,28 +322,69 @@ class Store:
         """A discarded run needs none."""
         self._checkpoint(run).unlink(missing_ok=True)
 
-    def _object(self, content: str) -> Path:
-        return self.folder / "objects" / content[:2] / content
+    def _object(self, content: Any) -> Path:
+        name = content if isinstance(content, str) and re.fullmatch("[0-9a-f]{64}", content) else "unreadable"
+        return self.folder / "objects" / name[:2] / name
 
     def _checkpoint(self, run: str) -> Path:
         return self.folder / "checkpoints" / run
 
-    def _checked(self, run: str, content: str) -> bytes:
+    def _checked(self, run: str, content: Any) -> bytes | None:
+        """A file that is what was written, or None if another process has just deleted the run."""
         path = self._object(content)
-        try:
-            data = path.read_bytes()
-        except FileNotFoundError:
-            data = b""
-        if hashlib.sha256(data).hexdigest() == content:
-            return data
-        self._quarantine(path)
-        with self._index() as index:
-            index.execute("DELETE FROM runs WHERE id = ?", (run,))
-        raise Corrupt(f"the stored file of run {run[:12]} is damaged; it was set aside and the run must be run again")
+
+        def whole() -> bytes | None:
+            data = _bytes(path) or b""
+            return data if hashlib.sha256(data).hexdigest() == path.name else None
+
+        def drop(index: sqlite3.Connection) -> bool:
+            rows = index.execute("SELECT rowid, content FROM runs WHERE id IS ?", (run,)).fetchall()
+            if whole() is not None or [row[1] for row in rows] != [content]:
+                return False
+            self._quarantine(path)
+            index.execute("DELETE FROM runs WHERE rowid = ?", rows[0][:1])
+            return True
+
+        data = whole()
+        if data is None and self._use(drop, write=True):
+            raise Corrupt(
+                f"the stored file of run {str(run)[:12]} is damaged; it was set aside and the run must be run again"
+            )
+        return data
 
     def _quarantine(self, path: Path) -> None:
         with suppress(FileNotFoundError):
             os.replace(path, self.folder / "quarantine" / f"{path.name}-{time.time_ns()}")
+
+
+def _listed(row: tuple[Any, ...]) -> StoredRun | None:
+    """A line of the index, unless a later version or a flipped bit has put there what cannot be read."""
+    run, experiment, title, tags, created, seconds, size = row
+    with suppress(Refused, ValueError, TypeError, OverflowError):
+        datetime.fromtimestamp(created, UTC)
+        return StoredRun(str(run), read(experiment), str(title), str(tags), float(created), float(seconds), int(size))
+    return None
+
+
+def _about(arrays: dict[str, Any]) -> dict[str, Any] | None:
+    """What a file says about itself: a line of the index. None for files of the first versions, which did not."""
+    if "about" not in arrays:
+        return None
+    found: dict[str, Any] = json.loads(arrays["about"].tobytes())
+    return found
+
+
+def _agree(row: int, about: dict[str, Any], index: sqlite3.Connection) -> list[str]:
+    """Make a line of the index say what its file says; a sentence if it did not."""
+    found = index.execute("SELECT id, experiment, created, seconds FROM runs WHERE rowid = ?", (row,)).fetchone()
+    if found is None or list(found) == [about[name] for name in ("id", "experiment", "created", "seconds")]:
+        return []
+    index.execute(
+        "UPDATE OR REPLACE runs SET id = :id, experiment = :experiment, created = :created, seconds = :seconds "
+        "WHERE rowid = :row",
+        {**about, "row": row},
+    )
+    return [f"the line of run {about['id'][:12]} in the index was damaged; it was mended from the run's file"]
 
 
 def pack(arrays: dict[str, Any]) -> bytes:
@@ -264,16 +402,37 @@ def unpack(data: bytes) -> dict[str, Any]:
         return {k.replace("|", "/"): stored[k] for k in stored.files}
 
 
-def _write(path: Path, data: bytes) -> None:
-    """All or nothing: staged beside its place, synced, renamed."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, staged = tempfile.mkstemp(dir=path.parent, suffix=".part")
+def _bytes(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _stage(data: bytes, folder: Path) -> Path:
+    """Write and sync a file under a name of its own; all of it or none."""
+    handle, name = tempfile.mkstemp(dir=folder)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(staged, path)
     except BaseException:
-        Path(staged).unlink(missing_ok=True)
+        Path(name).unlink(missing_ok=True)
         raise
+    return Path(name)
+
+
+def _settle(staged: Path, path: Path) -> None:
+    """Rename a staged file to its place."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.replace(staged, path)
+
+
+def _write(path: Path, data: bytes, staging: Path) -> None:
+    """All or nothing: staged, synced, renamed."""
+    staged = _stage(data, staging)
+    try:
+        _settle(staged, path)
+    finally:
+        staged.unlink(missing_ok=True)

@@ -18,7 +18,7 @@ def count(value: float) -> str:
 
 def percent(value: float, digits: int = 0) -> str:
     """A share: 87 %."""
-    return "–" if not math.isfinite(value) else f"{100 * value:.{digits}f} %"
+    return "–" if not math.isfinite(value) else f"{round(100 * value, digits) + 0.0:.{digits}f} %"  # never -0 %
 
 
 def interval(estimate: Estimate) -> str:

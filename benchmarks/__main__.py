@@ -16,6 +16,15 @@ the same machine, one thread each. Times are processor time, so that what else t
 less; a ratio is the median of the pairs, with the smallest and the largest in brackets."""
 
 
+KEPT = ("Stress", "Viewers")  # sections that other commands write
+
+
+def _others() -> list[str]:
+    """The sections of the present file that are not measured here."""
+    text = RESULTS.read_text(encoding="utf-8") if RESULTS.exists() else ""
+    return [f"## {section.rstrip()}" for section in text.split("\n## ")[1:] if section.startswith(KEPT)]
+
+
 def main() -> None:
     """Print the sections as they are measured; the file is replaced once all are there."""
     parts = [INTRODUCTION, machine() + "."]
@@ -24,7 +33,7 @@ def main() -> None:
         section = part.run()
         parts.append(str(section).rstrip())
         print(section, flush=True)
-    RESULTS.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    RESULTS.write_text("\n\n".join([*parts, *_others()]) + "\n", encoding="utf-8")
     print(f"written to {RESULTS.name}", file=sys.stderr)
 
 

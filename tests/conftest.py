@@ -9,7 +9,8 @@ import pytest
 from hypothesis import settings
 
 settings.register_profile("bandits", deadline=None, derandomize=True)  # the same examples everywhere, no clock
-settings.load_profile("bandits")
+settings.register_profile("stress", deadline=None, derandomize=True, max_examples=1000)  # make stress
+settings.load_profile("stress" if os.environ.get("BANDITS_STRESS") == "1" else "bandits")
 
 
 @pytest.fixture(autouse=True, scope="session")

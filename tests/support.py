@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +12,13 @@ import numpy as np
 from bandits import Experiment, History, Trace, simulate
 from bandits.rounds import FloatArray
 
+STRESS = os.environ.get("BANDITS_STRESS") == "1"
 PATIENCE = 120.0  # seconds after which a thing that was waited for is declared missing
+
+
+def often(usually: int, stress: int) -> int:
+    """How many times to try: the second number under ``make stress``."""
+    return stress if STRESS else usually
 
 
 def wait_for(condition: Callable[[], object], what: str) -> None:

@@ -1,0 +1,158 @@
+"""The store's index: one SQLite table, and what is done when its file is damaged."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+SCHEMA = 1
+_TABLE = """
+CREATE TABLE IF NOT EXISTS runs (
+    id TEXT PRIMARY KEY, experiment TEXT NOT NULL, title TEXT NOT NULL, tags TEXT NOT NULL DEFAULT '',
+    created REAL NOT NULL, seconds REAL NOT NULL, content TEXT NOT NULL, bytes INTEGER NOT NULL
+)
+"""
+# what the disk, its permissions or other processes do; any other complaint is about the file itself
+_OUTSIDE = {
+    sqlite3.SQLITE_PERM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN,
+}  # fmt: skip
+
+
+class Damaged(Exception):  # noqa: N818 - a fact about a file
+    """The index cannot be read as what was written."""
+
+
+class Index:
+    """The table ``runs`` in one file; safe to use from several processes at once.
+
+    Parameters
+    ----------
+    path : Path
+        The file; it and its table are made by `create`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def use(self, work: Callable[[sqlite3.Connection], T], *, write: bool = False) -> T:
+        """Do some work on the table; with ``write`` as one transaction beside which nobody else writes.
+
+        Raises
+        ------
+        Damaged
+        OSError
+            The disk is full, cannot be written, or another process held the index for half a minute.
+        """
+        try:
+            with closing(sqlite3.connect(self.path, timeout=30, isolation_level=None)) as connection:
+                # a bit that has flipped in a text is a strange letter, not the end of the list
+                connection.text_factory = lambda raw: raw.decode(errors="replace")
+                if not write:
+                    return work(connection)
+                connection.execute("BEGIN IMMEDIATE")
+                try:
+                    found = work(connection)
+                    connection.execute("COMMIT")
+                except BaseException:
+                    with suppress(sqlite3.Error):  # the transaction may have been rolled back by SQLite already
+                        connection.execute("ROLLBACK")
+                    raise
+                return found
+        except sqlite3.DatabaseError as error:
+            code = getattr(error, "sqlite_errorcode", None)
+            if code is None or not self._outside(code):
+                raise Damaged(str(error)) from None
+            number = errno.ENOSPC if code & 0xFF == sqlite3.SQLITE_FULL else errno.EIO
+            raise OSError(number, f"the index of stored runs: {error}", str(self.path)) from None
+
+    def _outside(self, code: int) -> bool:
+        if code == sqlite3.SQLITE_IOERR_SHORT_READ:  # the file ends too early
+            return False
+        if code & 0xFF == sqlite3.SQLITE_READONLY and os.access(self.path, os.W_OK):  # a flipped version number
+            return not os.access(self.path.parent, os.W_OK)
+        return code & 0xFF in _OUTSIDE
+
+    def create(self) -> None:
+        """Make the table where there is none, and look whether the file is in order.
+
+        Raises
+        ------
+        Damaged
+        OSError
+        """
+
+        def make(index: sqlite3.Connection) -> None:
+            index.execute("PRAGMA journal_mode=WAL")
+            index.execute(_TABLE)
+            index.execute(f"PRAGMA user_version={SCHEMA}")
+
+        self.use(make)
+        self.verify()
+
+    def verify(self) -> None:
+        """Read all of it.
+
+        Raises
+        ------
+        Damaged
+        OSError
+        """
+
+        def look(index: sqlite3.Connection) -> list[Any]:
+            index.execute("SELECT id, experiment, title, tags, created, seconds, content, bytes FROM runs").fetchall()
+            return index.execute("PRAGMA integrity_check").fetchall()
+
+        if (found := self.use(look)) != [("ok",)]:
+            raise Damaged(str(found[0][0]))
+
+    def renew(self, aside: Path, fill: Callable[[sqlite3.Connection, dict[str, tuple[str, str]]], None]) -> bool:
+        """Set a damaged file aside and fill a new one; whether that was (still) needed.
+
+        Parameters
+        ----------
+        aside : Path
+            Folder for the damaged file.
+        fill : callable
+            Given the new table and, by id, the titles and tags that could still be read.
+        """
+        with self._alone():
+            with suppress(Damaged):
+                self.create()
+                return False  # another process has done it meanwhile
+            names = self._names()
+            stamp = time.time_ns()
+            for ending in ("-wal", "-shm", ""):  # SQLite throws a log away that it finds beside a new file
+                with suppress(FileNotFoundError):
+                    os.replace(f"{self.path}{ending}", aside / f"{self.path.name}-{stamp}{ending}")
+            self.create()
+            self.use(lambda index: fill(index, names), write=True)
+            return True
+
+    def _names(self) -> dict[str, tuple[str, str]]:
+        names: dict[str, tuple[str, str]] = {}
+
+        def rescue(index: sqlite3.Connection) -> None:
+            for run, title, tags in index.execute("SELECT id, title, tags FROM runs NOT INDEXED"):
+                names[str(run)] = (str(title), str(tags))
+
+        with suppress(Damaged, OSError):
+            self.use(rescue)
+        return names
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One process at a time; a lock of SQLite's works on every system and ends with the process that holds it."""
+        with closing(sqlite3.connect(f"{self.path}.lock", timeout=60, isolation_level=None)) as lock:
+            try:
+                lock.execute("BEGIN EXCLUSIVE")
+            except sqlite3.DatabaseError as error:
+                raise OSError(errno.EIO, f"the lock of the index: {error}", f"{self.path}.lock") from None
+            yield

@@ -9,12 +9,14 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import re
 import shutil
 import sqlite3
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,11 +24,12 @@ import numpy as np
 import pyarrow as pa
 
 from .cache import home
-from .experiment import Experiment, Refused, read
+from .experiment import MAX_TEXT, Experiment, Refused, read
 from .result import Result
 from .trace import History
 
 SCHEMA = 1
+RUN = re.compile("[0-9a-f]{64}")  # what a run's id looks like; anything else is no name for a file
 FLOOR = 200 * 2**20  # bytes that must be free before a run starts
 _TABLE = """
 CREATE TABLE IF NOT EXISTS runs (
@@ -34,6 +37,9 @@ CREATE TABLE IF NOT EXISTS runs (
     created REAL NOT NULL, seconds REAL NOT NULL, content TEXT NOT NULL, bytes INTEGER NOT NULL
 )
 """
+
+
+_known = lru_cache(maxsize=4096)(read)  # a list that is drawn again and again validates each experiment once
 
 
 class StoredRun(NamedTuple):
@@ -144,7 +150,7 @@ class Store:
         found = []
         for run, experiment, *rest in rows:
             with suppress(Refused):  # written by a version whose parameters this one does not know
-                found.append(StoredRun(run, read(experiment), *rest))
+                found.append(StoredRun(run, _known(experiment), *rest))
         return found
 
     def rename(self, run: str, title: str) -> None:
@@ -197,7 +203,7 @@ class Store:
 
     def checkpoint(self, run: str) -> bytes | None:
         """The last checkpoint of a run, or None if there is none that can be trusted."""
-        found = self._read_checkpoint(self._checkpoint(run))
+        found = self._read_checkpoint(self._checkpoint(run)) if RUN.fullmatch(run) else None
         return found[1] if found else None
 
     def checkpoints(self) -> list[tuple[str, str]]:
@@ -206,8 +212,8 @@ class Store:
             finished = {row[0] for row in index.execute("SELECT id FROM runs")}
         paths = [p for p in (self.folder / "checkpoints").iterdir() if p.name not in finished and "." not in p.name]
         newest = sorted(paths, key=lambda p: p.stat().st_mtime, reverse=True)
-        found = [(path.name, self._read_checkpoint(path)) for path in newest]
-        return [(run, content[0]) for run, content in found if content]
+        found = [(path.name, _experiment_of(path)) for path in newest]
+        return [(run, text) for run, text in found if text is not None]
 
     def _read_checkpoint(self, path: Path) -> tuple[str, bytes] | None:
         try:
@@ -223,7 +229,8 @@ class Store:
 
     def drop_checkpoint(self, run: str) -> None:
         """A discarded run needs none."""
-        self._checkpoint(run).unlink(missing_ok=True)
+        if RUN.fullmatch(run):
+            self._checkpoint(run).unlink(missing_ok=True)
 
     def _object(self, content: str) -> Path:
         return self.folder / "objects" / content[:2] / content
@@ -247,6 +254,14 @@ class Store:
     def _quarantine(self, path: Path) -> None:
         with suppress(FileNotFoundError):
             os.replace(path, self.folder / "quarantine" / f"{path.name}-{time.time_ns()}")
+
+
+def _experiment_of(path: Path) -> str | None:
+    """The experiment at the head of a checkpoint, for a list; whoever goes on from it has all of it checked."""
+    with suppress(OSError, UnicodeDecodeError), path.open("rb") as file:
+        file.seek(32)
+        return file.read(min(int.from_bytes(file.read(4), "little"), MAX_TEXT)).decode()
+    return None
 
 
 def pack(arrays: dict[str, Any]) -> bytes:

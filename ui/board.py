@@ -65,7 +65,7 @@ def _board(job: Job, window: int, key: str, was_active: bool) -> None:
         specs = plots(result, window)
         tiles = _tiles(job, result)
         sentences = _sentences(job, result)
-    st.progress(min(job.progress, 1.0), text=_status(job))
+    st.progress(min(job.progress, 1.0), text=status(job))
     st.html(tiles)
     for spec in specs:
         spec["layout"]["uirevision"] = job.id
@@ -77,7 +77,8 @@ def _board(job: Job, window: int, key: str, was_active: bool) -> None:
         st.rerun()
 
 
-def _status(job: Job) -> str:
+def status(job: Job) -> str:
+    """How far a run is, in one line."""
     step, steps = words.count(job.step), words.count(job.experiment.steps)
     if job.status == "queued":
         ahead = runs.pool().ahead(job)

@@ -31,10 +31,11 @@ buttons = st.container(horizontal=True)
 found = shelf.matching(kept, asked)
 if not found:
     st.markdown("No run has all of these words.")
-picked = shelf.table(found) if found else []
-with buttons:
-    shelf.actions(picked)
+    st.stop()
 st.caption(
     f"{len(found)} of {len(kept)} runs, newest first. Tick a row on its left to open, rename, tag or delete it; tick "
-    f"two to {shelf.MOST} to compare them."
+    f"2 to {shelf.MOST} to compare them."
 )
+picked = shelf.table(found)
+with buttons:
+    shelf.actions(picked)

@@ -131,7 +131,7 @@ def table(found: Sequence[StoredRun]) -> list[StoredRun]:
     )
     column = st.column_config
     shown = {
-        "Title": column.TextColumn(width="medium", pinned=True),
+        "Title": column.TextColumn(width="medium"),
         "Agents": column.TextColumn(width="medium"),
         "Steps": column.NumberColumn(format="localized"),
         "Runs": column.NumberColumn(help="Independent runs behind every band."),
@@ -140,13 +140,16 @@ def table(found: Sequence[StoredRun]) -> list[StoredRun]:
         "Date": column.DatetimeColumn(format="YYYY-MM-DD HH:mm", timezone=st.context.timezone),
         "Size": column.NumberColumn(format="bytes"),
     }
-    # rows are chosen by place: another list is another table, so that no choice slips to another run
-    key = hashlib.sha256("".join(run.id for run in found).encode()).hexdigest()
     event = st.dataframe(
-        frame, hide_index=True, column_config=shown, key=f"shelf-{key}", on_select="rerun", selection_mode="multi-row",
-        alt="Finished runs, newest first",
+        frame, hide_index=True, column_config=shown, key=table_key(found), on_select="rerun",
+        selection_mode="multi-row", alt="Finished runs, newest first",
     )  # fmt: skip
     return [found[i] for i in event.selection.rows if i < len(found)]
+
+
+def table_key(found: Sequence[StoredRun]) -> str:
+    """Rows are chosen by place: another list is another table, so that no choice slips to another run."""
+    return f"shelf-{hashlib.sha256(''.join(run.id for run in found).encode()).hexdigest()}"
 
 
 def actions(chosen: Sequence[StoredRun]) -> None:

@@ -5,7 +5,7 @@ Colours of text and grid are left to whoever shows them, so that light and dark 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -31,6 +31,7 @@ _HOME = {
     "random": 7,
 }  # fmt: skip
 _DASHES = ("solid", "dash", "dot", "dashdot")
+RUN_DASHES = (*_DASHES, "longdash", "longdashdot")  # one per run where several share a figure
 REFERENCE = "#8A8A8A"
 
 
@@ -267,6 +268,30 @@ def _against(band: Band, grid: IntArray, earned: FloatArray, x: XAxis) -> Band:
         mean = earned[at][:, alive].mean(axis=1) if alive.any() else np.full(len(at), np.nan)
         return band._replace(x=mean)
     return band
+
+
+def looks_of_runs(experiments: Mapping[str, Experiment]) -> dict[str, dict[str, Style]]:
+    """The look of every agent of every run: the same label in the same colour, every run in a dash of its own."""
+    kinds = {label: agent.kind for e in experiments.values() for label, agent in zip(e.labels, e.agents, strict=True)}
+    colors = dict(zip(kinds, palette(list(kinds.values())), strict=True))
+    return {
+        name: {label: Style(colors[label].color, RUN_DASHES[i % len(RUN_DASHES)]) for label in e.labels}
+        for i, (name, e) in enumerate(experiments.items())
+    }
+
+
+def overlay(results: Mapping[str, Result], window: int = metrics.WINDOW) -> Spec:
+    """Click rates of all agents of several runs, by name, in one figure."""
+    looks = looks_of_runs({name: r.experiment for name, r in results.items()})
+    agents = [(n, label, r.histories[label]) for n, r in results.items() for label in r.histories]
+    nouns = dict.fromkeys(r.experiment.simulator_class().reward_noun for r in results.values())
+    drawn = max((metrics.window_drawn(h, window) for _, _, h in agents), default=window)
+    return curves(
+        {f"{name} · {label}": _settled(metrics.ctr(h, window), window) for name, label, h in agents},
+        {f"{name} · {label}": looks[name][label] for name, label, _ in agents},
+        title="Click rate", y_title=f"{' or '.join(nouns)} per step",
+        note=f"Average over the last {drawn:,} steps. Bands: 95 % interval over the replications of each run.",
+    )  # fmt: skip
 
 
 def figure(spec: Spec, *, dark: bool = False) -> go.Figure:

@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -29,12 +29,13 @@ import numpy as np
 import pyarrow as pa
 
 from .cache import home
-from .experiment import Experiment, Refused, read
+from .experiment import MAX_TEXT, Experiment, Refused, read
 from .index import Damaged, Index
 from .result import Result
 from .trace import History
 
 T = TypeVar("T")
+RUN = re.compile("[0-9a-f]{64}")  # what a run's id looks like; anything else is no name for a file
 FLOOR = 200 * 2**20  # bytes that must be free before a run starts
 STALE = 3600.0  # seconds after which nobody is still writing a staged file
 _INSERT = (
@@ -42,6 +43,9 @@ _INSERT = (
     "VALUES (:id, :experiment, :title, :tags, :created, :seconds, :content, :bytes) ON CONFLICT (id) DO NOTHING"
 )
 _log = logging.getLogger(__name__)
+
+
+_known = lru_cache(maxsize=4096)(read)  # a list that is drawn again and again validates each experiment once
 
 
 class StoredRun(NamedTuple):
@@ -293,7 +297,7 @@ class Store:
 
     def checkpoint(self, run: str) -> bytes | None:
         """The last checkpoint of a run, or None if there is none that can be trusted."""
-        found = self._read_checkpoint(self._checkpoint(run))
+        found = self._read_checkpoint(self._checkpoint(run)) if RUN.fullmatch(run) else None
         return found[1] if found else None
 
     def checkpoints(self) -> list[tuple[str, str]]:
@@ -301,9 +305,9 @@ class Store:
         finished = {row[0] for row in self._ask("SELECT id FROM runs")}
         found = []
         for path in (self.folder / "checkpoints").iterdir():
-            if path.name not in finished and (content := self._read_checkpoint(path)):
+            if path.name not in finished and RUN.fullmatch(path.name) and (text := _experiment_of(path)) is not None:
                 with suppress(FileNotFoundError):
-                    found.append((path.stat().st_mtime, path.name, content[0]))
+                    found.append((path.stat().st_mtime, path.name, text))
         return [(run, text) for _, run, text in sorted(found, reverse=True)]
 
     def _read_checkpoint(self, path: Path) -> tuple[str, bytes] | None:
@@ -320,7 +324,8 @@ class Store:
 
     def drop_checkpoint(self, run: str) -> None:
         """A discarded run needs none."""
-        self._checkpoint(run).unlink(missing_ok=True)
+        if RUN.fullmatch(run):
+            self._checkpoint(run).unlink(missing_ok=True)
 
     def _object(self, content: Any) -> Path:
         name = content if isinstance(content, str) and re.fullmatch("[0-9a-f]{64}", content) else "unreadable"
@@ -362,7 +367,7 @@ def _listed(row: tuple[Any, ...]) -> StoredRun | None:
     run, experiment, title, tags, created, seconds, size = row
     with suppress(Refused, ValueError, TypeError, OverflowError):
         datetime.fromtimestamp(created, UTC)
-        return StoredRun(str(run), read(experiment), str(title), str(tags), float(created), float(seconds), int(size))
+        return StoredRun(str(run), _known(experiment), str(title), str(tags), float(created), float(seconds), int(size))
     return None
 
 
@@ -385,6 +390,14 @@ def _agree(row: int, about: dict[str, Any], index: sqlite3.Connection) -> list[s
         {**about, "row": row},
     )
     return [f"the line of run {about['id'][:12]} in the index was damaged; it was mended from the run's file"]
+
+
+def _experiment_of(path: Path) -> str | None:
+    """The experiment at the head of a checkpoint, for a list; whoever goes on from it has all of it checked."""
+    with suppress(OSError, UnicodeDecodeError), path.open("rb") as file:
+        file.seek(32)
+        return file.read(min(int.from_bytes(file.read(4), "little"), MAX_TEXT)).decode()
+    return None
 
 
 def pack(arrays: dict[str, Any]) -> bytes:

@@ -320,8 +320,8 @@ SOURCE = Path(bandits.__file__).parent
 FILES = {str(f.relative_to(SOURCE).with_suffix("")): f for f in SOURCE.rglob("*.py")}
 ROOMS = {
     "agents", "simulators", "trace", "engine", "experiment", "race", "metrics", "result", "figures",
-    "presets", "words", "jobs", "worker", "index", "store", "export", "link", "listing", "offpolicy", "__main__",
-    "__init__",
+    "presets", "words", "side_by_side", "job", "jobs", "worker", "index", "store", "export", "link", "listing",
+    "offpolicy", "__main__", "__init__",
 }  # fmt: skip
 TOOLS = {name.split("/")[0] for name in FILES} - ROOMS  # ridge, kernels, ...: they know no room
 MAY_IMPORT: dict[str, set[str]] = {

@@ -71,7 +71,7 @@ def _board(job: Job, view: View, key: str, was_active: bool) -> None:
     before = runs.before(job) if view.before else None
     moment = (job.id, _version(job), view, before and (before.id, _version(before)))
     frame = _frame(job, view, before, moment)
-    st.progress(min(job.progress, 1.0), text=_status(job))
+    st.progress(min(job.progress, 1.0), text=status(job))
     live.mount(frame.packed, key=key)
     if frame.sentences:
         st.markdown("\n".join(f"- {sentence}" for sentence in frame.sentences))
@@ -114,7 +114,8 @@ def _behind_it(
         return bands(result, until=steps, **axes), rates
 
 
-def _status(job: Job) -> str:
+def status(job: Job) -> str:
+    """How far a run is, in one line."""
     step, steps = words.count(job.step), words.count(job.experiment.steps)
     if job.status == "queued":
         ahead = runs.pool().ahead(job)

@@ -43,6 +43,7 @@ class Pool:
 
     def __init__(self, workers: int = 1, store: Store | None = None) -> None:
         self.workers, self.store = workers, store
+        self.failed_starts = 0  # in a row
         self._jobs: OrderedDict[str, Job] = OrderedDict()
         self._queue: deque[Job] = deque()
         self._change = threading.Condition()
@@ -116,6 +117,11 @@ class Pool:
     def busy(self) -> bool:
         """Every worker has a run."""
         return len(self._processes) >= self.workers
+
+    @property
+    def broken(self) -> bool:
+        """No worker has come up lately, though each has been tried."""
+        return self.failed_starts >= 2 * self.workers and not self._processes
 
     def pause(self, job: Job, owner: str = "") -> None:
         """Let a run rest; its worker serves others meanwhile.
@@ -263,7 +269,7 @@ class Pool:
 
     def _interrupted(self, run: str, why: str) -> Job | None:
         """A run of which only a checkpoint is left; None without one that this version can read."""
-        text = dict(self.store.checkpoints()).get(run) if self.store is not None else None
+        text = self.store.left_behind(run) if self.store is not None else None
         if text is None or not (saved := self._checkpoint(run)):
             return None
         try:
@@ -286,8 +292,10 @@ class Pool:
             process = _start()
             try:
                 if receive(_pipe(process.stdout)) is None:
+                    self.failed_starts += 1
                     time.sleep(1)  # it died while starting: do not spin
                     continue
+                self.failed_starts = 0
                 while (job := self._next(process)) is not None and self._run(job, process):
                     pass
             finally:

@@ -29,7 +29,7 @@ import numpy as np
 import pyarrow as pa
 
 from .cache import home
-from .experiment import MAX_TEXT, Experiment, Refused, read
+from .experiment import Experiment, Refused, read
 from .index import Damaged, Index
 from .result import Result
 from .trace import History
@@ -89,6 +89,7 @@ class Store:
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         self.mended: list[str] = []
         self._index = Index(self.folder / "index.sqlite")
+        self._heads: dict[str, tuple[tuple[int, int], str | None]] = {}
         try:
             self._index.create()
         except Damaged:
@@ -300,12 +301,16 @@ class Store:
         found = self._read_checkpoint(self._checkpoint(run)) if RUN.fullmatch(run) else None
         return found[1] if found else None
 
+    def left_behind(self, run: str) -> str | None:
+        """The experiment of a run's checkpoint, or None if there is none that can be trusted."""
+        return self._sound(self._checkpoint(run)) if RUN.fullmatch(run) else None
+
     def checkpoints(self) -> list[tuple[str, str]]:
         """Runs that were never finished: their ids and experiments, newest first."""
         finished = {row[0] for row in self._ask("SELECT id FROM runs")}
         found = []
         for path in (self.folder / "checkpoints").iterdir():
-            if path.name not in finished and RUN.fullmatch(path.name) and (text := _experiment_of(path)) is not None:
+            if path.name not in finished and RUN.fullmatch(path.name) and (text := self._sound(path)) is not None:
                 with suppress(FileNotFoundError):
                     found.append((path.stat().st_mtime, path.name, text))
         return [(run, text) for _, run, text in sorted(found, reverse=True)]
@@ -321,6 +326,18 @@ class Store:
             return None
         end = 4 + int.from_bytes(body[:4], "little")
         return body[4:end].decode(), body[end:]
+
+    def _sound(self, path: Path) -> str | None:
+        """The experiment of a checkpoint whose bits are all right; read again only when the file has changed."""
+        try:
+            found = path.stat()
+        except OSError:
+            return None
+        mark = found.st_mtime_ns, found.st_size
+        if self._heads.get(path.name, (None, None))[0] != mark:
+            content = self._read_checkpoint(path)
+            self._heads[path.name] = mark, content[0] if content else None
+        return self._heads[path.name][1]
 
     def drop_checkpoint(self, run: str) -> None:
         """A discarded run needs none."""
@@ -390,14 +407,6 @@ def _agree(row: int, about: dict[str, Any], index: sqlite3.Connection) -> list[s
         {**about, "row": row},
     )
     return [f"the line of run {about['id'][:12]} in the index was damaged; it was mended from the run's file"]
-
-
-def _experiment_of(path: Path) -> str | None:
-    """The experiment at the head of a checkpoint, for a list; whoever goes on from it has all of it checked."""
-    with suppress(OSError, UnicodeDecodeError), path.open("rb") as file:
-        file.seek(32)
-        return file.read(min(int.from_bytes(file.read(4), "little"), MAX_TEXT)).decode()
-    return None
 
 
 def pack(arrays: dict[str, Any]) -> bytes:

@@ -394,6 +394,25 @@ def test_a_worker_that_dies_while_nobody_needs_it_is_replaced(pool: Pool) -> Non
     assert ended(pool.submit(experiment(seed=21))).status == "finished"
 
 
+def test_workers_that_do_not_start_are_noticed_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = jobs._start
+    bad = [True]
+
+    def broken() -> subprocess.Popen[bytes]:
+        if not bad[0]:
+            return start()
+        return subprocess.Popen([sys.executable, "-c", "raise SystemExit(1)"], stdin=PIPE, stdout=PIPE)
+
+    monkeypatch.setattr(jobs, "_start", broken)
+    with closing(Pool()) as pool:
+        job = pool.submit(experiment(seed=96))
+        wait_for(lambda: pool.broken, "two deaths at birth")
+        assert job.status == "queued"
+        bad[0] = False
+        assert ended(job).status == "finished"
+        assert not pool.broken
+
+
 def test_the_static_network_is_trained_beside_the_race_and_catches_up(pool: Pool) -> None:
     mlp = {"kind": "static_mlp", "interactions": 5000, "epochs": 2, "hidden": [8], "embedding": 4}
     e = experiment("linucb", mlp, steps=3000, replications=2)

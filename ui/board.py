@@ -117,6 +117,8 @@ def _behind_it(
 def status(job: Job) -> str:
     """How far a run is, in one line."""
     step, steps = words.count(job.step), words.count(job.experiment.steps)
+    if job.status == "queued" and runs.pool().broken:
+        return "The workers do not start; the server's log tells why. They are being tried again"
     if job.status == "queued":
         ahead = runs.pool().ahead(job)
         if ahead:

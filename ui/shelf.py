@@ -79,7 +79,7 @@ def unfinished() -> None:
         return
     st.subheader("Unfinished", anchor=False)
     st.caption("Interrupted when the app ended, or stopped on the way. **Resume** goes on from where each was saved.")
-    with st.container(height=420 if len(found) > 4 else "content", border=False):
+    with st.container(height=420 if len(found) > 4 else "content", border=False):  # many are scrolled
         for experiment in found:
             with st.container(border=True):
                 left, resume, drop = st.columns([4, 1, 1], vertical_alignment="center")

@@ -19,7 +19,7 @@ __all__ = [
     "Band", "Comparison", "Estimate", "Experiment", "History", "Refused", "Result", "Trace",
     "compare", "read", "run", "simulate",
 ]  # fmt: skip
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def run(experiment: Experiment, *, progress: Callable[[int, int], Any] | None = None) -> Result:

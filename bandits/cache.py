@@ -8,6 +8,7 @@ import os
 import tempfile
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -35,13 +36,27 @@ def cached_arrays(folder: str, content: str, make: Callable[[], Arrays]) -> Arra
         arrays = make()
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)  # type: ignore[arg-type]
+    with suppress(OSError):
+        write(path, buffer.getvalue())
+    return arrays
+
+
+def write(path: Path, data: bytes) -> None:
+    """All or nothing: staged beside its place, synced, renamed.
+
+    Raises
+    ------
+    OSError
+        The disk is full or cannot be written; what was there before stays.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, staged = tempfile.mkstemp(dir=path.parent, suffix=".part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
-            file.write(buffer.getvalue())
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(file.name, path)
-    except OSError:
-        Path(file.name).unlink(missing_ok=True) if "file" in locals() else None
-    return arrays
+        os.replace(staged, path)
+    except BaseException:
+        Path(staged).unlink(missing_ok=True)
+        raise

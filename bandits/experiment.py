@@ -13,6 +13,8 @@ from . import simulators as _simulators
 from .agents import Agent, AgentParams
 from .params import Params, setting
 from .randomness import block_length
+from .refused import Refused as Refused  # whoever reads experiments looks for it here
+from .refused import short
 from .simulators import Simulator, SimulatorParams
 from .simulators.petshop import PetShop
 from .trace import History
@@ -30,13 +32,6 @@ else:  # the registries are data: adding a kind is adding its line there
     AnyAgent = Annotated[
         Union[tuple(c.Params for c in _agents.REGISTRY.values())], Field(discriminator="kind")  # noqa: UP007
     ]
-
-
-class Refused(ValueError):  # noqa: N818 - what a reader of the sentence calls it
-    """An experiment that cannot be run, said in one printable line of at most 400 characters."""
-
-    def __init__(self, sentence: str) -> None:
-        super().__init__(_short(sentence, 400))
 
 
 class Experiment(Params):
@@ -149,24 +144,13 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for key, value in pairs:
         if key in out:
-            raise Refused(f"the key '{_short(key)}' appears twice")
+            raise Refused(f"the key '{short(key)}' appears twice")
         out[key] = value
     return out
 
 
 def _no_constant(name: str) -> Any:
     raise Refused(f"{name} is not a number that can be used; numbers must be finite")
-
-
-def _short(value: Any, length: int = 60) -> str:
-    """A value as a sentence can hold it: one printable line."""
-    try:
-        text = value if isinstance(value, str) else json.dumps(value)
-    except (TypeError, ValueError, RecursionError):
-        text = f"a {type(value).__name__}"
-    text = " ".join(text[: 10 * length].split())
-    text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-    return text if len(text) <= length else text[: length - 3] + "..."
 
 
 def refusal(error: ValidationError) -> str:
@@ -178,7 +162,7 @@ def refusal(error: ValidationError) -> str:
         under_union = i > 0 and (first["loc"][i - 1] == "simulator" or isinstance(first["loc"][i - 1], int))
         if not (part in kinds and under_union):
             path.append(str(part))
-    where, kind, context = ".".join(map(_short, path)) or "the experiment", first["type"], first.get("ctx", {})
+    where, kind, context = ".".join(map(short, path)) or "the experiment", first["type"], first.get("ctx", {})
     if kind == "value_error":
         return str(context["error"])
     if kind in ("missing", "union_tag_not_found"):
@@ -186,9 +170,9 @@ def refusal(error: ValidationError) -> str:
         return f"{missing} is missing"
     if kind == "extra_forbidden":
         return f"{where} is not a known field" + _known(path)
-    value = _short(first["input"])
+    value = short(first["input"])
     if kind == "union_tag_invalid":
-        return f"{where}.kind is '{_short(context['tag'])}'; it must be one of {_kinds(path)}"
+        return f"{where}.kind is '{short(context['tag'])}'; it must be one of {_kinds(path)}"
     if kind in ("model_type", "model_attributes_type"):
         return f"{where} is {value}; it must be an object of names and values"
     if expected := allowed(path, error):
@@ -222,6 +206,9 @@ def allowed(path: list[str], error: ValidationError) -> str:
 def describe_range(model: type[Params], name: str) -> str:
     """What a field accepts, in words: 'a number from 0 to 10'."""
     field = model.model_fields[name]
+    if (offered := model.choices(name)) is not None:
+        more = f" and {len(offered) - 12} more" if len(offered) > 12 else ""
+        return "one of " + ", ".join(list(offered)[:12]) + more
     schema = model.model_json_schema()["properties"][name]
     options = [schema, *schema.get("anyOf", [])]
     if choices := next((o["enum"] for o in options if "enum" in o), None):

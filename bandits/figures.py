@@ -5,8 +5,8 @@ Colours of text and grid are left to whoever shows them, so that light and dark 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -14,11 +14,14 @@ from . import metrics
 from .experiment import Experiment
 from .metrics import Band
 from .result import Result
+from .rounds import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 Spec = dict[str, Any]
+Bands = dict[str, dict[str, Band]]  # by plot and label
+XAxis = Literal["step", "log step", "earned"]
 MAX_POINTS = 400  # points a line is drawn with
 
 # Okabe and Ito (2008), safe for colour-blind readers; each kind of agent keeps its own
@@ -28,6 +31,7 @@ _HOME = {
     "random": 7,
 }  # fmt: skip
 _DASHES = ("solid", "dash", "dot", "dashdot")
+RUN_DASHES = (*_DASHES, "longdash", "longdashdot")  # one per run where several share a figure
 REFERENCE = "#8A8A8A"
 
 
@@ -68,17 +72,25 @@ def curves(
     x_title: str = "step",
     y_title: str = "",
     references: dict[str, Band] | None = None,
+    before: dict[str, Band] | None = None,
+    log_x: bool = False,
     log_y: bool = False,
     y_range: Sequence[float] | None = None,
     empty: str = "Nothing to draw yet.",
 ) -> Spec:
-    """Lines with their bands, and thin dashed reference lines; without any curve, an empty figure that says why."""
+    """Lines with their bands, thin dashed reference lines, dotted lines of the run ``before``.
+
+    Without any curve it is an empty figure that says why.
+    """
     data: list[Spec] = []
+    for label, band in (before or {}).items() if any(len(band.x) for band in bands.values()) else ():
+        if len(band.x) > 1:  # of a far longer run hardly a point may be left here
+            data.append(_ghost(label, thin(band, MAX_POINTS // 2), looks.get(label)))
     for label, band in bands.items():
         if len(band.x):
             data.extend(_drawn(label, thin(band), looks[label]))
     for label, band in (references or {}).items() if data else ():
-        kept, line = thin(band), {"color": REFERENCE, "width": 1.2, "dash": "dash"}
+        kept, line = thin(band, MAX_POINTS // 2), {"color": REFERENCE, "width": 1.2, "dash": "dash"}
         trace = {"type": "scatter", "mode": "lines", "name": label, "x": kept.x, "y": kept.mid, "line": line}
         data.append({**trace, "meta": "reference"})
     layout: Spec = {
@@ -88,6 +100,8 @@ def curves(
         "yaxis": {"title": {"text": y_title}, "type": "log" if log_y else "linear"},
         "showlegend": False,
     }
+    if log_x:
+        layout["xaxis"] |= {"type": "log", "dtick": 1}
     if log_y:
         layout["yaxis"]["dtick"] = 1
     if y_range is not None:
@@ -101,7 +115,10 @@ def curves(
 
 def _settled(band: Band, window: int) -> Band:
     """Without its first points: a rate over a handful of steps is noise whose band dwarfs all that follows."""
-    kept = band.x >= min(window, band.x[-1] if len(band.x) else 0) / 20
+    return _cut(band, band.x >= min(window, band.x[-1] if len(band.x) else 0) / 20)
+
+
+def _cut(band: Band, kept: BoolArray) -> Band:
     return Band(band.x[kept], band.mid[kept], band.low[kept], band.high[kept], band.rows)
 
 
@@ -117,16 +134,25 @@ def thin(band: Band, points: int = MAX_POINTS) -> Band:
 def _drawn(label: str, band: Band, look: Style) -> list[Spec]:
     line = {"color": look.color, "width": 2.2, "dash": look.dash}
     name = label.replace("<", "&lt;")
-    curve = {"type": "scatter", "mode": "lines", "name": name, "x": band.x, "y": band.mid, "line": line}
+    common = {"type": "scatter", "mode": "lines", "name": name, "legendgroup": label}
+    curve = {**common, "x": band.x, "y": band.mid, "line": line}
     if band.rows < 2:
         return [curve]
     edge = thin(band, MAX_POINTS // 2)
     outline = {
-        "type": "scatter", "mode": "lines", "name": name, "hoverinfo": "skip", "fill": "toself",
+        **common, "hoverinfo": "skip", "fill": "toself",
         "x": np.concatenate([edge.x, edge.x[::-1]]), "y": np.concatenate([edge.high, edge.low[::-1]]),
         "line": {"width": 0, "color": look.color}, "fillcolor": _faint(look.color),
     }  # fmt: skip
     return [outline, curve]
+
+
+def _ghost(label: str, band: Band, look: Style | None) -> Spec:
+    line = {"color": look.color if look else REFERENCE, "width": 1.5, "dash": "dot"}
+    return {
+        "type": "scatter", "mode": "lines", "name": label.replace("<", "&lt;") + ", before", "legendgroup": label,
+        "x": band.x, "y": band.mid, "line": line, "opacity": 0.65, "meta": "before",
+    }  # fmt: skip
 
 
 def _faint(color: str) -> str:
@@ -134,52 +160,138 @@ def _faint(color: str) -> str:
     return f"rgba({red},{green},{blue},0.16)"
 
 
-def board(result: Result, window: int = metrics.WINDOW) -> list[Spec]:
-    """The four plots of the Arena: click rate, regret, selection entropy, eigenvalue spectrum."""
-    looks, histories = styles(result.experiment), result.histories
-    world = result.experiment.simulator_class()
-    band = f"Bands: 95 % interval over {result.experiment.replications} runs."
-    one = result.experiment.replications == 1
-    rate = {label: _settled(metrics.ctr(h, window), window) for label, h in histories.items()}
-    first = max(histories.values(), key=lambda h: h.step, default=None)
-    references = {}
-    rate_window = metrics.window_drawn(first, window) if first else window
-    count_window = metrics.window_drawn(first, window, of_counts=True) if first else window
+def board(
+    result: Result,
+    window: int = metrics.WINDOW,
+    *,
+    x: XAxis = "step",
+    log_regret: bool = False,
+    at: int | None = None,
+    arm: int | None = None,
+    before: Bands | None = None,
+) -> list[Spec]:
+    """The four plots of the Arena: click rate, regret, selection entropy, eigenvalue spectrum.
+
+    Parameters
+    ----------
+    result : Result
+    window : int
+        Steps that click rate and entropy are averaged over.
+    x : {"step", "log step", "earned"}
+        What the first three are drawn against; "earned" is the agent's own mean clicks so far.
+    log_regret : bool
+        A logarithmic axis for the regret.
+    at, arm : int, optional
+        The spectrum at its last snapshot up to this step, and of one arm; the latest, and of all arms.
+    before : dict, optional
+        What `bands` makes of another run of the same kind of world: drawn dotted behind, as far as this one goes.
+    """
+    looks, world = styles(result.experiment), result.experiment.simulator_class()
+    noun, runs = world.reward_noun, result.experiment.replications
+    found = bands(result, window, x=x, at=at, arm=arm)
+    ghosts = before or {}
+    first = max(result.histories.values(), key=lambda h: h.step, default=None)
+    references, rate_window, count_window, taken = {}, window, window, None
     if first is not None:
-        references = {
-            "oracle": _settled(metrics.reference(first, "best_value", window), window),
-            "random choice": _settled(metrics.reference(first, "random_value", window), window),
-        }
-    spectra = {label: metrics.spectrum(h) for label, h in histories.items()}
+        rate_window = metrics.window_drawn(first, window)
+        count_window = metrics.window_drawn(first, window, of_counts=True)
+        for label, name in (("oracle", "best_value"), ("random choice", "random_value")):
+            band = _settled(metrics.reference(first, name, window), window)
+            references[label] = _against(band, first.grid, first.sums[name], x)
+        taken = next((s.step for s in reversed(first.spectra) if at is None or s.step <= at), None)
+    dotted = " Dotted: the run before." if ghosts else ""
+    banded = f" Bands: 95 % interval over {runs} runs." if runs > 1 else ""
+    x_title = f"{noun} earned" if x == "earned" else "step"
+    common: Spec = {"looks": looks, "x_title": x_title, "log_x": x == "log step"}
+    wait = "The first points are on their way."
+    whose = "over runs" if arm is not None else "over runs and arms"
     return [
         curves(
-            rate, looks, title="Click rate", y_title=f"{world.reward_noun} per step", references=references,
-            note=f"Average over the last {rate_window:,} steps. Dashed: oracle above, random below. "
-            f"{'' if one else band}",
-            empty="The first points are on their way.",
+            found["rate"], title=world.rate_title, y_title=f"{noun} per step", references=references,
+            before=ghosts.get("rate"), empty=wait, **common,
+            note=f"Average over the last {rate_window:,} steps. Dashed: oracle above, random below.{banded}{dotted}",
         ),
         curves(
-            {label: metrics.pseudo_regret(h) for label, h in histories.items()}, looks,
-            title="Cumulative regret", y_title=f"{world.reward_noun} lost",
-            note=f"Expected {world.reward_noun} lost against always choosing the best {world.item_noun}. Flat means: "
-            "nothing left to learn.",
-            empty="The first points are on their way.",
+            found["regret"], title="Cumulative regret", y_title=f"{noun} lost", log_y=log_regret,
+            before=ghosts.get("regret"), empty=wait, **common,
+            note=f"Expected {noun} lost against always choosing the best {world.item_noun}. Flat means: nothing left "
+            "to learn.",
         ),
         curves(
-            {label: metrics.entropy(h, window) for label, h in histories.items()}, looks,
-            title="Selection entropy", y_title="0 to 1", y_range=(0, 1.04),
+            found["entropy"], title="Selection entropy", y_title="0 to 1", y_range=(0, 1.04),
+            before=ghosts.get("entropy"), empty=wait, **common,
             note=f"How evenly arms were chosen in the last {count_window:,} steps. 1: all alike, 0: always the same.",
-            empty="The first points are on their way.",
         ),
         curves(
-            {label: s for label, s in spectra.items() if s is not None}, looks, log_y=True,
+            found["spectrum"], looks, log_y=True, before=ghosts.get("spectrum"),
             title="Eigenvalue spectrum", x_title="rank of the eigenvalue", y_title="evidence (eigenvalue)",
             note="Eigenvalues of A = λI + Σxx′: evidence gathered in each direction of feature space. A low tail: "
-            "directions hardly explored. "
-            "Line: median; band: middle 80 % over runs and arms.",
+            f"directions hardly explored. Line: median; band: middle 80 % {whose}"
+            f"{'' if taken is None else f', at step {taken:,}'}.",
             empty="The first spectrum comes after a twentieth of the run; agents without a ridge model have none.",
         ),
     ]  # fmt: skip
+
+
+def bands(
+    result: Result,
+    window: int = metrics.WINDOW,
+    *,
+    x: XAxis = "step",
+    at: int | None = None,
+    arm: int | None = None,
+    until: int | None = None,
+) -> Bands:
+    """The curves of each plot of the board by label, ``until`` a step."""
+    histories = result.histories
+    out: Bands = {
+        "rate": {label: _settled(metrics.ctr(h, window), window) for label, h in histories.items()},
+        "regret": {label: metrics.pseudo_regret(h) for label, h in histories.items()},
+        "entropy": {label: metrics.entropy(h, window) for label, h in histories.items()},
+    }
+    for curve in out.values():
+        for label, h in histories.items():
+            kept = _cut(curve[label], curve[label].x <= (until or h.steps))
+            curve[label] = _against(kept, h.grid, h.sums["clicks"], x)
+    spectra = {label: metrics.spectrum(h, at or until, arm) for label, h in histories.items()}
+    out["spectrum"] = {label: band for label, band in spectra.items() if band is not None}
+    return out
+
+
+def _against(band: Band, grid: IntArray, earned: FloatArray, x: XAxis) -> Band:
+    """The same curve against another axis: the mean of ``earned (G, R)`` instead of the step."""
+    if x == "log step":  # a logarithm has no place for step 0
+        return _cut(band, band.x > 0)
+    if x == "earned" and len(band.x):
+        at = np.searchsorted(grid, band.x)
+        alive = ~np.isnan(earned[at[-1]])
+        mean = earned[at][:, alive].mean(axis=1) if alive.any() else np.full(len(at), np.nan)
+        return band._replace(x=mean)
+    return band
+
+
+def looks_of_runs(experiments: Mapping[str, Experiment]) -> dict[str, dict[str, Style]]:
+    """The look of every agent of every run: the same label in the same colour, every run in a dash of its own."""
+    kinds = {label: agent.kind for e in experiments.values() for label, agent in zip(e.labels, e.agents, strict=True)}
+    colors = dict(zip(kinds, palette(list(kinds.values())), strict=True))
+    return {
+        name: {label: Style(colors[label].color, RUN_DASHES[i % len(RUN_DASHES)]) for label in e.labels}
+        for i, (name, e) in enumerate(experiments.items())
+    }
+
+
+def overlay(results: Mapping[str, Result], window: int = metrics.WINDOW) -> Spec:
+    """Click rates of all agents of several runs, by name, in one figure."""
+    looks = looks_of_runs({name: r.experiment for name, r in results.items()})
+    agents = [(n, label, r.histories[label]) for n, r in results.items() for label in r.histories]
+    nouns = dict.fromkeys(r.experiment.simulator_class().reward_noun for r in results.values())
+    drawn = max((metrics.window_drawn(h, window) for _, _, h in agents), default=window)
+    return curves(
+        {f"{name} · {label}": _settled(metrics.ctr(h, window), window) for name, label, h in agents},
+        {f"{name} · {label}": looks[name][label] for name, label, _ in agents},
+        title="Click rate", y_title=f"{' or '.join(nouns)} per step",
+        note=f"Average over the last {drawn:,} steps. Bands: 95 % interval over the replications of each run.",
+    )  # fmt: skip
 
 
 def figure(spec: Spec, *, dark: bool = False) -> go.Figure:

@@ -14,97 +14,20 @@ import threading
 import time
 from collections import OrderedDict, deque
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import IO, Any, BinaryIO, Literal, cast
+from typing import IO, Any, BinaryIO, cast
 
 from .experiment import Experiment, Refused, read
-from .race import worker_environment
-from .result import Result
-from .store import Corrupt, Store, pack, unpack
-from .trace import History
+from .job import Job, Status
+from .race import histories_of, worker_environment
+from .store import RUN, Corrupt, Store, pack, unpack
 from .worker import receive, send
 
-Status = Literal["queued", "running", "paused", "finished", "stopped", "failed"]
+__all__ = ["Job", "Pool"]
 KEPT = 24  # ended jobs that stay in memory
 ATTEMPTS = 3  # workers that may die under one run
 MAX_ACTIVE = 4  # runs that one owner may have queued or running
 TIME_LIMIT = 1800.0  # seconds of wall time that one run may take
 GRACE = 3.0  # seconds a worker has to stop by itself
-
-
-@dataclass(eq=False)
-class Job:
-    """A submitted experiment.
-
-    Attributes
-    ----------
-    experiment : Experiment
-    owner : str
-        Who submitted it first, and alone may pause, continue and stop it.
-    status : {"queued", "running", "paused", "finished", "stopped", "failed"}
-    histories : dict of str to History
-        What each agent has left behind so far. Read them under ``lock``.
-    waiting : set of str
-        Agents that are still being trained.
-    step : int
-        Step the race has reached.
-    error : str
-        Why it failed, or what else there is to say, in one sentence.
-    saved : dict of arrays
-        State of the race from which it can go on.
-    """
-
-    experiment: Experiment
-    owner: str = ""
-    status: Status = "queued"
-    step: int = 0
-    error: str = ""
-    waiting: set[str] = field(default_factory=set)
-    histories: dict[str, History] = field(default_factory=dict)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    saved: dict[str, Any] = field(default_factory=dict)
-    deaths: int = 0
-    started: float | None = None
-    ended: float | None = None
-    spent: float = 0.0  # seconds of earlier stints
-    since: float | None = None  # start of the present one
-
-    @property
-    def id(self) -> str:
-        """The experiment's hash."""
-        return self.experiment.hash
-
-    @property
-    def active(self) -> bool:
-        """Queued or running."""
-        return self.status in ("queued", "running")
-
-    @property
-    def result(self) -> Result:
-        """The histories as a result; of a running job, as far as it has come."""
-        return Result(self.experiment, {label: h for label, h in self.histories.items() if h.size > 1})
-
-    @property
-    def progress(self) -> float:
-        """Share of all agents' steps that are done, 0 to 1."""
-        total = self.experiment.steps * max(len(self.histories), 1)
-        return sum(h.step for h in self.histories.values()) / total if self.histories else 0.0
-
-    @property
-    def seconds(self) -> float:
-        """Wall time it has been running, pauses not counted."""
-        return self.spent + (0.0 if self.since is None else time.monotonic() - self.since)
-
-    @property
-    def seconds_left(self) -> float | None:
-        """Expected wall time to the end, or None while there is too little to tell."""
-        done = self.progress
-        return self.seconds * (1 - done) / done if self.status == "running" and done > 0.02 else None
-
-    def end(self, status: Status, error: str = "") -> None:
-        """Stop the clock."""
-        self.spent, self.since, self.ended = self.seconds, None, time.monotonic()
-        self.status, self.error = status, error
 
 
 class Pool:
@@ -120,6 +43,7 @@ class Pool:
 
     def __init__(self, workers: int = 1, store: Store | None = None) -> None:
         self.workers, self.store = workers, store
+        self.failed_starts = 0  # in a row
         self._jobs: OrderedDict[str, Job] = OrderedDict()
         self._queue: deque[Job] = deque()
         self._change = threading.Condition()
@@ -134,19 +58,22 @@ class Pool:
     def submit(self, experiment: Experiment, owner: str = "", *, saved: dict[str, Any] | None = None) -> Job:
         """Run an experiment, unless the same one is here already, finished or on its way: then that job.
 
+        One that was interrupted when the last process ended goes on from its checkpoint; one that was stopped or
+        failed here begins afresh (`resume` goes on with it).
+
         Raises
         ------
         Refused
             The owner has too many runs going, or the disk is too full to keep another.
         """
         known = self.get(experiment.hash)
-        if known is not None and known.status in ("queued", "running", "paused", "finished"):
+        if known is not None and (known.live or known.status == "finished"):
             return known
-        if self.store is not None:
-            self.store.require_space()
+        if known is not None and known.interrupted:
+            self.resume(known, owner)
+            return known
         with self._change:
-            if owner and sum(j.active and j.owner == owner for j in self._jobs.values()) >= MAX_ACTIVE:
-                raise Refused(f"you have {MAX_ACTIVE} runs going; stop one or wait for it")
+            self._admit(owner)
             job = Job(experiment, owner, saved=saved or {})
             self._jobs[job.id] = job
             self._forget()
@@ -154,22 +81,29 @@ class Pool:
             return job
 
     def get(self, job_id: str) -> Job | None:
-        """The job of an experiment's hash, from memory or from the store, if it is known."""
+        """The job of an experiment's hash, from memory or from the store, if it is known.
+
+        A run that the last process did not finish comes back as stopped, with all that its checkpoint holds.
+        """
         with self._change:
             if (job := self._jobs.get(job_id)) is not None:
                 self._jobs.move_to_end(job_id)
                 return job
-        if self.store is None:
+        if self.store is None or not RUN.fullmatch(job_id):
             return None
+        why = "interrupted when the app ended"
         try:
             result = self.store.get(job_id)
-        except (Corrupt, OSError):
-            return None  # it was set aside, or the disk is not there: it can be run again
-        if result is None:
+        except (Corrupt, OSError, Refused) as sentence:  # set aside, or its disk or its data are gone
+            result, why = None, str(sentence)
+        if result is not None:
+            steps = result.experiment.steps
+            job = Job(result.experiment, status="finished", step=steps, histories=result.histories)
+            job.spent = sum(h.seconds for h in result.histories.values())
+        elif (found := self._interrupted(job_id, why)) is not None:
+            job = found
+        else:
             return None
-        steps = result.experiment.steps
-        job = Job(result.experiment, status="finished", step=steps, histories=result.histories)
-        job.spent = sum(h.seconds for h in result.histories.values())
         with self._change:
             self._forget()
             return self._jobs.setdefault(job_id, job)
@@ -183,6 +117,11 @@ class Pool:
     def busy(self) -> bool:
         """Every worker has a run."""
         return len(self._processes) >= self.workers
+
+    @property
+    def broken(self) -> bool:
+        """No worker has come up lately, though each has been tried."""
+        return self.failed_starts >= 2 * self.workers and not self._processes
 
     def pause(self, job: Job, owner: str = "") -> None:
         """Let a run rest; its worker serves others meanwhile.
@@ -199,11 +138,22 @@ class Pool:
         self._leave(job, owner, "stopped")
 
     def resume(self, job: Job, owner: str = "") -> None:
-        """Go on with a paused, stopped or failed run from where it was saved."""
+        """Go on with a paused, stopped or failed run from where it was saved; nobody's becomes this owner's.
+
+        Raises
+        ------
+        Refused
+            Somebody else's run, or the owner has too many going, or the disk is too full.
+        """
         self._require(job, owner)
         with self._change:
             gone = self._change.wait_for(lambda: job not in self._processes, 2 * GRACE)
             if gone and job.status in ("paused", "stopped", "failed"):
+                if self._jobs.setdefault(job.id, job) is not job:
+                    return  # forgotten meanwhile, and begun anew by somebody else
+                self._admit(owner)
+                if job.interrupted:
+                    job.owner = owner
                 job.deaths = 0
                 self._enqueue(job)
 
@@ -213,19 +163,62 @@ class Pool:
         return self.submit(longer, owner, saved=job.saved or self._checkpoint(job.id))
 
     def unfinished(self) -> list[Experiment]:
-        """Experiments whose runs were interrupted when the last process ended, and can be resumed."""
+        """Experiments whose runs ended early and have a checkpoint to go on from, newest first."""
         if self.store is None:
             return []
         found = []
         for run, text in self.store.checkpoints():
-            with suppress(Refused):
-                if run not in self._jobs:
-                    found.append(read(text))
+            with suppress(Refused):  # written by a version whose parameters this one does not know
+                job, experiment = self._jobs.get(run), read(text)
+                if experiment.hash == run and (job is None or job.status in ("stopped", "failed")):
+                    found.append(experiment)
         return found
 
     def revive(self, experiment: Experiment, owner: str = "") -> Job:
-        """Go on with an interrupted run from its stored checkpoint."""
-        return self.submit(experiment, owner, saved=self._checkpoint(experiment.hash))
+        """Go on with an unfinished run from its stored checkpoint."""
+        job = self.get(experiment.hash)
+        if job is None:
+            return self.submit(experiment, owner)
+        self.resume(job, owner)
+        return job
+
+    def going(self) -> list[Job]:
+        """Runs that are queued, running or paused, oldest first."""
+        with self._change:
+            return [job for job in self._jobs.values() if job.live]
+
+    def discard(self, run: str, owner: str = "") -> None:
+        """Drop an unfinished run with all that it has computed; it is stopped first.
+
+        Raises
+        ------
+        Refused
+            It is going on, and somebody else's.
+        """
+        with self._change:
+            job = self._jobs.get(run)
+        if job is not None and job.live:
+            self._leave(job, owner, "stopped")
+        with self._change:
+            # its worker still hands over a last checkpoint
+            self._change.wait_for(lambda: job not in self._processes, 2 * GRACE)
+        self.delete(run)
+
+    def delete(self, run: str) -> None:
+        """Forget a run, here and in the store.
+
+        Raises
+        ------
+        Refused
+            It is going on.
+        """
+        with self._change:
+            job = self._jobs.get(run)
+            if job is not None and job.live:
+                raise Refused("this run is going on; stop it before you delete it")
+            self._jobs.pop(run, None)
+        if self.store is not None:
+            self.store.delete(run)
 
     def close(self) -> None:
         """End all workers."""
@@ -242,15 +235,22 @@ class Pool:
         if job.owner and job.owner != owner:
             raise Refused("only who started this run may pause, continue or stop it")
 
+    def _admit(self, owner: str) -> None:
+        """Refuse one run too many, and a run that could not be kept."""
+        if self.store is not None:
+            self.store.require_space()
+        if owner and sum(j.active and j.owner == owner for j in self._jobs.values()) >= MAX_ACTIVE:
+            raise Refused(f"you have {MAX_ACTIVE} runs going; stop one or wait for it")
+
     def _enqueue(self, job: Job, *, first: bool = False) -> None:
-        job.status, job.error = "queued", ""
+        job.status, job.error, job.interrupted = "queued", "", False
         (self._queue.appendleft if first else self._queue.append)(job)
         self._change.notify()
 
     def _leave(self, job: Job, owner: str, status: Status) -> None:
         self._require(job, owner)
         with self._change:
-            if not job.active:
+            if not job.live:
                 return
             if job in self._queue:
                 self._queue.remove(job)
@@ -267,6 +267,16 @@ class Pool:
         if self._processes.get(job) is process:
             process.kill()
 
+    def _interrupted(self, run: str, why: str) -> Job | None:
+        """A run of which only a checkpoint is left; None without one that this version can read."""
+        text = self.store.left_behind(run) if self.store is not None else None
+        if text is None or not (saved := self._checkpoint(run)):
+            return None
+        try:
+            return Job.left_behind(read(text), saved, why)
+        except (KeyError, ValueError):  # another version's parameters or arrays: it begins afresh
+            return None
+
     def _checkpoint(self, run: str) -> dict[str, Any]:
         data = self.store.checkpoint(run) if self.store is not None else None
         return unpack(data) if data else {}
@@ -282,8 +292,10 @@ class Pool:
             process = _start()
             try:
                 if receive(_pipe(process.stdout)) is None:
+                    self.failed_starts += 1
                     time.sleep(1)  # it died while starting: do not spin
                     continue
+                self.failed_starts = 0
                 while (job := self._next(process)) is not None and self._run(job, process):
                     pass
             finally:
@@ -306,14 +318,16 @@ class Pool:
     def _run(self, job: Job, process: subprocess.Popen[bytes]) -> bool:
         """Run a job until it ends, pauses or its worker dies; whether the worker can take another."""
         e = job.experiment
-        if not job.histories:
-            n_items = e.simulator_class().describe(e.simulator).n_items
-            with job.lock:
-                job.histories = {label: History(e.steps, e.replications, n_items) for label in e.labels}
         lives = False
         try:
+            if not job.histories:
+                with job.lock:
+                    job.histories = histories_of(e)
             send(_pipe(process.stdin), {"experiment": e.model_dump(mode="json")}, job.saved)
             lives = self._follow(job, process)
+        except Refused as sentence:  # its data were taken away while it waited
+            self._end(job, "failed", str(sentence))
+            lives = True
         except OSError:
             lives = False
         with self._change:

@@ -167,11 +167,18 @@ def _regret(history: History, regret: FloatArray, average: bool) -> Band:
     return band(grid, regret, history.alive)
 
 
-def _window_counts(history: History, window: int) -> tuple[IntArray, FloatArray]:
+def _window_counts(history: History, window: int) -> tuple[IntArray, IntArray]:
     """Grid points and how often each item was shown in the window before, (H, R, n_items)."""
     grid = history.count_grid[: history.count_size]
     end, start = _window(grid, window)
-    return grid[end], (history.counts[end] - history.counts[start]).astype(np.float64)
+    return grid[end], history.counts[end] - history.counts[start]
+
+
+@lru_cache(maxsize=4)
+def _n_log_n(most: int) -> FloatArray:
+    """n log n of 0 to ``most``: looked up, because counts are small whole numbers and logarithms are slow."""
+    n = np.arange(most + 1, dtype=np.float64)
+    return np.asarray(n * np.log(np.maximum(n, 1)))
 
 
 def entropy(history: History, window: int = WINDOW) -> Band:
@@ -181,10 +188,12 @@ def entropy(history: History, window: int = WINDOW) -> Band:
     """
     x, shown = _window_counts(history, window)
     total = shown.sum(axis=2)
-    share = shown / np.maximum(total, 1)[:, :, None]
-    bits = -np.sum(share * np.log(np.where(share > 0, share, 1.0)), axis=2)
+    some = np.maximum(total, 1)
+    largest = int(shown.max(initial=1))
+    table = _n_log_n(1 << (largest - 1).bit_length())  # a power of two: few tables do for all windows
+    nats = np.maximum(np.log(some) - table[shown].sum(axis=2) / some, 0.0)
     most = np.log(np.maximum(np.minimum(history.n_items, total), 2))
-    return band(x, bits / most, history.alive)
+    return band(x, nats / most, history.alive)
 
 
 def coverage(history: History, window: int = WINDOW) -> Band:

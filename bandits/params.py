@@ -17,6 +17,14 @@ class Params(BaseModel):
         """Names the code path that numeric parameters choose, where they do: it is structural too."""
         return ""
 
+    @classmethod
+    def choices(cls, name: str) -> dict[str, str] | None:  # noqa: ARG003
+        """What a text field can be at present, and how each is called: for options that come and go (files, say).
+
+        None for all other fields; those of a ``Literal`` are in its type.
+        """
+        return None
+
 
 def setting(
     default: Any,

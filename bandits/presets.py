@@ -29,3 +29,22 @@ def presets() -> dict[str, Preset]:
             name = path.name.removesuffix(".json").partition("-")[2]
             found[name] = Preset(data["title"], data["about"], read(data["experiment"]))
     return found
+
+
+def on_data(name: str) -> Experiment:
+    """A race to begin with on a data set that was brought.
+
+    Raises
+    ------
+    Refused
+        The data set is not here.
+    """
+    agents = [
+        {"kind": "linucb", "alpha": 0.5},
+        {"kind": "lints", "sigma2": 0.05},
+        {"kind": "epsilon_greedy"},
+        {"kind": "popularity"},
+        {"kind": "random"},
+    ]
+    world = {"kind": "classification", "data": name, "encoding": "context"}
+    return read({"simulator": world, "agents": agents, "steps": 5000, "replications": 8})

@@ -165,9 +165,8 @@ class Race:
         """Go on from a saved state of this experiment, or of the same one with fewer steps."""
         self.step = int(state["step"])
         for i, runner in enumerate(self.runners.values()):
-            for part, target in (("lane", runner.lane), ("history", runner.history)):
-                prefix = f"{i}.{part}."
-                target.load_state_dict({k[len(prefix) :]: v for k, v in state.items() if k.startswith(prefix)})
+            runner.lane.load_state_dict(_part(state, f"{i}.lane."))
+            runner.history.load_state_dict(_part(state, f"{i}.history."))
 
     def waiting(self, label: str) -> bool:
         """Whether this agent is still being trained."""
@@ -179,6 +178,21 @@ class Race:
             if runner.training is not None and runner.training.poll() is None:
                 runner.training.kill()
                 runner.training.wait()
+
+
+def histories_of(experiment: Experiment, state: dict[str, Any] | None = None) -> dict[str, History]:
+    """Every agent's history by label: empty, or as a saved state of the race has it. Builds no world and no agent."""
+    n_items = experiment.simulator_class().describe(experiment.simulator).n_items
+    found = {}
+    for i, label in enumerate(experiment.labels):
+        found[label] = History(experiment.steps, experiment.replications, n_items)
+        if state:
+            found[label].load_state_dict(_part(state, f"{i}.history."))
+    return found
+
+
+def _part(state: dict[str, Any], prefix: str) -> dict[str, Any]:
+    return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
 
 
 def _train_elsewhere(experiment: Experiment, agent: int) -> subprocess.Popen[bytes]:

@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -35,6 +35,7 @@ from .result import Result
 from .trace import History
 
 T = TypeVar("T")
+RUN = re.compile("[0-9a-f]{64}")  # what a run's id looks like; anything else is no name for a file
 FLOOR = 200 * 2**20  # bytes that must be free before a run starts
 STALE = 3600.0  # seconds after which nobody is still writing a staged file
 _INSERT = (
@@ -42,6 +43,9 @@ _INSERT = (
     "VALUES (:id, :experiment, :title, :tags, :created, :seconds, :content, :bytes) ON CONFLICT (id) DO NOTHING"
 )
 _log = logging.getLogger(__name__)
+
+
+_known = lru_cache(maxsize=4096)(read)  # a list that is drawn again and again validates each experiment once
 
 
 class StoredRun(NamedTuple):
@@ -85,6 +89,7 @@ class Store:
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         self.mended: list[str] = []
         self._index = Index(self.folder / "index.sqlite")
+        self._heads: dict[str, tuple[tuple[int, int], str | None]] = {}
         try:
             self._index.create()
         except Damaged:
@@ -293,17 +298,21 @@ class Store:
 
     def checkpoint(self, run: str) -> bytes | None:
         """The last checkpoint of a run, or None if there is none that can be trusted."""
-        found = self._read_checkpoint(self._checkpoint(run))
+        found = self._read_checkpoint(self._checkpoint(run)) if RUN.fullmatch(run) else None
         return found[1] if found else None
+
+    def left_behind(self, run: str) -> str | None:
+        """The experiment of a run's checkpoint, or None if there is none that can be trusted."""
+        return self._sound(self._checkpoint(run)) if RUN.fullmatch(run) else None
 
     def checkpoints(self) -> list[tuple[str, str]]:
         """Runs that were never finished: their ids and experiments, newest first."""
         finished = {row[0] for row in self._ask("SELECT id FROM runs")}
         found = []
         for path in (self.folder / "checkpoints").iterdir():
-            if path.name not in finished and (content := self._read_checkpoint(path)):
+            if path.name not in finished and RUN.fullmatch(path.name) and (text := self._sound(path)) is not None:
                 with suppress(FileNotFoundError):
-                    found.append((path.stat().st_mtime, path.name, content[0]))
+                    found.append((path.stat().st_mtime, path.name, text))
         return [(run, text) for _, run, text in sorted(found, reverse=True)]
 
     def _read_checkpoint(self, path: Path) -> tuple[str, bytes] | None:
@@ -318,9 +327,22 @@ class Store:
         end = 4 + int.from_bytes(body[:4], "little")
         return body[4:end].decode(), body[end:]
 
+    def _sound(self, path: Path) -> str | None:
+        """The experiment of a checkpoint whose bits are all right; read again only when the file has changed."""
+        try:
+            found = path.stat()
+        except OSError:
+            return None
+        mark = found.st_mtime_ns, found.st_size
+        if self._heads.get(path.name, (None, None))[0] != mark:
+            content = self._read_checkpoint(path)
+            self._heads[path.name] = mark, content[0] if content else None
+        return self._heads[path.name][1]
+
     def drop_checkpoint(self, run: str) -> None:
         """A discarded run needs none."""
-        self._checkpoint(run).unlink(missing_ok=True)
+        if RUN.fullmatch(run):
+            self._checkpoint(run).unlink(missing_ok=True)
 
     def _object(self, content: Any) -> Path:
         name = content if isinstance(content, str) and re.fullmatch("[0-9a-f]{64}", content) else "unreadable"
@@ -362,7 +384,7 @@ def _listed(row: tuple[Any, ...]) -> StoredRun | None:
     run, experiment, title, tags, created, seconds, size = row
     with suppress(Refused, ValueError, TypeError, OverflowError):
         datetime.fromtimestamp(created, UTC)
-        return StoredRun(str(run), read(experiment), str(title), str(tags), float(created), float(seconds), int(size))
+        return StoredRun(str(run), _known(experiment), str(title), str(tags), float(created), float(seconds), int(size))
     return None
 
 

@@ -6,6 +6,7 @@ import itertools
 import math
 
 from . import metrics
+from .experiment import Experiment
 from .metrics import Comparison, Estimate
 from .result import Result
 
@@ -23,6 +24,12 @@ def percent(value: float, digits: int = 0) -> str:
 def interval(estimate: Estimate) -> str:
     """95 % interval 380 to 445."""
     return f"95 % interval {count(estimate.low)} to {count(estimate.high)}"
+
+
+def described(experiment: Experiment) -> str:
+    """An experiment in one line: Pet shop, 20,000 steps, 16 runs, seed 42."""
+    runs = f"{experiment.replications} run{'s' if experiment.replications > 1 else ''}"
+    return f"{experiment.simulator_class().title}, {count(experiment.steps)} steps, {runs}, seed {experiment.seed}"
 
 
 def ranking(result: Result) -> list[str]:
@@ -52,13 +59,12 @@ def compared(a: str, b: str, comparison: Comparison, p_value: float, noun: str =
             f"told apart once all pairs are allowed for)."
         )
     text = f"{a} earns {count(d.mean)} more {noun} than {b} ({interval(d)})"
-    if comparison.break_even_step:
+    if comparison.break_even_step and comparison.exploration_cost >= 1:  # a lead that changed early is noise
         text += f"; it broke even at step {count(comparison.break_even_step)}"
         if comparison.break_even_interval:
             low, high = comparison.break_even_interval
             text += f" ({count(low)} to {count(high)})"
-        if comparison.exploration_cost >= 1:
-            text += f" after having been {count(comparison.exploration_cost)} {noun} behind"
+        text += f" after having been {count(comparison.exploration_cost)} {noun} behind"
     return text + "."
 
 

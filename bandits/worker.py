@@ -18,6 +18,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from .refused import Refused
+
 UPDATE = 0.25  # seconds between news
 CHECKPOINT = 2.0  # seconds between saved states
 
@@ -67,7 +69,8 @@ def main() -> None:
         except Gone:
             return
         except Exception as error:  # noqa: BLE001 - the server tells the user, the worker lives on
-            send(out, {"event": "failed", "error": f"{type(error).__name__}: {error}"})
+            said = str(error) if isinstance(error, Refused) else f"{type(error).__name__}: {error}"
+            send(out, {"event": "failed", "error": said})
 
 
 class Gone(Exception):  # noqa: N818 - a fact, not an error
@@ -89,10 +92,10 @@ def _warm() -> None:
 
 
 def _race(text: dict[str, Any], saved: dict[str, Any], out: BinaryIO, inbox: queue.SimpleQueue[Message | None]) -> None:
-    from .experiment import Experiment
+    from .experiment import read
     from .race import Race
 
-    race = Race(Experiment.model_validate(text), background=True)
+    race = Race(read(text), background=True)
     sent = {label: (0, 0, 0) for label in race.histories}
     chunk, told, kept = 20, time.monotonic(), time.monotonic()
 

@@ -2,10 +2,11 @@
 
 import streamlit as st
 
-from bandits import Refused, read
+from bandits import Refused, read, words
 from bandits.presets import presets
-from ui import board, draft, entry, runs
+from ui import board, draft, entry, runs, share, view
 from ui.controls import controls
+from ui.explain import explain
 
 entry.through_app("pages/arena.py")
 
@@ -17,33 +18,57 @@ def choose() -> None:
 
 
 job = runs.current()
-with st.sidebar:
-    controls(draft.current())
+head = st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center", gap="small")
+if view.presenting():
+    view.dress()
+    head.subheader(words.described(job.experiment), anchor=False, width="content")
+else:
+    with st.sidebar:
+        controls(draft.current())
+    head.title("Arena", anchor=False, width="content")
+tools = head.container(horizontal=True, gap="xsmall", width="content")
 
-st.title("Arena", anchor=False)
-pick, window_at, run_at, rest_at, stop_at = st.columns([2.2, 1.6, 1.7, 1.3, 1], vertical_alignment="bottom")
-pick.selectbox(
-    "Preset", list(presets()), index=None, key="preset", on_change=choose, placeholder="Choose a ready-made race",
-    format_func=lambda name: presets()[name].title,
-)  # fmt: skip
-window = window_at.select_slider(
-    "Window", [100, 200, 500, 1000, 2000, 5000], 1000, help="Steps that click rate and entropy are averaged over."
-)
-pressed = run_at.button("Run", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter", width="stretch")
+row = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
+if not view.presenting():
+    row.selectbox(
+        "Preset", list(presets()), index=None, key="preset", on_change=choose, placeholder="Choose a ready-made race",
+        format_func=lambda name: presets()[name].title, width=290,
+    )  # fmt: skip
+pressed = row.button("Run", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter")
+refused = [st.session_state.pop("refused_link")] if "refused_link" in st.session_state else []
+seen = view.View()
 try:
     if pressed:
         job = runs.look_at(read(draft.current().data()))
 except Refused as sentence:
-    board.refuse(sentence)
+    refused.append(str(sentence))
 try:
-    job = board.steer(job, rest_at, stop_at)
+    job = board.steer(job, row)
+    with tools.popover("View", icon=":material/visibility:", type="tertiary"):
+        seen = view.choose(job.experiment, job.arms)
+    with tools.popover("Share", icon=":material/link:", type="tertiary"):
+        share.share(job)
+    with tools.popover("Export", icon=":material/download:", type="tertiary"):
+        share.files(job)
 except Refused as sentence:
-    board.refuse(sentence)
+    refused.append(str(sentence))
+on = view.presenting()
+tools.button("Leave" if on else "Present", icon=":material/cast_for_education:", key="present", type="tertiary",
+             on_click=view.present, args=(not on,), help="Bigger type, fewer controls: for a projector.")  # fmt: skip
 
-if (name := st.session_state.get("preset")) is not None:
-    st.caption(presets()[name].about)
-if draft.current().differs(job.experiment):
-    st.caption(
-        ":material/edit: The controls have changed since this run. Press **Run** (Ctrl+Enter) to see what it does."
-    )
-board.show(job, window=window, key="arena")
+for sentence in refused:
+    board.refuse(sentence)
+drafted = draft.current().experiment()
+known = next((f"{preset.about} " for preset in presets().values() if preset.experiment == drafted), "")
+if drafted != job.experiment:
+    changed = known or "The controls have changed. "
+    st.caption(f":material/edit: {changed}Press **Run** (Ctrl+Enter) to see {'it' if known else 'what that does'}.")
+elif not on:
+    st.caption(known or words.described(job.experiment))
+board.show(job, key="arena", view=seen)
+if not view.presenting():
+    with st.expander("How it works: formulas and symbols", icon=":material/function:"):
+        explain(job.experiment)
+    with st.expander("Details: configuration and hash", icon=":material/data_object:"):
+        st.text(f"Experiment {job.id}")
+        st.json(job.experiment.model_dump(mode="json"), expanded=1)

@@ -26,7 +26,9 @@ if right.button("Open in the Arena", type="primary", icon=":material/tune:", wid
     st.switch_page("pages/arena.py")
 
 try:
-    job = pool().get(preset.experiment.hash) or pool().submit(preset.experiment)  # a race that failed says so
-    board.show(job, window=1000, key="home")
+    job = pool().get(preset.experiment.hash)  # a race that failed says so
+    if job is None or job.interrupted:
+        job = pool().submit(preset.experiment)
+    board.show(job, key="home")
 except Refused as sentence:
     st.error(f"The race cannot be run: {sentence}.", icon=":material/block:")

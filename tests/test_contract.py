@@ -294,6 +294,7 @@ def test_no_file_is_silently_absent_from_its_registry(package: Any, base: type) 
     for kind, cls in package.REGISTRY.items():
         assert cls.Params().kind == kind
         assert cls.title
+        assert package is simulators or cls.formula
     assert len({c.title for c in package.REGISTRY.values()}) == len(package.REGISTRY)
 
 
@@ -319,7 +320,8 @@ SOURCE = Path(bandits.__file__).parent
 FILES = {str(f.relative_to(SOURCE).with_suffix("")): f for f in SOURCE.rglob("*.py")}
 ROOMS = {
     "agents", "simulators", "trace", "engine", "experiment", "race", "metrics", "result", "figures",
-    "presets", "words", "jobs", "worker", "index", "store", "export", "listing", "offpolicy", "__main__", "__init__",
+    "presets", "words", "side_by_side", "job", "jobs", "worker", "index", "store", "export", "link", "listing",
+    "offpolicy", "__main__", "__init__",
 }  # fmt: skip
 TOOLS = {name.split("/")[0] for name in FILES} - ROOMS  # ridge, kernels, ...: they know no room
 MAY_IMPORT: dict[str, set[str]] = {
@@ -328,6 +330,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "randomness": set(),
     "params": set(),
     "cache": set(),
+    "refused": set(),
+    "tables": {"refused", "rounds"},
+    "brought": {"refused", "cache", "tables"},
     "agents": TOOLS,
     "simulators": TOOLS - {"ridge"},
     "trace": TOOLS,

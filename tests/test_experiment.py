@@ -62,7 +62,7 @@ junk: st.SearchStrategy[Any] = st.recursive(
 def typical(model: type[Params], name: str) -> st.SearchStrategy[Any]:
     """Values of about the right type for one field."""
     field = model.model_fields[name]
-    choices = model.model_json_schema()["properties"][name].get("enum")
+    choices = list(model.choices(name) or model.model_json_schema()["properties"][name].get("enum", []))
     default = field.default
     if choices:
         return st.sampled_from(choices)

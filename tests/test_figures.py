@@ -10,7 +10,7 @@ import pytest
 
 from bandits import Experiment, History, metrics, run
 from bandits.agents import REGISTRY
-from bandits.figures import MAX_POINTS, REFERENCE, Spec, board, curves, figure, palette, styles, thin
+from bandits.figures import MAX_POINTS, REFERENCE, Spec, bands, board, curves, figure, palette, styles, thin
 from bandits.metrics import Band
 from bandits.result import Result
 from tests.support import experiment
@@ -78,6 +78,62 @@ def test_no_line_has_more_points_than_a_screen_shows() -> None:
     for spec in board(result):
         for trace in spec["data"]:
             assert len(trace["x"]) == len(trace["y"]) <= MAX_POINTS + 2
+
+
+def test_against_clicks_every_agent_has_its_own_axis() -> None:
+    result = race()
+    for spec in board(result, x="earned")[:3]:
+        assert spec["layout"]["xaxis"]["title"]["text"] == "clicks earned"
+        for label, line in lines(spec).items():
+            assert line["x"][-1] == metrics.cumulative_clicks(result.histories[label]).mid[-1]
+            assert (np.diff(line["x"]) >= 0).all()
+    regret = lines(board(result, x="earned")[1])["LinUCB"]
+    earned = metrics.cumulative_clicks(result.histories["LinUCB"])
+    lost = dict(zip(earned.mid, metrics.pseudo_regret(result.histories["LinUCB"]).mid, strict=False))
+    assert regret["y"][-1] == lost[regret["x"][-1]]
+
+
+def test_a_logarithmic_axis_leaves_out_step_zero() -> None:
+    rate, regret, entropy, spectrum = board(race(), x="log step", log_regret=True)
+    for spec in (rate, regret, entropy):
+        assert spec["layout"]["xaxis"]["type"] == "log"
+        assert all(trace["x"].min() > 0 for trace in spec["data"])
+    assert regret["layout"]["yaxis"]["type"] == "log"
+    assert "type" not in spectrum["layout"]["xaxis"]
+
+
+def test_the_spectrum_of_one_arm_at_one_step() -> None:
+    result = race()
+    taken = [s.step for s in result.histories["LinUCB"].spectra]
+    drawn = board(result, at=taken[2] + 1, arm=3)[3]
+    for label, line in lines(drawn).items():
+        wanted = metrics.spectrum(result.histories[label], taken[2], 3)
+        assert wanted is not None
+        np.testing.assert_array_equal(line["y"], wanted.mid)
+    assert f"at step {taken[2]:,}" in drawn["layout"]["meta"]["note"]
+    assert "over runs, at" in drawn["layout"]["meta"]["note"]
+
+
+def test_the_run_before_is_dotted_thin_and_behind() -> None:
+    result = race()
+    before = bands(run(experiment("linucb", "ucb1", steps=4000)))
+    for spec in board(result, before=before)[:3]:
+        ghosts = [t for t in spec["data"] if t.get("meta") == "before"]
+        assert [t["name"] for t in ghosts] == ["LinUCB, before", "UCB1, before"]
+        assert spec["data"][: len(ghosts)] == ghosts  # drawn first: behind
+        assert {t["line"]["dash"] for t in ghosts} == {"dot"}
+        assert [t["line"]["color"] for t in ghosts] == [styles(result.experiment)["LinUCB"].color, REFERENCE]
+        assert max(len(t["x"]) for t in ghosts) <= MAX_POINTS // 2 + 1
+    far = bands(run(experiment("linucb", "ucb1", steps=4000)), until=1000)
+    longer = board(run(experiment("linucb", steps=1000)), before=far)
+    assert max(t["x"].max() for s in longer[:3] for t in s["data"]) == 1000  # as far as there is something to compare
+    assert "Dotted: the run before." in board(result, before=before)[0]["layout"]["meta"]["note"]
+    assert "Dotted" not in board(result)[0]["layout"]["meta"]["note"]
+
+
+def test_hiding_an_agent_reaches_all_that_is_drawn_of_it() -> None:
+    for spec in board(race(), before=bands(race())):
+        assert all(t["legendgroup"] in race().experiment.labels for t in spec["data"] if t.get("meta") != "reference")
 
 
 @pytest.mark.parametrize("points", [0, 1, 2, 399, 400, 401, 799, 801, 2001])

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from subprocess import PIPE
 
 import numpy as np
 import pytest
@@ -15,7 +18,7 @@ from bandits import Experiment, History, Refused, jobs, read, run
 from bandits.experiment import MEMORY_LIMIT
 from bandits.jobs import KEPT, MAX_ACTIVE, Job, Pool
 from bandits.race import Race, drive, make_lane
-from bandits.store import Store
+from bandits.store import Store, pack
 from bandits.trace import snapshot_steps
 from bandits.worker import receive, send
 from tests.support import experiment, same, wait_for
@@ -41,6 +44,16 @@ def under_way(pool: Pool, seed: int) -> Job:
     job = pool.submit(endless(seed))
     wait_for(lambda: job.result.histories, "the first points")
     return job
+
+
+def interrupted(folder: Path, e: Experiment) -> None:
+    """Leave a run behind as a server does that is killed: a checkpoint, and nobody to tidy up."""
+    with closing(Pool(store=Store(folder))) as pool:
+        job = pool.submit(e, "whoever it was")
+        wait_for(lambda: Store(folder).checkpoint(job.id), "a checkpoint on disk")
+        pool._closed = True
+        pool._processes[job].kill()
+        wait_for(lambda: not job.active, "the end of the run")
 
 
 def test_a_worker_computes_the_numbers_of_a_run_here_to_the_bit(pool: Pool) -> None:
@@ -194,13 +207,10 @@ def test_a_run_past_its_time_is_stopped_and_says_so(pool: Pool, monkeypatch: pyt
 
 
 def test_after_a_restart_finished_runs_are_there_and_unfinished_ones_go_on(tmp_path: Path) -> None:
-    e, done = experiment("linucb", "lints", steps=400_000, seed=90), experiment(seed=91)
+    e, done = experiment("linucb", "beta_ts", steps=30_000, seed=90), experiment(seed=91)
     with closing(Pool(store=Store(tmp_path))) as first:
         kept = ended(first.submit(done))
-        job = first.submit(e)
-        wait_for(lambda: Store(tmp_path).checkpoints(), "a checkpoint on disk")
-        first._processes[job].kill()  # and the pool with it: nobody tidies up
-        first._closed = True
+    interrupted(tmp_path, e)
     with closing(Pool(store=Store(tmp_path))) as second:
         again = second.get(done.hash)
         assert again is not None
@@ -214,6 +224,152 @@ def test_after_a_restart_finished_runs_are_there_and_unfinished_ones_go_on(tmp_p
         assert second.unfinished() == []
     for label, history in run(e).histories.items():
         same(revived.histories[label], history)
+
+
+def test_an_interrupted_run_shows_what_it_had_computed_and_goes_on_to_the_bit(tmp_path: Path) -> None:
+    e = experiment("lints", "beta_ts", steps=30_000, seed=92)
+    interrupted(tmp_path, e)
+    with closing(Pool(store=Store(tmp_path))) as pool:
+        job = pool.get(e.hash)
+        assert job is not None
+        assert pool.get(e.hash) is job
+        assert (job.status, job.error, job.interrupted) == ("stopped", "interrupted when the app ended", True)
+        assert 0 < job.step == int(job.saved["step"]) < e.steps
+        race = Race(e)
+        race.load_state_dict(job.saved)
+        assert list(job.histories) == list(e.labels)
+        for label, history in race.histories.items():
+            same(job.histories[label], history)
+        assert 0 < job.progress < 1
+        assert job.seconds > 0
+        assert pool.unfinished() == [e]
+        assert pool.going() == []
+        pool.resume(job, "teacher")
+        assert (job.owner, job.interrupted) == ("teacher", False)
+        assert (pool.going(), pool.unfinished()) == ([job], [])
+        with pytest.raises(Refused, match="only who started this run"):
+            pool.stop(job, "pupil")
+        assert ended(job).status == "finished"
+    for label, history in run(e).histories.items():
+        same(job.histories[label], history)
+
+
+def test_an_interrupted_run_that_is_asked_for_again_goes_on_instead_of_beginning_afresh(tmp_path: Path) -> None:
+    e = endless(93)
+    interrupted(tmp_path, e)
+    with closing(Pool(store=Store(tmp_path))) as pool:
+        job = pool.submit(e, "me")
+        begun = int(job.saved["step"])
+        assert begun > 0
+        assert (job.status, job.owner) == ("queued", "me")
+        wait_for(lambda: job.step > begun, "the run to go on")
+        pool.pause(job, "me")
+        assert pool.revive(e, "me") is job  # one that is paused goes on too
+        assert job.active
+        pool.stop(job, "me")
+        assert pool.submit(e, "me") is not job  # one that was stopped here begins anew
+
+
+def test_resuming_keeps_to_the_limits_of_a_new_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    e = endless(94)
+    interrupted(tmp_path, e)
+    with closing(Pool(store=Store(tmp_path))) as pool:
+        for i in range(MAX_ACTIVE):
+            pool.submit(endless(160 + i), "eager")
+        with pytest.raises(Refused, match=f"you have {MAX_ACTIVE} runs going"):
+            pool.revive(e, "eager")
+        monkeypatch.setattr("bandits.store.FLOOR", 2**70)
+        with pytest.raises(Refused, match="MiB left"):
+            pool.revive(e, "patient")
+        job = pool.get(e.hash)
+        assert job is not None
+        assert (job.status, job.owner, job.interrupted) == ("stopped", "", True)
+
+
+def test_a_discarded_run_is_gone_and_a_live_one_only_for_its_owner(tmp_path: Path) -> None:
+    e, live = endless(96), endless(97)
+    interrupted(tmp_path, e)
+    store = Store(tmp_path)
+    with closing(Pool(store=store)) as pool:
+        assert pool.get(e.hash) is not None
+        pool.discard(e.hash, "anybody")
+        assert pool.get(e.hash) is None
+        assert pool.unfinished() == store.checkpoints() == []
+        job = pool.submit(live, "teacher")
+        wait_for(lambda: job.saved, "a checkpoint")
+        with pytest.raises(Refused, match="only who started this run"):
+            pool.discard(job.id, "pupil")
+        with pytest.raises(Refused, match="this run is going on; stop it before you delete it"):
+            pool.delete(job.id)
+        assert job.active
+        pool.discard(job.id, "teacher")
+        assert (job.status, pool.get(job.id)) == ("stopped", None)
+        assert store.checkpoints() == []  # not even the one its worker handed over last
+        paused = pool.submit(live, "teacher")
+        assert paused is not job
+        wait_for(lambda: paused.result.histories, "the first points")
+        pool.pause(paused, "teacher")
+        pool.discard(paused.id, "teacher")
+        assert pool.get(paused.id) is None
+        assert pool.unfinished() == []
+
+
+def test_a_deleted_run_is_forgotten_everywhere(tmp_path: Path) -> None:
+    with closing(Pool(store=Store(tmp_path))) as pool:
+        job = ended(pool.submit(experiment(seed=98)))
+        pool.delete(job.id)
+        assert pool.get(job.id) is None
+        again = ended(pool.submit(job.experiment))
+        assert again is not job
+        same(again.histories["LinUCB"], job.histories["LinUCB"])
+        pool.delete("0" * 64)  # one that nobody knows
+
+
+def test_a_damaged_run_comes_back_from_its_checkpoint_or_is_told_to_be_gone(tmp_path: Path) -> None:
+    e = experiment("linucb", "lints", seed=99)
+    with closing(Pool(store=Store(tmp_path))) as pool:
+        whole = ended(pool.submit(e))
+
+    def damage() -> None:
+        (path,) = (tmp_path / "objects").glob("*/*")
+        path.write_bytes(path.read_bytes()[:-1])
+
+    damage()
+    with closing(Pool(store=Store(tmp_path))) as pool:
+        job = pool.get(e.hash)
+        assert job is not None
+        assert (job.status, job.step) == ("stopped", e.steps)
+        assert "is damaged; it was set aside" in job.error
+        same(job.histories["LinTS"], whole.histories["LinTS"])
+        pool.resume(job)
+        assert ended(job).status == "finished"
+        assert [r.id for r in Store(tmp_path).runs()] == [e.hash]
+    damage()
+    Store(tmp_path).drop_checkpoint(e.hash)
+    with closing(Pool(store=Store(tmp_path))) as pool:
+        assert pool.get(e.hash) is None
+
+
+def test_a_checkpoint_of_another_version_is_no_obstacle(tmp_path: Path) -> None:
+    e = experiment(seed=101)
+    store = Store(tmp_path)
+    store.keep_checkpoint(e.hash, e, pack({"step": np.array(100), "0.history.step": np.array(100)}))
+    with closing(Pool(store=store)) as pool:
+        assert pool.get(e.hash) is None
+        assert ended(pool.revive(e)).status == "finished"
+
+
+@pytest.mark.parametrize(
+    "asked", ["", "../index.sqlite", "..", "checkpoints", "/etc/passwd", "a\0b", "A" * 64, "é" * 64]
+)
+def test_what_is_no_id_names_no_file(tmp_path: Path, asked: str) -> None:
+    store = Store(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    with closing(Pool(store=store)) as pool:
+        assert pool.get(asked) is None
+    assert store.checkpoint(asked) is None
+    store.drop_checkpoint(asked)
+    assert [p for p in before if not p.exists() and p.suffix not in (".sqlite-wal", ".sqlite-shm")] == []
 
 
 def test_a_full_disk_keeps_the_run_in_memory_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,6 +395,25 @@ def test_a_worker_that_dies_while_nobody_needs_it_is_replaced(pool: Pool) -> Non
     worker.kill()
     worker.wait()
     assert ended(pool.submit(experiment(seed=21))).status == "finished"
+
+
+def test_workers_that_do_not_start_are_noticed_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = jobs._start
+    bad = [True]
+
+    def broken() -> subprocess.Popen[bytes]:
+        if not bad[0]:
+            return start()
+        return subprocess.Popen([sys.executable, "-c", "raise SystemExit(1)"], stdin=PIPE, stdout=PIPE)
+
+    monkeypatch.setattr(jobs, "_start", broken)
+    with closing(Pool()) as pool:
+        job = pool.submit(experiment(seed=96))
+        wait_for(lambda: pool.broken, "two deaths at birth")
+        assert job.status == "queued"
+        bad[0] = False
+        assert ended(job).status == "finished"
+        assert not pool.broken
 
 
 def test_the_static_network_is_trained_beside_the_race_and_catches_up(pool: Pool) -> None:

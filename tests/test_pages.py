@@ -6,17 +6,19 @@ import ast
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
+from urllib.parse import parse_qsl
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from bandits import Experiment, metrics, read, words
+from bandits import Experiment, link, metrics, read, run, words
 from bandits.agents import REGISTRY as AGENTS
 from bandits.jobs import ATTEMPTS, Job, Pool
 from bandits.presets import presets
 from bandits.simulators import REGISTRY as SIMULATORS
 from bandits.simulators.petshop import CLICK_RATES
-from tests.support import experiment, wait_for
+from bandits.trace import snapshot_steps
+from tests.support import experiment, same, wait_for
 from ui import live, runs
 
 ROOT = Path(__file__).parent.parent
@@ -55,8 +57,8 @@ def visit() -> AppTest:
 def arena(job: Job | None = None) -> AppTest:
     """The Arena, opened by the link to a run."""
     at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
-    if job is not None:
-        at.query_params["run"] = job.id
+    for name, text in link.fields(job.experiment).items() if job is not None else ():
+        at.query_params[name] = text
     at.run()
     return settled(at.switch_page("pages/arena.py").run())
 
@@ -81,15 +83,19 @@ def status(at: AppTest) -> str:
     return str(at.get("progress")[0].proto.text)
 
 
+def panel(at: AppTest) -> dict[str, Any]:
+    (found,) = at.get("bidi_component")
+    proto = getattr(found.proto, "bidi_component", found.proto)
+    return live.unpack(proto.bytes)
+
+
 def board(at: AppTest) -> str:
-    (tiles,) = [h.proto.body for h in at.get("html") if "Leaderboard" in h.proto.body]
-    return str(tiles)
+    """The leaderboard, best first, as one reads it."""
+    return "\n".join(f"{t['label']}: {t['rate']}{t['spread']}, {t['detail']}" for t in panel(at)["legend"])
 
 
 def plots(at: AppTest) -> list[dict[str, Any]]:
-    (panel,) = at.get("bidi_component")
-    proto = getattr(panel.proto, "bidi_component", panel.proto)
-    return [cell["figure"] for cell in live.unpack(proto.bytes)["cells"]]
+    return [cell["figure"] for cell in panel(at)["cells"]]
 
 
 def sentences(at: AppTest) -> list[str]:
@@ -114,8 +120,10 @@ def widget(at: AppTest, ending: str) -> Any:
 
 def address(at: AppTest) -> str:
     """The run that the address names."""
-    found = at.query_params["run"]
-    return found if isinstance(found, str) else found[0]
+    given = {name: text if isinstance(text, str) else text[0] for name, text in at.query_params.items()}
+    found = link.follow(given)
+    assert found.same
+    return found.experiment.hash
 
 
 def draft(at: AppTest) -> Experiment:
@@ -188,12 +196,12 @@ def test_a_finished_run_shows_its_numbers(pool: Pool) -> None:
     order = words.ranking(job.result)
     assert sorted(order, key=board(at).index) == order
     best = metrics.estimate(metrics.click_rate(job.histories[order[0]]))
-    assert f"{best.mean:.3f}<small> ± {(best.high - best.low) / 2:.3f}</small>" in board(at)
+    assert f"{best.mean:.3f} ± {(best.high - best.low) / 2:.3f}" in board(at)
     assert sentences(at)[:2] == words.verdicts(job.result)
     assert sentences(at)[2] == words.lesson(job.result)
     click_rate = {t["name"]: t for t in plots(at)[0]["data"] if "fill" not in t}
     assert click_rate["LinTS"]["y"][-1] == pytest.approx(metrics.ctr(job.histories["LinTS"]).mid[-1], rel=1e-6)
-    window = at.main.select_slider[0]
+    window = at.select_slider(key="view-window")
     assert window.value == 1000
     at = settled(window.set_value(100).run())
     click_rate = {t["name"]: t for t in plots(at)[0]["data"] if "fill" not in t}
@@ -283,13 +291,56 @@ def test_widths_that_are_none_are_refused(pool: Pool, typed: str) -> None:
     assert "agents.1.hidden" in refusals(at)[0]
 
 
-def test_an_unknown_run_in_the_address_is_no_error(pool: Pool) -> None:
-    for nonsense in ("nothing", "../../etc/passwd", "<script>", "é" * 500):
-        at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
-        at.query_params["run"] = nonsense
-        at.run()
-        at = settled(at.switch_page("pages/arena.py").run())
-        assert address(at) == presets()["race"].experiment.hash
+def opened(given: dict[str, str]) -> AppTest:
+    """The Arena, opened by an address."""
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
+    for name, text in given.items():
+        at.query_params[name] = text
+    at.run()
+    return settled(at.switch_page("pages/arena.py").run())
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"simulator": "casino"}, "simulator.kind is 'casino'; it must be one of petshop, classification"),
+        ({"simulator": "petshop", "agents.0": "linucb", "agents.0.alpha": "1e999"}, "agents.0.alpha"),
+        ({"agents.1": "linucb"}, "they must count from 0"),
+        ({"agents.0": "linucb", "steps": "many"}, "steps is 'many'; it must be a whole number"),
+        ({"agents.0": "linucb", "agents.0.label": "<img src=x onerror=alert(1)>"}, "agents.0.label is <img src=x"),
+        ({"agents.0": "é" * 500}, "must be one of"),
+    ],
+)
+def test_a_link_that_cannot_be_run_is_refused_in_one_sentence(pool: Pool, given: dict[str, str], said: str) -> None:
+    at = opened(given)
+    (refusal,) = refusals(at)
+    assert said in refusal
+    assert "<img" not in at.error[0].value.replace("\\<", "")  # quoted, not drawn
+    assert address(at) == presets()["race"].experiment.hash
+    assert not settled(at.run()).error  # said once
+
+
+def test_an_address_that_says_nothing_of_an_experiment_is_no_error(pool: Pool) -> None:
+    for given in ({"run": "../../etc/passwd"}, {"utm_source": "mail"}, {"x.y": "<script>"}):
+        assert address(opened(given)) == presets()["race"].experiment.hash
+
+
+def test_a_link_runs_what_is_not_here_and_loads_it_into_the_controls(pool: Pool) -> None:
+    e = experiment({"kind": "linucb", "label": "Mine", "alpha": 0.37}, "random", seed=946)
+    at = opened(link.fields(e))
+    assert draft(at) == e
+    assert address(at) == e.hash
+    job = pool.get(e.hash)
+    assert job is not None
+    for label, history in run(e).histories.items():
+        same(ended(job).histories[label], history)
+
+
+def test_a_link_that_was_edited_is_followed_and_says_so(pool: Pool) -> None:
+    e = experiment({"kind": "linucb", "alpha": 0.37}, "random", seed=947)
+    at = opened({**link.fields(e), "agents.0.alpha": "0.73"})
+    assert draft(at).agents[0].alpha == 0.73
+    assert address(at) != e.hash
 
 
 def test_pages_can_be_left_and_come_back_to(pool: Pool) -> None:
@@ -311,6 +362,102 @@ def test_equal_experiments_of_two_visitors_are_one_run(pool: Pool) -> None:
         widget(at, "-alpha").set_value(3.0)
         press(settled(at.run()), "Run")
     assert address(one) == address(two) != job.id
+
+
+def test_what_was_changed_is_undone_redone_and_reset(pool: Pool) -> None:
+    at = arena(ended(pool.submit(experiment(seed=957))))
+    begun = draft(at)
+    for alpha in (2.0, 3.0):
+        widget(at, "-alpha").set_value(alpha)
+        at = settled(at.run())
+    at = press(at, "Oracle")
+    assert len(draft(at).agents) == 3
+    for alpha, agents in ((3.0, 2), (2.0, 2), (begun.agents[0].alpha, 2)):
+        at = press(at, "Undo")
+        assert (draft(at).agents[0].alpha, len(draft(at).agents)) == (alpha, agents)
+        assert widget(at, "-alpha").value == alpha  # the widgets follow
+    assert draft(at) == begun
+    at = press(press(at, "Redo"), "Redo")
+    assert widget(at, "-alpha").value == 3.0
+    widget(at, "-alpha").set_value(0.5)
+    at = settled(at.run())
+    assert [b.disabled for b in at.button if b.label == "Redo"] == [True]  # a new change ends what was ahead
+    at = press(at, "Reset")
+    assert draft(at) == begun
+    at = press(at, "Undo")  # a reset can be undone too
+    assert draft(at).agents[0].alpha == 0.5
+
+
+def test_the_run_before_stands_dotted_behind_the_new_one(pool: Pool) -> None:
+    at = arena(ended(pool.submit(experiment(steps=600, seed=958))))
+    assert not any(t.get("meta") == "before" for p in plots(at) for t in p["data"])
+    widget(at, "-alpha").set_value(3.0)
+    at = press(settled(at.run()), "Run")
+    job = pool.get(address(at))
+    assert job is not None
+    ended(job)
+    at = settled(at.run())
+    for plot in plots(at)[:3]:
+        assert [t["name"] for t in plot["data"] if t.get("meta") == "before"] == ["LinUCB, before", "Random, before"]
+    assert "before: 0." in board(at)
+    at = settled(at.toggle(key="view-before").set_value(False).run())
+    assert not any(t.get("meta") == "before" for p in plots(at) for t in p["data"])
+
+
+def test_axes_spectrum_and_window_are_chosen_for_all_plots(pool: Pool) -> None:
+    job = ended(pool.submit(experiment(steps=2000, seed=959)))
+    at = arena(job)
+    h = job.histories["LinUCB"]
+    at = settled(at.segmented_control(key="view-x").set_value("earned").run())
+    last = [max(t["x"][-1] for t in p["data"] if t["name"] == "LinUCB") for p in plots(at)[:3]]
+    assert last == pytest.approx([metrics.cumulative_clicks(h).mid[-1]] * 3, rel=1e-6)
+    assert plots(at)[0]["layout"]["xaxis"]["title"]["text"] == "clicks earned"
+    at = settled(at.segmented_control(key="view-x").set_value("log step").run())
+    assert [p["layout"]["xaxis"].get("type") for p in plots(at)] == ["log", "log", "log", None]
+    assert all(min(t["x"]) > 0 for p in plots(at)[:3] for t in p["data"])
+    at = settled(at.toggle(key="view-log").set_value(True).run())
+    assert plots(at)[1]["layout"]["yaxis"]["type"] == "log"
+    (step,) = [s for s in at.select_slider if s.key.startswith("view-at")]
+    (arm,) = [n for n in at.number_input if n.key.startswith("view-arm")]
+    step.set_value(snapshot_steps(2000)[3])
+    arm.set_value(4)
+    drawn = plots(settled(at.run()))[3]
+    wanted = metrics.spectrum(h, snapshot_steps(2000)[3], 4)
+    assert wanted is not None
+    (line,) = [t for t in drawn["data"] if t["name"] == "LinUCB" and "fill" not in t]
+    assert line["y"].tolist() == pytest.approx(wanted.mid.tolist(), rel=1e-6)
+    assert f"at step {snapshot_steps(2000)[3]:,}" in drawn["layout"]["meta"]["note"]
+
+
+def test_presenting_leaves_the_run_and_its_buttons(pool: Pool) -> None:
+    at = press(arena_in_presentation(pool), "Leave")
+    assert at.title[0].value == "Arena"
+    assert at.sidebar.button
+
+
+def arena_in_presentation(pool: Pool) -> AppTest:
+    at = arena(ended(pool.submit(experiment(seed=960))))
+    at.button(key="present").click().run()
+    assert not at.exception
+    assert not at.sidebar.button
+    assert not at.title
+    assert "Pet shop" in at.subheader[0].value
+    assert any("html{font-size" in h.proto.body for h in at.get("html"))
+    assert {b.label for b in at.main.button} == {"Run", "Continue", "Stop", "Leave"}
+    assert len(plots(at)) == 4
+    return at
+
+
+def test_the_link_the_formulas_and_the_downloads_are_there(pool: Pool) -> None:
+    job = ended(pool.submit(experiment("linucb", "beta_ts", seed=961)))
+    at = arena(job)
+    (shared,) = [c.value for c in at.code if "?simulator=" in c.value]
+    given = dict(parse_qsl(shared.split("?", 1)[1]))
+    assert link.follow(given) == (job.experiment, True)
+    shown = [element.value for element in at.main.latex]
+    for kind in ("linucb", "beta_ts"):
+        assert any(AGENTS[kind].formula in text for text in shown)
+    assert len([b for b in at.get("download_button")]) == 5
 
 
 # controls
@@ -387,6 +534,9 @@ def test_every_field_of_every_world_has_its_widget_and_help(pool: Pool, kind: st
 def other(at: AppTest, ending: str, field: Any) -> Any:
     """Give a widget another value than it has; returns that value as the experiment should hold it."""
     found = widget(at, ending)
+    if ending.endswith("-data"):
+        found.set_value("wine")
+        return "wine"
     if get_origin(field.annotation) is Literal:
         choice = next(o for o in get_args(field.annotation) if o != found.value)
         found.set_value(choice)

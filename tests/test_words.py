@@ -39,7 +39,7 @@ def comparison(
         (
             comparison(even=3100, cost=0.4),
             0.001,
-            "A earns 412 more clicks than B (95 % interval 380 to 445); it broke even at step 3,100.",
+            "A earns 412 more clicks than B (95 % interval 380 to 445).",
         ),
         (
             comparison((12345.6, 11000.0, 13000.0)),

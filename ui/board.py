@@ -3,35 +3,35 @@
 from __future__ import annotations
 
 import re
-from html import escape
+from typing import NamedTuple
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from bandits import Refused, metrics, words
+from bandits.figures import Bands, bands, styles
 from bandits.figures import board as plots
-from bandits.figures import styles
 from bandits.jobs import Job
 from bandits.result import Result
 
-from . import draft, runs
-from .live import live_panel
+from . import draft, live, runs
+from .view import View
 
 TICK = 1.0  # seconds between looks at a run
 
 
-def show(job: Job, *, window: int, key: str) -> None:
+def show(job: Job, *, key: str, view: View = View()) -> None:  # noqa: B008 - a constant
     """Draw a job, again every second while it runs; the page is redrawn once when it ends."""
-    st.fragment(_board, run_every=TICK if job.active else None)(job, window, key, job.active)
+    st.fragment(_board, run_every=TICK if job.active else None)(job, view, key, job.active)
 
 
-def refuse(sentence: Refused) -> None:
+def refuse(sentence: Refused | str) -> None:
     """Say why not; what the visitor typed is quoted as text, not as markup that could load a picture."""
     text = re.sub(r"([\\`*_\[\]<>$:!~])", r"\\\1", str(sentence))
     st.error(f"This cannot be done: {text}.", icon=":material/block:")
 
 
-def steer(job: Job, rest_at: DeltaGenerator, stop_at: DeltaGenerator) -> Job:
+def steer(job: Job, row: DeltaGenerator) -> Job:
     """The buttons that suit the job's state: pause, resume or continue, and stop. Returns the job to show.
 
     Raises
@@ -42,43 +42,83 @@ def steer(job: Job, rest_at: DeltaGenerator, stop_at: DeltaGenerator) -> Job:
     me, goes_on = runs.owner(), job.status in ("paused", "stopped", "failed")
     if job.status == "finished":
         more = "As many steps again, from where it ended."
-        if rest_at.button("Continue", icon=":material/fast_forward:", width="stretch", help=more):
+        if row.button("Continue", icon=":material/fast_forward:", shortcut="Alt+P", help=more):
             job = runs.keep(runs.pool().extend(job, 2 * job.experiment.steps, me))
             draft.load(job.experiment)
             st.rerun()
     elif goes_on:
-        if rest_at.button("Resume", icon=":material/resume:", width="stretch"):
+        if row.button("Resume", icon=":material/resume:", shortcut="Alt+P", help="Go on from the step it has reached."):
             runs.pool().resume(job, me)
             st.rerun()
-    elif rest_at.button("Pause", icon=":material/pause:", width="stretch"):
+    elif row.button("Pause", icon=":material/pause:", shortcut="Alt+P", help="Rest, and let other runs go first."):
         runs.pool().pause(job, me)
         st.rerun()
-    if stop_at.button("Stop", icon=":material/stop:", disabled=not job.active, width="stretch"):
+    ending = "End this run. What was computed stays, and it can be resumed."
+    if row.button("Stop", icon=":material/stop:", shortcut="Alt+S", disabled=not job.active, help=ending):
         runs.pool().stop(job, me)
         st.rerun()
     return job
 
 
-def _board(job: Job, window: int, key: str, was_active: bool) -> None:
-    with job.lock:
-        result = job.result
-        specs = plots(result, window)
-        tiles = _tiles(job, result)
-        sentences = _sentences(job, result)
-    st.progress(min(job.progress, 1.0), text=_status(job))
-    st.html(tiles)
-    for spec in specs:
-        spec["layout"]["uirevision"] = job.id
-    alt = [f"{s['layout']['title']['text']}: {s['layout']['meta']['note']}" for s in specs]
-    live_panel(specs, key=key, alt=alt)
-    if sentences:
-        st.markdown("\n".join(f"- {sentence}" for sentence in sentences))
+class Frame(NamedTuple):
+    """One moment of a run, ready to be sent: the same for everybody who looks at it in the same way."""
+
+    packed: bytes
+    sentences: list[str]
+
+
+def _board(job: Job, view: View, key: str, was_active: bool) -> None:
+    before = runs.before(job) if view.before else None
+    moment = (job.id, _version(job), view, before and (before.id, _version(before)))
+    frame = _frame(job, view, before, moment)
+    st.progress(min(job.progress, 1.0), text=status(job))
+    live.mount(frame.packed, key=key)
+    if frame.sentences:
+        st.markdown("\n".join(f"- {sentence}" for sentence in frame.sentences))
     if was_active and not job.active:
         st.rerun()
 
 
-def _status(job: Job) -> str:
+def _version(job: Job) -> tuple[object, ...]:
+    """Changes whenever there is something else to be drawn."""
+    reached = tuple((h.step, len(h.spectra)) for h in job.histories.values())
+    return job.status, reached, tuple(sorted(job.waiting))
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _frame(_job: Job, _view: View, _before: Job | None, moment: object) -> Frame:  # noqa: ARG001 - the key
+    seen = _behind_it(_before, _view, _job.experiment.steps, (_before.id, _version(_before))) if _before else None
+    with _job.lock:
+        result = _job.result
+        specs = plots(result, **_view.drawn(), before=seen[0] if seen else None)
+        tiles = _tiles(_job, result, seen[1] if seen else {})
+        sentences = _sentences(_job, result)
+    for spec in specs:
+        spec["layout"]["uirevision"] = f"{_job.id}{_view.x}{_view.log_regret}"
+    alt = [f"{s['layout']['title']['text']}: {s['layout']['meta']['note']}" for s in specs]
+    return Frame(live.pack(specs, alt, 300, tiles), sentences)
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _behind_it(
+    _before: Job,
+    view: View,
+    steps: int,
+    moment: object,  # noqa: ARG001 - a part of the key
+) -> tuple[Bands, dict[str, float]]:
+    """Curves of the run before, as far as the new one goes, and its click rates by label."""
+    axes = {name: value for name, value in view.drawn().items() if name != "log_regret"}
+    with _before.lock:
+        result = _before.result
+        rates = {label: metrics.estimate(metrics.click_rate(h)).mean for label, h in result.histories.items()}
+        return bands(result, until=steps, **axes), rates
+
+
+def status(job: Job) -> str:
+    """How far a run is, in one line."""
     step, steps = words.count(job.step), words.count(job.experiment.steps)
+    if job.status == "queued" and runs.pool().broken:
+        return "The workers do not start; the server's log tells why. They are being tried again"
     if job.status == "queued":
         ahead = runs.pool().ahead(job)
         if ahead:
@@ -99,7 +139,7 @@ def _status(job: Job) -> str:
     return f"Failed: {job.error}"
 
 
-def _tiles(job: Job, result: Result) -> str:
+def _tiles(job: Job, result: Result, before: dict[str, float]) -> list[dict[str, str]]:
     """The leaderboard, one tile per agent, best first; also the plots' legend."""
     looks = styles(job.experiment)
     order = words.ranking(result)
@@ -107,23 +147,23 @@ def _tiles(job: Job, result: Result) -> str:
     leader = result.histories[order[0]] if order else None
     tiles, noun = [], job.experiment.simulator_class().reward_noun
     for place, label in enumerate([*order, *waiting]):
-        rate, detail = "–", "in training" if label in job.waiting else "waiting"
+        rate, spread, detail = "–", "", "in training" if label in job.waiting else "waiting"
         if label in order and leader is not None:
             history = result.histories[label]
             found = metrics.estimate(metrics.click_rate(history))
             half = (found.high - found.low) / 2
-            rate = f"{found.mean:.3f}" + (f"<small> ± {half:.3f}</small>" if half > 0 else "")
+            rate, spread = f"{found.mean:.3f}", f" ± {half:.3f}" if half > 0 else ""
             detail = "leads" if place == 0 else _behind(metrics.ahead_by(history, leader), noun)
             if history.step < leader.step or history.step < job.step:
                 detail += f" · at step {words.count(history.step)}"
             if (alive := int(history.alive.sum())) < history.rows:
                 detail += f" · {alive} of {history.rows} runs alive"
+            if label in before:
+                detail += f" · before: {before[label]:.3f}"
         look = looks[label]
-        tiles.append(
-            f'<li style="border-left-color:{look.color}"><b>{escape(label)}</b>'
-            f'<span class="rate">{rate}</span><span class="detail">{escape(detail)}</span></li>'
-        )
-    return f'<style>{_STYLE}</style><ol class="board" aria-label="Leaderboard: clicks per step">{"".join(tiles)}</ol>'
+        tiles.append({"label": label, "color": look.color, "dash": look.dash,
+                      "rate": rate, "spread": spread, "detail": detail})  # fmt: skip
+    return tiles
 
 
 def _behind(difference: float, noun: str) -> str:
@@ -137,16 +177,3 @@ def _sentences(job: Job, result: Result) -> list[str]:
     shared = getattr(job.experiment.simulator, "layout", "shared") == "shared"
     scope = "Intervals speak for this one shop or data set, met in another order and with other luck, not for all."
     return [*found, words.lesson(result), *([scope] if shared and job.experiment.replications > 1 else [])]
-
-
-_STYLE = """
-.board{list-style:none;margin:0!important;padding:0!important;display:grid;gap:.6rem;
-grid-template-columns:repeat(auto-fit,minmax(9.5rem,1fr))}
-.board li{margin:0!important;padding:.45rem .75rem .5rem;border:1px solid rgba(128,140,140,.35);border-left:5px solid;
-border-radius:.6rem;display:flex;flex-direction:column;font-variant-numeric:tabular-nums;min-width:0}
-.board b{font-weight:600;font-size:.9rem;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
-.board .rate{font-size:1.35rem;font-weight:600;line-height:1.3}
-.board small{font-size:.8rem;font-weight:400;opacity:.75}
-.board .detail{font-size:.8rem;opacity:.75}
-@media (max-width:700px){.board{grid-template-columns:repeat(2,minmax(0,1fr))}}
-"""

@@ -6,18 +6,21 @@ from contextlib import suppress
 from html import escape
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from bandits.agents import REGISTRY as AGENTS
 from bandits.experiment import Experiment
 from bandits.figures import palette
 from bandits.simulators import REGISTRY as SIMULATORS
 
+from . import draft as drafts
 from .draft import Draft
 from .forms import fields, form
 
 
 def controls(draft: Draft) -> None:
     """Draw the controls and keep what they say in the draft."""
+    back = st.container(horizontal=True, gap="small")  # filled last: it knows what was changed below
     _world(draft)
     _length(draft)
     st.subheader("Agents", anchor=False)
@@ -31,6 +34,18 @@ def controls(draft: Draft) -> None:
             st.button(
                 AGENTS[kind].title, key=f"add-{kind}", help=about, on_click=draft.add, args=(kind,), width="stretch"
             )
+    drafts.remember()
+    _back(back)
+
+
+def _back(row: DeltaGenerator) -> None:
+    trail = drafts.trail()
+    row.button("Undo", icon=":material/undo:", key="undo", type="tertiary", on_click=drafts.move,
+               args=(-1,), disabled=not trail.can_move(-1))  # fmt: skip
+    row.button("Redo", icon=":material/redo:", key="redo", type="tertiary", on_click=drafts.move,
+               args=(1,), disabled=not trail.can_move(1))  # fmt: skip
+    row.button("Reset", icon=":material/restart_alt:", key="reset", type="tertiary", on_click=drafts.reset,
+               help="Back to the preset, link, file or run that was loaded last.")  # fmt: skip
 
 
 def _world(draft: Draft) -> None:
@@ -74,6 +89,7 @@ def _agent(draft: Draft, number: int, agent: dict, color: str) -> None:
     values = form(cls.Params, fields(cls.Params, basic=True), agent, key)
     with st.popover("More", icon=":material/tune:", type="tertiary", width="stretch"):
         st.caption((cls.__doc__ or "").split("\n")[0].replace(" [1]_", ""))
+        st.latex(cls.formula)
         label = st.text_input(
             "Name", agent.get("label") or "", key=f"{key}-label", max_chars=40, placeholder=cls.title,
             help=cls.Params.model_fields["label"].description,

@@ -1,4 +1,4 @@
-"""The experiment that a visitor is putting together, kept in the session."""
+"""The experiment that a visitor is putting together, kept in the session, with the way back."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from bandits.agents import REGISTRY as AGENTS
 from bandits.presets import presets
 from bandits.simulators import REGISTRY as SIMULATORS
 
+KEPT = 100  # steps that can be taken back
+
 _numbers = itertools.count(1)  # widget keys only need to be new
 
 
 class Draft:
     """Plain data that `bandits.read` will judge, with an id per agent for its widgets."""
 
-    def __init__(self, experiment: Experiment) -> None:
+    def __init__(self, data: dict[str, Any]) -> None:
         self.version = next(_numbers)
-        data = json.loads(experiment.model_dump_json())
         self.simulator: dict[str, Any] = data["simulator"]
         self.agents: dict[int, dict[str, Any]] = {next(_numbers): agent for agent in data["agents"]}
-        self.steps, self.replications, self.seed = experiment.steps, experiment.replications, experiment.seed
+        self.steps, self.replications, self.seed = data["steps"], data["replications"], data["seed"]
 
     def data(self) -> dict[str, Any]:
         """The experiment as plain data."""
@@ -36,12 +37,12 @@ class Draft:
             "seed": self.seed,
         }
 
-    def differs(self, experiment: Experiment) -> bool:
-        """Whether it would run something else than this experiment."""
+    def experiment(self) -> Experiment | None:
+        """The experiment, if it is one that can be run."""
         try:
-            return read(self.data()) != experiment
+            return read(self.data())
         except Refused:
-            return True
+            return None
 
     def switch(self, kind: str) -> None:
         """Another world, with its own defaults."""
@@ -74,14 +75,70 @@ class Draft:
         return [kind for kind, agent in AGENTS.items() if agent.needs <= offers]
 
 
+class Trail:
+    """Every state the controls were in since the last one that was loaded, and where on it they are."""
+
+    def __init__(self, start: str) -> None:
+        self.states, self.at = [start], 0
+
+    def remember(self, state: str) -> None:
+        """A new state ends what could have been done again."""
+        if state != self.states[self.at]:
+            self.states = [*self.states[: self.at + 1], state][-KEPT:]
+            self.at = len(self.states) - 1
+
+    def can_move(self, by: int) -> bool:
+        """Whether there is a state so many steps back (-1) or ahead (1)."""
+        return 0 <= self.at + by < len(self.states)
+
+
 def current() -> Draft:
     """This session's draft; the first preset to begin with."""
     if "draft" not in st.session_state:
-        st.session_state.draft = Draft(next(iter(presets().values())).experiment)
+        load(next(iter(presets().values())).experiment)
     draft: Draft = st.session_state.draft
     return draft
 
 
 def load(experiment: Experiment) -> None:
-    """Begin anew from an experiment."""
-    st.session_state.draft = Draft(experiment)
+    """Put an experiment into the controls. It can be undone, and `reset` comes back to it."""
+    text = experiment.model_dump_json()
+    st.session_state.draft, st.session_state.origin = Draft(json.loads(text)), text
+    if "trail" in st.session_state:
+        remember()
+    else:
+        st.session_state.trail = Trail(_state())
+
+
+def remember() -> None:
+    """Keep what the controls say now."""
+    trail().remember(_state())
+
+
+def trail() -> Trail:
+    """Where this session's controls have been."""
+    current()
+    found: Trail = st.session_state.trail
+    return found
+
+
+def move(by: int) -> None:
+    """Undo (-1) or redo (1)."""
+    if trail().can_move(by):
+        trail().at += by
+        st.session_state.draft = Draft(json.loads(trail().states[trail().at]))
+
+
+def reset() -> None:
+    """Back to what was loaded last: a preset, a link, a file, a run."""
+    st.session_state.draft = Draft(json.loads(st.session_state.origin))
+    remember()
+
+
+def _state() -> str:
+    """What the controls say, the same text for the same experiment however it was put together."""
+    data = current().data()
+    try:
+        return read(data).model_dump_json()
+    except Refused:
+        return json.dumps(data)

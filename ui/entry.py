@@ -1,7 +1,8 @@
 """Every visit goes through app.py.
 
 The first visitor of a fresh server who opens a page's own address is handed that script without app.py, because
-Streamlit cannot know yet that app.py does the routing. Such a page sends the visitor through app.py and back.
+Streamlit cannot know yet that app.py does the routing. Such a page sends the visitor through app.py and back, with
+what the address said.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ _ROUTED, _WANTED = "entry-routed", "entry-wanted"
 def through_app(page: str) -> None:
     """Called first by every page: go through app.py unless this visit already has."""
     if not st.session_state.get(_ROUTED):
-        st.session_state[_WANTED] = page
+        st.session_state[_WANTED] = page, st.query_params.to_dict()
         st.switch_page("app.py")
 
 
@@ -22,4 +23,5 @@ def arrive() -> None:
     """Called by app.py once it knows its pages: on to the page that was asked for."""
     st.session_state[_ROUTED] = True
     if wanted := st.session_state.pop(_WANTED, None):
-        st.switch_page(wanted)
+        page, query = wanted
+        st.switch_page(page, query_params=query)

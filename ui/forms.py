@@ -33,8 +33,12 @@ def _widget(model: type[Params], name: str, values: dict[str, Any], key: str) ->
     label += f" ({unit})" if unit else ""
     common: dict[str, Any] = {"label": label, "help": field.description, "key": key}
     kind = field.annotation
+    if (choices := model.choices(name)) is not None:
+        spoken = {**choices, value: choices.get(value, f"{value} (not here)")}  # a link may name what is gone
+        options = list(spoken)
+        return st.selectbox(**common, options=options, index=options.index(value), format_func=spoken.__getitem__)
     if get_origin(kind) is Literal:
-        options = get_args(kind)
+        options = list(get_args(kind))
         return st.selectbox(**common, options=options, index=options.index(value), format_func=_spoken)
     if kind is int or int in get_args(kind):
         return st.number_input(

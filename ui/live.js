@@ -56,29 +56,34 @@ function colours(host) {
   return { paper, ink: (alpha) => `rgba(${rgb},${alpha})` };
 }
 
+// Type grows with the page's own (presentation mode, a visitor's settings), and the plots with it.
+const scale = () => parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
+
 function layoutOf(figure, width, height, host) {
   // A copy: Plotly writes the visitor's zoom into the layout that it is given.
   const { title, meta, ...own } = structuredClone(figure.layout ?? {});
   const { paper, ink } = colours(host);
+  const size = Math.round(12 * scale());
+  const far = (pixels) => Math.round(pixels * scale());
   const axis = {
     automargin: false,
     color: ink(0.75),
     gridcolor: ink(0.1),
     linecolor: ink(0.25),
     zeroline: false,
-    tickfont: { size: 12 },
-    title: { font: { size: 12 }, standoff: 8 },
+    tickfont: { size },
+    title: { font: { size }, standoff: 8 },
   };
   const base = {
     uirevision: "keep",
-    font: { family: getComputedStyle(host).fontFamily, size: 12, color: ink(0.85) },
+    font: { family: getComputedStyle(host).fontFamily, size, color: ink(0.85) },
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
     // Fixed, so that the axes stay put when the numbers on them grow wider.
-    margin: { l: own.yaxis?.title ? 64 : 48, r: 16, t: 10, b: own.xaxis?.title ? 44 : 28 },
+    margin: { l: far(own.yaxis?.title ? 64 : 48), r: 16, t: 10, b: far(own.xaxis?.title ? 44 : 28) },
     hovermode: "x unified",
     dragmode: touch ? false : "zoom",
-    hoverlabel: { bgcolor: paper, bordercolor: ink(0.2), font: { size: 12, color: ink(1) }, namelength: 28 },
+    hoverlabel: { bgcolor: paper, bordercolor: ink(0.2), font: { size, color: ink(1) }, namelength: 36 },
     modebar: { bgcolor: "rgba(0,0,0,0)", color: ink(0.45), activecolor: ink(0.9) },
     xaxis: {
       ...axis,
@@ -99,66 +104,64 @@ function layoutOf(figure, width, height, host) {
   return { ...merge(base, own), width, height, showlegend: false };
 }
 
-function tracesOf(figure, host) {
+function tracesOf(figure, host, hidden) {
   const { ink } = colours(host);
   return figure.data.map((trace) => {
-    if (trace.meta === "reference") {
-      return merge({ mode: "lines", line: { color: ink(0.55), width: 1.25, dash: "dash" } }, trace);
-    }
-    return trace.fill ? { hoverinfo: "skip", mode: "lines", showlegend: false, ...trace } : { ...trace };
+    const width = (trace.line?.width ?? 2) * scale();
+    const drawn = { ...trace, line: { ...trace.line, width }, visible: !hidden.has(trace.legendgroup) };
+    if (trace.meta === "reference") return merge(drawn, { line: { color: ink(0.55) } });
+    return trace.fill ? { hoverinfo: "skip", mode: "lines", showlegend: false, ...drawn } : drawn;
   });
 }
 
 // The saved picture stands alone: it gets the title, the legend and the background that the page supplies.
-function savePicture(plot, host) {
-  const title = plot.previousElementSibling.querySelector(".bp-title").textContent;
-  const { layout } = plot;
-  const paper_bgcolor = colours(host).paper;
+function savePicture(cell, host, format) {
+  if (!window.Plotly || cell.plot.dataset.wait !== undefined) return;
+  const { layout, data } = cell.plot;
+  const title = cell.title.textContent;
   const margin = { ...layout.margin, t: 56, r: 24 };
-  window.Plotly.downloadImage(
-    {
-      data: plot.data,
-      layout: { ...layout, margin, title: { text: title }, showlegend: true, paper_bgcolor },
-    },
-    { format: "png", width: 900, height: 500, scale: 2, filename: title || "chart" },
-  );
+  const shown = { ...layout, margin, title: { text: title }, showlegend: true, paper_bgcolor: colours(host).paper };
+  const options = { format, width: 900, height: 500, scale: format === "svg" ? 1 : 2, filename: title || "chart" };
+  window.Plotly.downloadImage({ data, layout: shown }, options);
 }
 
-function configOf(plot, host) {
-  const picture = {
-    name: "picture",
-    title: "Save as picture",
-    icon: window.Plotly.Icons.camera,
-    click: () => savePicture(plot, host),
-  };
-  return {
-    displayModeBar: touch ? false : "hover",
-    modeBarButtons: [[picture, "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
-    displaylogo: false,
-    // Without these two, Plotly offers to upload the chart to its maker's cloud.
-    showSendToCloud: false,
-    plotlyServerURL: "",
-    responsive: false,
-  };
-}
+const CONFIG = {
+  displayModeBar: touch ? false : "hover",
+  modeBarButtons: [["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
+  displaylogo: false,
+  // Without these two, Plotly offers to upload the chart to its maker's cloud.
+  showSendToCloud: false,
+  plotlyServerURL: "",
+  responsive: false,
+};
 
 const hasPoints = (figure) => figure.data?.some((trace) => (trace.y ?? trace.x ?? trace.z)?.length > 0);
 
 function makeCell(panel) {
   const figure = document.createElement("figure");
   figure.className = "bp-cell";
-  const tags = ["figcaption", "div", "div", "div"];
-  const [caption, title, note, plot] = tags.map((tag) => document.createElement(tag));
+  const tags = ["figcaption", "div", "div", "div", "div"];
+  const [caption, title, note, plot, save] = tags.map((tag) => document.createElement(tag));
   title.className = "bp-title";
   note.className = "bp-note";
   plot.className = "bp-plot";
   plot.dataset.wait = "";
   plot.setAttribute("role", "img");
-  caption.append(title, note);
+  save.className = "bp-save";
+  caption.append(save, title, note);
   figure.append(caption, plot);
   panel.grid.append(figure);
   panel.sight.observe(plot);
-  return { title, note, plot, visible: false };
+  const cell = { title, note, plot, visible: false };
+  for (const format of ["png", "svg"]) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = format.toUpperCase();
+    button.addEventListener("click", () => savePicture(cell, panel.host, format));
+    save.append(button);
+  }
+  cell.save = save;
+  return cell;
 }
 
 function dropCell(panel, cell) {
@@ -170,7 +173,7 @@ function dropCell(panel, cell) {
 // What a plot looks like depends on its figure, its size and the theme, and on nothing else.
 function signature(panel, cell) {
   const { paper, ink } = colours(panel.host);
-  return [cell.id, cell.plot.clientWidth, panel.height, paper, ink(1)].join();
+  return [cell.id, cell.plot.clientWidth, panel.height, scale(), paper, ink(1), [...panel.hidden].sort()].join();
 }
 
 function draw(panel, cell) {
@@ -179,12 +182,10 @@ function draw(panel, cell) {
     cell.plot.dataset.wait = cell.figure.layout?.annotations?.[0]?.text ?? "";
     return;
   }
-  // One object for the plot's lifetime: for Plotly another click handler is another configuration, and
-  // then it starts the plot anew and forgets the zoom.
-  cell.config ??= configOf(cell.plot, panel.host);
-  const layout = layoutOf(cell.figure, cell.plot.clientWidth, panel.height, panel.host);
+  const layout = layoutOf(cell.figure, cell.plot.clientWidth, panel.height * scale(), panel.host);
   try {
-    window.Plotly.react(cell.plot, tracesOf(cell.figure, panel.host), layout, cell.config);
+    // One configuration for ever: given another object, Plotly starts the plot anew and forgets the zoom.
+    window.Plotly.react(cell.plot, tracesOf(cell.figure, panel.host, panel.hidden), layout, CONFIG);
     delete cell.plot.dataset.wait;
   } catch (error) {
     console.error(error); // one faulty figure must not keep the others from being drawn
@@ -216,15 +217,82 @@ async function refresh(panel) {
   }
 }
 
+function makeTile(panel, label) {
+  const item = document.createElement("li");
+  const [tile, only] = ["button", "button"].map((tag) => document.createElement(tag));
+  const [name, rate, detail] = ["b", "span", "span"].map((tag) => document.createElement(tag));
+  const [swatch, text, mean, spread] = ["i", "span", "span", "small"].map((tag) => document.createElement(tag));
+  tile.type = only.type = "button";
+  tile.className = "bp-tile";
+  only.className = "bp-only";
+  text.textContent = label;
+  rate.className = "bp-rate";
+  detail.className = "bp-detail";
+  name.append(swatch, text);
+  rate.append(mean, spread);
+  tile.append(name, rate, detail);
+  item.append(tile, only);
+  tile.addEventListener("click", () => {
+    if (!panel.hidden.delete(label)) panel.hidden.add(label);
+    look(panel);
+  });
+  only.addEventListener("click", () => {
+    const others = [...panel.tiles.keys()].filter((other) => other !== label);
+    const alone = others.length > 0 && others.every((other) => panel.hidden.has(other));
+    panel.hidden = new Set(alone ? [] : others);
+    look(panel);
+  });
+  return { item, tile, only, swatch, mean, spread, detail };
+}
+
+// What is hidden shows on the tiles at once; the plots follow.
+function look(panel) {
+  for (const [label, { item, tile, only }] of panel.tiles) {
+    const shown = !panel.hidden.has(label);
+    const alone = shown && panel.tiles.size > 1 && panel.hidden.size === panel.tiles.size - 1;
+    item.classList.toggle("bp-off", !shown);
+    tile.setAttribute("aria-pressed", String(shown));
+    tile.title = shown ? `Hide ${label} in all plots` : `Show ${label} again`;
+    only.textContent = alone ? "all" : "only";
+    only.setAttribute("aria-label", alone ? "Show all agents" : `Show only ${label}`);
+  }
+  refresh(panel);
+}
+
+function tell(panel, legend) {
+  const labels = legend.map(({ label }) => label);
+  for (const [label, { item }] of panel.tiles) {
+    if (labels.includes(label)) continue;
+    item.remove();
+    panel.tiles.delete(label);
+    panel.hidden.delete(label);
+  }
+  for (const [place, { label, color, dash, rate, spread, detail }] of legend.entries()) {
+    if (!panel.tiles.has(label)) panel.tiles.set(label, makeTile(panel, label));
+    const tile = panel.tiles.get(label);
+    tile.item.style.setProperty("--look", color);
+    tile.swatch.style.borderTopStyle = dash === "solid" ? "solid" : dash === "dot" ? "dotted" : "dashed";
+    tile.mean.textContent = rate;
+    tile.spread.textContent = spread;
+    tile.detail.textContent = detail;
+    // Moved only when ranks change: a button that is moved loses the keyboard's focus.
+    if (panel.board.children[place] !== tile.item) panel.board.insertBefore(tile.item, panel.board.children[place]);
+  }
+  panel.board.hidden = legend.length === 0;
+}
+
 function makePanel(parent) {
   const host = document.createElement("div");
   host.className = "bp-live";
   const grid = document.createElement("div");
   grid.className = "bp-grid";
-  host.append(grid);
+  const board = document.createElement("ol");
+  board.className = "bp-board";
+  board.setAttribute("aria-label", "Leaderboard, best first. Press an agent to hide or show it in all plots.");
+  host.append(board, grid);
   parent.append(host);
 
-  const panel = { host, grid, cells: [], busy: false };
+  const panel = { host, grid, board, tiles: new Map(), hidden: new Set(), cells: [], busy: false };
   panel.sight = new IntersectionObserver(
     (entries) => {
       for (const { target, isIntersecting } of entries) {
@@ -261,9 +329,10 @@ function makePanel(parent) {
 
 export default function ({ parentElement, data }) {
   const panel = panels.get(parentElement) ?? makePanel(parentElement);
-  const { src, height, cells } = decode(data);
+  const { src, height, legend, cells } = decode(data);
   panel.src = src;
   panel.height = height;
+  tell(panel, legend);
   while (panel.cells.length > cells.length) dropCell(panel, panel.cells.pop());
   while (panel.cells.length < cells.length) panel.cells.push(makeCell(panel));
   cells.forEach(({ id, alt, figure }, index) => {
@@ -272,10 +341,13 @@ export default function ({ parentElement, data }) {
     cell.title.textContent = title?.text ?? title ?? "";
     cell.note.textContent = meta?.note ?? "";
     cell.plot.setAttribute("aria-label", alt);
-    cell.plot.style.height = `${height}px`;
+    cell.plot.style.height = `${height / 16}rem`;
+    for (const button of cell.save.children) {
+      button.setAttribute("aria-label", `Save ${cell.title.textContent} as ${button.textContent}`);
+    }
     cell.id = id;
     cell.figure = figure;
   });
-  refresh(panel);
+  look(panel);
   return panel.remove;
 }

@@ -35,7 +35,14 @@ _mount = st.components.v2.component(
 )
 
 
-def live_panel(figures: Sequence[dict[str, Any]], *, key: str, alt: Sequence[str], height: int = 300) -> None:
+def live_panel(
+    figures: Sequence[dict[str, Any]],
+    *,
+    key: str,
+    alt: Sequence[str],
+    height: int = 300,
+    legend: Sequence[dict[str, str]] = (),
+) -> None:
     """Draw figures in a responsive grid: two columns, or one below 700 px, in row order.
 
     Call it with the same ``key`` on every tick and for the finished run too: the plots are then
@@ -55,7 +62,10 @@ def live_panel(figures: Sequence[dict[str, Any]], *, key: str, alt: Sequence[str
     alt : sequence of str
         One text per figure for those who do not see it.
     height : int
-        Height of each plot in pixels, heading and note not included.
+        Height of each plot in pixels at the usual type size (it grows with the type), heading and note not included.
+    legend : sequence of dict
+        Tiles above the plots, in order: ``label, color, dash, rate, spread, detail``. Pressing one hides every trace
+        whose ``legendgroup`` is its label, in all plots at once; its *only* hides all others.
 
     Raises
     ------
@@ -63,10 +73,17 @@ def live_panel(figures: Sequence[dict[str, Any]], *, key: str, alt: Sequence[str
         If ``alt`` and ``figures`` differ in length, or a plain number is NaN or infinite (in arrays
         they are gaps).
     """
-    _mount(key=key, data=pack(figures, alt, height, src=_publish_plotly()), width="stretch")
+    mount(pack(figures, alt, height, legend), key=key)
 
 
-def pack(figures: Sequence[dict[str, Any]], alt: Sequence[str], height: int, *, src: str = "") -> bytes:
+def mount(packed: bytes, *, key: str) -> None:
+    """Draw what `pack` made: whoever shows the same panel to many packs it once."""
+    _mount(key=key, data=packed, width="stretch")
+
+
+def pack(
+    figures: Sequence[dict[str, Any]], alt: Sequence[str], height: int, legend: Sequence[dict[str, str]] = ()
+) -> bytes:
     """Encode a panel: header size (uint32, little-endian), JSON header, then all float32 values.
 
     Raw bytes rather than base64 in JSON, which is a third larger and which Streamlit would
@@ -98,7 +115,8 @@ def pack(figures: Sequence[dict[str, Any]], alt: Sequence[str], height: int, *, 
         body = json.dumps(figure, default=encode, allow_nan=False, separators=(",", ":"))
         digest.update(body.encode())
         cells.append(f'{{"id":"{digest.hexdigest()}","alt":{json.dumps(text)},"figure":{body}}}')
-    header = f'{{"src":{json.dumps(src)},"height":{int(height)},"cells":[{",".join(cells)}]}}'.encode()
+    frame = json.dumps({"src": _publish_plotly(), "height": int(height), "legend": list(legend)})
+    header = f'{frame[:-1]},"cells":[{",".join(cells)}]}}'.encode()
     return b"".join((len(header).to_bytes(4, "little"), header, *offsets))
 
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import streamlit as st
 
-from bandits import Experiment, Refused
+from bandits import Experiment, Refused, link
 from bandits.jobs import Job, Pool
 from bandits.presets import presets
 from bandits.store import Store
@@ -42,33 +42,56 @@ def owner() -> str:
 
 
 def look_at(experiment: Experiment) -> Job:
-    """Run an experiment, or join its run, and keep looking at it.
+    """Run an experiment, or join its run, and keep looking at it; what was looked at becomes the run before.
 
     Raises
     ------
     Refused
     """
-    return keep(pool().submit(experiment, owner()))
-
-
-def keep(job: Job) -> Job:
-    """Look at a job from now on, here and by the address."""
-    st.session_state.job = st.query_params["run"] = job.id
+    seen = st.session_state.get("job")
+    job = keep(pool().submit(experiment, owner()))
+    if seen not in (None, job.id):
+        st.session_state.before = seen
     return job
 
 
+def keep(job: Job) -> Job:
+    """Look at a job from now on, here and by the address, which holds the whole experiment."""
+    st.session_state.job = job.id
+    said = link.fields(job.experiment)
+    if {name: text for name, text in st.query_params.items() if name in said} != said:
+        st.query_params.from_dict(said)
+    return job
+
+
+def before(job: Job) -> Job | None:
+    """The run that this session looked at before this one, if both can be drawn in one plot."""
+    seen = pool().get(st.session_state.get("before", ""))
+    if seen is None or seen is job or seen.experiment.simulator.kind != job.experiment.simulator.kind:
+        return None
+    return seen if seen.result.histories else None
+
+
 def current() -> Job:
-    """The run this session looks at; the address names it, so that F5 and a second tab find it again."""
-    asked = st.session_state.get("job") or st.query_params.get("run", "")
-    job = pool().get(asked)
-    if job is None:
-        if asked:
-            st.toast("That run is no longer here; this is the first preset.", icon=":material/search_off:")
-        try:  # shown to everybody who has not asked for anything: nobody's own
-            job = pool().submit(next(iter(presets().values())).experiment)
-        except Refused as sentence:
-            st.error(f"Nothing can be run: {sentence}.", icon=":material/block:")
-            st.stop()
-    elif "job" not in st.session_state:
-        draft.load(job.experiment)
-    return keep(job)
+    """The run this session looks at: the one it began, the one its address tells, or the first preset.
+
+    An address is judged like an upload; what it tells is run if it is not here already.
+    """
+    job = pool().get(st.session_state.get("job", ""))
+    if job is not None:
+        return keep(job)
+    try:
+        if link.holds_experiment(st.query_params):
+            shared = link.follow(st.query_params.to_dict())
+            if not shared.same:
+                st.toast("This link was edited, or comes from another version: its check does not match.", icon="✏️")
+            job = keep(pool().get(shared.experiment.hash) or pool().submit(shared.experiment, owner()))
+            draft.load(job.experiment)
+            return job
+    except Refused as sentence:
+        st.session_state.refused_link = str(sentence)
+    try:  # shown to everybody who has not asked for anything: nobody's own
+        return keep(pool().submit(next(iter(presets().values())).experiment))
+    except Refused as sentence:
+        st.error(f"Nothing can be run: {sentence}.", icon=":material/block:")
+        st.stop()

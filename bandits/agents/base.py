@@ -40,6 +40,8 @@ class Agent(ABC):
 
     Params: ClassVar[type[AgentParams]]
     title: ClassVar[str]
+    formula: ClassVar[str]
+    """Its score of a candidate, in LaTeX."""
     needs: ClassVar[frozenset[str]] = frozenset()
     propensity: ClassVar[Propensity] = "deterministic"
     learns: ClassVar[bool] = True

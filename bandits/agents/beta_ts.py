@@ -36,6 +36,7 @@ class BetaTS(ContextFreeAgent):
         )  # fmt: skip
 
     title = "Beta Thompson"
+    formula = r"\tilde p_a\sim\mathrm{Beta}\big(a+\text{clicks}_a,\ b+\text{misses}_a\big)"
     propensity = "monte_carlo"
 
     def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:

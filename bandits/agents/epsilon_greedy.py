@@ -33,6 +33,7 @@ class EpsilonGreedy(LinearAgent):
         )  # fmt: skip
 
     title = "ε-greedy"
+    formula = r"\hat\theta_a^\top x_a,\quad\text{but a random arm with probability }\varepsilon/(1+\delta t)"
     propensity = "exact"
     model: Ridge
 

@@ -32,6 +32,7 @@ class LinTS(LinearAgent):
         )  # fmt: skip
 
     title = "LinTS"
+    formula = r"\tilde\theta_a^\top x_a,\quad\tilde\theta_a\sim\mathcal N(\hat\theta_a,\ \sigma^2A_a^{-1})"
     propensity = "monte_carlo"
     joint = True
     model: Ridge

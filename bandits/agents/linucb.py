@@ -58,6 +58,7 @@ class LinUCB(LinearAgent):
             return self
 
     title = "LinUCB"
+    formula = r"\hat\theta_a^\top x_a+\alpha\sqrt{x_a^\top A_a^{-1}x_a}"
 
     def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
         super().__init__(params, setting, streams, world)

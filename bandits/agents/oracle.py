@@ -15,6 +15,7 @@ class Oracle(Agent):
         kind: Literal["oracle"] = "oracle"
 
     title = "Oracle"
+    formula = r"p(\text{click}\mid\text{user},a)"
     learns = False
     needs = frozenset({"truth"})
 

@@ -19,6 +19,7 @@ class Popularity(ContextFreeAgent):
         kind: Literal["popularity"] = "popularity"
 
     title = "Popularity"
+    formula = r"\bar r_a=\text{clicks}_a\,/\,n_a"
 
     def scores(self, round: Round) -> FloatArray:
         shows, clicks = self.counts(round)

@@ -19,6 +19,7 @@ class Random(Agent):
         kind: Literal["random"] = "random"
 
     title = "Random"
+    formula = r"u_a\sim\mathrm{Uniform}(0,1)"
     learns = False
     propensity = "exact"
 

@@ -54,6 +54,7 @@ class StaticMLP(Agent):
         )  # fmt: skip
 
     title = "Static MLP"
+    formula = r"\mathrm{MLP}\big([\,e_\mathrm{user},\ e_a\,]\big)"
     learns = False
     needs = frozenset({"log"})
 

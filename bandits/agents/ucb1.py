@@ -32,6 +32,7 @@ class UCB1(ContextFreeAgent):
         )  # fmt: skip
 
     title = "UCB1"
+    formula = r"\bar r_a+\alpha\sqrt{2\ln t\,/\,n_a}"
 
     def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
         super().__init__(params, setting, streams, world)

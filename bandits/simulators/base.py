@@ -33,6 +33,7 @@ class Simulator(ABC):
     Params: ClassVar[type[SimulatorParams]]
     title: ClassVar[str]
     reward_noun: ClassVar[str] = "clicks"
+    rate_title: ClassVar[str] = "Click rate"
     item_noun: ClassVar[str] = "product"
 
     def __init__(self, params: Any, streams: Streams) -> None:

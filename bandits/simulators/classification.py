@@ -8,9 +8,12 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from .. import brought
 from ..params import setting
 from ..randomness import Streams
+from ..refused import Refused, short
 from ..rounds import Contexts, Feedback, FloatArray, IntArray, Log, Round, Setting, Truth
+from ..tables import MISSING, in_order
 from .base import ClickTable, Simulator, SimulatorParams
 
 # rows, features, classes: known without loading, so that impossible sizes are refused before anything is read
@@ -21,8 +24,13 @@ SIZES = {
     "wine": (178, 13, 3),
     "breast_cancer": (569, 30, 2),
 }
-
-
+_TITLES = {
+    "magic": "MAGIC telescope",
+    "adult": "Adult incomes",
+    "digits": "Handwritten digits",
+    "wine": "Wines",
+    "breast_cancer": "Breast cancer",
+}
 _CREDITS = {
     "magic": "MAGIC gamma telescope, Bock (2004), UCI Machine Learning Repository, CC BY 4.0",
     "adult": "Adult, Becker and Kohavi (1996), UCI Machine Learning Repository, CC BY 4.0",
@@ -37,24 +45,41 @@ class DataSet(NamedTuple):
     classes: tuple[str, ...]
 
 
+def sizes(name: str) -> tuple[int, int, int]:
+    """Rows, features and classes of a data set, known without loading it.
+
+    Raises
+    ------
+    Refused
+        It is neither built in nor was it brought.
+    """
+    if name in SIZES:
+        return SIZES[name]
+    if kept := brought.find(name):
+        return kept.rows, kept.features, kept.classes
+    known = ", ".join([*SIZES, *(k.id for k in brought.listing())])
+    raise Refused(f"data '{short(name)}' is not here: bring the CSV again on the page Your data; known are {known}")
+
+
 @lru_cache(maxsize=8)
 def load(name: str) -> DataSet:
     """A data set under the protocol of Zhang et al. (2021): missing values are -1, categories are coded
     alphabetically, each row of features is divided by its L2 norm."""
-    if name in ("magic", "adult"):
-        import pandas as pd
-
-        frame = pd.read_parquet(str(files("bandits") / "data" / f"{name}.parquet"))
-        label = frame.columns[-1]
-        coded = {column: _codes(frame[column]) for column in frame.columns}
-        labels, classes = coded.pop(label).astype(np.int64), tuple(sorted(map(str, frame[label].unique())))
-        features = np.column_stack(list(coded.values()))
-    else:
+    if name in ("digits", "wine", "breast_cancer"):
         from sklearn import datasets
 
         bunch = getattr(datasets, f"load_{name}")()
         features, labels = bunch.data, bunch.target.astype(np.int64)
         classes = tuple(str(c) for c in bunch.target_names)
+    else:
+        import pandas as pd
+
+        shipped = files("bandits") / "data" / f"{name}.parquet"
+        frame = pd.read_parquet(str(shipped)) if name in SIZES else brought.load(name)
+        answers = frame.pop(frame.columns[-1])
+        classes = in_order(answers)
+        labels = answers.map({text: i for i, text in enumerate(classes)}).to_numpy(np.int64)
+        features = np.column_stack([_codes(frame[column]) for column in frame.columns])
     features = np.where(np.isfinite(features), features, -1.0).astype(np.float64)
     norms = np.linalg.norm(features, axis=1, keepdims=True)
     return DataSet(features / np.where(norms == 0, 1.0, norms), labels, classes)
@@ -65,7 +90,7 @@ def _codes(column: Any) -> FloatArray:
     if column.dtype.kind in "iufb":
         return np.asarray(column, dtype=np.float64)
     text = column.astype(str).str.strip()
-    rank = {value: float(i) for i, value in enumerate(sorted(set(text) - {"?"}))}
+    rank = {value: float(i) for i, value in enumerate(sorted(set(text) - {MISSING}))}
     return np.array([rank.get(value, -1.0) for value in text])
 
 
@@ -77,10 +102,10 @@ class Classification(Simulator):
 
     class Params(SimulatorParams):
         kind: Literal["classification"] = "classification"
-        data: Literal["magic", "adult", "digits", "wine", "breast_cancer"] = setting(
-            "magic", title="Data", basic=True,
-            help="magic: telescope images of gamma rays or hadrons. adult: census incomes. "
-            "digits, wine, breast_cancer: scikit-learn's classics.",
+        data: str = setting(
+            "magic", title="Data", basic=True, pattern=r"^[a-z0-9_.-]{1,60}$",
+            help="magic: telescope images of gamma rays or hadrons. adult: census incomes. digits, wine, "
+            "breast_cancer: scikit-learn's classics. And what was brought as a CSV on the page Your data.",
         )  # fmt: skip
         encoding: Literal["block", "context"] = setting(
             "block", title="Encoding", basic=True,
@@ -88,8 +113,18 @@ class Classification(Simulator):
             "(as published). context: the same vector for all classes, for models per arm.",
         )  # fmt: skip
 
+        @classmethod
+        def choices(cls, name: str) -> dict[str, str] | None:
+            if name != "data":
+                return None
+            kept = brought.listing()
+            titles = [k.title for k in kept]
+            more = {k.id: f" {k.id[-4:]}" if titles.count(k.title) > 1 else "" for k in kept}
+            return {**_TITLES, **{k.id: f"{k.title}{more[k.id]} (brought)" for k in kept}}
+
     title = "Real data (classification)"
     reward_noun = "right answers"
+    rate_title = "Share of right answers"
     item_noun = "class"
 
     def __init__(self, params: Any, streams: Streams) -> None:
@@ -107,7 +142,7 @@ class Classification(Simulator):
 
     @classmethod
     def describe(cls, params: Any) -> Setting:
-        _, d, K = SIZES[params.data]
+        _, d, K = sizes(params.data)
         wide = params.encoding == "block"
         return Setting(
             n_items=K, n_candidates=K, n_features=d * K if wide else d, n_stored=d,
@@ -116,8 +151,9 @@ class Classification(Simulator):
 
     @classmethod
     def memory(cls, params: Any, rows: int) -> int:
-        n, d, K = SIZES[params.data]
-        return 8 * (n * (d + 2) + rows * (n + 3 * K * d))
+        n, d, K = sizes(params.data)
+        spans = 3 * (K * d) ** 2 if params.encoding == "block" else 0
+        return 8 * (n * (d + 2) + rows * (n + 3 * K * d) + spans)
 
     def round_at(self, step: int) -> Round:
         examples = self._example(step)
@@ -153,7 +189,10 @@ class Classification(Simulator):
 
     @classmethod
     def credit(cls, params: Any) -> str:
-        return _CREDITS.get(params.data, f"{params.data}, shipped with scikit-learn")
+        if params.data in SIZES:
+            return _CREDITS.get(params.data, f"{params.data}, shipped with scikit-learn")
+        kept = brought.find(params.data)
+        return f"{kept.id}, brought as a CSV of {kept.rows:,} examples" if kept else ""
 
     def _example(self, step: int) -> IntArray:
         """Example shown to each row, int64 (R,)."""

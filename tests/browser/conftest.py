@@ -28,46 +28,92 @@ TRIED = ("/_stcore/health", "/_stcore/host-config")
 Open = Callable[..., Page]
 
 
+class App:
+    """The app, started as people start it, on a folder of its own files."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.home = folder / "home"
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self.address, self.log = f"http://127.0.0.1:{port}", folder / f"log-{port}.txt"
+        command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless", "true"]
+        with self.log.open("wb") as out:
+            self.process = subprocess.Popen(
+                [*command, "--server.port", str(port)], cwd=ROOT, stdout=out, stderr=subprocess.STDOUT,
+                env={**os.environ, "BANDITS_HOME": str(self.home)},
+            )  # fmt: skip
+
+    def ready(self) -> App:
+        """Wait until it answers."""
+        for _ in range(600):
+            try:
+                with urllib.request.urlopen(f"{self.address}/_stcore/health", timeout=5) as answer:
+                    if answer.status == 200:
+                        return self
+            except (urllib.error.URLError, OSError):
+                pass
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.2)
+        raise AssertionError(f"the app did not start:\n{self.said()}")
+
+    def said(self) -> str:
+        return self.log.read_text("utf-8", errors="replace")
+
+    def workers(self) -> list[int]:
+        """Process ids of the workers it has started."""
+        found = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+                command = (folder / "cmdline").read_bytes()
+            except OSError:  # it has ended meanwhile
+                continue
+            if parent == self.process.pid and b"bandits.worker" in command:
+                found.append(int(folder.name))
+        return found
+
+    def kill(self) -> None:
+        """End it as a power cut would: it tidies nothing up."""
+        self.process.kill()
+        self.process.wait()
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(30)
+            except subprocess.TimeoutExpired:
+                self.kill()
+
+
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Address of the app, started as people start it, with files of its own."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    folder = tmp_path_factory.mktemp("server")
-    address, log = f"http://127.0.0.1:{port}", folder / "log.txt"
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless", "true"]
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            [*command, "--server.port", str(port)], cwd=ROOT, stdout=out, stderr=subprocess.STDOUT,
-            env={**os.environ, "BANDITS_HOME": str(folder / "home")},
-        )  # fmt: skip
+    """Address of the app that most tests share."""
+    app = App(tmp_path_factory.mktemp("server"))
     try:
-        _wait_for(f"{address}/_stcore/health", process, log)
-        yield address
-        said = log.read_text("utf-8", errors="replace")
-        assert "Traceback" not in said, said
+        yield app.ready().address
+        assert "Traceback" not in app.said(), app.said()
     finally:
-        process.terminate()
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        app.close()
 
 
-def _wait_for(health: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    for _ in range(600):
-        try:
-            with urllib.request.urlopen(health, timeout=5) as answer:
-                if answer.status == 200:
-                    return
-        except (urllib.error.URLError, OSError):
-            pass
-        if process.poll() is not None:
-            break
-        time.sleep(0.2)
-    raise AssertionError(f"the app did not start:\n{log.read_text('utf-8', errors='replace')}")
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[[], App]]:
+    """Start an app of the test's own; again on the same files, however the one before ended."""
+    begun: list[App] = []
+
+    def begin() -> App:
+        begun.append(App(tmp_path))
+        return begun[-1].ready()
+
+    yield begin
+    for app in begun:
+        app.close()
+    for app in begun:
+        assert "Traceback" not in app.said(), app.said()
 
 
 @pytest.fixture(scope="session")
@@ -81,17 +127,20 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def visit(server: str, browser: Browser) -> Iterator[Open]:
-    """``visit("/arena", **context options)`` opens a page as a visitor of their own."""
+def visit(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Open]:
+    """``visit("/arena", **context options)`` opens a page as a visitor of their own.
+
+    With ``at``, of an app of the test's own.
+    """
     complaints: list[str] = []
     contexts = []
 
-    def listen(page: Page) -> None:
+    def listen(page: Page, server: str) -> None:
         def console(message: ConsoleMessage) -> None:
             if message.type == "error" and not message.location.get("url", "").endswith(TRIED):
                 complaints.append(f"console: {message.text} ({message.location.get('url')})")
 
-        def request(sent: Request) -> None:
+        def requested(sent: Request) -> None:
             if not sent.url.startswith((f"{server}/", "blob:", "data:")):
                 complaints.append(f"request to elsewhere: {sent.url}")
 
@@ -105,17 +154,18 @@ def visit(server: str, browser: Browser) -> Iterator[Open]:
 
         page.on("console", console)
         page.on("pageerror", lambda error: complaints.append(f"page error: {error}"))
-        page.on("request", request)
+        page.on("request", requested)
         page.on("requestfailed", failed)
         page.on("response", answered)
         page.on("websocket", lambda ws: None if server[5:] in ws.url else complaints.append(f"elsewhere: {ws.url}"))
 
-    def open_page(path: str = "/", **options: object) -> Page:
+    def open_page(path: str = "/", *, at: App | None = None, **options: object) -> Page:
+        server = request.getfixturevalue("server") if at is None else at.address
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})  # type: ignore[arg-type]
         contexts.append(context)
         context.set_default_timeout(240_000)
         page = context.new_page()
-        listen(page)
+        listen(page, server)
         page.goto(server + path)
         return page
 

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import Open
+from tests.support import wait_for
 
 pytestmark = pytest.mark.browser
 expect.set_options(timeout=240_000)  # patience, not a claim: a busy machine trains networks meanwhile
@@ -16,10 +17,12 @@ expect.set_options(timeout=240_000)  # patience, not a claim: a busy machine tra
 DRAWN = ".bp-plot:not([data-wait]) .scatterlayer path.js-line"
 RACERS = ["LinUCB", "LinTS", "ε-greedy", "Static MLP", "Random"]
 # the numbers behind the lines of a plot: the last step, and how many points are finite
-LINES = """i => document.querySelectorAll('.bp-plot')[i].data.filter(t => !t.fill && t.meta !== 'reference')
+LINES = """i => document.querySelectorAll('.bp-plot')[i].data.filter(t => !t.fill && !t.meta)
   .map(t => ({name: t.name, last: t.x[t.x.length - 1], points: Array.from(t.y).filter(Number.isFinite).length}))"""
 RANGE = "i => document.querySelectorAll('.bp-plot')[i]._fullLayout.xaxis.range.map(Number)"
-LAST = "i => Math.max(...document.querySelectorAll('.bp-plot')[i].data.map(t => t.x[t.x.length - 1]))"
+LAST = (
+    "i => Math.max(...document.querySelectorAll('.bp-plot')[i].data.filter(t => !t.meta).map(t => t.x[t.x.length - 1]))"
+)
 
 
 def status(page: Page, text: str) -> Locator:
@@ -117,10 +120,10 @@ def test_a_slider_a_key_and_another_result(visit: Open) -> None:
     assert dragged > 1.5
     slider.press("ArrowRight")
     expect(slider).to_have_value(f"{dragged + 0.05:g}")
-    expect(page.get_by_text("controls have changed since this run")).to_be_visible()
+    expect(page.get_by_text("to see what that does")).to_be_visible()
     page.keyboard.press("Control+Enter")
     status(page, "^Finished: 2,000 steps, 16 runs each")
-    expect(page.get_by_text("controls have changed since this run")).to_have_count(0)
+    expect(page.get_by_text("to see what that does")).to_have_count(0)
     expect(tiles(page)).to_have_count(5)
     drawn(page)
     assert {line["last"] for line in page.evaluate(LINES, 0)} == {2000}
@@ -168,7 +171,7 @@ def test_a_run_goes_on_while_its_visitor_is_elsewhere(visit: Open) -> None:
     page.get_by_role("link", name="Arena").click()
     expect(page.get_by_role("heading", name="Arena")).to_be_visible()
     expect(page.get_by_role("spinbutton", name=re.compile("^Seed"))).to_have_value("7")
-    page.wait_for_url(re.compile(r"run="))
+    page.wait_for_url(re.compile(r"simulator=petshop.*seed=7"))
     again = step(page)
     assert again > began
     page.reload()
@@ -184,12 +187,77 @@ def test_a_run_goes_on_while_its_visitor_is_elsewhere(visit: Open) -> None:
     status(friend, "^Stopped at step")  # without touching anything
 
 
+def test_pause_resume_stop_and_continue(visit: Open) -> None:
+    page = visit("/arena")
+    run_long(page)
+    main = page.get_by_test_id("stMain")
+    main.get_by_role("button", name="Pause").click()
+    text = status(page, r"^Paused at step [\d,]+ of 10,000,000").inner_text()
+    main.get_by_role("button", name="Resume").click()
+    status(page, "^Step [1-9]")
+    paused = int(re.findall(r"[\d,]+", text)[0].replace(",", ""))
+    wait_for(lambda: step(page) > paused, "the run to go on")
+    stop(page)
+    set_number(page, "Steps", 500)
+    run_button(page).click()
+    status(page, "^Finished: 500 steps")
+    main.get_by_role("button", name="Continue").click()
+    status(page, "^Finished: 1,000 steps")
+    expect(page.get_by_role("spinbutton", name=re.compile("^Steps"))).to_have_value("1000")
+    drawn(page)
+
+
+def test_a_shared_link_gives_the_same_numbers_in_another_browser(visit: Open) -> None:
+    page = visit("/arena")
+    set_number(page, "Steps", 700)  # the seed stays: its network has been trained already
+    run_button(page).click()
+    status(page, "^Finished: 700 steps")
+    page.get_by_role("button", name="Share").click()
+    link = page.get_by_test_id("stCode").filter(has_text="steps=700").inner_text().replace("\n", "")
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/arena\?[\w.=&+-]+", link)  # readable as it stands
+    assert link.split("?")[1] == page.url.split("?")[1]
+    friend = visit(link[link.index("/arena") :])
+    status(friend, "^Finished: 700 steps")
+    assert tiles(friend).all_inner_texts() == tiles(page).all_inner_texts()
+    expect(friend.get_by_role("spinbutton", name=re.compile("^Steps"))).to_have_value("700")
+    stranger = visit(link[link.index("/arena") :].replace("steps=700", "steps=750"))  # edited, and never run before
+    status(stranger, "^Finished: 750 steps")
+    assert tiles(stranger).all_inner_texts() != tiles(page).all_inner_texts()
+    expect(stranger.get_by_text("This link was edited")).to_be_visible()
+
+
+def test_an_agent_is_hidden_and_left_alone_in_all_plots_at_once(visit: Open) -> None:
+    page = visit("/arena")
+    status(page, "^Finished: 20,000 steps")
+    drawn(page)
+    shown = """() => [...document.querySelectorAll('.bp-plot')].map(p =>
+        [...new Set(p.data.filter(t => t.visible !== false && t.legendgroup).map(t => t.name))].sort())"""
+    tile = tiles(page).filter(has_text="LinTS").get_by_role("button", name=re.compile("^LinTS"))
+    tile.click()
+    expect(tile).to_have_attribute("aria-pressed", "false")
+    page.wait_for_function(f"() => ({shown})().every(names => !names.includes('LinTS') && names.includes('LinUCB'))")
+    tile.press("Enter")  # the keyboard shows it again
+    page.wait_for_function(f"() => ({shown})().every(names => names.includes('LinTS'))")
+    page.get_by_role("button", name="Show only LinUCB").click()
+    page.wait_for_function(f"() => ({shown})().every(names => names.length === 1 && names[0] === 'LinUCB')")
+    page.get_by_role("button", name="Show all agents").click()
+    page.wait_for_function(f"() => ({shown})()[0].length === 5")
+    for ending in ("png", "svg"):
+        with page.expect_download() as download:
+            page.get_by_role("button", name=f"Save Click rate as {ending.upper()}").click()
+        assert download.value.suggested_filename == f"Click rate.{ending}"
+        saved = download.value.path().read_bytes()
+        assert saved.startswith(b"\x89PNG" if ending == "png" else b"<svg")
+        if ending == "svg":
+            assert all(name.encode() in saved for name in ("LinUCB", "Click rate"))
+
+
 def test_a_preset_on_real_data(visit: Open) -> None:
     page = visit("/arena")
     page.get_by_role("combobox", name="Preset").click()
     page.get_by_role("option", name="MAGIC telescope").click()
     expect(page.get_by_text("gamma ray or hadron?")).to_be_visible()
-    expect(page.get_by_text("controls have changed since this run")).to_be_visible()
+    expect(page.get_by_text("to see it")).to_be_visible()
     page.keyboard.press("Control+Enter")
     status(page, "^Finished: 10,000 steps, 8 runs each")
     expect(tiles(page)).to_have_count(5)

@@ -1,0 +1,121 @@
+"""Power cuts: a killed server and a killed worker cost time, and not one number."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Callable
+from urllib.parse import parse_qsl
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from bandits import Result, link, metrics, run, words
+from bandits.store import Store
+from tests.browser.conftest import App, Open
+from tests.browser.test_journeys import run_button, set_number, status, tiles
+from tests.support import same, wait_for
+
+pytestmark = pytest.mark.browser
+STEPS = 60_000  # long enough to be interrupted
+
+
+def begin(page: Page, steps: int) -> str:
+    """Run the race of four explorers for so many steps; returns the run's id."""
+    page.get_by_role("combobox", name="Preset").click()
+    page.get_by_role("option", name="Too much exploration").click()
+    expect(page.get_by_text("to see it")).to_be_visible()
+    set_number(page, "Steps", steps)
+    run_button(page).click()
+    status(page, rf"(Step [\d,]+ of|Finished:) {steps:,}")
+    return named(page, steps)
+
+
+def named(page: Page, steps: int) -> str:
+    """The run that the address names, once it is the one of so many steps."""
+    page.wait_for_url(re.compile(f"steps={steps}"))
+    return link.follow(dict(parse_qsl(page.url.split("?")[1]))).experiment.hash
+
+
+def tick_the_only(page: Page, asked: str) -> None:
+    """Find one run and tick it; the table is drawn on a canvas, so that its boxes are found by place."""
+    search = page.get_by_role("textbox", name="Search")
+    search.fill(asked)
+    search.press("Enter")
+    expect(page.get_by_text(re.compile(r"^1 of \d runs"))).to_be_visible()
+    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
+    table = page.get_by_test_id("stDataFrame")
+    expect(table.locator("canvas").first).to_be_visible()
+    table.scroll_into_view_if_needed()
+    table.click(position={"x": 18, "y": 53})
+    expect(page.get_by_role("button", name="Open in the Arena")).to_be_enabled()
+
+
+def interrupted_at(app: App, name: str) -> None:
+    """Wait until the run has been saved on its way."""
+    store = Store(app.home)
+    wait_for(lambda: store.checkpoint(name), "a checkpoint on disk")
+    assert name not in {kept.id for kept in store.runs()}
+
+
+def as_if_nothing_had_happened(app: App, page: Page, name: str) -> None:
+    """The finished run has the bits of one that was never interrupted, and the page shows them."""
+    kept = Store(app.home).get(name)
+    assert kept is not None
+    assert kept.experiment.steps == STEPS
+    whole: Result = run(kept.experiment)
+    for label, history in whole.histories.items():
+        same(kept.histories[label], history)
+    shown = tiles(page).all_inner_texts()
+    assert [text.split("\n")[0] for text in shown] == words.ranking(whole)
+    for text, label in zip(shown, words.ranking(whole), strict=True):
+        assert f"{metrics.estimate(metrics.click_rate(whole.histories[label])).mean:.3f}" in text
+
+
+def test_after_a_killed_server_finished_runs_are_there_and_the_unfinished_one_goes_on(
+    start: Callable[[], App], visit: Open
+) -> None:
+    app = start()
+    page = visit("/arena", at=app)
+    short = begin(page, 1000)
+    status(page, "^Finished: 1,000 steps")
+    set_number(page, "Steps", STEPS)
+    run_button(page).click()
+    name, query = named(page, STEPS), page.url.split("?")[1]
+    interrupted_at(app, name)
+    page.context.close()
+    app.kill()
+
+    again = start()
+    page = visit(f"/arena?{query}", at=again)  # the link that was sent round shows what had been computed
+    status(page, rf"^Stopped at step [1-9][\d,]* of {STEPS:,}; .* interrupted when the app ended")
+    page.get_by_role("link", name="Runs").click()
+    expect(page.get_by_role("heading", name="Runs", exact=True)).to_be_visible()
+    expect(page.get_by_text(f"Pet shop · {STEPS:,} steps, 16 runs each")).to_be_visible()
+    tick_the_only(page, "alpha pet")
+    page.get_by_role("button", name="Open in the Arena").click()
+    status(page, "^Finished: 1,000 steps")
+    assert named(page, 1000) == short
+    page.get_by_role("link", name="Runs").click()
+    page.locator(f".st-key-resume-{name} button").click()
+    expect(page.get_by_role("heading", name="Arena", exact=True)).to_be_visible()
+    status(page, f"^Finished: {STEPS:,} steps")
+    as_if_nothing_had_happened(again, page, name)
+    page.get_by_role("link", name="Runs").click()
+    expect(page.get_by_role("heading", name="Finished", exact=True)).to_be_visible()
+    expect(page.locator(f".st-key-resume-{name}")).to_have_count(0)
+
+
+def test_a_run_whose_worker_is_killed_ends_with_the_right_numbers(start: Callable[[], App], visit: Open) -> None:
+    app = start()
+    page = visit("/arena", at=app)
+    name = begin(page, STEPS)
+    interrupted_at(app, name)
+    before = app.workers()
+    assert before
+    for worker in before:
+        os.kill(worker, signal.SIGKILL)
+    status(page, f"^Finished: {STEPS:,} steps")
+    assert not set(app.workers()) & set(before)
+    as_if_nothing_had_happened(app, page, name)

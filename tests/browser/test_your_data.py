@@ -1,0 +1,61 @@
+"""A teacher tries the sample, and somebody brings what is no table."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Open
+
+pytestmark = pytest.mark.browser
+expect.set_options(timeout=240_000)
+
+
+def test_the_sample_is_downloaded_brought_raced_on_and_deleted(visit: Open, tmp_path: Path) -> None:
+    page = visit("/data")
+    expect(page.get_by_role("heading", name="Your data")).to_be_visible()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Sample to try").click()
+    assert download.value.suggested_filename == "iris.csv"
+    download.value.save_as(tmp_path / "iris.csv")
+    page.locator("input[type=file]").set_input_files(tmp_path / "iris.csv")
+    expect(page.get_by_text("150 examples, 4 features, 3 classes")).to_be_visible()
+    expect(page.get_by_role("combobox", name=re.compile("^Target"))).to_have_value("species")
+    page.get_by_role("button", name="Keep and race on it").click()
+    expect(page.get_by_role("heading", name="Arena")).to_be_visible()
+    expect(page.get_by_test_id("stProgress").get_by_text("Finished: 5,000 steps, 8 runs each")).to_be_visible()
+    tiles = page.get_by_role("list", name="Leaderboard").get_by_role("listitem")
+    expect(tiles).to_have_count(5)
+    rates = dict(re.findall(r"^(\S+)\n(0\.\d{3})", "\n".join(tiles.all_inner_texts()), re.MULTILINE))
+    assert float(rates["LinUCB"]) > 0.7 > float(rates["Random"])
+    page.reload()  # the link names the run
+    expect(page.get_by_test_id("stProgress").get_by_text("Finished: 5,000 steps, 8 runs each")).to_be_visible()
+    page.get_by_role("link", name="Your data").click()
+    page.get_by_role("button", name="Delete").click()
+    page.get_by_role("button", name="Delete for good").click()
+    expect(page.get_by_text("Brought so far")).to_have_count(0)
+
+
+def test_what_is_no_table_is_said_on_a_phone(visit: Open) -> None:
+    page = visit("/data", viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    expect(page.get_by_role("heading", name="Your data")).to_be_visible()
+    page.locator("input[type=file]").set_input_files(
+        {"name": "a.csv", "mimeType": "text/csv", "buffer": b"<b>age</b>,kind\n1,x\n2,y,z\n"}
+    )
+    alert = page.get_by_role("alert")
+    expect(alert).to_have_text(re.compile(r"This cannot be done: row 3 has 3 cells, the header has 2\.$"))
+    wide = "," * 100 + "\n"
+    page.locator("input[type=file]").set_input_files(
+        {"name": "wide.csv", "mimeType": "text/csv", "buffer": wide.encode()}
+    )
+    expect(alert).to_have_text(re.compile("the header has 101 columns; at most 100 are allowed"))
+    good = "<b>age</b>,kind\n" + "1,x\n2,y\n" * 5
+    page.locator("input[type=file]").set_input_files(
+        {"name": "good.csv", "mimeType": "text/csv", "buffer": good.encode()}
+    )
+    expect(page.get_by_text("10 examples, 1 feature, 2 classes")).to_be_visible()
+    expect(alert).to_have_count(0)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390

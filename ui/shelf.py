@@ -1,0 +1,247 @@
+"""The shelf of runs: which are going on, which ended early, which are kept, and what can be done with them."""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from collections.abc import Callable, Sequence
+from html import escape
+
+import pandas as pd
+import streamlit as st
+
+from bandits import Experiment, Refused, words
+from bandits.figures import RUN_DASHES
+from bandits.jobs import Job
+from bandits.store import StoredRun
+
+from . import board, draft, runs
+
+LENGTH = 80  # characters of a title, or of a run's tags
+MOST = len(RUN_DASHES)  # runs that can be told apart in one figure
+_SAID, _REFUSED, _COMPARED = "shelf-said", "shelf-refused", "shelf-compared"
+
+
+def say() -> None:
+    """What the last action could not do."""
+    if (sentence := st.session_state.pop(_REFUSED, None)) is not None:
+        board.refuse(sentence)
+    if (told := st.session_state.pop(_SAID, None)) is not None:
+        st.error(told, icon=":material/broken_image:")
+
+
+def described(experiment: Experiment) -> str:
+    """World and size in a few words."""
+    times = experiment.replications
+    world = experiment.simulator_class().title
+    return f"{world} · {words.count(experiment.steps)} steps, {times} run{'s' if times > 1 else ''} each"
+
+
+def _named(title: str, detail: str) -> str:
+    """A run's name and what there is to say about it, as HTML in which both are text."""
+    name = f'<div style="font-weight:600;overflow-wrap:anywhere"><bdi>{escape(title)}</bdi></div>'
+    return f'{name}<div style="font-size:.85rem;opacity:.75">{escape(detail)}</div>'
+
+
+def _look(job: Job) -> None:
+    runs.keep(job)
+    draft.load(job.experiment)
+    st.switch_page("pages/arena.py")
+
+
+# -- what is not finished ----------------------------------------------------------------------------------------
+
+
+def going_on() -> None:
+    """Runs that are queued, running or paused, with their progress, again every second."""
+    if jobs := runs.pool().going():
+        st.subheader("Going on now", anchor=False)
+        st.fragment(_going_on, run_every=board.TICK)({job.id for job in jobs})
+
+
+def _going_on(known: set[str]) -> None:
+    jobs = runs.pool().going()
+    if {job.id for job in jobs} != known:  # one has begun or ended: the lists below change too
+        st.rerun()
+    for job in sorted(jobs, key=lambda job: job.id):  # their places do not change while they run
+        with st.container(border=True):
+            left, right = st.columns([5, 1], vertical_alignment="center")
+            left.html(_named(", ".join(job.experiment.labels), described(job.experiment)))
+            left.progress(min(job.progress, 1.0), text=board.status(job))
+            if right.button("Open", key=f"going-{job.id}", icon=":material/open_in_new:", width="stretch"):
+                _look(job)
+
+
+def unfinished() -> None:
+    """Runs that ended early, to be resumed or dropped."""
+    found = runs.pool().unfinished()
+    if not found:
+        return
+    st.subheader("Unfinished", anchor=False)
+    st.caption("Interrupted when the app ended, or stopped on the way. **Resume** goes on from where each was saved.")
+    with st.container(height=420 if len(found) > 4 else "content", border=False):  # many are scrolled
+        for experiment in found:
+            with st.container(border=True):
+                left, resume, drop = st.columns([4, 1, 1], vertical_alignment="center")
+                run, name = experiment.hash, ", ".join(experiment.labels)
+                left.html(_named(name, f"{described(experiment)} · seed {experiment.seed}"))
+                if resume.button("Resume", key=f"resume-{run}", icon=":material/resume:", width="stretch"):
+                    try:
+                        _look(runs.pool().revive(experiment, runs.owner()))
+                    except Refused as sentence:
+                        board.refuse(sentence)
+                if drop.button("Discard", key=f"discard-{run}", icon=":material/delete:", width="stretch"):
+                    _confirm("Discard", [(run, name)], runs.pool().discard, runs.owner())
+
+
+# -- what is kept ------------------------------------------------------------------------------------------------
+
+
+def kept() -> list[StoredRun]:
+    """Finished runs, newest first."""
+    store = runs.pool().store
+    return store.runs() if store is not None else []
+
+
+def matching(found: Sequence[StoredRun], asked: str) -> list[StoredRun]:
+    """Runs that contain every word, in title, tags, agents or world."""
+    wanted = asked.casefold().split()
+
+    def text(run: StoredRun) -> str:
+        e = run.experiment
+        return " ".join((run.title, run.tags, *e.labels, e.simulator_class().title, e.simulator.kind)).casefold()
+
+    return [run for run in found if all(word in text(run) for word in wanted)]
+
+
+def table(found: Sequence[StoredRun]) -> list[StoredRun]:
+    """The runs as a table; returns those whose rows are chosen."""
+    frame = pd.DataFrame(
+        {
+            "Title": [run.title for run in found],
+            "World": [run.experiment.simulator_class().title for run in found],
+            "Agents": [", ".join(run.experiment.labels) for run in found],
+            "Steps": [run.experiment.steps for run in found],
+            "Runs": [run.experiment.replications for run in found],
+            "Tags": [[tag.strip() for tag in run.tags.split(",") if tag.strip()] for run in found],
+            "When": pd.to_datetime([run.created for run in found], unit="s", utc=True),
+            "Date": pd.to_datetime([run.created for run in found], unit="s", utc=True),
+            "Size": [run.bytes for run in found],
+        }
+    )
+    column = st.column_config
+    shown = {
+        "Title": column.TextColumn(width="medium"),
+        "Agents": column.TextColumn(width="medium"),
+        "Steps": column.NumberColumn(format="localized"),
+        "Runs": column.NumberColumn(help="Independent runs behind every band."),
+        "Tags": column.ListColumn(),
+        "When": column.DatetimeColumn(format="distance"),
+        "Date": column.DatetimeColumn(format="YYYY-MM-DD HH:mm", timezone=st.context.timezone),
+        "Size": column.NumberColumn(format="bytes"),
+    }
+    event = st.dataframe(
+        frame, hide_index=True, column_config=shown, key=table_key(found), on_select="rerun",
+        selection_mode="multi-row", alt="Finished runs, newest first",
+    )  # fmt: skip
+    return [found[i] for i in event.selection.rows if i < len(found)]
+
+
+def table_key(found: Sequence[StoredRun]) -> str:
+    """Rows are chosen by place: another list is another table, so that no choice slips to another run."""
+    return f"shelf-{hashlib.sha256(''.join(run.id for run in found).encode()).hexdigest()}"
+
+
+def actions(chosen: Sequence[StoredRun]) -> None:
+    """Buttons for the chosen runs; they keep their places, and those that do not suit are off."""
+    one, several = len(chosen) == 1, 2 <= len(chosen) <= MOST
+    if st.button("Open in the Arena", icon=":material/open_in_new:", type="primary", disabled=not one):
+        _open(chosen[0])
+    if st.button("Compare", icon=":material/compare:", disabled=not several):
+        st.session_state[_COMPARED] = [run.id for run in reversed(chosen)]
+        st.rerun()
+    if st.button("Rename", icon=":material/edit:", disabled=not one):
+        _write("Rename", chosen[0])
+    if st.button("Tag", icon=":material/sell:", disabled=not one):
+        _write("Tag", chosen[0])
+    if st.button("Delete", icon=":material/delete:", disabled=not chosen):
+        _confirm("Delete", [(run.id, run.title) for run in chosen], runs.pool().delete)
+
+
+def compared() -> list[StoredRun]:
+    """The runs that are being compared, oldest first; empty if none are, or if fewer than two are left."""
+    by_id = {run.id: run for run in kept()} if _COMPARED in st.session_state else {}
+    found = [by_id[run] for run in st.session_state.get(_COMPARED, []) if run in by_id]
+    return found if len(found) > 1 else []
+
+
+def back() -> None:
+    """Compare no longer."""
+    st.session_state.pop(_COMPARED, None)
+
+
+def _open(run: StoredRun) -> None:
+    job = runs.pool().get(run.id)
+    if job is not None:
+        _look(job)
+    draft.load(run.experiment)
+    st.session_state[_SAID] = (
+        "The stored file of this run is damaged: it was set aside. Its settings are in the Arena now; press Run there "
+        "to compute it again."
+    )
+    st.rerun()
+
+
+def _write(what: str, run: StoredRun) -> None:
+    """Ask for a title or tags."""
+    titled = what == "Rename"
+    key = f"{what}-{run.id}"
+
+    def save() -> None:
+        text = tidy(st.session_state[key])
+        store = runs.pool().store
+        if store is not None:
+            if titled:
+                store.rename(run.id, text or tidy(", ".join(run.experiment.labels)))
+            else:
+                store.tag(run.id, text)
+
+    def ask() -> None:
+        with st.form(f"form-{key}", border=False):
+            st.html(_named(run.title, described(run.experiment)))
+            label, value = ("Title", run.title) if titled else ("Tags, separated by commas", run.tags)
+            st.text_input(label, value[:LENGTH], max_chars=LENGTH, key=key)
+            if st.form_submit_button("Save", type="primary", on_click=save):
+                st.rerun()
+
+    st.dialog(f"{what} this run")(ask)()
+
+
+def _confirm(what: str, named: Sequence[tuple[str, str]], act: Callable[..., None], *more: str) -> None:
+    """Ask once more before anything is lost, by name."""
+
+    def go() -> None:
+        try:
+            for run, _ in named:
+                act(run, *more)
+        except Refused as sentence:
+            st.session_state[_REFUSED] = sentence
+
+    def ask() -> None:
+        items = "".join(f"<li><bdi>{escape(name)}</bdi></li>" for _, name in named[:10])
+        rest = f"<p>and {len(named) - 10} more</p>" if len(named) > 10 else ""
+        st.html(f'<ul style="overflow-wrap:anywhere;padding-left:1.2rem">{items}</ul>{rest}')
+        st.markdown("It cannot be brought back, only computed again.")
+        with st.container(horizontal=True):
+            if st.button(f"{what} for good", type="primary", on_click=go, key=f"go-{what}"):
+                st.rerun()
+            if st.button("Keep", key=f"keep-{what}"):
+                st.rerun()
+
+    st.dialog(f"{what} {'this run' if len(named) == 1 else f'these {len(named)} runs'}?")(ask)()
+
+
+def tidy(text: str) -> str:
+    """One line of at most 80 characters, without control characters."""
+    line = " ".join("".join(" " if unicodedata.category(c) == "Cc" else c for c in text).split())
+    return line[:LENGTH].strip()

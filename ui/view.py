@@ -1,0 +1,77 @@
+"""How a run is looked at: window, axes, the run before, one moment of the spectrum, presentation mode."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import streamlit as st
+
+from bandits import Experiment
+from bandits.figures import XAxis
+from bandits.trace import snapshot_steps
+
+WINDOWS = [100, 200, 500, 1000, 2000, 5000]
+AXES: dict[XAxis, str] = {"step": "steps", "log step": "steps, log", "earned": "clicks"}
+
+
+class View(NamedTuple):
+    """What `bandits.figures.board` wants to know, and whether the run before is drawn too."""
+
+    window: int = 1000
+    x: XAxis = "step"
+    log_regret: bool = False
+    at: int | None = None
+    arm: int | None = None
+    before: bool = True
+
+    def drawn(self) -> dict[str, Any]:
+        """The part that the figures take."""
+        return {name: value for name, value in self._asdict().items() if name != "before"}
+
+
+def choose(experiment: Experiment, arms: int) -> View:
+    """Draw the choices of how to look; they stay for the session."""
+    noun = experiment.simulator_class().reward_noun
+    keep: dict[str, Any] = {"persist_state": "session"}
+    window = st.select_slider(
+        "Window", WINDOWS, 1000, key="view-window", help="Steps that click rate and entropy are averaged over.", **keep
+    )
+    x = st.segmented_control(
+        "Horizontal axis", list(AXES), default="step", required=True, key="view-x", **keep,
+        format_func=lambda axis: noun if axis == "earned" else AXES[axis],
+        help=f"Against steps, against steps on a logarithmic scale, or against the {noun} that each agent has earned.",
+    )  # fmt: skip
+    log_regret = st.toggle("Logarithmic regret", key="view-log", help="Shows whether regret grows like a power of the "
+                           "step: then it is a straight line on two logarithmic axes.", **keep)  # fmt: skip
+    before = st.toggle("Show the run before, dotted", True, key="view-before", **keep)
+    st.markdown("**Eigenvalue spectrum**")
+    steps = snapshot_steps(experiment.steps)
+    at = st.select_slider("At step", steps, steps[-1], key=f"view-at-{experiment.hash[:12]}", format_func="{:,}".format)
+    arm = st.number_input(
+        "Of one arm only", 0, max(arms - 1, 0), None, placeholder="all arms", key=f"view-arm-{experiment.hash[:12]}",
+        help="For agents with one model per arm: the number of the arm, counted from 0. Empty: all arms together.",
+    )  # fmt: skip
+    return View(window, x or "step", log_regret, None if at == steps[-1] else at, arm, before)
+
+
+def presenting() -> bool:
+    """Whether this session is in presentation mode: bigger type, no controls but those of the run."""
+    return bool(st.session_state.get("presenting"))
+
+
+def present(on: bool) -> None:
+    """Enter or leave presentation mode."""
+    st.session_state.presenting = on
+
+
+def dress() -> None:
+    """Make the page readable from the back of the room."""
+    st.html("<style>" + _BIG + "</style>")
+
+
+# Everything on a page, Streamlit's and ours, is measured in rem: one size moves it all.
+_BIG = """
+html{font-size:clamp(16px,1.05vw + 10px,32px)}
+[data-testid=stSidebar],[data-testid=stExpandSidebarButton],[data-testid=stHeader]{display:none}
+[data-testid=stMainBlockContainer]{padding:1rem clamp(1rem,3vw,3rem)}
+"""

@@ -14,7 +14,7 @@ _ROUTED, _WANTED = "entry-routed", "entry-wanted"
 def through_app(page: str) -> None:
     """Called first by every page: go through app.py unless this visit already has."""
     if not st.session_state.get(_ROUTED):
-        st.session_state[_WANTED] = page
+        st.session_state[_WANTED] = page, st.query_params.to_dict()
         st.switch_page("app.py")
 
 
@@ -22,4 +22,5 @@ def arrive() -> None:
     """Called by app.py once it knows its pages: on to the page that was asked for."""
     st.session_state[_ROUTED] = True
     if wanted := st.session_state.pop(_WANTED, None):
-        st.switch_page(wanted)
+        page, asked = wanted
+        st.switch_page(page, query_params=asked)  # the address names a run

@@ -84,8 +84,8 @@ def curves(
     """
     data: list[Spec] = []
     for label, band in (before or {}).items() if any(len(band.x) for band in bands.values()) else ():
-        if len(band.x) > 1:  # of a far longer run hardly a point may be left here
-            data.append(_ghost(label, thin(band, MAX_POINTS // 2), looks.get(label)))
+        if label in looks and len(band.x) > 1:  # of a far longer run hardly a point may be left here
+            data.append(_ghost(label, thin(band, MAX_POINTS // 2), looks[label]))
     for label, band in bands.items():
         if len(band.x):
             data.extend(_drawn(label, thin(band), looks[label]))
@@ -147,8 +147,8 @@ def _drawn(label: str, band: Band, look: Style) -> list[Spec]:
     return [outline, curve]
 
 
-def _ghost(label: str, band: Band, look: Style | None) -> Spec:
-    line = {"color": look.color if look else REFERENCE, "width": 1.5, "dash": "dot"}
+def _ghost(label: str, band: Band, look: Style) -> Spec:
+    line = {"color": look.color, "width": 1.5, "dash": "dot"}
     return {
         "type": "scatter", "mode": "lines", "name": label.replace("<", "&lt;") + ", before", "legendgroup": label,
         "x": band.x, "y": band.mid, "line": line, "opacity": 0.65, "meta": "before",
@@ -184,12 +184,13 @@ def board(
     at, arm : int, optional
         The spectrum at its last snapshot up to this step, and of one arm; the latest, and of all arms.
     before : dict, optional
-        What `bands` makes of another run of the same kind of world: drawn dotted behind, as far as this one goes.
+        What `bands` makes of another run of the same kind of world: agents of the same name are drawn dotted behind.
     """
     looks, world = styles(result.experiment), result.experiment.simulator_class()
     noun, runs = world.reward_noun, result.experiment.replications
     found = bands(result, window, x=x, at=at, arm=arm)
     ghosts = before or {}
+    seen_before = any(label in looks for label in ghosts.get("rate", {}))
     first = max(result.histories.values(), key=lambda h: h.step, default=None)
     references, rate_window, count_window, taken = {}, window, window, None
     if first is not None:
@@ -199,7 +200,7 @@ def board(
             band = _settled(metrics.reference(first, name, window), window)
             references[label] = _against(band, first.grid, first.sums[name], x)
         taken = next((s.step for s in reversed(first.spectra) if at is None or s.step <= at), None)
-    dotted = " Dotted: the run before." if ghosts else ""
+    dotted = " Dotted: the run before." if seen_before else ""
     banded = f" Bands: 95 % interval over {runs} runs." if runs > 1 else ""
     x_title = f"{noun} earned" if x == "earned" else "step"
     common: Spec = {"looks": looks, "x_title": x_title, "log_x": x == "log step"}

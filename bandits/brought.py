@@ -80,7 +80,13 @@ def keep(table: Table, *, target: str, leave_out: Collection[str] = (), title: s
     content = _content(data)
     name = f"{_slug(title)}-{content[:12]}"
     kept = Kept(name, title, target, len(table.rows), len(features), answer.distinct, content)
-    if not _path(kept.id).exists() and len(listing()) >= MAX_SETS:
+    try:
+        here = find(kept.id)
+    except Refused:  # a damaged file is written anew
+        here = None
+    if here is not None and here.content != content:
+        raise Refused(f"other data are here under the same id, {kept.id}: choose another name")
+    if here is None and len(listing()) >= MAX_SETS:
         raise Refused(f"there are {MAX_SETS} data sets already; delete one first")
     buffer = io.BytesIO()
     facts = {_KEY: json.dumps(kept._asdict())}

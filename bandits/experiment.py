@@ -49,7 +49,7 @@ class Experiment(Params):
     )
     steps: int = setting(20_000, title="Steps", help="Decisions per run.", symbol="T", ge=1, le=10_000_000)
     replications: int = setting(16, title="Runs", help="Independent runs behind every band.", symbol="R", ge=1, le=4096)
-    seed: int = setting(42, title="Seed", help="Every random number follows from it.", ge=0, le=2**63 - 1)
+    seed: int = setting(42, title="Seed", help="Every random number follows from it.", ge=0, le=2**53 - 1)
 
     @property
     def labels(self) -> tuple[str, ...]:

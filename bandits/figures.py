@@ -206,7 +206,8 @@ def board(
     common: Spec = {"looks": looks, "x_title": x_title, "log_x": x == "log step"}
     wait = "The first points are on their way."
     whose = "over runs" if arm is not None else "over runs and arms"
-    return [
+    ranks = max((len(b.x) for b in found["spectrum"].values()), default=0)
+    board = [
         curves(
             found["rate"], title=world.rate_title, y_title=f"{noun} per step", references=references,
             before=ghosts.get("rate"), empty=wait, **common,
@@ -232,6 +233,9 @@ def board(
             empty="The first spectrum comes after a twentieth of the run; agents without a ridge model have none.",
         ),
     ]  # fmt: skip
+    if ranks <= 10:  # there is no rank 1.5
+        board[3]["layout"]["xaxis"]["dtick"] = 1
+    return board
 
 
 def bands(
@@ -286,12 +290,13 @@ def overlay(results: Mapping[str, Result], window: int = metrics.WINDOW) -> Spec
     looks = looks_of_runs({name: r.experiment for name, r in results.items()})
     agents = [(n, label, r.histories[label]) for n, r in results.items() for label in r.histories]
     nouns = dict.fromkeys(r.experiment.simulator_class().reward_noun for r in results.values())
-    drawn = max((metrics.window_drawn(h, window) for _, _, h in agents), default=window)
+    drawn = sorted({metrics.window_drawn(h, window) for _, _, h in agents} or {window})
+    steps = " to ".join(f"{n:,}" for n in drawn[:: max(len(drawn) - 1, 1)])  # long runs are kept on coarser grids
     return curves(
         {f"{name} · {label}": _settled(metrics.ctr(h, window), window) for name, label, h in agents},
         {f"{name} · {label}": looks[name][label] for name, label, _ in agents},
         title="Click rate", y_title=f"{' or '.join(nouns)} per step",
-        note=f"Average over the last {drawn:,} steps. Bands: 95 % interval over the replications of each run.",
+        note=f"Average over the last {steps} steps. Bands: 95 % interval over the replications of each run.",
     )  # fmt: skip
 
 

@@ -58,27 +58,27 @@ class Pool:
     def submit(self, experiment: Experiment, owner: str = "", *, saved: dict[str, Any] | None = None) -> Job:
         """Run an experiment, unless the same one is here already, finished or on its way: then that job.
 
-        One that was interrupted when the last process ended goes on from its checkpoint; one that was stopped or
-        failed here begins afresh (`resume` goes on with it).
+        One that was interrupted, stopped or failed goes on from its last checkpoint, to the same bits.
 
         Raises
         ------
         Refused
             The owner has too many runs going, or the disk is too full to keep another.
         """
-        known = self.get(experiment.hash)
-        if known is not None and (known.live or known.status == "finished"):
-            return known
-        if known is not None and known.interrupted:
-            self.resume(known, owner)
-            return known
+        found = self.get(experiment.hash)
         with self._change:
-            self._admit(owner)
-            job = Job(experiment, owner, saved=saved or {})
-            self._jobs[job.id] = job
-            self._forget()
-            self._enqueue(job)
-            return job
+            known = self._jobs.get(experiment.hash, found)  # somebody else may have submitted it meanwhile
+            if known is not None and (known.live or known.status == "finished"):
+                return known
+            if known is None or not known.interrupted:
+                self._admit(owner)
+                job = Job(experiment, owner, saved=(known.saved if known else {}) or saved or {})
+                self._jobs[job.id] = job
+                self._forget()
+                self._enqueue(job)
+                return job
+        self.resume(known, owner)
+        return known
 
     def get(self, job_id: str) -> Job | None:
         """The job of an experiment's hash, from memory or from the store, if it is known.
@@ -163,8 +163,11 @@ class Pool:
         return self.submit(longer, owner, saved=job.saved or self._checkpoint(job.id))
 
     def unfinished(self) -> list[Experiment]:
-        """Experiments whose runs ended early and have a checkpoint to go on from, newest first."""
-        if self.store is None:
+        """Experiments whose runs ended early and have a checkpoint to go on from, newest first.
+
+        None while another process runs experiments on the same folder: they may be its own, and going on.
+        """
+        if self.store is None or not self.store.claim():
             return []
         found = []
         for run, text in self.store.checkpoints():
@@ -193,10 +196,12 @@ class Pool:
         Raises
         ------
         Refused
-            It is going on, and somebody else's.
+            It is somebody else's.
         """
         with self._change:
             job = self._jobs.get(run)
+        if job is not None:
+            self._require(job, owner)
         if job is not None and job.live:
             self._leave(job, owner, "stopped")
         with self._change:
@@ -228,6 +233,8 @@ class Pool:
             processes = list(self._processes.values())
         for process in processes:
             process.kill()
+        if self.store is not None:
+            self.store.release()
 
     # -- behind the scenes -----------------------------------------------------------------------------------
 
@@ -239,7 +246,7 @@ class Pool:
         """Refuse one run too many, and a run that could not be kept."""
         if self.store is not None:
             self.store.require_space()
-        if owner and sum(j.active and j.owner == owner for j in self._jobs.values()) >= MAX_ACTIVE:
+        if owner and sum(j.live and j.owner == owner for j in self._jobs.values()) >= MAX_ACTIVE:
             raise Refused(f"you have {MAX_ACTIVE} runs going; stop one or wait for it")
 
     def _enqueue(self, job: Job, *, first: bool = False) -> None:
@@ -269,7 +276,7 @@ class Pool:
 
     def _interrupted(self, run: str, why: str) -> Job | None:
         """A run of which only a checkpoint is left; None without one that this version can read."""
-        text = self.store.left_behind(run) if self.store is not None else None
+        text = self.store.left_behind(run) if self.store is not None and self.store.claim() else None
         if text is None or not (saved := self._checkpoint(run)):
             return None
         try:

@@ -218,6 +218,8 @@ def spectrum(history: History, step: int | None = None, arm: int | None = None) 
         return None
     values = found.eigenvalues[history.alive] if history.alive.any() else found.eigenvalues
     if arm is not None and values.shape[1] > 1:
+        if arm >= values.shape[1]:
+            return None
         values = values[:, arm : arm + 1]
     flat = values.reshape(-1, values.shape[2])
     flat = flat[:, ~np.isnan(flat).all(axis=0)]
@@ -251,9 +253,13 @@ def total(history: History, name: str) -> FloatArray:
     return sums
 
 
-def click_rate(history: History) -> FloatArray:
-    """Clicks per step up to the last stored point, float64 (R,)."""
-    return total(history, "clicks") / max(int(history.grid[history.size - 1]), 1)
+def click_rate(history: History, step: int | None = None) -> FloatArray:
+    """Clicks per step up to the last stored point (not beyond ``step``), float64 (R,)."""
+    at = history.size - 1
+    if step is not None:
+        at = min(at, int(np.searchsorted(history.grid, step, side="right")) - 1)
+    rate: FloatArray = history.sums["clicks"][at] / max(int(history.grid[at]), 1)
+    return rate
 
 
 def learned(history: History) -> Estimate:
@@ -273,11 +279,7 @@ def compare(a: History, b: History) -> Comparison:
     gap = (a.sums["clicks"][:size] - b.sums["clicks"][:size])[:, both]  # (G, n)
     n = gap.shape[1]
     difference = estimate(gap[-1])
-    if n > 1 and (spread := float(gap[-1].std(ddof=1))) > 0:
-        t = difference.mean / (spread / n**0.5)
-        better, p = float(stats.t.cdf(t, n - 1)), float(2 * stats.t.sf(abs(t), n - 1))
-    else:
-        better, p = 0.5, 1.0
+    better, p = paired_test(gap[-1])
     mean = gap.mean(axis=1) if n else np.zeros(size)
     at = _ahead_for_good(mean[None])[0]
     return Comparison(
@@ -289,6 +291,18 @@ def compare(a: History, b: History) -> Comparison:
         break_even_interval=_break_even_interval(gap, a.grid) if at >= 0 and n > 1 else None,
         exploration_cost=max(0.0, -float(mean.min())) if n else 0.0,
     )
+
+
+def paired_test(gap: FloatArray) -> tuple[float, float]:
+    """Of paired differences (n,): probability that their mean is above zero, and two-sided p-value (Student t).
+
+    (0.5, 1) where the rows cannot tell.
+    """
+    n = len(gap)
+    if n < 2 or (spread := float(gap.std(ddof=1))) == 0:
+        return 0.5, 1.0
+    t = float(gap.mean()) / (spread / n**0.5)
+    return float(stats.t.cdf(t, n - 1)), float(2 * stats.t.sf(abs(t), n - 1))
 
 
 def _ahead_for_good(gaps: FloatArray) -> IntArray:

@@ -45,6 +45,7 @@ class Paired(NamedTuple):
     step: int
     difference: Estimate
     rows: int
+    p_value: float  # of no difference, after Holm's correction over all pairs that are shown
 
 
 def settings(experiments: Sequence[Experiment]) -> list[Difference]:
@@ -104,7 +105,6 @@ def unpaired(a: Experiment, b: Experiment) -> str:
     apart = {
         "world": a.simulator != b.simulator,
         "seed": a.seed != b.seed,
-        "replications": a.replications != b.replications,
     }
     return " and ".join(name for name, differs in apart.items() if differs)
 
@@ -112,21 +112,30 @@ def unpaired(a: Experiment, b: Experiment) -> str:
 def paired(results: Mapping[str, Result]) -> list[Paired]:
     """Differences in clicks between runs that pair, for every agent that two of them have in common.
 
-    Visitors and luck of a row depend on world, seed and the row's number alone, so that they are the same in both.
+    Visitors and luck of a row depend on world, seed and the row's number alone, so that they are the same in both, as
+    far as both have rows. Agents of one name but of two kinds are two agents.
     """
-    found = []
+    found: list[Paired] = []
     for (a, first), (b, second) in itertools.combinations(results.items(), 2):
         if not unpaired(first.experiment, second.experiment):
-            common = [label for label in first.histories if label in second.histories]
-            found += [_pair(label, a, b, first.histories[label], second.histories[label]) for label in common]
-    return found
+            kinds = _kinds(second.experiment)
+            common = [label for label, kind in _kinds(first.experiment).items() if kinds.get(label) == kind]
+            present = [label for label in common if label in first.histories and label in second.histories]
+            found += [_pair(label, a, b, first.histories[label], second.histories[label]) for label in present]
+    adjusted = metrics.holm([pair.p_value for pair in found])
+    return [pair._replace(p_value=p) for pair, p in zip(found, adjusted, strict=True)]
+
+
+def _kinds(experiment: Experiment) -> dict[str, str]:
+    return {label: agent.kind for label, agent in zip(experiment.labels, experiment.agents, strict=True)}
 
 
 def _pair(label: str, a: str, b: str, x: History, y: History) -> Paired:
     step = int(np.intersect1d(x.grid[: x.size], y.grid[: y.size])[-1])  # runs of other lengths have other grids
-    clicks = [h.sums["clicks"][np.searchsorted(h.grid, step)] for h in (x, y)]
-    both = x.alive & y.alive
-    return Paired(label, a, b, step, metrics.estimate((clicks[0] - clicks[1])[both]), int(both.sum()))
+    rows = min(x.rows, y.rows)
+    clicks = [h.sums["clicks"][np.searchsorted(h.grid, step)][:rows] for h in (x, y)]
+    gap = (clicks[0] - clicks[1])[x.alive[:rows] & y.alive[:rows]]
+    return Paired(label, a, b, step, metrics.estimate(gap), len(gap), metrics.paired_test(gap)[1])
 
 
 def reasons(experiments: Mapping[str, Experiment]) -> list[str]:

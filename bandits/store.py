@@ -23,7 +23,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from types import ModuleType
+from typing import IO, Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +34,12 @@ from .experiment import Experiment, Refused, read
 from .index import Damaged, Index
 from .result import Result
 from .trace import History
+
+fcntl: ModuleType | None
+try:
+    import fcntl
+except ImportError:  # Windows has none: there every process takes itself for the only one
+    fcntl = None
 
 T = TypeVar("T")
 RUN = re.compile("[0-9a-f]{64}")  # what a run's id looks like; anything else is no name for a file
@@ -89,12 +96,34 @@ class Store:
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         self.mended: list[str] = []
         self._index = Index(self.folder / "index.sqlite")
+        self._lock: IO[str] | None = None
         self._heads: dict[str, tuple[tuple[int, int], str | None]] = {}
         try:
             self._index.create()
         except Damaged:
             self._mend()
         self.mended += self._adopt_all()
+
+    def claim(self) -> bool:
+        """Whether this object may take unfinished runs for its own: one at a time can, until it is gone or `release`.
+
+        A lock that the system lifts when its process dies, however it dies.
+        """
+        if fcntl is not None and self._lock is None:
+            handle = (self.folder / "server.lock").open("w")
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                handle.close()
+                return False
+            self._lock = handle
+        return True
+
+    def release(self) -> None:
+        """Let another one `claim` the unfinished runs."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
 
     def require_space(self) -> None:
         """Refuse to begin what could not be kept.

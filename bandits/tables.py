@@ -31,7 +31,7 @@ MOSTLY = 0.9  # share of numbers from which on the rest are mistakes; share of d
 MEASURED = 12  # distinct numbers with fractions from which on they are measurements, not classes
 MISSING = "?"
 _MISSING = {"", MISSING, "na", "n/a", "nan", "null"}  # in small letters
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,4})?|[+-]?inf(inity)?", re.ASCII | re.IGNORECASE)
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d{1,4})?|[+-]?inf(inity)?", re.ASCII | re.IGNORECASE)
 _BINARY = {
     b"PK": "an Excel or zip file", b"\xd0\xcf\x11\xe0": "an old Excel file", b"\x1f\x8b": "a gzip file",
     b"%PDF": "a PDF", b"PAR1": "a Parquet file", b"\xff\xfe": "text in UTF-16", b"\xfe\xff": "text in UTF-16",

@@ -32,6 +32,23 @@ def described(experiment: Experiment) -> str:
     return f"{experiment.simulator_class().title}, {count(experiment.steps)} steps, {runs}, seed {experiment.seed}"
 
 
+def agents(experiment: Experiment) -> str:
+    """Who races, with what is not as usual: LinUCB (alpha 0.4), LinTS."""
+    told = []
+    for label, agent in zip(experiment.labels, experiment.agents, strict=True):
+        fields = type(agent).model_fields.items()
+        changed = [(n, getattr(agent, n)) for n, f in fields if n != "label" and getattr(agent, n) != f.default]
+        values = ", ".join(f"{name.replace('_', ' ')} {_plain(value)}" for name, value in changed)
+        told.append(f"{label} ({values})" if values else label)
+    return ", ".join(told)
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, tuple):
+        return "-".join(map(_plain, value))
+    return f"{value:g}" if isinstance(value, float) else str(value).replace("_", " ")
+
+
 def ranking(result: Result) -> list[str]:
     """Labels by mean clicks per step so far, best first; agents that have not started come last."""
 

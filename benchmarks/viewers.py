@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from bandits import Experiment, read
+from bandits import Experiment, link, read
 
 from .measure import Section, machine
 
@@ -176,7 +176,7 @@ async def _view(host: str, run: str, watch: Watch, ready: asyncio.Semaphore) -> 
             f"ws://{host}/_stcore/stream", subprotocols=[Subprotocol("streamlit")], **patience
         ) as channel:
             viewer = Viewer(channel, watch)
-            await viewer.ask(query_string=f"run={run}", page_name="arena")
+            await viewer.ask(query_string=run, page_name="arena")
             while not viewer.fragment:
                 await viewer.answer()
             ready.release()
@@ -225,7 +225,7 @@ def run(viewers: int, minutes: float) -> Section:
     with tempfile.TemporaryDirectory() as home:
         server = Server.start(home, experiment)
         try:
-            watch, spent, resident = asyncio.run(measure(server, experiment.hash, viewers, seconds))
+            watch, spent, resident = asyncio.run(measure(server, link.query(experiment), viewers, seconds))
         finally:
             server.stop()
     section = Section(

@@ -23,9 +23,9 @@ if view.presenting():
     view.dress()
     head.subheader(words.described(job.experiment), anchor=False, width="content")
 else:
-    with st.sidebar:
-        controls(draft.current())
     head.title("Arena", anchor=False, width="content")
+with st.sidebar:  # drawn in presentation mode too, where it is hidden: what is drawn anew comes back in the wrong size
+    controls(draft.current())
 tools = head.container(horizontal=True, gap="xsmall", width="content")
 
 row = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
@@ -59,8 +59,9 @@ tools.button("Leave" if on else "Present", icon=":material/cast_for_education:",
 for sentence in refused:
     board.refuse(sentence)
 drafted = draft.current().experiment()
-known = next((f"{preset.about} " for preset in presets().values() if preset.experiment == drafted), "")
-if drafted != job.experiment:
+hashed = drafted and drafted.hash
+known = next((f"{preset.about} " for preset in presets().values() if preset.experiment.hash == hashed), "")
+if hashed != job.id:
     changed = known or "The controls have changed. "
     st.caption(f":material/edit: {changed}Press **Run** (Ctrl+Enter) to see {'it' if known else 'what that does'}.")
 elif not on:

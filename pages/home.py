@@ -27,8 +27,8 @@ if right.button("Open in the Arena", type="primary", icon=":material/tune:", wid
 
 try:
     job = pool().get(preset.experiment.hash)  # a race that failed says so
-    if job is None or job.interrupted:
+    if job is None or job.status == "stopped":  # nobody's own: whoever comes next goes on with it
         job = pool().submit(preset.experiment)
     board.show(job, key="home")
 except Refused as sentence:
-    st.error(f"The race cannot be run: {sentence}.", icon=":material/block:")
+    st.error(f"The race cannot be run: {board.plain(str(sentence))}.", icon=":material/block:")

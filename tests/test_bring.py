@@ -653,3 +653,9 @@ def test_a_damaged_file_fails_a_run_in_one_sentence(folder: Path) -> None:
         )  # fmt: skip
     finally:
         pool.close()
+
+
+def test_long_cells_cost_no_more_than_they_are_long() -> None:
+    """A cell is matched in one go: work that grew with the square of its length would never end here."""
+    cells = "\n".join("1" * 990 + f"{i:05d}x" for i in range(4000))
+    assert inspect(f"a,b\n{cells.replace(chr(10), ',1' + chr(10))},1\n".encode()).column("a").kind == "category"

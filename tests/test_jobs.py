@@ -177,6 +177,47 @@ def test_a_finished_run_is_continued_as_the_longer_run(pool: Pool) -> None:
         pool.extend(short, 0)
 
 
+def test_equal_experiments_submitted_at_the_same_moment_are_one_run(pool: Pool) -> None:
+    for seed in range(200, 210):
+        barrier, found = threading.Barrier(8), []
+
+        def submit(e: Experiment, barrier: threading.Barrier = barrier, found: list[Job] = found) -> None:
+            barrier.wait()
+            found.append(pool.submit(e))
+
+        threads = [threading.Thread(target=submit, args=(experiment("random", seed=seed),)) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len({id(job) for job in found}) == 1
+        ended(found[0])
+
+
+def test_a_stopped_run_is_lost_to_nobody(pool: Pool) -> None:
+    job = pool.submit(endless(51), "teacher")
+    wait_for(lambda: job.saved, "a checkpoint")
+    pool.stop(job, "teacher")
+    wait_for(lambda: job not in pool._processes, "the end of its worker")
+    with pytest.raises(Refused, match="only who started this run"):
+        pool.discard(job.id, "pupil")
+    again = pool.submit(job.experiment, "pupil")  # the pupil has followed the link
+    assert int(again.saved["step"]) == int(job.saved["step"]) > 0  # nothing is computed twice
+    pool.stop(again, "pupil")
+
+
+def test_only_one_process_takes_unfinished_runs_for_its_own(tmp_path: Path) -> None:
+    with closing(Pool(store=Store(tmp_path))) as first:
+        job = first.submit(endless(52))
+        wait_for(lambda: Store(tmp_path).checkpoints(), "a checkpoint on disk")
+        assert first.unfinished() == []  # it is going on
+        with closing(Pool(store=Store(tmp_path))) as second:  # another server on the same folder
+            assert second.unfinished() == []
+            assert second.get(job.id) is None
+        first.stop(job)
+        assert first.unfinished() == [job.experiment]
+
+
 def test_only_who_started_a_run_may_end_it(pool: Pool) -> None:
     job = pool.submit(endless(50), "teacher")
     assert pool.submit(endless(50), "pupil") is job
@@ -267,7 +308,7 @@ def test_an_interrupted_run_that_is_asked_for_again_goes_on_instead_of_beginning
         assert pool.revive(e, "me") is job  # one that is paused goes on too
         assert job.active
         pool.stop(job, "me")
-        assert pool.submit(e, "me") is not job  # one that was stopped here begins anew
+        assert pool.submit(e, "me") is not job  # another job, from where it was stopped
 
 
 def test_resuming_keeps_to_the_limits_of_a_new_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

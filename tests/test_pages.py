@@ -105,7 +105,7 @@ def sentences(at: AppTest) -> list[str]:
 
 def refusals(at: AppTest) -> list[str]:
     """What was refused, as a reader sees it: without the signs that keep markup from being markup."""
-    return [e.value.replace("\\", "") for e in at.error]
+    return [e.value.replace("\\", "").replace("\u200b", "") for e in at.error]
 
 
 def press(at: AppTest, label: str) -> AppTest:
@@ -279,6 +279,7 @@ def test_a_finished_run_can_be_continued(pool: Pool) -> None:
     longer = pool.get(address(at))
     assert longer is not None
     assert longer.experiment.steps == draft(at).steps == 600
+    assert not any("Press **Run**" in c.value for c in at.caption)  # it is what is shown
     assert ended(longer).status == "finished"
 
 
@@ -309,6 +310,7 @@ def opened(given: dict[str, str]) -> AppTest:
         ({"agents.0": "linucb", "steps": "many"}, "steps is 'many'; it must be a whole number"),
         ({"agents.0": "linucb", "agents.0.label": "<img src=x onerror=alert(1)>"}, "agents.0.label is <img src=x"),
         ({"agents.0": "é" * 500}, "must be one of"),
+        ({"agents.0": "www.example.com/login"}, "www.example.com/login"),
     ],
 )
 def test_a_link_that_cannot_be_run_is_refused_in_one_sentence(pool: Pool, given: dict[str, str], said: str) -> None:
@@ -353,6 +355,16 @@ def test_pages_can_be_left_and_come_back_to(pool: Pool) -> None:
     assert draft(at).agents[0].alpha == 2.5  # what was set stays set
     assert widget(at, "-alpha").value == 2.5
     assert address(at) == job.id
+
+
+def test_a_run_that_was_deleted_is_not_begun_again_by_itself(pool: Pool) -> None:
+    job = ended(pool.submit(experiment(seed=948)))
+    at = arena(job)
+    pool.delete(job.id)
+    at = settled(at.run())
+    assert pool.get(job.id) is None
+    assert address(at) == presets()["race"].experiment.hash
+    assert draft(at) == job.experiment  # its settings are still in the controls
 
 
 def test_equal_experiments_of_two_visitors_are_one_run(pool: Pool) -> None:
@@ -404,6 +416,33 @@ def test_the_run_before_stands_dotted_behind_the_new_one(pool: Pool) -> None:
     assert not any(t.get("meta") == "before" for p in plots(at) for t in p["data"])
 
 
+def test_the_tile_of_the_run_before_speaks_of_the_same_step(pool: Pool) -> None:
+    longer = ended(pool.submit(experiment(steps=4000, seed=962)))
+    at = arena(longer)
+    widget(at, "-alpha").set_value(3.0)
+    widget(at, "-steps").set_value(200)
+    at = press(settled(at.run()), "Run")
+    job = pool.get(address(at))
+    assert job is not None
+    ended(job)
+    was = metrics.estimate(metrics.click_rate(longer.histories["LinUCB"], 200)).mean
+    (told,) = [t["detail"] for t in panel(settled(at.run()))["legend"] if t["label"] == "LinUCB"]
+    assert told.endswith(f"before: {was:.3f}")
+
+
+def test_an_arm_that_the_run_before_did_not_have_is_no_error(pool: Pool) -> None:
+    at = arena(ended(pool.submit(experiment(seed=963, simulator={"kind": "petshop", "n_products": 5}))))
+    widget(at, "-n_products").set_value(20)
+    at = press(settled(at.run()), "Run")
+    job = pool.get(address(at))
+    assert job is not None
+    ended(job)
+    (arm,) = [n for n in settled(at.run()).number_input if (n.key or "").startswith("view-arm")]
+    arm.set_value(12)
+    at = settled(at.run())
+    assert [t.get("meta") for t in plots(at)[3]["data"]].count("before") == 0
+
+
 def test_axes_spectrum_and_window_are_chosen_for_all_plots(pool: Pool) -> None:
     job = ended(pool.submit(experiment(steps=2000, seed=959)))
     at = arena(job)
@@ -439,10 +478,9 @@ def arena_in_presentation(pool: Pool) -> AppTest:
     at = arena(ended(pool.submit(experiment(seed=960))))
     at.button(key="present").click().run()
     assert not at.exception
-    assert not at.sidebar.button
     assert not at.title
     assert "Pet shop" in at.subheader[0].value
-    assert any("html{font-size" in h.proto.body for h in at.get("html"))
+    assert any("html{font-size" in h.proto.body and "stSidebar" in h.proto.body for h in at.get("html"))
     assert {b.label for b in at.main.button} == {"Run", "Continue", "Stop", "Leave"}
     assert len(plots(at)) == 4
     return at

@@ -27,8 +27,18 @@ def show(job: Job, *, key: str, view: View = View()) -> None:  # noqa: B008 - a 
 
 def refuse(sentence: Refused | str) -> None:
     """Say why not; what the visitor typed is quoted as text, not as markup that could load a picture."""
-    text = re.sub(r"([\\`*_\[\]<>$:!~])", r"\\\1", str(sentence))
-    st.error(f"This cannot be done: {text}.", icon=":material/block:")
+    st.error(f"This cannot be done: {plain(str(sentence))}.", icon=":material/block:")
+
+
+def plain(text: str) -> str:
+    """Text as markdown that shows just this text: no markup, no picture, and no address to click on."""
+    escaped = re.sub(r"([\\`*_\[\]<>$:!~])", r"\\\1", text)
+    return re.sub(r"(?i)(www)(?=\.)|(//)|(@)", "\\g<0>\u200b", escaped)  # a space of no width ends an address
+
+
+def safe_cell(text: str) -> str:
+    """Text that a spreadsheet, to which the table may be downloaded, takes for text and not for a formula."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
 
 
 def steer(job: Job, row: DeltaGenerator) -> Job:
@@ -87,16 +97,17 @@ def _version(job: Job) -> tuple[object, ...]:
 
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _frame(_job: Job, _view: View, _before: Job | None, moment: object) -> Frame:  # noqa: ARG001 - the key
-    seen = _behind_it(_before, _view, _job.experiment.steps, (_before.id, _version(_before))) if _before else None
+    behind = _behind_it(_before, _view, _job.experiment.steps, (_before.id, _version(_before))) if _before else None
     with _job.lock:
         result = _job.result
-        specs = plots(result, **_view.drawn(), before=seen[0] if seen else None)
-        tiles = _tiles(_job, result, seen[1] if seen else {})
+        specs = plots(result, **_view.drawn(), before=behind)
+        tiles = _tiles(_job, result, _before.result if _before else None)
         sentences = _sentences(_job, result)
     for spec in specs:
         spec["layout"]["uirevision"] = f"{_job.id}{_view.x}{_view.log_regret}"
     alt = [f"{s['layout']['title']['text']}: {s['layout']['meta']['note']}" for s in specs]
-    return Frame(live.pack(specs, alt, 300, tiles), sentences)
+    note = "Over the whole run, ± 95 % interval. Press an agent to hide it in all plots."
+    return Frame(live.pack(specs, alt, 300, tiles, note), sentences)
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)
@@ -105,13 +116,11 @@ def _behind_it(
     view: View,
     steps: int,
     moment: object,  # noqa: ARG001 - a part of the key
-) -> tuple[Bands, dict[str, float]]:
-    """Curves of the run before, as far as the new one goes, and its click rates by label."""
+) -> Bands:
+    """Curves of the run before, as far as the new one goes."""
     axes = {name: value for name, value in view.drawn().items() if name != "log_regret"}
     with _before.lock:
-        result = _before.result
-        rates = {label: metrics.estimate(metrics.click_rate(h)).mean for label, h in result.histories.items()}
-        return bands(result, until=steps, **axes), rates
+        return bands(_before.result, until=steps, **axes)
 
 
 def status(job: Job) -> str:
@@ -139,7 +148,7 @@ def status(job: Job) -> str:
     return f"Failed: {job.error}"
 
 
-def _tiles(job: Job, result: Result, before: dict[str, float]) -> list[dict[str, str]]:
+def _tiles(job: Job, result: Result, before: Result | None) -> list[dict[str, str]]:
     """The leaderboard, one tile per agent, best first; also the plots' legend."""
     looks = styles(job.experiment)
     order = words.ranking(result)
@@ -158,8 +167,9 @@ def _tiles(job: Job, result: Result, before: dict[str, float]) -> list[dict[str,
                 detail += f" · at step {words.count(history.step)}"
             if (alive := int(history.alive.sum())) < history.rows:
                 detail += f" · {alive} of {history.rows} runs alive"
-            if label in before:
-                detail += f" · before: {before[label]:.3f}"
+            if before is not None and label in before.histories:
+                was = f"{metrics.estimate(metrics.click_rate(before.histories[label], history.step)).mean:.3f}"
+                detail += f" · before: {was}" if was != rate else ""
         look = looks[label]
         tiles.append({"label": label, "color": look.color, "dash": look.dash,
                       "rate": rate, "spread": spread, "detail": detail})  # fmt: skip

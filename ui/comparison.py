@@ -14,9 +14,9 @@ from bandits.figures import looks_of_runs, overlay
 from bandits.side_by_side import outcomes, paired, reasons, settings
 from bandits.store import StoredRun
 
-from . import runs
+from . import board, runs
 from .live import live_panel
-from .shelf import described
+from .shelf import described, gone
 
 _LINES = {
     "solid": "solid lines", "dash": "dashes", "dot": "dots", "dashdot": "dashes and dots", "longdash": "long dashes",
@@ -31,7 +31,7 @@ def show(found: Sequence[StoredRun]) -> None:
     for name, run in zip("ABCDEF", found, strict=False):
         job = runs.pool().get(run.id)
         if job is None or job.status != "finished":
-            st.error(f"The stored file of run {name} is damaged: it was set aside.", icon=":material/broken_image:")
+            st.error(f"Run {name}: {board.plain(gone(run))}", icon=":material/broken_image:")
             continue
         results[name] = job.result
         legend.append((name, run.title, described(run.experiment)))
@@ -41,12 +41,18 @@ def show(found: Sequence[StoredRun]) -> None:
     if len(results) < 2:
         return
 
+    colors = {label: look.color for run in looks.values() for label, look in run.items()}
+    st.html(_colors(colors))
+    spec = overlay(results)
+    spec["layout"]["uirevision"] = "".join(e.hash for e in experiments.values())
+    live_panel([spec], key="comparison", alt=["Click rates of all agents of the compared runs"], height=420)
+
     left, right = st.columns(2)
     left.subheader("What differs", anchor=False)
     differences = [
         {"Setting": d.path, **dict(zip(results, d.values, strict=True))} for d in settings(list(experiments.values()))
     ]
-    _table(left, differences, "Nothing: these runs were set alike, but for the order of their agents.")
+    _table(left, differences, "Nothing: these runs were set alike, but for the names or the order of their agents.")
     right.subheader("What came out", anchor=False)
     rows = [
         {
@@ -65,6 +71,7 @@ def show(found: Sequence[StoredRun]) -> None:
             "Agent": p.label, "Runs": f"{p.a} − {p.b}", "Up to step": words.count(p.step),
             "Clicks more": _signed(p.difference.mean),
             "95 % interval": f"{_signed(p.difference.low)} to {_signed(p.difference.high)}", "Rows": p.rows,
+            "Told apart": "yes" if p.p_value < 0.05 else "no",
         }
         for p in paired(results)
     ]  # fmt: skip
@@ -72,17 +79,12 @@ def show(found: Sequence[StoredRun]) -> None:
     if pairs:
         st.dataframe(pd.DataFrame(pairs), hide_index=True, height="content")
         said.append(
-            "Rows of paired runs met the same visitors with the same luck, so that the difference is the setting's."
+            "Rows of paired runs met the same visitors with the same luck. Each interval speaks for its pair alone; "
+            "*told apart* allows for all pairs that are shown (Holm's correction)."
         )
     elif not said:
         said.append("These runs pair, but no agent takes part in two of them under the same name.")
     st.markdown("\n".join(f"- {sentence}" for sentence in said))
-
-    colors = {label: look.color for run in looks.values() for label, look in run.items()}
-    st.html(_colors(colors))
-    spec = overlay(results)
-    spec["layout"]["uirevision"] = "".join(e.hash for e in experiments.values())
-    live_panel([spec], key="comparison", alt=["Click rates of all agents of the compared runs"], height=420)
 
 
 def _table(place: DeltaGenerator, rows: Sequence[Mapping[str, object]], empty: str) -> None:

@@ -99,7 +99,7 @@ function layoutOf(figure, width, height, host) {
       spikedash: "solid",
       spikecolor: ink(0.3),
     },
-    yaxis: { ...axis, nticks: 6, hoverformat: ",.5~r" },
+    yaxis: { ...axis, nticks: 6, hoverformat: ",.5~r", separatethousands: true },
   };
   return { ...merge(base, own), width, height, showlegend: false };
 }
@@ -289,10 +289,12 @@ function makePanel(parent) {
   const board = document.createElement("ol");
   board.className = "bp-board";
   board.setAttribute("aria-label", "Leaderboard, best first. Press an agent to hide or show it in all plots.");
-  host.append(board, grid);
+  const told = document.createElement("div");
+  told.className = "bp-note bp-told";
+  host.append(told, board, grid);
   parent.append(host);
 
-  const panel = { host, grid, board, tiles: new Map(), hidden: new Set(), cells: [], busy: false };
+  const panel = { host, grid, board, told, tiles: new Map(), hidden: new Set(), cells: [], busy: false };
   panel.sight = new IntersectionObserver(
     (entries) => {
       for (const { target, isIntersecting } of entries) {
@@ -329,9 +331,10 @@ function makePanel(parent) {
 
 export default function ({ parentElement, data }) {
   const panel = panels.get(parentElement) ?? makePanel(parentElement);
-  const { src, height, legend, cells } = decode(data);
+  const { src, height, legend, note, cells } = decode(data);
   panel.src = src;
   panel.height = height;
+  panel.told.textContent = note;
   tell(panel, legend);
   while (panel.cells.length > cells.length) dropCell(panel, panel.cells.pop());
   while (panel.cells.length < cells.length) panel.cells.push(makeCell(panel));

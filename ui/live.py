@@ -42,6 +42,7 @@ def live_panel(
     alt: Sequence[str],
     height: int = 300,
     legend: Sequence[dict[str, str]] = (),
+    note: str = "",
 ) -> None:
     """Draw figures in a responsive grid: two columns, or one below 700 px, in row order.
 
@@ -66,6 +67,8 @@ def live_panel(
     legend : sequence of dict
         Tiles above the plots, in order: ``label, color, dash, rate, spread, detail``. Pressing one hides every trace
         whose ``legendgroup`` is its label, in all plots at once; its *only* hides all others.
+    note : str
+        What the numbers on the tiles are, above them.
 
     Raises
     ------
@@ -73,7 +76,7 @@ def live_panel(
         If ``alt`` and ``figures`` differ in length, or a plain number is NaN or infinite (in arrays
         they are gaps).
     """
-    mount(pack(figures, alt, height, legend), key=key)
+    mount(pack(figures, alt, height, legend, note), key=key)
 
 
 def mount(packed: bytes, *, key: str) -> None:
@@ -82,7 +85,11 @@ def mount(packed: bytes, *, key: str) -> None:
 
 
 def pack(
-    figures: Sequence[dict[str, Any]], alt: Sequence[str], height: int, legend: Sequence[dict[str, str]] = ()
+    figures: Sequence[dict[str, Any]],
+    alt: Sequence[str],
+    height: int,
+    legend: Sequence[dict[str, str]] = (),
+    note: str = "",
 ) -> bytes:
     """Encode a panel: header size (uint32, little-endian), JSON header, then all float32 values.
 
@@ -115,7 +122,7 @@ def pack(
         body = json.dumps(figure, default=encode, allow_nan=False, separators=(",", ":"))
         digest.update(body.encode())
         cells.append(f'{{"id":"{digest.hexdigest()}","alt":{json.dumps(text)},"figure":{body}}}')
-    frame = json.dumps({"src": _publish_plotly(), "height": int(height), "legend": list(legend)})
+    frame = json.dumps({"src": _publish_plotly(), "height": int(height), "legend": list(legend), "note": note})
     header = f'{frame[:-1]},"cells":[{",".join(cells)}]}}'.encode()
     return b"".join((len(header).to_bytes(4, "little"), header, *offsets))
 

@@ -77,11 +77,13 @@ def current() -> Job:
 
     An address is judged like an upload; what it tells is run if it is not here already.
     """
-    job = pool().get(st.session_state.get("job", ""))
-    if job is not None:
+    seen = st.session_state.pop("job", None)
+    if seen is not None and (job := pool().get(seen)) is not None:
         return keep(job)
+    if seen is not None:  # deleted meanwhile: what its address tells is not begun again by itself
+        st.toast("That run is no longer here. Press Run to compute it again.", icon=":material/search_off:")
     try:
-        if link.holds_experiment(st.query_params):
+        if seen is None and link.holds_experiment(st.query_params):
             shared = link.follow(st.query_params.to_dict())
             if not shared.same:
                 st.toast("This link was edited, or comes from another version: its check does not match.", icon="✏️")

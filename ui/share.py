@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
+from functools import partial
 from urllib.parse import urlsplit
 
 import streamlit as st
@@ -10,6 +11,7 @@ import streamlit as st
 from bandits import export, link, read
 from bandits.experiment import MAX_TEXT
 from bandits.jobs import Job
+from bandits.simulators.classification import SIZES
 
 from . import draft
 
@@ -19,9 +21,9 @@ def share(job: Job) -> None:
     here = urlsplit(st.context.url or "http://127.0.0.1:8501/arena")
     st.markdown("**Link to this experiment**")
     st.code(f"{here.scheme}://{here.netloc}{here.path}?{link.query(job.experiment)}", language=None, wrap_lines=True)
-    note = (
-        "It holds the whole experiment: whoever opens it gets the same numbers, to the bit, also when this run is gone."
-    )
+    note = "It holds the whole experiment: whoever opens it gets the same numbers, also when this run is gone."
+    if getattr(job.experiment.simulator, "data", "magic") not in SIZES:
+        note = "It holds the experiment, but not the data that were brought: the same CSV must be brought there too."
     if here.hostname in ("127.0.0.1", "localhost", "::1"):
         note += (
             " This address works on this machine only; on another one, put its own address before the question mark."
@@ -42,15 +44,21 @@ def files(job: Job) -> None:
     if not result.histories:
         st.caption("There is nothing to export yet.")
         return
-    text = json.dumps(json.loads(job.experiment.model_dump_json()), indent=2)
-    offered = [
+    offered: list[tuple[str, str, str, Callable[[], str | bytes]]] = [
         ("Report (HTML, works offline)", "html", "text/html", lambda: export.report(result)),
         ("Curves (CSV)", "csv", "text/csv", lambda: export.table_csv(result)),
         ("Curves (Parquet)", "parquet", "application/octet-stream", lambda: export.table_parquet(result)),
-        ("Experiment (JSON)", "json", "application/json", lambda: text),
+        ("Experiment (JSON)", "json", "application/json", lambda: job.experiment.model_dump_json(indent=2)),
         ("Python script", "py", "text/x-python", lambda: export.script(job.experiment)),
     ]
+
+    def at_rest(make: Callable[[], str | bytes]) -> str | bytes:
+        with job.lock:  # while it is written down, a live run does not grow
+            return make()
+
     for label, ending, mime, make in offered:
-        st.download_button(label, make, f"{name}.{ending}", mime, key=f"export-{ending}", on_click="ignore",
-                           icon=":material/download:", width="stretch")  # fmt: skip
+        st.download_button(
+            label, partial(at_rest, make), f"{name}.{ending}", mime, key=f"export-{ending}", on_click="ignore",
+            icon=":material/download:", width="stretch",
+        )  # fmt: skip
     st.caption("Pictures: **PNG** and **SVG** stand at the upper right of every plot.")

@@ -27,7 +27,7 @@ def say() -> None:
     if (sentence := st.session_state.pop(_REFUSED, None)) is not None:
         board.refuse(sentence)
     if (told := st.session_state.pop(_SAID, None)) is not None:
-        st.error(told, icon=":material/broken_image:")
+        st.error(board.plain(told), icon=":material/broken_image:")
 
 
 def described(experiment: Experiment) -> str:
@@ -74,7 +74,10 @@ def _going_on(known: set[str]) -> None:
 
 def unfinished() -> None:
     """Runs that ended early, to be resumed or dropped."""
-    found = runs.pool().unfinished()
+    try:
+        found = runs.pool().unfinished()
+    except OSError:  # said where the finished ones are listed
+        return
     if not found:
         return
     st.subheader("Unfinished", anchor=False)
@@ -100,7 +103,11 @@ def unfinished() -> None:
 def kept() -> list[StoredRun]:
     """Finished runs, newest first."""
     store = runs.pool().store
-    return store.runs() if store is not None else []
+    try:
+        return store.runs() if store is not None else []
+    except OSError as error:
+        board.refuse(f"the stored runs are out of reach: {error.strerror or error}")
+        return []
 
 
 def matching(found: Sequence[StoredRun], asked: str) -> list[StoredRun]:
@@ -118,12 +125,12 @@ def table(found: Sequence[StoredRun]) -> list[StoredRun]:
     """The runs as a table; returns those whose rows are chosen."""
     frame = pd.DataFrame(
         {
-            "Title": [run.title for run in found],
+            "Title": [board.safe_cell(run.title) for run in found],
             "World": [run.experiment.simulator_class().title for run in found],
-            "Agents": [", ".join(run.experiment.labels) for run in found],
+            "Agents": [words.agents(run.experiment) for run in found],
             "Steps": [run.experiment.steps for run in found],
             "Runs": [run.experiment.replications for run in found],
-            "Tags": [[tag.strip() for tag in run.tags.split(",") if tag.strip()] for run in found],
+            "Tags": [[board.safe_cell(tag.strip()) for tag in run.tags.split(",") if tag.strip()] for run in found],
             "When": pd.to_datetime([run.created for run in found], unit="s", utc=True),
             "Date": pd.to_datetime([run.created for run in found], unit="s", utc=True),
             "Size": [run.bytes for run in found],
@@ -165,7 +172,8 @@ def actions(chosen: Sequence[StoredRun]) -> None:
     if st.button("Tag", icon=":material/sell:", disabled=not one):
         _write("Tag", chosen[0])
     if st.button("Delete", icon=":material/delete:", disabled=not chosen):
-        _confirm("Delete", [(run.id, run.title) for run in chosen], runs.pool().delete)
+        named = [(run.id, f"{run.title} ({words.described(run.experiment)})") for run in chosen]
+        _confirm("Delete", named, runs.pool().delete)
 
 
 def compared() -> list[StoredRun]:
@@ -185,11 +193,17 @@ def _open(run: StoredRun) -> None:
     if job is not None:
         _look(job)
     draft.load(run.experiment)
-    st.session_state[_SAID] = (
-        "The stored file of this run is damaged: it was set aside. Its settings are in the Arena now; press Run there "
-        "to compute it again."
-    )
+    st.session_state[_SAID] = f"{gone(run)} Its settings are in the Arena now; press Run there to compute it again."
     st.rerun()
+
+
+def gone(run: StoredRun) -> str:
+    """Why a listed run cannot be shown."""
+    try:
+        run.experiment.simulator_class().describe(run.experiment.simulator)
+    except Refused as sentence:
+        return f"This run cannot be shown: {sentence}."
+    return "The stored file of this run is damaged: it was set aside."
 
 
 def _write(what: str, run: StoredRun) -> None:
@@ -226,6 +240,8 @@ def _confirm(what: str, named: Sequence[tuple[str, str]], act: Callable[..., Non
                 act(run, *more)
         except Refused as sentence:
             st.session_state[_REFUSED] = sentence
+        except OSError as error:
+            st.session_state[_REFUSED] = f"the disk: {error.strerror or error}"
 
     def ask() -> None:
         items = "".join(f"<li><bdi>{escape(name)}</bdi></li>" for _, name in named[:10])
@@ -235,7 +251,7 @@ def _confirm(what: str, named: Sequence[tuple[str, str]], act: Callable[..., Non
         with st.container(horizontal=True):
             if st.button(f"{what} for good", type="primary", on_click=go, key=f"go-{what}"):
                 st.rerun()
-            if st.button("Keep", key=f"keep-{what}"):
+            if st.button("Cancel", key=f"keep-{what}"):
                 st.rerun()
 
     st.dialog(f"{what} {'this run' if len(named) == 1 else f'these {len(named)} runs'}?")(ask)()

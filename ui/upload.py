@@ -11,7 +11,7 @@ import streamlit as st
 from bandits import Refused, brought, words
 from bandits.tables import Column, Table, inspect
 
-from .board import refuse
+from .board import refuse, safe_cell
 
 NAMED = 6  # classes that are listed one by one
 
@@ -101,15 +101,10 @@ def _read(file: Any) -> Table:
 def _described(column: Column) -> dict[str, Any]:
     note = column.trouble or ("tells the rows apart and nothing else" if column.identifies else "")
     return {
-        "Column": _cell(column.name), "Type": column.kind,
-        "Example": column.example if column.kind == "number" else _cell(column.example),
+        "Column": safe_cell(column.name), "Type": column.kind,
+        "Example": column.example if column.kind == "number" else safe_cell(column.example),
         "Missing": column.missing, "Different values": column.distinct, "Note": note,
     }  # fmt: skip
-
-
-def _cell(text: str) -> str:
-    """Text that a spreadsheet, to which the table may be downloaded, takes for text and not for a formula."""
-    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
 
 
 def _quoted(text: str) -> str:

@@ -15,6 +15,7 @@ from bandits import agents, simulators
 from bandits.experiment import MAX_TEXT, Experiment, Refused, read
 from bandits.params import Params
 from tests import worlds
+from tests.support import often
 
 
 def sentence_of(refusal: Refused) -> str:
@@ -113,13 +114,13 @@ def experiments(draw: st.DrawFn) -> str:
     return text[:-1] if draw(rarely) and draw(rarely) else text
 
 
-@settings(max_examples=2000, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=often(2000, 20_000), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(experiments())
 def test_everything_is_valid_or_refused_in_one_sentence(text: str) -> None:
     survives(text)
 
 
-@settings(max_examples=300)
+@settings(max_examples=often(300, 3000))
 @given(junk)
 def test_anything_at_all_is_valid_or_refused_in_one_sentence(value: Any) -> None:
     survives(json.dumps(value))
@@ -127,7 +128,7 @@ def test_anything_at_all_is_valid_or_refused_in_one_sentence(value: Any) -> None
         survives(value)
 
 
-@settings(max_examples=300)
+@settings(max_examples=often(300, 3000))
 @given(st.one_of(st.text(), st.binary()))
 def test_any_text_is_refused_in_one_sentence(text: str | bytes) -> None:
     refused(text)
@@ -137,7 +138,7 @@ def test_a_good_part_of_them_is_valid() -> None:
     """Or the tests above would prove little."""
     valid = []
 
-    @settings(max_examples=100)
+    @settings(max_examples=often(100, 1000))
     @given(experiments())
     def count(text: str) -> None:
         valid.append(survives(text))

@@ -21,6 +21,7 @@ from bandits.simulators.classification import Classification
 from bandits.simulators.petshop import PetShop
 from bandits.trace import History, snapshot_steps
 from tests import worlds
+from tests.support import often
 from tests.worlds import join, make, same, take
 
 CASES: list[Any] = [
@@ -64,7 +65,7 @@ def test_the_size_of_chunks_changes_no_bit(kind: str, params: dict[str, Any]) ->
         assert same_history(chunked, history)
 
 
-@settings(max_examples=30)
+@settings(max_examples=often(30, 150))
 @given(
     cuts=st.lists(st.integers(1, 79), unique=True),
     case=st.sampled_from([c.values for c in CASES]),
@@ -179,7 +180,7 @@ def test_the_order_of_candidates_changes_nothing(kind: str, params: dict[str, An
     assert np.array_equal(a.rewards, b.rewards)
 
 
-@settings(max_examples=20)
+@settings(max_examples=often(20, 100))
 @given(
     alphas=st.lists(st.floats(0, 10), min_size=2, max_size=6),
     kind=st.sampled_from(["linucb", "lints", "epsilon_greedy", "ucb1", "beta_ts"]),

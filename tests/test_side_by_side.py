@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -91,13 +93,13 @@ def test_paired_differences_are_exact_at_the_last_step_that_both_have() -> None:
         spacing = nice_spacing(steps, 2000)
         step = 2999 if steps == 2999 else 2999 // spacing * spacing
         gap = first[:step].sum(axis=0) - short[:step].sum(axis=0)
-        assert found == Paired("LinUCB", "A", "B", step, metrics.estimate(gap), 4)
+        assert found == Paired("LinUCB", "A", "B", step, metrics.estimate(gap), 4, metrics.paired_test(gap)[1])
 
 
 def test_a_paired_difference_between_runs_is_that_of_one_race() -> None:
     """Who else takes part changes nobody's numbers, so agents that met in one race differ as much across two."""
     race = run(experiment({"kind": "linucb", "label": "cold"}, {"kind": "linucb", "alpha": 0.0, "label": "warm"}))
-    cold = Result(race.experiment, {"LinUCB": race.histories["cold"]})
+    cold = Result(experiment("linucb"), {"LinUCB": race.histories["cold"]})
     warm = run(experiment({"kind": "linucb", "alpha": 0.0}))
     (found,) = paired({"A": cold, "B": warm})
     expected = race.compare("cold", "warm")
@@ -117,7 +119,6 @@ def test_stopped_rows_are_left_out() -> None:
     ("changes", "why"),
     [
         ({"seed": 7}, "seed"),
-        ({"replications": 4}, "replications"),
         ({"simulator": {"kind": "petshop", "n_products": 20}}, "world"),
         ({"seed": 7, "simulator": {"kind": "petshop", "n_products": 20}}, "world and seed"),
     ],
@@ -137,7 +138,28 @@ def test_other_lengths_and_other_agents_do_pair() -> None:
     assert unpaired(a, b) == ""
     assert reasons({"A": a, "B": b}) == []
     (found,) = paired({"A": run(a), "B": run(b)})
-    assert found == Paired("Random", "A", "B", 100, metrics.Estimate(0.0, 0.0, 0.0), 3)  # the same dice
+    assert found == Paired("Random", "A", "B", 100, metrics.Estimate(0.0, 0.0, 0.0), 3, 1.0)  # the same dice
+
+
+def test_runs_of_more_replications_pair_in_the_rows_that_both_have() -> None:
+    few, many = experiment("linucb"), experiment({"kind": "linucb", "alpha": 0.0}, replications=5)
+    (found,) = paired({"A": run(few), "B": run(many)})
+    gap = run(few).histories["LinUCB"].sums["clicks"][-1] - run(many).histories["LinUCB"].sums["clicks"][-1][:3]
+    assert (found.rows, found.difference) == (3, metrics.estimate(gap))
+
+
+def test_agents_of_one_name_but_of_two_kinds_are_two_agents() -> None:
+    a, b = experiment({"kind": "linucb", "label": "x"}), experiment({"kind": "random", "label": "x"})
+    assert paired({"A": run(a), "B": run(b)}) == []
+
+
+def test_all_pairs_that_are_shown_are_corrected_for() -> None:
+    found = paired({n: run(experiment({"kind": "linucb", "alpha": a})) for n, a in zip("ABC", (0, 1, 4), strict=True)})
+    alone = [
+        paired({n: run(experiment({"kind": "linucb", "alpha": a})) for n, a in pair})[0].p_value
+        for pair in itertools.combinations(zip("ABC", (0, 1, 4), strict=True), 2)
+    ]
+    assert [pair.p_value for pair in found] == metrics.holm(alone)
 
 
 def test_an_overlay_has_a_colour_per_agent_and_a_dash_per_run() -> None:

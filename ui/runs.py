@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import itertools
 import os
 import secrets
+import threading
+import time
 from contextlib import suppress
 
 import streamlit as st
@@ -22,10 +25,21 @@ from . import draft
 def pool() -> Pool:
     """Warm workers, started once per server."""
     made = Pool(workers=max(2, min(4, (os.cpu_count() or 2) - 1)), store=Store())
-    # Streamlit collects garbage after every script run: what was imported need not be looked at again
-    gc.collect()
-    gc.freeze()
+    threading.Thread(target=_settle, daemon=True).start()
     return made
+
+
+def _settle() -> None:
+    """Keep the garbage collector away from what stays.
+
+    Streamlit has it go through all objects after every script run: 25 ms each time, which thirty viewers cannot have.
+    What has survived for a minute is set apart; all of it is looked at once a minute, so that nothing is kept for ever.
+    """
+    for pause in itertools.chain((3, 6, 12, 24), itertools.repeat(60)):
+        time.sleep(pause)
+        gc.unfreeze()
+        gc.collect()
+        gc.freeze()
 
 
 def owner() -> str:

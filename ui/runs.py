@@ -100,7 +100,8 @@ def current() -> Job:
         if seen is None and link.holds_experiment(st.query_params):
             shared = link.follow(st.query_params.to_dict())
             if not shared.same:
-                st.toast("This link was edited, or comes from another version: its check does not match.", icon="✏️")
+                said = "This link was edited, or comes from another version: its check does not match."
+                st.toast(said, icon=":material/edit:", duration="long")
             job = keep(pool().get(shared.experiment.hash) or pool().submit(shared.experiment, owner()))
             draft.load(job.experiment)
             return job

@@ -221,9 +221,9 @@ def test_a_shared_link_gives_the_same_numbers_in_another_browser(visit: Open) ->
     assert tiles(friend).all_inner_texts() == tiles(page).all_inner_texts()
     expect(friend.get_by_role("spinbutton", name=re.compile("^Steps"))).to_have_value("700")
     stranger = visit(link[link.index("/arena") :].replace("steps=700", "steps=750"))  # edited, and never run before
+    expect(stranger.get_by_text("This link was edited")).to_be_visible()
     status(stranger, "^Finished: 750 steps")
     assert tiles(stranger).all_inner_texts() != tiles(page).all_inner_texts()
-    expect(stranger.get_by_text("This link was edited")).to_be_visible()
 
 
 def test_an_agent_is_hidden_and_left_alone_in_all_plots_at_once(visit: Open) -> None:

@@ -24,12 +24,14 @@ HOSTILE = '<img src=x onerror="alert(1)"> **bold** :smile: ![i](http://x/y.png) 
 
 
 @pytest.fixture(scope="module")
-def pool() -> Iterator[Pool]:
-    """The app's own, which all sessions share."""
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
+    """The app's own, which all sessions share, on a shelf that no other test has filled."""
     runs.pool.clear()
-    made = runs.pool()
-    yield made
-    made.close()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BANDITS_HOME", str(tmp_path_factory.mktemp("shelf")))
+        made = runs.pool()
+        yield made
+        made.close()
     runs.pool.clear()
 
 

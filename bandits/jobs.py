@@ -25,7 +25,7 @@ from .worker import receive, send
 __all__ = ["Job", "Pool"]
 KEPT = 24  # ended jobs that stay in memory
 ATTEMPTS = 3  # workers that may die under one run
-MAX_ACTIVE = 4  # runs that one owner may have queued or running
+MAX_ACTIVE = 4  # runs that one owner may have queued, running or paused
 TIME_LIMIT = 1800.0  # seconds of wall time that one run may take
 GRACE = 3.0  # seconds a worker has to stop by itself
 
@@ -151,7 +151,7 @@ class Pool:
             if gone and job.status in ("paused", "stopped", "failed"):
                 if self._jobs.setdefault(job.id, job) is not job:
                     return  # forgotten meanwhile, and begun anew by somebody else
-                self._admit(owner)
+                self._admit(owner, job)
                 if job.interrupted:
                     job.owner = owner
                 job.deaths = 0
@@ -242,11 +242,11 @@ class Pool:
         if job.owner and job.owner != owner:
             raise Refused("only who started this run may pause, continue or stop it")
 
-    def _admit(self, owner: str) -> None:
-        """Refuse one run too many, and a run that could not be kept."""
+    def _admit(self, owner: str, job: Job | None = None) -> None:
+        """Refuse one run too many (``job`` itself, if it is to go on, is none), and a run that could not be kept."""
         if self.store is not None:
             self.store.require_space()
-        if owner and sum(j.live and j.owner == owner for j in self._jobs.values()) >= MAX_ACTIVE:
+        if owner and sum(j.live and j.owner == owner and j is not job for j in self._jobs.values()) >= MAX_ACTIVE:
             raise Refused(f"you have {MAX_ACTIVE} runs going; stop one or wait for it")
 
     def _enqueue(self, job: Job, *, first: bool = False) -> None:
@@ -290,7 +290,7 @@ class Pool:
 
     def _forget(self) -> None:
         over = len(self._jobs) - KEPT
-        for job in [j for j in self._jobs.values() if not j.active and j.status != "paused"][: max(over, 0)]:
+        for job in [j for j in self._jobs.values() if not j.live][: max(over, 0)]:
             del self._jobs[job.id]
 
     def _serve(self) -> None:

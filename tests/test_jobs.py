@@ -233,6 +233,11 @@ def test_one_visitor_cannot_fill_the_queue(pool: Pool) -> None:
     jobs = [pool.submit(endless(60 + i), "eager") for i in range(MAX_ACTIVE)]
     with pytest.raises(Refused, match=f"you have {MAX_ACTIVE} runs going"):
         pool.submit(endless(70), "eager")
+    pool.pause(jobs[-1], "eager")
+    with pytest.raises(Refused, match="runs going"):  # a paused run is still theirs ...
+        pool.submit(endless(70), "eager")
+    pool.resume(jobs[-1], "eager")  # ... and can go on
+    assert jobs[-1].active
     other = pool.submit(endless(71), "patient")
     for job in jobs:
         pool.stop(job, "eager")

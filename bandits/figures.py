@@ -207,7 +207,7 @@ def board(
     wait = "The first points are on their way."
     whose = "over runs" if arm is not None else "over runs and arms"
     ranks = max((len(b.x) for b in found["spectrum"].values()), default=0)
-    board = [
+    plots = [
         curves(
             found["rate"], title=world.rate_title, y_title=f"{noun} per step", references=references,
             before=ghosts.get("rate"), empty=wait, **common,
@@ -234,8 +234,8 @@ def board(
         ),
     ]  # fmt: skip
     if ranks <= 10:  # there is no rank 1.5
-        board[3]["layout"]["xaxis"]["dtick"] = 1
-    return board
+        plots[3]["layout"]["xaxis"]["dtick"] = 1
+    return plots
 
 
 def bands(

@@ -59,9 +59,8 @@ tools.button("Leave" if on else "Present", icon=":material/cast_for_education:",
 for sentence in refused:
     board.refuse(sentence)
 drafted = draft.current().experiment()
-hashed = drafted and drafted.hash
-known = next((f"{preset.about} " for preset in presets().values() if preset.experiment.hash == hashed), "")
-if hashed != job.id:
+known = next((f"{preset.about} " for preset in presets().values() if preset.experiment == drafted), "")
+if drafted != job.experiment:
     changed = known or "The controls have changed. "
     st.caption(f":material/edit: {changed}Press **Run** (Ctrl+Enter) to see {'it' if known else 'what that does'}.")
 elif not on:

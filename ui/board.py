@@ -126,9 +126,9 @@ def _behind_it(
 def status(job: Job) -> str:
     """How far a run is, in one line."""
     step, steps = words.count(job.step), words.count(job.experiment.steps)
-    if job.status == "queued" and runs.pool().broken:
-        return "The workers do not start; the server's log tells why. They are being tried again"
     if job.status == "queued":
+        if runs.pool().broken:
+            return "The workers do not start; the server's log tells why. They are being tried again"
         ahead = runs.pool().ahead(job)
         if ahead:
             return f"Waiting: {ahead} other run{'s' if ahead > 1 else ''} first"

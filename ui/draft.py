@@ -137,8 +137,5 @@ def reset() -> None:
 
 def _state() -> str:
     """What the controls say, the same text for the same experiment however it was put together."""
-    data = current().data()
-    try:
-        return read(data).model_dump_json()
-    except Refused:
-        return json.dumps(data)
+    found = current().experiment()
+    return json.dumps(current().data()) if found is None else found.model_dump_json()

@@ -25,8 +25,16 @@ from . import draft
 def pool() -> Pool:
     """Warm workers, started once per server."""
     made = Pool(workers=max(2, min(4, (os.cpu_count() or 2) - 1)), store=Store())
-    threading.Thread(target=_settle, daemon=True).start()
+    _collector()
     return made
+
+
+@st.cache_resource(show_spinner=False)
+def _collector() -> threading.Thread:
+    """One thread per server, however often its pool is made anew."""
+    thread = threading.Thread(target=_settle, daemon=True)
+    thread.start()
+    return thread
 
 
 def _settle() -> None:
@@ -81,7 +89,10 @@ def keep(job: Job) -> Job:
 def before(job: Job) -> Job | None:
     """The run that this session looked at before this one, if both can be drawn in one plot."""
     seen = pool().get(st.session_state.get("before", ""))
-    if seen is None or seen is job or seen.experiment.simulator.kind != job.experiment.simulator.kind:
+    if seen is None:  # deleted or forgotten: not asked for again at every look
+        st.session_state.pop("before", None)
+        return None
+    if seen is job or seen.experiment.simulator.kind != job.experiment.simulator.kind:
         return None
     return seen if seen.result.histories else None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 from .experiment import Experiment
@@ -63,9 +64,9 @@ class Job:
         job.spent = sum(h.seconds for h in histories.values())
         return job
 
-    @property
+    @cached_property
     def id(self) -> str:
-        """The experiment's hash."""
+        """The experiment's hash; every look at a run asks for it."""
         return self.experiment.hash
 
     @property

@@ -327,7 +327,7 @@ def test_an_interrupted_run_is_resumed_to_the_numbers_of_an_uninterrupted_one(st
     leave_behind(store, e)
     at = visit()
     assert "Unfinished" in text(at)
-    assert "Pet shop · 3,000 steps, 3 runs each · seed 72" in text(at)
+    assert "Pet shop, 3,000 steps, 3 runs, seed 72" in text(at)
     at = settled(at.button(key=f"resume-{e.hash}").click().run(), "Arena")
     job = ended(pool.get(e.hash))
     assert job.status == "finished"

@@ -10,7 +10,7 @@ from html import escape
 import pandas as pd
 import streamlit as st
 
-from bandits import Experiment, Refused, words
+from bandits import Refused, words
 from bandits.figures import RUN_DASHES
 from bandits.jobs import Job
 from bandits.store import StoredRun
@@ -28,13 +28,6 @@ def say() -> None:
         board.refuse(sentence)
     if (told := st.session_state.pop(_SAID, None)) is not None:
         st.error(board.plain(told), icon=":material/broken_image:")
-
-
-def described(experiment: Experiment) -> str:
-    """World and size in a few words."""
-    times = experiment.replications
-    world = experiment.simulator_class().title
-    return f"{world} · {words.count(experiment.steps)} steps, {times} run{'s' if times > 1 else ''} each"
 
 
 def _named(title: str, detail: str) -> str:
@@ -66,7 +59,7 @@ def _going_on(known: set[str]) -> None:
     for job in sorted(jobs, key=lambda job: job.id):  # their places do not change while they run
         with st.container(border=True):
             left, right = st.columns([5, 1], vertical_alignment="center")
-            left.html(_named(", ".join(job.experiment.labels), described(job.experiment)))
+            left.html(_named(", ".join(job.experiment.labels), words.described(job.experiment)))
             left.progress(min(job.progress, 1.0), text=board.status(job))
             if right.button("Open", key=f"going-{job.id}", icon=":material/open_in_new:", width="stretch"):
                 _look(job)
@@ -87,7 +80,7 @@ def unfinished() -> None:
             with st.container(border=True):
                 left, resume, drop = st.columns([4, 1, 1], vertical_alignment="center")
                 run, name = experiment.hash, ", ".join(experiment.labels)
-                left.html(_named(name, f"{described(experiment)} · seed {experiment.seed}"))
+                left.html(_named(name, words.described(experiment)))
                 if resume.button("Resume", key=f"resume-{run}", icon=":material/resume:", width="stretch"):
                     try:
                         _look(runs.pool().revive(experiment, runs.owner()))
@@ -222,7 +215,7 @@ def _write(what: str, run: StoredRun) -> None:
 
     def ask() -> None:
         with st.form(f"form-{key}", border=False):
-            st.html(_named(run.title, described(run.experiment)))
+            st.html(_named(run.title, words.described(run.experiment)))
             label, value = ("Title", run.title) if titled else ("Tags, separated by commas", run.tags)
             st.text_input(label, value[:LENGTH], max_chars=LENGTH, key=key)
             if st.form_submit_button("Save", type="primary", on_click=save):

@@ -84,8 +84,7 @@ def report(result: Result, *, window: int = metrics.WINDOW) -> str:
 
 def _subtitle(result: Result) -> str:
     e = result.experiment
-    runs = "1 run" if e.replications == 1 else f"{e.replications:,} runs"
-    text = f"{e.simulator_class().title}, {e.steps:,} steps, {runs}, seed {e.seed}"
+    text = words.described(e)
     reached = min((h.step for h in result.histories.values()), default=0)
     return text if reached == e.steps else f"{text}; not finished, at step {reached:,}"
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 from . import growth, peers, preset, textbook
-from .measure import machine
+from .measure import RESULTS, machine
 
-RESULTS = Path(__file__).with_name("RESULTS.md")
 INTRODUCTION = """# Results
 
 Written by `python -m benchmarks`; every number was measured by that one command, both sides of a comparison in turn on
@@ -16,7 +14,7 @@ the same machine, one thread each. Times are processor time, so that what else t
 less; a ratio is the median of the pairs, with the smallest and the largest in brackets."""
 
 
-KEPT = ("Stress", "Viewers")  # sections that other commands write
+KEPT = ("Stress", "Viewers", "Live")  # sections that other commands write
 
 
 def _others() -> list[str]:

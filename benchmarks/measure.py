@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
+RESULTS = Path(__file__).with_name("RESULTS.md")
 Side = Callable[[], float]
 """Does its work once and says how long it took."""
 
@@ -68,6 +69,19 @@ class Section:
             verdicts = [(what, measured, "yes" if met else "**no**") for what, measured, met in self.targets]
             parts.append(table(("target", "measured", "met"), verdicts))
         return "\n\n".join(parts) + "\n"
+
+
+def keep(section: Section) -> None:
+    """Put a section into RESULTS.md, in the place of the one whose title begins with the same word."""
+    head, *parts = RESULTS.read_text(encoding="utf-8").split("\n## ")
+    first = section.title.split(":")[0]
+    text = str(section).removeprefix("## ").rstrip() + "\n"
+    places = [i for i, part in enumerate(parts) if part.split("\n")[0].split(":")[0] == first]
+    if places:
+        parts[places[0]] = text
+    else:
+        parts.append(text)
+    RESULTS.write_text("\n## ".join([head, *parts]), encoding="utf-8")
 
 
 def table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:

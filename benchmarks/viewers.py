@@ -30,10 +30,9 @@ import numpy as np
 
 from bandits import Experiment, link, read
 
-from .measure import Section, machine
+from .measure import Section, keep, machine
 
 ROOT = Path(__file__).parent.parent
-RESULTS = Path(__file__).with_name("RESULTS.md")
 SAMPLE = 10.0  # seconds between looks at the server's memory
 SETTLE = 5.0  # seconds of ticking before the measurement begins
 # `streamlit run`, with the race submitted to the pool that the pages will share, and no end to its time
@@ -259,17 +258,16 @@ def run(viewers: int, minutes: float) -> Section:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, print, and append to RESULTS.md if asked to."""
+    """Measure, print, and write RESULTS.md if asked to."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.viewers", description=__doc__.split("\n")[0])
     parser.add_argument("--viewers", type=int, default=30)
     parser.add_argument("--minutes", type=float, default=1.0)
-    parser.add_argument("--write", action="store_true", help="append the table to RESULTS.md")
+    parser.add_argument("--write", action="store_true", help="put the table into RESULTS.md")
     parsed = parser.parse_args(arguments)
     section = run(parsed.viewers, parsed.minutes)
     print(section)
     if parsed.write:
-        with RESULTS.open("a", encoding="utf-8") as file:
-            file.write(f"\n{section}")
+        keep(section)
 
 
 if __name__ == "__main__":

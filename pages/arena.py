@@ -17,9 +17,9 @@ def choose() -> None:
         draft.load(presets()[st.session_state.preset].experiment)
 
 
-job = runs.current()
+job, on = runs.current(), view.presenting()
 head = st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center", gap="small")
-if view.presenting():
+if on:
     view.dress()
     head.subheader(words.described(job.experiment), anchor=False, width="content")
 else:
@@ -29,7 +29,7 @@ with st.sidebar:  # drawn in presentation mode too, where it is hidden: what is 
 tools = head.container(horizontal=True, gap="xsmall", width="content")
 
 row = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
-if not view.presenting():
+if not on:
     row.selectbox(
         "Preset", list(presets()), index=None, key="preset", on_change=choose, placeholder="Choose a ready-made race",
         format_func=lambda name: presets()[name].title, width=290,
@@ -52,7 +52,6 @@ try:
         share.files(job)
 except Refused as sentence:
     refused.append(str(sentence))
-on = view.presenting()
 tools.button("Leave" if on else "Present", icon=":material/cast_for_education:", key="present", type="tertiary",
              on_click=view.present, args=(not on,), help="Bigger type, fewer controls: for a projector.")  # fmt: skip
 
@@ -66,7 +65,7 @@ if drafted != job.experiment:
 elif not on:
     st.caption(known or words.described(job.experiment))
 board.show(job, key="arena", view=seen)
-if not view.presenting():
+if not on:
     with st.expander("How it works: formulas and symbols", icon=":material/function:"):
         explain(job.experiment)
     with st.expander("Details: configuration and hash", icon=":material/data_object:"):

@@ -11,7 +11,6 @@ import streamlit as st
 from bandits import export, link, read
 from bandits.experiment import MAX_TEXT
 from bandits.jobs import Job
-from bandits.simulators.classification import SIZES
 
 from . import draft
 
@@ -22,7 +21,7 @@ def share(job: Job) -> None:
     st.markdown("**Link to this experiment**")
     st.code(f"{here.scheme}://{here.netloc}{here.path}?{link.query(job.experiment)}", language=None, wrap_lines=True)
     note = "It holds the whole experiment: whoever opens it gets the same numbers, also when this run is gone."
-    if getattr(job.experiment.simulator, "data", "magic") not in SIZES:
+    if not job.experiment.simulator_class().travels(job.experiment.simulator):
         note = "It holds the experiment, but not the data that were brought: the same CSV must be brought there too."
     if here.hostname in ("127.0.0.1", "localhost", "::1"):
         note += (

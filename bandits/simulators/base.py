@@ -77,6 +77,11 @@ class Simulator(ABC):
         """Whose data it is, where a licence asks for it to be said."""
         return ""
 
+    @classmethod
+    def travels(cls, params: Any) -> bool:  # noqa: ARG003
+        """Whether its parameters alone make this world again on another machine."""
+        return True
+
     def script(self, step: int, n: int) -> Script | None:  # noqa: ARG002
         """Up to ``n`` steps drawn ahead (at most a block of draws of width K), or None if this world cannot."""
         return None

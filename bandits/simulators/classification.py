@@ -194,6 +194,10 @@ class Classification(Simulator):
         kept = brought.find(params.data)
         return f"{kept.id}, brought as a CSV of {kept.rows:,} examples" if kept else ""
 
+    @classmethod
+    def travels(cls, params: Any) -> bool:
+        return params.data in SIZES
+
     def _example(self, step: int) -> IntArray:
         """Example shown to each row, int64 (R,)."""
         epoch, position = divmod(step, len(self.data.labels))

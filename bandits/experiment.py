@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError, model_validator
 from . import agents as _agents
 from . import simulators as _simulators
 from .agents import Agent, AgentParams
-from .params import Params, setting
+from .params import Params, content, setting
 from .randomness import block_length
 from .refused import Refused as Refused  # whoever reads experiments looks for it here
 from .refused import short
@@ -21,6 +21,7 @@ from .trace import History
 
 MEMORY_LIMIT = 4 * 2**30  # bytes one experiment may need
 MAX_TEXT = 256_000  # bytes of an experiment's JSON
+_SPOKEN = {"binary": "rewards of 0 or 1"}  # capabilities whose name alone says too little
 
 if TYPE_CHECKING:
     AnySimulator = SimulatorParams
@@ -69,7 +70,8 @@ class Experiment(Params):
     @property
     def hash(self) -> str:
         """SHA-256 of the canonical JSON: equal experiments have equal numbers."""
-        canonical = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+        parts = {"simulator": content(self.simulator), "agents": [content(agent) for agent in self.agents]}
+        canonical = json.dumps({**self.model_dump(mode="json"), **parts}, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
 
     def simulator_class(self) -> type[Simulator]:
@@ -100,9 +102,9 @@ class Experiment(Params):
             raise ValueError(f"agents: the label '{twice}' is used twice; every agent needs its own")
         world = self.simulator_class().describe(self.simulator)
         for i, agent in enumerate(self.agents):
-            if missing := self.agent_class(i).needs - world.offers:
+            if missing := self.agent_class(i).requires(agent) - world.offers:
                 raise ValueError(
-                    f"agents.{i}: {agent.kind} needs {', '.join(sorted(missing))}, "
+                    f"agents.{i}: {agent.kind} needs {', '.join(_SPOKEN.get(m, m) for m in sorted(missing))}, "
                     f"which {self.simulator.kind} does not offer"
                 )
         if (need := self.memory()) > MEMORY_LIMIT:

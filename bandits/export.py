@@ -66,7 +66,7 @@ def report(result: Result, *, window: int = metrics.WINDOW) -> str:
     """One self-contained HTML page: live plots, leaderboard, sentences, configuration; light and dark, offline."""
     experiment = result.experiment
     bundle = resources.files("plotly").joinpath("package_data", "plotly.min.js").read_text(encoding="utf-8")
-    sentences = [*words.verdicts(result), words.lesson(result)] if result.histories else []
+    sentences = [*words.diverged(result), *words.verdicts(result), words.lesson(result)] if result.histories else []
     return _PAGE.format(
         title=html.escape(", ".join(experiment.labels)),
         subtitle=html.escape(_subtitle(result)),

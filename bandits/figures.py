@@ -12,6 +12,7 @@ import numpy as np
 
 from . import metrics
 from .experiment import Experiment
+from .explanation import Candidate, Why
 from .metrics import Band
 from .result import Result
 from .rounds import BoolArray, FloatArray, IntArray
@@ -27,8 +28,11 @@ MAX_POINTS = 400  # points a line is drawn with
 # Okabe and Ito (2008), safe for colour-blind readers; each kind of agent keeps its own
 _OKABE_ITO = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#B8A500", "#7F7F7F")
 _HOME = {
-    "linucb": 0, "lints": 1, "epsilon_greedy": 2, "static_mlp": 3, "ucb1": 4, "beta_ts": 5, "popularity": 6,
-    "random": 7,
+    "linucb": (0, 0), "lints": (1, 0), "epsilon_greedy": (2, 0), "static_mlp": (3, 0), "ucb1": (4, 0),
+    "beta_ts": (5, 0), "popularity": (6, 0), "random": (7, 0),
+    "neural_ucb": (5, 1), "neural_linucb": (4, 1), "neural_linear_ts": (2, 1), "ensemble": (1, 1),
+    "mc_dropout": (6, 1), "neural_ts": (3, 1), "neural_greedy": (7, 1),
+    "logistic_ucb": (4, 2), "logistic_ts": (5, 2), "sgd_ts": (6, 2),
 }  # fmt: skip
 _DASHES = ("solid", "dash", "dot", "dashdot")
 RUN_DASHES = (*_DASHES, "longdash", "longdashdot")  # one per run where several share a figure
@@ -43,19 +47,18 @@ class Style(NamedTuple):
 
 
 def palette(kinds: Sequence[str]) -> list[Style]:
-    """A look per agent: its kind's own colour while it is free, then the next free one; dashes when all are taken."""
-    size = len(_OKABE_ITO)
-    used: list[int] = []
-    out: list[Style] = []
-    wanted = [_HOME.get(kind) for kind in kinds]
-    for i, home in enumerate(wanted):
-        lap = i // size
-        free = [slot for slot in range(size) if slot not in used[lap * size :]]
-        unclaimed = [slot for slot in free if slot not in wanted[i + 1 :]] or free  # leave others their own
-        slot = home if home is not None and home in free else unclaimed[0]
-        used.append(slot)
-        out.append(Style(_OKABE_ITO[slot], _DASHES[lap % len(_DASHES)]))
-    return out
+    """A look per agent, colour and dash: its kind's own; for a second of a kind a free colour, then free dashes."""
+    pairs = [(slot, dash) for dash in range(len(_DASHES)) for slot in range(len(_OKABE_ITO))]
+    own = [_HOME.get(kind) for kind in kinds]
+    looks: list[tuple[int, int]] = []
+    for i, home in enumerate(own):
+        taken = {*looks, *(later for later in own[i + 1 :] if later)}  # others keep their own
+        if home is None or home in looks:
+            free = [pair for pair in pairs if pair not in taken] or pairs
+            colors = {slot for slot, _ in taken}
+            home = next((pair for pair in free if pair[0] not in colors), free[0])
+        looks.append(home)
+    return [Style(_OKABE_ITO[slot], _DASHES[dash]) for slot, dash in looks]
 
 
 def styles(experiment: Experiment) -> dict[str, Style]:
@@ -106,11 +109,13 @@ def curves(
         layout["yaxis"]["dtick"] = 1
     if y_range is not None:
         layout["yaxis"]["range"] = list(y_range)
-    if not data:
-        layout["annotations"] = [
-            {"text": empty, "showarrow": False, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
-        ]
-    return {"data": data, "layout": layout}
+    return {"data": data, "layout": layout} if data else without_data(layout, empty)
+
+
+def without_data(layout: Spec, why: str) -> Spec:
+    """A figure without curves, that says why."""
+    told = {"text": why, "showarrow": False, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
+    return {"data": [], "layout": {**layout, "annotations": [told]}}
 
 
 def _settled(band: Band, window: int) -> Band:
@@ -155,9 +160,9 @@ def _ghost(label: str, band: Band, look: Style) -> Spec:
     }  # fmt: skip
 
 
-def _faint(color: str) -> str:
+def _faint(color: str, alpha: float = 0.16) -> str:
     red, green, blue = (int(color[i : i + 2], 16) for i in (1, 3, 5))
-    return f"rgba({red},{green},{blue},0.16)"
+    return f"rgba({red},{green},{blue},{alpha})"
 
 
 def board(
@@ -289,15 +294,109 @@ def overlay(results: Mapping[str, Result], window: int = metrics.WINDOW) -> Spec
     """Click rates of all agents of several runs, by name, in one figure."""
     looks = looks_of_runs({name: r.experiment for name, r in results.items()})
     agents = [(n, label, r.histories[label]) for n, r in results.items() for label in r.histories]
-    nouns = dict.fromkeys(r.experiment.simulator_class().reward_noun for r in results.values())
+    worlds = [r.experiment.simulator_class() for r in results.values()]
+    nouns, rates = dict.fromkeys(w.reward_noun for w in worlds), dict.fromkeys(w.rate_title for w in worlds)
     drawn = sorted({metrics.window_drawn(h, window) for _, _, h in agents} or {window})
     steps = " to ".join(f"{n:,}" for n in drawn[:: max(len(drawn) - 1, 1)])  # long runs are kept on coarser grids
     return curves(
         {f"{name} · {label}": _settled(metrics.ctr(h, window), window) for name, label, h in agents},
         {f"{name} · {label}": looks[name][label] for name, label, _ in agents},
-        title="Click rate", y_title=f"{' or '.join(nouns)} per step",
+        title=" or ".join(rates), y_title=f"{' or '.join(nouns)} per step",
         note=f"Average over the last {steps} steps. Bands: 95 % interval over the replications of each run.",
     )  # fmt: skip
+
+
+_READ = {
+    "bonus": "Dot: the mean it expects. Bar: the bonus for doubt. What reaches farthest is shown (ring).",
+    "sample": "Dot and bar: what it expects, give or take a standard deviation. Diamond: what it drew. The highest is "
+    "shown (ring).",
+    "greedy": "Dot: what it expects. The highest is shown (ring).",
+    "score": "Dot: its score. The highest is shown (ring).",
+    "": "It rolled dice (ring: what it showed).",
+}
+_DRAWN = 12  # candidates in a figure of one decision
+
+
+def decision(why: Why, look: Style) -> Spec:
+    """One decision: a line for everything on offer, with what the agent made of it and the truth."""
+    drawn = _worth_drawing(why.candidates)
+    rows = np.arange(len(drawn), dtype=np.float64)
+
+    def column(name: str) -> FloatArray:
+        values = np.array([getattr(c, name) for c in drawn], dtype=np.float64)
+        return np.where(np.isfinite(values), values, np.nan)
+
+    def on_axis(values: FloatArray) -> FloatArray:
+        return 1 / (1 + np.exp(-values)) if why.logit else values
+
+    mean, score, spread, truth = (column(name) for name in ("mean", "score", "spread", "truth"))
+    ends = (mean - spread, mean + spread) if why.how == "sample" else (mean, score)
+    alike = [(x, y) for y, c in zip(rows, drawn, strict=True) for x in c.others[:200] if np.isfinite(x)]
+    others = np.array(alike).reshape(-1, 2)
+    decided = np.where(np.isnan(score), np.where(np.isnan(mean), truth, on_axis(mean)), on_axis(score))
+    shown, never = np.array([c.slot > 0 for c in drawn]), np.array([np.isinf(c.width) for c in drawn])
+
+    def marks(name: str, x: FloatArray, y: FloatArray, marker: Spec, **more: Any) -> Spec:
+        told = {"hovertemplate": f"%{{x:.3~f}}<extra>{name}</extra>"}
+        return {"type": "scatter", "mode": "markers", "name": name, "x": x, "y": y, "marker": marker, **told, **more}
+
+    def bars(name: str, x: Sequence[FloatArray], y: Sequence[FloatArray], **more: Any) -> Spec:
+        gap = np.full(len(rows), np.nan)
+        broken = {"x": np.stack([*x, gap], axis=1).ravel(), "y": np.stack([*y, gap], axis=1).ravel()}
+        return {"type": "scatter", "mode": "lines", "name": name, "hoverinfo": "skip", **broken, **more}
+
+    data = [
+        bars("doubt", [on_axis(end) for end in ends], [rows, rows],
+             line={"width": 4 if why.how == "sample" else 10, "color": _faint(look.color, 0.4)}),
+        marks("others like it", on_axis(others[:, 0]), others[:, 1], {"size": 4, "color": _faint(look.color, 0.45)}),
+        bars("truth", [truth, truth], [rows - 0.36, rows + 0.36], line={"width": 2, "color": REFERENCE},
+             meta="reference"),
+        marks("mean", on_axis(mean), rows, {"size": 9, "color": look.color}),
+    ]  # fmt: skip
+    if why.how in ("sample", "score"):
+        data.append(marks("score", on_axis(score), rows, {"size": 12, "color": look.color, "symbol": "diamond"}))
+    look_here = {"size": 20, "color": look.color, "symbol": "circle-open", "line": {"width": 2}}
+    data.append(marks("shown", decided[shown], rows[shown], look_here, hoverinfo="skip", hovertemplate=None))
+    if never.any():
+        data.append(marks("", truth[never], rows[never], {}, mode="text", text=["  never shown"] * int(never.sum()),
+                          textposition="middle right", hoverinfo="skip", hovertemplate=None))  # fmt: skip
+    who = f"Visitor: {why.visitor}. " if why.visitor else ""
+    small = " Small dots: the others of that name." if alike else ""
+    left_out = len(why.candidates) - len(drawn)
+    rest = f" Not drawn: {left_out:,} more." if left_out else ""
+    x = np.concatenate([trace["x"] for trace in data])
+    low, high = np.nanmin(x), np.nanmax(x)
+    room = 0.06 * (high - low) or 0.1
+    how = "" if why.rolled and not np.isfinite(mean).any() else why.how
+    layout: Spec = {
+        "title": {"text": f"{why.label} at step {why.step:,}"},
+        "meta": {"note": f"{who}{_READ[how]}{small} Upright line: the truth.{rest}"},
+        "xaxis": {
+            "title": {"text": f"{why.reward_noun} to be expected"}, "range": [float(low - room), float(high + room)],
+            "showspikes": False,
+        },
+        "yaxis": {
+            "tickvals": rows.tolist(), "ticktext": [_tick(c) for c in drawn], "range": [len(drawn) - 0.4, -0.6],
+            "automargin": True, "showgrid": False, "ticks": "", "fixedrange": True,
+        },
+        "hovermode": "closest",
+        "showlegend": False,
+    }  # fmt: skip
+    return {"data": data, "layout": layout}
+
+
+def _worth_drawing(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """As many as can be read: what was shown, what is best, and then those that came closest."""
+    kept = [c for c in candidates if c.slot or c.best][:_DRAWN]
+    room = _DRAWN - len(kept)
+    more = [c for c in candidates if not (c.slot or c.best)][: max(room, 0)]
+    return [c for c in candidates if c in kept or c in more]
+
+
+def _tick(c: Candidate) -> str:
+    name = (c.name if len(c.name) <= 20 else f"{c.name[:19]}…").replace("<", "&lt;")
+    name = f"<b>{name}</b>" if c.slot else name
+    return f"{name} ×{c.alike}" if c.alike > 1 else name
 
 
 def figure(spec: Spec, *, dark: bool = False) -> go.Figure:

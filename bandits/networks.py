@@ -1,151 +1,324 @@
-"""Multilayer perceptrons trained offline on a log. torch is imported on first use: linear runs never pay for it."""
+"""Multilayer perceptrons with a row axis: R networks of equal widths, trained and asked together.
+
+All weights of a row lie in one vector (R, p), layer after layer, weights before biases; a layer's matrices are views.
+So an optimiser is a handful of operations, whatever the depth. Gradients are written by hand: a layer's is
+delta' h, with h the layer's input and delta the derivative by its output before the ReLU. torch is imported on first
+use: linear runs never pay for it.
+"""
 
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
-from .rounds import Log
+from .randomness import Streams
+from .rounds import FloatArray
 
-Float32 = NDArray[np.float32]
+if TYPE_CHECKING:
+    from torch import Tensor
 
-
-class Fitted(NamedTuple):
-    """Weights of a trained network, NumPy arrays by name, and how well it predicted what it had not seen."""
-
-    weights: dict[str, Float32]
-    validation_loss: float
+DEVICES = ("auto", "cpu", "cuda", "mps")
 
 
-def fit_click_model(
-    log: Log,
-    *,
-    n_features: int,
-    n_users: int,
-    n_items: int,
-    embedding: int,
-    hidden: Sequence[int],
-    learning_rate: float,
-    batch: int,
-    epochs: int,
-    seed: int,
-) -> Fitted:
-    """Train a click model by Adam on the log loss; the last tenth of the log validates.
+def device() -> str:
+    """Where networks compute: BANDITS_DEVICE, or (auto) CUDA, then MPS, then the processor.
 
-    With ``n_users > 0`` the input is a user's and an item's embedding, else the candidate's features (D). One
-    thread, own generator: the same numbers everywhere on one kind of processor.
-
-    Returns
-    -------
-    Fitted
-        ``user (n_users, E)`` and ``item (n_items, E)`` or neither, and ``w0 (in, out), b0, w1, ...``.
+    Raises
+    ------
+    ValueError
+        BANDITS_DEVICE names no device, or one that torch does not find here.
     """
     import torch
 
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with threadpool_limits(1):
-            generator = torch.Generator().manual_seed(seed)
-            sizes = [2 * embedding if n_users else n_features, *hidden, 1]
-            tensors = _initial(torch, generator, sizes, n_users, n_items, embedding)
-            return _train(torch, generator, tensors, log, n_features, learning_rate, batch, epochs)
-    finally:
-        torch.set_num_threads(threads)
+    has = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    wanted = os.environ.get("BANDITS_DEVICE", "auto")
+    if wanted not in DEVICES:
+        raise ValueError(f"BANDITS_DEVICE is '{wanted}'; it can be {', '.join(DEVICES)}")
+    if wanted == "auto":
+        return next(name for name in ("cuda", "mps", "cpu") if has[name])
+    if not has[wanted]:
+        raise ValueError(f"BANDITS_DEVICE is '{wanted}', which torch does not find here")
+    return wanted
 
 
-def _initial(
-    torch: Any, generator: Any, sizes: list[int], n_users: int, n_items: int, embedding: int
-) -> dict[str, Any]:
-    """torch's own defaults: N(0, 1) embeddings, uniform(-1/sqrt(in), 1/sqrt(in)) layers."""
-    tensors: dict[str, Any] = {}
-    if n_users:
-        tensors["user"] = torch.randn((n_users, embedding), generator=generator)
-        tensors["item"] = torch.randn((n_items, embedding), generator=generator)
-    for i, (fan_in, fan_out) in enumerate(itertools.pairwise(sizes)):
-        bound = fan_in**-0.5
-        tensors[f"w{i}"] = (torch.rand((fan_in, fan_out), generator=generator) * 2 - 1) * bound
-        tensors[f"b{i}"] = (torch.rand(fan_out, generator=generator) * 2 - 1) * bound
-    return tensors
+def size(widths: Sequence[int]) -> int:
+    """Number of weights and biases p of one network."""
+    return sum((a + 1) * b for a, b in itertools.pairwise(widths))
 
 
-def _train(
-    torch: Any,
-    generator: Any,
-    tensors: dict[str, Any],
-    log: Log,
-    n_features: int,
-    learning_rate: float,
-    batch: int,
-    epochs: int,
-) -> Fitted:
-    n = len(log.rewards)
-    data = {
-        "users": torch.from_numpy(log.users),
-        "items": torch.from_numpy(log.items),
-        "values": torch.from_numpy(log.values.astype(np.float32)),
-        "columns": torch.from_numpy(np.ascontiguousarray(log.columns)),
-        "rewards": torch.from_numpy(log.rewards.astype(np.float32))[:, None],
-    }
-    for tensor in tensors.values():
-        tensor.grad = torch.zeros_like(tensor)
-    optimiser = torch.optim.Adam(list(tensors.values()), lr=learning_rate, fused=True)
-    with torch.no_grad():
-        for _ in range(epochs):
-            order = torch.randperm(n - n // 10, generator=generator)
-            shuffled = {name: column[order] for name, column in data.items()}
-            for start in range(0, len(order), batch):
-                part = {name: column[start : start + batch] for name, column in shuffled.items()}
-                _backward(torch, tensors, part, n_features)
-                optimiser.step()
-        rest = {name: column[n - n // 10 :] for name, column in data.items()}
-        logits = _forward(torch, tensors, rest, n_features)[-1]
-        loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, rest["rewards"])
-    return Fitted({name: t.numpy().copy() for name, t in tensors.items()}, float(loss))
+class Pass(NamedTuple):
+    """What went through the networks.
 
-
-def _forward(torch: Any, tensors: dict[str, Any], part: dict[str, Any], n_features: int) -> list[Any]:
-    """The input of every layer h, and the logits (n, 1) last."""
-    if "user" in tensors:
-        x = torch.cat([tensors["user"][part["users"]], tensors["item"][part["items"]]], dim=1)
-    else:
-        x = torch.zeros((len(part["rewards"]), n_features)).scatter_(1, part["columns"], part["values"])
-    h = [x]
-    layers = sum(name.startswith("w") for name in tensors)
-    for i in range(layers):
-        out = torch.addmm(tensors[f"b{i}"], h[-1], tensors[f"w{i}"])
-        h.append(out.relu_() if i < layers - 1 else out)
-    return h
-
-
-def _backward(torch: Any, tensors: dict[str, Any], part: dict[str, Any], n_features: int) -> None:
-    """Gradients of the mean log loss, into ``grad``: by hand, in a third of the time that autograd takes here.
-
-    delta is the derivative of the loss by a layer's output before the ReLU; a layer's gradient is h' delta.
+    Attributes
+    ----------
+    inputs : list of Tensor (R, B, in)
+        Input h of every layer; the last is the embedding phi(x) that the last layer reads.
+    out : Tensor (R, B, out)
     """
-    *h, logits = _forward(torch, tensors, part, n_features)
-    delta = (logits.sigmoid() - part["rewards"]).div_(len(logits))
-    for i in range(len(h) - 1, -1, -1):
-        torch.mm(h[i].t(), delta, out=tensors[f"w{i}"].grad)
-        torch.sum(delta, 0, out=tensors[f"b{i}"].grad)
-        if i > 0:
-            delta = (delta @ tensors[f"w{i}"].t()).mul_(h[i] > 0)
-    if "user" in tensors:
-        back = delta @ tensors["w0"].t()
-        embedding = tensors["user"].shape[1]
-        tensors["user"].grad.zero_().index_add_(0, part["users"], back[:, :embedding])
-        tensors["item"].grad.zero_().index_add_(0, part["items"], back[:, embedding:])
+
+    inputs: list[Tensor]
+    out: Tensor
 
 
-def click_logits(weights: dict[str, Float32], x: Float32) -> Float32:
-    """The network's output before the sigmoid, float32 (..., ), for inputs ``x (..., in)``."""
-    layers = sum(name.startswith("w") for name in weights)
-    for i in range(layers):
-        x = np.matmul(x, weights[f"w{i}"]) + weights[f"b{i}"]
-        x = np.maximum(x, 0, out=x) if i < layers - 1 else x
-    return x[..., 0]
+class Factors(NamedTuple):
+    """The gradient of each output, unmultiplied: that of a layer is the outer product of delta and (h, 1).
+
+    Attributes
+    ----------
+    h : list of Tensor (R, B, in)
+    delta : list of Tensor (R, B, out)
+    """
+
+    h: list[Tensor]
+    delta: list[Tensor]
+
+    def take(self, rows: Tensor, which: Tensor) -> Factors:
+        """Those of ``which (R, S)``; ``rows`` is arange(R) as a column."""
+        return Factors([h[rows, which] for h in self.h], [d[rows, which] for d in self.delta])
+
+    def times(self, other: Factors) -> Tensor:
+        """Inner products of gradients, (R, B, B'): over layers, (delta . delta') (h . h' + 1)."""
+        parts = [
+            (h @ k.transpose(1, 2)).add_(1).mul_(d @ e.transpose(1, 2))
+            for h, k, d, e in zip(self.h, other.h, self.delta, other.delta, strict=True)
+        ]
+        return sum(parts[1:], start=parts[0])
+
+    def norms(self) -> Tensor:
+        """Squared lengths of the gradients, (R, B)."""
+        parts = [h.square().sum(2).add_(1).mul_(d.square().sum(2)) for h, d in zip(self.h, self.delta, strict=True)]
+        return sum(parts[1:], start=parts[0])
+
+    def dense(self) -> Tensor:
+        """The gradients themselves, (R, B, p), in the order of the weights."""
+        import torch
+
+        parts = []
+        for h, d in zip(self.h, self.delta, strict=True):
+            parts += [(d[..., :, None] * h[..., None, :]).flatten(2), d]
+        return torch.cat(parts, dim=2)
+
+    def double(self) -> Factors:
+        """In float64."""
+        return Factors([h.double() for h in self.h], [d.double() for d in self.delta])
+
+    def float(self) -> Factors:
+        """In float32."""
+        return Factors([h.float() for h in self.h], [d.float() for d in self.delta])
+
+
+class Networks:
+    """R multilayer perceptrons with ReLU between their layers.
+
+    Parameters
+    ----------
+    weights : float (R, p)
+        Initial weights, as `initial` draws them.
+    widths : sequence of int
+        D, the hidden widths, and the number of outputs.
+    device : str
+    double : bool
+        Compute in float64 instead of float32.
+
+    Attributes
+    ----------
+    flat : Tensor (R, p)
+    layers : list of (Tensor (R, out, in), Tensor (R, out))
+        Views of ``flat``.
+    """
+
+    def __init__(
+        self, weights: FloatArray, widths: Sequence[int], *, device: str = "cpu", double: bool = False
+    ) -> None:
+        import torch
+
+        self.widths = tuple(widths)
+        self.flat = torch.tensor(weights, dtype=torch.float64 if double else torch.float32, device=device)
+        self.layers = self.views(self.flat)
+        self.gradient = torch.zeros_like(self.flat)
+        self._gradients = self.views(self.gradient)
+
+    def views(self, flat: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """Matrices and biases of every layer in a vector of weights (R, p)."""
+        found, start = [], 0
+        for a, b in itertools.pairwise(self.widths):
+            weight = flat[:, start : start + a * b].view(-1, b, a)
+            found.append((weight, flat[:, start + a * b : start + (a + 1) * b]))
+            start += (a + 1) * b
+        return found
+
+    def forward(self, x: Tensor, masks: Sequence[Tensor] | None = None) -> Pass:
+        """Outputs for ``x (R, B, D)``.
+
+        Parameters
+        ----------
+        x : Tensor (R, B, D)
+        masks : sequence of Tensor (R, B or 1, width), optional
+            Dropout: what each hidden layer's output is multiplied by, 0 or 1 / (1 - rate).
+        """
+        import torch
+
+        inputs, last = [x], len(self.layers) - 1
+        for i, (weight, bias) in enumerate(self.layers):
+            x = torch.baddbmm(bias[:, None, :], x, weight.transpose(1, 2))
+            if i < last:
+                x = x.relu_() if masks is None else x.relu_().mul_(masks[i])
+                inputs.append(x)
+        return Pass(inputs, x)
+
+    def deltas(self, passed: Pass, delta: Tensor, masks: Sequence[Tensor] | None = None) -> list[Tensor]:
+        """Derivatives by the outputs of every layer before the ReLU, first layer first, from that by the last.
+
+        Parameters
+        ----------
+        delta : Tensor (R, B, out)
+        """
+        found = [delta]
+        for i in range(len(self.layers) - 1, 0, -1):
+            delta = (delta @ self.layers[i][0]).mul_(passed.inputs[i] > 0)
+            if masks is not None:
+                delta.mul_(masks[i - 1])
+            found.append(delta)
+        return found[::-1]
+
+    def backward(self, passed: Pass, delta: Tensor, masks: Sequence[Tensor] | None = None) -> Tensor:
+        """Gradient (R, p), summed over the batch, of a loss whose derivative by the outputs is ``delta (R, B, out)``.
+
+        The tensor returned is used again by the next call.
+        """
+        import torch
+
+        found = self.deltas(passed, delta, masks)
+        for (weight, bias), h, d in zip(self._gradients, passed.inputs, found, strict=True):
+            weight.copy_(torch.bmm(d.transpose(1, 2), h))
+            torch.sum(d, 1, out=bias)
+        return self.gradient
+
+    def factors(self, passed: Pass) -> Factors:
+        """Gradients by all weights of each of the (R, B) single outputs."""
+        import torch
+
+        return Factors(passed.inputs, self.deltas(passed, torch.ones_like(passed.out)))
+
+
+def initial(
+    streams: Streams, widths: Sequence[int], *, part: int, copies: int = 1, symmetric: bool = False
+) -> FloatArray:
+    """Initial weights (R * copies, p), float64, from each row's own stream.
+
+    Parameters
+    ----------
+    streams : Streams
+    widths : sequence of int
+    part : int
+        Part of the agent's stream.
+    copies : int
+        Networks per row, one after the other.
+    symmetric : bool
+        As in NeuralUCB, Algorithm 1: two equal halves whose last layers have opposite signs, weights N(0, 4/m) and
+        N(0, 2/m), no biases; the output is 0 at first. Otherwise torch's default, uniform(-1/sqrt(in), 1/sqrt(in)).
+    """
+    rows = []
+    for row in streams.rows:
+        generator = streams.generator("agent", row=row, part=part)
+        rows += [_symmetric(generator, widths) if symmetric else _uniform(generator, widths) for _ in range(copies)]
+    return np.stack(rows)
+
+
+def _uniform(generator: np.random.Generator, widths: Sequence[int]) -> FloatArray:
+    parts = [generator.uniform(-1, 1, (a + 1) * b) / np.sqrt(a) for a, b in itertools.pairwise(widths)]
+    return np.concatenate(parts)
+
+
+def _symmetric(generator: np.random.Generator, widths: Sequence[int]) -> FloatArray:
+    parts = []
+    for i, (a, b) in enumerate(itertools.pairwise(widths)):
+        last, half = i == len(widths) - 2, (b // 2, a // 2)
+        if last:
+            w = generator.normal(0, np.sqrt(2 / a), (b, half[1]))
+            weight = np.concatenate([w, -w], axis=1)
+        elif i == 0:  # every half sees the whole input
+            w = generator.normal(0, np.sqrt(4 / b), (half[0], a))
+            weight = np.concatenate([w, w])
+        else:
+            w, zero = generator.normal(0, np.sqrt(4 / b), half), np.zeros(half)
+            weight = np.block([[w, zero], [zero, w]])
+        parts += [weight.ravel(), np.zeros(b)]
+    return np.concatenate(parts)
+
+
+class SGD:
+    """Stochastic gradient descent with one learning rate per row.
+
+    Parameters
+    ----------
+    flat : Tensor (R, p)
+        The weights; changed in place.
+    learning_rate : float (R,)
+    """
+
+    state: tuple[str, ...] = ()
+
+    def __init__(self, flat: Tensor, learning_rate: FloatArray) -> None:
+        import torch
+
+        self.flat = flat
+        self.rate = torch.tensor(learning_rate, dtype=flat.dtype, device=flat.device)[:, None]
+
+    def step(self, gradient: Tensor) -> None:
+        """One step against ``gradient (R, p)``."""
+        self.flat.addcmul_(gradient, self.rate, value=-1)
+
+
+class Adam(SGD):
+    """Adam (Kingma, Ba 2015) with one learning rate per row, as torch.optim.Adam.
+
+    Attributes
+    ----------
+    first, second : Tensor (R, p)
+        Moving averages of the gradient and of its square.
+    count : int64 (1,)
+        Steps done.
+    """
+
+    state = ("first", "second", "count")
+    BETAS, EPSILON = (0.9, 0.999), 1e-8
+
+    def __init__(self, flat: Tensor, learning_rate: FloatArray) -> None:
+        import torch
+
+        super().__init__(flat, learning_rate)
+        self.first, self.second = torch.zeros_like(flat), torch.zeros_like(flat)
+        self._denominator = torch.empty_like(flat)
+        self.count = np.zeros(1, np.int64)
+
+    def step(self, gradient: Tensor) -> None:
+        import torch
+
+        self.count += 1
+        (b1, b2), t = self.BETAS, int(self.count[0])
+        self.first.lerp_(gradient, 1 - b1)
+        self.second.mul_(b2).addcmul_(gradient, gradient, value=1 - b2)
+        torch.sqrt(self.second, out=self._denominator)
+        # epsilon and rate take the bias corrections, so that the long vectors are passed over once less
+        self._denominator.add_(self.EPSILON * (1 - b2**t) ** 0.5)
+        rate = self.rate * ((1 - b2**t) ** 0.5 / (1 - b1**t))
+        self.flat.sub_(torch.div(self.first, self._denominator, out=self._denominator).mul_(rate))
+
+
+def optimiser(name: str, flat: Tensor, learning_rate: FloatArray) -> SGD:
+    """``adam`` or ``sgd``."""
+    return {"adam": Adam, "sgd": SGD}[name](flat, learning_rate)
+
+
+def masks(uniforms: Any, widths: Sequence[int], keep: Tensor) -> list[Tensor]:
+    """Dropout masks of the hidden layers from uniforms (R, B, sum of hidden widths): 0, or 1 / keep, keep (R, 1, 1)."""
+    found, start = [], 0
+    for width in widths[1:-1]:
+        found.append((uniforms[..., start : start + width] < keep).to(keep.dtype) / keep)
+        start += width
+    return found

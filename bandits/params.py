@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from copy import copy
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -38,6 +39,7 @@ def setting(
     log: bool = False,
     typical: tuple[float, float] | None = None,
     empty: str = "",
+    later: bool = False,
     **bounds: Any,
 ) -> Any:
     """Declare one parameter.
@@ -61,13 +63,22 @@ def setting(
         Range worth dragging through, where the allowed one is far wider.
     empty : str
         What it means to leave it out, in a word or two.
+    later : bool
+        It came to a kind that was out already: at its default it stays out of the hash (`content`).
     bounds
         pydantic's ``ge, gt, le, lt, min_length, max_length, pattern, strict``.
     """
     extra: dict[str, Any] = {"symbol": symbol, "unit": unit, "structural": structural, "basic": basic, "log": log}
-    extra["empty"] = empty
+    extra["empty"], extra["later"] = empty, later
     extra["typical"] = list(typical) if typical else None
     return Field(default, title=title, description=help, json_schema_extra=extra, **bounds)
+
+
+def anew(params: type[Params], name: str, default: Any) -> Any:
+    """A field of another class once more, with a default of its own."""
+    field = copy(params.model_fields[name])
+    field.default = default
+    return field
 
 
 def extra(field: Any, name: str) -> Any:
@@ -80,6 +91,16 @@ def structure(params: Params) -> str:
     """Text that is equal for parameter sets whose rows can share a block."""
     fixed = {n for n, f in type(params).model_fields.items() if extra(f, "structural") or n == "kind"}
     return params.model_dump_json(include=fixed) + params.mode()
+
+
+def content(params: Params) -> dict[str, Any]:
+    """What a hash is made of: every field, but those that came later only where they are not as usual.
+
+    So experiments from before they came keep their hashes: their numbers are the same.
+    """
+    fields = type(params).model_fields.items()
+    usual = {n for n, f in fields if extra(f, "later") and getattr(params, n) == f.default}
+    return params.model_dump(mode="json", exclude=usual)
 
 
 def registry(package: str, *lines: str) -> dict[str, Any]:

@@ -193,18 +193,41 @@ class Ridge:
         else:
             kernels.ridge_update(*seen, *own, self.factor)
 
-    def spectrum(self, bases: list[FloatArray]) -> FloatArray:
-        """Eigenvalues of A on the span of the features on offer, descending, float64 (R, M, m), NaN-padded.
+    def refit(self, gram: FloatArray, b: FloatArray, count: IntArray) -> None:
+        """Start over from sums that were made elsewhere: sum x x' (R, M, D, D), sum r x (R, M, D), counts (R, M)."""
+        if self.sharing == "hybrid":
+            raise ValueError("a hybrid is not refitted from sums of its own arms")
+        self.A[...] = gram + self.ridge[:, None, None, None] * np.eye(gram.shape[-1])
+        self.b[...], self.count[...] = b, count
+        sound = np.asarray(np.isfinite(self.A).all(axis=(2, 3)))  # a row that has diverged must not stop the others
+        safe = np.where(sound[..., None, None], self.A, np.eye(gram.shape[-1]))
+        self.inverse[...] = np.where(sound[..., None, None], np.linalg.inv(safe), np.nan)
+        self.theta[...] = (self.inverse @ self.b[..., None])[..., 0]
+        if self.factor.shape[-1]:
+            self.factor[...] = np.where(sound[..., None, None], np.linalg.cholesky(safe), np.nan)
 
-        Parameters
-        ----------
-        bases : list of float64 (D, m_k)
-            Orthonormal basis of that span: one per arm, or a single one for a shared model.
-        """
-        R, M = self.count.shape
-        out = np.full((R, M, max(basis.shape[1] for basis in bases)), np.nan)
-        for m in range(M):
-            basis = bases[m]
-            restricted = np.einsum("di,rde,ej->rij", basis, self.A[:, m], basis, optimize=True)
-            out[:, m, : basis.shape[1]] = np.linalg.eigvalsh(restricted)[:, ::-1]
-        return out
+    def spectrum(self, bases: list[FloatArray]) -> FloatArray:
+        """Eigenvalues of A on the span of the features on offer; see `spectrum`."""
+        return spectrum(self.A, bases)
+
+
+def spectrum(A: FloatArray, bases: list[FloatArray]) -> FloatArray:
+    """Eigenvalues of design matrices ``A (R, M, D, D)`` on the span of the features on offer.
+
+    Parameters
+    ----------
+    bases : list of float64 (D, m_k)
+        Orthonormal basis of that span: one per arm, or a single one for a shared model.
+
+    Returns
+    -------
+    float64 (R, M, m)
+        Descending, NaN-padded.
+    """
+    R, M = A.shape[:2]
+    out = np.full((R, M, max(basis.shape[1] for basis in bases)), np.nan)
+    for m in range(M):
+        basis = bases[m]
+        restricted = np.einsum("di,rde,ej->rij", basis, A[:, m], basis, optimize=True)
+        out[:, m, : basis.shape[1]] = np.linalg.eigvalsh(restricted)[:, ::-1]
+    return out

@@ -182,8 +182,12 @@ class Setting:
         Number of items in the catalogue, K, D, S, and the number of distinct users (0: not identified).
     n_stored : int
         N.
+    fixed_contexts : int
+        Contexts per layout where every round has the same `Contexts` object, so that what follows from it may be
+        kept; 0 where they are made anew.
     offers : frozenset of str
-        Capabilities: ``ids`` (users and items have identities), ``truth``, ``segments``, ``log``.
+        Capabilities: ``ids`` (users and items have identities), ``truth``, ``segments``, ``log``, ``binary``
+        (rewards are 0 or 1).
     """
 
     n_items: int
@@ -193,6 +197,7 @@ class Setting:
     slate: int = 1
     n_users: int = 0
     offers: frozenset[str] = frozenset()
+    fixed_contexts: int = 0
 
 
 class World(NamedTuple):

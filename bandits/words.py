@@ -5,8 +5,11 @@ from __future__ import annotations
 import itertools
 import math
 
+import numpy as np
+
 from . import metrics
 from .experiment import Experiment
+from .explanation import Why
 from .metrics import Comparison, Estimate
 from .result import Result
 
@@ -55,7 +58,7 @@ def ranking(result: Result) -> list[str]:
     def rate(label: str) -> float:
         history = result.histories[label]
         value = metrics.estimate(metrics.click_rate(history)).mean
-        return value if math.isfinite(value) else -1.0
+        return value if math.isfinite(value) else -math.inf
 
     return sorted(result.histories, key=rate, reverse=True)
 
@@ -96,6 +99,21 @@ def verdicts(result: Result) -> list[str]:
     return [compared(leader, b, found[a, b], adjusted[a, b], noun) for a, b in found if a == leader]
 
 
+def diverged(result: Result) -> list[str]:
+    """Which runs stopped before their time because an agent's numbers were none any more, and where."""
+    told = []
+    for label, history in result.histories.items():
+        dead = ~history.alive
+        if dead.any():
+            reached = np.isfinite(history.sums["value"][: history.size, dead]).sum(axis=0).min() - 1
+            many = f"{int(dead.sum())} of {history.rows} runs of {label}"
+            told.append(
+                f"{many} diverged, the first about step {count(float(history.grid[reached]))}, and stopped there: "
+                "curves and totals rest on the others."
+            )
+    return told
+
+
 def lesson(result: Result) -> str:
     """Did anyone learn? The best learner's way from random to the oracle, which both do not count as learners."""
     learners = {
@@ -121,3 +139,66 @@ def lesson(result: Result) -> str:
 def _learned(result: Result, label: str) -> Estimate:
     found = metrics.learned(result.histories[label])
     return found if math.isfinite(found.mean) else Estimate(-math.inf, -math.inf, -math.inf)
+
+
+def number(value: float) -> str:
+    """A number with three digits that matter: 0.413, 1,234, −2."""
+    if not math.isfinite(value):
+        return "–"
+    text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value + 0.0:.3g}"
+    return text.replace("-", "−")
+
+
+def because(why: Why) -> list[str]:
+    """One decision in sentences: why this arm, what else it might have been, and what came of it."""
+    shown, *rest = why.candidates
+    name = f"{shown.name} ({why.item_noun} {shown.item})" if shown.alike > 1 else shown.name
+    level = any(c.score == shown.score for c in rest)
+    won = "as high as any, and the first of equals is shown" if level else "the highest"
+    if why.rolled:
+        reason = f"{why.label} rolled its dice and showed {name}."
+    elif math.isinf(shown.width):
+        reason = f"{why.label} chose {name}: it had never been shown before, and such come first."
+    elif why.how == "bonus":
+        sum_ = f"{number(shown.mean)} + {number(why.scale)} × {number(shown.width)} = {number(shown.score)}"
+        scale = " (in log-odds)" if why.logit else ""
+        reason = f"{why.label} chose {name}: its mean plus bonus, {sum_}{scale}, was {won}; {_otherwise(why)}."
+    elif why.how == "sample":
+        values = f"{_value(why, shown.score)}, was {won} (its mean is {_value(why, shown.mean)})"
+        reason = f"{why.label} chose {name}: what it drew for it, {values}."
+    else:
+        what = "estimate" if why.how == "greedy" else "score"
+        reason = f"{why.label} chose {name}: its {what}, {_value(why, shown.score)}, was {won}."
+    best = next((c for c in why.candidates if c.best), shown)
+    compared = ", the most there was" if shown.best else f", and {best.name}, the best, {number(best.truth)}"
+    it = "the slate" if any(c.slot > 1 for c in why.candidates) else "it" if shown.best else "what was shown"
+    worth = f"{number(shown.truth)} {why.reward_noun} on average{compared}"
+    came = f"In truth {shown.name} was worth {worth}; this time {it} earned {number(why.reward)}."
+    return [reason, *_chances(why), came]
+
+
+def _value(why: Why, score: float) -> str:
+    return number(1 / (1 + math.exp(-score))) if why.logit else number(score)
+
+
+def _otherwise(why: Why) -> str:
+    """At which other alpha the choice would have been another one."""
+    turns = []
+    for side, turn in (("below", why.below), ("above", why.above)):
+        if turn is not None:
+            digits = next(d for d in range(3, 18) if d == 17 or float(f"{turn.at:.{d}g}") != why.scale)
+            turns.append(f"{side} {turn.at:.{digits}g} {turn.name}")
+    if not turns:
+        return f"no other {why.knob} would have changed that"
+    return f"with {why.knob} " + " and ".join(turns) + " would have been shown"
+
+
+def _chances(why: Why) -> list[str]:
+    """Who else might have been shown by luck."""
+    likely = sorted((c for c in why.candidates if c.chance > 0), key=lambda c: -c.chance)
+    if not likely:
+        return []
+    told = ", ".join(f"{c.name} ({percent(c.chance)})" for c in likely[:3])
+    more = f" or another ({percent(sum(c.chance for c in likely[3:]))})" if len(likely) > 3 else ""
+    how = f"In {count(why.redraws)} other draws" if why.redraws else "Over all its dice"
+    return [f"{how} it would have shown {told}{more}."]

@@ -87,7 +87,7 @@ def _warm() -> None:
     from . import run
     from .experiment import Experiment
 
-    kinds = ({"kind": "linucb"}, {"kind": "lints"}, {"kind": "epsilon_greedy"}, {"kind": "random"})
+    kinds = [{"kind": kind} for kind in ("linucb", "lints", "epsilon_greedy", "logistic_ts", "sgd_ts", "random")]
     run(Experiment.model_validate({"agents": kinds, "steps": 20, "replications": 2}))
 
 

@@ -4,7 +4,7 @@ import streamlit as st
 
 from bandits import Refused, read, words
 from bandits.presets import presets
-from ui import board, draft, entry, runs, share, view
+from ui import board, draft, entry, runs, share, view, why
 from ui.controls import controls
 from ui.explain import explain
 
@@ -66,6 +66,8 @@ elif not on:
     st.caption(known or words.described(job.experiment))
 board.show(job, key="arena", view=seen)
 if not on:
+    if not job.active:
+        why.ask(job)
     with st.expander("How it works: formulas and symbols", icon=":material/function:"):
         explain(job.experiment)
     with st.expander("Details: configuration and hash", icon=":material/data_object:"):

@@ -33,8 +33,8 @@ if not found:
     st.markdown("No run has all of these words.")
     st.stop()
 st.caption(
-    f"{len(found)} of {len(kept)} runs, newest first. Tick a row on its left to open, rename, tag or delete it; tick "
-    f"2 to {shelf.MOST} to compare them."
+    f"{len(found)} of {len(kept)} runs, newest first. Tick one on its left to open, rename, tag or delete it, "
+    f"2 to {shelf.MOST} to compare."
 )
 picked = shelf.table(found)
 with buttons:

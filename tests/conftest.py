@@ -8,6 +8,9 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):  # as workers run; before anybody imports
+    os.environ.setdefault(name, "1")
+
 settings.register_profile("bandits", deadline=None, derandomize=True)  # the same examples everywhere, no clock
 settings.register_profile("stress", deadline=None, derandomize=True, max_examples=1000)  # make stress
 settings.load_profile("stress" if os.environ.get("BANDITS_STRESS") == "1" else "bandits")

@@ -27,7 +27,7 @@ from tests.worlds import join, make, same, take
 CASES: list[Any] = [
     pytest.param(kind, params, id="-".join(map(str, (kind, *params.values()))))
     for kind in AGENTS
-    if kind != "static_mlp"
+    if kind != "static_mlp" and kind not in worlds.NEURAL  # those have test_neural
     for params in worlds.variants(kind)
 ]
 cases = pytest.mark.parametrize(("kind", "params"), CASES)

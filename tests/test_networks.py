@@ -1,91 +1,143 @@
-"""Training by hand is what plain torch does."""
+"""Networks with a row axis are networks: against autograd and plain torch.nn."""
 
 from __future__ import annotations
 
-from typing import Any
+import itertools
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 import torch
 
 from bandits import networks
-from bandits.networks import click_logits, fit_click_model
-from bandits.rounds import Log
+from bandits.networks import Networks, initial, masks, optimiser, size
+from bandits.randomness import Streams
+
+WIDTHS = (5, 8, 6, 1)
 
 
-def log(n: int = 2000, n_users: int = 7, n_items: int = 5, n_features: int = 6) -> Log:
+def make(rows: Sequence[int] = (0,), widths: Sequence[int] = WIDTHS, *, double: bool = True) -> Networks:
+    return Networks(initial(Streams(3, rows), widths, part=1), widths, double=double)
+
+
+def plain(net: Networks, row: int) -> torch.nn.Sequential:
+    """The same network of torch.nn modules."""
+    layers: list[torch.nn.Module] = []
+    for (weight, bias), (a, b) in zip(net.layers, itertools.pairwise(net.widths), strict=True):
+        linear = torch.nn.Linear(a, b, dtype=net.flat.dtype)
+        with torch.no_grad():
+            linear.weight.copy_(weight[row])
+            linear.bias.copy_(bias[row])
+        layers += [linear, torch.nn.ReLU()]
+    return torch.nn.Sequential(*layers[:-1])
+
+
+def flat(module: torch.nn.Module) -> torch.Tensor:
+    return torch.cat([p.detach().flatten() for p in module.parameters()])
+
+
+@pytest.mark.parametrize(("double", "tolerance"), [(True, 1e-10), (False, 1e-5)])
+@pytest.mark.parametrize("name", ["adam", "sgd"])
+def test_one_row_trains_as_plain_torch_does(name: str, double: bool, tolerance: float) -> None:
+    net = make(double=double)
+    module = plain(net, 0)
+    ours = optimiser(name, net.flat, np.array([1e-3]))
+    theirs = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[name](module.parameters(), lr=1e-3)
     rng = np.random.default_rng(0)
-    columns = np.argsort(rng.random((n, n_features)), axis=1)[:, :3]
-    rewards = (rng.random(n) < 0.3).astype(np.float64)
-    return Log(rng.integers(0, n_users, n), rng.integers(0, n_items, n), rng.standard_normal((n, 3)), columns, rewards)
+    x = torch.tensor(rng.standard_normal((1000, 32, 5)), dtype=net.flat.dtype)
+    y = x.sum(2).sin()
+    for i in range(1000):
+        passed = net.forward(x[None, i])
+        ours.step(net.backward(passed, 2 * (passed.out - y[None, i, :, None]) / 32))
+        theirs.zero_grad()
+        torch.nn.functional.mse_loss(module(x[i])[:, 0], y[i]).backward()
+        theirs.step()
+    np.testing.assert_allclose(net.flat[0], flat(module), atol=tolerance, rtol=tolerance)
 
 
-def plain_torch(
-    data: Log, start: dict[str, Any], embedded: bool, batches: list[Any], n_features: int
-) -> dict[str, Any]:
-    """The same network of torch.nn modules, by autograd and torch's own Adam."""
-    weights = {name: torch.nn.Parameter(value.clone()) for name, value in start.items()}
-    optimiser = torch.optim.Adam(list(weights.values()), lr=1e-2)
-    dense = torch.zeros((len(data.rewards), n_features))
-    dense.scatter_(1, torch.from_numpy(data.columns), torch.from_numpy(data.values.astype(np.float32)))
-    for index in batches:
-        users, items = torch.from_numpy(data.users)[index], torch.from_numpy(data.items)[index]
-        x = torch.cat([weights["user"][users], weights["item"][items]], 1) if embedded else dense[index]
-        x = torch.relu(torch.nn.functional.linear(x, weights["w0"].T, weights["b0"]))
-        x = torch.relu(torch.nn.functional.linear(x, weights["w1"].T, weights["b1"]))
-        x = torch.nn.functional.linear(x, weights["w2"].T, weights["b2"])
-        rewards = torch.from_numpy(data.rewards.astype(np.float32))[index, None]
-        optimiser.zero_grad()
-        torch.nn.BCEWithLogitsLoss()(x, rewards).backward()
-        optimiser.step()
-    return {name: w.detach().numpy() for name, w in weights.items()}
+def test_rows_train_as_if_they_were_alone() -> None:
+    rows, rates = (0, 1, 2, 3, 4), np.array([1e-3, 1e-2, 3e-3, 1e-3, 1e-2])
+
+    def train(chosen: list[int]) -> torch.Tensor:
+        net = make([rows[r] for r in chosen], double=False)
+        adam = optimiser("adam", net.flat, rates[chosen])
+        rng = np.random.default_rng(1)
+        for _ in range(200):
+            x = torch.tensor(rng.standard_normal((5, 16, 5))[chosen], dtype=torch.float32)
+            passed = net.forward(x)
+            adam.step(net.backward(passed, (passed.out - x.sum(2, keepdim=True)) / 16))
+        return net.flat
+
+    together = train([0, 1, 2, 3, 4])
+    for r in range(5):
+        np.testing.assert_allclose(train([r])[0], together[r], atol=1e-6)
 
 
-@pytest.mark.parametrize("embedded", [True, False])
-def test_the_fit_is_that_of_plain_torch(embedded: bool) -> None:
-    data, users, n_features = log(), 7 if embedded else 0, 6
-    found = fit_click_model(
-        data, n_features=n_features, n_users=users, n_items=5, embedding=4, hidden=(8, 6), learning_rate=1e-2,
-        batch=100, epochs=10, seed=3,
-    )  # fmt: skip
-    generator = torch.Generator().manual_seed(3)
-    start = networks._initial(torch, generator, [8 if embedded else 6, 8, 6, 1], users, 5, 4)
-    batches = [b for _ in range(10) for b in torch.randperm(1800, generator=generator).split(100)]
-    expected = plain_torch(data, start, embedded, batches, n_features)
-    assert found.weights.keys() == expected.keys()
-    for name, value in expected.items():
-        np.testing.assert_allclose(found.weights[name], value, atol=1e-4)
+@pytest.mark.parametrize(("double", "tolerance"), [(True, 1e-12), (False, 1e-5)])
+def test_factors_are_the_gradients_of_an_autograd_loop(double: bool, tolerance: float) -> None:
+    net = make((0, 1, 2), double=double)
+    x = torch.tensor(np.random.default_rng(2).standard_normal((3, 4, 5)), dtype=net.flat.dtype)
+    factors = net.factors(net.forward(x))
+    dense = factors.dense()
+    assert dense.shape == (3, 4, size(WIDTHS))
+    for r, k in itertools.product(range(3), range(4)):
+        module = plain(net, r)
+        module(x[r, k]).backward()
+        expected = torch.cat([p.grad.flatten() for p in module.parameters() if p.grad is not None])
+        np.testing.assert_allclose(dense[r, k], expected, atol=tolerance, rtol=tolerance)
+    np.testing.assert_allclose(factors.times(factors), dense @ dense.transpose(1, 2), rtol=1e-5, atol=tolerance)
+    np.testing.assert_allclose(factors.norms(), dense.square().sum(2), rtol=1e-5, atol=tolerance)
 
 
-def test_validation_loss_and_logits_are_those_of_the_network() -> None:
-    data = log()
-    weights, loss = fit_click_model(
-        data,
-        n_features=6,
-        n_users=7,
-        n_items=5,
-        embedding=4,
-        hidden=(8,),
-        learning_rate=1e-2,
-        batch=50,
-        epochs=3,
-        seed=1,
-    )
-    x = np.concatenate([weights["user"][data.users], weights["item"][data.items]], axis=1)[1800:]
-    chance = 1 / (1 + np.exp(-click_logits(weights, x).astype(np.float64)))
-    held_out = data.rewards[1800:]
-    assert loss == pytest.approx(-np.mean(held_out * np.log(chance) + (1 - held_out) * np.log(1 - chance)), rel=1e-5)
+def test_factors_are_the_vectorised_jacobian() -> None:
+    net = make()
+    x = torch.tensor(np.random.default_rng(4).standard_normal((1, 7, 5)))
+    module = plain(net, 0)
+    weights = dict(module.named_parameters())
+
+    def one(weights: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+        return torch.func.functional_call(module, weights, (x,))[0]
+
+    found = torch.func.vmap(torch.func.grad(one), in_dims=(None, 0))(weights, x[0])
+    jacobian = torch.cat([g.detach().flatten(1) for g in found.values()], dim=1)
+    np.testing.assert_allclose(net.factors(net.forward(x)).dense()[0], jacobian, atol=1e-12)
 
 
-def test_the_same_seed_gives_the_same_bits_whatever_torch_is_set_to() -> None:
-    def fit(threads: int) -> dict[str, Any]:
-        torch.set_num_threads(threads)
-        torch.manual_seed(threads)
-        return fit_click_model(
-            log(), n_features=6, n_users=7, n_items=5, embedding=4, hidden=(8,), learning_rate=1e-2, batch=50, epochs=2,
-            seed=1,
-        ).weights  # fmt: skip
+def test_dropout_gradients_are_those_of_autograd() -> None:
+    net = make((0, 1))
+    rng = np.random.default_rng(5)
+    x = torch.tensor(rng.standard_normal((2, 6, 5)))
+    keep = torch.full((2, 1, 1), 0.7, dtype=torch.float64)
+    m = masks(torch.tensor(rng.random((2, 6, 14))), WIDTHS, keep)
+    assert sorted({round(float(v), 6) for v in m[0].unique()}) == [0.0, round(1 / 0.7, 6)]
+    passed = net.forward(x, m)
+    gradient = net.backward(passed, torch.ones_like(passed.out), m).clone()
+    weights = net.flat.clone().requires_grad_()
+    h = x
+    for i, (weight, bias) in enumerate(net.views(weights)):
+        h = h @ weight.transpose(1, 2) + bias[:, None]
+        h = h.relu() * m[i] if i < 2 else h
+    h.sum().backward()
+    assert weights.grad is not None
+    np.testing.assert_allclose(gradient, weights.grad, atol=1e-12)
 
-    one, two = fit(1), fit(2)
-    for name, value in one.items():
-        np.testing.assert_array_equal(value, two[name])
+
+def test_the_papers_start_is_symmetric_and_silent() -> None:
+    widths = (7, 64, 32, 1)
+    first = initial(Streams(3, (0, 1)), widths, part=1, symmetric=True)
+    net = Networks(first, widths, double=True)
+    x = torch.tensor(np.random.default_rng(6).standard_normal((2, 9, 7)))
+    np.testing.assert_allclose(net.forward(x).out, 0, atol=1e-12)
+    # variances 4/m of the first layer, 2/m of the last; the sampling deviation of n squared normals is sqrt(2/n)
+    w, last = net.layers[0][0][:, :32].numpy(), net.layers[-1][0][:, :, :16].numpy()
+    assert abs(w.var() * 64 / 4 - 1) < 5 * np.sqrt(2 / w.size)
+    assert abs(last.var() * 32 / 2 - 1) < 5 * np.sqrt(2 / last.size)
+    assert not np.array_equal(first[0], first[1])
+
+
+def test_the_device_is_what_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BANDITS_DEVICE", "cpu")
+    assert networks.device() == "cpu"
+    monkeypatch.setenv("BANDITS_DEVICE", "abacus")
+    with pytest.raises(ValueError, match=r"abacus.*auto, cpu, cuda, mps"):
+        networks.device()

@@ -12,6 +12,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from bandits import Experiment, link, metrics, read, run, words
+from bandits import why as whys
 from bandits.agents import REGISTRY as AGENTS
 from bandits.jobs import ATTEMPTS, Job, Pool
 from bandits.presets import presets
@@ -498,6 +499,50 @@ def test_the_link_the_formulas_and_the_downloads_are_there(pool: Pool) -> None:
     assert len([b for b in at.get("download_button")]) == 5
 
 
+def asked(at: AppTest) -> tuple[dict[str, Any], str]:
+    """The figure and the answer to Why this arm?"""
+    figure = at.get("bidi_component")[-1].proto
+    (cell,) = live.unpack(getattr(figure, "bidi_component", figure).bytes)["cells"]
+    (said,) = [m.value for m in at.main.markdown if m.value.startswith("**") and " chose " in m.value]
+    return cell["figure"], said.replace("\\", "").replace("**", "")
+
+
+def test_a_run_that_rests_is_asked_why_it_showed_an_arm(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    e = experiment("linucb", "lints", "random", steps=600, seed=964)
+    at = arena(ended(pool.submit(e)))
+    assert len(at.get("bidi_component")) == 1  # closed, it computes nothing
+    at.session_state["why-open"] = True
+    at = settled(at.run())
+    figure, said = asked(at)
+    assert said == " ".join(words.because(whys.why(e, "LinUCB", 600, 0)))
+    assert figure["layout"]["title"]["text"] == "LinUCB at step 600"
+    (agent,) = [s for s in at.selectbox if s.label == "Agent"]
+    at = settled(agent.set_value("LinTS").run())
+    for label, value in (("Step", 17), ("Run", 3)):
+        (number,) = [n for n in at.number_input if n.label == label]
+        at = settled(number.set_value(value).run())
+    figure, said = asked(at)
+    assert said == " ".join(words.because(whys.why(e, "LinTS", 17, 2)))
+    assert len(figure["layout"]["yaxis"]["ticktext"]) == 5
+    monkeypatch.setattr(whys, "SECONDS", 1e-9)
+    (number,) = [n for n in at.number_input if n.label == "Step"]
+    at = settled(number.set_value(500).run())
+    assert refusals(at)[0].startswith("This cannot be done: step 500 of LinTS is too far")
+    assert len(at.get("bidi_component")) == 1
+
+
+def test_a_run_that_moves_is_not_asked_why(pool: Pool, endless: Callable[[int], Job]) -> None:
+    job = under_way(endless(965))
+    at = arena(job)
+    assert "Why this arm?" not in [e.label for e in at.expander]
+    at = press(at, "Pause")
+    wait_for(lambda: job not in pool._processes, "its worker to be free")
+    assert "Why this arm?" in [e.label for e in settled(at.run()).expander]
+    at.button(key="present").click().run()
+    assert not at.exception
+    assert "Why this arm?" not in [e.label for e in at.expander]
+
+
 # controls
 
 
@@ -582,7 +627,9 @@ def other(at: AppTest, ending: str, field: Any) -> Any:
     if ending.endswith("-hidden"):
         found.set_value("16,8, 4")
         return (16, 8, 4)
-    if type(found).__name__ == "SelectSlider":
+    if field.annotation is bool:
+        value = not found.value
+    elif type(found).__name__ == "SelectSlider":
         value = next(float(o) for o in found.options if float(o) != found.value)
     elif type(found).__name__ == "Slider":
         value = found.max if found.value != found.max else found.min

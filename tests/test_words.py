@@ -161,3 +161,13 @@ def test_the_first_preset_is_the_published_race() -> None:
     e: Experiment = presets()["race"].experiment
     assert [a.kind for a in e.agents] == ["linucb", "lints", "epsilon_greedy", "static_mlp", "random"]
     assert (e.simulator.kind, e.steps, e.replications) == ("petshop", 20_000, 16)
+
+
+def test_runs_that_diverged_are_said() -> None:
+    result = run(experiment("linucb", "random", steps=300))
+    assert words.diverged(result) == []
+    history = result.histories["Random"]
+    history.alive[2] = False
+    history.sums["value"][101:, 2] = np.nan
+    (sentence,) = words.diverged(result)
+    assert sentence.startswith(f"1 of {history.rows} runs of Random diverged, the first about step 100, and stopped")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from scipy.special import ndtri
 
 from bandits.agents import REGISTRY as AGENTS
+from bandits.agents.neural import NeuralAgent
 from bandits.engine import Lane
 from bandits.randomness import Streams
 from bandits.rounds import Contexts, Feedback, FloatArray, IntArray, Log, Round, Setting, Truth
@@ -62,11 +63,8 @@ class Linear(Dense):
     @classmethod
     def describe(cls, params: Any) -> Setting:
         K, D = params.n_arms, params.n_features
-        return Setting(n_items=K, n_candidates=K, n_features=D, n_stored=D, offers=frozenset({"truth"}))
-
-    def layouts(self) -> IntArray:
-        rows = self.streams.rows
-        return np.array(rows if self.params.layout == "per_row" else [0] * len(rows), np.int64)
+        offers = {"truth", "binary"} if params.reward == "bernoulli" else {"truth"}
+        return Setting(n_items=K, n_candidates=K, n_features=D, n_stored=D, offers=frozenset(offers))
 
     def round_at(self, step: int) -> Round:
         return self.make_round(step, self._items, self._draws.at(step))
@@ -153,7 +151,7 @@ class Cascade(Dense):
     def describe(cls, params: Any) -> Setting:
         return Setting(
             n_items=params.n_items, n_candidates=params.n_arms, n_features=params.n_features,
-            n_stored=params.n_features, slate=cls.SLATE, offers=frozenset({"truth"}),
+            n_stored=params.n_features, slate=cls.SLATE, offers=frozenset({"truth", "binary"}),
         )  # fmt: skip
 
     def round_at(self, step: int) -> Round:
@@ -183,12 +181,23 @@ class Cascade(Dense):
         return (would & examined).astype(np.float64), examined
 
 
+NEURAL = [kind for kind, agent in AGENTS.items() if issubclass(agent, NeuralAgent)]
+NEURAL_PATHS: tuple[tuple[str, Any], ...] = (
+    ("covariance", "exact"), ("scaling", "paper"), ("heads", "per_arm"), ("strategy", "bonus"),
+    ("noise", "inverse_gamma"),
+)  # fmt: skip
+
+
 def variants(kind: str) -> list[dict[str, Any]]:
-    """Parameters that lead an agent through each of its code paths: sharing, and ways to forget."""
+    """Parameters that lead an agent through each of its code paths: sharing, and ways to forget or to bend."""
     fields = AGENTS[kind].Params.model_fields
-    sharings = [{"sharing": s} for s in ("per_arm", "shared", "hybrid")] if "sharing" in fields else [{}]
+    sharings = [{"sharing": s} for s in get_args(fields["sharing"].annotation)] if "sharing" in fields else [{}]
     forget: list[dict[str, Any]] = [{name: v} for name, v in (("gamma", 0.98), ("window", 20)) if name in fields]
-    return [*sharings, *({**f, **s} for f in forget for s in sharings[:2])]
+    if kind in NEURAL:
+        small = {"hidden": (6, 4), "every": 7}
+        return [small, *({**small, name: value} for name, value in NEURAL_PATHS if name in fields)]
+    waves: list[dict[str, Any]] = [{"fourier": 6}] if "fourier" in fields else []
+    return [*sharings, *({**f, **s} for f in (*forget, *waves) for s in sharings[:2])]
 
 
 def make(

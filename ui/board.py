@@ -103,10 +103,13 @@ def _frame(_job: Job, _view: View, _before: Job | None, moment: object) -> Frame
         specs = plots(result, **_view.drawn(), before=behind)
         tiles = _tiles(_job, result, _before.result if _before else None)
         sentences = _sentences(_job, result)
+    ended_early = _job.status in ("stopped", "failed")
     for spec in specs:
+        for waiting in spec["layout"].get("annotations", ()) if ended_early else ():
+            waiting["text"] = "This run ended before there was anything to draw here."
         spec["layout"]["uirevision"] = f"{_job.id}{_view.x}{_view.log_regret}"
     alt = [f"{s['layout']['title']['text']}: {s['layout']['meta']['note']}" for s in specs]
-    note = "Over the whole run, ± 95 % interval. Press an agent to hide it in all plots."
+    note = "Over the whole run, ± 95 % interval, and how far behind the leader. Press an agent to hide it in all plots."
     return Frame(live.pack(specs, alt, 300, tiles, note), sentences)
 
 
@@ -157,11 +160,13 @@ def _tiles(job: Job, result: Result, before: Result | None) -> list[dict[str, st
     tiles, noun = [], job.experiment.simulator_class().reward_noun
     for place, label in enumerate([*order, *waiting]):
         rate, spread, detail = "–", "", "in training" if label in job.waiting else "waiting"
+        if job.status in ("stopped", "failed"):
+            detail = "no points"
         if label in order and leader is not None:
             history = result.histories[label]
             found = metrics.estimate(metrics.click_rate(history))
             half = (found.high - found.low) / 2
-            rate, spread = f"{found.mean:.3f}", f" ± {half:.3f}" if half > 0 else ""
+            rate, spread = f"{found.mean:.3f}", f" ± {half:.3f}" if half >= 0.0005 else " ± <0.001" if half > 0 else ""
             detail = "leads" if place == 0 else _behind(metrics.ahead_by(history, leader), noun)
             if history.step < leader.step or history.step < job.step:
                 detail += f" · at step {words.count(history.step)}"
@@ -177,13 +182,14 @@ def _tiles(job: Job, result: Result, before: Result | None) -> list[dict[str, st
 
 
 def _behind(difference: float, noun: str) -> str:
-    return f"{'+' if difference > 0 else '−'}{words.count(abs(difference))} {noun}"
+    apart = words.count(abs(difference))
+    return "level" if apart == "0" else f"{'+' if difference > 0 else '−'}{apart} {noun}"
 
 
 def _sentences(job: Job, result: Result) -> list[str]:
     if job.active or not result.histories:
         return []
-    found = words.verdicts(result)
+    found = [*words.diverged(result), *words.verdicts(result)]
     shared = getattr(job.experiment.simulator, "layout", "shared") == "shared"
-    scope = "Intervals speak for this one shop or data set, met in another order and with other luck, not for all."
+    scope = "Intervals speak for this one world, met in another order and with other luck, not for others like it."
     return [*found, words.lesson(result), *([scope] if shared and job.experiment.replications > 1 else [])]

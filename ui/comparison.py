@@ -16,7 +16,7 @@ from bandits.store import StoredRun
 
 from . import board, runs
 from .live import live_panel
-from .shelf import gone
+from .shelf import gone, spoken
 
 _LINES = {
     "solid": "solid lines", "dash": "dashes", "dot": "dots", "dashdot": "dashes and dots", "longdash": "long dashes",
@@ -34,7 +34,7 @@ def show(found: Sequence[StoredRun]) -> None:
             st.error(f"Run {name}: {board.plain(gone(run))}", icon=":material/broken_image:")
             continue
         results[name] = job.result
-        legend.append((name, run.title, words.described(run.experiment)))
+        legend.append((name, spoken(run), words.described(run.experiment)))
     experiments = {name: r.experiment for name, r in results.items()}
     looks = looks_of_runs(experiments)
     st.html(_legend(legend, {n: _LINES[next(iter(looks[n].values())).dash] for n in looks}))

@@ -8,19 +8,17 @@ from bandits import Experiment
 from bandits.params import extra
 
 _PLOTS = r"""
-| plot | formula | in words |
-|---|---|---|
-| {rate} | $\dfrac{{C(t)-C(t-w)}}{{w}}$ | $C(t)$: {noun} up to step $t$; $w$: the window |
-| Cumulative regret | $\sum_{{s\le t}}\mu^*_s-\mu_s$ | $\mu_s$: chance of success of what was shown, $\mu^*_s$: of the best choice; from the world's own truth, not from luck |
-| Selection entropy | $-\sum_a p_a\log p_a\,/\,\log\min(K,w)$ | $p_a$: how often arm $a$ was chosen in the window; $K$: number of arms |
-| Eigenvalue spectrum | eigenvalues of $A=\lambda I+\sum x x^\top$ | $x$: features of what was shown; $\lambda$: the ridge |
-| bands | $\bar y\pm t_{{n-1,\,0.975}}\,s/\sqrt n$ | mean and 95 % interval over $n$ runs with standard deviation $s$ |
-"""  # noqa: E501 - a table has long lines
+- **{rate}**: $\dfrac{{C(t)-C(t-w)}}{{w}}$; $C(t)$: {noun} up to step $t$; $w$: the window.
+- **Cumulative regret**: $\sum_{{s\le t}}\mu^*_s-\mu_s$; $\mu_s$: {noun} to be expected of what was shown, $\mu^*_s$: of the best choice; from the world's own truth, not from luck.
+- **Selection entropy**: $-\sum_a p_a\log p_a\,/\,\log\min(K,w)$; $p_a$: how often arm $a$ was chosen in the window; $K$: number of arms.
+- **Eigenvalue spectrum**: eigenvalues of $A=\lambda I+\sum x x^\top$; $x$: features of what was shown; $\lambda$: the ridge.
+- **Bands**: $\bar y\pm t_{{n-1,\,0.975}}\,s/\sqrt n$; mean and 95 % interval over $n$ runs with standard deviation $s$.
+"""  # noqa: E501 - formulas make long lines
 _SYMBOLS = (
     "$a$: an arm (what can be shown). $x_a$: its features for this visitor. $A_a,\\ \\hat\\theta_a$: ridge regression, "
     "the evidence matrix and the estimated weights, $\\hat\\theta_a=A_a^{-1}\\sum r\\,x$ with reward $r$. "
     "$\\sqrt{x^\\top A^{-1}x}$: how uncertain the estimate is for these features. $\\tilde\\theta$: weights drawn at "
-    "random from what is still plausible. $n_a$: times arm $a$ was shown; $\\bar r_a$: its click rate so far."
+    "random from what is still plausible. $n_a$: times arm $a$ was shown; $\\bar r_a$: what it has earned per showing."
 )
 
 
@@ -39,4 +37,4 @@ def explain(experiment: Experiment) -> None:
                     told.append(f"${symbol}={getattr(agent, name):g}$, {field.title}: {field.description}")
             st.caption(" ".join(told) or (cls.__doc__ or "").split("\n")[0])
     st.caption(_SYMBOLS)
-    st.markdown(_PLOTS.format(rate=world.rate_title, noun=world.reward_noun))
+    st.markdown("What the plots show:\n" + _PLOTS.format(rate=world.rate_title, noun=world.reward_noun))

@@ -40,6 +40,8 @@ def _widget(model: type[Params], name: str, values: dict[str, Any], key: str) ->
     if get_origin(kind) is Literal:
         options = list(get_args(kind))
         return st.selectbox(**common, options=options, index=options.index(value), format_func=_spoken)
+    if kind is bool:
+        return st.toggle(**common, value=value)
     if kind is int or int in get_args(kind):
         return st.number_input(
             **common, value=value, min_value=low, max_value=high, step=1, placeholder=extra(field, "empty")

@@ -39,6 +39,8 @@ function decode(bytes) {
   });
 }
 
+const unbroken = (text) => text.replaceAll(" %", "\u00a0%"); // no line begins with a percent sign
+
 const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
 
 function merge(base, over) {
@@ -334,7 +336,7 @@ export default function ({ parentElement, data }) {
   const { src, height, legend, note, cells } = decode(data);
   panel.src = src;
   panel.height = height;
-  panel.told.textContent = note;
+  panel.told.textContent = unbroken(note);
   tell(panel, legend);
   while (panel.cells.length > cells.length) dropCell(panel, panel.cells.pop());
   while (panel.cells.length < cells.length) panel.cells.push(makeCell(panel));
@@ -342,7 +344,7 @@ export default function ({ parentElement, data }) {
     const cell = panel.cells[index];
     const { title, meta } = figure.layout ?? {};
     cell.title.textContent = title?.text ?? title ?? "";
-    cell.note.textContent = meta?.note ?? "";
+    cell.note.textContent = unbroken(meta?.note ?? "");
     cell.plot.setAttribute("aria-label", alt);
     cell.plot.style.height = `${height / 16}rem`;
     for (const button of cell.save.children) {

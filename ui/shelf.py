@@ -36,6 +36,12 @@ def _named(title: str, detail: str) -> str:
     return f'{name}<div style="font-size:.85rem;opacity:.75">{escape(detail)}</div>'
 
 
+def spoken(run: StoredRun) -> str:
+    """Its title; a run that was given none goes by its agents with their settings."""
+    unnamed = tidy(", ".join(run.experiment.labels))
+    return words.agents(run.experiment) if tidy(run.title) == unnamed else run.title
+
+
 def _look(job: Job) -> None:
     runs.keep(job)
     draft.load(job.experiment)
@@ -59,7 +65,7 @@ def _going_on(known: set[str]) -> None:
     for job in sorted(jobs, key=lambda job: job.id):  # their places do not change while they run
         with st.container(border=True):
             left, right = st.columns([5, 1], vertical_alignment="center")
-            left.html(_named(", ".join(job.experiment.labels), words.described(job.experiment)))
+            left.html(_named(words.agents(job.experiment), words.described(job.experiment)))
             left.progress(min(job.progress, 1.0), text=board.status(job))
             if right.button("Open", key=f"going-{job.id}", icon=":material/open_in_new:", width="stretch"):
                 _look(job)
@@ -79,7 +85,7 @@ def unfinished() -> None:
         for experiment in found:
             with st.container(border=True):
                 left, resume, drop = st.columns([4, 1, 1], vertical_alignment="center")
-                run, name = experiment.hash, ", ".join(experiment.labels)
+                run, name = experiment.hash, words.agents(experiment)
                 left.html(_named(name, words.described(experiment)))
                 if resume.button("Resume", key=f"resume-{run}", icon=":material/resume:", width="stretch"):
                     try:
@@ -165,7 +171,7 @@ def actions(chosen: Sequence[StoredRun]) -> None:
     if st.button("Tag", icon=":material/sell:", disabled=not one):
         _write("Tag", chosen[0])
     if st.button("Delete", icon=":material/delete:", disabled=not chosen):
-        named = [(run.id, f"{run.title} ({words.described(run.experiment)})") for run in chosen]
+        named = [(run.id, f"{spoken(run)} ({words.described(run.experiment)})") for run in chosen]
         _confirm("Delete", named, runs.pool().delete)
 
 
@@ -240,7 +246,7 @@ def _confirm(what: str, named: Sequence[tuple[str, str]], act: Callable[..., Non
         items = "".join(f"<li><bdi>{escape(name)}</bdi></li>" for _, name in named[:10])
         rest = f"<p>and {len(named) - 10} more</p>" if len(named) > 10 else ""
         st.html(f'<ul style="overflow-wrap:anywhere;padding-left:1.2rem">{items}</ul>{rest}')
-        st.markdown("It cannot be brought back, only computed again.")
+        st.markdown(f"{'It' if len(named) == 1 else 'They'} cannot be brought back, only computed again.")
         with st.container(horizontal=True):
             if st.button(f"{what} for good", type="primary", on_click=go, key=f"go-{what}"):
                 st.rerun()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from ..explanation import Explanation
 from ..params import Params, setting
 from ..randomness import Streams
 from ..rounds import BoolArray, Feedback, FloatArray, IntArray, Round, Script, Setting, World
@@ -77,6 +78,14 @@ class Agent(ABC):
         scores = np.where(round.available, self.scores(round), -np.inf)
         return np.asarray(np.eye(scores.shape[1])[scores.argmax(axis=1)])
 
+    def explain(self, round: Round) -> Explanation:
+        """What `scores` are made of. It changes nothing."""
+        return Explanation("score", self.scores(round))
+
+    def redraws(self, round: Round, generator: np.random.Generator) -> Iterator[FloatArray]:  # noqa: ARG002
+        """What `scores` would be under other dice, (R, K) after (R, K) without end; none if it draws no samples."""
+        return iter(())
+
     def prepare(self) -> None:  # noqa: B027 - a choice
         """Whatever must be learned before the first step, for example from a log. May take seconds."""
 
@@ -98,6 +107,11 @@ class Agent(ABC):
     def shared_memory(cls, params: Any, setting: Setting, layouts: int) -> int:  # noqa: ARG003
         """Bytes that the rows share, for so many layouts, by arithmetic."""
         return 0
+
+    @classmethod
+    def requires(cls, params: Any) -> frozenset[str]:  # noqa: ARG003
+        """Capabilities that it needs of a world under these parameters."""
+        return cls.needs
 
     def column(self, name: str) -> FloatArray:
         """One numeric hyperparameter as an array (R,)."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
 
+from ..explanation import Explanation
 from ..params import setting
 from ..randomness import Streams
 from ..rounds import FloatArray, Round, Setting, World
@@ -38,6 +39,7 @@ class BetaTS(ContextFreeAgent):
     title = "Beta Thompson"
     formula = r"\tilde p_a\sim\mathrm{Beta}\big(a+\text{clicks}_a,\ b+\text{misses}_a\big)"
     propensity = "monte_carlo"
+    needs = frozenset({"binary"})
 
     def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
         super().__init__(params, setting, streams, world)
@@ -47,9 +49,23 @@ class BetaTS(ContextFreeAgent):
         self._starts: list[Any] = [g.bit_generator.state for g in self._generators]
 
     def scores(self, round: Round) -> FloatArray:
-        shows, clicks = self.counts(round)
-        a, b = self.a[:, None] + clicks, self.b[:, None] + shows - clicks
+        a, b = self.posterior(round)
         return np.stack([self._generator(r, round.step).beta(a[r], b[r]) for r in range(len(a))])
+
+    def posterior(self, round: Round) -> tuple[FloatArray, FloatArray]:
+        """Clicks and misses of the candidates, the prior's included, two of float64 (R, K)."""
+        shows, clicks = self.counts(round)
+        return self.a[:, None] + clicks, self.b[:, None] + shows - clicks
+
+    def explain(self, round: Round) -> Explanation:
+        a, b = self.posterior(round)
+        width = np.sqrt(a * b / (a + b + 1)) / (a + b)
+        return Explanation("sample", self.scores(round), a / (a + b), width)
+
+    def redraws(self, round: Round, generator: np.random.Generator) -> Iterator[FloatArray]:
+        a, b = self.posterior(round)
+        while True:
+            yield generator.beta(a, b)
 
     def _generator(self, row: int, step: int) -> np.random.Generator:
         generator = self._generators[row]

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from .. import kernels
+from ..explanation import Explanation
 from ..params import setting
 from ..randomness import Streams
 from ..ridge import Ridge
@@ -44,10 +45,17 @@ class EpsilonGreedy(LinearAgent):
         self.dice = streams.blocks("agent", lambda g, n: g.random((n, S, 2)), width=2 * S)
 
     def scores(self, round: Round) -> FloatArray:
-        mean = self.model.mean(round)
+        mean = self.model.mean(self.seen(round))
         return kernels.epsilon_slate(mean, round.available, self.rate(round.step), self.dice.at(round.step))
 
+    def explain(self, round: Round) -> Explanation:
+        rolled = np.any(self.dice.at(round.step)[:, :, 0] < self.rate(round.step)[:, None], axis=1)
+        mean = self.model.mean(self.seen(round))
+        return Explanation("greedy", self.scores(round), mean, rolled=np.asarray(rolled))
+
     def play(self, script: Script, alive: BoolArray) -> IntArray | None:
+        if self.waves is not None:
+            return None
         n = len(script.context)
         rates = self.rate(np.arange(script.start, script.start + n)[:, None])
         dice = self.dice.stretch(script.start, n)[:, :, 0]
@@ -59,6 +67,6 @@ class EpsilonGreedy(LinearAgent):
 
     def probabilities(self, round: Round) -> FloatArray:
         rate = self.rate(round.step)[:, None]
-        mean = np.where(round.available, self.model.mean(round), -np.inf)
+        mean = np.where(round.available, self.model.mean(self.seen(round)), -np.inf)
         greedy = np.eye(mean.shape[1])[mean.argmax(axis=1)]
         return np.asarray((1 - rate) * greedy + rate * round.available / round.available.sum(axis=1, keepdims=True))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
 
+from ..explanation import Explanation
 from ..params import setting
-from ..randomness import Streams
+from ..randomness import Streams, block_length
 from ..ridge import Ridge
 from ..rounds import BoolArray, FloatArray, IntArray, Round, Script, Setting, World
 from .linear import LinearAgent, LinearParams
@@ -40,14 +41,28 @@ class LinTS(LinearAgent):
     def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
         super().__init__(params, setting, streams, world)
         self.sigma = np.sqrt(self.column("sigma2"))
-        width = Ridge.noise_width(setting, params[0].sharing)
+        width = Ridge.noise_width(self.setting, params[0].sharing)
         self.normals = streams.blocks("agent", lambda g, n: g.standard_normal((n, width)), width=width)
 
     def scores(self, round: Round) -> FloatArray:
-        return self.model.sample(round, self.sigma, self.normals.at(round.step))
+        return self.model.sample(self.seen(round), self.sigma, self.normals.at(round.step))
+
+    def explain(self, round: Round) -> Explanation:
+        mean, variance = self.model.predict(self.seen(round))
+        return Explanation("sample", self.scores(round), mean, np.sqrt(variance), self.sigma[:, None])
+
+    def redraws(self, round: Round, generator: np.random.Generator) -> Iterator[FloatArray]:
+        seen, shape = self.seen(round), self.normals.at(round.step).shape
+        while True:
+            yield self.model.sample(seen, self.sigma, generator.standard_normal(shape))
 
     def play(self, script: Script, alive: BoolArray) -> IntArray | None:
-        if self.model.sharing != "per_arm":
+        if self.model.sharing != "per_arm" or self.waves is not None:
             return None
         noise = self.normals.stretch(script.start, len(script.context))
         return self.model.play(script, alive, scale=self.sigma, noise=noise)
+
+    @classmethod
+    def model_memory(cls, params: Any, setting: Setting) -> int:
+        width = Ridge.noise_width(setting, params.sharing)
+        return super().model_memory(params, setting) + 8 * block_length(width) * width

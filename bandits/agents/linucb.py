@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from pydantic import model_validator
 
+from ..explanation import Explanation
 from ..forgetting import DiscountedRidge, WindowRidge
 from ..params import setting
 from ..randomness import Streams
@@ -73,15 +74,21 @@ class LinUCB(LinearAgent):
         return super().make_model()
 
     def scores(self, round: Round) -> FloatArray:
-        mean, variance = self.model.predict(round)
+        mean, variance = self.model.predict(self.seen(round))
         return np.asarray(mean + self.alpha[:, None] * np.sqrt(variance))
 
+    def explain(self, round: Round) -> Explanation:
+        mean, variance = self.model.predict(self.seen(round))
+        return Explanation("bonus", self.scores(round), mean, np.sqrt(variance), self.alpha[:, None], "alpha")
+
     def play(self, script: Script, alive: BoolArray) -> IntArray | None:
-        return self.model.play(script, alive, scale=self.alpha) if type(self.model) is Ridge else None
+        if self.waves is not None or type(self.model) is not Ridge:
+            return None
+        return self.model.play(script, alive, scale=self.alpha)
 
     @classmethod
-    def memory(cls, params: Any, setting: Setting) -> int:
+    def model_memory(cls, params: Any, setting: Setting) -> int:
         if params.gamma < 1:
             return DiscountedRidge.memory(setting, params.sharing)
         ring = 0 if params.window is None else WindowRidge.ring_memory(setting, params.window)
-        return super().memory(params, setting) + ring
+        return super().model_memory(params, setting) + ring

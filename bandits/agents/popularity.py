@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from ..explanation import Explanation
 from ..rounds import FloatArray, Round
 from .base import AgentParams
 from .context_free import ContextFreeAgent
@@ -24,3 +25,6 @@ class Popularity(ContextFreeAgent):
     def scores(self, round: Round) -> FloatArray:
         shows, clicks = self.counts(round)
         return (clicks + 1) / (shows + 2)
+
+    def explain(self, round: Round) -> Explanation:
+        return Explanation("greedy", self.scores(round), self.scores(round))

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ..explanation import Explanation
 from ..randomness import Streams
 from ..rounds import BoolArray, FloatArray, IntArray, Round, Script, Setting, World
 from .base import Agent, AgentParams
@@ -30,6 +31,9 @@ class Random(Agent):
 
     def scores(self, round: Round) -> FloatArray:
         return self.dice.at(round.step)
+
+    def explain(self, round: Round) -> Explanation:
+        return Explanation("score", self.scores(round), rolled=np.ones(len(self.params), np.bool_))
 
     def play(self, script: Script, alive: BoolArray) -> IntArray:  # noqa: ARG002
         n = len(script.context)

@@ -10,7 +10,8 @@ import numpy as np
 from pydantic import Field
 
 from ..cache import cached_arrays
-from ..networks import click_logits, fit_click_model
+from ..click_model import click_logits, fit_click_model
+from ..explanation import Explanation
 from ..params import setting
 from ..randomness import Streams
 from ..rounds import BoolArray, FloatArray, IntArray, Round, Script, Setting, World
@@ -56,7 +57,7 @@ class StaticMLP(Agent):
     title = "Static MLP"
     formula = r"\mathrm{MLP}\big([\,e_\mathrm{user},\ e_a\,]\big)"
     learns = False
-    needs = frozenset({"log"})
+    needs = frozenset({"log", "binary"})  # it minimises the log loss of clicks
 
     def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
         super().__init__(params, setting, streams, world)
@@ -80,8 +81,14 @@ class StaticMLP(Agent):
         assert self._networks is not None
         if self.setting.n_users:
             return self._tables[self._layout_of[:, None], round.users[:, None], round.items]
-        # features know no layouts: such worlds share one
-        return click_logits(self._networks[int(self._layouts[0])], round.features.astype(np.float32)).astype(np.float64)
+        features, scores = round.features.astype(np.float32), np.empty(round.items.shape)
+        for i, network in enumerate(self._networks.values()):
+            rows = self._layout_of == i
+            scores[rows] = click_logits(network, features[rows])
+        return scores
+
+    def explain(self, round: Round) -> Explanation:
+        return Explanation("greedy", self.scores(round), self.scores(round), logit=True)
 
     def play(self, script: Script, alive: BoolArray) -> IntArray | None:  # noqa: ARG002
         self.prepare()

@@ -9,6 +9,8 @@ REGISTRY: dict[str, type[Simulator]] = registry(
     __name__,
     "petshop.PetShop",
     "classification.Classification",
+    "synthetic.Synthetic",
+    "wheel.Wheel",
 )
 
 __all__ = ["REGISTRY", "Simulator", "SimulatorParams"]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from scipy.special import ndtri
 
 from .. import kernels
 from ..params import Params
@@ -86,13 +87,19 @@ class Simulator(ABC):
         """Up to ``n`` steps drawn ahead (at most a block of draws of width K), or None if this world cannot."""
         return None
 
+    def name(self, item: int, row: int = 0) -> str:  # noqa: ARG002
+        """What an item is called; where several have the same name, they are alike to whoever comes."""
+        return f"{self.item_noun} {item}"
+
     def segment_names(self) -> list[str]:
         """Names of the segments, or nothing where users form no groups."""
         return []
 
     def layouts(self) -> IntArray:
-        """Layout of each row, int64 (R,)."""
-        return np.zeros(len(self.streams.rows), np.int64)
+        """Layout of each row, int64 (R,): the same for all unless the parameter ``layout`` says ``per_row``."""
+        rows = self.streams.rows
+        own = getattr(self.params, "layout", "shared") == "per_row"
+        return np.array(rows if own else [0] * len(rows), np.int64)
 
     def bases(self, per_arm: bool) -> list[FloatArray]:
         """Orthonormal basis (D, m) of the span of the features: of each arm, or (one) of all arms together."""
@@ -142,3 +149,22 @@ class ClickTable(NamedTuple):
             Feedback(rewards, np.ones(slate.shape, np.bool_)),
             Truth(value, best_value, random_value, best_reward),
         )
+
+
+def answer(
+    means: FloatArray, slate: IntArray, uniforms: FloatArray, luck: Callable[[FloatArray, FloatArray], FloatArray]
+) -> tuple[Feedback, Truth]:
+    """One of K candidates is shown, whose expected rewards are ``means (R, K)``, and examined.
+
+    ``luck(means (R,), uniforms (R,))`` makes a reward of what was to be expected: with the same uniform for what was
+    shown and for the best (ties to the lowest index), so that runs stay paired.
+    """
+    rows, uniform = np.arange(len(slate)), uniforms[:, 0]
+    value, best_value = means[rows, slate[:, 0]], means[rows, means.argmax(axis=1)]
+    truth = Truth(value, best_value, means.mean(axis=1), luck(best_value, uniform))
+    return Feedback(luck(value, uniform)[:, None], np.ones(slate.shape, np.bool_)), truth
+
+
+def normal(uniforms: FloatArray) -> FloatArray:
+    """Standard normals from uniforms in [0, 1), by the inverse of the distribution function."""
+    return np.asarray(ndtri(np.maximum(uniforms, 2.0**-54)))  # of 0 it would be infinite

@@ -146,7 +146,7 @@ class Classification(Simulator):
         wide = params.encoding == "block"
         return Setting(
             n_items=K, n_candidates=K, n_features=d * K if wide else d, n_stored=d,
-            offers=frozenset({"truth", "log"}),
+            offers=frozenset({"truth", "log", "binary"}),
         )  # fmt: skip
 
     @classmethod
@@ -186,6 +186,10 @@ class Classification(Simulator):
         items = generator.integers(0, len(self.data.classes), size=n)
         rewards = (self.data.labels[examples] == items).astype(np.float64)
         return Log(examples, items, self.data.features[examples], self._columns[0][items], rewards)
+
+    def name(self, item: int, row: int = 0) -> str:  # noqa: ARG002
+        text = short(self.data.classes[item], 40)
+        return f"class {text}" if text.isdecimal() else text
 
     @classmethod
     def credit(cls, params: Any) -> str:

@@ -85,7 +85,8 @@ class PetShop(Simulator):
         n_features, n_stored = _WIDTH[params.features]
         return Setting(
             n_items=params.n_products, n_candidates=params.n_products, n_features=n_features, n_stored=n_stored,
-            n_users=params.n_users, offers=frozenset({"ids", "truth", "segments", "log"}),
+            n_users=params.n_users, offers=frozenset({"ids", "truth", "segments", "log", "binary"}),
+            fixed_contexts=_P,
         )  # fmt: skip
 
     @classmethod
@@ -139,12 +140,11 @@ class PetShop(Simulator):
     def log_key(self) -> str:
         return str(self.params.model_dump_json(exclude={"shock_step"}))
 
+    def name(self, item: int, row: int = 0) -> str:
+        return CATEGORIES[self._categories[self._layout_index[row], item]]
+
     def segment_names(self) -> list[str]:
         return [name.replace("_", " ") for name in PERSONAS]
-
-    def layouts(self) -> IntArray:
-        rows = self.streams.rows if self.params.layout == "per_row" else [0] * len(self.streams.rows)
-        return np.array(rows, np.int64)
 
     def _layout(self, layout: int) -> tuple[IntArray, IntArray]:
         """Persona of every user, category of every product."""

@@ -1,0 +1,299 @@
+"""What the agents with a network share: its parameters, what it is shown, how it is trained, how it is saved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from .. import networks
+from ..networks import Networks, Pass
+from ..params import setting
+from ..randomness import Streams
+from ..replay import Candidates, Replay, places, spread
+from ..rounds import Feedback, FloatArray, IntArray, Round, Setting, World
+from .base import Agent, AgentParams
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Width = Annotated[int, Field(ge=1, le=1024)]
+EXPLODED = 1e6  # an output beyond this is taken for a network that has diverged
+PASSES = 5  # through the buffer, when ``updates`` is empty
+
+
+class NeuralParams(AgentParams):
+    """Parameters of a network that learns during the race."""
+
+    hidden: tuple[Width, ...] = setting(
+        (64, 32), title="Hidden layers", structural=True, min_length=1, max_length=6, strict=False,
+        help="Widths of the hidden layers.",
+    )  # fmt: skip
+    learning_rate: float = setting(
+        1e-3, title="Learning rate", symbol=r"\eta", gt=0, le=1, typical=(1e-4, 0.1), log=True, basic=True,
+        help="Step size of the optimiser.",
+    )  # fmt: skip
+    optimiser: Literal["adam", "sgd"] = setting(
+        "adam", title="Optimiser", structural=True, help="adam: steps of adapted size. sgd: plain gradient descent.",
+    )  # fmt: skip
+    loss: Literal["squared", "log"] = setting(
+        "squared", title="Loss", structural=True,
+        help="squared: the output is the expected reward. log: for rewards of 0 and 1; the output is a log-odds.",
+    )  # fmt: skip
+    training: Literal["newest", "replay"] = setting(
+        "replay", title="Training", structural=True,
+        help="newest: one step on each new observation, then it is gone. replay: now and then some steps on "
+        "batches of everything remembered.",
+    )  # fmt: skip
+    every: int = setting(
+        10, title="Train every", unit="observations", ge=1, le=100_000, structural=True,
+        help="Observations between trainings from memory.",
+    )  # fmt: skip
+    updates: int | None = setting(
+        5, title="Steps per training", empty="five passes", ge=1, le=10_000, structural=True,
+        help="Batches the optimiser sees at each training. Empty: five passes through everything remembered.",
+    )  # fmt: skip
+    batch: int = setting(
+        32, title="Batch", ge=1, le=4096, structural=True, help="Observations per step of the optimiser.",
+    )  # fmt: skip
+    buffer: int = setting(
+        20_000, title="Memory", unit="observations", ge=100, le=1_000_000, structural=True,
+        help="The latest so many observations are remembered.",
+    )  # fmt: skip
+
+
+class Look(NamedTuple):
+    """One round as the networks see it: ``x (R, K', D)``, and which of them each candidate is."""
+
+    step: int
+    x: Tensor
+    which: IntArray | None
+
+
+class NeuralAgent(Agent):
+    """An agent with one network per row (or ``copies`` of them) that maps a candidate's features to its reward."""
+
+    PARTS: ClassVar[tuple[str, ...]] = ("replay",)
+    """Attributes with a state of their own."""
+    copies = 1
+
+    def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
+        super().__init__(params, setting, streams, world)
+        p = self.params[0]
+        self.device = networks.device()
+        self.widths = (setting.n_features, *p.hidden, self.count_outputs(p, setting))
+        self.copies = self.count_copies(p)
+        self.net = Networks(self.first_weights(), self.widths, device=self.device)
+        rates = np.repeat(self.column("learning_rate"), self.copies)
+        self.optimiser = networks.optimiser(p.optimiser, self.net.flat, rates)
+        self.candidates = Candidates(setting, self.device)
+        self.replay = Replay(len(self.params), setting.n_features, p.buffer, self.copies)
+        self.seen = 0  # observations so far
+        self.improvements = 0  # steps of the optimiser so far
+        self._looked: Look | None = None
+        self._passed: Pass | None = None
+
+    @classmethod
+    def count_copies(cls, params: Any) -> int:  # noqa: ARG003
+        """Networks per row."""
+        return 1
+
+    @classmethod
+    def count_outputs(cls, params: Any, setting: Setting) -> int:  # noqa: ARG003
+        """Outputs of a network: one for the candidate it is shown, or one for every item."""
+        return 1
+
+    def first_weights(self) -> FloatArray:
+        """Initial weights (R * copies, p), from each row's own stream."""
+        return networks.initial(self.streams, self.widths, part=1, copies=self.copies)
+
+    # what it sees
+
+    def look(self, round: Round) -> Look:
+        """The candidates as tensors; once per step, however often it is asked."""
+        if self._looked is None or self._looked.step != round.step:
+            self.forget()
+            self._looked = Look(round.step, *self.candidates.of(round))
+        return self._looked
+
+    def passed(self, round: Round) -> Pass:
+        """What the networks make of the candidates, likewise."""
+        x = self.look(round).x
+        if self._passed is None:
+            self._passed = self.net.forward(self.per_network(x))
+        return self._passed
+
+    def forget(self) -> None:
+        """What was kept of a round holds no longer: another has come, or the weights have changed."""
+        self._looked = self._passed = None
+
+    def per_network(self, x: Tensor) -> Tensor:
+        """A tensor of rows (R, ...) as one of networks (R * copies, ...)."""
+        return x if self.copies == 1 else x.repeat_interleave(self.copies, dim=0)
+
+    def output(self, passed: Pass) -> Tensor:
+        """What the networks say, (R * copies, B)."""
+        return passed.out[..., 0]
+
+    def believed(self, passed: Pass) -> Tensor:
+        """The same, with NaN where a network has diverged: that stops its row."""
+        out = self.output(passed)
+        return out.masked_fill(out.abs() > EXPLODED, float("nan"))
+
+    def mean(self, round: Round) -> FloatArray:
+        """What the network says of every candidate, float64 (R, K)."""
+        return spread(self.believed(self.passed(round)), self.look(round).which)
+
+    @property
+    def log_odds(self) -> bool:
+        """Whether what the networks say are log-odds."""
+        return bool(self.params[0].loss == "log")
+
+    # how it learns
+
+    def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
+        """Remember what happened; train on it, or now and then on what is remembered."""
+        look, p = self.look(round), self.params[0]
+        at = places(look.which, slate)
+        self.absorb(round, at, slate, feedback)
+        self.seen += slate.shape[1]
+        x, items = self.taken(look.x, at), np.take_along_axis(round.items, slate, axis=1)
+        weight = feedback.examined[:, :, None] * self.bootstrap(round.step)[:, None]
+        if p.training == "newest":
+            self.improve(x, items, self.tensor(feedback.rewards), self.tensor(weight))
+        else:
+            self.replay.add(x.cpu().numpy(), items, feedback.rewards, weight)
+            if self.seen // p.every > (self.seen - slate.shape[1]) // p.every:
+                self.train()
+        self.forget()
+
+    def absorb(self, round: Round, at: IntArray, slate: IntArray, feedback: Feedback) -> None:
+        """What an agent learns at once, beside the network: its confidence, its linear head.
+
+        ``at (R, S)`` says which of the distinct candidates the slate shows.
+        """
+
+    def bootstrap(self, step: int) -> FloatArray:  # noqa: ARG002
+        """How much this step's observation counts for each network, (R, copies)."""
+        return np.ones((len(self.params), self.copies))
+
+    def train(self) -> None:
+        """Some steps on batches from memory, drawn from each row's own stream."""
+        p, size = self.params[0], self.replay.size
+        dice = [self.streams.generator("agent", row=r, part=2, block=self.improvements) for r in self.streams.rows]
+        batch = min(p.batch, size)
+        if p.updates is None:
+            steps = size // batch
+            order = np.stack(
+                [np.concatenate([g.permutation(size)[: steps * batch] for _ in range(PASSES)]) for g in dice]
+            )
+            index = order.reshape(len(dice), PASSES * steps, batch)
+        else:
+            index = np.stack([g.integers(0, size, (p.updates, batch)) for g in dice])
+        for i in range(index.shape[1]):
+            x, items, rewards, weight = self.replay.batch(index[:, i])
+            self.improve(self.tensor(x), items, self.tensor(rewards), self.tensor(weight))
+
+    def improve(self, x: Tensor, items: IntArray, rewards: Tensor, weight: Tensor) -> None:
+        """One step of the optimiser.
+
+        Parameters
+        ----------
+        x : Tensor (R, B, D)
+        items : int64 (R, B)
+        rewards : Tensor (R, B)
+        weight : Tensor (R, B, copies)
+        """
+        passed = self.forward(self.per_network(x))
+        weight = weight.transpose(1, 2).reshape(-1, weight.shape[1])  # (R * copies, B)
+        own = None if passed.out.shape[2] == 1 else self.index(items)[..., None]  # each item its output, or one for all
+        output = self.output(passed) if own is None else passed.out.gather(2, own)[..., 0]
+        error = self.slope(output, self.per_network(rewards)) * weight
+        error = (error / weight.sum(1, keepdim=True).clamp_min(1.0))[..., None]
+        delta = error if own is None else error.new_zeros(passed.out.shape).scatter_(2, own, error)
+        self.optimiser.step(self.regularised(self.backward(passed, delta)))
+        self.improvements += 1
+
+    def slope(self, output: Tensor, rewards: Tensor) -> Tensor:
+        """Derivative of the loss of one observation by the output."""
+        if self.params[0].loss == "log":
+            return output.sigmoid() - rewards
+        return 2 * (output - rewards)
+
+    def forward(self, x: Tensor) -> Pass:
+        """The pass that is trained on."""
+        return self.net.forward(x)
+
+    def backward(self, passed: Pass, delta: Tensor) -> Tensor:
+        """Its gradient."""
+        return self.net.backward(passed, delta)
+
+    def regularised(self, gradient: Tensor) -> Tensor:
+        """The gradient with that of a penalty, where there is one."""
+        return gradient
+
+    # tensors and arrays
+
+    def tensor(self, array: Any) -> Tensor:
+        """float32, on the networks' device."""
+        import torch
+
+        return torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32)).to(self.device)
+
+    def index(self, array: IntArray) -> Tensor:
+        """int64, on the networks' device."""
+        import torch
+
+        return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
+
+    def taken(self, x: Tensor, at: IntArray) -> Tensor:
+        """``x[r, at[r]]``, (R, S, ...)."""
+        import torch
+
+        rows = torch.arange(len(at), device=x.device)[:, None]
+        return x[rows, self.index(at)]
+
+    # what is saved
+
+    def state_dict(self) -> dict[str, Any]:
+        state: dict[str, Any] = {"seen": self.seen, "improvements": self.improvements, "weights": _array(self.net.flat)}
+        state |= {f"optimiser.{name}": _array(getattr(self.optimiser, name)) for name in self.optimiser.state}
+        for part in self.PARTS:
+            state |= {f"{part}.{name}": value for name, value in getattr(self, part).state_dict().items()}
+        return state | super().state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        super().load_state_dict(state)
+        self.seen, self.improvements = int(state["seen"]), int(state["improvements"])
+        _put(self.net.flat, state["weights"])
+        for name in self.optimiser.state:
+            _put(getattr(self.optimiser, name), state[f"optimiser.{name}"])
+        for part in self.PARTS:
+            prefix = f"{part}."
+            getattr(self, part).load_state_dict({n[len(prefix) :]: v for n, v in state.items() if n.startswith(prefix)})
+        self.forget()
+
+    @classmethod
+    def memory(cls, params: Any, setting: Setting) -> int:
+        widths = (setting.n_features, *params.hidden, cls.count_outputs(params, setting))
+        copies = cls.count_copies(params)
+        batch = max(setting.n_candidates, params.batch)
+        weights = 8 * 4 * networks.size(widths) * copies  # with gradient, moments and work space
+        activations = 3 * 4 * batch * sum(widths) * copies
+        remembers = Replay.memory(setting.n_features, params.buffer, copies) if params.training == "replay" else 0
+        return int(weights + activations + remembers + 64 * setting.n_candidates + 1024)
+
+
+def _array(value: Any) -> Any:
+    return value.copy() if isinstance(value, np.ndarray) else value.cpu().numpy().copy()
+
+
+def _put(into: Any, value: Any) -> None:
+    import torch
+
+    if isinstance(into, np.ndarray):
+        into[...] = value
+    else:
+        into.copy_(torch.from_numpy(value))

@@ -1,0 +1,117 @@
+"""A linear model on a network's embedding: what the neural-linear agents share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from .. import networks
+from ..networks import Pass
+from ..params import setting
+from ..randomness import Streams
+from ..ridge import Ridge
+from ..rounds import Contexts, Feedback, FloatArray, IntArray, Round, Setting, World
+from .neural import NeuralAgent, NeuralParams
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+_ENCODED = 2_000_000  # numbers of the buffer's embeddings that are held at once
+
+
+class HeadParams(NeuralParams):
+    """Parameters of a ridge model that reads a network's last hidden layer."""
+
+    ridge: float = setting(
+        1.0, title="Ridge", symbol=r"\lambda", ge=1e-6, le=1e4, typical=(0.01, 100), log=True,
+        help="Strength of the belief, before any data, that all weights of the linear head are small.",
+    )  # fmt: skip
+    heads: Literal["shared", "per_arm"] = setting(
+        "shared", title="Heads", structural=True,
+        help="shared: one linear head for all arms. per_arm: one for each, and the network has an output for each.",
+    )  # fmt: skip
+
+
+class HeadAgent(NeuralAgent):
+    """Two speeds: a ridge head on z = phi(x) learns from every observation, the network below it now and then."""
+
+    joint = False  # True: it draws from a posterior that candidates share
+    STATE: ClassVar[tuple[str, ...]] = ("A", "inverse", "b", "theta", "count", "factor")
+
+    def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
+        self.per_arm = params[0].heads == "per_arm"
+        super().__init__(params, setting, streams, world)
+        sharing: Literal["per_arm", "shared"] = "per_arm" if self.per_arm else "shared"
+        width = self.widths[-2]
+        self.head = Ridge(self.column("ridge"), width, setting.n_items, sharing, joint=self.joint)
+        self.state = tuple(f"head.{name}" for name in self.STATE)
+
+    @classmethod
+    def count_outputs(cls, params: Any, setting: Setting) -> int:
+        return setting.n_items if params.heads == "per_arm" else 1
+
+    def output(self, passed: Pass) -> Tensor:
+        """The head is what it believes; the network's own output only drives its training."""
+        return passed.out.amax(2) if self.per_arm else passed.out[..., 0]
+
+    def encoded(self, round: Round) -> Round:
+        """The round with z in place of the features: distinct candidates, or all where every arm has its own head."""
+        z = self.passed(round).inputs[-1].double().cpu().numpy()
+        z[np.abs(z).max(axis=(1, 2)) > 1e6] = np.nan
+        which = self.look(round).which
+        if self.per_arm and which is not None:
+            z = np.take_along_axis(z, which[:, :, None], axis=1)
+        R, K, m = z.shape
+        columns = np.broadcast_to(np.arange(m), (R, K, m))
+        contexts = Contexts(np.ascontiguousarray(z), np.ascontiguousarray(columns), m)
+        items = round.items if self.per_arm else np.zeros((R, K), np.int64)
+        return round._replace(items=items, contexts=contexts, context=np.arange(R))
+
+    def of_all(self, round: Round, values: FloatArray) -> FloatArray:
+        """Values of the encoded round's candidates as those of all, (R, K)."""
+        which = self.look(round).which
+        return values if which is None or self.per_arm else np.take_along_axis(values, which, axis=1)
+
+    def absorb(self, round: Round, at: IntArray, slate: IntArray, feedback: Feedback) -> None:
+        self.head.update(self.encoded(round), slate if self.per_arm else at, feedback)
+
+    def rebuild(self) -> None:
+        """Encode everything remembered by the network as it is now, and fit the head to it anew."""
+        import torch
+
+        n, R = self.replay.size, len(self.params)
+        M, m = self.head.count.shape[1], self.widths[-2]
+        gram, b, count = np.zeros((R, M, m, m)), np.zeros((R, M, m)), np.zeros((R, M), np.int64)
+        step = max(1, _ENCODED // (R * max(self.widths)))
+        for start in range(0, n, step):
+            part = slice(start, min(n, start + step))
+            x = self.tensor(self.replay.x[part].transpose(1, 0, 2))
+            z = self.net.forward(x).inputs[-1].double()
+            weight = torch.from_numpy(self.replay.weight[part, :, 0].T.astype(np.float64)).to(z.device)
+            reward = torch.from_numpy(self.replay.reward[part].T.astype(np.float64)).to(z.device)
+            items = self.replay.item[part].T if self.per_arm else np.zeros((R, z.shape[1]), np.int64)
+            for arm in np.unique(items):
+                mine = weight * torch.from_numpy(items == arm).to(z.device)
+                gram[:, arm] += ((z * mine[..., None]).transpose(1, 2) @ z).cpu().numpy()
+                b[:, arm] += (z * (mine * reward)[..., None]).sum(1).cpu().numpy()
+                count[:, arm] += (mine > 0).sum(1).cpu().numpy()
+        self.head.refit(gram, b, count)
+
+    def spectrum(self, bases: list[FloatArray]) -> FloatArray | None:  # noqa: ARG002 - z has a space of its own
+        sound = np.asarray(np.isfinite(self.head.A).all(axis=(2, 3)))
+        safe = np.where(sound[..., None, None], self.head.A, np.eye(self.widths[-2]))
+        return np.where(sound[..., None], np.linalg.eigvalsh(safe)[..., ::-1], np.nan)
+
+    @classmethod
+    def spans_arms(cls, params: Any) -> bool | None:
+        return bool(params.heads == "per_arm")
+
+    @classmethod
+    def memory(cls, params: Any, setting: Setting) -> int:
+        m, M = params.hidden[-1], setting.n_items if params.heads == "per_arm" else 1
+        head = 8 * (M * (3 * m * m + 3 * m + 1) + 41 * M * m)
+        widths = (setting.n_features, *params.hidden, cls.count_outputs(params, setting))
+        encoding = 12 * min(_ENCODED, params.buffer * sum(widths)) + 24 * setting.n_candidates * m
+        return super().memory(params, setting) + int(head + encoding) + 8 * networks.size(widths)

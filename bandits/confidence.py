@@ -1,0 +1,391 @@
+"""How sure a network is: the width sqrt(g' A^-1 g) of its output, A = ridge I + sum g g' over what it has learned.
+
+g is the gradient of the output by all p weights, taken when the choice was made and kept as it was (Zhou, Li, Gu 2020,
+Algorithm 1). Four ways to the same number, or nearly:
+
+`Diagonal`  A's diagonal only: p numbers; far from the truth where p is much larger than the steps.
+`Primal`    A^-1 itself, p x p.
+`Dual`      the t x t Cholesky factor of ridge I + G G': exact at any p, from the factors of the gradients alone.
+`Sketch`    frequent directions: the largest directions of G G' in l rows, with a bound on what it leaves out.
+
+`Exact` begins with the dual and goes over to the primal, or to the sketch, when the dual costs more.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from .networks import Factors
+from .rounds import FloatArray
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Arrays = dict[str, Any]
+REFRESH = 512  # rank-one updates of the primal's inverse before it is computed afresh
+PRIMAL_BYTES = 256 * 2**20  # what one row's p x p matrices may take
+CHUNK = 64  # gradients that are written out at once
+LEAST = 1e-30  # squared widths are not below this: rounding must not make a root imaginary
+
+
+class Confidence(Protocol):
+    """A width for every candidate, and what shrinks it."""
+
+    def squared_widths(self, candidates: Factors) -> Tensor:
+        """g' A^-1 g of every candidate, float64 (R, K)."""
+
+    def add(self, chosen: Factors, counts: Tensor) -> None:
+        """A += g g' for one gradient per row, (R, 1, ...); rows where ``counts (R,)`` is 0 stay as they are."""
+
+    def state_dict(self) -> Arrays:
+        """NumPy arrays from which `load_state_dict` goes on."""
+
+    def load_state_dict(self, state: Arrays) -> None:
+        """Put a saved state back."""
+
+
+class Diagonal:
+    """The diagonal of A, and 1 / A_ii for its inverse."""
+
+    name = "diagonal"
+
+    def __init__(self, ridge: FloatArray, n_weights: int, device: str = "cpu") -> None:
+        import torch
+
+        self.diagonal = torch.tensor(ridge, dtype=torch.float32, device=device)[:, None].repeat(1, n_weights)
+
+    def squared_widths(self, candidates: Factors) -> Tensor:
+        parts, start, candidates = [], 0, candidates.float()
+        inverse = self.diagonal.reciprocal()
+        for h, d in zip(candidates.h, candidates.delta, strict=True):
+            a, b = h.shape[2], d.shape[2]
+            weight = inverse[:, start : start + a * b].view(-1, b, a)
+            bias = inverse[:, None, start + a * b : start + (a + 1) * b]
+            # sum_ij delta_i^2 h_j^2 / A_ij, and the biases, whose input is 1
+            parts.append(((h.square() @ weight.transpose(1, 2)) + bias).mul_(d.square()).sum(2))
+            start += (a + 1) * b
+        return sum(parts[1:], start=parts[0]).double()
+
+    def add(self, chosen: Factors, counts: Tensor) -> None:
+        gradient = chosen.float().dense()[:, 0]
+        self.diagonal.addcmul_(gradient, gradient * counts[:, None].to(gradient.dtype))
+
+    def state_dict(self) -> Arrays:
+        return {"diagonal": self.diagonal.cpu().numpy().copy()}
+
+    def load_state_dict(self, state: Arrays) -> None:
+        import torch
+
+        self.diagonal.copy_(torch.from_numpy(state["diagonal"]))
+
+
+class Primal:
+    """A and A^-1, float64 (R, p, p); rank-one updates, the inverse afresh every `REFRESH` of them."""
+
+    name = "primal"
+
+    def __init__(self, A: Tensor, updates: int = 0) -> None:
+        self.A = A
+        self.inverse = _inverse(A)
+        self.updates = updates
+
+    @classmethod
+    def empty(cls, ridge: FloatArray, n_weights: int, device: str = "cpu") -> Primal:
+        """A = ridge I."""
+        import torch
+
+        eye = torch.eye(n_weights, dtype=torch.float64, device=device)
+        return cls(torch.tensor(ridge, device=device)[:, None, None] * eye)
+
+    def squared_widths(self, candidates: Factors) -> Tensor:
+        g = candidates.dense().double()
+        return ((g @ self.inverse) * g).sum(2).clamp_min(LEAST)
+
+    def add(self, chosen: Factors, counts: Tensor) -> None:
+        g = chosen.dense().double()[:, 0] * counts[:, None].double()
+        self.A.baddbmm_(g[:, :, None], g[:, None, :])
+        self.updates += 1
+        if self.updates % REFRESH == 0:
+            self.inverse = _inverse(self.A)
+            return
+        v = (self.inverse @ g[:, :, None])[:, :, 0]
+        scale = 1 + (g * v).sum(1)
+        self.inverse.baddbmm_(v[:, :, None] / -scale[:, None, None], v[:, None, :])
+
+    def state_dict(self) -> Arrays:
+        return {"A": self.A.cpu().numpy().copy(), "inverse": self.inverse.cpu().numpy().copy(), "updates": self.updates}
+
+    def load_state_dict(self, state: Arrays) -> None:
+        import torch
+
+        self.A = torch.from_numpy(state["A"].copy()).to(self.A.device)
+        self.inverse = torch.from_numpy(state["inverse"].copy()).to(self.A.device)
+        self.updates = int(state["updates"])
+
+
+class Dual:
+    """g' A^-1 g = (g.g - k' (ridge I + G G')^-1 k) / ridge, k = G g, without any vector of length p.
+
+    The inner products come from the factors of the gradients, which are all that is stored of them. L, the Cholesky
+    factor of ridge I + G G', grows by one row per observation; kept is its inverse, which grows likewise and turns
+    the triangular system of every decision into a product. All is float64: in float32, near-repeated contexts cost
+    whole per cents of the width and break the factor.
+
+    Attributes
+    ----------
+    size : int
+        Observations t.
+    """
+
+    name = "dual"
+
+    def __init__(self, ridge: FloatArray, device: str = "cpu", capacity: int = 64) -> None:
+        import torch
+
+        self.ridge = torch.tensor(ridge, dtype=torch.float64, device=device)
+        self.size = 0
+        self._past: Factors | None = None  # buffers (R, capacity, width)
+        self._inverse = torch.zeros((len(ridge), capacity, capacity), dtype=torch.float64, device=device)
+
+    @property
+    def past(self) -> Factors:
+        """Factors of the gradients so far, in float64."""
+        assert self._past is not None
+        return Factors([h[:, : self.size] for h in self._past.h], [d[:, : self.size] for d in self._past.delta])
+
+    @property
+    def inverse(self) -> Tensor:
+        """L^-1, (R, t, t)."""
+        return self._inverse[:, : self.size, : self.size]
+
+    def squared_widths(self, candidates: Factors) -> Tensor:
+        candidates = candidates.double()
+        explained = self.inverse.bmm(self.past.times(candidates)).square().sum(1) if self.size else 0.0
+        return ((candidates.norms() - explained) / self.ridge[:, None]).clamp_min_(LEAST)
+
+    def add(self, chosen: Factors, counts: Tensor) -> None:
+        import torch
+
+        one = counts[:, None, None].double()
+        chosen = Factors([h.double() for h in chosen.h], [d.double() * one for d in chosen.delta])
+        t, left = self.size, chosen.norms()[:, 0] + self.ridge
+        self._make_room(chosen)
+        if t:
+            row = self.inverse.bmm(self.past.times(chosen))  # L's next row, as a column
+            left = left - row.square().sum((1, 2))
+        root = torch.maximum(left, self.ridge * 1e-12).sqrt()
+        if t:
+            self._inverse[:, t, :t] = -(row.transpose(1, 2).bmm(self.inverse))[:, 0] / root[:, None]
+        self._inverse[:, t, t] = 1 / root
+        assert self._past is not None
+        for kept, new in zip(self._past.h + self._past.delta, chosen.h + chosen.delta, strict=True):
+            kept[:, t] = new[:, 0]
+        self.size += 1
+
+    def _make_room(self, like: Factors) -> None:
+        import torch
+
+        if self._past is None:
+            R, capacity = len(self.ridge), self._inverse.shape[1]
+
+            def room(x: Tensor) -> Tensor:
+                return torch.zeros((R, capacity, x.shape[2]), dtype=x.dtype, device=x.device)
+
+            self._past = Factors([room(h) for h in like.h], [room(d) for d in like.delta])
+        if self.size < self._inverse.shape[1]:
+            return
+        pad, n = torch.nn.functional.pad, self.size
+        self._past = Factors(*([pad(x, (0, 0, 0, n)) for x in side] for side in self._past))
+        self._inverse = pad(self._inverse, (0, n, 0, n))
+
+    def dense(self, start: int, end: int) -> Tensor:
+        """Some rows of G, float64 (R, end - start, p)."""
+        return Factors([h[:, start:end] for h in self.past.h], [d[:, start:end] for d in self.past.delta]).dense()
+
+    def state_dict(self) -> Arrays:
+        state: Arrays = {"size": self.size}
+        if self.size:
+            state["inverse"] = self.inverse.cpu().numpy().copy()
+            for i, (h, d) in enumerate(zip(*self.past, strict=True)):
+                state |= {f"h{i}": h.cpu().numpy().copy(), f"delta{i}": d.cpu().numpy().copy()}
+        return state
+
+    def load_state_dict(self, state: Arrays) -> None:
+        import torch
+
+        device, n = self.ridge.device, int(state["size"])
+        self.size, self._past = n, None
+        if n == 0:
+            return
+        layers = sum(name.startswith("delta") for name in state)
+
+        def put(name: str) -> Tensor:
+            return torch.from_numpy(state[name].copy()).to(device)
+
+        self._past = Factors([put(f"h{i}") for i in range(layers)], [put(f"delta{i}") for i in range(layers)])
+        self._inverse = put("inverse")
+
+
+class Sketch:
+    """Frequent directions (Ghashami et al. 2016): B of l rows with 0 <= G'G - B'B <= shrunk I.
+
+    The width is that of ridge I + B'B: it is never too small, and at most sqrt(1 + shrunk / ridge) times too wide.
+    """
+
+    name = "sketch"
+
+    def __init__(self, ridge: FloatArray, n_weights: int, rows: int, device: str = "cpu") -> None:
+        import torch
+
+        self.ridge = torch.tensor(ridge, dtype=torch.float64, device=device)
+        self.rows, self.filled = rows, 0
+        self.B = torch.zeros((len(ridge), 2 * rows, n_weights), dtype=torch.float32, device=device)
+        self.shrunk = torch.zeros(len(ridge), dtype=torch.float64, device=device)
+        self._gram: Tensor | None = None
+
+    def squared_widths(self, candidates: Factors) -> Tensor:
+        import torch
+
+        if self._gram is None:
+            B = self.B[:, : self.filled].double()
+            inner = B @ B.transpose(1, 2)
+            inner.diagonal(dim1=1, dim2=2).add_(self.ridge[:, None])
+            self._gram = torch.linalg.cholesky_ex(inner).L
+        g = candidates.float().dense()
+        k = (self.B[:, : self.filled] @ g.transpose(1, 2)).double()
+        explained: Tensor = torch.linalg.solve_triangular(self._gram, k, upper=False).square().sum(1)
+        return ((candidates.double().norms() - explained) / self.ridge[:, None]).clamp_min_(LEAST)
+
+    def add(self, chosen: Factors, counts: Tensor) -> None:
+        self.extend(chosen.float().dense() * counts[:, None, None].to(self.B.dtype))
+
+    def extend(self, gradients: Tensor) -> None:
+        """Take in gradients (R, n, p)."""
+        for i in range(gradients.shape[1]):
+            if self.filled == self.B.shape[1]:
+                self._shrink()
+            self.B[:, self.filled] = gradients[:, i]
+            self.filled += 1
+        self._gram = None
+
+    def _shrink(self) -> None:
+        """Half of the rows become free: all squared singular values give up the l-th."""
+        import torch
+
+        B = self.B.double()
+        values, vectors = torch.linalg.eigh(B @ B.transpose(1, 2))  # ascending; B'B = sum of s_i^2 v_i v_i'
+        values, vectors = values.flip(1).clamp_min(0), vectors.flip(2)
+        least = values[:, self.rows]
+        kept = (values[:, : self.rows] - least[:, None]).clamp_min(0)
+        scale = (kept / values[:, : self.rows].clamp_min(LEAST)).sqrt()
+        self.B[:, : self.rows] = ((vectors[:, :, : self.rows].transpose(1, 2) @ B) * scale[:, :, None]).float()
+        self.B[:, self.rows :] = 0
+        self.shrunk += least
+        self.filled = self.rows
+
+    def state_dict(self) -> Arrays:
+        return {
+            "B": self.B[:, : self.filled].cpu().numpy().copy(),
+            "shrunk": self.shrunk.cpu().numpy().copy(),
+            "filled": self.filled,
+        }
+
+    def load_state_dict(self, state: Arrays) -> None:
+        import torch
+
+        self.filled = int(state["filled"])
+        self.B.zero_()
+        self.B[:, : self.filled] = torch.from_numpy(state["B"])
+        self.shrunk.copy_(torch.from_numpy(state["shrunk"]))
+        self._gram = None
+
+
+class Exact:
+    """The dual at first; past ``limit`` or p observations the primal if its matrices fit, else the sketch.
+
+    Parameters
+    ----------
+    ridge : float64 (R,)
+    n_weights : int
+        p.
+    limit : int
+        Observations that the dual goes up to, where p is larger: its matrix is then 8 limit^2 bytes a row.
+    sketch : int
+        Rows l of the sketch.
+    """
+
+    def __init__(
+        self, ridge: FloatArray, n_weights: int, *, limit: int = 2000, sketch: int = 64, device: str = "cpu"
+    ) -> None:
+        self.ridge, self.n_weights, self.sketch, self.device = ridge, n_weights, sketch, device
+        self.limit = min(limit, n_weights)
+        self.way: Dual | Primal | Sketch = Dual(ridge, device)
+
+    @staticmethod
+    def fits(n_weights: int) -> bool:
+        """Whether the primal's two p x p matrices are within `PRIMAL_BYTES`."""
+        return 16 * n_weights**2 <= PRIMAL_BYTES
+
+    @classmethod
+    def memory(cls, n_weights: int, n_factors: int, limit: int, sketch: int) -> int:
+        """Bytes per row, by arithmetic, at its largest; ``n_factors`` numbers are stored per gradient."""
+        t = 64
+        while t < min(limit, n_weights):  # buffers double when they are full
+            t *= 2
+        dual = 8 * (
+            t * t * 9 // 4 + 2 * t * n_factors
+        )  # with the old buffers while new ones are made, and a copy saved
+        after = 32 * n_weights**2 if cls.fits(n_weights) else 24 * 2 * sketch * n_weights
+        return dual + after + 16 * CHUNK * n_weights
+
+    def squared_widths(self, candidates: Factors) -> Tensor:
+        return self.way.squared_widths(candidates)
+
+    def add(self, chosen: Factors, counts: Tensor) -> None:
+        if isinstance(self.way, Dual) and self.way.size >= self.limit:
+            self.way = self._after(self.way)
+        self.way.add(chosen, counts)
+
+    def _after(self, dual: Dual) -> Primal | Sketch:
+        """What goes on from where the dual ends, a few gradients at a time: written out they are long."""
+        import torch
+
+        parts = (dual.dense(start, start + CHUNK) for start in range(0, dual.size, CHUNK))
+        if not self.fits(self.n_weights):
+            sketch = Sketch(self.ridge, self.n_weights, self.sketch, self.device)
+            for G in parts:
+                sketch.extend(G.float())
+            return sketch
+        eye = torch.eye(self.n_weights, dtype=torch.float64, device=self.device)
+        A = torch.tensor(self.ridge, device=self.device)[:, None, None] * eye
+        for G in parts:
+            A.baddbmm_(G.transpose(1, 2), G)
+        return Primal(A, dual.size)
+
+    def error(self) -> FloatArray | None:
+        """How many times too wide a width can be at most, float64 (R,); None where it is exact."""
+        if not isinstance(self.way, Sketch):
+            return None
+        return np.asarray((1 + self.way.shrunk.cpu().numpy() / self.ridge) ** 0.5)
+
+    def state_dict(self) -> Arrays:
+        return {"way": self.way.name, **{f"{self.way.name}.{n}": v for n, v in self.way.state_dict().items()}}
+
+    def load_state_dict(self, state: Arrays) -> None:
+        name = state["way"]
+        if name == "dual":
+            self.way = Dual(self.ridge, self.device)
+        elif name == "primal":
+            self.way = Primal.empty(self.ridge, self.n_weights, self.device)
+        else:
+            self.way = Sketch(self.ridge, self.n_weights, self.sketch, self.device)
+        self.way.load_state_dict({n.split(".", 1)[1]: v for n, v in state.items() if n.startswith(f"{name}.")})
+
+
+def _inverse(A: Tensor) -> Tensor:
+    """Of symmetric positive matrices; a row that has diverged gives NaN there and spares the others."""
+    import torch
+
+    return torch.cholesky_inverse(torch.linalg.cholesky_ex(A).L)

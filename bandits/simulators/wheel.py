@@ -1,0 +1,133 @@
+"""The wheel: rewards worth exploring for, at the rim."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from ..params import setting
+from ..randomness import Streams, block_length
+from ..rounds import Contexts, Feedback, FloatArray, IntArray, Log, Round, Setting, Truth
+from .base import Simulator, SimulatorParams, answer, normal
+
+ARMS = 5
+MEANS = (1.0, 1.0, 1.0, 1.0, 1.2)  # everywhere; the last arm is the safe choice
+HIGH = 50.0  # at the rim, for the arm of its quadrant
+
+
+class Wheel(Simulator):
+    """A point in the unit disc, and five arms [1]_.
+
+    Arm 4 earns 1.2 on average, the others 1.0. But at the rim, where the point is delta or more from the centre, one of
+    arms 0 to 3 earns 50: 0 where both coordinates are positive, 1 where the first is, 2 where the second is, 3 where
+    neither is. The thinner the rim, the longer an agent must try what looks worse to find out.
+
+    Random choice loses (1 - delta^2) 39.16 + delta^2 0.16 a step.
+
+    References
+    ----------
+    .. [1] Riquelme, Tucker, Snoek (2018), Deep Bayesian bandits showdown, section 5.4, and its code, in which the
+       noise of the low rewards is .05 (paper: .01).
+    """
+
+    class Params(SimulatorParams):
+        kind: Literal["wheel"] = "wheel"
+        delta: float = setting(
+            0.5, title="Inner radius", symbol=r"\delta", ge=0, le=1, basic=True,
+            help="Beyond this distance from the centre one arm earns 50: the closer to 1, the rarer.",
+        )  # fmt: skip
+        features: Literal["plain", "constant"] = setting(
+            "plain", title="Features", basic=True,
+            help="plain: the point's two coordinates, as published. constant: a 1 beside them, which a linear model "
+            "needs to know what an arm earns on average.",
+        )  # fmt: skip
+        encoding: Literal["context", "block"] = setting(
+            "context", title="Encoding", basic=True,
+            help="context: the same features for all arms, for models per arm. block: a block of features per arm, so "
+            "that one shared model can tell the arms apart.",
+        )  # fmt: skip
+        noise: float = setting(
+            0.05, title="Noise", ge=0, le=100, typical=(0, 1), help="Standard deviation of the low rewards.",
+        )  # fmt: skip
+        noise_high: float = setting(
+            0.01, title="Noise at the rim", ge=0, le=100, typical=(0, 1),
+            help="Standard deviation of the rewards of 50.",
+        )  # fmt: skip
+
+    title = "Wheel"
+    reward_noun = "points"
+    rate_title = "Reward per step"
+    item_noun = "arm"
+
+    def __init__(self, params: Any, streams: Streams) -> None:
+        super().__init__(params, streams)
+        R, N = len(streams.rows), self.setting.n_stored
+        offset = N * np.arange(ARMS)[:, None] if params.encoding == "block" else np.zeros((ARMS, 1), np.int64)
+        self._columns = np.ascontiguousarray(np.broadcast_to(offset + np.arange(N), (R, ARMS, N)))
+        self._points = streams.blocks("world", _draw, width=2)
+        self._items = np.ascontiguousarray(np.broadcast_to(np.arange(ARMS), (R, ARMS)))
+        self._available = np.ones((R, ARMS), np.bool_)
+        self._rows, self._nobody = np.arange(R), np.zeros(R, np.int64)
+
+    @classmethod
+    def describe(cls, params: Any) -> Setting:
+        N = 3 if params.features == "constant" else 2
+        return Setting(
+            n_items=ARMS, n_candidates=ARMS, n_features=N * ARMS if params.encoding == "block" else N, n_stored=N,
+            offers=frozenset({"truth", "log"}),
+        )  # fmt: skip
+
+    @classmethod
+    def memory(cls, params: Any, rows: int) -> int:  # noqa: ARG003
+        return 8 * rows * (2 * block_length(2) + 10 * ARMS)
+
+    def round_at(self, step: int) -> Round:
+        values = np.repeat(self._vectors(self._points.at(step))[:, None], ARMS, axis=1)
+        contexts = Contexts(values, self._columns, self.setting.n_features)
+        return Round(step, self._nobody, self._items, contexts, self._rows, self._available, self._nobody)
+
+    def respond(self, round: Round, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:
+        return answer(self.probabilities(round), slate, uniforms, self._reward)
+
+    def probabilities(self, round: Round) -> FloatArray:
+        return self.means(self._points.at(round.step))
+
+    def means(self, points: FloatArray) -> FloatArray:
+        """What each arm earns at ``points (n, 2)`` on average, float64 (n, 5)."""
+        means = np.tile(MEANS, (len(points), 1))
+        rim = np.flatnonzero(np.hypot(points[:, 0], points[:, 1]) >= self.params.delta)
+        x, y = (points[rim] > 0).T
+        means[rim, np.where(x, 0, 2) + np.where(y, 0, 1)] = HIGH
+        return means
+
+    def features(self, item: int | None) -> FloatArray:
+        everything = np.eye(self.setting.n_features)
+        if item is None or self.params.encoding == "context":
+            return everything
+        N = self.setting.n_stored
+        return everything[N * item : N * (item + 1)]
+
+    def log(self, layout: int, n: int) -> Log:
+        generator = self.streams.generator("log", row=layout)
+        items, points = generator.integers(0, ARMS, size=n), _draw(generator, n)
+        means = self.means(points)[np.arange(n), items]
+        rewards = self._reward(means, generator.random(n))
+        return Log(np.zeros(n, np.int64), items, self._vectors(points), self._columns[0][items], rewards)
+
+    def _vectors(self, points: FloatArray) -> FloatArray:
+        """Features of points (n, 2), float64 (n, N)."""
+        if self.params.features == "plain":
+            return points
+        return np.column_stack([points, np.ones(len(points))])
+
+    def _reward(self, means: FloatArray, uniforms: FloatArray) -> FloatArray:
+        noise = np.where(means == HIGH, self.params.noise_high, self.params.noise)
+        return np.asarray(means + noise * normal(uniforms))
+
+
+def _draw(generator: np.random.Generator, n: int) -> FloatArray:
+    """Points (n, 2), uniform in the unit disc: the square of the distance from the centre is uniform."""
+    u, v = generator.random((2, n))
+    angle = 2 * np.pi * v
+    return np.asarray(np.sqrt(u)[:, None] * np.column_stack([np.cos(angle), np.sin(angle)]))

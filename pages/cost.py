@@ -1,0 +1,35 @@
+"""Cost of confidence: what the width of a network's answer costs, measured here and now."""
+
+import streamlit as st
+
+from bandits import Refused
+from ui import board, costs, entry
+
+entry.through_app("pages/cost.py")
+
+st.title("Cost of confidence", anchor=False)
+st.markdown(
+    "NeuralUCB shows what is promising **or** uncertain. How uncertain is the width "
+    r"$\sqrt{g^\top A^{-1}g}$, with $g$ the gradient of a network's answer by all its $p$ weights, and "
+    r"$A=\lambda I+\sum gg^\top$ over what was shown. A textbook's program needs a $p\times p$ matrix for it. Here are "
+    "five ways to that width, or to something cheaper, timed on this machine."
+)
+data = costs.choose()
+row = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
+asked = row.button("Measure", type="primary", icon=":material/timer:", shortcut="Ctrl+Enter")
+with row:
+    patience = costs.patience()
+try:
+    if asked:
+        costs.ask(data)
+except Refused as sentence:
+    board.refuse(sentence)
+try:
+    found = costs.current()
+    if costs.changed(found, data):
+        st.caption(":material/edit: The controls have changed. Press **Measure** (Ctrl+Enter) to see what that does.")
+    costs.show(found, patience)
+except Refused as sentence:
+    board.refuse(sentence)
+with st.expander("How each way works", icon=":material/function:"):
+    costs.explain()

@@ -1,0 +1,38 @@
+"""The page Cost of confidence fills while it measures, and fits a phone."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Open
+
+pytestmark = pytest.mark.browser
+expect.set_options(timeout=240_000)
+
+
+def test_the_usual_question_is_measured_and_drawn(visit: Open) -> None:
+    page = visit("/cost", viewport={"width": 1280, "height": 3200})  # plots are drawn in sight only
+    expect(page.get_by_role("heading", name="Cost of confidence")).to_be_visible()
+    drawn = page.locator(".bp-plot .main-svg:first-child")
+    expect(page.get_by_text("Measuring: ")).to_be_visible()
+    expect(drawn.first).to_be_visible()  # before all is measured
+    expect(page.get_by_text("Measured: ")).to_be_visible()
+    expect(page.get_by_role("heading", name="Do they agree with the exact width?")).to_be_visible()
+    expect(page.locator(".bp-plot[data-wait]")).to_have_count(0)
+    expect(drawn).to_have_count(6)
+    expect(page.get_by_role("img", name="Time against the past")).to_be_visible()
+    expect(page.get_by_text("the factored dual gives the exact widths")).to_be_visible()
+    page.get_by_title("Hide K passes in all plots").click()
+    expect(page.get_by_title("Show K passes again")).to_be_visible()
+
+
+def test_it_fits_a_phone(visit: Open) -> None:
+    page = visit("/cost", viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    expect(page.get_by_text("Measured: ")).to_be_visible()
+    expect(page.get_by_role("heading", name="In numbers")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.get_by_role("textbox", name="Hidden layers").fill("5000")
+    page.get_by_role("textbox", name="Hidden layers").press("Tab")
+    page.get_by_role("button", name="Measure").click()
+    expect(page.get_by_role("alert")).to_contain_text("each width must be a whole number from 1 to 1,024")

@@ -10,6 +10,7 @@ APP_STAMP := $(VENV)/.app-$(shell cat requirements.txt Makefile | cksum | cut -d
 DEV_STAMP := $(VENV)/.dev-$(shell cat requirements.txt requirements-dev.txt Makefile | cksum | cut -d' ' -f1)
 PORT ?= 8501
 ARGS ?=
+MINUTES ?= 30
 
 .PHONY: help setup setup-dev app test lint bench stress reproduce clean
 
@@ -18,8 +19,8 @@ help:
 	@echo "make test       set up and run every check: lint, types, unit, contract, page and browser tests"
 	@echo "make lint       ruff and mypy only"
 	@echo "make bench      speed, printed as ratios, kept in benchmarks/RESULTS.md"
-	@echo "make reproduce  the published tables, kept in docs/REPRODUCED.md (minutes)"
-	@echo "make stress     many kills, flipped bits, malformed uploads and property tests (half an hour)"
+	@echo "make reproduce  the published tables, kept in docs/REPRODUCED.md and docs/SHOWDOWN.md (hours)"
+	@echo "make stress     many kills, flipped bits, malformed uploads, property tests, 30 viewers for 30 minutes (about 75 minutes)"
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -58,9 +59,12 @@ bench: setup
 stress: setup-dev
 	BANDITS_STRESS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not browser" $(ARGS) tests/test_kills.py tests/test_store.py \
 		tests/test_malformed.py tests/test_experiment.py tests/test_invariance.py
+	$(BIN)/python -m benchmarks.viewers --viewers 30 --minutes $(MINUTES)
 
 reproduce: setup
 	$(BIN)/python -m benchmarks.reproduce
+	$(BIN)/python -m benchmarks.showdown
+	$(BIN)/python -m benchmarks.published
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

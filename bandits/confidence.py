@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Arrays = dict[str, Any]
 REFRESH = 512  # rank-one updates of the primal's inverse before it is computed afresh
-PRIMAL_BYTES = 256 * 2**20  # what one row's p x p matrices may take
+PRIMAL_BYTES = 32 * 2**20  # what one row's p x p matrices may take
 CHUNK = 64  # gradients that are written out at once
 LEAST = 1e-30  # squared widths are not below this: rounding must not make a root imaginary
 
@@ -231,7 +231,8 @@ class Dual:
 class Sketch:
     """Frequent directions (Ghashami et al. 2016): B of l rows with 0 <= G'G - B'B <= shrunk I.
 
-    The width is that of ridge I + B'B: it is never too small, and at most sqrt(1 + shrunk / ridge) times too wide.
+    The width is that of ridge I + B'B: up to rounding it is never too small, and at most sqrt(1 + shrunk / ridge)
+    times too wide.
     """
 
     name = "sketch"
@@ -241,7 +242,7 @@ class Sketch:
 
         self.ridge = torch.tensor(ridge, dtype=torch.float64, device=device)
         self.rows, self.filled = rows, 0
-        self.B = torch.zeros((len(ridge), 2 * rows, n_weights), dtype=torch.float32, device=device)
+        self.B = torch.zeros((len(ridge), 2 * rows, n_weights), dtype=torch.float64, device=device)
         self.shrunk = torch.zeros(len(ridge), dtype=torch.float64, device=device)
         self._gram: Tensor | None = None
 
@@ -249,17 +250,16 @@ class Sketch:
         import torch
 
         if self._gram is None:
-            B = self.B[:, : self.filled].double()
+            B = self.B[:, : self.filled]
             inner = B @ B.transpose(1, 2)
             inner.diagonal(dim1=1, dim2=2).add_(self.ridge[:, None])
             self._gram = torch.linalg.cholesky_ex(inner).L
-        g = candidates.float().dense()
-        k = (self.B[:, : self.filled] @ g.transpose(1, 2)).double()
+        k = self.B[:, : self.filled] @ candidates.double().dense().transpose(1, 2)
         explained: Tensor = torch.linalg.solve_triangular(self._gram, k, upper=False).square().sum(1)
         return ((candidates.double().norms() - explained) / self.ridge[:, None]).clamp_min_(LEAST)
 
     def add(self, chosen: Factors, counts: Tensor) -> None:
-        self.extend(chosen.float().dense() * counts[:, None, None].to(self.B.dtype))
+        self.extend(chosen.double().dense() * counts[:, None, None].to(self.B.dtype))
 
     def extend(self, gradients: Tensor) -> None:
         """Take in gradients (R, n, p)."""
@@ -274,13 +274,14 @@ class Sketch:
         """Half of the rows become free: all squared singular values give up the l-th."""
         import torch
 
-        B = self.B.double()
-        values, vectors = torch.linalg.eigh(B @ B.transpose(1, 2))  # ascending; B'B = sum of s_i^2 v_i v_i'
+        inner = self.B @ self.B.transpose(1, 2)
+        sound = inner.isfinite().all(2).all(1)[:, None, None]  # a row that has diverged must not stop the others
+        values, vectors = torch.linalg.eigh(inner.where(sound, 0.0))  # ascending; B'B = sum of s_i^2 v_i v_i'
         values, vectors = values.flip(1).clamp_min(0), vectors.flip(2)
         least = values[:, self.rows]
         kept = (values[:, : self.rows] - least[:, None]).clamp_min(0)
         scale = (kept / values[:, : self.rows].clamp_min(LEAST)).sqrt()
-        self.B[:, : self.rows] = ((vectors[:, :, : self.rows].transpose(1, 2) @ B) * scale[:, :, None]).float()
+        self.B[:, : self.rows] = (vectors[:, :, : self.rows].transpose(1, 2) @ self.B) * scale[:, :, None]
         self.B[:, self.rows :] = 0
         self.shrunk += least
         self.filled = self.rows
@@ -337,7 +338,7 @@ class Exact:
         dual = 8 * (
             t * t * 9 // 4 + 2 * t * n_factors
         )  # with the old buffers while new ones are made, and a copy saved
-        after = 32 * n_weights**2 if cls.fits(n_weights) else 24 * 2 * sketch * n_weights
+        after = 32 * n_weights**2 if cls.fits(n_weights) else 48 * 2 * sketch * n_weights
         return dual + after + 16 * CHUNK * n_weights
 
     def squared_widths(self, candidates: Factors) -> Tensor:
@@ -356,7 +357,7 @@ class Exact:
         if not self.fits(self.n_weights):
             sketch = Sketch(self.ridge, self.n_weights, self.sketch, self.device)
             for G in parts:
-                sketch.extend(G.float())
+                sketch.extend(G)
             return sketch
         eye = torch.eye(self.n_weights, dtype=torch.float64, device=self.device)
         A = torch.tensor(self.ridge, device=self.device)[:, None, None] * eye
@@ -369,6 +370,16 @@ class Exact:
         if not isinstance(self.way, Sketch):
             return None
         return np.asarray((1 + self.way.shrunk.cpu().numpy() / self.ridge) ** 0.5)
+
+    def told(self) -> str:
+        """Which way it is in, in words."""
+        if isinstance(self.way, Dual):
+            return f"exact covariance in the dual, {self.way.size:,} x {self.way.size:,}"
+        if isinstance(self.way, Primal):
+            return f"exact covariance in the primal, {self.n_weights:,} x {self.n_weights:,}"
+        error = self.error()
+        assert error is not None
+        return f"sketch of {self.sketch} directions; its widths are at most {error.max():,.2f} times the exact ones"
 
     def state_dict(self) -> Arrays:
         return {"way": self.way.name, **{f"{self.way.name}.{n}": v for n, v in self.way.state_dict().items()}}

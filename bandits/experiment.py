@@ -111,7 +111,7 @@ class Experiment(Params):
             raise ValueError(
                 f"the experiment would need about {need / 2**30:,.1f} GiB of memory, "
                 f"{MEMORY_LIMIT / 2**30:.0f} GiB are allowed: use fewer arms ({world.n_items:,}), "
-                f"features ({world.n_features:,}) or replications ({self.replications:,})"
+                f"features ({world.n_features:,}), replications ({self.replications:,}) or smaller networks"
             )
         return self
 

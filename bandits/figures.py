@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 Spec = dict[str, Any]
 Bands = dict[str, dict[str, Band]]  # by plot and label
 XAxis = Literal["step", "log step", "earned"]
+Fourth = Literal["spectrum", "calibration"]
 MAX_POINTS = 400  # points a line is drawn with
 
 # Okabe and Ito (2008), safe for colour-blind readers; each kind of agent keeps its own
@@ -171,11 +172,13 @@ def board(
     *,
     x: XAxis = "step",
     log_regret: bool = False,
+    fourth: Fourth = "spectrum",
+    level: float = 0.95,
     at: int | None = None,
     arm: int | None = None,
     before: Bands | None = None,
 ) -> list[Spec]:
-    """The four plots of the Arena: click rate, regret, selection entropy, eigenvalue spectrum.
+    """The four plots of the Arena: click rate, regret, selection entropy, and eigenvalue spectrum or calibration.
 
     Parameters
     ----------
@@ -186,6 +189,9 @@ def board(
         What the first three are drawn against; "earned" is the agent's own mean clicks so far.
     log_regret : bool
         A logarithmic axis for the regret.
+    fourth : {"spectrum", "calibration"}
+    level : float
+        Of the intervals whose calibration is drawn: one of ``trace.LEVELS``.
     at, arm : int, optional
         The spectrum at its last snapshot up to this step, and of one arm; the latest, and of all arms.
     before : dict, optional
@@ -193,7 +199,7 @@ def board(
     """
     looks, world = styles(result.experiment), result.experiment.simulator_class()
     noun, runs = world.reward_noun, result.experiment.replications
-    found = bands(result, window, x=x, at=at, arm=arm)
+    found = bands(result, window, x=x, level=level, at=at, arm=arm)
     ghosts = before or {}
     seen_before = any(label in looks for label in ghosts.get("rate", {}))
     first = max(result.histories.values(), key=lambda h: h.step, default=None)
@@ -210,8 +216,6 @@ def board(
     x_title = f"{noun} earned" if x == "earned" else "step"
     common: Spec = {"looks": looks, "x_title": x_title, "log_x": x == "log step"}
     wait = "The first points are on their way."
-    whose = "over runs" if arm is not None else "over runs and arms"
-    ranks = max((len(b.x) for b in found["spectrum"].values()), default=0)
     plots = [
         curves(
             found["rate"], title=world.rate_title, y_title=f"{noun} per step", references=references,
@@ -229,18 +233,64 @@ def board(
             before=ghosts.get("entropy"), empty=wait, **common,
             note=f"How evenly arms were chosen in the last {count_window:,} steps. 1: all alike, 0: always the same.",
         ),
-        curves(
-            found["spectrum"], looks, log_y=True, before=ghosts.get("spectrum"),
-            title="Eigenvalue spectrum", x_title="rank of the eigenvalue", y_title="evidence (eigenvalue)",
-            note="Eigenvalues of A = λI + Σxx′: evidence gathered in each direction of feature space. A low tail: "
-            f"directions hardly explored. Line: median; band: middle 80 % {whose}"
-            f"{'' if taken is None else f', at step {taken:,}'}.",
-            empty="The first spectrum comes after a twentieth of the run; agents without a ridge model have none.",
-        ),
     ]  # fmt: skip
-    if ranks <= 10:  # there is no rank 1.5
-        plots[3]["layout"]["xaxis"]["dtick"] = 1
-    return plots
+    for plot, name in zip(plots, ("rate", "regret"), strict=False):
+        plot["data"] += [_stop(label, *end, looks[label]) for label, end in _stops(result, found[name]).items()]
+    if fourth == "spectrum":
+        return [*plots, _spectrum(found["spectrum"], looks, ghosts.get("spectrum"), taken, arm)]
+    flat = {"x": np.array([0.0, result.experiment.steps]), "mid": np.full(2, level)}
+    goal = Band(**flat, low=flat["mid"], high=flat["mid"], rows=0)
+    if x != "step":  # the goal is as long as the curves are
+        ends = [b.x for b in found["calibration"].values() if len(b.x)]
+        goal = goal._replace(x=np.array([min(e[0] for e in ends), max(e[-1] for e in ends)]) if ends else goal.x)
+    calibrated = curves(
+        found["calibration"], title="Calibration", y_title="share of truths inside", y_range=(0, 1.04),
+        references={"goal": goal}, before=ghosts.get("calibration"), **common,
+        note=f"Share of candidates whose true value lies inside the agent's own {100 * level:.0f} % interval. On the "
+        "dashed line: it knows how much it knows. Below: too sure of itself. Above: too doubtful.",
+        empty="The first points come after a twentieth of the run; agents that state no doubt have none.",
+    )  # fmt: skip
+    return [*plots, calibrated]
+
+
+def _spectrum(
+    found: dict[str, Band], looks: dict[str, Style], before: dict[str, Band] | None, taken: int | None, arm: int | None
+) -> Spec:
+    whose = "over runs" if arm is not None else "over runs and arms"
+    plot = curves(
+        found, looks, log_y=True, before=before,
+        title="Eigenvalue spectrum", x_title="rank of the eigenvalue", y_title="evidence (eigenvalue)",
+        note="Eigenvalues of A = λI + Σxx′: evidence gathered in each direction of feature space. A low tail: "
+        f"directions hardly explored. Line: median; band: middle 80 % {whose}"
+        f"{'' if taken is None else f', at step {taken:,}'}.",
+        empty="The first spectrum comes after a twentieth of the run; agents without a ridge model have none.",
+    )  # fmt: skip
+    if max((len(b.x) for b in found.values()), default=0) <= 10:  # there is no rank 1.5
+        plot["layout"]["xaxis"]["dtick"] = 1
+    return plot
+
+
+def _stops(result: Result, drawn: dict[str, Band]) -> dict[str, tuple[FloatArray, FloatArray, list[str]]]:
+    """Where runs of each agent ended early, on its curve: points and what they say."""
+    found = {}
+    for label, history in result.histories.items():
+        steps, counts = np.unique(metrics.stopped(history), return_counts=True)
+        band = drawn[label]
+        if not len(steps) or not len(band.x):
+            continue
+        left_out = history.size - len(band.x)  # points at the beginning that are not drawn
+        at = np.clip(np.searchsorted(history.grid, steps) - left_out, 0, len(band.x) - 1)
+        text = [f"{n} run{'s' if n > 1 else ''} stopped here" for n in counts]
+        found[label] = (band.x[at], np.nan_to_num(band.mid[at]), text)
+    return found
+
+
+def _stop(label: str, x: FloatArray, y: FloatArray, text: list[str], look: Style) -> Spec:
+    return {
+        "type": "scatter", "mode": "markers", "name": label.replace("<", "&lt;"), "legendgroup": label, "x": x, "y": y,
+        "text": text, "hovertemplate": "%{text}<extra>%{fullData.name}</extra>",
+        "marker": {"symbol": "x", "size": 11, "color": look.color, "line": {"width": 1}},
+    }  # fmt: skip
 
 
 def bands(
@@ -248,6 +298,7 @@ def bands(
     window: int = metrics.WINDOW,
     *,
     x: XAxis = "step",
+    level: float = 0.95,
     at: int | None = None,
     arm: int | None = None,
     until: int | None = None,
@@ -258,9 +309,13 @@ def bands(
         "rate": {label: _settled(metrics.ctr(h, window), window) for label, h in histories.items()},
         "regret": {label: metrics.pseudo_regret(h) for label, h in histories.items()},
         "entropy": {label: metrics.entropy(h, window) for label, h in histories.items()},
+        "calibration": {
+            label: band for label, h in histories.items() if (band := metrics.calibration(h, level)) is not None
+        },
     }
     for curve in out.values():
-        for label, h in histories.items():
+        for label in curve:
+            h = histories[label]
             kept = _cut(curve[label], curve[label].x <= (until or h.steps))
             curve[label] = _against(kept, h.grid, h.sums["clicks"], x)
     spectra = {label: metrics.spectrum(h, at or until, arm) for label, h in histories.items()}

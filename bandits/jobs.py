@@ -99,7 +99,7 @@ class Pool:
         if result is not None:
             steps = result.experiment.steps
             job = Job(result.experiment, status="finished", step=steps, histories=result.histories)
-            job.spent = sum(h.seconds for h in result.histories.values())
+            job.spent = self.store.seconds(job_id)
         elif (found := self._interrupted(job_id, why)) is not None:
             job = found
         else:

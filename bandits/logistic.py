@@ -43,7 +43,8 @@ class Logistic:
         When one more comes, the posterior becomes the prior of what follows and the history begins anew: until then
         the fit is that of all observations, afterwards that of the later ones given a Laplace posterior of the rest.
     covariance : {"full", "diagonal"}
-        Diagonal keeps the diagonal of H alone, in learning too: N numbers of work per observation.
+        Diagonal keeps the diagonal of H alone, in learning too: N numbers of work per observation. Only an exact fit
+        makes the whole of H, for a moment.
     joint : bool
         Keep what `draw` needs to draw from a posterior that several candidates share.
 
@@ -93,7 +94,10 @@ class Logistic:
         """Bytes per row, by arithmetic."""
         D, models = setting.n_features, 1 if sharing == "shared" else setting.n_items
         matrix = D if covariance == "diagonal" else D * D
-        return 8 * models * (4 * matrix + 2 * D + 1) + history_memory(history + 1 if refit else 0, setting.n_stored)
+        fit = 16 * D * D if refit else 0
+        return (
+            fit + 8 * models * (4 * matrix + 2 * D + 1) + history_memory(history + 1 if refit else 0, setting.n_stored)
+        )
 
     def models(self, round: Round) -> IntArray:
         """Model of every candidate, int64 (R, K)."""

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import stats
 
 from .rounds import FloatArray, IntArray
-from .trace import History, Spectrum
+from .trace import LEVELS, History, Spectrum
 
 WINDOW = 1000  # steps of a moving average, unless said otherwise
 
@@ -237,6 +237,18 @@ def condition_number(history: History) -> Band | None:
     return _of_spectra(history, lambda smallest, largest: largest / smallest)
 
 
+def calibration(history: History, level: float = 0.95) -> Band | None:
+    """Share of the candidates whose expected reward lies in the agent's own interval of that level (of `LEVELS`).
+
+    An honest agent's curve lies on the level: above, it doubts too much; below, it is too sure of itself. None for an
+    agent that states no doubt, or before its first snapshot.
+    """
+    if not history.calibrations:
+        return None
+    inside = np.stack([c.inside[:, LEVELS.index(level)] for c in history.calibrations])
+    return band(np.array([c.step for c in history.calibrations]), inside, history.alive)
+
+
 def _of_spectra(history: History, of: Callable[[FloatArray, FloatArray], FloatArray]) -> Band | None:
     if not history.spectra:
         return None
@@ -251,6 +263,13 @@ def total(history: History, name: str) -> FloatArray:
     """A sum over the whole run, float64 (R,): one of ``History.SUMS``."""
     sums: FloatArray = history.sums[name][history.size - 1]
     return sums
+
+
+def stopped(history: History) -> IntArray:
+    """Last point of the grid that each run which ended early has reached, int64 (stopped runs,)."""
+    lived = np.isfinite(_reached(history, "value")[:, ~history.alive]).sum(axis=0)
+    steps: IntArray = history.grid[lived - 1]
+    return steps
 
 
 def click_rate(history: History, step: int | None = None) -> FloatArray:

@@ -21,11 +21,11 @@ from .rounds import FloatArray
 if TYPE_CHECKING:
     from torch import Tensor
 
-DEVICES = ("auto", "cpu", "cuda", "mps")
+DEVICES = ("auto", "cpu", "cuda")  # not mps: it has no float64, in which covariances are kept
 
 
 def device() -> str:
-    """Where networks compute: BANDITS_DEVICE, or (auto) CUDA, then MPS, then the processor.
+    """Where networks compute: BANDITS_DEVICE, or (auto) CUDA, then the processor.
 
     Raises
     ------
@@ -34,20 +34,20 @@ def device() -> str:
     """
     import torch
 
-    has = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    has = {"cpu": True, "cuda": torch.cuda.is_available()}
     wanted = os.environ.get("BANDITS_DEVICE", "auto")
     if wanted not in DEVICES:
         raise ValueError(f"BANDITS_DEVICE is '{wanted}'; it can be {', '.join(DEVICES)}")
     if wanted == "auto":
-        return next(name for name in ("cuda", "mps", "cpu") if has[name])
+        return next(name for name in ("cuda", "cpu") if has[name])
     if not has[wanted]:
         raise ValueError(f"BANDITS_DEVICE is '{wanted}', which torch does not find here")
     return wanted
 
 
-def size(widths: Sequence[int]) -> int:
-    """Number of weights and biases p of one network."""
-    return sum((a + 1) * b for a, b in itertools.pairwise(widths))
+def size(widths: Sequence[int], tables: Sequence[int] = (), embedding: int = 0) -> int:
+    """Number of weights and biases p of one network, those of its embedding tables included."""
+    return sum((a + 1) * b for a, b in itertools.pairwise(widths)) + sum(tables) * embedding
 
 
 class Pass(NamedTuple):
@@ -58,10 +58,13 @@ class Pass(NamedTuple):
     inputs : list of Tensor (R, B, in)
         Input h of every layer; the last is the embedding phi(x) that the last layer reads.
     out : Tensor (R, B, out)
+    ids : Tensor (R, B, tables), optional
+        Rows of the embedding tables that were read.
     """
 
     inputs: list[Tensor]
     out: Tensor
+    ids: Tensor | None = None
 
 
 class Factors(NamedTuple):
@@ -112,14 +115,19 @@ class Factors(NamedTuple):
 
 
 class Networks:
-    """R multilayer perceptrons with ReLU between their layers.
+    """R multilayer perceptrons with ReLU between their layers, and embeddings below them where there are tables.
 
     Parameters
     ----------
     weights : float (R, p)
         Initial weights, as `initial` draws them.
     widths : sequence of int
-        D, the hidden widths, and the number of outputs.
+        D (with the embeddings), the hidden widths, and the number of outputs.
+    tables : sequence of int
+        Entries of each embedding table. The last columns of what the networks are shown are then numbers of entries,
+        one for each table, in whose place the entries themselves go in.
+    embedding : int
+        Width of an entry.
     device : str
     double : bool
         Compute in float64 instead of float32.
@@ -132,11 +140,18 @@ class Networks:
     """
 
     def __init__(
-        self, weights: FloatArray, widths: Sequence[int], *, device: str = "cpu", double: bool = False
+        self,
+        weights: FloatArray,
+        widths: Sequence[int],
+        *,
+        tables: Sequence[int] = (),
+        embedding: int = 0,
+        device: str = "cpu",
+        double: bool = False,
     ) -> None:
         import torch
 
-        self.widths = tuple(widths)
+        self.widths, self.tables, self.embedding = tuple(widths), tuple(tables), embedding
         self.flat = torch.tensor(weights, dtype=torch.float64 if double else torch.float32, device=device)
         self.layers = self.views(self.flat)
         self.gradient = torch.zeros_like(self.flat)
@@ -151,6 +166,25 @@ class Networks:
             start += (a + 1) * b
         return found
 
+    def entries(self, flat: Tensor) -> list[Tensor]:
+        """Embedding tables in a vector of weights (R, p), each (R, entries, width): they come after the layers."""
+        found, start = [], size(self.widths)
+        for n in self.tables:
+            found.append(flat[:, start : start + n * self.embedding].view(-1, n, self.embedding))
+            start += n * self.embedding
+        return found
+
+    def embedded(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
+        """What goes into the first layer, and the entries' numbers."""
+        import torch
+
+        if not self.tables:
+            return x, None
+        features, ids = x[..., : -len(self.tables)], x[..., -len(self.tables) :].long()
+        rows = torch.arange(len(x), device=x.device)[:, None]
+        parts = [table[rows, ids[..., i]] for i, table in enumerate(self.entries(self.flat))]
+        return torch.cat([features, *parts], dim=2), ids
+
     def forward(self, x: Tensor, masks: Sequence[Tensor] | None = None) -> Pass:
         """Outputs for ``x (R, B, D)``.
 
@@ -162,13 +196,14 @@ class Networks:
         """
         import torch
 
+        x, ids = self.embedded(x)
         inputs, last = [x], len(self.layers) - 1
         for i, (weight, bias) in enumerate(self.layers):
             x = torch.baddbmm(bias[:, None, :], x, weight.transpose(1, 2))
             if i < last:
                 x = x.relu_() if masks is None else x.relu_().mul_(masks[i])
                 inputs.append(x)
-        return Pass(inputs, x)
+        return Pass(inputs, x, ids)
 
     def deltas(self, passed: Pass, delta: Tensor, masks: Sequence[Tensor] | None = None) -> list[Tensor]:
         """Derivatives by the outputs of every layer before the ReLU, first layer first, from that by the last.
@@ -196,17 +231,32 @@ class Networks:
         for (weight, bias), h, d in zip(self._gradients, passed.inputs, found, strict=True):
             weight.copy_(torch.bmm(d.transpose(1, 2), h))
             torch.sum(d, 1, out=bias)
+        if passed.ids is not None:
+            rows = torch.arange(len(delta), device=delta.device)[:, None]
+            below = found[0] @ self.layers[0][0]
+            start = below.shape[2] - len(self.tables) * self.embedding
+            for i, table in enumerate(self.entries(self.gradient)):
+                d = below[..., start + i * self.embedding : start + (i + 1) * self.embedding]
+                table.zero_().index_put_((rows, passed.ids[..., i]), d, accumulate=True)
         return self.gradient
 
     def factors(self, passed: Pass) -> Factors:
-        """Gradients by all weights of each of the (R, B) single outputs."""
+        """Gradients by all weights of each of the (R, B) single outputs; not of networks with embeddings."""
         import torch
+
+        assert not self.tables
 
         return Factors(passed.inputs, self.deltas(passed, torch.ones_like(passed.out)))
 
 
 def initial(
-    streams: Streams, widths: Sequence[int], *, part: int, copies: int = 1, symmetric: bool = False
+    streams: Streams,
+    widths: Sequence[int],
+    *,
+    part: int,
+    copies: int = 1,
+    symmetric: bool = False,
+    entries: int = 0,
 ) -> FloatArray:
     """Initial weights (R * copies, p), float64, from each row's own stream.
 
@@ -221,11 +271,15 @@ def initial(
     symmetric : bool
         As in NeuralUCB, Algorithm 1: two equal halves whose last layers have opposite signs, weights N(0, 4/m) and
         N(0, 2/m), no biases; the output is 0 at first. Otherwise torch's default, uniform(-1/sqrt(in), 1/sqrt(in)).
+    entries : int
+        Numbers in embedding tables, N(0, 1) as torch's default.
     """
     rows = []
     for row in streams.rows:
         generator = streams.generator("agent", row=row, part=part)
-        rows += [_symmetric(generator, widths) if symmetric else _uniform(generator, widths) for _ in range(copies)]
+        for _ in range(copies):
+            layers = _symmetric(generator, widths) if symmetric else _uniform(generator, widths)
+            rows.append(np.concatenate([layers, generator.standard_normal(entries)]))
     return np.stack(rows)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
+from . import calibration
 from .agents import AgentParams
 from .engine import Lane
 from .experiment import Experiment
@@ -21,7 +22,7 @@ from .params import structure
 from .randomness import Streams
 from .rounds import FloatArray
 from .simulators import Simulator
-from .trace import History, Spectrum, Trace, snapshot_steps
+from .trace import Calibration, History, Spectrum, Trace, snapshot_steps
 
 CHUNK = 500  # steps between looks at the clock
 
@@ -81,12 +82,20 @@ class _Runner:
             stop = min([to, *(s for s in self.snapshots if s > self.lane.step)])
             trace = self.lane.advance(stop - self.lane.step)
             self.history.extend(trace)
-            if self.bases is not None and stop in self.snapshots:
-                eigenvalues = self.lane.agent.spectrum(self.bases)
-                if eigenvalues is not None:
-                    self.history.spectra.append(Spectrum(stop, eigenvalues))
+            if stop in self.snapshots:
+                self._look(stop)
+            self.history.note = self.lane.agent.note()
             self.history.seconds = self.lane.seconds
             yield trace
+
+    def _look(self, step: int) -> None:
+        """Take the spectrum and the calibration, where the agent has them."""
+        eigenvalues = None if self.bases is None else self.lane.agent.spectrum(self.bases)
+        if eigenvalues is not None:
+            self.history.spectra.append(Spectrum(step, eigenvalues))
+        inside = calibration.inside(self.lane)
+        if inside is not None:
+            self.history.calibrations.append(Calibration(step, inside))
 
 
 class Race:
@@ -114,7 +123,7 @@ class Race:
             bases = None if per_arm is None else spans[per_arm]
             history = History(experiment.steps, experiment.replications, lane.simulator.setting.n_items)
             runner = _Runner(lane, history, bases, snapshots=snapshot_steps(experiment.steps))
-            if background and "log" in lane.agent.needs:
+            if background and "log" in lane.agent.requires(experiment.agents[i]):
                 runner.training = _train_elsewhere(experiment, i)
             self.runners[label] = runner
 
@@ -215,7 +224,9 @@ def worker_environment() -> dict[str, str]:
 
 def _compile(experiment: Experiment, agent: int) -> None:
     """Compile, or load, the loops this lane will use: two steps of a throw-away row, outside the timing."""
-    if "log" not in experiment.agent_class(agent).needs:  # that one would be trained again, and compiles little
+    if "log" not in experiment.agent_class(agent).requires(
+        experiment.agents[agent]
+    ):  # that one would be trained again, and compiles little
         make_lane(experiment, agent, rows=[0]).advance(2)
 
 

@@ -57,7 +57,7 @@ class Candidates:
 
 def spread(values: Tensor, which: IntArray | None) -> FloatArray:
     """Values of distinct candidates (R, K') as those of all, float64 (R, K)."""
-    array: FloatArray = values.double().cpu().numpy()
+    array: FloatArray = values.cpu().double().numpy()
     return array if which is None else np.take_along_axis(array, which, axis=1)
 
 

@@ -6,13 +6,14 @@ import itertools
 import json
 import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import metrics
 from .experiment import Experiment
 from .metrics import Band, Comparison
-from .trace import History
+from .trace import LEVELS, History
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,6 +28,7 @@ CURVES: dict[str, Callable[[History], Band | None]] = {
     "coverage": metrics.coverage,
     "smallest_eigenvalue": metrics.smallest_eigenvalue,
     "condition_number": metrics.condition_number,
+    **{f"calibration_{100 * level:.0f}": partial(metrics.calibration, level=level) for level in LEVELS},
     "spectrum": metrics.spectrum,
 }
 

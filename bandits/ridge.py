@@ -6,7 +6,9 @@ of the inverse, which is computed afresh every 4,096 updates of a model.
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -201,14 +203,26 @@ class Ridge:
         self.b[...], self.count[...] = b, count
         sound = np.asarray(np.isfinite(self.A).all(axis=(2, 3)))  # a row that has diverged must not stop the others
         safe = np.where(sound[..., None, None], self.A, np.eye(gram.shape[-1]))
-        self.inverse[...] = np.where(sound[..., None, None], np.linalg.inv(safe), np.nan)
+        self.inverse[...] = np.where(sound[..., None, None], _each(np.linalg.inv, safe), np.nan)
         self.theta[...] = (self.inverse @ self.b[..., None])[..., 0]
         if self.factor.shape[-1]:
-            self.factor[...] = np.where(sound[..., None, None], np.linalg.cholesky(safe), np.nan)
+            self.factor[...] = np.where(sound[..., None, None], _each(np.linalg.cholesky, safe), np.nan)
 
     def spectrum(self, bases: list[FloatArray]) -> FloatArray:
         """Eigenvalues of A on the span of the features on offer; see `spectrum`."""
         return spectrum(self.A, bases)
+
+
+def _each(decompose: Callable[[FloatArray], Any], matrices: FloatArray) -> FloatArray:
+    """A decomposition of matrices (R, M, D, D); NaN in place of those that have none."""
+    try:
+        return np.asarray(decompose(matrices))
+    except np.linalg.LinAlgError:
+        out = np.full(matrices.shape, np.nan)
+        for place in np.ndindex(*matrices.shape[:2]):
+            with suppress(np.linalg.LinAlgError):
+                out[place] = decompose(matrices[place])
+        return out
 
 
 def spectrum(A: FloatArray, bases: list[FloatArray]) -> FloatArray:
@@ -229,5 +243,6 @@ def spectrum(A: FloatArray, bases: list[FloatArray]) -> FloatArray:
     for m in range(M):
         basis = bases[m]
         restricted = np.einsum("di,rde,ej->rij", basis, A[:, m], basis, optimize=True)
-        out[:, m, : basis.shape[1]] = np.linalg.eigvalsh(restricted)[:, ::-1]
+        sound = np.isfinite(restricted).all(axis=(1, 2))  # of a row that has diverged nothing can be said
+        out[sound, m, : basis.shape[1]] = np.linalg.eigvalsh(restricted[sound])[:, ::-1]
     return out

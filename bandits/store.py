@@ -154,7 +154,7 @@ class Store:
             "tags": "", "created": time.time(), "seconds": seconds,
         }  # fmt: skip
         about = np.frombuffer(json.dumps(row).encode(), np.uint8)
-        arrays = {f"{i}/{k}": v for i, h in enumerate(histories.values()) for k, v in h.since(0, 0, 0).items()}
+        arrays = {f"{i}/{k}": v for i, h in enumerate(histories.values()) for k, v in h.since(0).items()}
         data = pack({"about": about, **arrays})
         row |= {"content": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
 
@@ -169,6 +169,11 @@ class Store:
             self._use(keep, write=True)
         finally:
             staged.unlink(missing_ok=True)
+
+    def seconds(self, run: str) -> float:
+        """How long a stored run took."""
+        found = self._ask("SELECT seconds FROM runs WHERE id = ?", run)
+        return float(found[0][0]) if found else 0.0
 
     def get(self, run: str) -> Result | None:
         """A stored run, or None if it is not here.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,7 +13,8 @@ from .rounds import BoolArray, FloatArray, IntArray
 
 MAX_POINTS = 2000  # points of a stored curve
 MAX_COUNTS = 200  # points at which the arms' counts are stored
-SNAPSHOTS = 40  # spectra per run, at most
+SNAPSHOTS = 40  # spectra and calibrations per run, at most
+LEVELS = (0.5, 0.8, 0.95)  # of the intervals whose calibration is kept
 
 
 class Trace(NamedTuple):
@@ -72,6 +74,14 @@ def snapshot_steps(steps: int) -> list[int]:
 
 
 @dataclass(slots=True)
+class Calibration:
+    """How many of the truths lay inside an agent's intervals at one step, float64 (R, levels): shares of 1."""
+
+    step: int
+    inside: FloatArray
+
+
+@dataclass(slots=True)
 class Spectrum:
     """Eigenvalues of the design matrix at one step, float64 (R, M, m), descending, NaN-padded."""
 
@@ -95,6 +105,9 @@ class History:
     counts : int64 (H, R, n_items)
         Times each item was shown since the start.
     spectra : list of Spectrum
+    calibrations : list of Calibration
+    note : str
+        How the agent keeps what it knows, in words, where there is a choice.
     """
 
     SUMS = ("clicks", "best_clicks", "value", "best_value", "random_value")
@@ -106,6 +119,8 @@ class History:
         self.sums = {name: np.full((len(self.grid), rows), np.nan) for name in self.SUMS}
         self.counts: NDArray[np.int64] = np.zeros((len(self.count_grid), rows, n_items), np.int64)
         self.spectra: list[Spectrum] = []
+        self.calibrations: list[Calibration] = []
+        self.note = ""
         self.alive = np.ones(rows, np.bool_)
         self.step = 0
         self.seconds = 0.0
@@ -162,8 +177,10 @@ class History:
         added = np.bincount(cells[cells >= 0], minlength=self.rows * self.n_items)
         self._count_now += added.reshape(self.rows, self.n_items)
 
-    def since(self, size: int, count_size: int, spectra: int) -> dict[str, Any]:
-        """What has been added after that many points, as arrays: enough for `merge` elsewhere."""
+    def since(self, step: int) -> dict[str, Any]:
+        """What has been added after a step (0: everything), as arrays: enough for `merge` elsewhere."""
+        size = int(np.searchsorted(self.grid, step, side="right")) if step else 0
+        count_size = int(np.searchsorted(self.count_grid, step, side="right")) if step else 0
         return {
             "from": np.array([size, count_size]),
             **{f"sum.{name}": sums[size : self.size] for name, sums in self.sums.items()},
@@ -171,7 +188,9 @@ class History:
             "alive": self.alive,
             "step": np.array(self.step),
             "seconds": np.array(self.seconds),
-            **{f"spectrum.{s.step}": s.eigenvalues for s in self.spectra[spectra:]},
+            "note": np.array(self.note),
+            **{f"spectrum.{s.step}": s.eigenvalues for s in self.spectra if s.step > step},
+            **{f"calibration.{c.step}": c.inside for c in self.calibrations if c.step > step},
         }
 
     def merge(self, added: dict[str, Any]) -> None:
@@ -183,13 +202,13 @@ class History:
         self.counts[count_low : count_low + len(added["counts"])] = added["counts"]
         self.alive, self.step = added["alive"], int(added["step"])
         self.seconds = float(added["seconds"])
-        for name in sorted((n for n in added if n.startswith("spectrum.")), key=lambda n: int(n[9:])):
-            if not self.spectra or int(name[9:]) > self.spectra[-1].step:  # not one that is told again after a restart
-                self.spectra.append(Spectrum(int(name[9:]), added[name]))
+        self.note = str(added.get("note", ""))
+        self.spectra += [Spectrum(*new) for new in _snapshots(added, "spectrum.", self.spectra)]
+        self.calibrations += [Calibration(*new) for new in _snapshots(added, "calibration.", self.calibrations)]
 
     def state_dict(self) -> dict[str, Any]:
         """Arrays and plain values from which `load_state_dict` goes on to the bit."""
-        everything = self.since(0, 0, 0)
+        everything = self.since(0)
         now = {f"now.{name}": value.copy() for name, value in self._sum_now.items()}
         plain = {"steps": self.steps, "now.counts": self._count_now}
         return {k: np.array(v) for k, v in {**everything, **now, **plain}.items()}
@@ -206,9 +225,20 @@ class History:
         _copy_common(old.count_grid, self.count_grid, old.step, {"": old.counts}, {"": self.counts})
         wanted = set(snapshot_steps(self.steps))
         self.spectra = [s for s in old.spectra if s.step in wanted]
+        self.calibrations = [c for c in old.calibrations if c.step in wanted]
+        self.note = old.note
         self.alive, self.step, self.seconds = old.alive, old.step, old.seconds
         self._sum_now = {name: state[f"now.{name}"].copy() for name in self.SUMS}
         self._count_now = state["now.counts"].copy()
+
+
+def _snapshots(
+    added: dict[str, Any], prefix: str, known: Sequence[Spectrum | Calibration]
+) -> list[tuple[int, FloatArray]]:
+    """Those of a kind by step, without what is told again after a restart."""
+    last = known[-1].step if known else 0
+    found = ((int(name.removeprefix(prefix)), value) for name, value in added.items() if name.startswith(prefix))
+    return sorted((new for new in found if new[0] > last), key=lambda new: new[0])
 
 
 def _copy_common(old: IntArray, new: IntArray, step: int, source: dict[str, Any], target: dict[str, Any]) -> None:

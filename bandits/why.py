@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from typing import Any, TypeVar
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -15,6 +16,8 @@ from .race import CHUNK, make_lane
 from .refused import Refused
 from .rounds import FloatArray, IntArray, Round
 
+T = TypeVar("T", Round, Explanation)
+
 SECONDS = 40.0  # of computing that living a row again may take
 REDRAWS, _CELLS = 1000, 20_000_000  # draws behind a chance; fewer where there are many candidates
 
@@ -22,8 +25,8 @@ REDRAWS, _CELLS = 1000, 20_000_000  # draws behind a chance; fewer where there a
 def why(experiment: Experiment, agent: int | str, step: int, replication: int = 0) -> Why:
     """One decision of a run: what each candidate had going for it, and what would have changed it.
 
-    The row is computed again, so that no run need keep what this takes. It is the run's own row: a row's numbers
-    never depend on the rows beside it.
+    The row is computed again, so that no run need keep what this takes: alone, or with the rows beside it where an
+    agent's numbers are the same bits only then.
 
     Parameters
     ----------
@@ -47,17 +50,20 @@ def why(experiment: Experiment, agent: int | str, step: int, replication: int = 
     if not 0 <= replication < experiment.replications:
         last = experiment.replications - 1
         raise Refused(f"replication is {replication}; it must be a whole number from 0 to {last:,}")
-    lane = make_lane(experiment, index, rows=[replication])
+    alone = experiment.agent_class(index).alone
+    lane = make_lane(experiment, index, rows=[replication] if alone else None)
+    row = 0 if alone else replication
     with threadpool_limits(1):  # as in a race: the same bits
         lane.agent.prepare()
-        _live(lane, step - 1, label)
-        _sound(lane, label)
-        round = lane.simulator.round_at(step - 1)
-        told = lane.agent.explain(round)
-        chances, redraws = _chances(lane, round, step)
+        _live(lane, row, step - 1, label)
+        _sound(lane, row, label)
+        everybody = lane.simulator.round_at(step - 1)
+        truth = lane.simulator.probabilities(everybody)[row]
+        round, told = _of_row(everybody, row), _of_row(lane.agent.explain(everybody), row)
+        chances, redraws = _chances(lane, everybody, row, step)
         trace = lane.advance(1)
-    _sound(lane, label)
-    slate = [int(np.flatnonzero(round.items[0] == item)[0]) for item in trace.items[0, 0]]
+    _sound(lane, row, label)
+    slate = [int(np.flatnonzero(round.items[0] == item)[0]) for item in trace.items[0, row]]
     names, kind = _kinds(lane, round)
     below, above = _switches(told, round, slate[0], names, kind)
     segments = lane.simulator.segment_names()
@@ -68,8 +74,8 @@ def why(experiment: Experiment, agent: int | str, step: int, replication: int = 
         how=told.how, knob=told.knob, logit=told.logit,
         scale=float(np.ravel(told.scale)[0]) if told.how == "bonus" else float("nan"),
         rolled=_rolled(told),
-        candidates=_candidates(lane, round, told, slate, names, kind, chances),
-        below=below, above=above, redraws=redraws, reward=float(trace.rewards[0, 0]),
+        candidates=_candidates(round, told, truth, slate, names, kind, chances),
+        below=below, above=above, redraws=redraws, reward=float(trace.rewards[0, row]),
     )  # fmt: skip
 
 
@@ -82,11 +88,19 @@ def _position(experiment: Experiment, agent: int | str) -> int:
     raise Refused(f"agent is {agent}; it must be one of {', '.join(known)}, or a number from 0 to {len(known) - 1}")
 
 
-def _live(lane: Lane, steps: int, label: str) -> None:
+def _of_row(of_all: T, row: int) -> T:
+    """What concerns one row, as if there were no other."""
+    told: dict[str, Any] = of_all._asdict()
+    arrays = {name: value for name, value in told.items() if isinstance(value, np.ndarray)}
+    mine: T = of_all._replace(**{**told, **{name: value[row : row + 1] for name, value in arrays.items()}})
+    return mine
+
+
+def _live(lane: Lane, row: int, steps: int, label: str) -> None:
     """Advance to a step; no further than can be done in `SECONDS`, which shows soon."""
     lane.advance(min(1, steps))  # whatever must be compiled or loaded is not in the timing
     began = time.thread_time()  # not the wall's: that others are busy is no reason to refuse
-    while lane.step < steps and lane.alive[0]:
+    while lane.step < steps and lane.alive[row]:
         lane.advance(min(CHUNK, steps - lane.step))
         spent = time.thread_time() - began
         needed = spent * steps / lane.step
@@ -98,8 +112,8 @@ def _live(lane: Lane, steps: int, label: str) -> None:
             )
 
 
-def _sound(lane: Lane, label: str) -> None:
-    if not lane.alive[0]:
+def _sound(lane: Lane, row: int, label: str) -> None:
+    if not lane.alive[row]:
         raise Refused(f"{label} stopped early in this run, because its numbers grew beyond all bounds")
 
 
@@ -107,17 +121,17 @@ def _rolled(told: Explanation) -> bool:
     return told.rolled is not None and bool(told.rolled[0])
 
 
-def _chances(lane: Lane, round: Round, step: int) -> tuple[FloatArray, int]:
+def _chances(lane: Lane, round: Round, row: int, step: int) -> tuple[FloatArray, int]:
     """Probability that each candidate is shown first over the agent's dice (K,), and the draws it rests on."""
     agent, K = lane.agent, round.items.shape[1]
     if agent.propensity == "exact":
-        return agent.probabilities(round)[0], 0
+        return agent.probabilities(round)[row], 0
     streams = lane.simulator.streams  # dice of our own: the agent's are left alone
-    dice = streams.generator("question", row=streams.rows[0], block=step)
+    dice = streams.generator("question", row=streams.rows[row], block=step)
     n = int(np.clip(_CELLS // K, 20, REDRAWS))
     counts, drawn = np.zeros(K), 0
     for scores in itertools.islice(agent.redraws(round, dice), n):
-        counts[np.where(round.available[0], scores[0], -np.inf).argmax()] += 1
+        counts[np.where(round.available[row], scores[row], -np.inf).argmax()] += 1
         drawn += 1
     return (counts / drawn, drawn) if drawn else (np.full(K, np.nan), 0)
 
@@ -144,12 +158,18 @@ def _switches(
 
 
 def _candidates(
-    lane: Lane, round: Round, told: Explanation, slate: list[int], names: list[str], kind: IntArray, chances: FloatArray
+    round: Round,
+    told: Explanation,
+    truth: FloatArray,
+    slate: list[int],
+    names: list[str],
+    kind: IntArray,
+    chances: FloatArray,
 ) -> tuple[Candidate, ...]:
     """One for every name on offer: what was shown first, then by score (by mean, or truth, where dice decided)."""
     K = len(kind)
     nothing = np.full(K, np.nan)
-    truth, available = lane.simulator.probabilities(round)[0], round.available[0]
+    available = round.available[0]
     score = nothing if _rolled(told) else told.score[0]
     mean = nothing if told.mean is None else told.mean[0]
     width = nothing if told.width is None else told.width[0]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 
-import numpy as np
-
 from . import metrics
 from .experiment import Experiment
 from .explanation import Why
@@ -41,8 +39,9 @@ def agents(experiment: Experiment) -> str:
     for label, agent in zip(experiment.labels, experiment.agents, strict=True):
         fields = type(agent).model_fields.items()
         changed = [(n, getattr(agent, n)) for n, f in fields if n != "label" and getattr(agent, n) != f.default]
-        values = ", ".join(f"{name.replace('_', ' ')} {_plain(value)}" for name, value in changed)
-        told.append(f"{label} ({values})" if values else label)
+        values = [f"{name.replace('_', ' ')} {_plain(value)}" for name, value in changed]
+        new = ", ".join(value for value in values if value not in label)  # a name may say it already
+        told.append(f"{label} ({new})" if new else label)
     return ", ".join(told)
 
 
@@ -103,15 +102,18 @@ def diverged(result: Result) -> list[str]:
     """Which runs stopped before their time because an agent's numbers were none any more, and where."""
     told = []
     for label, history in result.histories.items():
-        dead = ~history.alive
-        if dead.any():
-            reached = np.isfinite(history.sums["value"][: history.size, dead]).sum(axis=0).min() - 1
-            many = f"{int(dead.sum())} of {history.rows} runs of {label}"
+        stopped = metrics.stopped(history)
+        if len(stopped):
             told.append(
-                f"{many} diverged, the first about step {count(float(history.grid[reached]))}, and stopped there: "
-                "curves and totals rest on the others."
+                f"{len(stopped)} of {history.rows} runs of {label} diverged, the first about step "
+                f"{count(float(stopped.min()))}, and stopped there (×): curves and totals rest on the others."
             )
     return told
+
+
+def kept(result: Result) -> list[str]:
+    """How each agent keeps what it knows, where it has chosen among several ways by itself."""
+    return [f"{label}: {history.note}." for label, history in result.histories.items() if history.note]
 
 
 def lesson(result: Result) -> str:

@@ -33,7 +33,8 @@ def send(stream: BinaryIO, header: dict[str, Any], arrays: dict[str, Any] | None
         buffer = io.BytesIO()
         np.savez(buffer, **arrays)
         payload = buffer.getvalue()
-    stream.write(json.dumps({**header, "bytes": len(payload)}).encode() + b"\n" + payload)
+    stream.write(json.dumps({**header, "bytes": len(payload)}).encode() + b"\n")
+    stream.write(payload)
     stream.flush()
 
 
@@ -96,14 +97,15 @@ def _race(text: dict[str, Any], saved: dict[str, Any], out: BinaryIO, inbox: que
     from .race import Race
 
     race = Race(read(text), background=True)
-    sent = {label: (0, 0, 0) for label in race.histories}
-    chunk, told, kept = 20, time.monotonic(), time.monotonic()
+    sent = dict.fromkeys(race.histories, 0)
+    chunk, told = 20, time.monotonic()
+    due = told + CHECKPOINT
 
     def tell() -> None:
         for label, history in race.histories.items():
             header = {"event": "news", "label": label, "waiting": race.waiting(label)}
-            send(out, header, history.since(*sent[label]))
-            sent[label] = (history.size, history.count_size, len(history.spectra))
+            send(out, header, history.since(sent[label]))
+            sent[label] = history.step
         send(out, {"event": "tick", "step": race.step})
 
     def keep() -> None:
@@ -120,9 +122,10 @@ def _race(text: dict[str, Any], saved: dict[str, Any], out: BinaryIO, inbox: que
             if now - told >= UPDATE:
                 tell()
                 told = now
-            if now - kept >= CHECKPOINT:
+            if now >= due:
                 keep()
-                kept = now
+                took = time.monotonic() - now
+                due = now + took + max(CHECKPOINT, 20 * took)  # a large state must not take all the time there is
             if not inbox.empty():
                 if inbox.get() is None:
                     raise Gone

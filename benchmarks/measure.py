@@ -72,16 +72,25 @@ class Section:
 
 
 def keep(section: Section) -> None:
-    """Put a section into RESULTS.md, in the place of the one whose title begins with the same word."""
-    head, *parts = RESULTS.read_text(encoding="utf-8").split("\n## ")
-    first = section.title.split(":")[0]
-    text = str(section).removeprefix("## ").rstrip() + "\n"
-    places = [i for i, part in enumerate(parts) if part.split("\n")[0].split(":")[0] == first]
+    """Put a section into RESULTS.md."""
+    put(RESULTS, str(section))
+
+
+def put(file: Path, section: str) -> None:
+    """Put a section (its heading first) into a Markdown file, in the place of the one whose heading up to a colon is
+    the same."""
+    head, *parts = file.read_text(encoding="utf-8").split("\n## ")
+    text = section.removeprefix("## ").rstrip() + "\n"
+
+    def name(part: str) -> str:
+        return part.split("\n")[0].split(":")[0]
+
+    places = [i for i, part in enumerate(parts) if name(part) == name(text)]
     if places:
         parts[places[0]] = text
     else:
         parts.append(text)
-    RESULTS.write_text("\n## ".join([head, *parts]), encoding="utf-8")
+    file.write_text("\n## ".join([head, *parts]), encoding="utf-8")
 
 
 def table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:

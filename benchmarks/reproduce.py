@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import datetime
-import platform
 from pathlib import Path
 
 from bandits import Experiment, Result, metrics, run, words
 from bandits.presets import presets
+
+from .measure import machine, put
 
 OUT = Path(__file__).parent.parent / "docs" / "REPRODUCED.md"
 PUBLISHED = {"LinUCB": (2604.4, 34.6), "LinTS": (2700.5, 46.7)}  # MAGIC: mean and standard deviation over 8 runs
@@ -20,18 +20,16 @@ RACE = (
 
 
 def main() -> None:
-    """Run everything and write the report."""
-    parts = [
-        "# Published figures, and ours",
-        f"Made by `make reproduce` on {datetime.date.today()}, {platform.machine()}, Python "
-        f"{platform.python_version()}. Intervals are 95 % (Student t over runs).",
+    """Run everything; each section replaces its old self in the report."""
+    made = f"Made by `python -m benchmarks.reproduce`. {machine()}."
+    for section in (
         petshop("per_row", "every run is a shop of its own, as in the source's 32 separate runs"),
         petshop("shared", "all runs live through the same shop: the app's default"),
         real_data("magic"),
         real_data("adult"),
-    ]
-    OUT.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
-    print(OUT.read_text(encoding="utf-8"))
+    ):
+        print(section, flush=True)
+        put(OUT, f"{section}\n\n{made}")
 
 
 def petshop(layout: str, meaning: str) -> str:
@@ -62,7 +60,7 @@ def petshop(layout: str, meaning: str) -> str:
     )
     return "\n".join(
         [
-            f"## Pet shop, 60,000 steps, 32 runs, alpha 1.5 (`layout: {layout}`)",
+            f"## Pet shop, `layout: {layout}`: 60,000 steps, 32 runs, alpha 1.5",
             f"Here {meaning}.",
             "",
             "| agent | source: click rate | ours: click rate, mean (interval), lowest to highest run |",

@@ -35,7 +35,7 @@ if not on:
         format_func=lambda name: presets()[name].title, width=290,
     )  # fmt: skip
 pressed = row.button("Run", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter")
-refused = [st.session_state.pop("refused_link")] if "refused_link" in st.session_state else []
+refused = st.session_state.pop("refused", [])  # of a link, or just before the page drew itself anew
 seen = view.View()
 try:
     if pressed:
@@ -57,6 +57,7 @@ tools.button("Leave" if on else "Present", icon=":material/cast_for_education:",
 
 for sentence in refused:
     board.refuse(sentence)
+st.session_state.said = refused
 drafted = draft.current().experiment()
 known = next((f"{preset.about} " for preset in presets().values() if preset.experiment == drafted), "")
 if drafted != job.experiment:

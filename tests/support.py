@@ -72,3 +72,7 @@ def same(a: History, b: History) -> None:
     assert [s.step for s in a.spectra] == [s.step for s in b.spectra]
     for mine, other in zip(a.spectra, b.spectra, strict=True):
         np.testing.assert_array_equal(mine.eigenvalues, other.eigenvalues)
+    assert [c.step for c in a.calibrations] == [c.step for c in b.calibrations]
+    for c, d in zip(a.calibrations, b.calibrations, strict=True):
+        np.testing.assert_array_equal(c.inside, d.inside)
+    assert a.note == b.note

@@ -128,7 +128,7 @@ def test_a_trace_holds_what_was_shown_and_earned(kind: str, params: dict[str, An
 def test_probabilities_are_the_frequencies_of_choice(kind: str, params: dict[str, Any], world: str) -> None:
     """The count of choices minus the sum of their probabilities is a martingale: Freedman's inequality bounds it
     by x with exp(-x^2 / (2 V + 2 x / 3)), V the sum of p (1 - p), at any sample size."""
-    exact = agents.REGISTRY[kind].propensity == "exact"
+    exact = lane(kind, params, world, ROWS).agent.propensity == "exact"
     rows = tuple(range(8)) if exact else ROWS
     place = lane(kind, {**params, **({"epsilon": 0.5} if kind == "epsilon_greedy" else {})}, world, rows)
     agent, simulator, K = place.agent, place.simulator, place.simulator.setting.n_candidates
@@ -363,7 +363,7 @@ def test_parameters_are_frozen_and_explained(params: type[Params]) -> None:
 SOURCE = Path(bandits.__file__).parent
 FILES = {str(f.relative_to(SOURCE).with_suffix("")): f for f in SOURCE.rglob("*.py")}
 ROOMS = {
-    "agents", "simulators", "trace", "engine", "experiment", "race", "metrics", "result", "figures",
+    "agents", "simulators", "trace", "engine", "calibration", "experiment", "race", "metrics", "result", "figures",
     "presets", "words", "why", "side_by_side", "job", "jobs", "worker", "index", "store", "export", "link", "listing",
     "offpolicy", "cost", "__main__", "__init__",
 }  # fmt: skip
@@ -382,7 +382,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "trace": TOOLS,
     "engine": TOOLS | {"agents", "simulators", "trace"},
     "experiment": TOOLS | {"agents", "simulators", "trace"},
-    "race": TOOLS | {"agents", "simulators", "trace", "engine", "experiment"},
+    "calibration": TOOLS | {"trace", "engine"},
+    "race": TOOLS | {"agents", "simulators", "trace", "engine", "experiment", "calibration"},
 }
 NEVER = {"cost": {"jobs", "store"}, "metrics": {"figures", "jobs"}, "figures": {"engine", "race", "jobs"}}
 

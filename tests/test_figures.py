@@ -13,7 +13,8 @@ from bandits.agents import REGISTRY
 from bandits.figures import MAX_POINTS, REFERENCE, Spec, bands, board, curves, figure, palette, styles, thin
 from bandits.metrics import Band
 from bandits.result import Result
-from tests.support import experiment
+from bandits.trace import LEVELS
+from tests.support import experiment, history
 
 TITLES = ["Click rate", "Cumulative regret", "Selection entropy", "Eigenvalue spectrum"]
 
@@ -24,8 +25,9 @@ def race() -> Result:
 
 
 def lines(spec: Spec) -> dict[str, Spec]:
-    """The curves of a plot by name: neither the outlines of bands nor references."""
-    return {t["name"]: t for t in spec["data"] if "fill" not in t and t.get("meta") != "reference"}
+    """The curves of a plot by name: neither the outlines of bands nor marks nor references."""
+    drawn = (t for t in spec["data"] if "fill" not in t and "marker" not in t)
+    return {t["name"]: t for t in drawn if t.get("meta") != "reference"}
 
 
 def straight(points: int, rows: int = 4) -> Band:
@@ -227,3 +229,49 @@ def test_a_spec_becomes_a_plotly_figure(dark: bool) -> None:
         assert len(made.data) == len(spec["data"])
         assert made.layout.title.text == spec["layout"]["title"]["text"]
         assert made.to_json()
+
+
+def test_the_fourth_plot_can_be_the_calibration() -> None:
+    result = race()
+    for level in LEVELS:
+        drawn = board(result, fourth="calibration", level=level)[3]
+        assert drawn["layout"]["title"]["text"] == "Calibration"
+        assert f"{100 * level:.0f} %" in drawn["layout"]["meta"]["note"]
+        assert list(lines(drawn)) == ["LinUCB", "LinTS", "LinUCB 2"]
+        (goal,) = [t for t in drawn["data"] if t.get("meta") == "reference"]
+        assert set(goal["y"]) == {level}
+        for label, line in lines(drawn).items():
+            curve = metrics.calibration(result.histories[label], level)
+            assert curve is not None
+            np.testing.assert_array_equal(line["y"], curve.mid)
+    against = board(result, fourth="calibration", x="earned")[3]
+    (goal,) = [t for t in against["data"] if t.get("meta") == "reference"]
+    assert goal["x"][1] == max(line["x"][-1] for line in lines(against).values())
+
+
+def test_runs_that_stopped_are_marked_on_their_curve() -> None:
+    """Two of four runs die, at different steps; an agent of whom nobody lives is marked too."""
+    rng = np.random.default_rng(3)
+    clicks = (rng.random((300, 4)) < 0.4).astype(float)
+    clicks[120:, 1], clicks[200:, 2] = np.nan, np.nan
+    nothing = np.full((300, 4), np.nan)
+    nothing[:40] = 1.0
+    e = experiment("linucb", "lints", "random", steps=300, replications=4)
+    made = {
+        "LinUCB": history(clicks, n_items=10, alive=[True, False, False, True]),
+        "LinTS": history(nothing, n_items=10, alive=[False] * 4),
+        "Random": history(np.nan_to_num(clicks), n_items=10),
+    }
+    rate, regret, entropy, spectrum = board(Result(e, made), window=50)
+    for spec in (rate, regret):
+        marks = {t["name"]: t for t in spec["data"] if t.get("marker", {}).get("symbol") == "x"}
+        assert list(marks) == ["LinUCB", "LinTS"]
+        assert marks["LinUCB"]["x"].tolist() == [120, 200]
+        assert marks["LinUCB"]["text"] == ["1 run stopped here"] * 2
+        assert marks["LinTS"]["text"] == ["4 runs stopped here"]
+        curve = lines(spec)["LinUCB"]
+        value = dict(zip(curve["x"], curve["y"], strict=True))
+        assert marks["LinUCB"]["y"].tolist() == [value[120], value[200]]
+        assert np.isfinite(marks["LinTS"]["y"]).all()
+    for spec in (entropy, spectrum):
+        assert not any("marker" in t for t in spec["data"])

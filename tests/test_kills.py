@@ -17,7 +17,7 @@ import pytest
 from bandits import Experiment, Result, run
 from bandits.store import Store
 from bandits.worker import UPDATE
-from tests.support import PATIENCE, STRESS, experiment, same, wait_for
+from tests.support import PATIENCE, STRESS, experiment, often, same, wait_for
 
 ROOT = Path(__file__).parent.parent
 KILLS = 60 if STRESS else 5
@@ -104,7 +104,7 @@ class Race(NamedTuple):
 def race(tmp_path_factory: pytest.TempPathFactory) -> Race:
     """A few seconds long, so that there are checkpoints to be killed before, in and after."""
     agents = ["linucb", "lints", {"kind": "linucb", "label": "window", "window": 100}]
-    e = experiment(*agents, steps=60_000, seed=17)
+    e = experiment(*agents, steps=often(30_000, 60_000), seed=17)
     file = tmp_path_factory.mktemp("race") / "experiment.json"
     file.write_text(e.model_dump_json(), encoding="utf-8")
     return Race(e, file, run(e))

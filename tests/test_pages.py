@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from bandits import Experiment, link, metrics, read, run, words
+from bandits import Experiment, Refused, link, metrics, read, run, words
 from bandits import why as whys
 from bandits.agents import REGISTRY as AGENTS
 from bandits.jobs import ATTEMPTS, Job, Pool
@@ -101,7 +101,8 @@ def plots(at: AppTest) -> list[dict[str, Any]]:
 
 def sentences(at: AppTest) -> list[str]:
     """The verdict below the plots."""
-    return [line[2:] for m in at.main.markdown if m.value.startswith("- ") for line in m.value.split("\n")]
+    told = [m.value.replace("\u00a0", " ") for m in at.main.markdown if m.value.startswith("- ")]
+    return [line[2:] for text in told for line in text.split("\n")]
 
 
 def refusals(at: AppTest) -> list[str]:
@@ -273,6 +274,28 @@ def test_only_who_started_a_run_can_end_it(pool: Pool) -> None:
     wait_for(lambda: job.step > paused, "the run to go on")
     press(settled(mine.run()), "Stop")
     assert job.status == "stopped"
+
+
+def test_a_run_that_ends_takes_no_refusal_away(
+    pool: Pool, endless: Callable[[int], Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page draws itself anew when a run ends: perhaps just after something was refused."""
+    job = under_way(endless(918))
+    at = arena(job)
+
+    def refuse(e: Experiment) -> Job:
+        raise Refused("there is no such thing")
+
+    def drawn_as_it_ends(packed: bytes, *, key: str) -> None:
+        pool.stop(job)
+        wait_for(lambda: not job.active, "the end")
+
+    monkeypatch.setattr(runs, "look_at", refuse)
+    monkeypatch.setattr(live, "mount", drawn_as_it_ends)
+    at = press(at, "Run")
+    assert job.status == "stopped"
+    assert refusals(at) == ["This cannot be done: there is no such thing."]
+    assert refusals(settled(at.run())) == []
 
 
 def test_a_finished_run_can_be_continued(pool: Pool) -> None:
@@ -467,6 +490,14 @@ def test_axes_spectrum_and_window_are_chosen_for_all_plots(pool: Pool) -> None:
     (line,) = [t for t in drawn["data"] if t["name"] == "LinUCB" and "fill" not in t]
     assert line["y"].tolist() == pytest.approx(wanted.mid.tolist(), rel=1e-6)
     assert f"at step {snapshot_steps(2000)[3]:,}" in drawn["layout"]["meta"]["note"]
+    at = settled(at.segmented_control(key="view-fourth").set_value("calibration").run())
+    at = settled(at.segmented_control(key="view-level").set_value(0.8).run())
+    drawn = plots(at)[3]
+    assert drawn["layout"]["title"]["text"] == "Calibration"
+    curve = metrics.calibration(h, 0.8)
+    assert curve is not None
+    (line,) = [t for t in drawn["data"] if t["name"] == "LinUCB" and "fill" not in t]
+    assert line["y"].tolist() == pytest.approx(curve.mid.tolist(), rel=1e-6)
 
 
 def test_presenting_leaves_the_run_and_its_buttons(pool: Pool) -> None:

@@ -36,6 +36,9 @@ def same(a: dict[str, History], b: dict[str, History]) -> None:
         assert [s.step for s in history.spectra] == [s.step for s in other.spectra]
         for s, t in zip(history.spectra, other.spectra, strict=True):
             np.testing.assert_array_equal(s.eigenvalues, t.eigenvalues)
+        assert [(c.step, c.inside.tolist()) for c in history.calibrations] == [
+            (c.step, c.inside.tolist()) for c in other.calibrations
+        ]
 
 
 @pytest.mark.parametrize("at", [1, 137, 400])

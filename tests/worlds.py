@@ -188,14 +188,20 @@ NEURAL_PATHS: tuple[tuple[str, Any], ...] = (
 )  # fmt: skip
 
 
+def _allowed(fields: Any, name: str) -> tuple[Any, ...]:
+    """What a parameter may be, where it is one of a few."""
+    return get_args(fields[name].annotation) if name in fields else ()
+
+
 def variants(kind: str) -> list[dict[str, Any]]:
     """Parameters that lead an agent through each of its code paths: sharing, and ways to forget or to bend."""
     fields = AGENTS[kind].Params.model_fields
     sharings = [{"sharing": s} for s in get_args(fields["sharing"].annotation)] if "sharing" in fields else [{}]
     forget: list[dict[str, Any]] = [{name: v} for name, v in (("gamma", 0.98), ("window", 20)) if name in fields]
     if kind in NEURAL:
-        small = {"hidden": (6, 4), "every": 7}
-        return [small, *({**small, name: value} for name, value in NEURAL_PATHS if name in fields)]
+        small = {"hidden": (6, 4), "every": 7, "updates": 5}
+        found = [{**small, name: value} for name, value in NEURAL_PATHS if value in _allowed(fields, name)]
+        return [small, *found]
     waves: list[dict[str, Any]] = [{"fourier": 6}] if "fourier" in fields else []
     return [*sharings, *({**f, **s} for f in (*forget, *waves) for s in sharings[:2])]
 

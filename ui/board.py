@@ -84,8 +84,10 @@ def _board(job: Job, view: View, key: str, was_active: bool) -> None:
     st.progress(min(job.progress, 1.0), text=status(job))
     live.mount(frame.packed, key=key)
     if frame.sentences:
-        st.markdown("\n".join(f"- {sentence}" for sentence in frame.sentences))
+        told = "\n".join(f"- {sentence}" for sentence in frame.sentences)
+        st.markdown(told.replace(" %", "\u00a0%"))  # no line begins with a percent sign
     if was_active and not job.active:
+        st.session_state.refused = st.session_state.pop("said", [])  # a run that ends takes no sentence away
         st.rerun()
 
 
@@ -107,7 +109,7 @@ def _frame(_job: Job, _view: View, _before: Job | None, moment: object) -> Frame
     for spec in specs:
         for waiting in spec["layout"].get("annotations", ()) if ended_early else ():
             waiting["text"] = "This run ended before there was anything to draw here."
-        spec["layout"]["uirevision"] = f"{_job.id}{_view.x}{_view.log_regret}"
+        spec["layout"]["uirevision"] = f"{_job.id}{_view.x}{_view.log_regret}{_view.fourth}"
     alt = [f"{s['layout']['title']['text']}: {s['layout']['meta']['note']}" for s in specs]
     note = "Over the whole run, ± 95 % interval, and how far behind the leader. Press an agent to hide it in all plots."
     return Frame(live.pack(specs, alt, 300, tiles, note), sentences)
@@ -121,7 +123,7 @@ def _behind_it(
     moment: object,  # noqa: ARG001 - a part of the key
 ) -> Bands:
     """Curves of the run before, as far as the new one goes."""
-    axes = {name: value for name, value in view.drawn().items() if name != "log_regret"}
+    axes = {name: value for name, value in view.drawn().items() if name not in ("log_regret", "fourth")}
     with _before.lock:
         return bands(_before.result, until=steps, **axes)
 
@@ -188,8 +190,8 @@ def _behind(difference: float, noun: str) -> str:
 
 def _sentences(job: Job, result: Result) -> list[str]:
     if job.active or not result.histories:
-        return []
-    found = [*words.diverged(result), *words.verdicts(result)]
+        return words.kept(result)
+    found = [*words.diverged(result), *words.verdicts(result), *words.kept(result)]
     shared = getattr(job.experiment.simulator, "layout", "shared") == "shared"
     scope = "Intervals speak for this one world, met in another order and with other luck, not for others like it."
     return [*found, words.lesson(result), *([scope] if shared and job.experiment.replications > 1 else [])]

@@ -22,6 +22,7 @@ def through_app(page: str) -> None:
 def arrive() -> None:
     """Called by app.py once it knows its pages: on to the page that was asked for."""
     st.session_state[_ROUTED] = True
+    st.session_state.pop("said", None)  # what was refused is told once
     if wanted := st.session_state.pop(_WANTED, None):
         page, query = wanted
         st.switch_page(page, query_params=query)

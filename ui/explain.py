@@ -12,6 +12,7 @@ _PLOTS = r"""
 - **Cumulative regret**: $\sum_{{s\le t}}\mu^*_s-\mu_s$; $\mu_s$: {noun} to be expected of what was shown, $\mu^*_s$: of the best choice; from the world's own truth, not from luck.
 - **Selection entropy**: $-\sum_a p_a\log p_a\,/\,\log\min(K,w)$; $p_a$: how often arm $a$ was chosen in the window; $K$: number of arms.
 - **Eigenvalue spectrum**: eigenvalues of $A=\lambda I+\sum x x^\top$; $x$: features of what was shown; $\lambda$: the ridge.
+- **Calibration** (View): share of arms with $|\mu_a-\hat\mu_a|\le z\,\sigma_a$; $\hat\mu_a,\sigma_a$: mean and standard deviation that the agent chooses with (that of its draws, or $\alpha$ times its width); $z$: 0.67, 1.28, 1.96 for 50, 80, 95 %.
 - **Bands**: $\bar y\pm t_{{n-1,\,0.975}}\,s/\sqrt n$; mean and 95 % interval over $n$ runs with standard deviation $s$.
 """  # noqa: E501 - formulas make long lines
 _SYMBOLS = (

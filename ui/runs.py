@@ -117,7 +117,7 @@ def current() -> Job:
             draft.load(job.experiment)
             return job
     except Refused as sentence:
-        st.session_state.refused_link = str(sentence)
+        st.session_state.refused = [str(sentence)]
     try:  # shown to everybody who has not asked for anything: nobody's own
         return keep(pool().submit(next(iter(presets().values())).experiment))
     except Refused as sentence:

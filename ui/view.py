@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 import streamlit as st
 
 from bandits import Experiment
-from bandits.figures import XAxis
-from bandits.trace import snapshot_steps
+from bandits.figures import Fourth, XAxis
+from bandits.trace import LEVELS, snapshot_steps
 
 WINDOWS = [100, 200, 500, 1000, 2000, 5000]
+FOURTH: dict[Fourth, str] = {"spectrum": "spectrum", "calibration": "calibration"}
 AXES: dict[XAxis, str] = {"step": "steps", "log step": "steps, log", "earned": "clicks"}
 
 
@@ -20,6 +21,8 @@ class View(NamedTuple):
     window: int = 1000
     x: XAxis = "step"
     log_regret: bool = False
+    fourth: Fourth = "spectrum"
+    level: float = 0.95
     at: int | None = None
     arm: int | None = None
     before: bool = True
@@ -44,14 +47,27 @@ def choose(experiment: Experiment, arms: int) -> View:
     log_regret = st.toggle("Logarithmic regret", key="view-log", help="Shows whether regret grows like a power of the "
                            "step: then it is a straight line on two logarithmic axes.", **keep)  # fmt: skip
     before = st.toggle("Show the run before, dotted", True, key="view-before", **keep)
-    st.markdown("**Eigenvalue spectrum**")
+    fourth = st.segmented_control(
+        "Fourth plot", list(FOURTH), default="spectrum", required=True, key="view-fourth", **keep,
+        format_func=lambda plot: FOURTH[plot],
+        help="Eigenvalue spectrum: in which directions evidence was gathered. Calibration: how often the truth lies "
+        "inside the intervals in which an agent believes it.",
+    )  # fmt: skip
+    if fourth == "calibration":
+        level = st.segmented_control(
+            "Intervals of", LEVELS, default=LEVELS[-1], required=True, key="view-level", **keep,
+            format_func=lambda level: f"{100 * level:.0f} %",
+            help="An honest interval of 80 % holds the truth in 80 of 100 cases.",
+        )  # fmt: skip
+        return View(window, x or "step", log_regret, "calibration", level or LEVELS[-1], before=before)
     steps = snapshot_steps(experiment.steps)
     at = st.select_slider("At step", steps, steps[-1], key=f"view-at-{experiment.hash[:12]}", format_func="{:,}".format)
     arm = st.number_input(
         "Of one arm only", 0, max(arms - 1, 0), None, placeholder="all arms", key=f"view-arm-{experiment.hash[:12]}",
         help="For agents with one model per arm: the number of the arm, counted from 0. Empty: all arms together.",
     )  # fmt: skip
-    return View(window, x or "step", log_regret, None if at == steps[-1] else at, arm, before)
+    moment = None if at == steps[-1] else at
+    return View(window, x or "step", log_regret, at=moment, arm=arm, before=before)
 
 
 def presenting() -> bool:

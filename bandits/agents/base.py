@@ -47,6 +47,8 @@ class Agent(ABC):
     propensity: ClassVar[Propensity] = "deterministic"
     learns: ClassVar[bool] = True
     """Whether it changes during a race."""
+    alone: ClassVar[bool] = True
+    """Whether a row's numbers are the same bits without the rows beside it; they never differ but by rounding."""
     state: tuple[str, ...] = ()
     """Names (dotted) of the arrays that learning changes: all there is to save."""
 
@@ -85,6 +87,10 @@ class Agent(ABC):
     def redraws(self, round: Round, generator: np.random.Generator) -> Iterator[FloatArray]:  # noqa: ARG002
         """What `scores` would be under other dice, (R, K) after (R, K) without end; none if it draws no samples."""
         return iter(())
+
+    def note(self) -> str:
+        """How it keeps what it knows, in a few words, where there is a choice that it makes by itself."""
+        return ""
 
     def prepare(self) -> None:  # noqa: B027 - a choice
         """Whatever must be learned before the first step, for example from a log. May take seconds."""

@@ -21,7 +21,7 @@ class Ensemble(NeuralAgent):
     strategy thompson: score_a = f_j(x_a), one member j per decision
     strategy bonus:    score_a = mean_j f_j(x_a) + beta std_j f_j(x_a)
 
-    Every observation counts for a member with probability 1/2, twice (the double-or-nothing bootstrap).
+    Every observation counts for a member with probability 1/2.
 
     References
     ----------
@@ -43,6 +43,11 @@ class Ensemble(NeuralAgent):
             1.0, title="Exploration", symbol=r"\beta", ge=0, le=10, typical=(0, 4),
             help="With bonus: how strongly disagreement counts as promise.",
         )  # fmt: skip
+        training: Literal["replay", "everything"] = setting(  # one observation would often be none for a member
+            "replay", title="Training", structural=True,
+            help="replay: now and then some steps on batches of what is remembered. everything: each of these steps "
+            "on all of it (slow).",
+        )  # fmt: skip
 
     title = "Ensemble"
     formula = r"f_j(x_a),\ j\sim\mathcal U\{1..M\}\quad\text{or}\quad\bar f(x_a)+\beta\,\mathrm{std}_j f_j(x_a)"
@@ -62,6 +67,7 @@ class Ensemble(NeuralAgent):
         """What every member says of every candidate, float64 (R, M, K)."""
         which = self.look(round).which
         values = spread(self.believed(self.passed(round)), None).reshape(len(self.params), self.copies, -1)
+        values[np.isnan(values).any(axis=(1, 2))] = np.nan  # one member that has diverged stops its row
         return values if which is None else np.take_along_axis(values, which[:, None], axis=2)
 
     def scores(self, round: Round) -> FloatArray:
@@ -85,4 +91,4 @@ class Ensemble(NeuralAgent):
         return np.asarray(np.eye(values.shape[2])[values.argmax(axis=2)].mean(axis=1))
 
     def bootstrap(self, step: int) -> FloatArray:
-        return np.where(self.coins.at(step)[:, :-1] < 0.5, 2.0, 0.0)
+        return np.where(self.coins.at(step)[:, :-1] < 0.5, 1.0, 0.0)

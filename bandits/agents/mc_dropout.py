@@ -49,8 +49,14 @@ class MCDropout(NeuralAgent):
             1.0, title="Exploration", symbol=r"\alpha", ge=0, le=10, typical=(0, 4),
             help="With bonus: how strongly disagreement counts as promise.",
         )  # fmt: skip
+        training: Literal["newest", "replay"] = setting(  # its dice are as many as a batch
+            "replay", title="Training", structural=True,
+            help="newest: one step on each new observation, then it is gone. replay: now and then some steps on "
+            "batches of what is remembered.",
+        )  # fmt: skip
 
     title = "MC dropout"
+    propensity = "monte_carlo"
     formula = r"f_d(x_a),\ d\sim\text{masks}\quad\text{or}\quad\bar f(x_a)+\alpha\,\mathrm{std}_d f_d(x_a)"
 
     def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
@@ -63,7 +69,6 @@ class MCDropout(NeuralAgent):
         self.training_dice = streams.blocks(
             "agent", lambda g, n: g.random((n, self.batch, units), np.float32), width=self.batch * units, part=3
         )
-        self.propensity = "monte_carlo" if p.strategy == "thompson" else "deterministic"  # type: ignore[misc]
         self._masks: list[Tensor] = []
 
     @property
@@ -73,7 +78,10 @@ class MCDropout(NeuralAgent):
         return self.setting.slate if p.training == "newest" else int(p.batch)
 
     def scores(self, round: Round) -> FloatArray:
-        values = self.answers(round, self.dice.at(round.step))
+        return self.judged(self.answers(round, self.dice.at(round.step)))
+
+    def judged(self, values: FloatArray) -> FloatArray:
+        """Scores by what the random parts say, (T, R, K)."""
         if self.params[0].strategy == "thompson":
             return np.asarray(values[0])
         return np.asarray(values.mean(axis=0) + self.alpha[:, None] * values.std(axis=0))
@@ -92,8 +100,8 @@ class MCDropout(NeuralAgent):
 
     def redraws(self, round: Round, generator: np.random.Generator) -> Iterator[FloatArray]:
         shape = self.dice.at(round.step).shape
-        while self.params[0].strategy == "thompson":
-            yield self.answers(round, generator.random(shape, np.float32))[0]
+        while True:
+            yield self.judged(self.answers(round, generator.random(shape, np.float32)))
 
     def answers(self, round: Round, dice: Any) -> FloatArray:
         """What each random part says of every candidate, float64 (T, R, K), for ``dice (R, T, hidden units)``."""

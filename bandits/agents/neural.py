@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from .. import networks
+from .. import full_batch, networks
 from ..networks import Networks, Pass
 from ..params import setting
 from ..randomness import Streams
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 Width = Annotated[int, Field(ge=1, le=1024)]
 EXPLODED = 1e6  # an output beyond this is taken for a network that has diverged
+WHOLE = 1024  # observations at once where a step sees all of them: what stays in the processor's cache
 PASSES = 5  # through the buffer, when ``updates`` is empty
 
 
@@ -42,10 +43,10 @@ class NeuralParams(AgentParams):
         "squared", title="Loss", structural=True,
         help="squared: the output is the expected reward. log: for rewards of 0 and 1; the output is a log-odds.",
     )  # fmt: skip
-    training: Literal["newest", "replay"] = setting(
+    training: Literal["newest", "replay", "everything"] = setting(
         "replay", title="Training", structural=True,
         help="newest: one step on each new observation, then it is gone. replay: now and then some steps on "
-        "batches of everything remembered.",
+        "batches of what is remembered. everything: each of these steps on all of it (slow).",
     )  # fmt: skip
     every: int = setting(
         10, title="Train every", unit="observations", ge=1, le=100_000, structural=True,
@@ -53,7 +54,8 @@ class NeuralParams(AgentParams):
     )  # fmt: skip
     updates: int | None = setting(
         5, title="Steps per training", empty="five passes", ge=1, le=10_000, structural=True,
-        help="Batches the optimiser sees at each training. Empty: five passes through everything remembered.",
+        help="Batches the optimiser sees at each training. Empty: as many as five passes through all that is "
+        "remembered take, in whole batches.",
     )  # fmt: skip
     batch: int = setting(
         32, title="Batch", ge=1, le=4096, structural=True, help="Observations per step of the optimiser.",
@@ -78,6 +80,9 @@ class NeuralAgent(Agent):
     PARTS: ClassVar[tuple[str, ...]] = ("replay",)
     """Attributes with a state of their own."""
     copies = 1
+    root: float | None = 1.0
+    """What the network's output is multiplied by; None if it is something else that is trained."""
+    alone = False  # one matrix is multiplied in another order than many
 
     def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
         super().__init__(params, setting, streams, world)
@@ -85,11 +90,11 @@ class NeuralAgent(Agent):
         self.device = networks.device()
         self.widths = (setting.n_features, *p.hidden, self.count_outputs(p, setting))
         self.copies = self.count_copies(p)
-        self.net = Networks(self.first_weights(), self.widths, device=self.device)
+        self.net = self.make_networks()
         rates = np.repeat(self.column("learning_rate"), self.copies)
         self.optimiser = networks.optimiser(p.optimiser, self.net.flat, rates)
         self.candidates = Candidates(setting, self.device)
-        self.replay = Replay(len(self.params), setting.n_features, p.buffer, self.copies)
+        self.replay = Replay(len(self.params), self.shown_width(), p.buffer, self.copies)
         self.seen = 0  # observations so far
         self.improvements = 0  # steps of the optimiser so far
         self._looked: Look | None = None
@@ -108,6 +113,14 @@ class NeuralAgent(Agent):
     def first_weights(self) -> FloatArray:
         """Initial weights (R * copies, p), from each row's own stream."""
         return networks.initial(self.streams, self.widths, part=1, copies=self.copies)
+
+    def make_networks(self) -> Networks:
+        """The networks as they begin."""
+        return Networks(self.first_weights(), self.widths, device=self.device)
+
+    def shown_width(self) -> int:
+        """Columns of what the networks are shown."""
+        return self.setting.n_features
 
     # what it sees
 
@@ -162,7 +175,7 @@ class NeuralAgent(Agent):
         x, items = self.taken(look.x, at), np.take_along_axis(round.items, slate, axis=1)
         weight = feedback.examined[:, :, None] * self.bootstrap(round.step)[:, None]
         if p.training == "newest":
-            self.improve(x, items, self.tensor(feedback.rewards), self.tensor(weight))
+            self.improve(x, self.index(items), self.tensor(feedback.rewards), self.tensor(weight))
         else:
             self.replay.add(x.cpu().numpy(), items, feedback.rewards, weight)
             if self.seen // p.every > (self.seen - slate.shape[1]) // p.every:
@@ -180,8 +193,11 @@ class NeuralAgent(Agent):
         return np.ones((len(self.params), self.copies))
 
     def train(self) -> None:
-        """Some steps on batches from memory, drawn from each row's own stream."""
+        """Some steps on batches from memory, drawn from each row's own stream, or each on all of it."""
         p, size = self.params[0], self.replay.size
+        if p.training == "everything":
+            self.train_on_everything(PASSES if p.updates is None else p.updates)
+            return
         dice = [self.streams.generator("agent", row=r, part=2, block=self.improvements) for r in self.streams.rows]
         batch = min(p.batch, size)
         if p.updates is None:
@@ -194,27 +210,79 @@ class NeuralAgent(Agent):
             index = np.stack([g.integers(0, size, (p.updates, batch)) for g in dice])
         for i in range(index.shape[1]):
             x, items, rewards, weight = self.replay.batch(index[:, i])
-            self.improve(self.tensor(x), items, self.tensor(rewards), self.tensor(weight))
+            self.improve(self.tensor(x), self.index(items), self.tensor(rewards), self.tensor(weight))
 
-    def improve(self, x: Tensor, items: IntArray, rewards: Tensor, weight: Tensor) -> None:
+    def improve(self, x: Tensor, items: Tensor, rewards: Tensor, weight: Tensor) -> None:
         """One step of the optimiser.
 
         Parameters
         ----------
         x : Tensor (R, B, D)
-        items : int64 (R, B)
+        items : Tensor (R, B)
         rewards : Tensor (R, B)
         weight : Tensor (R, B, copies)
         """
-        passed = self.forward(self.per_network(x))
-        weight = weight.transpose(1, 2).reshape(-1, weight.shape[1])  # (R * copies, B)
-        own = None if passed.out.shape[2] == 1 else self.index(items)[..., None]  # each item its output, or one for all
-        output = self.output(passed) if own is None else passed.out.gather(2, own)[..., 0]
-        error = self.slope(output, self.per_network(rewards)) * weight
-        error = (error / weight.sum(1, keepdim=True).clamp_min(1.0))[..., None]
-        delta = error if own is None else error.new_zeros(passed.out.shape).scatter_(2, own, error)
-        self.optimiser.step(self.regularised(self.backward(passed, delta)))
+        total = self.flat_weight(weight).sum(1, keepdim=True).clamp_min(1.0)
+        self.descend(self.gradient(x, items, rewards, weight, total))
+
+    def train_on_everything(self, steps: int) -> None:
+        """Steps of the optimiser that each see all that is remembered, a part after the other."""
+        import torch
+
+        if self.fused():
+            self._train_fused(steps)
+            return
+        n = self.replay.size
+        index = np.broadcast_to(np.arange(n), (len(self.params), n))
+        features, own, earned, counts = self.replay.batch(index)
+        seen = (self.tensor(features), self.index(own), self.tensor(earned), self.tensor(counts))
+        places = [slice(start, start + WHOLE) for start in range(0, n, WHOLE)]
+        total = self.flat_weight(seen[3]).sum(1, keepdim=True).clamp_min(1.0)
+        summed = torch.zeros_like(self.net.flat)
+        for _ in range(steps):
+            summed.zero_()
+            for part in places:
+                x, items, rewards, weight = (tensor[:, part] for tensor in seen)
+                summed += self.gradient(x, items, rewards, weight, total)
+            self.descend(summed)
+
+    def fused(self) -> bool:
+        """Whether one pass in the cache does for a step on everything; see `full_batch`."""
+        one_layer = len(self.widths) == 3 and self.widths[-1] == 1 and self.copies == 1
+        return one_layer and not self.net.tables and self.device == "cpu" and self.root is not None
+
+    def _train_fused(self, steps: int) -> None:
+        n, (D, H, _) = self.replay.size, self.widths
+        memory, root = self.replay, self.root
+        assert root is not None
+        rows = [
+            full_batch.gathered(memory.x[:n, r], memory.item[:n, r], memory.reward[:n, r], memory.weight[:n, r, 0])
+            for r in range(len(self.params))
+        ]
+        flat, gradient = self.net.flat.numpy(), self.net.gradient.numpy()
+        for _ in range(steps):
+            for r, everything in enumerate(rows):
+                full_batch.gradient(flat[r], D, H, *everything, root, self.log_odds, gradient[r])
+            self.descend(self.net.gradient)
+
+    def descend(self, gradient: Tensor) -> None:
+        """One step of the optimiser."""
+        self.optimiser.step(self.regularised(gradient))
         self.improvements += 1
+
+    def flat_weight(self, weight: Tensor) -> Tensor:
+        """Weights (R, B, copies) by network, (R * copies, B)."""
+        return weight.transpose(1, 2).reshape(-1, weight.shape[1])
+
+    def gradient(self, x: Tensor, items: Tensor, rewards: Tensor, weight: Tensor, total: Tensor) -> Tensor:
+        """Gradient (R * copies, p) of the loss of these observations, divided by ``total (R * copies, 1)``."""
+        passed = self.forward(self.per_network(x))
+        own = None if passed.out.shape[2] == 1 else items[..., None]  # each item its output, or one for all
+        output = self.output(passed) if own is None else passed.out.gather(2, own)[..., 0]
+        error = self.slope(output, self.per_network(rewards)) * self.flat_weight(weight)
+        error = (error / total)[..., None]
+        delta = error if own is None else error.new_zeros(passed.out.shape).scatter_(2, own, error)
+        return self.backward(passed, delta)
 
     def slope(self, output: Tensor, rewards: Tensor) -> Tensor:
         """Derivative of the loss of one observation by the output."""
@@ -257,32 +325,46 @@ class NeuralAgent(Agent):
 
     # what is saved
 
+    def weights(self) -> dict[str, Any]:
+        """What training has made of the networks, as arrays."""
+        state = {"improvements": self.improvements, "weights": _array(self.net.flat)}
+        return state | {f"optimiser.{name}": _array(getattr(self.optimiser, name)) for name in self.optimiser.state}
+
+    def load_weights(self, state: dict[str, Any]) -> None:
+        """Put that back."""
+        self.improvements = int(state["improvements"])
+        _put(self.net.flat, state["weights"])
+        for name in self.optimiser.state:
+            _put(getattr(self.optimiser, name), state[f"optimiser.{name}"])
+        self.forget()
+
     def state_dict(self) -> dict[str, Any]:
-        state: dict[str, Any] = {"seen": self.seen, "improvements": self.improvements, "weights": _array(self.net.flat)}
-        state |= {f"optimiser.{name}": _array(getattr(self.optimiser, name)) for name in self.optimiser.state}
+        state: dict[str, Any] = {"seen": self.seen, **self.weights()}
         for part in self.PARTS:
             state |= {f"{part}.{name}": value for name, value in getattr(self, part).state_dict().items()}
         return state | super().state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         super().load_state_dict(state)
-        self.seen, self.improvements = int(state["seen"]), int(state["improvements"])
-        _put(self.net.flat, state["weights"])
-        for name in self.optimiser.state:
-            _put(getattr(self.optimiser, name), state[f"optimiser.{name}"])
+        self.seen = int(state["seen"])
+        self.load_weights(state)
         for part in self.PARTS:
             prefix = f"{part}."
             getattr(self, part).load_state_dict({n[len(prefix) :]: v for n, v in state.items() if n.startswith(prefix)})
-        self.forget()
+
+    @classmethod
+    def requires(cls, params: Any) -> frozenset[str]:
+        return cls.needs | (frozenset({"binary"}) if params.loss == "log" else frozenset())
 
     @classmethod
     def memory(cls, params: Any, setting: Setting) -> int:
         widths = (setting.n_features, *params.hidden, cls.count_outputs(params, setting))
         copies = cls.count_copies(params)
-        batch = max(setting.n_candidates, params.batch)
+        batch = max(setting.n_candidates, WHOLE if params.training == "everything" else params.batch)
         weights = 8 * 4 * networks.size(widths) * copies  # with gradient, moments and work space
         activations = 3 * 4 * batch * sum(widths) * copies
-        remembers = Replay.memory(setting.n_features, params.buffer, copies) if params.training == "replay" else 0
+        remembers = 0 if params.training == "newest" else Replay.memory(setting.n_features, params.buffer, copies)
+        remembers *= 3 if params.training == "everything" else 1  # as tensors, and in parts
         return int(weights + activations + remembers + 64 * setting.n_candidates + 1024)
 
 

@@ -2,27 +2,76 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
+import numpy as np
+
+from .. import networks
 from ..explanation import Explanation
-from ..rounds import FloatArray, Round
-from .neural import NeuralAgent, NeuralParams
+from ..networks import Networks
+from ..params import setting
+from ..randomness import Streams
+from ..rounds import FloatArray, Round, Setting, World
+from .neural import Look, NeuralAgent, NeuralParams
 
 
 class NeuralGreedy(NeuralAgent):
     """Shows what a network, trained on what was shown before, believes to be best. It never doubts.
 
-    score_a = f(x_a)
+    score_a = f(x_a), or f(x_a, e_user, e_a) with embeddings of users and items that are learned too
     """
 
     class Params(NeuralParams):
         kind: Literal["neural_greedy"] = "neural_greedy"
+        embedding: int = setting(
+            0, title="Embedding", ge=0, le=256, structural=True,
+            help="Numbers that it learns about every user and every item, beside the features. 0: none.",
+        )  # fmt: skip
 
     title = "Neural greedy"
     formula = r"f(x_a;\,w)"
+
+    def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
+        self.tables = self.entries(params[0], setting)
+        super().__init__(params, setting, streams, world)
+
+    @staticmethod
+    def entries(params: Any, setting: Setting) -> tuple[int, ...]:
+        """Entries of the embedding tables."""
+        return (setting.n_users, setting.n_items) if params.embedding else ()
+
+    def make_networks(self) -> Networks:
+        embedding, tables = self.params[0].embedding, self.tables
+        self.widths = (self.widths[0] + embedding * len(tables), *self.widths[1:])
+        first = networks.initial(self.streams, self.widths, part=1, entries=embedding * sum(tables))
+        return Networks(first, self.widths, tables=tables, embedding=embedding, device=self.device)
+
+    def shown_width(self) -> int:
+        return self.setting.n_features + len(self.tables)
+
+    def look(self, round: Round) -> Look:
+        if not self.tables:
+            return super().look(round)
+        if self._looked is None or self._looked.step != round.step:  # every candidate is one of a kind
+            self.forget()
+            users = np.broadcast_to(round.users[:, None], round.items.shape)
+            shown = np.concatenate([round.features, users[..., None], round.items[..., None]], axis=2)
+            self._looked = Look(round.step, self.tensor(shown), None)
+        return self._looked
 
     def scores(self, round: Round) -> FloatArray:
         return self.mean(round)
 
     def explain(self, round: Round) -> Explanation:
         return Explanation("greedy", self.scores(round), self.mean(round), logit=self.log_odds)
+
+    @classmethod
+    def requires(cls, params: Any) -> frozenset[str]:
+        return super().requires(params) | (frozenset({"ids"}) if params.embedding else frozenset())
+
+    @classmethod
+    def memory(cls, params: Any, setting: Setting) -> int:
+        more = sum(cls.entries(params, setting)) * params.embedding
+        wider = 3 * 4 * max(setting.n_candidates, params.batch) * 2 * params.embedding
+        return super().memory(params, setting) + int(8 * 4 * more + wider + 8 * params.buffer)

@@ -13,12 +13,12 @@ from ..params import setting
 from ..randomness import Streams
 from ..ridge import Ridge
 from ..rounds import Contexts, Feedback, FloatArray, IntArray, Round, Setting, World
-from .neural import NeuralAgent, NeuralParams
+from .neural import EXPLODED, NeuralAgent, NeuralParams
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-_ENCODED = 2_000_000  # numbers of the buffer's embeddings that are held at once
+_ENCODED = 500_000  # numbers of the buffer's embeddings that are held at once
 
 
 class HeadParams(NeuralParams):
@@ -58,8 +58,7 @@ class HeadAgent(NeuralAgent):
 
     def encoded(self, round: Round) -> Round:
         """The round with z in place of the features: distinct candidates, or all where every arm has its own head."""
-        z = self.passed(round).inputs[-1].double().cpu().numpy()
-        z[np.abs(z).max(axis=(1, 2)) > 1e6] = np.nan
+        z = self.sound(self.passed(round).inputs[-1])
         which = self.look(round).which
         if self.per_arm and which is not None:
             z = np.take_along_axis(z, which[:, :, None], axis=1)
@@ -77,27 +76,44 @@ class HeadAgent(NeuralAgent):
     def absorb(self, round: Round, at: IntArray, slate: IntArray, feedback: Feedback) -> None:
         self.head.update(self.encoded(round), slate if self.per_arm else at, feedback)
 
-    def rebuild(self) -> None:
-        """Encode everything remembered by the network as it is now, and fit the head to it anew."""
-        import torch
+    def rebuild(self) -> FloatArray:
+        """Encode everything remembered by the network as it is now, and fit the head to it anew.
 
+        Returns
+        -------
+        float64 (R, M)
+            Sum of the squared rewards that each head has been fitted to.
+        """
         n, R = self.replay.size, len(self.params)
         M, m = self.head.count.shape[1], self.widths[-2]
         gram, b, count = np.zeros((R, M, m, m)), np.zeros((R, M, m)), np.zeros((R, M), np.int64)
+        squares = np.zeros((R, M))
         step = max(1, _ENCODED // (R * max(self.widths)))
         for start in range(0, n, step):
             part = slice(start, min(n, start + step))
             x = self.tensor(self.replay.x[part].transpose(1, 0, 2))
-            z = self.net.forward(x).inputs[-1].double()
-            weight = torch.from_numpy(self.replay.weight[part, :, 0].T.astype(np.float64)).to(z.device)
-            reward = torch.from_numpy(self.replay.reward[part].T.astype(np.float64)).to(z.device)
+            z = self.sound(self.net.forward(x).inputs[-1])
+            weight = self.replay.weight[part, :, 0].T.astype(np.float64)
+            reward = self.replay.reward[part].T.astype(np.float64)
             items = self.replay.item[part].T if self.per_arm else np.zeros((R, z.shape[1]), np.int64)
-            for arm in np.unique(items):
-                mine = weight * torch.from_numpy(items == arm).to(z.device)
-                gram[:, arm] += ((z * mine[..., None]).transpose(1, 2) @ z).cpu().numpy()
-                b[:, arm] += (z * (mine * reward)[..., None]).sum(1).cpu().numpy()
-                count[:, arm] += (mine > 0).sum(1).cpu().numpy()
+            for r in range(R):
+                order = np.argsort(items[r], kind="stable")
+                ends = np.searchsorted(items[r, order], np.arange(M), side="right")
+                for arm, mine in enumerate(np.split(order, ends[:-1])):
+                    if len(mine):
+                        w, y, phi = weight[r, mine], reward[r, mine], z[r, mine]
+                        gram[r, arm] += (phi * w[:, None]).T @ phi
+                        b[r, arm] += (w * y) @ phi
+                        count[r, arm] += (w > 0).sum()
+                        squares[r, arm] += (w * y**2).sum()
         self.head.refit(gram, b, count)
+        return squares
+
+    def sound(self, z: Tensor) -> FloatArray:
+        """Embeddings (R, B, m) in float64, NaN in rows whose network has diverged."""
+        array: FloatArray = z.cpu().double().numpy()
+        array[~(np.abs(array).max(axis=(1, 2)) <= EXPLODED)] = np.nan
+        return array
 
     def spectrum(self, bases: list[FloatArray]) -> FloatArray | None:  # noqa: ARG002 - z has a space of its own
         sound = np.asarray(np.isfinite(self.head.A).all(axis=(2, 3)))
@@ -111,7 +127,7 @@ class HeadAgent(NeuralAgent):
     @classmethod
     def memory(cls, params: Any, setting: Setting) -> int:
         m, M = params.hidden[-1], setting.n_items if params.heads == "per_arm" else 1
-        head = 8 * (M * (3 * m * m + 3 * m + 1) + 41 * M * m)
+        head = 8 * (M * (6 * m * m + 3 * m + 1) + 41 * M * m)
         widths = (setting.n_features, *params.hidden, cls.count_outputs(params, setting))
         encoding = 12 * min(_ENCODED, params.buffer * sum(widths)) + 24 * setting.n_candidates * m
         return super().memory(params, setting) + int(head + encoding) + 8 * networks.size(widths)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 
+from ..cache import cached_arrays
 from ..explanation import Explanation
 from ..params import anew, setting
 from ..randomness import Streams
@@ -38,7 +40,7 @@ class NeuralLinUCB(HeadAgent):
         )  # fmt: skip
         hidden: tuple[Width, ...] = anew(HeadParams, "hidden", (64, 32))
         pretrain: int = setting(
-            0, title="Pre-training", unit="interactions", ge=0, le=2_000_000, structural=True,
+            0, title="Pre-training", unit="interactions", ge=0, le=200_000, structural=True,
             help="Logged random interactions that the network learns from before the race. 0: it starts from nothing.",
         )  # fmt: skip
 
@@ -51,13 +53,20 @@ class NeuralLinUCB(HeadAgent):
 
     @classmethod
     def requires(cls, params: Any) -> frozenset[str]:
-        return cls.needs | ({"log"} if params.pretrain else frozenset())
+        return super().requires(params) | (frozenset({"log"}) if params.pretrain else frozenset())
 
     def prepare(self) -> None:
-        """Train the body on a log of the row's layout, in the order in which it was logged."""
+        """Train the body on a log of the row's layout, in the order in which it was logged; once for each recipe."""
         p = self.params[0]
         if not p.pretrain or self.improvements:
             return
+        recipe = [p.hidden, p.optimiser, p.loss, p.heads, p.pretrain, self.column("learning_rate").tolist()]
+        place = [self.world.key, self.streams.seed, *self.streams.rows]
+        trained = cached_arrays("weights", json.dumps(["neural_linucb", 1, recipe, place]), self._trained)
+        self.load_weights(trained)
+
+    def _trained(self) -> dict[str, Any]:
+        p = self.params[0]
         logs = {int(layout): self.world.log(int(layout), p.pretrain) for layout in np.unique(self.world.layouts)}
         x = {}
         for layout, log in logs.items():
@@ -65,14 +74,14 @@ class NeuralLinUCB(HeadAgent):
             np.put_along_axis(x[layout], log.columns, log.values.astype(np.float32), axis=1)
         batch = min(_BATCH, p.pretrain)
         for _ in range(_PASSES):
-            for start in range(0, p.pretrain - batch + 1, batch):
-                part = slice(start, start + batch)
+            for start in range(0, p.pretrain, batch):
+                part = slice(start, min(start + batch, p.pretrain))
                 rows = [int(layout) for layout in self.world.layouts]
                 rewards = self.tensor(np.stack([logs[r].rewards[part] for r in rows]))
-                weight = self.tensor(np.ones((len(rows), batch, 1)))
-                items = np.stack([logs[r].items[part] for r in rows])
+                weight = self.tensor(np.ones((len(rows), part.stop - part.start, 1)))
+                items = self.index(np.stack([logs[r].items[part] for r in rows]))
                 self.improve(self.tensor(np.stack([x[r][part] for r in rows])), items, rewards, weight)
-        self.forget()
+        return {name: np.asarray(value) for name, value in self.weights().items()}
 
     def scores(self, round: Round) -> FloatArray:
         mean, variance = self.head.predict(self.encoded(round))

@@ -54,7 +54,7 @@ class GradientParams(NeuralParams):
     )  # fmt: skip
     hidden: tuple[Width, ...] = anew(NeuralParams, "hidden", (128, 64))
     learning_rate: float = anew(NeuralParams, "learning_rate", 0.01)
-    training: Literal["newest", "replay"] = anew(NeuralParams, "training", "newest")
+    training: Literal["newest", "replay", "everything"] = anew(NeuralParams, "training", "newest")
 
     @model_validator(mode="after")
     def _halves(self) -> Self:
@@ -78,7 +78,7 @@ class GradientAgent(NeuralAgent):
 
     def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
         p = params[0]
-        self.root = float(p.hidden[-1]) ** 0.5 if p.scaling == "paper" else 1.0
+        self.root: float = float(p.hidden[-1]) ** 0.5 if p.scaling == "paper" else 1.0
         super().__init__(params, setting, streams, world)
         ridge, n_weights = self.column("ridge"), networks.size(self.widths)
         self.confidence: Diagonal | Exact = (
@@ -116,6 +116,9 @@ class GradientAgent(NeuralAgent):
         widths = self.confidence.squared_widths(self.factors(round)).sqrt()
         return self.mean(round), spread(widths, self.look(round).which)
 
+    def note(self) -> str:
+        return self.confidence.told() if isinstance(self.confidence, Exact) else ""
+
     def absorb(self, round: Round, at: IntArray, slate: IntArray, feedback: Feedback) -> None:  # noqa: ARG002
         import torch
 
@@ -130,8 +133,9 @@ class GradientAgent(NeuralAgent):
         if not p.regularised:
             return gradient
         if p.scaling == "paper":
-            gradient = gradient + (self.net.flat - self._start) * (p.hidden[-1] * self._ridge / self.seen)
-            return gradient
+            # the paper's loss is half the square: twice its penalty goes with a whole square
+            twice = 1.0 if self.log_odds else 2.0
+            return gradient.addcmul(self.net.flat - self._start, self._ridge * (twice * p.hidden[-1] / self.seen))
         return gradient.addcmul(self.net.flat, self._ridge / self.seen)
 
     def state_dict(self) -> dict[str, Any]:

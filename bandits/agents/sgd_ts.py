@@ -17,7 +17,7 @@ from .base import Agent, AgentParams
 
 
 class SGDTS(Agent):
-    """Online stochastic gradient descent with Thompson sampling [1]_: O(D) per step, no matrix at all.
+    """Online stochastic gradient descent with Thompson sampling [1]_: O(D) per step, no matrix but in the first fit.
 
     tau random rounds and a fit theta^; then, after every batch j of tau rounds, one step on its log loss,
     theta_j = projection of theta_j-1 - eta / j grad onto the ball around theta^, and one draw around the mean of the
@@ -141,4 +141,5 @@ class SGDTS(Agent):
     def memory(cls, params: Any, setting: Setting) -> int:
         weights = setting.n_features * (1 if params.sharing == "shared" else setting.n_items)
         history = history_memory(params.batch * setting.slate, setting.n_stored)
-        return history + 8 * weights * (5 + block_length(weights))
+        fit = 16 * setting.n_features**2
+        return fit + history + 8 * weights * (5 + block_length(weights))

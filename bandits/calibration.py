@@ -1,0 +1,43 @@
+"""Does an agent know what it does not know? Its intervals against the truth."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import logit
+from scipy.stats import norm
+
+from .engine import Lane
+from .rounds import FloatArray
+from .trace import LEVELS
+
+CELLS, ROUNDS = 200, 32  # candidates that a row is asked about, over at most so many of the next rounds
+_HALF = norm.ppf(0.5 + np.array(LEVELS) / 2)  # standard deviations on either side of the mean
+
+
+def inside(lane: Lane) -> FloatArray | None:
+    """Share of candidates whose expected reward lies in the agent's interval, float64 (R, levels).
+
+    The interval is mean +- z sd, of all candidates of the next rounds as the agent stands now. The standard deviation
+    is the one that it explores with: that of its draws, or alpha times its width; on the scale of log-odds where it
+    believes in those. What it knows nothing of has an interval without end. None if the agent states no doubt, or
+    chooses by dice.
+
+    Nothing is changed: no round is answered, nothing is learned.
+    """
+    probabilities = lane.simulator.world().probabilities
+    ahead = max(1, min(ROUNDS, CELLS // lane.simulator.setting.n_candidates))
+    distances = []
+    for step in range(lane.step, lane.step + ahead):
+        round = lane.simulator.round_at(step)
+        told = lane.agent.explain(round)
+        if told.mean is None or told.width is None or told.how not in ("bonus", "sample"):
+            return None
+        truth = probabilities(round)
+        spread = np.broadcast_to(told.scale * told.width, truth.shape)
+        gap = np.abs((logit(truth) if told.logit else truth) - told.mean)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            away = np.where(np.isinf(spread), 0.0, np.where(gap == 0, 0.0, gap / spread))
+        distances.append(np.where(round.available, away, np.nan))
+    away = np.concatenate(distances, axis=1)  # (R, candidates), in standard deviations
+    count = np.maximum((~np.isnan(away)).sum(axis=1), 1)
+    return np.stack([(away <= half).sum(axis=1) / count for half in _HALF], axis=1)

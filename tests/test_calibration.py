@@ -1,0 +1,120 @@
+"""Calibration: an agent's intervals against the truth."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from bandits import calibration, metrics
+from bandits.agents import REGISTRY
+from bandits.simulators.petshop import PetShop
+from bandits.trace import LEVELS
+from tests.support import experiment
+from tests.worlds import Cascade, Linear, join, make, same
+
+TINY = {"n_products": 10, "n_users": 40}
+
+
+def test_shares_are_counted_as_defined() -> None:
+    """Per arm, from scratch: ridge regressions on what was shown, at one step."""
+    alpha, ridge, steps = 0.7, 2.0, 80
+    lane = make("linucb", PetShop, options=TINY, alpha=alpha, ridge=ridge)
+    shown = lane.advance(steps)
+    X = [lane.simulator.round_at(step).features for step in range(steps)]
+    ahead = calibration.CELLS // 10
+    expected = np.zeros((lane.rows, len(LEVELS)))
+    for r in range(lane.rows):
+        A = np.stack([ridge * np.eye(9)] * 10)
+        b = np.zeros((10, 9))
+        for step in range(steps):
+            arm = shown.items[step, r, 0]
+            x = X[step][r, arm]
+            A[arm] += np.outer(x, x)
+            b[arm] += shown.rewards[step, r] * x
+        for step in range(steps, steps + ahead):
+            round = lane.simulator.round_at(step)
+            truth = lane.simulator.probabilities(round)[r]
+            for arm in range(10):
+                x = round.features[r, arm]
+                inverse = np.linalg.inv(A[arm])
+                sd = alpha * np.sqrt(x @ inverse @ x)
+                away = abs(truth[arm] - x @ inverse @ b[arm]) / sd
+                expected[r] += away <= stats.norm.ppf(0.5 + np.array(LEVELS) / 2)
+    found = calibration.inside(lane)
+    assert found is not None
+    np.testing.assert_allclose(found, expected / (10 * ahead), atol=1e-12)
+
+
+def test_a_posterior_that_is_right_holds_the_truth_as_often_as_it_says() -> None:
+    """theta ~ N(0, I), noise .5, the agent knows both: by definition of a posterior, whatever was shown."""
+    runs, noise = 400, 0.5
+    world = {"reward": "gaussian", "noise": noise, "layout": "per_row", "n_features": 6}
+    lane = make("lints", Linear, rows=range(runs), options=world, sharing="shared", sigma2=noise**2, ridge=noise**2)
+    for _ in range(2):
+        lane.advance(60)
+        found = calibration.inside(lane)
+        assert found is not None
+        error = found.std(axis=0, ddof=1) / runs**0.5
+        assert (np.abs(found.mean(axis=0) - LEVELS) < 4 * error).all()
+
+
+def test_too_sure_and_too_doubtful_are_told_apart() -> None:
+    world = {"reward": "gaussian", "noise": 0.5, "layout": "per_row"}
+    rates = {}
+    for sigma2 in (0.01, 0.25, 4.0):
+        lane = make("lints", Linear, rows=range(50), options=world, sharing="shared", sigma2=sigma2, ridge=0.25)
+        lane.advance(100)
+        found = calibration.inside(lane)
+        assert found is not None
+        rates[sigma2] = found.mean(axis=0)
+    assert (rates[0.01] < rates[0.25]).all()
+    assert (rates[0.25] < rates[4.0]).all()
+    assert rates[0.01][-1] < 0.6
+    assert rates[4.0][0] > 0.9
+
+
+@pytest.mark.parametrize("kind", sorted(set(REGISTRY) - {"static_mlp"}))
+def test_asking_changes_nothing(kind: str) -> None:
+    """And what is said is a share, or nothing."""
+    params: dict[str, Any] = {"hidden": (6, 4), "every": 7} if "hidden" in REGISTRY[kind].Params.model_fields else {}
+    asked, left = (make(kind, Cascade, **params) for _ in range(2))
+    traces = []
+    for n in (1, 20, 30):
+        traces.append(asked.advance(n))
+        found = calibration.inside(asked)
+        assert found is None or (found.shape == (3, len(LEVELS)) and (found >= 0).all() and (found <= 1).all())
+        assert found is None or (np.diff(found, axis=1) >= 0).all()  # a wider interval holds no less
+    assert same(join(traces), left.advance(51))
+
+
+@pytest.mark.parametrize("kind", ["random", "oracle", "popularity", "epsilon_greedy", "neural_greedy"])
+def test_who_states_no_doubt_is_left_out(kind: str) -> None:
+    lane = make(kind)
+    lane.advance(5)
+    assert calibration.inside(lane) is None
+
+
+def test_what_was_never_tried_is_anyones_guess() -> None:
+    lane = make("ucb1", Linear, options={"n_arms": 5})
+    lane.advance(2)  # three arms have not been shown
+    found = calibration.inside(lane)
+    assert found is not None
+    assert (found >= 3 / 5).all()
+
+
+def test_the_race_keeps_it_at_every_snapshot() -> None:
+    from bandits import run
+
+    result = run(experiment("linucb", "epsilon_greedy", steps=400))
+    told, silent = result.histories["LinUCB"], result.histories["ε-greedy"]
+    assert [c.step for c in told.calibrations] == [s.step for s in told.spectra]
+    assert metrics.calibration(silent) is None
+    for level in LEVELS:
+        curve = metrics.calibration(told, level)
+        assert curve is not None
+        column = [c.inside[:, LEVELS.index(level)].mean() for c in told.calibrations]
+        np.testing.assert_allclose(curve.mid, column)
+    assert list(result.calibration_95) == ["LinUCB"]

@@ -1,0 +1,78 @@
+"""Small versions of what `python -m benchmarks.published` and `benchmarks.showdown` run in full."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from bandits import metrics
+from bandits.agents import neural
+from bandits.agents.neural_ucb import NeuralUCB
+from bandits.simulators.classification import Classification
+from benchmarks import published, showdown
+from tests.worlds import make
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_the_neural_protocol_of_magic_step_by_step(fused: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against autograd and torch.optim, as the protocol is written: scores and weights after every round."""
+    monkeypatch.setattr(neural, "WHOLE", 16)  # all that is seen goes through in parts
+    monkeypatch.setattr(NeuralUCB, "fused", lambda self: fused)
+    steps, ridge, nu = 40, published.RIDGE, published.NU
+    params = {**published.PROTOCOL, **published.SPREAD["neural_ucb"]}
+    lane = make("neural_ucb", Classification, rows=[0], options={"data": "magic"}, **params)
+    agent = lane.agent
+    assert isinstance(agent, NeuralUCB)
+    module = torch.nn.Sequential(torch.nn.Linear(20, 100), torch.nn.ReLU(), torch.nn.Linear(100, 1))
+    torch.nn.utils.vector_to_parameters(agent.net.flat[0].clone(), module.parameters())
+    spread = torch.full_like(agent.net.flat[0], ridge)
+    shown, rewards = [], []
+    for step in range(steps):
+        x = torch.tensor(lane.simulator.round_at(step).features[0], dtype=torch.float32)
+        mean, gradients = [], []
+        for arm in x:
+            module.zero_grad()
+            out = module(arm)
+            out.backward()
+            mean.append(float(out.detach()))
+            gradients.append(torch.cat([p.grad.flatten() for p in module.parameters() if p.grad is not None]))
+        width = [float((ridge * nu * g * g / spread).sum().sqrt()) for g in gradients]
+        scores = np.array(mean) + np.array(width)
+        np.testing.assert_allclose(agent.scores(lane.simulator.round_at(step))[0], scores, atol=2e-5)
+        trace = lane.advance(1)
+        arm = int(trace.items[0, 0, 0])
+        spread += gradients[arm] ** 2
+        shown.append(x[arm])
+        rewards.append(float(trace.rewards[0, 0]))
+        optimiser = torch.optim.SGD(module.parameters(), lr=0.01, weight_decay=ridge / len(shown))
+        for _ in range(100):
+            optimiser.zero_grad()
+            torch.nn.functional.mse_loss(module(torch.stack(shown))[:, 0], torch.tensor(rewards)).backward()
+            optimiser.step()
+        flat = torch.nn.utils.parameters_to_vector(module.parameters()).detach()
+        np.testing.assert_allclose(agent.net.flat[0], flat, atol=2e-5)
+
+
+def test_a_network_sees_through_a_square_and_a_straight_line_does_not() -> None:
+    """The published order: uniform, then LinUCB, then NeuralUCB; paired, three standard errors."""
+    world = {"kind": "synthetic", "function": "quadratic"}
+    uniform, linear, network = (published.regret(world, agent, 2500, 4) for agent in published.SYNTHETIC_AGENTS)
+    for worse, better in ((uniform, linear), (linear, network)):
+        gap = worse - better
+        assert gap.mean() > 3 * gap.std(ddof=1) / 2
+
+
+def test_neural_linear_finds_the_rim_of_the_wheel() -> None:
+    """At delta .5 three quarters of the disc are rim: even a short run leaves little of uniform's regret."""
+    agent = {**published.NEURAL_LINEAR, "every": 100}
+    found = metrics.estimate(published.wheel_share(0.5, 3000, 4, agent))
+    assert found.high < 50
+
+
+def test_the_showdown_is_the_same_race_on_either_features() -> None:
+    usual, crossed = showdown.race(200, False, 400, 2), showdown.race(200, True, 400, 2)
+    assert list(usual.grid) == list(crossed.grid)
+    assert list(crossed.clicks) == [showdown.INTERACTION]
+    assert set(showdown.PER_ARM) | {showdown.STATIC} <= set(usual.clicks)
+    assert usual.between(showdown.STATIC, 0, 400).tolist() == usual.clicks[showdown.STATIC][-1].tolist()

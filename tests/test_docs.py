@@ -34,8 +34,8 @@ def python(folder: Path, *arguments: str, text: str = "") -> subprocess.Complete
 def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the project in which CONTRIBUTING.md has been followed."""
     folder = tmp_path_factory.mktemp("extended")
-    for name in ("bandits", "tests"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "bandits", folder / "bandits")  # with what is compiled: nothing is compiled again
+    shutil.copytree(ROOT / "tests", folder / "tests", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", folder)
     guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     files = re.findall(r"^`(bandits/\w+/\w+\.py)`:$", guide, re.MULTILINE)
@@ -64,9 +64,8 @@ def test_the_new_agent_and_world_run_from_the_command_line(extended: Path) -> No
 
 
 def test_the_new_agent_and_world_pass_the_contract(extended: Path) -> None:
-    done = python(
-        extended, "-m", "pytest", "tests/test_contract.py", "-k", "explore_first or coins", "-p", "no:cacheprovider"
-    )
+    new = "explore_first or (coins and not (neural or ensemble or dropout))"  # networks have worlds enough of their own
+    done = python(extended, "-m", "pytest", "tests/test_contract.py", "-k", new, "-p", "no:cacheprovider")
     assert done.returncode == 0, done.stdout
     assert " passed" in done.stdout
 

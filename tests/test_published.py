@@ -19,7 +19,7 @@ def test_the_neural_protocol_of_magic_step_by_step(fused: bool, monkeypatch: pyt
     """Against autograd and torch.optim, as the protocol is written: scores and weights after every round."""
     monkeypatch.setattr(neural, "WHOLE", 16)  # all that is seen goes through in parts
     monkeypatch.setattr(NeuralUCB, "fused", lambda self: fused)
-    steps, ridge, nu = 40, published.RIDGE, published.NU
+    steps, ridge, nu = 25, published.RIDGE, published.NU
     params = {**published.PROTOCOL, **published.SPREAD["neural_ucb"]}
     lane = make("neural_ucb", Classification, rows=[0], options={"data": "magic"}, **params)
     agent = lane.agent

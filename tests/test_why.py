@@ -55,7 +55,7 @@ def every_agent(world: str) -> list[Experiment]:
 def test_what_is_explained_is_what_the_run_did(world: str) -> None:
     for e in every_agent(world):
         for i, (label, trace) in enumerate(traces(e).items()):
-            for step, row in ((1, 0), (24, 2), (STEPS, 1)):
+            for step, row in ((24, 2), (STEPS, 1)):
                 found = why(e, i, step, row)
                 shown = found.candidates[0]
                 assert (found.label, found.step, found.replication) == (label, step, row)

@@ -19,8 +19,8 @@ def inside(lane: Lane) -> FloatArray | None:
 
     The interval is mean +- z sd, of all candidates of the next rounds as the agent stands now. The standard deviation
     is the one that it explores with: that of its draws, or alpha times its width; on the scale of log-odds where it
-    believes in those. What it knows nothing of has an interval without end. None if the agent states no doubt, or
-    chooses by dice.
+    believes in those, where certainties (0 or 1) have no place: candidates of that worth are left out. What it knows
+    nothing of has an interval without end. None if the agent states no doubt, or if nothing is left.
 
     Nothing is changed: no round is answered, nothing is learned.
     """
@@ -33,11 +33,14 @@ def inside(lane: Lane) -> FloatArray | None:
         if told.mean is None or told.width is None or told.how not in ("bonus", "sample"):
             return None
         truth = probabilities(round)
-        spread = np.broadcast_to(told.scale * told.width, truth.shape)
-        gap = np.abs((logit(truth) if told.logit else truth) - told.mean)
         with np.errstate(divide="ignore", invalid="ignore"):
+            spread = np.where(np.isinf(told.width), np.inf, told.scale * told.width)
+            gap = np.abs((logit(truth) if told.logit else truth) - told.mean)
             away = np.where(np.isinf(spread), 0.0, np.where(gap == 0, 0.0, gap / spread))
-        distances.append(np.where(round.available, away, np.nan))
+        asked = round.available & (np.isfinite(logit(truth)) if told.logit else True)
+        distances.append(np.where(asked, away, np.nan))
     away = np.concatenate(distances, axis=1)  # (R, candidates), in standard deviations
+    if told.logit and np.isnan(away).all():
+        return None
     count = np.maximum((~np.isnan(away)).sum(axis=1), 1)
     return np.stack([(away <= half).sum(axis=1) / count for half in _HALF], axis=1)

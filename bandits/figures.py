@@ -241,7 +241,7 @@ def board(
     flat = {"x": np.array([0.0, result.experiment.steps]), "mid": np.full(2, level)}
     goal = Band(**flat, low=flat["mid"], high=flat["mid"], rows=0)
     if x != "step":  # the goal is as long as the curves are
-        ends = [b.x for b in found["calibration"].values() if len(b.x)]
+        ends = [b.x for b in found["calibration"].values() if len(b.x) and np.isfinite(b.x).all()]
         goal = goal._replace(x=np.array([min(e[0] for e in ends), max(e[-1] for e in ends)]) if ends else goal.x)
     calibrated = curves(
         found["calibration"], title="Calibration", y_title="share of truths inside", y_range=(0, 1.04),
@@ -288,7 +288,7 @@ def _stops(result: Result, drawn: dict[str, Band]) -> dict[str, tuple[FloatArray
 def _stop(label: str, x: FloatArray, y: FloatArray, text: list[str], look: Style) -> Spec:
     return {
         "type": "scatter", "mode": "markers", "name": label.replace("<", "&lt;"), "legendgroup": label, "x": x, "y": y,
-        "text": text, "hovertemplate": "%{text}<extra>%{fullData.name}</extra>",
+        "text": text, "hovertemplate": "%{text}<extra>%{fullData.name}</extra>", "showlegend": False,
         "marker": {"symbol": "x", "size": 11, "color": look.color, "line": {"width": 1}},
     }  # fmt: skip
 

@@ -128,9 +128,11 @@ def _chances(lane: Lane, round: Round, row: int, step: int) -> tuple[FloatArray,
         return agent.probabilities(round)[row], 0
     streams = lane.simulator.streams  # dice of our own: the agent's are left alone
     dice = streams.generator("question", row=streams.rows[row], block=step)
-    n = int(np.clip(_CELLS // K, 20, REDRAWS))
-    counts, drawn = np.zeros(K), 0
+    n = int(np.clip(_CELLS // (K * len(round.items)), 20, REDRAWS))
+    counts, drawn, began = np.zeros(K), 0, time.thread_time()
     for scores in itertools.islice(agent.redraws(round, dice), n):
+        if drawn >= 20 and time.thread_time() - began > SECONDS / 8:
+            break
         counts[np.where(round.available[row], scores[row], -np.inf).argmax()] += 1
         drawn += 1
     return (counts / drawn, drawn) if drawn else (np.full(K, np.nan), 0)

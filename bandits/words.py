@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 
 from . import metrics
 from .experiment import Experiment
@@ -40,7 +41,7 @@ def agents(experiment: Experiment) -> str:
         fields = type(agent).model_fields.items()
         changed = [(n, getattr(agent, n)) for n, f in fields if n != "label" and getattr(agent, n) != f.default]
         values = [f"{name.replace('_', ' ')} {_plain(value)}" for name, value in changed]
-        new = ", ".join(value for value in values if value not in label)  # a name may say it already
+        new = ", ".join(v for v in values if not re.search(rf"(?<![\w.]){re.escape(v)}(?![\w.])", label))
         told.append(f"{label} ({new})" if new else label)
     return ", ".join(told)
 

@@ -124,8 +124,8 @@ def _race(text: dict[str, Any], saved: dict[str, Any], out: BinaryIO, inbox: que
                 told = now
             if now >= due:
                 keep()
-                took = time.monotonic() - now
-                due = now + took + max(CHECKPOINT, 20 * took)  # a large state must not take all the time there is
+                took = time.monotonic() - now  # a large state must not take all the time there is
+                due = now + took + max(CHECKPOINT, min(20 * took, 60.0))
             if not inbox.empty():
                 if inbox.get() is None:
                     raise Gone

@@ -86,6 +86,7 @@ def put(file: Path, section: str) -> None:
         return part.split("\n")[0].split(":")[0]
 
     places = [i for i, part in enumerate(parts) if name(part) == name(text)]
+    assert len(places) <= 1, f"{file.name} has several sections called '{name(text)}'"
     if places:
         parts[places[0]] = text
     else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -109,19 +109,20 @@ def synthetic(steps: int = 10_000, replications: int = 8) -> str:
     ])  # fmt: skip
 
 
-def magic_run(job: tuple[str, int], steps: int) -> tuple[float, float]:
-    """Regret of one run of one agent under the protocol, and its hours; kept, so that the rest can follow later."""
+def magic_run(job: tuple[str, int], steps: int) -> tuple[float, float, str]:
+    """Regret of one run of one agent under the protocol, its hours and its machine; kept: the rest can follow later."""
     kind, seed = job
     agent = {"kind": kind, **PROTOCOL, **SPREAD[kind], "buffer": max(steps, 100)}
 
     def make() -> dict[str, Any]:
         began = time.process_time()
         found = regret({"kind": "classification", "data": "magic"}, agent, steps, 1, seed)
-        return {"regret": found, "hours": np.array((time.process_time() - began) / 3600)}
+        hours = (time.process_time() - began) / 3600
+        return {"regret": found, "hours": np.array(hours), "machine": np.array(machine())}
 
     kept = cached_arrays("published", json.dumps(["magic", 1, agent, steps, seed]), make)
     print(f"magic {kind} {seed}: {float(kept['regret'][0]):,.0f} in {float(kept['hours']):.2f} h", flush=True)
-    return float(kept["regret"][0]), float(kept["hours"])
+    return float(kept["regret"][0]), float(kept["hours"]), str(kept["machine"])
 
 
 def magic(steps: int = 10_000, replications: int = 8) -> str:
@@ -129,10 +130,10 @@ def magic(steps: int = 10_000, replications: int = 8) -> str:
     jobs = [(kind, seed) for seed in range(replications) for kind in MAGIC]
     with ProcessPoolExecutor(2) as pool:
         found = list(pool.map(partial(magic_run, steps=steps), jobs))
-    hours = [h for _, h in found]
+    hours, made = [h for _, h, _ in found], sorted({where for _, _, where in found})
     rows = []
     for kind, (theirs, spread) in MAGIC.items():
-        mine = np.array([r for (k, _), (r, _) in zip(jobs, found, strict=True) if k == kind])
+        mine = np.array([r for (k, _), (r, _, _) in zip(jobs, found, strict=True) if k == kind])
         mean, sd = float(mine.mean()), float(mine.std(ddof=1))
         limit = 3 * (spread**2 / 8 + sd**2 / len(mine)) ** 0.5
         verdict = "agrees" if abs(mean - theirs) <= limit else "differs"
@@ -144,6 +145,7 @@ def magic(steps: int = 10_000, replications: int = 8) -> str:
         "SGD .01, weight penalty lambda / t, 100 steps on everything seen after every decision, diagonal covariance, "
         "warm start, lambda .001, nu .1.",
         table(("agent", "published mean (sd)", "ours: mean (sd)", "difference"), rows),
+        f"Its runs were made one by one: {'; '.join(made)}.",
     ])  # fmt: skip
 
 
@@ -154,15 +156,17 @@ SECTIONS: dict[str, tuple[str, Callable[..., str]]] = {
 }
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Make one section, or all, and put it into the report."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("sections", nargs="*", default=list(SECTIONS), choices=[*SECTIONS, []], metavar="SECTION")
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"{', '.join(SECTIONS)}; all by default")
     parser.add_argument("--steps", type=int)
     parser.add_argument("--replications", type=int)
-    told = parser.parse_args()
+    told = parser.parse_args(arguments)
+    if unknown := set(told.sections) - set(SECTIONS):
+        parser.error(f"there is no section {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}")
     sizes = {k: v for k, v in vars(told).items() if k != "sections" and v}
-    for name in told.sections:
+    for name in told.sections or list(SECTIONS):
         title, make = SECTIONS[name]
         text = f"{make(**sizes)}\n\nMade by `python -m benchmarks.published {name}`. {machine()}."
         print(f"## {title}\n\n{text}\n", flush=True)

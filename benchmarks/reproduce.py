@@ -60,7 +60,7 @@ def petshop(layout: str, meaning: str) -> str:
     )
     return "\n".join(
         [
-            f"## Pet shop, `layout: {layout}`: 60,000 steps, 32 runs, alpha 1.5",
+            f"## Pet shop, layout {layout}: 60,000 steps, 32 runs, alpha 1.5",
             f"Here {meaning}.",
             "",
             "| agent | source: click rate | ours: click rate, mean (interval), lowest to highest run |",

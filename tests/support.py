@@ -57,7 +57,7 @@ def history(rewards: FloatArray, items: Any = None, *, n_items: int = 5, alive: 
     shown = np.zeros((T, R, 1), np.int64) if items is None else items
     living = np.ones(R, np.bool_) if alive is None else np.array(alive)
     made = History(steps or T, R, n_items)
-    nothing = np.zeros((T, R))
+    nothing = np.where(np.isnan(rewards), np.nan, 0.0)
     made.extend(Trace(0, shown, rewards, nothing, nothing, nothing, nothing, living))
     return made
 

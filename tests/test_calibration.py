@@ -10,6 +10,7 @@ from scipy import stats
 
 from bandits import calibration, metrics
 from bandits.agents import REGISTRY
+from bandits.simulators.classification import Classification
 from bandits.simulators.petshop import PetShop
 from bandits.trace import LEVELS
 from tests.support import experiment
@@ -118,3 +119,16 @@ def test_the_race_keeps_it_at_every_snapshot() -> None:
         column = [c.inside[:, LEVELS.index(level)].mean() for c in told.calibrations]
         np.testing.assert_allclose(curve.mid, column)
     assert list(result.calibration_95) == ["LinUCB"]
+
+
+def test_certain_answers_have_no_log_odds_to_hold() -> None:
+    """On labelled data every truth is 0 or 1: who believes in log-odds is not asked, who believes in means is."""
+    for kind, asked in (("logistic_ucb", False), ("sgd_ts", False), ("linucb", True)):
+        lane = make(kind, Classification, options={"data": "wine"})
+        lane.advance(30)
+        assert (calibration.inside(lane) is not None) == asked
+    lane = make("ucb1", Linear, options={"n_arms": 5}, alpha=0.0)
+    lane.advance(2)
+    found = calibration.inside(lane)
+    assert found is not None
+    assert (found >= 3 / 5).all()  # no width times an alpha of 0 makes knowledge of what was never tried

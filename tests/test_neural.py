@@ -17,6 +17,7 @@ from bandits.agents.neural_linucb import NeuralLinUCB
 from bandits.agents.neural_ucb import NeuralUCB
 from bandits.engine import Lane
 from bandits.experiment import Refused, read
+from bandits.rounds import Round
 from bandits.simulators.classification import Classification
 from bandits.simulators.petshop import PetShop
 from tests import worlds
@@ -26,6 +27,8 @@ TINY = {"n_products": 10, "n_users": 40}
 EVERYTHING = [
     ("neural_ucb", {"hidden": (6,), "training": "everything", "every": 7}),
     ("ensemble", {"hidden": (6, 4), "training": "everything", "every": 7}),
+    ("neural_linear_ts", {"hidden": (6, 4), "training": "everything", "every": 7, "updates": 5}),
+    ("neural_greedy", {"hidden": (6, 4), "embedding": 3, "every": 7, "updates": 5}),
 ]
 EACH = [*((k, p) for k in NEURAL for p in variants(k)), *EVERYTHING]
 CASES = [pytest.param(k, p, id="-".join(map(str, (k, *p.values())))) for k, p in EACH]
@@ -201,14 +204,14 @@ def test_a_log_loss_needs_clicks() -> None:
             read({"simulator": {"kind": "wheel"}, "agents": [{"kind": kind, "loss": "log"}]})
 
 
-def test_embeddings_know_customers_and_products() -> None:
-    """With a single kind of feature vector for all, only who and what can tell: it learns what sells."""
+def test_embeddings_know_customers_and_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without any feature, only who and what can tell what sells."""
+    monkeypatch.setattr(Round, "features", property(lambda round: np.zeros((*round.items.shape, 9))))
     lane = make("neural_greedy", PetShop, rows=range(4), options=TINY, embedding=4, hidden=(16,), learning_rate=0.01)
-    plain = make("neural_greedy", PetShop, rows=range(4), options=TINY, hidden=(16,), learning_rate=0.01)
     assert lane.agent.replay.x.shape[2] == 9 + 2  # type: ignore[attr-defined]
     first = lane.advance(400)
-    assert not same(first, plain.advance(400))
-    assert lane.advance(1200).value[-400:].mean() > first.value[:200].mean() + 0.05
+    assert not lane.agent.replay.x[..., :9].any()  # type: ignore[attr-defined]
+    assert lane.advance(1600).value[-400:].mean() > first.value[:200].mean() + 0.05
     with pytest.raises(Refused, match="needs"):
         read({"simulator": {"kind": "wheel"}, "agents": [{"kind": "neural_greedy", "embedding": 4}]})
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -11,6 +13,7 @@ from bandits.agents import neural
 from bandits.agents.neural_ucb import NeuralUCB
 from bandits.simulators.classification import Classification
 from benchmarks import published, showdown
+from benchmarks.measure import put
 from tests.worlds import make
 
 
@@ -76,3 +79,22 @@ def test_the_showdown_is_the_same_race_on_either_features() -> None:
     assert list(crossed.clicks) == [showdown.INTERACTION]
     assert set(showdown.PER_ARM) | {showdown.STATIC} <= set(usual.clicks)
     assert usual.between(showdown.STATIC, 0, 400).tolist() == usual.clicks[showdown.STATIC][-1].tolist()
+
+
+def test_sections_replace_their_old_selves_and_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    report = tmp_path / "REPORT.md"
+    report.write_text("# Title\n\n## Wheel bandit, NeuralLinear\n\nold\n\n## Pet shop, layout shared: long\n\nkept\n")
+    monkeypatch.setattr(published, "REPORT", report)
+    made = {name: (title, lambda name=name, **_: f"new {name}") for name, (title, _) in published.SECTIONS.items()}
+    monkeypatch.setattr(published, "SECTIONS", made)
+    published.main([])
+    text = report.read_text()
+    assert text.count("\n## ") == 4
+    assert "old" not in text
+    assert "kept" in text
+    for name in made:
+        assert text.count(f"new {name}\n") == 1
+    put(report, "## Pet shop, layout per_row: longer\n\nbeside")
+    assert "kept" in report.read_text()
+    with pytest.raises(SystemExit):
+        published.main(["moon"])

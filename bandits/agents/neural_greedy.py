@@ -13,7 +13,7 @@ from ..networks import Networks
 from ..params import setting
 from ..randomness import Streams
 from ..rounds import FloatArray, Round, Setting, World
-from .neural import Look, NeuralAgent, NeuralParams
+from .neural import WHOLE, Look, NeuralAgent, NeuralParams
 
 
 class NeuralGreedy(NeuralAgent):
@@ -72,6 +72,11 @@ class NeuralGreedy(NeuralAgent):
 
     @classmethod
     def memory(cls, params: Any, setting: Setting) -> int:
-        more = sum(cls.entries(params, setting)) * params.embedding
-        wider = 3 * 4 * max(setting.n_candidates, params.batch) * 2 * params.embedding
-        return super().memory(params, setting) + int(8 * 4 * more + wider + 8 * params.buffer)
+        tables = cls.entries(params, setting)
+        if not tables:
+            return super().memory(params, setting)
+        D, e = setting.n_features, params.embedding
+        more = networks.size((D + 2 * e, *params.hidden, 1), tables, e) - networks.size((D, *params.hidden, 1))
+        at_once = max(setting.n_candidates, WHOLE if params.training == "everything" else params.batch)
+        remembered = 3 * 8 * params.buffer  # the two numbers of each observation
+        return super().memory(params, setting) + int(8 * 4 * more + 6 * 4 * at_once * 2 * e + remembered)

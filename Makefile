@@ -50,7 +50,7 @@ lint: setup-dev
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not browser" $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not browser" $(ARGS)
 	$(BIN)/python -m pytest -m browser $(ARGS)
 
 bench: setup

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from .growing import Growing
 from .networks import Factors
 from .rounds import FloatArray
 
@@ -128,15 +129,8 @@ class Primal:
 class Dual:
     """g' A^-1 g = (g.g - k' (ridge I + G G')^-1 k) / ridge, k = G g, without any vector of length p.
 
-    The inner products come from the factors of the gradients, which are all that is stored of them. L, the Cholesky
-    factor of ridge I + G G', grows by one row per observation; kept is its inverse, which grows likewise and turns
-    the triangular system of every decision into a product. All is float64: in float32, near-repeated contexts cost
-    whole per cents of the width and break the factor.
-
-    Attributes
-    ----------
-    size : int
-        Observations t.
+    The inner products come from the factors of the gradients, which are all that is stored of them. All is float64:
+    in float32, near-repeated contexts cost whole per cents of the width and break the factor.
     """
 
     name = "dual"
@@ -145,69 +139,65 @@ class Dual:
         import torch
 
         self.ridge = torch.tensor(ridge, dtype=torch.float64, device=device)
-        self.size = 0
+        self.factor = Growing(self.ridge, capacity)
         self._past: Factors | None = None  # buffers (R, capacity, width)
-        self._inverse = torch.zeros((len(ridge), capacity, capacity), dtype=torch.float64, device=device)
+
+    @property
+    def size(self) -> int:
+        """Observations t."""
+        return self.factor.size
 
     @property
     def past(self) -> Factors:
         """Factors of the gradients so far, in float64."""
         assert self._past is not None
-        return Factors([h[:, : self.size] for h in self._past.h], [d[:, : self.size] for d in self._past.delta])
-
-    @property
-    def inverse(self) -> Tensor:
-        """L^-1, (R, t, t)."""
-        return self._inverse[:, : self.size, : self.size]
+        return self._past.rows(0, self.size)
 
     def squared_widths(self, candidates: Factors) -> Tensor:
         candidates = candidates.double()
-        explained = self.inverse.bmm(self.past.times(candidates)).square().sum(1) if self.size else 0.0
+        explained = self.factor.explained(self.past.times(candidates)) if self.size else 0.0
         return ((candidates.norms() - explained) / self.ridge[:, None]).clamp_min_(LEAST)
 
     def add(self, chosen: Factors, counts: Tensor) -> None:
-        import torch
-
         one = counts[:, None, None].double()
         chosen = Factors([h.double() for h in chosen.h], [d.double() * one for d in chosen.delta])
-        t, left = self.size, chosen.norms()[:, 0] + self.ridge
-        self._make_room(chosen)
-        if t:
-            row = self.inverse.bmm(self.past.times(chosen))  # L's next row, as a column
-            left = left - row.square().sum((1, 2))
-        root = torch.maximum(left, self.ridge * 1e-12).sqrt()
-        if t:
-            self._inverse[:, t, :t] = -(row.transpose(1, 2).bmm(self.inverse))[:, 0] / root[:, None]
-        self._inverse[:, t, t] = 1 / root
-        assert self._past is not None
-        for kept, new in zip(self._past.h + self._past.delta, chosen.h + chosen.delta, strict=True):
-            kept[:, t] = new[:, 0]
-        self.size += 1
+        t = self.size
+        self._keep(chosen)
+        inner = self.past.times(chosen) if t else chosen.h[0].new_zeros((len(counts), 0, 1))
+        self.factor.grow(inner, chosen.norms()[:, 0])
 
-    def _make_room(self, like: Factors) -> None:
+    def extend(self, gradients: Factors) -> None:
+        """Come from the beginning to the state after many gradients (R, t, ...) at once."""
+        assert self.size == 0
+        gradients = gradients.double()
+        self._keep(gradients)
+        self.factor.remake(gradients.times(gradients))
+
+    def _keep(self, new: Factors) -> None:
+        """Put gradients behind those that are there; the buffers are as long as the factor's, or twice that."""
         import torch
 
+        t, n = self.size, new.h[0].shape[1]
         if self._past is None:
-            R, capacity = len(self.ridge), self._inverse.shape[1]
+            R, capacity = len(self.ridge), max(self.factor.capacity, n)
 
             def room(x: Tensor) -> Tensor:
                 return torch.zeros((R, capacity, x.shape[2]), dtype=x.dtype, device=x.device)
 
-            self._past = Factors([room(h) for h in like.h], [room(d) for d in like.delta])
-        if self.size < self._inverse.shape[1]:
-            return
-        pad, n = torch.nn.functional.pad, self.size
-        self._past = Factors(*([pad(x, (0, 0, 0, n)) for x in side] for side in self._past))
-        self._inverse = pad(self._inverse, (0, n, 0, n))
+            self._past = Factors([room(h) for h in new.h], [room(d) for d in new.delta])
+        elif t + n > self._past.h[0].shape[1]:
+            self._past = Factors(*([torch.nn.functional.pad(x, (0, 0, 0, t)) for x in side] for side in self._past))
+        for kept, added in zip(self._past.h + self._past.delta, new.h + new.delta, strict=True):
+            kept[:, t : t + n] = added
 
     def dense(self, start: int, end: int) -> Tensor:
         """Some rows of G, float64 (R, end - start, p)."""
-        return Factors([h[:, start:end] for h in self.past.h], [d[:, start:end] for d in self.past.delta]).dense()
+        return self.past.rows(start, end).dense()
 
     def state_dict(self) -> Arrays:
         state: Arrays = {"size": self.size}
         if self.size:
-            state["inverse"] = self.inverse.cpu().numpy().copy()
+            state["inverse"] = self.factor.inverse.cpu().numpy().copy()
             for i, (h, d) in enumerate(zip(*self.past, strict=True)):
                 state |= {f"h{i}": h.cpu().numpy().copy(), f"delta{i}": d.cpu().numpy().copy()}
         return state
@@ -215,17 +205,16 @@ class Dual:
     def load_state_dict(self, state: Arrays) -> None:
         import torch
 
-        device, n = self.ridge.device, int(state["size"])
-        self.size, self._past = n, None
-        if n == 0:
+        self.factor, self._past = Growing(self.ridge, 1), None
+        if int(state["size"]) == 0:
             return
         layers = sum(name.startswith("delta") for name in state)
 
         def put(name: str) -> Tensor:
-            return torch.from_numpy(state[name].copy()).to(device)
+            return torch.from_numpy(state[name].copy()).to(self.ridge.device)
 
         self._past = Factors([put(f"h{i}") for i in range(layers)], [put(f"delta{i}") for i in range(layers)])
-        self._inverse = put("inverse")
+        self.factor.load(put("inverse"))
 
 
 class Sketch:
@@ -241,34 +230,33 @@ class Sketch:
         import torch
 
         self.ridge = torch.tensor(ridge, dtype=torch.float64, device=device)
-        self.rows, self.filled = rows, 0
-        self.B = torch.zeros((len(ridge), 2 * rows, n_weights), dtype=torch.float64, device=device)
+        self.rows = rows
+        self.factor = Growing(self.ridge, 2 * rows)
+        self._room = torch.zeros((len(ridge), 2 * rows, n_weights), dtype=torch.float64, device=device)
         self.shrunk = torch.zeros(len(ridge), dtype=torch.float64, device=device)
-        self._gram: Tensor | None = None
+
+    @property
+    def B(self) -> Tensor:  # noqa: N802
+        """The directions, (R, rows in use, p)."""
+        return self._room[:, : self.factor.size]
 
     def squared_widths(self, candidates: Factors) -> Tensor:
-        import torch
-
-        if self._gram is None:
-            B = self.B[:, : self.filled]
-            inner = B @ B.transpose(1, 2)
-            inner.diagonal(dim1=1, dim2=2).add_(self.ridge[:, None])
-            self._gram = torch.linalg.cholesky_ex(inner).L
-        k = self.B[:, : self.filled] @ candidates.double().dense().transpose(1, 2)
-        explained: Tensor = torch.linalg.solve_triangular(self._gram, k, upper=False).square().sum(1)
-        return ((candidates.double().norms() - explained) / self.ridge[:, None]).clamp_min_(LEAST)
+        candidates = candidates.double()
+        explained = self.factor.explained(self.B @ candidates.dense().transpose(1, 2))
+        return ((candidates.norms() - explained) / self.ridge[:, None]).clamp_min_(LEAST)
 
     def add(self, chosen: Factors, counts: Tensor) -> None:
-        self.extend(chosen.double().dense() * counts[:, None, None].to(self.B.dtype))
+        self.extend(chosen.double().dense() * counts[:, None, None].double())
 
     def extend(self, gradients: Tensor) -> None:
-        """Take in gradients (R, n, p)."""
+        """Take in gradients, float64 (R, n, p)."""
         for i in range(gradients.shape[1]):
-            if self.filled == self.B.shape[1]:
+            if self.factor.size == self._room.shape[1]:
                 self._shrink()
-            self.B[:, self.filled] = gradients[:, i]
-            self.filled += 1
-        self._gram = None
+            g = gradients[:, i, :, None]
+            inner, n = self.B @ g, self.factor.size
+            self._room[:, n] = gradients[:, i]
+            self.factor.grow(inner, g.square().sum((1, 2)))
 
     def _shrink(self) -> None:
         """Half of the rows become free: all squared singular values give up the l-th."""
@@ -281,26 +269,23 @@ class Sketch:
         least = values[:, self.rows]
         kept = (values[:, : self.rows] - least[:, None]).clamp_min(0)
         scale = (kept / values[:, : self.rows].clamp_min(LEAST)).sqrt()
-        self.B[:, : self.rows] = (vectors[:, :, : self.rows].transpose(1, 2) @ self.B) * scale[:, :, None]
-        self.B[:, self.rows :] = 0
+        self._room[:, : self.rows] = (vectors[:, :, : self.rows].transpose(1, 2) @ self.B) * scale[:, :, None]
+        self._room[:, self.rows :] = 0
         self.shrunk += least
-        self.filled = self.rows
+        B = self._room[:, : self.rows]
+        self.factor.remake(B @ B.transpose(1, 2))
 
     def state_dict(self) -> Arrays:
-        return {
-            "B": self.B[:, : self.filled].cpu().numpy().copy(),
-            "shrunk": self.shrunk.cpu().numpy().copy(),
-            "filled": self.filled,
-        }
+        kept = {"B": self.B, "shrunk": self.shrunk, "inverse": self.factor.inverse}
+        return {name: value.cpu().numpy().copy() for name, value in kept.items()}
 
     def load_state_dict(self, state: Arrays) -> None:
         import torch
 
-        self.filled = int(state["filled"])
-        self.B.zero_()
-        self.B[:, : self.filled] = torch.from_numpy(state["B"])
+        self.factor.load(torch.from_numpy(state["inverse"].copy()).to(self.ridge.device))
+        self._room.zero_()
+        self.B.copy_(torch.from_numpy(state["B"]))
         self.shrunk.copy_(torch.from_numpy(state["shrunk"]))
-        self._gram = None
 
 
 class Exact:

@@ -83,6 +83,10 @@ class Factors(NamedTuple):
         """Those of ``which (R, S)``; ``rows`` is arange(R) as a column."""
         return Factors([h[rows, which] for h in self.h], [d[rows, which] for d in self.delta])
 
+    def rows(self, start: int, end: int) -> Factors:
+        """Those from ``start`` to before ``end``."""
+        return Factors([h[:, start:end] for h in self.h], [d[:, start:end] for d in self.delta])
+
     def times(self, other: Factors) -> Tensor:
         """Inner products of gradients, (R, B, B'): over layers, (delta . delta') (h . h' + 1)."""
         parts = [

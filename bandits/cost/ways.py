@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from scipy.linalg import lapack
 from torch import Tensor
 
 from .. import confidence
+from ..growing import Growing
 from ..networks import Factors, Networks
 from ..refused import Refused
 from .question import Sizes
@@ -82,7 +82,7 @@ def _tensors(holder: Any) -> Iterator[Tensor]:
     elif isinstance(holder, (list, tuple)):
         for value in holder:
             yield from _tensors(value)
-    elif isinstance(holder, (confidence.Dual, confidence.Diagonal)):
+    elif isinstance(holder, (confidence.Dual, confidence.Diagonal, Growing)):
         yield from _tensors(vars(holder))
 
 
@@ -172,26 +172,11 @@ class Dual(_Factored):
 
     def __init__(self, net: Networks, *, t: int = 0) -> None:
         super().__init__(net, t=t)
-        self.confidence = _Filled(np.array([RIDGE]), capacity=capacity(t))
+        self.confidence = confidence.Dual(np.array([RIDGE]), capacity=capacity(t))
 
     def fill(self, x: Tensor) -> None:
-        assert isinstance(self.confidence, _Filled)
-        self.confidence.fill(self._factors(x).double())
-
-
-class _Filled(confidence.Dual):
-    """The dual, brought to a state at once instead of observation by observation."""
-
-    def fill(self, past: Factors) -> None:
-        self._make_room(past)
-        assert self._past is not None
-        self.size = past.h[0].shape[1]
-        for kept, new in zip(self._past.h + self._past.delta, past.h + past.delta, strict=True):
-            kept[:, : self.size] = new
-        gram = past.times(past)[0]
-        gram.diagonal().add_(RIDGE)
-        factor = torch.linalg.cholesky(gram).numpy()
-        self._inverse[0, : self.size, : self.size] = torch.from_numpy(lapack.dtrtri(factor.T, lower=0)[0].T)
+        assert isinstance(self.confidence, confidence.Dual)
+        self.confidence.extend(self._factors(x))
 
 
 class Diagonal(_Factored):

@@ -105,12 +105,20 @@ def curves(
         "showlegend": False,
     }
     if log_x:
-        layout["xaxis"] |= {"type": "log", "dtick": 1}
+        layout["xaxis"] |= {"type": "log", **_ticks([band.x for band in bands.values()])}
     if log_y:
-        layout["yaxis"]["dtick"] = 1
+        layout["yaxis"] |= _ticks([edge for band in bands.values() for edge in (band.low, band.high)])
     if y_range is not None:
         layout["yaxis"]["range"] = list(y_range)
     return {"data": data, "layout": layout} if data else without_data(layout, empty)
+
+
+def _ticks(values: Sequence[FloatArray]) -> Spec:
+    """Of a logarithmic axis: only powers of ten, where at least two of them are in sight."""
+    seen = np.concatenate([v[v > 0] for v in values]) if values else np.empty(0)
+    if not len(seen) or np.floor(np.log10(seen.max())) - np.ceil(np.log10(seen.min())) < 1:
+        return {}
+    return {"dtick": 1}
 
 
 def without_data(layout: Spec, why: str) -> Spec:

@@ -275,3 +275,11 @@ def test_runs_that_stopped_are_marked_on_their_curve() -> None:
         assert np.isfinite(marks["LinTS"]["y"]).all()
     for spec in (entropy, spectrum):
         assert not any("marker" in t for t in spec["data"])
+
+
+@pytest.mark.parametrize(("low", "high", "ticks"), [(2.0, 8.0, {}), (2.0, 80.0, {}), (2.0, 800.0, {"dtick": 1})])
+def test_a_logarithmic_axis_has_numbers_even_within_a_decade(low: float, high: float, ticks: dict[str, int]) -> None:
+    x, y = np.array([1.0, 2.0]), np.array([low, high])
+    looks = dict(zip("a", palette(["linucb"]), strict=True))
+    spec = curves({"a": Band(x, y, y, y, 3)}, looks, title="t", note="n", log_y=True)
+    assert spec["layout"]["yaxis"] == {"title": {"text": ""}, "type": "log", **ticks}

@@ -286,10 +286,10 @@ def test_pre_training_needs_a_log_and_two_halves_even_widths() -> None:
     ],
 )  # fmt: skip
 def test_networks_learn_tastes_that_a_shared_linear_model_cannot(kind: str, params: dict[str, Any]) -> None:
-    """On additive features a shared linear model cannot rise above .287 (DESIGN); networks can, within 2,000 steps."""
-    lane = make(kind, PetShop, rows=range(6), **params)
-    value = lane.advance(2000).value[-600:].mean(axis=0)
-    assert value.mean() - 3 * value.std(ddof=1) / np.sqrt(6) > 0.287
+    """On additive features a shared linear model cannot rise above .287 (DESIGN); networks can, within 1,500 steps."""
+    lane = make(kind, PetShop, rows=range(4), **params)
+    value = lane.advance(1500).value[-500:].mean(axis=0)
+    assert value.mean() - 3 * value.std(ddof=1) / np.sqrt(4) > 0.287
 
 
 def test_a_sketch_or_a_primal_survives_saving() -> None:

@@ -74,11 +74,11 @@ def test_neural_linear_finds_the_rim_of_the_wheel() -> None:
 
 
 def test_the_showdown_is_the_same_race_on_either_features() -> None:
-    usual, crossed = showdown.race(200, False, 400, 2), showdown.race(200, True, 400, 2)
+    usual, crossed = showdown.race(100, False, 200, 2), showdown.race(100, True, 200, 2)
     assert list(usual.grid) == list(crossed.grid)
     assert list(crossed.clicks) == [showdown.INTERACTION]
     assert set(showdown.PER_ARM) | {showdown.STATIC} <= set(usual.clicks)
-    assert usual.between(showdown.STATIC, 0, 400).tolist() == usual.clicks[showdown.STATIC][-1].tolist()
+    assert usual.between(showdown.STATIC, 0, 200).tolist() == usual.clicks[showdown.STATIC][-1].tolist()
 
 
 def test_sections_replace_their_old_selves_and_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

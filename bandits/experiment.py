@@ -21,7 +21,10 @@ from .trace import History
 
 MEMORY_LIMIT = 4 * 2**30  # bytes one experiment may need
 MAX_TEXT = 256_000  # bytes of an experiment's JSON
-_SPOKEN = {"binary": "rewards of 0 or 1"}  # capabilities whose name alone says too little
+_SPOKEN = {
+    "binary": "rewards of 0 or 1",
+    "vectors": "features that are the vectors of user and item",
+}  # capabilities whose name alone says too little
 
 if TYPE_CHECKING:
     AnySimulator = SimulatorParams

@@ -33,6 +33,7 @@ _HOME = {
     "beta_ts": (5, 0), "popularity": (6, 0), "random": (7, 0),
     "neural_ucb": (5, 1), "neural_linucb": (4, 1), "neural_linear_ts": (2, 1), "ensemble": (1, 1),
     "mc_dropout": (6, 1), "neural_ts": (3, 1), "neural_greedy": (7, 1),
+    "neural_click_ts": (0, 1),
     "logistic_ucb": (4, 2), "logistic_ts": (5, 2), "sgd_ts": (6, 2),
 }  # fmt: skip
 _DASHES = ("solid", "dash", "dot", "dashdot")
@@ -207,6 +208,7 @@ def board(
     """
     looks, world = styles(result.experiment), result.experiment.simulator_class()
     noun, runs = world.reward_noun, result.experiment.replications
+    best = "slate" if world.describe(result.experiment.simulator).slate > 1 else world.item_noun
     found = bands(result, window, x=x, level=level, at=at, arm=arm)
     ghosts = before or {}
     seen_before = any(label in looks for label in ghosts.get("rate", {}))
@@ -233,7 +235,7 @@ def board(
         curves(
             found["regret"], title="Cumulative regret", y_title=f"{noun} lost", log_y=log_regret,
             before=ghosts.get("regret"), empty=wait, **common,
-            note=f"Expected {noun} lost against always choosing the best {world.item_noun}. Flat means: nothing left "
+            note=f"Expected {noun} lost against always choosing the best {best}. Flat means: nothing left "
             "to learn.",
         ),
         curves(

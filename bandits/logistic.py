@@ -141,12 +141,13 @@ class Logistic:
         drawn: FloatArray = p.theta[:, 0] + sigma[:, None] * noise
         return drawn
 
-    def update(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
-        """Learn from the examined slots of the slate."""
+    def update(self, round: Round, slate: IntArray, feedback: Feedback, shows: FloatArray | None = None) -> None:
+        """Learn from the slate; ``shows (R, S)`` says how often each slot counts, once if examined by default."""
+        shows = feedback.examined.astype(np.float64) if shows is None else shows
         values, columns, _ = round.contexts
         logistic_kernels.update(
             values, values.view(np.int64), columns, round.context, self.models(round), slate, feedback.rewards,
-            feedback.examined, self.posterior, self.history, self.refit,
+            shows, self.posterior, self.history, self.refit,
         )  # fmt: skip
 
     def spectrum(self, bases: list[FloatArray]) -> FloatArray:

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from .kernels import _FAST, REFRESH, _direction, _shrink, cholesky_update
-from .rounds import BoolArray, FloatArray, IntArray
+from .rounds import FloatArray, IntArray
 
 NEWTON = 60  # steps at most; a handful is usual, and more happens only to numbers that are not finite
 
@@ -80,22 +80,22 @@ def softplus(z: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def shift(logit: float, quadratic: float, reward: float) -> float:
-    """How far along H^-1 x one observation moves the MAP: the s with s = reward - sigmoid(logit + s quadratic).
+def shift(logit: float, quadratic: float, reward: float, shows: float = 1.0) -> float:
+    """How far along H^-1 x one observation moves the MAP: the s with s = reward - shows sigmoid(logit + s quadratic).
 
-    The difference of both sides increases in s with slope at least 1, and s lies between reward - 1 and reward:
+    The difference of both sides increases in s with slope at least 1, and s lies between reward - shows and reward:
     Newton, or half that interval where Newton would leave it or is not yet fast.
     """
-    low, high = reward - 1.0, reward
+    low, high = reward - shows, reward
     s, step = min(max(0.0, low), high), 1.0
     for _ in range(NEWTON):
         p = sigmoid(logit + s * quadratic)
-        surplus = s - reward + p
+        surplus = s - reward + shows * p
         if surplus > 0.0:
             high = s
         else:
             low = s
-        new = s - surplus / (1.0 + quadratic * p * (1.0 - p))
+        new = s - surplus / (1.0 + quadratic * shows * p * (1.0 - p))
         if not low <= new <= high or abs(new - s) > 0.5 * abs(step):
             new = 0.5 * (low + high)
         step = new - s
@@ -376,6 +376,7 @@ def _observe(
     x: FloatArray,
     col: IntArray,
     reward: float,
+    shows: float,
     theta: FloatArray,
     H: FloatArray,
     inverse: FloatArray,
@@ -393,9 +394,9 @@ def _observe(
     else:
         for i in range(N):
             quadratic += x[i] * x[i] * inverse[0, col[i]]
-    s = shift(logit, quadratic, reward)
+    s = shift(logit, quadratic, reward, shows)
     p = sigmoid(logit + s * quadratic)
-    weight = p * (1.0 - p)
+    weight = shows * p * (1.0 - p)
     if not np.isfinite(weight):  # the scores become NaN, which stops the row; H stays finite for its spectrum
         theta[:] = np.nan
         return
@@ -429,12 +430,12 @@ def update(
     model: IntArray,
     slate: IntArray,
     rewards: FloatArray,
-    examined: BoolArray,
+    shows: FloatArray,
     posterior: Posterior,
     history: History,
     refit: int,
 ) -> None:
-    """One observation per examined slot, and every ``refit`` (0: never) observations of a model the exact fit.
+    """One observation per slot shown, and every ``refit`` (0: never) observations of a model the exact fit.
 
     ``bits`` is ``values`` seen as integers, for hashing.
     """
@@ -445,20 +446,20 @@ def update(
     for r in range(R):
         c = context[r]
         for s in range(S):
-            if not examined[r, s]:
+            if shows[r, s] == 0.0:
                 continue
             k = slate[r, s]
             m = model[r, k]
             x, col = values[c, k], columns[c, k]
             _observe(
-                x, col, rewards[r, s], posterior.theta[r, m], posterior.H[r, m], posterior.inverse[r, m],
+                x, col, rewards[r, s], shows[r, s], posterior.theta[r, m], posterior.H[r, m], posterior.inverse[r, m],
                 posterior.factor[r, m], u, rows,
             )  # fmt: skip
             posterior.seen[r, m] += 1
             full, stale = False, posterior.seen[r, m] % REFRESH == 0
             if refit > 0:
                 entry = _find(history, r, m, x, bits[c, k], col)
-                history.shows[r, entry] += 1.0
+                history.shows[r, entry] += shows[r, s]
                 history.clicks[r, entry] += rewards[r, s]
                 full = history.used[r] == L
                 due = posterior.seen[r, m] % refit == 0
@@ -507,32 +508,32 @@ def sgd_observe(
     model: IntArray,
     slate: IntArray,
     rewards: FloatArray,
-    examined: BoolArray,
+    shows: FloatArray,
     iterate: FloatArray,
     gradient: FloatArray,
     history: History,
     starting: bool,
 ) -> None:
-    """Take in the examined slots: into the history while ``starting``, then into the ``gradient`` at ``iterate``."""
+    """Take in the slots shown: into the history while ``starting``, then into the ``gradient`` at ``iterate``."""
     R, S = slate.shape
     N = values.shape[2]
     for r in range(R):
         c = context[r]
         for s in range(S):
-            if not examined[r, s]:
+            if shows[r, s] == 0.0:
                 continue
             k = slate[r, s]
             m = model[r, k]
             x, col = values[c, k], columns[c, k]
             if starting:
                 entry = _find(history, r, m, x, bits[c, k], col)
-                history.shows[r, entry] += 1.0
+                history.shows[r, entry] += shows[r, s]
                 history.clicks[r, entry] += rewards[r, s]
                 continue
             z = 0.0
             for i in range(N):
                 z += x[i] * iterate[r, m, col[i]]
-            error = sigmoid(z) - rewards[r, s]
+            error = shows[r, s] * sigmoid(z) - rewards[r, s]
             for i in range(N):
                 gradient[r, m, col[i]] += error * x[i]
 

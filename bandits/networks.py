@@ -135,6 +135,8 @@ class Networks:
     device : str
     double : bool
         Compute in float64 instead of float32.
+    linear_last : bool
+        No ReLU between the last hidden layer and the output.
 
     Attributes
     ----------
@@ -152,10 +154,12 @@ class Networks:
         embedding: int = 0,
         device: str = "cpu",
         double: bool = False,
+        linear_last: bool = False,
     ) -> None:
         import torch
 
         self.widths, self.tables, self.embedding = tuple(widths), tuple(tables), embedding
+        self.bent = len(self.widths) - 2 - linear_last  # layers with a ReLU behind them
         self.flat = torch.tensor(weights, dtype=torch.float64 if double else torch.float32, device=device)
         self.layers = self.views(self.flat)
         self.gradient = torch.zeros_like(self.flat)
@@ -204,8 +208,9 @@ class Networks:
         inputs, last = [x], len(self.layers) - 1
         for i, (weight, bias) in enumerate(self.layers):
             x = torch.baddbmm(bias[:, None, :], x, weight.transpose(1, 2))
-            if i < last:
+            if i < self.bent:
                 x = x.relu_() if masks is None else x.relu_().mul_(masks[i])
+            if i < last:
                 inputs.append(x)
         return Pass(inputs, x, ids)
 
@@ -218,7 +223,9 @@ class Networks:
         """
         found = [delta]
         for i in range(len(self.layers) - 1, 0, -1):
-            delta = (delta @ self.layers[i][0]).mul_(passed.inputs[i] > 0)
+            delta = delta @ self.layers[i][0]
+            if i <= self.bent:
+                delta = delta.mul_(passed.inputs[i] > 0)
             if masks is not None:
                 delta.mul_(masks[i - 1])
             found.append(delta)

@@ -40,6 +40,7 @@ def setting(
     typical: tuple[float, float] | None = None,
     empty: str = "",
     later: bool = False,
+    slates: bool = False,
     **bounds: Any,
 ) -> Any:
     """Declare one parameter.
@@ -65,11 +66,13 @@ def setting(
         What it means to leave it out, in a word or two.
     later : bool
         It came to a kind that was out already: at its default it stays out of the hash (`content`).
+    slates : bool
+        It means something only in worlds that show more than one item at once.
     bounds
         pydantic's ``ge, gt, le, lt, min_length, max_length, pattern, strict``.
     """
     extra: dict[str, Any] = {"symbol": symbol, "unit": unit, "structural": structural, "basic": basic, "log": log}
-    extra["empty"], extra["later"] = empty, later
+    extra["empty"], extra["later"], extra["slates"] = empty, later, slates
     extra["typical"] = list(typical) if typical else None
     return Field(default, title=title, description=help, json_schema_extra=extra, **bounds)
 

@@ -185,9 +185,11 @@ class Setting:
     fixed_contexts : int
         Contexts per layout where every round has the same `Contexts` object, so that what follows from it may be
         kept; 0 where they are made anew.
+    positions : tuple of float
+        What an item's chance of a click is multiplied by in each slot, S of them; empty where the slots are alike.
     offers : frozenset of str
         Capabilities: ``ids`` (users and items have identities), ``truth``, ``segments``, ``log``, ``binary``
-        (rewards are 0 or 1).
+        (rewards are 0 or 1), ``vectors`` (the features are the user's vector and then the item's, of one width).
     """
 
     n_items: int
@@ -198,6 +200,7 @@ class Setting:
     n_users: int = 0
     offers: frozenset[str] = frozenset()
     fixed_contexts: int = 0
+    positions: tuple[float, ...] = ()
 
 
 class World(NamedTuple):

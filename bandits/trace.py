@@ -64,7 +64,7 @@ def _grid(steps: int, spacing: int) -> IntArray:
 
 def count_spacing(steps: int, n_items: int) -> int:
     """Steps between stored counts: a few hundred points, fewer where a catalogue is large."""
-    points = max(2, min(MAX_COUNTS, 2_000_000 // max(n_items, 1)))
+    points = max(2, min(MAX_COUNTS, 400_000 // max(n_items, 1)))
     return nice_spacing(steps, points)
 
 

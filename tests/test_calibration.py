@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -14,7 +12,7 @@ from bandits.simulators.classification import Classification
 from bandits.simulators.petshop import PetShop
 from bandits.trace import LEVELS
 from tests.support import experiment
-from tests.worlds import Cascade, Linear, join, make, same
+from tests.worlds import NEURAL, Cascade, Linear, join, make, same, small_network
 
 TINY = {"n_products": 10, "n_users": 40}
 
@@ -80,7 +78,7 @@ def test_too_sure_and_too_doubtful_are_told_apart() -> None:
 @pytest.mark.parametrize("kind", sorted(set(REGISTRY) - {"static_mlp"}))
 def test_asking_changes_nothing(kind: str) -> None:
     """And what is said is a share, or nothing."""
-    params: dict[str, Any] = {"hidden": (6, 4), "every": 7} if "hidden" in REGISTRY[kind].Params.model_fields else {}
+    params = small_network(kind) if kind in NEURAL else {}
     asked, left = (make(kind, Cascade, **params) for _ in range(2))
     traces = []
     for n in (1, 20, 30):

@@ -28,6 +28,7 @@ SMALL_WORLDS: dict[str, dict[str, Any]] = {
     "classification": {"data": "wine"},
     "synthetic": {"n_arms": 3, "n_features": 4, "reward": "bernoulli", "layout": "per_row"},
     "wheel": {"delta": 0.8, "encoding": "block"},
+    "ranking": {"n_users": 20, "n_items": 30, "n_candidates": 8, "slate": 3, "embedding": 2, "temperature": 0.01},
 }
 SMALL_AGENTS: dict[str, dict[str, Any]] = {
     "static_mlp": {"interactions": 1000, "epochs": 1, "embedding": 2, "hidden": (4,)},

@@ -200,8 +200,9 @@ def test_a_step_on_everything_is_the_same_fused_or_not(
 
 def test_a_log_loss_needs_clicks() -> None:
     for kind in NEURAL:
+        loss = {} if kind == "neural_click_ts" else {"loss": "log"}  # it has no other
         with pytest.raises(Refused, match="which wheel does not offer"):
-            read({"simulator": {"kind": "wheel"}, "agents": [{"kind": kind, "loss": "log"}]})
+            read({"simulator": {"kind": "wheel"}, "agents": [{"kind": kind, **loss}]})
 
 
 def test_embeddings_know_customers_and_products(monkeypatch: pytest.MonkeyPatch) -> None:

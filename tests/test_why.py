@@ -27,7 +27,7 @@ from ui import live
 
 SMALL: dict[str, dict[str, Any]] = {
     "static_mlp": {"interactions": 1000, "epochs": 1, "embedding": 2, "hidden": (4,)},
-    **{kind: {"hidden": (6, 4), "every": 7} for kind in worlds.NEURAL},
+    **{kind: worlds.small_network(kind) for kind in worlds.NEURAL},
     "logistic_ts": {"refit": 10},
     "sgd_ts": {"batch": 20},
 }

@@ -86,6 +86,8 @@ def _agent(draft: Draft, number: int, agent: dict, color: str) -> None:
     cls = AGENTS[agent["kind"]]
     key = f"{draft.version}-agent{number}"
     heading = st.empty()  # filled last: it says the name that is typed below
+    world = draft.setting()
+    slates = world is None or world.slate > 1
     values = form(cls.Params, fields(cls.Params, basic=True), agent, key)
     with st.popover("More", icon=":material/tune:", type="tertiary", width="stretch"):
         st.caption((cls.__doc__ or "").split("\n")[0].replace(" [1]_", ""))
@@ -94,7 +96,7 @@ def _agent(draft: Draft, number: int, agent: dict, color: str) -> None:
             "Name", agent.get("label") or "", key=f"{key}-label", max_chars=40, placeholder=cls.title,
             help=cls.Params.model_fields["label"].description,
         )  # fmt: skip
-        values |= form(cls.Params, fields(cls.Params, basic=False), agent, key)
+        values |= form(cls.Params, fields(cls.Params, basic=False, slates=slates), agent, key)
         st.button("Duplicate", key=f"{key}-copy", icon=":material/content_copy:", on_click=draft.duplicate,
                   args=(number,), disabled=len(draft.agents) >= 12, width="stretch")  # fmt: skip
         st.button("Remove", key=f"{key}-remove", icon=":material/delete:", on_click=draft.remove, args=(number,),

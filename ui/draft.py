@@ -11,6 +11,7 @@ import streamlit as st
 from bandits import Experiment, Refused, read
 from bandits.agents import REGISTRY as AGENTS
 from bandits.presets import presets
+from bandits.rounds import Setting
 from bandits.simulators import REGISTRY as SIMULATORS
 
 KEPT = 100  # steps that can be taken back
@@ -65,14 +66,18 @@ class Draft:
         """One agent less."""
         del self.agents[agent]
 
-    def fitting(self) -> list[str]:
-        """Kinds of agents that this world offers all they need."""
+    def setting(self) -> Setting | None:
+        """What the world would tell its agents, if there can be such a world."""
         world = SIMULATORS[self.simulator["kind"]]
         try:
-            offers = world.describe(world.Params.model_validate(self.simulator)).offers
+            return world.describe(world.Params.model_validate(self.simulator))
         except ValueError:
-            return list(AGENTS)
-        return [kind for kind, agent in AGENTS.items() if agent.needs <= offers]
+            return None
+
+    def fitting(self) -> list[str]:
+        """Kinds of agents that this world offers all they need."""
+        world = self.setting()
+        return [kind for kind, agent in AGENTS.items() if world is None or agent.needs <= world.offers]
 
 
 class Trail:

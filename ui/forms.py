@@ -10,10 +10,10 @@ import streamlit as st
 from bandits.params import Params, extra
 
 
-def fields(model: type[Params], *, basic: bool) -> list[str]:
-    """Names of the fields that are shown at first (basic) or one click away."""
+def fields(model: type[Params], *, basic: bool, slates: bool = True) -> list[str]:
+    """Names of the fields that are shown at first (basic) or one click away; without ``slates``, not those for them."""
     shown = {n: f for n, f in model.model_fields.items() if n not in ("kind", "label")}
-    names = [n for n, f in shown.items() if bool(extra(f, "basic")) == basic]
+    names = [n for n, f in shown.items() if bool(extra(f, "basic")) == basic and (slates or not extra(f, "slates"))]
     return sorted(names, key=lambda name: name not in model.__annotations__)  # a kind's own come before inherited ones
 
 

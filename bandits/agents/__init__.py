@@ -18,6 +18,7 @@ REGISTRY: dict[str, type[Agent]] = registry(
     "neural_ts.NeuralTS",
     "neural_linucb.NeuralLinUCB",
     "neural_linear_ts.NeuralLinearTS",
+    "neural_click_ts.NeuralClickTS",
     "ensemble.Ensemble",
     "mc_dropout.MCDropout",
     "static_mlp.StaticMLP",

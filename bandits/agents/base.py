@@ -9,8 +9,10 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from .. import positions
 from ..explanation import Explanation
 from ..params import Params, setting
+from ..positions import Position
 from ..randomness import Streams
 from ..rounds import BoolArray, Feedback, FloatArray, IntArray, Round, Script, Setting, World
 
@@ -24,6 +26,16 @@ class AgentParams(Params):
     label: str | None = setting(
         None, title="Name", help="How this agent is called in plots and tables.", pattern=r"^[\w.-][\w .-]{0,39}$"
     )
+
+
+class LearnerParams(AgentParams):
+    """Parameters of agents that learn from clicks."""
+
+    position: Position = setting(
+        "examined", title="Slots of a slate", structural=True, later=True, slates=True,
+        help="examined: learns from what was looked at. ignored: takes every slot for looked at, a mistake that is "
+        "often made. aware: counts an item further down as shown less, by as much as it is clicked less there.",
+    )  # fmt: skip
 
 
 class Agent(ABC):
@@ -60,6 +72,7 @@ class Agent(ABC):
 
     def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
         self.params, self.setting, self.streams, self.world = list(params), setting, streams, world
+        self.position: Position = getattr(params[0], "position", "examined")
 
     @abstractmethod
     def scores(self, round: Round) -> FloatArray:
@@ -67,6 +80,10 @@ class Agent(ABC):
 
     def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:  # noqa: B027 - a choice
         """Take in what happened to ``slate (R, S)``. Agents that do not learn leave this empty."""
+
+    def shows(self, feedback: Feedback) -> FloatArray:
+        """How often each slot counts as shown, float64 (R, S); see `positions.shows`."""
+        return positions.shows(feedback, self.position, self.setting.positions)
 
     def play(self, script: Script, alive: BoolArray) -> IntArray | None:  # noqa: ARG002
         """Choose for, and learn from, a whole stretch at once: items (T, R), the same bits as step by step.

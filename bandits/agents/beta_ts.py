@@ -11,7 +11,7 @@ from ..explanation import Explanation
 from ..params import setting
 from ..randomness import Streams
 from ..rounds import FloatArray, Round, Setting, World
-from .base import AgentParams
+from .base import LearnerParams
 from .context_free import ContextFreeAgent
 
 _STRETCH = 2**40  # numbers of the agent's stream that one step may use
@@ -25,7 +25,7 @@ class BetaTS(ContextFreeAgent):
     .. [1] Thompson (1933); Chapelle, Li (2011), An empirical evaluation of Thompson sampling, Algorithm 2.
     """
 
-    class Params(AgentParams):
+    class Params(LearnerParams):
         kind: Literal["beta_ts"] = "beta_ts"
         prior_clicks: float = setting(
             1.0, title="Prior clicks", symbol="a", ge=0.01, le=1000, basic=True,

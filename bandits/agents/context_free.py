@@ -13,20 +13,20 @@ from .base import Agent
 
 
 class ContextFreeAgent(Agent):
-    """Counts per item: ``shows, clicks`` float64 (R, n_items)."""
+    """Counts per item: ``shown, clicks`` float64 (R, n_items)."""
 
     def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
         super().__init__(params, setting, streams, world)
-        self.shows = np.zeros((len(params), setting.n_items))
+        self.shown = np.zeros((len(params), setting.n_items))
         self.clicks = np.zeros((len(params), setting.n_items))
-        self.state = ("shows", "clicks")
+        self.state = ("shown", "clicks")
         self._rows = np.arange(len(params))[:, None]
 
     def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
         items = round.items[self._rows, slate]
-        np.add.at(self.shows, (self._rows, items), feedback.examined)
-        np.add.at(self.clicks, (self._rows, items), feedback.rewards * feedback.examined)
+        np.add.at(self.shown, (self._rows, items), self.shows(feedback))
+        np.add.at(self.clicks, (self._rows, items), feedback.rewards)
 
     def counts(self, round: Round) -> tuple[FloatArray, FloatArray]:
         """Shows and clicks of the candidates, two of float64 (R, K)."""
-        return self.shows[self._rows, round.items], self.clicks[self._rows, round.items]
+        return self.shown[self._rows, round.items], self.clicks[self._rows, round.items]

@@ -8,13 +8,14 @@ from typing import Any
 from ..forgetting import DiscountedRidge
 from ..fourier import Fourier
 from ..params import setting
+from ..positions import weighted
 from ..randomness import Streams
 from ..ridge import Ridge, Sharing
 from ..rounds import Feedback, FloatArray, IntArray, Round, Setting, World
-from .base import Agent, AgentParams
+from .base import Agent, LearnerParams
 
 
-class LinearParams(AgentParams):
+class LinearParams(LearnerParams):
     """Parameters of a ridge model."""
 
     ridge: float = setting(
@@ -63,7 +64,7 @@ class LinearAgent(Agent):
         return round if self.waves is None else self.waves.round(round)
 
     def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
-        self.model.update(self.seen(round), slate, feedback)
+        self.model.update(*weighted(self.seen(round), slate, feedback, self.shows(feedback)))
 
     def spectrum(self, bases: list[FloatArray]) -> FloatArray | None:
         if self.waves is not None:

@@ -9,10 +9,10 @@ from ..logistic import Covariance, Logistic, Sharing
 from ..params import setting
 from ..randomness import Streams
 from ..rounds import Feedback, FloatArray, IntArray, Round, Setting, World
-from .base import Agent, AgentParams
+from .base import Agent, LearnerParams
 
 
-class LogisticParams(AgentParams):
+class LogisticParams(LearnerParams):
     """Parameters of a logistic model."""
 
     ridge: float = setting(
@@ -57,7 +57,7 @@ class LogisticAgent(Agent):
         return "full"
 
     def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
-        self.model.update(round, slate, feedback)
+        self.model.update(round, slate, feedback, self.shows(feedback))
 
     def spectrum(self, bases: list[FloatArray]) -> FloatArray | None:
         return self.model.spectrum(bases)

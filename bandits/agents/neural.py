@@ -11,10 +11,11 @@ from pydantic import Field
 from .. import full_batch, networks
 from ..networks import Networks, Pass
 from ..params import setting
+from ..positions import targets
 from ..randomness import Streams
 from ..replay import Candidates, Replay, places, spread
 from ..rounds import Feedback, FloatArray, IntArray, Round, Setting, World
-from .base import Agent, AgentParams
+from .base import Agent, LearnerParams
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -25,7 +26,7 @@ WHOLE = 1024  # observations at once where a step sees all of them: what stays i
 PASSES = 5  # through the buffer, when ``updates`` is empty
 
 
-class NeuralParams(AgentParams):
+class NeuralParams(LearnerParams):
     """Parameters of a network that learns during the race."""
 
     hidden: tuple[Width, ...] = setting(
@@ -173,11 +174,12 @@ class NeuralAgent(Agent):
         self.absorb(round, at, slate, feedback)
         self.seen += slate.shape[1]
         x, items = self.taken(look.x, at), np.take_along_axis(round.items, slate, axis=1)
-        weight = feedback.examined[:, :, None] * self.bootstrap(round.step)[:, None]
+        shows = self.shows(feedback)
+        weight, rewards = shows[:, :, None] * self.bootstrap(round.step)[:, None], targets(feedback, shows)
         if p.training == "newest":
-            self.improve(x, self.index(items), self.tensor(feedback.rewards), self.tensor(weight))
+            self.improve(x, self.index(items), self.tensor(rewards), self.tensor(weight))
         else:
-            self.replay.add(x.cpu().numpy(), items, feedback.rewards, weight)
+            self.replay.add(x.cpu().numpy(), items, rewards, weight)
             if self.seen // p.every > (self.seen - slate.shape[1]) // p.every:
                 self.train()
         self.forget()

@@ -10,6 +10,7 @@ import numpy as np
 from .. import networks
 from ..networks import Pass
 from ..params import setting
+from ..positions import weighted
 from ..randomness import Streams
 from ..ridge import Ridge
 from ..rounds import Contexts, Feedback, FloatArray, IntArray, Round, Setting, World
@@ -74,7 +75,8 @@ class HeadAgent(NeuralAgent):
         return values if which is None or self.per_arm else np.take_along_axis(values, which, axis=1)
 
     def absorb(self, round: Round, at: IntArray, slate: IntArray, feedback: Feedback) -> None:
-        self.head.update(self.encoded(round), slate if self.per_arm else at, feedback)
+        shown = slate if self.per_arm else at
+        self.head.update(*weighted(self.encoded(round), shown, feedback, self.shows(feedback)))
 
     def rebuild(self) -> FloatArray:
         """Encode everything remembered by the network as it is now, and fit the head to it anew.

@@ -10,6 +10,7 @@ from scipy.special import gammaincinv
 
 from ..explanation import Explanation
 from ..params import anew, setting
+from ..positions import targets
 from ..randomness import Streams
 from ..rounds import Feedback, FloatArray, IntArray, Round, Setting, World
 from .neural_head import HeadAgent, HeadParams
@@ -108,7 +109,8 @@ class NeuralLinearTS(HeadAgent):
         super().absorb(round, at, slate, feedback)
         heads = np.take_along_axis(round.items, slate, axis=1) if self.per_arm else np.zeros_like(slate)
         rows = np.broadcast_to(np.arange(len(slate))[:, None], slate.shape)
-        np.add.at(self.squares, (rows, heads), np.where(feedback.examined, feedback.rewards**2, 0))
+        shows = self.shows(feedback)
+        np.add.at(self.squares, (rows, heads), shows * targets(feedback, shows) ** 2)
 
     def train(self) -> None:
         super().train()

@@ -123,10 +123,10 @@ class GradientAgent(NeuralAgent):
         import torch
 
         factors = self.factors(round)
-        rows = torch.arange(len(at), device=self.device)[:, None]
+        rows, roots = torch.arange(len(at), device=self.device)[:, None], np.sqrt(self.shows(feedback))
         for s in range(at.shape[1]):
             which = torch.from_numpy(at[:, s : s + 1]).to(self.device)
-            self.confidence.add(factors.take(rows, which), self.tensor(feedback.examined[:, s]))
+            self.confidence.add(factors.take(rows, which), self.tensor(roots[:, s]))
 
     def regularised(self, gradient: Tensor) -> Tensor:
         p = self.params[0]

@@ -6,7 +6,7 @@ from typing import Literal
 
 from ..explanation import Explanation
 from ..rounds import FloatArray, Round
-from .base import AgentParams
+from .base import LearnerParams
 from .context_free import ContextFreeAgent
 
 
@@ -16,7 +16,7 @@ class Popularity(ContextFreeAgent):
     rate = (clicks + 1) / (shows + 2), so that an item never shown starts at one half and gets its chance.
     """
 
-    class Params(AgentParams):
+    class Params(LearnerParams):
         kind: Literal["popularity"] = "popularity"
 
     title = "Popularity"

@@ -13,7 +13,7 @@ from ..logistic import Sharing, history_memory, make_history
 from ..params import setting
 from ..randomness import Streams, block_length
 from ..rounds import Feedback, FloatArray, IntArray, Round, Setting, World
-from .base import Agent, AgentParams
+from .base import Agent, LearnerParams
 
 
 class SGDTS(Agent):
@@ -38,7 +38,7 @@ class SGDTS(Agent):
        gradient descent and Thompson sampling, Algorithm 1.
     """
 
-    class Params(AgentParams):
+    class Params(LearnerParams):
         kind: Literal["sgd_ts"] = "sgd_ts"
         sigma2: float = setting(
             0.1, title="Exploration", symbol=r"\sigma^2", ge=0, le=1000, typical=(0, 10), basic=True,
@@ -125,7 +125,7 @@ class SGDTS(Agent):
         values, columns, _ = round.contexts
         logistic_kernels.sgd_observe(
             values, values.view(np.int64), columns, round.context, self.models(round), slate, feedback.rewards,
-            feedback.examined, self.iterate, self.gradient, self.history, round.step < self.batch,
+            self.shows(feedback), self.iterate, self.gradient, self.history, round.step < self.batch,
         )  # fmt: skip
         j, rest = divmod(round.step + 1, self.batch)
         if rest:

@@ -11,7 +11,7 @@ from ..explanation import Explanation
 from ..params import setting
 from ..randomness import Streams
 from ..rounds import FloatArray, Round, Setting, World
-from .base import AgentParams
+from .base import LearnerParams
 from .context_free import ContextFreeAgent
 
 
@@ -25,7 +25,7 @@ class UCB1(ContextFreeAgent):
     .. [1] Auer, Cesa-Bianchi, Fischer (2002), Finite-time analysis of the multiarmed bandit problem, Figure 1.
     """
 
-    class Params(AgentParams):
+    class Params(LearnerParams):
         kind: Literal["ucb1"] = "ucb1"
         alpha: float = setting(
             1.0, title="Exploration", symbol=r"\alpha", ge=0, le=10, typical=(0, 4), basic=True,

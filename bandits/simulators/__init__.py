@@ -11,6 +11,7 @@ REGISTRY: dict[str, type[Simulator]] = registry(
     "classification.Classification",
     "synthetic.Synthetic",
     "wheel.Wheel",
+    "ranking.Ranking",
 )
 
 __all__ = ["REGISTRY", "Simulator", "SimulatorParams"]

@@ -1,0 +1,139 @@
+"""Slates that a user looks down: compiled loops of the ranking world. One call serves all rows of a step."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from .rounds import BoolArray, FloatArray, IntArray
+
+
+@njit(cache=True, nogil=True)
+def distinct(uniforms: FloatArray, pool: IntArray) -> IntArray:
+    """K different items out of n for every row, int64 (R, K), all samples being equally likely.
+
+    Parameters
+    ----------
+    uniforms : float64 (R, K)
+    pool : int64 (n,)
+        0 to n - 1 in order; so it is left.
+    """
+    R, K = uniforms.shape
+    n = len(pool)
+    out = np.empty((R, K), np.int64)
+    swapped = np.empty(K, np.int64)
+    for r in range(R):
+        for k in range(K):  # the first K steps of a Fisher-Yates shuffle
+            j = k + min(int(uniforms[r, k] * (n - k)), n - k - 1)
+            swapped[k] = j
+            pool[k], pool[j] = pool[j], pool[k]
+            out[r, k] = pool[k]
+        for k in range(K - 1, -1, -1):
+            j = swapped[k]
+            pool[k], pool[j] = pool[j], pool[k]
+    return out
+
+
+@njit(cache=True, nogil=True)
+def pairs(
+    users: FloatArray, items: FloatArray, who: IntArray, which: IntArray, concatenated: bool, product: bool, one: bool
+) -> FloatArray:
+    """Features of user and item: their vectors one after the other, their elementwise product, a 1; (R, K, D).
+
+    Parameters
+    ----------
+    users, items : float64 (R or 1, n, d)
+        The vectors of each row, or the same for all.
+    who, which : int64 (R,), (R, K)
+    concatenated, product, one : bool
+        Which of them; D = 2 d, d and 1 together.
+    """
+    R, K = which.shape
+    d = users.shape[2]
+    shared = len(users) == 1
+    out = np.empty((R, K, 2 * d * concatenated + d * product + one))
+    for r in range(R):
+        layout = 0 if shared else r
+        u = users[layout, who[r]]
+        for k in range(K):
+            v, x, at = items[layout, which[r, k]], out[r, k], 0
+            if concatenated:
+                for i in range(d):
+                    x[i] = u[i]
+                    x[d + i] = v[i]
+                at = 2 * d
+            if product:
+                for i in range(d):
+                    x[at + i] = u[i] * v[i]
+                at += d
+            if one:
+                x[at] = 1.0
+    return out
+
+
+@njit(cache=True, nogil=True)
+def utilities(users: FloatArray, items: FloatArray, who: IntArray, which: IntArray, temperature: float) -> FloatArray:
+    """u . v / temperature of every row's user and candidates, float64 (R, K); shapes as in `pairs`."""
+    R, K = which.shape
+    shared = len(users) == 1
+    out = np.empty((R, K))
+    for r in range(R):
+        layout = 0 if shared else r
+        u = users[layout, who[r]]
+        for k in range(K):
+            v, total = items[layout, which[r, k]], 0.0
+            for i in range(len(u)):
+                total += u[i] * v[i]
+            out[r, k] = total / temperature
+    return out
+
+
+@njit(cache=True, nogil=True)
+def random_value(p: FloatArray, bias: FloatArray) -> FloatArray:
+    """Chance of a click on a uniformly random slate, float64 (R,): 1 - E prod_k (1 - b_k p_k).
+
+    = 1 - sum_m (-1)^m e_m(b) e_m(p) / C(K, m), with e_m the elementary symmetric polynomials. Those of p divided by
+    C(K, m), the means of all products of m, come from a recurrence over the candidates without a subtraction.
+
+    Parameters
+    ----------
+    p : float64 (R, K)
+        Of every candidate, if it is looked at in a slot without bias.
+    bias : float64 (S,)
+    """
+    R, K = p.shape
+    S = len(bias)
+    of_bias = np.zeros(S + 1)
+    of_bias[0] = 1.0
+    for b in bias:
+        for m in range(S, 0, -1):
+            of_bias[m] += b * of_bias[m - 1]
+    out = np.empty(R)
+    means = np.empty(S + 1)
+    for r in range(R):
+        means[:] = 0.0
+        means[0] = 1.0
+        for k in range(K):
+            n = k + 1
+            for m in range(min(S, n), 0, -1):
+                means[m] = ((n - m) * means[m] + m * p[r, k] * means[m - 1]) / n
+        total, sign = 0.0, -1.0
+        for m in range(1, S + 1):
+            total -= sign * of_bias[m] * means[m]
+            sign = -sign
+        out[r] = total
+    return out
+
+
+def looked_down(p: FloatArray, uniforms: FloatArray) -> tuple[FloatArray, BoolArray]:
+    """Clicks and what was looked at, two of (R, S): the user stops at the first click.
+
+    Parameters
+    ----------
+    p : float64 (R, S)
+        Chance of a click on each slot once it is looked at.
+    uniforms : float64 (R, S)
+    """
+    would = uniforms < p
+    examined: BoolArray = np.cumsum(would, axis=1) - would == 0
+    return (would & examined).astype(np.float64), examined

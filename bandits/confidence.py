@@ -359,9 +359,9 @@ class Exact:
     def told(self) -> str:
         """Which way it is in, in words."""
         if isinstance(self.way, Dual):
-            return f"exact covariance in the dual, {self.way.size:,} x {self.way.size:,}"
+            return f"exact covariance in the dual, {self.way.size:,} × {self.way.size:,}"
         if isinstance(self.way, Primal):
-            return f"exact covariance in the primal, {self.n_weights:,} x {self.n_weights:,}"
+            return f"exact covariance in the primal, {self.n_weights:,} × {self.n_weights:,}"
         error = self.error()
         assert error is not None
         return f"sketch of {self.sketch} directions; its widths are at most {error.max():,.2f} times the exact ones"

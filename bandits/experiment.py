@@ -233,5 +233,8 @@ def describe_range(model: type[Params], name: str) -> str:
         noun += " of 1 to 40 letters, digits, spaces, points, dashes or underscores"
     if noun == "a list":
         noun += f" of {merged.get('minItems', 1)} to {merged.get('maxItems', 'any number of')} entries"
+        entry = merged.get("items", {})
+        if {"minimum", "maximum"} <= entry.keys():
+            noun += f", whole numbers from {entry['minimum']:,} to {entry['maximum']:,}"
     optional = type(None) in get_args(field.annotation) and not noun.startswith("a text")
     return noun + (" or null" if optional else "")

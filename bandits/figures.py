@@ -32,8 +32,8 @@ _HOME = {
     "linucb": (0, 0), "lints": (1, 0), "epsilon_greedy": (2, 0), "static_mlp": (3, 0), "ucb1": (4, 0),
     "beta_ts": (5, 0), "popularity": (6, 0), "random": (7, 0),
     "neural_ucb": (5, 1), "neural_linucb": (4, 1), "neural_linear_ts": (2, 1), "ensemble": (1, 1),
-    "mc_dropout": (6, 1), "neural_ts": (3, 1), "neural_greedy": (7, 1),
-    "neural_click_ts": (0, 1),
+    "mc_dropout": (6, 1), "neural_ts": (3, 1), "neural_greedy": (0, 1),
+    "neural_click_ts": (2, 3),
     "logistic_ucb": (4, 2), "logistic_ts": (5, 2), "sgd_ts": (6, 2),
 }  # fmt: skip
 _DASHES = ("solid", "dash", "dot", "dashdot")
@@ -115,11 +115,15 @@ def curves(
 
 
 def _ticks(values: Sequence[FloatArray]) -> Spec:
-    """Of a logarithmic axis: only powers of ten, where at least two of them are in sight."""
+    """Of a logarithmic axis: powers of ten, or 1, 2 and 5 times them, whichever leaves at least two in sight."""
     seen = np.concatenate([v[v > 0] for v in values]) if values else np.empty(0)
-    if not len(seen) or np.floor(np.log10(seen.max())) - np.ceil(np.log10(seen.min())) < 1:
+    if not len(seen):
         return {}
-    return {"dtick": 1}
+    low, high = np.log10(seen.min()), np.log10(seen.max())
+    for factors, ticks in (((1,), {"dtick": 1}), ((1, 2, 5), {"dtick": "D2"})):
+        if sum(np.floor(high - shift) - np.ceil(low - shift) + 1 for shift in np.log10(factors)) >= 2:
+            return ticks
+    return {}
 
 
 def without_data(layout: Spec, why: str) -> Spec:
@@ -222,7 +226,10 @@ def board(
             references[label] = _against(band, first.grid, first.sums[name], x)
         taken = next((s.step for s in reversed(first.spectra) if at is None or s.step <= at), None)
     dotted = " Dotted: the run before." if seen_before else ""
-    banded = f" Bands: 95 % interval over {runs} runs." if runs > 1 else ""
+    whole = all(h.alive.all() for h in result.histories.values())
+    living = f"{runs} runs" if whole else "the runs that go on"
+    banded = f" Bands: 95 % interval over {living}." if runs > 1 else ""
+    over = bool(result.histories) and all(h.step >= h.steps for h in result.histories.values())
     x_title = f"{noun} earned" if x == "earned" else "step"
     common: Spec = {"looks": looks, "x_title": x_title, "log_x": x == "log step"}
     wait = "The first points are on their way."
@@ -230,7 +237,8 @@ def board(
         curves(
             found["rate"], title=world.rate_title, y_title=f"{noun} per step", references=references,
             before=ghosts.get("rate"), empty=wait, **common,
-            note=f"Average over the last {rate_window:,} steps. Dashed: oracle above, random below.{banded}{dotted}",
+            note=f"Average over the last {rate_window:,} steps. Thin, dashed: oracle above, random below."
+            f"{banded}{dotted}",
         ),
         curves(
             found["regret"], title="Cumulative regret", y_title=f"{noun} lost", log_y=log_regret,
@@ -244,10 +252,10 @@ def board(
             note=f"How evenly arms were chosen in the last {count_window:,} steps. 1: all alike, 0: always the same.",
         ),
     ]  # fmt: skip
-    for plot, name in zip(plots, ("rate", "regret"), strict=False):
-        plot["data"] += [_stop(label, *end, looks[label]) for label, end in _stops(result, found[name]).items()]
+    for plot, name in zip(plots, ("rate", "regret", "entropy"), strict=True):
+        plot["data"] += [_stop(label, *end, looks[label]) for label, end in _stops(result, found[name], name).items()]
     if fourth == "spectrum":
-        return [*plots, _spectrum(found["spectrum"], looks, ghosts.get("spectrum"), taken, arm)]
+        return [*plots, _spectrum(found["spectrum"], looks, ghosts.get("spectrum"), taken, arm, over)]
     flat = {"x": np.array([0.0, result.experiment.steps]), "mid": np.full(2, level)}
     goal = Band(**flat, low=flat["mid"], high=flat["mid"], rows=0)
     if x != "step":  # the goal is as long as the curves are
@@ -257,14 +265,21 @@ def board(
         found["calibration"], title="Calibration", y_title="share of truths inside", y_range=(0, 1.04),
         references={"goal": goal}, before=ghosts.get("calibration"), **common,
         note=f"Share of candidates whose true value lies inside the agent's own {100 * level:.0f} % interval. On the "
-        "dashed line: it knows how much it knows. Below: too sure of itself. Above: too doubtful.",
-        empty="The first points come after a twentieth of the run; agents that state no doubt have none.",
+        "dashed line: it knows how much it knows. Below: too sure of itself. Above: too doubtful. Agents that state no "
+        "doubt have no line.",
+        empty="None of these agents states its doubt." if over
+        else "The first points come after a twentieth of the run.",
     )  # fmt: skip
     return [*plots, calibrated]
 
 
 def _spectrum(
-    found: dict[str, Band], looks: dict[str, Style], before: dict[str, Band] | None, taken: int | None, arm: int | None
+    found: dict[str, Band],
+    looks: dict[str, Style],
+    before: dict[str, Band] | None,
+    taken: int | None,
+    arm: int | None,
+    over: bool,
 ) -> Spec:
     whose = "over runs" if arm is not None else "over runs and arms"
     plot = curves(
@@ -273,14 +288,15 @@ def _spectrum(
         note="Eigenvalues of A = λI + Σxx′: evidence gathered in each direction of feature space. A low tail: "
         f"directions hardly explored. Line: median; band: middle 80 % {whose}"
         f"{'' if taken is None else f', at step {taken:,}'}.",
-        empty="The first spectrum comes after a twentieth of the run; agents without a ridge model have none.",
+        empty="None of these agents has a ridge model or the like." if over
+        else "The first spectrum comes after a twentieth of the run.",
     )  # fmt: skip
     if max((len(b.x) for b in found.values()), default=0) <= 10:  # there is no rank 1.5
         plot["layout"]["xaxis"]["dtick"] = 1
     return plot
 
 
-def _stops(result: Result, drawn: dict[str, Band]) -> dict[str, tuple[FloatArray, FloatArray, list[str]]]:
+def _stops(result: Result, drawn: dict[str, Band], name: str) -> dict[str, tuple[FloatArray, FloatArray, list[str]]]:
     """Where runs of each agent ended early, on its curve: points and what they say."""
     found = {}
     for label, history in result.histories.items():
@@ -288,10 +304,15 @@ def _stops(result: Result, drawn: dict[str, Band]) -> dict[str, tuple[FloatArray
         band = drawn[label]
         if not len(steps) or not len(band.x):
             continue
-        left_out = history.size - len(band.x)  # points at the beginning that are not drawn
-        at = np.clip(np.searchsorted(history.grid, steps) - left_out, 0, len(band.x) - 1)
-        text = [f"{n} run{'s' if n > 1 else ''} stopped here" for n in counts]
-        found[label] = (band.x[at], np.nan_to_num(band.mid[at]), text)
+        of_counts = name == "entropy"
+        grid, size = (history.count_grid, history.count_size) if of_counts else (history.grid, history.size)
+        left_out = size - len(band.x)  # points at the beginning that are not drawn
+        at = np.clip(np.searchsorted(grid, steps) - left_out, 0, len(band.x) - 1)
+        drawn_at = np.isfinite(band.mid[at])  # where all runs have stopped there is no curve
+        if drawn_at.any():
+            pairs = zip(counts[drawn_at], steps[drawn_at], strict=True)
+            text = [f"{n} run{'s' if n > 1 else ''} stopped about step {step:,}" for n, step in pairs]
+            found[label] = (band.x[at][drawn_at], band.mid[at][drawn_at], text)
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
@@ -310,6 +311,19 @@ def compare(a: History, b: History) -> Comparison:
         break_even_interval=_break_even_interval(gap, a.grid) if at >= 0 and n > 1 else None,
         exploration_cost=max(0.0, -float(mean.min())) if n else 0.0,
     )
+
+
+def corrected(comparison: Comparison, p_value: float) -> Estimate:
+    """The difference with an interval as wide as the correction of its p-value asks for (Holm, say).
+
+    At the level 1 - .05 p / p_value, where p is the pair's own: it holds zero if and only if ``p_value`` is above .05.
+    """
+    d, n, p = comparison.difference, comparison.rows, comparison.p_value
+    if n < 2 or not math.isfinite(d.low) or p_value <= p:
+        return d
+    share = max(p / p_value, 1e-6)
+    half = (d.high - d.low) / 2 * float(stats.t.ppf(1 - 0.025 * share, n - 1)) / _t(n)
+    return Estimate(d.mean, d.mean - half, d.mean + half)
 
 
 def paired_test(gap: FloatArray) -> tuple[float, float]:

@@ -15,7 +15,12 @@ from .result import Result
 
 def count(value: float) -> str:
     """A count with thousands marked: 1,234."""
-    return "–" if not math.isfinite(value) else f"{value:,.0f}"
+    return "–" if not math.isfinite(value) else f"{round(value) + 0:,}".replace("-", "−")
+
+
+def counted(value: float, noun: str) -> str:
+    """A count and what it counts: 1 click, 2 clicks."""
+    return f"{count(value)} {noun.removesuffix('s') if count(value) == '1' else noun}"
 
 
 def percent(value: float, digits: int = 0) -> str:
@@ -66,25 +71,23 @@ def ranking(result: Result) -> list[str]:
 def compared(a: str, b: str, comparison: Comparison, p_value: float, noun: str = "clicks") -> str:
     """Agent a, who is ahead, against agent b, after the run.
 
-    ``p_value`` is corrected for the number of pairs; ``noun`` is what the world counts.
+    ``p_value`` is corrected for the number of pairs, and so is the interval told; ``noun`` is what the world counts.
     """
     d, rows = comparison.difference, comparison.rows
     if rows < 2:
         return f"{a} earned {count(d.mean)} more {noun} than {b} in this one run; one run proves nothing."
     if d.low == d.high:
-        return f"{a} and {b} are {count(d.mean)} {noun} apart in each of the {rows} runs."
+        return f"{a} and {b} are {counted(d.mean, noun)} apart in each of the {rows} runs."
+    wide = interval(metrics.corrected(comparison, p_value))
     if p_value >= 0.05:
-        return (
-            f"{a} and {b} are too close to call: {count(d.mean)} {noun} apart ({interval(d)} for this pair alone; not "
-            f"told apart once all pairs are allowed for)."
-        )
-    text = f"{a} earns {count(d.mean)} more {noun} than {b} ({interval(d)})"
+        return f"{a} and {b} are too close to call: {counted(d.mean, noun)} apart ({wide})."
+    text = f"{a} earns {count(d.mean)} more {noun} than {b} ({wide})"
     if comparison.break_even_step and comparison.exploration_cost >= 1:  # a lead that changed early is noise
         text += f"; it broke even at step {count(comparison.break_even_step)}"
         if comparison.break_even_interval:
             low, high = comparison.break_even_interval
             text += f" ({count(low)} to {count(high)})"
-        text += f" after having been {count(comparison.exploration_cost)} {noun} behind"
+        text += f" after having been {counted(comparison.exploration_cost, noun)} behind"
     return text + "."
 
 
@@ -105,10 +108,15 @@ def diverged(result: Result) -> list[str]:
     for label, history in result.histories.items():
         stopped = metrics.stopped(history)
         if len(stopped):
-            told.append(
-                f"{len(stopped)} of {history.rows} runs of {label} diverged, the first about step "
-                f"{count(float(stopped.min()))}, and stopped there (×): curves and totals rest on the others."
+            first = count(float(stopped.min()))
+            some = (
+                f"{len(stopped)} of {history.rows} runs of {label} diverged, the first about step {first}, and stopped"
             )
+            all_ = f"All {history.rows} runs of {label} diverged, the first about step {first}"
+            told.append(
+                f"{some} there (×): curves and totals rest on the others." if history.alive.any()
+                else f"{all_}: it has neither curves nor a total."
+            )  # fmt: skip
     return told
 
 
@@ -203,5 +211,5 @@ def _chances(why: Why) -> list[str]:
         return []
     told = ", ".join(f"{c.name} ({percent(c.chance)})" for c in likely[:3])
     more = f" or another ({percent(sum(c.chance for c in likely[3:]))})" if len(likely) > 3 else ""
-    how = f"In {count(why.redraws)} other draws" if why.redraws else "Over all its dice"
+    how = f"In {count(why.redraws)} other draws" if why.redraws else "Over all its draws"
     return [f"{how} it would have shown {told}{more}."]

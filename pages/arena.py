@@ -45,7 +45,7 @@ except Refused as sentence:
 try:
     job = board.steer(job, row)
     with tools.popover("View", icon=":material/visibility:", type="tertiary"):
-        seen = view.choose(job.experiment, job.arms)
+        seen = view.choose(job.experiment, job.arms, None if job.active else job.step)
     with tools.popover("Share", icon=":material/link:", type="tertiary"):
         share.share(job)
     with tools.popover("Export", icon=":material/download:", type="tertiary"):

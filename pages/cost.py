@@ -9,7 +9,7 @@ entry.through_app("pages/cost.py")
 
 st.title("Cost of confidence", anchor=False)
 st.markdown(
-    "NeuralUCB shows what is promising **or** uncertain. How uncertain is the width "
+    "NeuralUCB shows what is promising **or** uncertain. How uncertain it is, is told by the width "
     r"$\sqrt{g^\top A^{-1}g}$, with $g$ the gradient of a network's answer by all its $p$ weights, and "
     r"$A=\lambda I+\sum gg^\top$ over what was shown. A textbook's program needs a $p\times p$ matrix for it. Here are "
     "five ways to that width, or to something cheaper, timed on this machine."

@@ -348,7 +348,7 @@ def test_the_verdict_says_what_the_pictures_show(monkeypatch: pytest.MonkeyPatch
     costs = costs.after(Step(1, "", agreed, timed=True))
     said = [sentence.replace("\u00a0", " ") for sentence in words.verdict(costs, 1.0, 24e9)]
     first, square, ends, dual, cheap = said
-    assert first.startswith("With p = 9,601 weights, K = 50 candidates and t = 500 observations, the factored dual")
+    assert first.startswith("With p = 9,601 weights, K = 50 candidates and t = 500 observations, a decision with exact")
     assert "a p × p matrix, which alone is 369 MB: about 18 s a decision with a backward pass per candidate" in square
     assert "K passes at about p = 3,700 (1 s a decision), Jacobian at about p = " in ends
     assert "too much from about t = 33,000 (24 GB, all this machine has) on" in dual

@@ -191,7 +191,7 @@ def cases() -> Iterator[Any]:
         dead(everybody.histories, label, slice(None))
     yield pytest.param(everybody, "stopped in every run", id="nobody left")
     yield pytest.param(made("linucb", "random", replications=1), "1 run,", id="one replication")
-    yield pytest.param(made("beta_ts", "random"), "ridge model have none", id="no spectra")
+    yield pytest.param(made("beta_ts", "random"), "ridge model", id="no spectra")
     lone = made("linucb", "random")
     waiting = Result(lone.experiment, {"LinUCB": lone.histories["LinUCB"]})
     yield pytest.param(waiting, "has not begun", id="an agent still waiting")

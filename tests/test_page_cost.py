@@ -93,7 +93,7 @@ def test_from_the_first_look_to_tables_and_sentences(pool: Pool) -> None:
     assert list(numbers.columns)[-3:] == ["Infeasible from p", "Infeasible from t", "Infeasible from K"]
     assert len(agreement) == 6
     assert list(agreement["Same choice"][4:]) == ["100 %"] * 2
-    assert "With p = 67 weights, K = 5 candidates and t = 20 observations, the factored dual gives" in said(at)
+    assert "With p = 67 weights, K = 5 candidates and t = 20 observations, a decision with exact widths" in said(at)
 
 
 def test_another_patience_measures_nothing_anew(pool: Pool) -> None:

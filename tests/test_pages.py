@@ -452,7 +452,7 @@ def test_the_tile_of_the_run_before_speaks_of_the_same_step(pool: Pool) -> None:
     ended(job)
     was = metrics.estimate(metrics.click_rate(longer.histories["LinUCB"], 200)).mean
     (told,) = [t["detail"] for t in panel(settled(at.run()))["legend"] if t["label"] == "LinUCB"]
-    assert told.endswith(f"before: {was:.3f}")
+    assert told.endswith(f"before by this step: {was:.3f}")
 
 
 def test_an_arm_that_the_run_before_did_not_have_is_no_error(pool: Pool) -> None:
@@ -592,6 +592,14 @@ def test_controls_that_differ_from_the_run_say_so(pool: Pool) -> None:
     assert not told()
 
 
+def spoken(field: Any) -> str:
+    """A field's help, its options called as in the box."""
+    text = str(field.description)
+    for option in get_args(field.annotation) if get_origin(field.annotation) is Literal else ():
+        text = text.replace(f"{option}:", f"{option.replace('_', ' ')}:")
+    return text
+
+
 @pytest.mark.parametrize("kind", AGENTS)
 def test_every_agent_can_be_added_duplicated_named_and_removed(pool: Pool, kind: str) -> None:
     at = arena(ended(pool.submit(experiment({"kind": "random"}, seed=951))))
@@ -599,9 +607,9 @@ def test_every_agent_can_be_added_duplicated_named_and_removed(pool: Pool, kind:
     assert [a.kind for a in draft(at).agents] == ["random", kind]
     number = list(at.session_state["draft"].agents)[-1]
     for name, field in AGENTS[kind].Params.model_fields.items():
-        if name != "kind":
+        if name != "kind" and not extra(field, "slates"):
             told = widget(at, f"agent{number}-{name}")
-            assert told.proto.help == field.description
+            assert told.proto.help == spoken(field)
             assert told.label.startswith(field.title)
     widget(at, f"agent{number}-label").set_value("Mine")
     at = settled(at.run())
@@ -639,7 +647,7 @@ def test_every_field_of_every_world_has_its_widget_and_help(pool: Pool, kind: st
             assert tuple(map(tuple, told.value.to_numpy())) == CLICK_RATES
             assert any(field.description in c.value for c in at.sidebar.caption)
         else:
-            assert told.proto.help == field.description
+            assert told.proto.help == spoken(field)
             assert told.label.startswith(field.title)
     described = Experiment.model_fields
     for ending, name in (("-steps", "steps"), ("-runs", "replications"), ("-seed", "seed")):

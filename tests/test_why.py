@@ -337,7 +337,7 @@ def test_chances_in_one_sentence() -> None:
     assert said[1] == (
         "In 1,000 other draws it would have shown Dog Toy (70 %), Cat Food (20 %), Fish (6 %) or another (4 %)."
     )
-    assert words.because(made("sample", *four))[1].startswith("Over all its dice it would have shown Dog Toy (70 %)")
+    assert words.because(made("sample", *four))[1].startswith("Over all its draws it would have shown Dog Toy (70 %)")
 
 
 def test_the_figure_has_a_line_for_everything_and_a_ring_for_what_was_shown() -> None:

@@ -8,8 +8,10 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
-from bandits import Experiment, History, read, run, words
+from bandits import Experiment, History, metrics, read, run, words
 from bandits.metrics import Comparison, Estimate
 from bandits.presets import Preset, presets
 from bandits.result import Result
@@ -43,14 +45,18 @@ def comparison(
         ),
         (
             comparison((12345.6, 11000.0, 13000.0)),
-            0.04,
+            0.001,
             "A earns 12,346 more clicks than B (95 % interval 11,000 to 13,000).",
         ),
         (
-            comparison((3.0, -20.0, 26.0), even=10),
+            comparison((100.0, 90.0, 110.0)),
+            0.005,  # five times its own: an interval of 99 %, 2.947 / 2.131 times as wide
+            "A earns 100 more clicks than B (95 % interval 86 to 114).",
+        ),
+        (
+            comparison((1.0, -20.0, 26.0), even=10)._replace(p_value=0.4),
             0.4,
-            "A and B are too close to call: 3 clicks apart (95 % interval -20 to 26 for this pair alone; not told "
-            "apart once all pairs are allowed for).",
+            "A and B are too close to call: 1 click apart (95 % interval −20 to 26).",
         ),
         (
             comparison((5.0, float("nan"), float("nan")), rows=1),
@@ -66,6 +72,21 @@ def comparison(
 )
 def test_a_comparison_in_words(found: Comparison, p: float, sentence: str) -> None:
     assert words.compared("A", "B", found, p) == sentence
+
+
+@given(
+    gap=st.lists(st.integers(-20, 20), min_size=2, max_size=8).filter(lambda v: len(set(v)) > 1),
+    pairs=st.integers(1, 66),
+)  # fmt: skip
+def test_a_corrected_interval_holds_zero_just_when_its_p_value_is_above_a_twentieth(gap: list[int], pairs: int) -> None:
+    clicks = np.array([gap], dtype=float)
+    found = metrics.compare(history(clicks), history(np.zeros_like(clicks)))
+    p_value = min(1.0, pairs * found.p_value)
+    assume(abs(p_value - 0.05) > 1e-9)
+    wide = metrics.corrected(found, p_value)
+    assert (wide.low <= 0 <= wide.high) == (p_value > 0.05)
+    assert wide.low <= found.difference.low
+    assert wide.mean == found.difference.mean
 
 
 def test_numbers_for_people() -> None:

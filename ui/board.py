@@ -168,15 +168,20 @@ def _tiles(job: Job, result: Result, before: Result | None) -> list[dict[str, st
             history = result.histories[label]
             found = metrics.estimate(metrics.click_rate(history))
             half = (found.high - found.low) / 2
-            rate, spread = f"{found.mean:.3f}", f" ± {half:.3f}" if half >= 0.0005 else " ± <0.001" if half > 0 else ""
-            detail = "leads" if place == 0 else _behind(metrics.ahead_by(history, leader), noun)
+            alive = int(history.alive.sum())
+            if alive:
+                rate = f"{found.mean:.3f}"
+                spread = f" ± {half:.3f}" if half >= 0.0005 else " ± <0.001" if half > 0 else ""
+            detail = "leads" if place == 0 and alive else _behind(metrics.ahead_by(history, leader), noun)
             if history.step < leader.step or history.step < job.step:
                 detail += f" · at step {words.count(history.step)}"
-            if (alive := int(history.alive.sum())) < history.rows:
-                detail += f" · {alive} of {history.rows} runs alive"
+            if alive < history.rows:
+                detail = f"{detail} · {alive} of {history.rows} runs alive" if alive else "all runs diverged"
             if before is not None and label in before.histories:
-                was = f"{metrics.estimate(metrics.click_rate(before.histories[label], history.step)).mean:.3f}"
-                detail += f" · before: {was}" if was != rate else ""
+                earlier = before.histories[label]
+                was = f"{metrics.estimate(metrics.click_rate(earlier, history.step)).mean:.3f}"
+                then = " by this step" if earlier.step > history.step else ""
+                detail += f" · before{then}: {was}" if was not in (rate, "nan") else ""
         look = looks[label]
         tiles.append({"label": label, "color": look.color, "dash": look.dash,
                       "rate": rate, "spread": spread, "detail": detail})  # fmt: skip
@@ -184,8 +189,8 @@ def _tiles(job: Job, result: Result, before: Result | None) -> list[dict[str, st
 
 
 def _behind(difference: float, noun: str) -> str:
-    apart = words.count(abs(difference))
-    return "level" if apart == "0" else f"{'+' if difference > 0 else '−'}{apart} {noun}"
+    apart = words.counted(abs(difference), noun)
+    return "level" if apart.startswith("0 ") else f"{'+' if difference > 0 else '−'}{apart}"
 
 
 def _sentences(job: Job, result: Result) -> list[str]:
@@ -193,5 +198,8 @@ def _sentences(job: Job, result: Result) -> list[str]:
         return words.kept(result)
     found = [*words.diverged(result), *words.verdicts(result), *words.kept(result)]
     shared = getattr(job.experiment.simulator, "layout", "shared") == "shared"
-    scope = "Intervals speak for this one world, met in another order and with other luck, not for others like it."
+    pairs = " and allow for all pairs of agents" if len(result.histories) > 2 else ""
+    scope = (
+        f"Intervals speak for this one world, met in another order and with other luck, not for others like it{pairs}."
+    )
     return [*found, words.lesson(result), *([scope] if shared and job.experiment.replications > 1 else [])]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from html import escape
 
@@ -90,7 +91,7 @@ def _agent(draft: Draft, number: int, agent: dict, color: str) -> None:
     slates = world is None or world.slate > 1
     values = form(cls.Params, fields(cls.Params, basic=True), agent, key)
     with st.popover("More", icon=":material/tune:", type="tertiary", width="stretch"):
-        st.caption((cls.__doc__ or "").split("\n")[0].replace(" [1]_", ""))
+        st.caption(re.sub(r",? \[\d+\]_", "", (cls.__doc__ or "").split("\n")[0]))
         st.latex(cls.formula)
         label = st.text_input(
             "Name", agent.get("label") or "", key=f"{key}-label", max_chars=40, placeholder=cls.title,

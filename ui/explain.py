@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import streamlit as st
 
 from bandits import Experiment
@@ -21,6 +23,11 @@ _SYMBOLS = (
     "$\\sqrt{x^\\top A^{-1}x}$: how uncertain the estimate is for these features. $\\tilde\\theta$: weights drawn at "
     "random from what is still plausible. $n_a$: times arm $a$ was shown; $\\bar r_a$: what it has earned per showing."
 )
+_OF_NETWORKS = (
+    "$f(x;\\,w)$: what a network with weights $w$ says of features $x$. $g_a=\\nabla_wf$: how that changes with every "
+    "weight; $\\sqrt{g^\\top A^{-1}g}$: how uncertain it is. $z_a=\\phi(x_a;\\,w)$: its last hidden layer, on which a "
+    "linear model ($\\theta$, $\\omega$ or $\\beta$) stands."
+)
 
 
 def explain(experiment: Experiment) -> None:
@@ -36,6 +43,8 @@ def explain(experiment: Experiment) -> None:
             for name, field in type(agent).model_fields.items():
                 if symbol := extra(field, "symbol"):
                     told.append(f"${symbol}={getattr(agent, name):g}$, {field.title}: {field.description}")
-            st.caption(" ".join(told) or (cls.__doc__ or "").split("\n")[0])
+            st.caption(" ".join(told) or re.sub(r",? \[\d+\]_", "", (cls.__doc__ or "").split("\n")[0]))
     st.caption(_SYMBOLS)
+    if any("hidden" in type(agent).model_fields for agent in experiment.agents):
+        st.caption(_OF_NETWORKS)
     st.markdown("What the plots show:\n" + _PLOTS.format(rate=world.rate_title, noun=world.reward_noun))

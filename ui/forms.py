@@ -31,8 +31,11 @@ def _widget(model: type[Params], name: str, values: dict[str, Any], key: str) ->
     symbol, unit = extra(field, "symbol"), extra(field, "unit")
     label = f"{field.title} ${symbol}$" if symbol else str(field.title)
     label += f" ({unit})" if unit else ""
-    common: dict[str, Any] = {"label": label, "help": field.description, "key": key}
     kind = field.annotation
+    told = str(field.description)
+    for option in get_args(kind) if get_origin(kind) is Literal else ():
+        told = told.replace(f"{option}:", f"{_spoken(option)}:")
+    common: dict[str, Any] = {"label": label, "help": told, "key": key}
     if (choices := model.choices(name)) is not None:
         spoken = {**choices, value: choices.get(value, f"{value} (not here)")}  # a link may name what is gone
         options = list(spoken)

@@ -32,8 +32,8 @@ class View(NamedTuple):
         return {name: value for name, value in self._asdict().items() if name != "before"}
 
 
-def choose(experiment: Experiment, arms: int) -> View:
-    """Draw the choices of how to look; they stay for the session."""
+def choose(experiment: Experiment, arms: int, reached: int | None = None) -> View:
+    """Draw the choices of how to look at a run that ended at a step, or goes on; they stay for the session."""
     noun = experiment.simulator_class().reward_noun
     keep: dict[str, Any] = {"persist_state": "session"}
     window = st.select_slider(
@@ -60,8 +60,10 @@ def choose(experiment: Experiment, arms: int) -> View:
             help="An honest interval of 80 % holds the truth in 80 of 100 cases.",
         )  # fmt: skip
         return View(window, x or "step", log_regret, "calibration", level or LEVELS[-1], before=before)
-    steps = snapshot_steps(experiment.steps)
-    at = st.select_slider("At step", steps, steps[-1], key=f"view-at-{experiment.hash[:12]}", format_func="{:,}".format)
+    taken = snapshot_steps(experiment.steps)
+    steps = [s for s in taken if reached is None or s <= reached] or taken[:1]
+    key = f"view-at-{experiment.hash[:12]}-{len(steps)}"  # other steps, another slider
+    at = st.select_slider("At step", steps, steps[-1], key=key, format_func="{:,}".format)
     arm = st.number_input(
         "Of one arm only", 0, max(arms - 1, 0), None, placeholder="all arms", key=f"view-arm-{experiment.hash[:12]}",
         help="For agents with one model per arm: the number of the arm, counted from 0. Empty: all arms together.",

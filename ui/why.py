@@ -31,7 +31,8 @@ def _section(job: Job) -> None:
         which = st.container(horizontal=True, gap="small")
         label = which.selectbox("Agent", list(reached), key=f"why-agent-{job.id[:12]}", width=240)
         last, times, key = reached[label], job.experiment.replications, f"{job.id[:12]}-{label}"
-        step = which.number_input("Step", 1, last, last, key=f"why-step-{key}", help=f"1 to {last:,}.", width=150)
+        name = f"why-step-{job.id[:12]}-{last}"  # agents that have come as far share the step
+        step = which.number_input("Step", 1, last, last, key=name, help=f"1 to {last:,}.", width=150)
         run = which.number_input("Run", 1, times, key=f"why-run-{job.id[:12]}", help=f"1 to {times:,}.", width=130)
         found = _answer(job.experiment, job.id, label, step, run - 1)
         if isinstance(found, str):

@@ -34,7 +34,7 @@ class NeuralParams(LearnerParams):
         help="Widths of the hidden layers.",
     )  # fmt: skip
     learning_rate: float = setting(
-        1e-3, title="Learning rate", symbol=r"\eta", gt=0, le=1, typical=(1e-4, 0.1), log=True, basic=True,
+        1e-3, title="Learning rate", symbol=r"\eta", gt=0, le=1, typical=(1e-4, 1), log=True, basic=True,
         help="Step size of the optimiser.",
     )  # fmt: skip
     optimiser: Literal["adam", "sgd"] = setting(

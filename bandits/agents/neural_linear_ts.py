@@ -35,7 +35,7 @@ class NeuralLinearTS(HeadAgent):
         kind: Literal["neural_linear_ts"] = "neural_linear_ts"
         noise: Literal["fixed", "inverse_gamma"] = setting(
             "fixed", title="Noise model", structural=True,
-            help="fixed: the noise variance below. inverse_gamma: learned from the errors, per head.",
+            help="fixed: the noise variance that is set. inverse_gamma: learned from the errors, per head.",
         )  # fmt: skip
         sigma2: float = setting(
             0.25, title="Noise", symbol=r"\sigma^2", ge=0, le=100, typical=(0, 2), basic=True,

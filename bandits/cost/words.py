@@ -72,8 +72,8 @@ def _exact(costs: Costs) -> str:
     q = costs.question
     return (
         f"With p = {count(q.sizes.p)} weights, K = {count(q.n_candidates)} candidates and t = {count(q.past)} "
-        f"observations, the factored dual gives the exact widths, and takes in the choice, in {_took(costs, 'dual')}; "
-        f"it holds {size(WAYS['dual'].held(q.sizes))}."
+        f"observations, a decision with exact widths, and learning from it, takes the factored dual "
+        f"{_took(costs, 'dual')}; it holds {size(WAYS['dual'].held(q.sizes))}."
     )
 
 
@@ -95,7 +95,8 @@ def _dual(costs: Costs, patience: float, memory: float) -> str:
         return ""
     return (
         "The dual pays for observations instead: its time and its memory grow with their square, and are too much from "
-        f"{told} on; then the matrix of all weights, a sketch or the diagonal must take over."
+        f"{told} on; then the matrix of all weights, a sketch of it (its largest directions) or its diagonal must take "
+        "over."
     )
 
 

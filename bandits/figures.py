@@ -32,7 +32,7 @@ _HOME = {
     "linucb": (0, 0), "lints": (1, 0), "epsilon_greedy": (2, 0), "static_mlp": (3, 0), "ucb1": (4, 0),
     "beta_ts": (5, 0), "popularity": (6, 0), "random": (7, 0),
     "neural_ucb": (5, 1), "neural_linucb": (4, 1), "neural_linear_ts": (2, 1), "ensemble": (1, 1),
-    "mc_dropout": (6, 1), "neural_ts": (3, 1), "neural_greedy": (0, 1),
+    "mc_dropout": (6, 1), "neural_ts": (3, 1), "neural_greedy": (3, 2),
     "neural_click_ts": (2, 3),
     "logistic_ucb": (4, 2), "logistic_ts": (5, 2), "sgd_ts": (6, 2),
 }  # fmt: skip

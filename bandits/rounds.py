@@ -50,6 +50,8 @@ class Contexts(NamedTuple):
     def dense(self, context: IntArray | None = None) -> FloatArray:
         """Features with their zeros, float64 (C, K, D), or (R, K, D) of the contexts asked for."""
         values = self.values if context is None else self.values[context]
+        if values.shape[-1] == self.n_features:
+            return values.copy() if context is None else values
         columns = self.columns if context is None else self.columns[context]
         out = np.zeros((*values.shape[:2], self.n_features))
         np.put_along_axis(out, columns, values, axis=-1)

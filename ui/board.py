@@ -198,8 +198,6 @@ def _sentences(job: Job, result: Result) -> list[str]:
         return words.kept(result)
     found = [*words.diverged(result), *words.verdicts(result), *words.kept(result)]
     shared = getattr(job.experiment.simulator, "layout", "shared") == "shared"
-    pairs = " and allow for all pairs of agents" if len(result.histories) > 2 else ""
-    scope = (
-        f"Intervals speak for this one world, met in another order and with other luck, not for others like it{pairs}."
-    )
+    scope = "Intervals speak for this one world, met in another order and with other luck, not for others like it."
+    scope += " They allow for all pairs of agents." if len(result.histories) > 2 else ""
     return [*found, words.lesson(result), *([scope] if shared and job.experiment.replications > 1 else [])]

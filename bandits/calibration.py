@@ -2,45 +2,103 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
-from scipy.special import logit
+from scipy.special import expit, logit, ndtr
 from scipy.stats import norm
 
 from .engine import Lane
-from .rounds import FloatArray
-from .trace import LEVELS
+from .explanation import Explanation
+from .rounds import FloatArray, Round
+from .trace import BINS, LEVELS
 
 CELLS, ROUNDS = 200, 32  # candidates that a row is asked about, over at most so many of the next rounds
 _HALF = norm.ppf(0.5 + np.array(LEVELS) / 2)  # standard deviations on either side of the mean
 
 
-def inside(lane: Lane) -> FloatArray | None:
-    """Share of candidates whose expected reward lies in the agent's interval, float64 (R, levels).
+class Look(NamedTuple):
+    """What `look` finds; None where the agent does not say so much.
 
-    The interval is mean +- z sd, of all candidates of the next rounds as the agent stands now. The standard deviation
-    is the one that it explores with: that of its draws, or alpha times its width; on the scale of log-odds where it
-    believes in those, where certainties (0 or 1) have no place: candidates of that worth are left out. What it knows
-    nothing of has an interval without end. None if the agent states no doubt, or if nothing is left.
+    Attributes
+    ----------
+    inside : float64 (R, levels), optional
+        Share of candidates whose expected reward lies in the agent's interval.
+    values : float64 (R, 3 + BINS), optional
+        See `trace.Checkup`.
+    """
+
+    inside: FloatArray | None
+    values: FloatArray | None
+
+
+class _Asked(NamedTuple):
+    """One round's candidates (R, K): NaN where there is nothing to compare."""
+
+    away: FloatArray | None  # truth less mean, in standard deviations
+    doubt: FloatArray  # (R,), of the first choice
+    expected: FloatArray
+    truth: FloatArray
+
+
+def look(lane: Lane) -> Look:
+    """Ask an agent, as it stands now, about all candidates of the next rounds.
+
+    The interval is mean +- z sd. The standard deviation is the one that it explores with: that of its draws, or alpha
+    times its width; on the scale of log-odds where it believes in those, where certainties (0 or 1) have no place:
+    candidates of that worth are left out. What it knows nothing of has an interval without end.
 
     Nothing is changed: no round is answered, nothing is learned.
     """
-    probabilities = lane.simulator.world().probabilities
     ahead = max(1, min(ROUNDS, CELLS // lane.simulator.setting.n_candidates))
-    distances = []
+    probabilities = lane.simulator.world().probabilities
+    asked = []
     for step in range(lane.step, lane.step + ahead):
         round = lane.simulator.round_at(step)
         told = lane.agent.explain(round)
-        if told.mean is None or told.width is None or told.how not in ("bonus", "sample"):
-            return None
-        truth = probabilities(round)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            spread = np.where(np.isinf(told.width), np.inf, told.scale * told.width)
-            gap = np.abs((logit(truth) if told.logit else truth) - told.mean)
-            away = np.where(np.isinf(spread), 0.0, np.where(gap == 0, 0.0, gap / spread))
-        asked = round.available & (np.isfinite(logit(truth)) if told.logit else True)
-        distances.append(np.where(asked, away, np.nan))
-    away = np.concatenate(distances, axis=1)  # (R, candidates), in standard deviations
-    if told.logit and np.isnan(away).all():
-        return None
+        if told.mean is None:
+            return Look(None, None)
+        asked.append(_ask(round, told, told.mean, probabilities(round)))
+    expected = np.concatenate([a.expected for a in asked], axis=1)
+    truth = np.concatenate([a.truth for a in asked], axis=1)
+    doubt = _mean(np.stack([a.doubt for a in asked], axis=1))
+    error = _mean((expected - truth) ** 2)
+    variance = _mean((truth - _mean(truth)[:, None]) ** 2)
+    if any(a.away is None for a in asked):
+        return Look(None, np.column_stack([doubt, error, variance, np.full((len(doubt), BINS), np.nan)]))
+    away = np.concatenate([a.away for a in asked if a.away is not None], axis=1)
+    places = np.column_stack([doubt, error, variance, _places(away)])
+    if np.isnan(away).all() and np.isfinite(truth).any() and told.logit:
+        return Look(None, places)
     count = np.maximum((~np.isnan(away)).sum(axis=1), 1)
-    return np.stack([(away <= half).sum(axis=1) / count for half in _HALF], axis=1)
+    return Look(np.stack([(np.abs(away) <= half).sum(axis=1) / count for half in _HALF], axis=1), places)
+
+
+def _ask(round: Round, told: Explanation, mean: FloatArray, truth: FloatArray) -> _Asked:
+    expected = np.where(round.available, expit(mean) if told.logit else mean, np.nan)
+    shown = np.where(round.available, truth, np.nan)
+    if told.width is None or told.how not in ("bonus", "sample"):
+        return _Asked(None, np.full(len(mean), np.nan), expected, shown)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        spread = np.where(np.isinf(told.width), np.inf, told.scale * told.width)
+        gap = (logit(truth) if told.logit else truth) - mean
+        away = np.where(np.isinf(spread), 0.0, np.where(gap == 0, 0.0, gap / spread))
+    possible = round.available & (np.isfinite(logit(truth)) if told.logit else True)
+    first = np.where(round.available, told.score, -np.inf).argmax(axis=1)
+    doubt = spread[np.arange(len(first)), first]
+    return _Asked(np.where(possible, away, np.nan), np.where(np.isinf(doubt), np.nan, doubt), expected, shown)
+
+
+def _mean(values: FloatArray) -> FloatArray:
+    """Of what there is in each row of ``values (R, n)``; NaN where there is nothing."""
+    known = np.isfinite(values)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.where(known, values, 0).sum(axis=1) / known.sum(axis=1))
+
+
+def _places(away: FloatArray) -> FloatArray:
+    """Shares of the truths in each tenth of the agent's beliefs, (R, BINS): the probability integral transform."""
+    place = np.minimum(np.floor(BINS * ndtr(away)), BINS - 1)
+    counts = np.stack([(place == b).sum(axis=1) for b in range(BINS)], axis=1)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(counts / counts.sum(axis=1, keepdims=True))

@@ -22,7 +22,7 @@ from .params import structure
 from .randomness import Streams
 from .rounds import FloatArray
 from .simulators import Simulator
-from .trace import Calibration, History, Spectrum, Trace, snapshot_steps
+from .trace import Calibration, Checkup, History, Spectrum, Trace, snapshot_steps
 
 CHUNK = 500  # steps between looks at the clock
 
@@ -89,13 +89,15 @@ class _Runner:
             yield trace
 
     def _look(self, step: int) -> None:
-        """Take the spectrum and the calibration, where the agent has them."""
+        """Take the spectrum, the calibration and the checkup, where the agent has them."""
         eigenvalues = None if self.bases is None else self.lane.agent.spectrum(self.bases)
         if eigenvalues is not None:
             self.history.spectra.append(Spectrum(step, eigenvalues))
-        inside = calibration.inside(self.lane)
+        inside, values = calibration.look(self.lane)
         if inside is not None:
             self.history.calibrations.append(Calibration(step, inside))
+        if values is not None:
+            self.history.checkups.append(Checkup(step, values))
 
 
 class Race:

@@ -15,6 +15,7 @@ MAX_POINTS = 2000  # points of a stored curve
 MAX_COUNTS = 200  # points at which the arms' counts are stored
 SNAPSHOTS = 40  # spectra and calibrations per run, at most
 LEVELS = (0.5, 0.8, 0.95)  # of the intervals whose calibration is kept
+BINS = 10  # of the histogram of where in an agent's beliefs the truth lies
 
 
 class Trace(NamedTuple):
@@ -82,6 +83,35 @@ class Calibration:
 
 
 @dataclass(slots=True)
+class Checkup:
+    """How an agent stood at one step, over the candidates of the next rounds: float64 (R, 3 + `BINS`).
+
+    Columns: how much doubt there was in what it would have shown first (NaN: none stated); mean squared error of what
+    it expected; variance of the truths; then shares of the truths by their place in its beliefs, a tenth of these each
+    (NaN: no beliefs).
+    """
+
+    step: int
+    values: FloatArray
+
+    @property
+    def doubt(self) -> FloatArray:
+        """(R,)."""
+        return self.values[:, 0]
+
+    @property
+    def explained(self) -> FloatArray:
+        """Share of the variance of the truths that it foresaw, (R,): at most 1."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(1 - self.values[:, 1] / self.values[:, 2])
+
+    @property
+    def places(self) -> FloatArray:
+        """(R, `BINS`)."""
+        return self.values[:, 3:]
+
+
+@dataclass(slots=True)
 class Spectrum:
     """Eigenvalues of the design matrix at one step, float64 (R, M, m), descending, NaN-padded."""
 
@@ -106,6 +136,7 @@ class History:
         Times each item was shown since the start.
     spectra : list of Spectrum
     calibrations : list of Calibration
+    checkups : list of Checkup
     note : str
         How the agent keeps what it knows, in words, where there is a choice.
     """
@@ -120,6 +151,7 @@ class History:
         self.counts: NDArray[np.int64] = np.zeros((len(self.count_grid), rows, n_items), np.int64)
         self.spectra: list[Spectrum] = []
         self.calibrations: list[Calibration] = []
+        self.checkups: list[Checkup] = []
         self.note = ""
         self.alive = np.ones(rows, np.bool_)
         self.step = 0
@@ -191,6 +223,7 @@ class History:
             "note": np.array(self.note),
             **{f"spectrum.{s.step}": s.eigenvalues for s in self.spectra if s.step > step},
             **{f"calibration.{c.step}": c.inside for c in self.calibrations if c.step > step},
+            **{f"checkup.{c.step}": c.values for c in self.checkups if c.step > step},
         }
 
     def merge(self, added: dict[str, Any]) -> None:
@@ -205,6 +238,7 @@ class History:
         self.note = str(added.get("note", ""))
         self.spectra += [Spectrum(*new) for new in _snapshots(added, "spectrum.", self.spectra)]
         self.calibrations += [Calibration(*new) for new in _snapshots(added, "calibration.", self.calibrations)]
+        self.checkups += [Checkup(*new) for new in _snapshots(added, "checkup.", self.checkups)]
 
     def state_dict(self) -> dict[str, Any]:
         """Arrays and plain values from which `load_state_dict` goes on to the bit."""
@@ -226,6 +260,7 @@ class History:
         wanted = set(snapshot_steps(self.steps))
         self.spectra = [s for s in old.spectra if s.step in wanted]
         self.calibrations = [c for c in old.calibrations if c.step in wanted]
+        self.checkups = [c for c in old.checkups if c.step in wanted]
         self.note = old.note
         self.alive, self.step, self.seconds = old.alive, old.step, old.seconds
         self._sum_now = {name: state[f"now.{name}"].copy() for name in self.SUMS}
@@ -233,7 +268,7 @@ class History:
 
 
 def _snapshots(
-    added: dict[str, Any], prefix: str, known: Sequence[Spectrum | Calibration]
+    added: dict[str, Any], prefix: str, known: Sequence[Spectrum | Calibration | Checkup]
 ) -> list[tuple[int, FloatArray]]:
     """Those of a kind by step, without what is told again after a restart."""
     last = known[-1].step if known else 0

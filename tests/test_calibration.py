@@ -10,7 +10,7 @@ from bandits import calibration, metrics
 from bandits.agents import REGISTRY
 from bandits.simulators.classification import Classification
 from bandits.simulators.petshop import PetShop
-from bandits.trace import LEVELS
+from bandits.trace import BINS, LEVELS, Checkup
 from tests.support import experiment
 from tests.worlds import NEURAL, Cascade, Linear, join, make, same, small_network
 
@@ -24,7 +24,8 @@ def test_shares_are_counted_as_defined() -> None:
     shown = lane.advance(steps)
     X = [lane.simulator.round_at(step).features for step in range(steps)]
     ahead = calibration.CELLS // 10
-    expected = np.zeros((lane.rows, len(LEVELS)))
+    expected, means, truths, places = np.zeros((lane.rows, len(LEVELS))), [], [], np.zeros((lane.rows, BINS))
+    doubt = np.zeros(lane.rows)
     for r in range(lane.rows):
         A = np.stack([ridge * np.eye(9)] * 10)
         b = np.zeros((10, 9))
@@ -36,15 +37,28 @@ def test_shares_are_counted_as_defined() -> None:
         for step in range(steps, steps + ahead):
             round = lane.simulator.round_at(step)
             truth = lane.simulator.probabilities(round)[r]
+            bonus, mean = np.zeros(10), np.zeros(10)
             for arm in range(10):
                 x = round.features[r, arm]
                 inverse = np.linalg.inv(A[arm])
                 sd = alpha * np.sqrt(x @ inverse @ x)
-                away = abs(truth[arm] - x @ inverse @ b[arm]) / sd
-                expected[r] += away <= stats.norm.ppf(0.5 + np.array(LEVELS) / 2)
-    found = calibration.inside(lane)
+                bonus[arm], mean[arm] = sd, x @ inverse @ b[arm]
+                away = (truth[arm] - mean[arm]) / sd
+                expected[r] += abs(away) <= stats.norm.ppf(0.5 + np.array(LEVELS) / 2)
+                places[r, int(stats.norm.cdf(away) * BINS)] += 1
+            doubt[r] += bonus[np.argmax(mean + bonus)] / ahead
+            means.append(mean)
+            truths.append(truth)
+    found, values = calibration.look(lane)
     assert found is not None
+    assert values is not None
     np.testing.assert_allclose(found, expected / (10 * ahead), atol=1e-12)
+    checkup = Checkup(steps, values)
+    np.testing.assert_allclose(checkup.doubt, doubt, rtol=1e-9)
+    np.testing.assert_allclose(checkup.places, places / (10 * ahead), atol=1e-12)
+    mean, truth = (np.reshape(all_, (lane.rows, -1)) for all_ in (means, truths))
+    explained = 1 - ((mean - truth) ** 2).mean(axis=1) / truth.var(axis=1)
+    np.testing.assert_allclose(checkup.explained, explained, rtol=1e-9)
 
 
 def test_a_posterior_that_is_right_holds_the_truth_as_often_as_it_says() -> None:
@@ -54,10 +68,14 @@ def test_a_posterior_that_is_right_holds_the_truth_as_often_as_it_says() -> None
     lane = make("lints", Linear, rows=range(runs), options=world, sharing="shared", sigma2=noise**2, ridge=noise**2)
     for _ in range(2):
         lane.advance(60)
-        found = calibration.inside(lane)
+        found = calibration.look(lane).inside
         assert found is not None
         error = found.std(axis=0, ddof=1) / runs**0.5
         assert (np.abs(found.mean(axis=0) - LEVELS) < 4 * error).all()
+        values = calibration.look(lane).values
+        assert values is not None
+        places = Checkup(0, values).places  # and each tenth of its beliefs as often as any other
+        assert (np.abs(places.mean(axis=0) - 1 / BINS) < 5 * places.std(axis=0, ddof=1) / runs**0.5).all()
 
 
 def test_too_sure_and_too_doubtful_are_told_apart() -> None:
@@ -66,7 +84,7 @@ def test_too_sure_and_too_doubtful_are_told_apart() -> None:
     for sigma2 in (0.01, 0.25, 4.0):
         lane = make("lints", Linear, rows=range(50), options=world, sharing="shared", sigma2=sigma2, ridge=0.25)
         lane.advance(100)
-        found = calibration.inside(lane)
+        found = calibration.look(lane).inside
         assert found is not None
         rates[sigma2] = found.mean(axis=0)
     assert (rates[0.01] < rates[0.25]).all()
@@ -83,7 +101,7 @@ def test_asking_changes_nothing(kind: str) -> None:
     traces = []
     for n in (1, 20, 30):
         traces.append(asked.advance(n))
-        found = calibration.inside(asked)
+        found = calibration.look(asked).inside
         assert found is None or (found.shape == (3, len(LEVELS)) and (found >= 0).all() and (found <= 1).all())
         assert found is None or (np.diff(found, axis=1) >= 0).all()  # a wider interval holds no less
     assert same(join(traces), left.advance(51))
@@ -93,13 +111,13 @@ def test_asking_changes_nothing(kind: str) -> None:
 def test_who_states_no_doubt_is_left_out(kind: str) -> None:
     lane = make(kind)
     lane.advance(5)
-    assert calibration.inside(lane) is None
+    assert calibration.look(lane).inside is None
 
 
 def test_what_was_never_tried_is_anyones_guess() -> None:
     lane = make("ucb1", Linear, options={"n_arms": 5})
     lane.advance(2)  # three arms have not been shown
-    found = calibration.inside(lane)
+    found = calibration.look(lane).inside
     assert found is not None
     assert (found >= 3 / 5).all()
 
@@ -124,9 +142,9 @@ def test_certain_answers_have_no_log_odds_to_hold() -> None:
     for kind, asked in (("logistic_ucb", False), ("sgd_ts", False), ("linucb", True)):
         lane = make(kind, Classification, options={"data": "wine"})
         lane.advance(30)
-        assert (calibration.inside(lane) is not None) == asked
+        assert (calibration.look(lane).inside is not None) == asked
     lane = make("ucb1", Linear, options={"n_arms": 5}, alpha=0.0)
     lane.advance(2)
-    found = calibration.inside(lane)
+    found = calibration.look(lane).inside
     assert found is not None
     assert (found >= 3 / 5).all()  # no width times an alpha of 0 makes knowledge of what was never tried

@@ -115,15 +115,18 @@ def curves(
 
 
 def _ticks(values: Sequence[FloatArray]) -> Spec:
-    """Of a logarithmic axis: powers of ten, or 1, 2 and 5 times them, whichever leaves at least two in sight."""
+    """Of a logarithmic axis: powers of ten, or 1, 2 and 5 times them where fewer than two of these are in sight."""
     seen = np.concatenate([v[v > 0] for v in values]) if values else np.empty(0)
     if not len(seen):
         return {}
-    low, high = np.log10(seen.min()), np.log10(seen.max())
-    for factors, ticks in (((1,), {"dtick": 1}), ((1, 2, 5), {"dtick": "D2"})):
-        if sum(np.floor(high - shift) - np.ceil(low - shift) + 1 for shift in np.log10(factors)) >= 2:
-            return ticks
-    return {}
+    low, high = float(seen.min()), float(seen.max())
+    if np.floor(np.log10(high)) - np.ceil(np.log10(low)) >= 1:
+        return {"dtick": 1}
+    powers = range(int(np.floor(np.log10(low))) - 1, int(np.ceil(np.log10(high))) + 2)
+    ticks = [m * 10.0**e for e in powers for m in (1, 2, 5)]  # Plotly's own would all read 1, 2, 5
+    if sum(low <= tick <= high for tick in ticks) < 2:
+        return {}
+    return {"tickvals": ticks, "ticktext": [f"{tick:,.10g}" for tick in ticks]}
 
 
 def without_data(layout: Spec, why: str) -> Spec:

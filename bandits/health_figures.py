@@ -1,0 +1,175 @@
+"""Pictures of the diagnostics, one for each finding of `health`; plain plotly dictionaries, as in `figures`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import health, metrics
+from .agents import AgentParams
+from .figures import REFERENCE, Bands, Spec, Style, curves, styles, without_data
+from .health import Finding, Line, Oracle
+from .metrics import Band
+from .result import Result
+from .rounds import FloatArray
+from .trace import BINS, LEVELS, History
+
+MARKS = {"healthy": "✓", "watch": "!", "alarm": "✕", "none": "–"}
+_DASHES = ("dot", "dash", "solid")
+
+
+def panels(
+    result: Result, label: str, found: dict[str, Finding], oracle: Oracle | None = None, line: Line | None = None
+) -> dict[str, Spec]:
+    """One figure per finding, and the spectrum over time, by name; each says its verdict in the title."""
+    history, look = result.histories[label], styles(result.experiment)[label]
+    params = result.experiment.agents[result.experiment.labels.index(label)]
+    specs = {
+        "heat": heat(history),
+        "smallest": _smallest(history, label, look),
+        "condition": _curve(metrics.condition_number(history), label, look, "λ max / λ min", log_y=True),
+        "dimension": _dimension(history, params, label, look),
+        "doubt": _doubt(history, label, look),
+        "lock_in": _lock_in(history, label, look, oracle),
+        "calibration": _calibration(history, label, look),
+        "places": _places(history, look),
+        "foresight": _curve(health.foresight(history), label, look, "share foreseen", references={"all": 1.0}),
+        "line": _line(look, line),
+    }
+    for name, finding in found.items():
+        specs[name]["layout"]["title"] = {"text": f"{MARKS[finding.verdict]} {finding.title}"}
+        specs[name]["layout"]["meta"] = {"note": f"Healthy: {finding.healthy} This run: {finding.told}"}
+        for told in specs[name]["layout"].get("annotations", ()):
+            told["text"] = "Nothing to draw."
+    return specs
+
+
+def heat(history: History) -> Spec:
+    """Eigenvalues over time: rank against step, the brighter the more evidence; median over runs and arms."""
+    note = (
+        "How much evidence there is in each direction (rank 1: the most), over time. A dark edge at the top that stays "
+    )
+    note += "dark: directions that are never explored."
+    layout: Spec = {
+        "title": {"text": "Spectrum over time"}, "meta": {"note": note}, "showlegend": False,
+        "xaxis": {"title": {"text": "step"}}, "yaxis": {"title": {"text": "rank of the eigenvalue"}},
+    }  # fmt: skip
+    shown = [(s.step, metrics.spectrum(history, s.step)) for s in history.spectra]
+    known = [(step, band.mid) for step, band in shown if band is not None and (band.mid > 0).all()]
+    if not known:
+        return without_data(layout, "This agent keeps no covariance.")
+    ranks = max(len(mid) for _, mid in known)
+    z = np.full((ranks, len(known)), np.nan)
+    for i, (_, mid) in enumerate(known):
+        z[: len(mid), i] = np.log10(mid)
+    if ranks <= 10:
+        layout["yaxis"]["dtick"] = 1
+    trace = {
+        "type": "heatmap", "x": np.array([step for step, _ in known], float), "y": np.arange(1.0, ranks + 1), "z": z,
+        "colorscale": "Cividis", "colorbar": {"title": {"text": "log10"}, "thickness": 10},
+        "hovertemplate": "step %{x}, rank %{y}: 10^%{z:.2f}<extra></extra>",
+    }  # fmt: skip
+    return {"data": [trace], "layout": layout}
+
+
+def _band(x: FloatArray, y: FloatArray) -> Band:
+    return Band(x, y, y, y, 0)
+
+
+def _curve(
+    band: Band | None, label: str, look: Style, y_title: str, *, references: dict[str, float] | None = None, **more: Any
+) -> Spec:
+    bands = {} if band is None else {label: band}
+    lines = {} if band is None else {n: _band(band.x, np.full(len(band.x), y)) for n, y in (references or {}).items()}
+    return curves(bands, {label: look}, title="", note="", y_title=y_title, references=lines, **more)
+
+
+def _through(band: Band, growth: FloatArray) -> Band:
+    """A law of growth through the middle of a curve, to compare slopes with."""
+    at = len(band.x) // 2
+    return _band(band.x, growth * (band.mid[at] / growth[at]))
+
+
+def _smallest(history: History, label: str, look: Style) -> Spec:
+    band = metrics.smallest_eigenvalue(history)
+    lines: Bands = {}
+    if band is not None and len(band.x) > 1:
+        lines = {"": {"√t": _through(band, np.sqrt(band.x)), "log t": _through(band, np.log(np.maximum(band.x, 2)))}}
+    return curves(
+        {} if band is None else {label: band}, {label: look}, title="", note="", y_title="smallest eigenvalue",
+        references=lines.get(""), log_x=True, log_y=True,
+    )  # fmt: skip
+
+
+def _dimension(history: History, params: AgentParams, label: str, look: Style) -> Spec:
+    band = health.effective_dimension(history, params)
+    most = float((~np.isnan(history.spectra[-1].eigenvalues)).sum(axis=2).max()) if history.spectra else 0.0
+    return _curve(band, label, look, "directions", references={"all directions": most})
+
+
+def _doubt(history: History, label: str, look: Style) -> Spec:
+    band = health.doubt(history)
+    lines = None
+    if band is not None and len(band.x) > 1 and (band.mid > 0).all():
+        lines = {"1/√t": _through(band, band.x**-0.5)}
+    return curves(
+        {} if band is None else {label: band}, {label: look}, title="", note="", y_title="doubt in the first choice",
+        references=lines, log_x=True, log_y=lines is not None,
+    )  # fmt: skip
+
+
+def _lock_in(history: History, label: str, look: Style, oracle: Oracle | None) -> Spec:
+    levels = {} if oracle is None else {"oracle": oracle.entropy}
+    return _curve(
+        metrics.entropy(history), label, look, "selection entropy", references=levels, y_range=(0, 1.04)
+    )  # fmt: skip
+
+
+def _calibration(history: History, label: str, look: Style) -> Spec:
+    bands, looks = {}, {}
+    for level, dash in zip(LEVELS, _DASHES, strict=True):
+        band = metrics.calibration(history, level)
+        if band is not None:
+            name = f"{label}, {100 * level:.0f} %"
+            bands[name], looks[name] = band, Style(look.color, dash)
+    goals = {}
+    if bands:
+        x = next(iter(bands.values())).x
+        goals = {f"{100 * level:.0f} %": _band(x, np.full(len(x), level)) for level in LEVELS}
+    return curves(
+        bands, looks, title="", note="", y_title="share of truths inside", references=goals, y_range=(0, 1.04)
+    )
+
+
+def _places(history: History, look: Style) -> Spec:
+    layout: Spec = {
+        "title": {"text": ""}, "meta": {"note": ""}, "showlegend": False, "bargap": 0.08,
+        "xaxis": {"title": {"text": "place in its beliefs, from lowest to highest"}, "range": [0, 1]},
+        "yaxis": {"title": {"text": "share of the truths"}, "rangemode": "tozero"},
+        "shapes": [{"type": "line", "x0": 0, "x1": 1, "y0": 1 / BINS, "y1": 1 / BINS,
+                    "line": {"color": REFERENCE, "width": 1.2, "dash": "dash"}}],
+    }  # fmt: skip
+    found = health.places(history)
+    if found is None:
+        return without_data({**layout, "shapes": []}, "")
+    bars = {"type": "bar", "x": (np.arange(BINS) + 0.5) / BINS, "y": found, "marker": {"color": look.color}}
+    return {"data": [{**bars, "hovertemplate": "%{y:.1%}<extra></extra>"}], "layout": layout}
+
+
+def _line(look: Style, line: Line | None) -> Spec:
+    layout: Spec = {
+        "title": {"text": ""}, "meta": {"note": ""}, "showlegend": False,
+        "xaxis": {"title": {"text": "what a line foresees"}}, "yaxis": {"title": {"text": "mean residual"}},
+    }  # fmt: skip
+    if line is None:
+        return without_data(layout, "")
+    points = {
+        "type": "scatter", "mode": "markers", "x": line.fitted, "y": line.residual,
+        "marker": {"color": look.color, "size": 8}, "hovertemplate": "%{x:.3f}: %{y:.3f}<extra></extra>",
+        "error_y": {"type": "data", "array": 1.96 * line.error, "color": look.color, "thickness": 1.2},
+    }  # fmt: skip
+    ends = np.array([line.fitted.min(), line.fitted.max()])
+    zero = {"type": "scatter", "mode": "lines", "x": ends, "y": np.zeros(2), "meta": "reference", "hoverinfo": "skip",
+            "line": {"color": REFERENCE, "width": 1.2, "dash": "dash"}}  # fmt: skip
+    return {"data": [points, zero], "layout": layout}

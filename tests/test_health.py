@@ -1,0 +1,202 @@
+"""Diagnostics: every verdict on histories made for it, and no agent without an answer."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bandits import Experiment, health, health_figures, run
+from bandits.agents import REGISTRY
+from bandits.agents.lints import LinTS
+from bandits.agents.linucb import LinUCB
+from bandits.agents.neural_click_ts import NeuralClickTS
+from bandits.health import Finding, Line, Oracle
+from bandits.result import Result
+from bandits.rounds import FloatArray
+from bandits.trace import BINS, Calibration, Checkup, History, Spectrum
+from tests.support import experiment, history
+from tests.worlds import NEURAL, small_network
+from ui import live
+
+STEPS = np.arange(100, 2001, 100)
+NAMES = {"smallest", "condition", "dimension", "doubt", "lock_in", "calibration", "places", "foresight", "line"}
+
+
+def made(
+    kind: Any = LinTS, *, oracle: Oracle | None = None, line: Line | None = None, items: Any = None, **snapshots: Any
+) -> dict[str, Finding]:
+    """Findings on a history of 2,000 steps with these snapshots: ``spectrum(t)``, ``inside``, ``checkup(t)``."""
+    rng = np.random.default_rng(0)
+    found = history((rng.random((2000, 3)) < 0.5).astype(float), items=items, n_items=5)
+    if spectrum := snapshots.get("spectrum"):
+        found.spectra = [Spectrum(int(t), np.tile(spectrum(t), (3, 1, 1))) for t in STEPS]
+    if (inside := snapshots.get("inside")) is not None:
+        found.calibrations = [Calibration(2000, np.tile(inside, (3, 1)))]
+    if checkup := snapshots.get("checkup"):
+        found.checkups = [Checkup(int(t), np.tile(checkup(t), (3, 1))) for t in STEPS]
+    params = kind if not isinstance(kind, type) else kind.Params()  # type: ignore[attr-defined]
+    e = Experiment.model_validate({"agents": [params.model_dump()], "steps": 2000, "replications": 3})
+    return health.findings(Result(e, {e.labels[0]: found}), e.labels[0], oracle, line)
+
+
+@pytest.mark.parametrize(("power", "verdict"), [(1.0, "healthy"), (0.5, "healthy"), (0.2, "watch"), (0.0, "alarm")])
+def test_the_smallest_eigenvalue_is_judged_by_its_growth(power: float, verdict: str) -> None:
+    found = made(spectrum=lambda t: np.array([50.0 * t, 3.0 * t**power]))["smallest"]
+    assert found.verdict == verdict
+    assert f"to the power {power:g} of late" in found.told
+    forgets = made(LinUCB.Params(gamma=0.99), spectrum=lambda t: np.array([2.0, 1.0]))["smallest"]
+    assert (forgets.verdict, forgets.told) == ("none", "It forgets on purpose, so its evidence does not add up.")
+
+
+@pytest.mark.parametrize(("ratio", "verdict"), [(100.0, "healthy"), (1e4, "watch"), (1e6, "alarm")])
+def test_the_condition_number_is_told_in_standard_deviations(ratio: float, verdict: str) -> None:
+    found = made(spectrum=lambda t: np.array([ratio * t, t]))["condition"]
+    assert found.verdict == verdict
+    assert found.told.startswith(f"{ratio**0.5:,.0f} times as well")
+
+
+@pytest.mark.parametrize(("known", "verdict"), [(10, "healthy"), (7, "watch"), (3, "alarm")])
+def test_the_effective_dimension_counts_directions_that_data_know(known: int, verdict: str) -> None:
+    values = np.array([1e9] * known + [1.0] * (10 - known))  # the ridge is 1
+    found = made(spectrum=lambda t: values)["dimension"]
+    assert found.verdict == verdict
+    assert found.told.startswith(f"{known} of 10")
+    own = made(NeuralClickTS, spectrum=lambda t: 1e-6 * np.array([4.0, 1.0]))["dimension"]
+    assert own.told.startswith("0.75 of 2")  # its prior is epsilon
+
+
+def places(*, low: float = 0.1, high: float = 0.1) -> FloatArray:
+    """Shares of the truths: some in the lowest and highest tenth, the rest even."""
+    return np.array([low, *[(1 - low - high) / (BINS - 2)] * (BINS - 2), high])
+
+
+@pytest.mark.parametrize(
+    ("fall", "error", "shares", "verdicts", "said"),
+    [
+        (1.0, 0.1, places(), ("healthy", "healthy", "healthy"), "evenly"),
+        (0.05, 0.7, places(low=0.3, high=0.3), ("watch", "watch", "watch"), "too sure of itself"),
+        (0.0, 1.2, places(high=0.9, low=0.0), ("alarm", "alarm", "alarm"), "thinks too little of the arms"),
+        (0.0, 0.95, places(low=0.9, high=0.0), ("alarm", "alarm", "alarm"), "hopes too much"),
+        (1.0, 0.1, np.eye(BINS)[4:6].mean(axis=0), ("healthy", "alarm", "healthy"), "doubts too much"),
+    ],
+)
+def test_doubt_places_and_foresight(fall: float, error: float, shares: Any, verdicts: Any, said: str) -> None:
+    found = made(checkup=lambda t: np.concatenate([[t**-fall, error, 1.0], shares]))
+    assert (found["doubt"].verdict, found["places"].verdict, found["foresight"].verdict) == verdicts
+    assert said in found["places"].told
+
+
+@pytest.mark.parametrize(
+    ("inside", "thompson", "bound"),
+    [
+        ((0.5, 0.8, 0.95), "healthy", "healthy"),
+        ((0.35, 0.7, 0.9), "watch", "watch"),
+        ((0.1, 0.2, 0.3), "alarm", "alarm"),
+        ((0.95, 1.0, 1.0), "alarm", "healthy"),  # an upper bound does right to be wide
+    ],
+)
+def test_calibration_asks_less_of_an_upper_bound(inside: Any, thompson: str, bound: str) -> None:
+    assert made(LinTS, inside=np.array(inside))["calibration"].verdict == thompson
+    assert made(LinUCB, inside=np.array(inside))["calibration"].verdict == bound
+
+
+def test_lock_in_is_judged_beside_the_oracle() -> None:
+    one = np.zeros((2000, 3, 1), np.int64)
+    alone = made(items=one)["lock_in"]
+    assert (alone.verdict, "nobody knows" in alone.told) == ("watch", True)
+    right = made(items=one, oracle=Oracle(0.0, 0.8))["lock_in"]
+    assert right.verdict == "healthy"
+    assert "would ring, and be wrong" in right.told
+    wrong = made(items=one, oracle=Oracle(0.9, 0.0))["lock_in"]
+    assert wrong.verdict == "alarm"
+    assert "entropy 0.00, 80 % of the arms under 1 % of the traffic (the oracle itself: 0.90, 0 %)" in wrong.told
+    even = np.tile(np.arange(5), 1200)[:6000].reshape(2000, 3, 1)
+    assert made(items=even, oracle=Oracle(0.9, 0.0))["lock_in"].verdict == "healthy"
+
+
+@pytest.mark.parametrize(
+    ("gain", "p", "params", "verdict", "said"),
+    [
+        (0.05, 0.6, LinUCB.Params(sharing="shared"), "healthy", "foresees 5 % more; residuals are even"),
+        (-0.05, 0.001, LinUCB.Params(), "watch", "foresees no more; residuals are not even"),
+        (0.5, 0.6, LinUCB.Params(sharing="shared"), "alarm", "foresees 50 % more: a line fails."),
+        (4.0, 0.001, LinUCB.Params(), "watch", "5 times as much, and residuals bend: a line fails. A line per arm"),
+        (math.inf, 0.6, LinUCB.Params(sharing="shared"), "alarm", "something where a line foresees nothing"),
+        (math.nan, 0.6, LinUCB.Params(), "none", "Neither a line nor a network"),
+        (0.5, 0.6, LinUCB.Params(fourier=50), "none", "waves"),
+        (0.5, 0.6, NeuralClickTS.Params(), "none", "for linear agents"),
+    ],
+)
+def test_a_line_fails_where_a_network_foresees_more(
+    gain: float, p: float, params: Any, verdict: str, said: str
+) -> None:
+    points = np.zeros(10)
+    found = made(params, line=Line(points, points, points + 1, p, gain))["line"]
+    assert found.verdict == verdict
+    assert said in found.told
+
+
+def test_lines_are_found_where_they_are_and_missed_where_they_are_not() -> None:
+    straight = {"kind": "synthetic", "function": "linear", "reward": "gaussian", "noise": 0.1}
+    bent = {**straight, "function": "quadratic", "n_features": 3}
+    for world, enough in ((straight, True), (bent, False)):
+        line = health.line_of(
+            Experiment.model_validate({"simulator": world, "agents": [{"kind": "linucb"}], "steps": 4000})
+        )
+        assert (line.gain <= health.GAIN) == enough
+        assert len(line.fitted) == len(line.residual) == len(line.error) == 10
+        assert (np.diff(line.fitted) > 0).all()
+
+
+def test_the_oracle_of_the_pet_shop_is_narrow() -> None:
+    """Four personas, three best categories, one product of each: the rest is not shown at all."""
+    found = health.oracle_of(experiment(simulator={"kind": "petshop"}, steps=2000))
+    assert found is not None
+    assert found.rare == pytest.approx(47 / 50)
+    shares = np.array([0.25, 0.5, 0.25])  # budget shoppers like cat food best, as cat people do
+    assert found.entropy == pytest.approx(-(shares * np.log(shares)).sum() / np.log(50), abs=0.02)
+
+
+@lru_cache(maxsize=1)
+def everybody() -> list[Result]:
+    """Every kind of agent, briefly."""
+    kinds = [
+        {"kind": kind, **(small_network(kind) if kind in NEURAL else {})} for kind in REGISTRY if kind != "static_mlp"
+    ]
+    kinds.append({"kind": "static_mlp", "interactions": 1000, "epochs": 1, "embedding": 2, "hidden": [4]})
+    return [run(experiment(*kinds[i : i + 12], steps=200)) for i in range(0, len(kinds), 12)]
+
+
+@pytest.mark.parametrize("kind", REGISTRY)
+def test_every_agent_gets_an_answer_in_every_diagnostic(kind: str) -> None:
+    (result, label), = [
+        (r, lab) for r in everybody() for lab, a in zip(r.experiment.labels, r.experiment.agents, strict=True)
+        if a.kind == kind
+    ]  # fmt: skip
+    oracle, line = health.oracle_of(result.experiment), health.line_of(result.experiment)
+    found = health.findings(result, label, oracle, line)
+    assert set(found) == NAMES
+    for finding in found.values():
+        assert finding.verdict in health_figures.MARKS
+        assert finding.told.endswith(".")
+        assert "nan" not in finding.told
+        assert finding.healthy.endswith(".")
+    specs = health_figures.panels(result, label, found, oracle, line)
+    assert set(specs) == {"heat", *NAMES}
+    live.pack(list(specs.values()), [""] * len(specs), 280)  # plain numbers, or gaps in arrays
+    for name, finding in found.items():
+        title = specs[name]["layout"]["title"]["text"]
+        assert title == f"{health_figures.MARKS[finding.verdict]} {finding.title}"
+        assert finding.told in specs[name]["layout"]["meta"]["note"]
+    spans = REGISTRY[kind].spans_arms(result.experiment.agents[result.experiment.labels.index(label)])
+    assert bool(specs["heat"]["data"]) == (spans is not None)
+
+
+def test_before_anything_has_happened_nothing_is_said() -> None:
+    e = experiment("lints", steps=2000)
+    found = health.findings(Result(e, {"LinTS": History(2000, 3, 10)}), "LinTS")
+    assert {f.verdict for f in found.values()} == {"none"}

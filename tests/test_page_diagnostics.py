@@ -1,0 +1,70 @@
+"""The Diagnostics page: verdicts and pictures of the run that is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from bandits import link
+from bandits.health_figures import MARKS
+from bandits.jobs import Job, Pool
+from tests.support import experiment, wait_for
+from ui import live, runs
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Pool]:
+    """The app's own."""
+    made = runs.pool()
+    yield made
+    made.close()
+    runs.pool.clear()
+
+
+def page(job: Job) -> AppTest:
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
+    for name, text in link.fields(job.experiment).items():
+        at.query_params[name] = text
+    at = at.switch_page("pages/diagnostics.py").run()
+    assert not at.exception
+    return at
+
+
+def panel(at: AppTest) -> list[str]:
+    (data,) = [e.proto.bytes for e in at.get("bidi_component")]
+    return [cell["figure"]["layout"]["title"]["text"] for cell in live.unpack(data)["cells"]]
+
+
+def test_verdicts_of_all_agents_and_pictures_of_one(pool: Pool) -> None:
+    job = pool.submit(experiment("linucb", "lints", "random", seed=971, steps=600))
+    wait_for(lambda: job.status == "finished", "the run")
+    at = page(job)
+    (table,) = at.dataframe
+    assert list(table.value["Agent"]) == ["LinUCB", "LinTS", "Random"]
+    assert len(table.value.columns) == 10
+    assert {cell.split()[0] for cell in table.value.drop(columns="Agent").to_numpy().ravel()} <= set(MARKS.values())
+    titles = panel(at)
+    assert titles[0] == "Spectrum over time"
+    assert len(titles) == 10
+    assert f"{MARKS['none']} Smallest eigenvalue" not in titles
+    (choice,) = at.selectbox
+    at = choice.set_value("Random").run()
+    assert not at.exception
+    assert f"{MARKS['none']} Smallest eigenvalue" in panel(at)
+    assert any("Finished: 600 steps" in c.value for c in at.caption)
+
+
+def test_a_run_that_has_not_begun_says_so(pool: Pool) -> None:
+    waiting = [pool.submit(experiment(steps=10_000_000, replications=48, seed=980 + i)) for i in range(6)]
+    try:
+        at = page(waiting[-1])
+        assert any("nothing to judge yet" in m.value for m in at.markdown)
+        assert not at.dataframe
+    finally:
+        for job in waiting:
+            pool.stop(job)

@@ -1,0 +1,62 @@
+"""Diagnostics on the page: one table of verdicts, and one agent's pictures."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from bandits import Experiment, health, words
+from bandits.health import Line, Oracle
+from bandits.health_figures import MARKS, panels
+from bandits.jobs import Job
+from bandits.result import Result
+
+from . import board, live
+
+
+def show(job: Job) -> None:
+    """All verdicts on a run; anew every two seconds while it goes on."""
+    st.fragment(_show, run_every=2.0 if job.active else None)(job)
+
+
+def _show(job: Job) -> None:
+    with job.lock:
+        result = job.result
+        seen = {label: h for label, h in result.histories.items() if h.step}
+    st.caption(f"{board.status(job)}. {words.described(job.experiment)}")
+    if not seen:
+        st.markdown("There is nothing to judge yet.")
+        return
+    oracle, line = _compared(job.experiment, job.experiment.hash)
+    with job.lock:
+        found = {label: health.findings(result, label, oracle, line) for label in seen}
+    titles = [finding.title for finding in next(iter(found.values())).values()]
+    table = {
+        "Agent": [board.safe_cell(label) for label in found],
+        **{
+            title: [
+                f"{MARKS[v]} {v}" if v != "none" else MARKS[v]
+                for v in (list(f.values())[i].verdict for f in found.values())
+            ]
+            for i, title in enumerate(titles)
+        },
+    }
+    st.dataframe(table, hide_index=True, key="health-verdicts")
+    label = st.selectbox("Agent", list(seen), key=f"health-agent-{job.id[:12]}", width=320)
+    _one(job, result, label, found[label], oracle, line)
+
+
+def _one(
+    job: Job, result: Result, label: str, found: dict[str, health.Finding], oracle: Oracle | None, line: Line | None
+) -> None:
+    with job.lock:
+        specs = panels(result, label, found, oracle, line)
+        for spec in specs.values():
+            spec["layout"]["uirevision"] = f"{job.id}{label}"
+        alt = [f"{s['layout']['title']['text']}: {s['layout']['meta']['note']}" for s in specs.values()]
+        packed = live.pack(list(specs.values()), alt, 280)
+    live.mount(packed, key="health")
+
+
+@st.cache_data(ttl=3600, max_entries=32, show_spinner="Asking the oracle, and fitting a line and a network ...")
+def _compared(_experiment: Experiment, run: str) -> tuple[Oracle | None, Line | None]:  # noqa: ARG001 - the key
+    return health.oracle_of(_experiment), health.line_of(_experiment)

@@ -19,7 +19,7 @@ help:
 	@echo "make test       set up and run every check: lint, types, unit, contract, page and browser tests"
 	@echo "make lint       ruff and mypy only"
 	@echo "make bench      speed, printed as ratios, kept in benchmarks/RESULTS.md"
-	@echo "make reproduce  the published tables, kept in docs/REPRODUCED.md and docs/SHOWDOWN.md (hours)"
+	@echo "make reproduce  the published tables, kept in docs/ (hours)"
 	@echo "make stress     many kills, flipped bits, malformed uploads, property tests, 30 viewers for 30 minutes (about 75 minutes)"
 
 $(VENV)/bin/python:
@@ -64,6 +64,7 @@ stress: setup-dev
 reproduce: setup
 	$(BIN)/python -m benchmarks.reproduce
 	$(BIN)/python -m benchmarks.showdown
+	$(BIN)/python -m benchmarks.ranking
 	$(BIN)/python -m benchmarks.published
 
 clean:

@@ -1,0 +1,227 @@
+"""Slates of ten, the source's figures beside ours, and what was learned: ``python -m benchmarks.ranking``.
+
+Writes sections of docs/RANKING.md; together they take about an hour of two cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from bandits import Experiment, metrics
+from bandits.metrics import Estimate, FloatArray
+from bandits.presets import presets
+from bandits.race import make_lane
+from bandits.rounds import IntArray
+
+from .measure import machine, put, table
+
+OUT = Path(__file__).parent.parent / "docs" / "RANKING.md"
+Params = dict[str, Any]
+
+# average regret after 5,000 rounds of one run each, as the source tells it
+SOURCE = {"popularity": 0.0528, "neural_greedy": 0.0507, "neural_click_ts": 0.0455}
+PUBLISHED: Params = {
+    "kind": "ranking", "choice": "catalogue", "temperature": 0.001, "features": "concatenation", "constant": False,
+}  # fmt: skip
+LEARNABLE: Params = {"kind": "ranking", "choice": "candidates", "temperature": 0.005}
+GREEDY: Params = {
+    "kind": "neural_greedy", "hidden": [32, 16], "optimiser": "sgd", "loss": "log", "every": 32, "updates": 1,
+    "batch": 32,
+}  # fmt: skip
+AGENTS: tuple[Params, ...] = (
+    {"kind": "popularity"}, GREEDY, {"kind": "neural_click_ts", "vectors": "tuned"}, {"kind": "random"},
+    {"kind": "oracle"},
+)  # fmt: skip
+LINEAR: tuple[Params, ...] = (
+    {"kind": "linucb", "sharing": "shared", "alpha": 0.3, "ridge": 1e-4, "position": "aware"},
+    {"kind": "lints", "sharing": "shared", "sigma2": 0.01, "ridge": 1e-3, "position": "aware"},
+    {"kind": "logistic_ts", "sharing": "shared", "ridge": 1e-4, "sigma2": 0.3, "refit": 0, "position": "aware"},
+    {"kind": "sgd_ts", "position": "aware", "ridge": 1e-4, "radius": 1000, "learning_rate": 100.0},
+    {"kind": "neural_greedy", "every": 50},
+    {"kind": "neural_click_ts"},
+    {"kind": "popularity"},
+    {"kind": "random"},
+)
+
+
+class Run(NamedTuple):
+    """Sums over a race, (R,) each."""
+
+    label: str
+    clicks: FloatArray
+    value: FloatArray
+    best: FloatArray
+    random: FloatArray
+
+    @property
+    def regret(self) -> FloatArray:
+        """Pseudo-regret as a share of the optimum."""
+        return (self.best - self.value) / self.best
+
+
+def race(agent: Params, world: Params, steps: int, replications: int, seed: int = 42) -> Run:
+    """One agent in one world."""
+    data = {"simulator": world, "agents": [agent], "steps": steps, "replications": replications, "seed": seed}
+    e = Experiment.model_validate(data)
+    with threadpool_limits(1):
+        lane = make_lane(e, 0)
+        lane.agent.prepare()
+        trace = lane.advance(steps)
+    columns = (trace.rewards, trace.value, trace.best_value, trace.random_value)
+    return Run(e.labels[0], *(column.sum(axis=0) for column in columns))
+
+
+def races(agents: Sequence[Params], world: Params, steps: int, replications: int) -> list[Run]:
+    """All of them, two at a time, on the same users with the same luck."""
+    with ProcessPoolExecutor(2) as pool:
+        return list(pool.map(partial(race, world=world, steps=steps, replications=replications), agents))
+
+
+def told(estimate: Estimate, digits: int = 4) -> str:
+    """A mean and its interval."""
+    return f"{estimate.mean:.{digits}f} ({estimate.low:.{digits}f} to {estimate.high:.{digits}f})"
+
+
+def published(steps: int = 5_000, replications: int = 16) -> str:
+    """As published: nobody learns anything, and all three figures are luck."""
+    found = races(AGENTS, PUBLISHED, steps, replications)
+    rows = []
+    for agent, run in zip(AGENTS, found, strict=True):
+        theirs = SOURCE.get(agent["kind"])
+        lost = metrics.estimate((run.best - run.clicks) / steps), metrics.estimate((run.best - run.value) / steps)
+        rows.append((
+            run.label, "–" if theirs is None else f"{theirs:.4f}",
+            *map(told, lost), f"{run.clicks.mean():.1f}",
+        ))  # fmt: skip
+    greedy, thompson = found[1], found[2]
+    verdicts = []
+    for what, gap in (("clicks", thompson.clicks - greedy.clicks), ("expected clicks", thompson.value - greedy.value)):
+        e = metrics.estimate(gap)
+        answer = (
+            "they cannot be told apart" if e.low <= 0 <= e.high else f"{'Thompson' if e.mean > 0 else 'greedy'} wins"
+        )
+        verdicts.append(f"{what}: {e.mean:+.2f} ({e.low:+.2f} to {e.high:+.2f}), {answer}")
+    return "\n\n".join([
+        f"{steps:,} rounds, {replications} runs of each agent. Regret is the optimum's expected value less the clicks "
+        "earned (as the source plots it), and less the value of what was shown, which is free of luck; per round.",
+        table(("agent", "the source", "less clicks earned", "less value shown", "clicks a run"), rows),
+        f"Does Thompson sampling beat greedy? Paired, a run of {steps:,} rounds: {'; '.join(verdicts)}. "
+        f"The optimum clicks {found[-1].clicks.mean():.0f} times, a random slate {found[-2].clicks.mean():.1f} times.",
+    ])  # fmt: skip
+
+
+def _shares(agents: Sequence[Params], world: Params, steps: int, replications: int) -> str:
+    found = races(agents, world, steps, replications)
+    rows = [
+        (run.label, told(metrics.estimate(100 * run.regret), 1), f"{run.clicks.mean():,.0f}", told(_learned(run), 1))
+        for run in found
+    ]
+    best = min(found, key=lambda run: float(run.regret.mean()))
+    thompson = next(run for run in found if run.label == "Neural click TS")
+    gap = metrics.estimate(best.regret / thompson.regret)
+    return "\n\n".join([
+        f"{steps:,} rounds, {replications} runs. Pseudo-regret in per cent of what the optimum earns, and how far from "
+        "random (0) to the oracle (100) each came.",
+        table(("agent", "regret, % of the optimum", "clicks a run", "of the way to the oracle, %"), rows),
+        f"{best.label} has {told(gap, 3)} times the regret of Neural click TS, paired.",
+    ])  # fmt: skip
+
+
+def _learned(run: Run) -> Estimate:
+    return metrics.estimate(100 * (run.value - run.random) / (run.best - run.random))
+
+
+def learnable(steps: int = 20_000, replications: int = 8) -> str:
+    """What can be learned is learned by whoever sees products of the vectors."""
+    return _shares(LINEAR, LEARNABLE, steps, replications)
+
+
+def hopeless(steps: int = 20_000, replications: int = 8) -> str:
+    """The published world for four times as long, with linear agents on products."""
+    return _shares(LINEAR, {**PUBLISHED, "features": "product", "constant": True}, steps, replications)
+
+
+def by_slot(agent: Params, world: Params, steps: int, replications: int, last: int) -> tuple[Run, FloatArray]:
+    """A race, and over its last rounds what the agent expects of the item in each slot less its true chance, (R, S)."""
+    e = Experiment.model_validate({"simulator": world, "agents": [agent], "steps": steps, "replications": replications})
+    with threadpool_limits(1):
+        lane = make_lane(e, 0)
+        traces = [lane.advance(steps - last)]
+        off = np.zeros((replications, lane.simulator.setting.slate))
+        rows = np.arange(replications)[:, None]
+        for step in range(steps - last, steps):
+            round = lane.simulator.round_at(step)
+            mean, truth = lane.agent.explain(round).mean, lane.simulator.probabilities(round)
+            assert mean is not None
+            traces.append(lane.advance(1))
+            slate = _positions(round.items, traces[-1].items[0])
+            off += (mean[rows, slate] - truth[rows, slate]) / last
+    sums = (np.concatenate([getattr(t, name) for t in traces]).sum(axis=0) for name in
+            ("rewards", "value", "best_value", "random_value"))  # fmt: skip
+    return Run(e.labels[0], *sums), off
+
+
+def _positions(items: IntArray, shown: IntArray) -> IntArray:
+    return (items[:, :, None] == shown[:, None, :]).argmax(axis=1)
+
+
+def position(steps: int = 5_000, replications: int = 16) -> str:
+    """The same learner, three ways to take the slots."""
+    e = presets()["position"].experiment.model_dump(mode="json")
+    with ProcessPoolExecutor(2) as pool:
+        work = partial(by_slot, world=e["simulator"], steps=steps, replications=replications, last=min(500, steps // 4))
+        found = list(pool.map(work, e["agents"]))
+    rows = []
+    for run, off in found:
+        slots = [metrics.estimate(100 * off[:, k]) for k in (0, 1, 4, 9)]
+        rows.append((run.label, *(told(slot, 1) for slot in slots), f"{run.clicks.mean():,.0f}"))
+    aware = found[-1][0]
+    gaps = [(run.label, metrics.estimate(aware.clicks - run.clicks)) for run, _ in found[:-1]]
+    verdicts = [
+        f"{e.mean:+.0f} clicks ({e.low:+.0f} to {e.high:+.0f}) beside *{label}*"
+        + (": nil, as far as can be told" if e.low <= 0 <= e.high else "")
+        for label, e in gaps
+    ]
+    return "\n\n".join([
+        f"LinUCB on products, {steps:,} rounds, {replications} runs, temperature .01. What it expects of the item in a "
+        "slot less that item's true chance, in points of 100, over the last rounds.",
+        table(("learner", "slot 1", "slot 2", "slot 5", "slot 10", "clicks a run"), rows),
+        f"*{aware.label}* earns {'; '.join(verdicts)}; paired.",
+    ])  # fmt: skip
+
+
+SECTIONS: dict[str, tuple[str, Callable[..., str]]] = {
+    "published": ("As published", published),
+    "hopeless": ("As published, longer, and with products", hopeless),
+    "learnable": ("Where taste can be learned", learnable),
+    "position": ("What position bias does", position),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Make one section, or all, and put it into the report."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"{', '.join(SECTIONS)}; all by default")
+    parser.add_argument("--steps", type=int)
+    parser.add_argument("--replications", type=int)
+    said = parser.parse_args(arguments)
+    if unknown := set(said.sections) - set(SECTIONS):
+        parser.error(f"there is no section {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}")
+    sizes = {k: v for k, v in vars(said).items() if k != "sections" and v}
+    for name in said.sections or list(SECTIONS):
+        title, make = SECTIONS[name]
+        text = f"{make(**sizes)}\n\nMade by `python -m benchmarks.ranking {name}`. {machine()}."
+        print(f"## {title}\n\n{text}\n", flush=True)
+        put(OUT, f"## {title}\n\n{text}")
+
+
+if __name__ == "__main__":
+    main()

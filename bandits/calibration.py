@@ -13,7 +13,7 @@ from .explanation import Explanation
 from .rounds import FloatArray, Round
 from .trace import BINS, LEVELS
 
-CELLS, ROUNDS = 200, 32  # candidates that a row is asked about, over at most so many of the next rounds
+CELLS, ROUNDS, FEWEST = 200, 32, 4  # candidates that a row is asked about, over so many of the next rounds
 _HALF = norm.ppf(0.5 + np.array(LEVELS) / 2)  # standard deviations on either side of the mean
 
 
@@ -50,7 +50,7 @@ def look(lane: Lane) -> Look:
 
     Nothing is changed: no round is answered, nothing is learned.
     """
-    ahead = max(1, min(ROUNDS, CELLS // lane.simulator.setting.n_candidates))
+    ahead = max(FEWEST, min(ROUNDS, CELLS // lane.simulator.setting.n_candidates))
     probabilities = lane.simulator.world().probabilities
     asked = []
     for step in range(lane.step, lane.step + ahead):
@@ -63,7 +63,7 @@ def look(lane: Lane) -> Look:
     truth = np.concatenate([a.truth for a in asked], axis=1)
     doubt = _mean(np.stack([a.doubt for a in asked], axis=1))
     error = _mean((expected - truth) ** 2)
-    variance = _mean((truth - _mean(truth)[:, None]) ** 2)
+    variance = _mean(np.concatenate([(a.truth - _mean(a.truth)[:, None]) ** 2 for a in asked], axis=1))
     if any(a.away is None for a in asked):
         return Look(None, np.column_stack([doubt, error, variance, np.full((len(doubt), BINS), np.nan)]))
     away = np.concatenate([a.away for a in asked if a.away is not None], axis=1)

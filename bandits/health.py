@@ -15,7 +15,6 @@ from threadpoolctl import threadpool_limits
 from . import metrics
 from .agents import AgentParams
 from .agents.linear import LinearParams
-from .agents.logistic import LogisticParams
 from .engine import Lane
 from .experiment import Experiment
 from .metrics import Band
@@ -29,6 +28,8 @@ from .words import number, percent
 
 Verdict = Literal["healthy", "watch", "alarm", "none"]
 LOOKED = 4000  # steps of the oracle, and random choices that models are fitted to, at most
+CELLS = 4_000_000  # candidates that these may weigh: it is done for a visitor who waits
+EARLY = 100  # steps before which nothing is judged, or a tenth of the run
 GAIN = 0.2  # by which a network must foresee more than a line, for the line to have failed
 
 
@@ -71,13 +72,15 @@ class Line(NamedTuple):
 
     Attributes
     ----------
-    fitted, residual, error : float64 (deciles,)
+    fitted, residual, error : float64 (bins,)
         Of held-out choices by what a line foresees: mean fitted value, mean residual and its standard error.
     p_value : float
         Of all mean residuals being zero (chi-square).
     gain : float
         How much more of the held-out squared error a network takes away than a line does: .2 is 20 % more. NaN where
         neither foresees anything.
+    condition : float
+        Condition number of what the random choices alone would have gathered: that of the features.
     """
 
     fitted: FloatArray
@@ -85,17 +88,27 @@ class Line(NamedTuple):
     error: FloatArray
     p_value: float
     gain: float
+    condition: float = math.nan
 
 
 def findings(result: Result, label: str, oracle: Oracle | None = None, line: Line | None = None) -> dict[str, Finding]:
     """All diagnostics of one agent, by name; `oracle_of` and `line_of` make what two of them compare with."""
     history = result.histories[label]
     params = result.experiment.agents[result.experiment.labels.index(label)]
+    found = _all(history, params, oracle, line)
+    too_early = history.step < max(EARLY, history.steps / 10)
+    if not history.alive.any() or too_early:
+        why = "It is too early to say." if too_early else "No run is left."
+        return {name: f._replace(verdict="none", told=why) for name, f in found.items()}
+    return found
+
+
+def _all(history: History, params: AgentParams, oracle: Oracle | None, line: Line | None) -> dict[str, Finding]:
     return {
         "smallest": _smallest(history, params),
-        "condition": _condition(history),
+        "condition": _condition(history, params, line),
         "dimension": _dimension(history, params),
-        "doubt": _doubt(history),
+        "doubt": _doubt(history, params),
         "lock_in": _lock_in(history, oracle),
         "calibration": _calibration(history, params),
         "places": _places(history, params),
@@ -139,6 +152,8 @@ def _of_checkups(history: History, values: list[FloatArray]) -> Band | None:
         return None
     steps = np.array([c.step for c in history.checkups])
     known = np.isfinite(np.stack(values)[:, history.alive]).all(axis=1)
+    if not known.any():
+        return None
     return metrics.band(steps[known], np.stack(values)[known], history.alive)
 
 
@@ -146,14 +161,15 @@ def _of_checkups(history: History, values: list[FloatArray]) -> Band | None:
 
 
 def oracle_of(experiment: Experiment) -> Oracle | None:
-    """The oracle in this world, for some thousand steps of some rows; None where there is none."""
+    """The oracle in this world, for some thousand steps of some rows; None where there is none, or too many arms."""
     rows = list(range(min(experiment.replications, 4)))
+    if (steps := _affordable(experiment)) is None:
+        return None
     simulator = _world(experiment, rows)
     if "truth" not in simulator.setting.offers:
         return None
     from .agents.oracle import Oracle as Agent
 
-    steps = min(experiment.steps, LOOKED)
     lane = Lane(simulator, Agent([Agent.Params()] * len(rows), simulator.setting, simulator.streams, simulator.world()))
     history = History(steps, len(rows), simulator.setting.n_items)
     history.extend(lane.advance(steps))
@@ -161,14 +177,26 @@ def oracle_of(experiment: Experiment) -> Oracle | None:
     return Oracle(entropy, rare)
 
 
-def line_of(experiment: Experiment) -> Line:
-    """A line and a network, fitted to the same random choices and asked about others (5 steps in 8, and 3)."""
+def _affordable(experiment: Experiment) -> int | None:
+    """Steps that can be lived without keeping anybody waiting for long."""
+    K = experiment.simulator_class().describe(experiment.simulator).n_candidates
+    steps = min(LOOKED, CELLS // K)
+    return None if steps < EARLY else min(steps, max(experiment.steps, EARLY))
+
+
+def line_of(experiment: Experiment) -> Line | None:
+    """A line and a network, fitted to the same random choices and asked about others (5 steps in 8, and 3).
+
+    None where there is too much to weigh.
+    """
     from sklearn.linear_model import Ridge
     from sklearn.neural_network import MLPRegressor
     from sklearn.preprocessing import StandardScaler
 
+    if (steps := _affordable(experiment)) is None:
+        return None
     simulator = _world(experiment, [0])
-    x, y = _random_choices(simulator, min(LOOKED, max(experiment.steps, 400)))
+    x, y = _random_choices(simulator, max(steps, 4 * EARLY))
     half = 5 * len(x) // 8
     scale = StandardScaler().fit(x[:half])
     seen, held, rewards, left = scale.transform(x[:half]), scale.transform(x[half:]), y[:half], y[half:]
@@ -185,12 +213,20 @@ def line_of(experiment: Experiment) -> Line:
     best = max(taken, key=lambda t: float(t.mean()))
     known = float(best.mean()) > 3 * float(best.std()) / len(best) ** 0.5  # three standard errors
     gain = math.nan if not known else net_ / line_ - 1 if line_ > 0 else math.inf
-    parts = [p for p in np.array_split(np.argsort(fitted, kind="stable"), 10) if len(p) > 1]
+    clicks = set(np.unique(y)) <= {0.0, 1.0}
+    bins = int(np.clip(left.sum() // 10, 2, 10)) if clicks else 10  # some clicks in each
+    parts = [p for p in np.array_split(np.argsort(fitted, kind="stable"), bins) if len(p) > 1]
     residual = np.array([(left - fitted)[p].mean() for p in parts])
-    error = np.array([(left - fitted)[p].std(ddof=1) / len(p) ** 0.5 for p in parts])
+    means = np.array([fitted[p].mean() for p in parts])
+    sizes = np.array([len(p) for p in parts])
+    chance = np.clip(means, 1 / sizes, 1 - 1 / sizes)
+    variance = chance * (1 - chance) if clicks else np.full(len(parts), (left - fitted).var())
+    error = np.sqrt(variance / sizes)
     statistic = float(((residual / np.maximum(error, 1e-12)) ** 2).sum())
     p_value = float(chi2.sf(statistic, len(parts)))
-    return Line(np.array([fitted[p].mean() for p in parts]), residual, error, p_value, gain)
+    design = np.linalg.eigvalsh(x.T @ x)
+    spanned = design[design > design[-1] * 1e-10]
+    return Line(means, residual, error, p_value, gain, float(spanned[-1] / spanned[0]))
 
 
 def _world(experiment: Experiment, rows: list[int]) -> Simulator:
@@ -199,20 +235,25 @@ def _world(experiment: Experiment, rows: list[int]) -> Simulator:
 
 def _random_choices(simulator: Simulator, n: int) -> tuple[FloatArray, FloatArray]:
     """Features (n, D) of a random candidate in each of n rounds, and what it earned when shown first."""
-    dice = np.random.default_rng(0)
-    x, y = [], []
+    dice, slots = np.random.default_rng(0), simulator.setting.slate
+    x, y = np.zeros((n, simulator.setting.n_features)), np.empty(n)
     for step in range(n):
         round = simulator.round_at(step)
-        open_ = np.flatnonzero(round.available[0])
-        first = int(dice.choice(open_))
-        rest = [k for k in open_ if k != first][: simulator.setting.slate - 1]
-        feedback, _ = simulator.respond(round, np.array([[first, *rest]]), simulator.uniforms.at(step))
-        x.append(round.features[0, first])
-        y.append(feedback.rewards[0, 0])
-    return np.array(x), np.array(y)
+        shown = dice.choice(np.flatnonzero(round.available[0]), slots, replace=False)
+        feedback, _ = simulator.respond(round, shown[None], simulator.uniforms.at(step))
+        values, columns, _ = round.contexts
+        at = round.context[0], shown[0]
+        x[step, columns[at]], y[step] = values[at], feedback.rewards[0, 0]
+    return x, y
 
 
 # the diagnostics
+
+FORGETS = "It forgets on purpose, so its evidence does not add up."
+
+
+def _forgets(params: AgentParams) -> bool:
+    return bool(getattr(params, "window", 0)) or 0 < getattr(params, "gamma", 1.0) < 1.0
 
 
 def _smallest(history: History, params: AgentParams) -> Finding:
@@ -221,8 +262,8 @@ def _smallest(history: History, params: AgentParams) -> Finding:
     band = metrics.smallest_eigenvalue(history)
     if band is None or not np.isfinite(band.mid).all():
         return Finding(title, healthy, "none", "This agent keeps no covariance.")
-    if getattr(params, "window", 0) or 0 < getattr(params, "gamma", 1.0) < 1.0:
-        return Finding(title, healthy, "none", "It forgets on purpose, so its evidence does not add up.")
+    if _forgets(params):
+        return Finding(title, healthy, "none", FORGETS)
     growth = _power(band)
     if growth is None:
         return Finding(title, healthy, "none", "There are too few snapshots yet.")
@@ -233,35 +274,44 @@ def _smallest(history: History, params: AgentParams) -> Finding:
     return Finding(title, healthy, verdict, told)
 
 
-def _condition(history: History) -> Finding:
+def _condition(history: History, params: AgentParams, line: Line | None) -> Finding:
     title = "Condition number"
-    healthy = "The best known direction is known at most 30 times as well (in standard deviations) as the least known."
     band = metrics.condition_number(history)
+    relative = line is not None and getattr(params, "sharing", "") == "shared" and not getattr(params, "fourier", 0)
+    usual = math.sqrt(line.condition) if line is not None and relative else 1.0
+    least = max(30.0, 3 * usual) if math.isfinite(usual) else 30.0
+    than = f" (random choices: {number(usual)} times)" if relative and math.isfinite(usual) else ""
+    healthy = f"The best known direction is known at most {number(least)} times as well (in standard deviations) as "
+    healthy += "the least known: 30 times, or three times what random choices would come to."
     if band is None or not np.isfinite(band.mid[-1:]).all():
         return Finding(title, healthy, "none", "This agent keeps no covariance.")
     times = math.sqrt(max(band.mid[-1], 0))
-    verdict: Verdict = "healthy" if times <= 30 else "watch" if times <= 300 else "alarm"
-    return Finding(title, healthy, verdict, f"{number(times)} times as well, at step {band.x[-1]:,.0f}.")
+    verdict: Verdict = "healthy" if times <= least else "watch" if times <= 10 * least else "alarm"
+    return Finding(title, healthy, verdict, f"{number(times)} times as well, at step {band.x[-1]:,.0f}{than}.")
 
 
 def _dimension(history: History, params: AgentParams) -> Finding:
     title = "Effective dimension"
-    healthy = "In nine of ten directions the data say more than the prior."
+    healthy = "Nine tenths of all directions are known from data rather than from the prior."
     band = effective_dimension(history, params)
     if band is None or not np.isfinite(band.mid[-1:]).all():
         return Finding(title, healthy, "none", "This agent keeps no covariance.")
+    if _forgets(params):
+        return Finding(title, healthy, "none", FORGETS)
     all_ = int((~np.isnan(history.spectra[-1].eigenvalues)).sum(axis=2).max())
     share = band.mid[-1] / all_
     verdict: Verdict = "healthy" if share >= 0.9 else "watch" if share >= 0.5 else "alarm"
     return Finding(title, healthy, verdict, f"{number(band.mid[-1])} of {all_}, at step {band.x[-1]:,.0f}.")
 
 
-def _doubt(history: History) -> Finding:
+def _doubt(history: History, params: AgentParams) -> Finding:
     title = "Exploration bonus"
     healthy = "The doubt in what is shown first shrinks as it is shown, to less than half."
     band = doubt(history)
     if band is None:
         return Finding(title, healthy, "none", "This agent states no doubt.")
+    if _forgets(params):
+        return Finding(title, healthy, "none", "It forgets on purpose, so its doubt comes back.")
     if len(band.x) < 4:
         return Finding(title, healthy, "none", "There are too few snapshots yet.")
     if band.mid[0] <= 0:
@@ -308,7 +358,8 @@ def _lock_in(history: History, oracle: Oracle | None) -> Finding:
 
 def _optimistic(params: AgentParams) -> bool:
     """Whether its doubt is a bonus: an upper bound, which does right to be too wide."""
-    return "alpha" in type(params).model_fields and getattr(params, "strategy", "bonus") == "bonus"
+    strategy = getattr(params, "strategy", None)
+    return strategy == "bonus" if strategy is not None else "alpha" in type(params).model_fields
 
 
 def _calibration(history: History, params: AgentParams) -> Finding:
@@ -358,18 +409,20 @@ def _foresight(history: History) -> Finding:
     if band is None or not np.isfinite(band.mid[-1]):
         return Finding(title, healthy, "none", "This agent does not say what it expects, or all arms are alike.")
     share = band.mid[-1]
-    verdict: Verdict = "healthy" if share >= 0.5 else "watch" if share >= 0.1 else "alarm"
+    verdict: Verdict = "healthy" if share >= 0.5 else "watch"
     told = f"{percent(share)} of the variance of their true worth, at step {band.x[-1]:,.0f}."
     if share < 0:
-        told = f"It is worse than calling all candidates alike, at step {band.x[-1]:,.0f}."
+        told = "Taken over all candidates it is farther off than calling them alike; the best it may know all the same."
     return Finding(title, healthy, verdict, told)
 
 
 def _line(params: AgentParams, line: Line | None) -> Finding:
     title = "Is a line enough?"
     healthy = f"A network foresees at most {percent(GAIN)} more than a line does, and residuals are even."
-    if line is None or not isinstance(params, (LinearParams, LogisticParams)):
-        return Finding(title, healthy, "none", "This is for linear agents.")
+    if not isinstance(params, LinearParams):
+        return Finding(title, healthy, "none", "This is for agents that are linear in the reward.")
+    if line is None:
+        return Finding(title, healthy, "none", "No random choices were looked at.")
     if math.isnan(line.gain):
         return Finding(
             title, healthy, "none", "Neither a line nor a network foresees anything of a few thousand choices."
@@ -383,15 +436,12 @@ def _line(params: AgentParams, line: Line | None) -> Finding:
             else f"{1 + line.gain:.0f} times as much" if line.gain >= 1 else f"{percent(line.gain)} more"
         )  # fmt: skip
         told = f"Of random choices a network foresees {more}{', and residuals bend' if curved else ''}: a line fails."
-        per_arm = getattr(params, "sharing", "") == "per_arm"
-        return Finding(title, healthy, "watch" if per_arm else "alarm", told + _per_arm(per_arm))
+        own = params.sharing != "shared"
+        told += " A line per arm, as this agent has, may still do." if own else ""
+        return Finding(title, healthy, "watch" if own else "alarm", told)
     gain = "no more" if line.gain <= 0 else f"{percent(line.gain)} more"
     residuals = f"residuals are {'not ' if curved else ''}even (p = {line.p_value:.2g})"
     return Finding(title, healthy, "watch" if curved else "healthy", f"A network foresees {gain}; {residuals}.")
-
-
-def _per_arm(per_arm: bool) -> str:
-    return " A line per arm, as this agent has, may still do." if per_arm else ""
 
 
 def _ridge(params: AgentParams) -> float | None:

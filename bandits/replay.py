@@ -113,6 +113,14 @@ class Replay:
             old = getattr(self, name)
             setattr(self, name, np.concatenate([old, np.zeros((more, *old.shape[1:]), old.dtype)]))
 
+    def drop(self, n: int) -> None:
+        """Forget the first n choices, of a memory that has never been full."""
+        assert n <= self.count <= self.capacity
+        for name in ("x", "reward", "item", "weight"):
+            kept = getattr(self, name)
+            kept[: self.count - n] = kept[n : self.count].copy()
+        self.count -= n
+
     def batch(self, index: IntArray) -> tuple[Any, Any, Any, Any]:
         """Features (R, B, D), items and rewards (R, B) and weights (R, B, M) of ``index (R, B)``."""
         rows = np.arange(index.shape[0])[:, None]

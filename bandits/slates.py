@@ -36,24 +36,32 @@ def distinct(uniforms: FloatArray, pool: IntArray) -> IntArray:
 
 @njit(cache=True, nogil=True)
 def pairs(
-    users: FloatArray, items: FloatArray, who: IntArray, which: IntArray, concatenated: bool, product: bool, one: bool
+    users: FloatArray,
+    items: FloatArray,
+    layouts: IntArray,
+    who: IntArray,
+    which: IntArray,
+    concatenated: bool,
+    product: bool,
+    one: bool,
 ) -> FloatArray:
     """Features of user and item: their vectors one after the other, their elementwise product, a 1; (R, K, D).
 
     Parameters
     ----------
-    users, items : float64 (R or 1, n, d)
-        The vectors of each row, or the same for all.
+    users, items : float64 (L, n, d)
+        The vectors of each layout.
+    layouts : int64 (R,)
+        The layout that each row lives in.
     who, which : int64 (R,), (R, K)
     concatenated, product, one : bool
         Which of them; D = 2 d, d and 1 together.
     """
     R, K = which.shape
     d = users.shape[2]
-    shared = len(users) == 1
     out = np.empty((R, K, 2 * d * concatenated + d * product + one))
     for r in range(R):
-        layout = 0 if shared else r
+        layout = layouts[r]
         u = users[layout, who[r]]
         for k in range(K):
             v, x, at = items[layout, which[r, k]], out[r, k], 0
@@ -72,13 +80,14 @@ def pairs(
 
 
 @njit(cache=True, nogil=True)
-def utilities(users: FloatArray, items: FloatArray, who: IntArray, which: IntArray, temperature: float) -> FloatArray:
+def utilities(
+    users: FloatArray, items: FloatArray, layouts: IntArray, who: IntArray, which: IntArray, temperature: float
+) -> FloatArray:
     """u . v / temperature of every row's user and candidates, float64 (R, K); shapes as in `pairs`."""
     R, K = which.shape
-    shared = len(users) == 1
     out = np.empty((R, K))
     for r in range(R):
-        layout = 0 if shared else r
+        layout = layouts[r]
         u = users[layout, who[r]]
         for k in range(K):
             v, total = items[layout, which[r, k]], 0.0
@@ -92,22 +101,25 @@ def utilities(users: FloatArray, items: FloatArray, who: IntArray, which: IntArr
 def random_value(p: FloatArray, bias: FloatArray) -> FloatArray:
     """Chance of a click on a uniformly random slate, float64 (R,): 1 - E prod_k (1 - b_k p_k).
 
-    = 1 - sum_m (-1)^m e_m(b) e_m(p) / C(K, m), with e_m the elementary symmetric polynomials. Those of p divided by
-    C(K, m), the means of all products of m, come from a recurrence over the candidates without a subtraction.
+    With q = 1 - p the product is prod ((1 - b_k) + b_k q_k). So its mean is sum_m c_m e_m(q) / C(K, m), where c_m is
+    the chance that m of S coins with the probabilities b come up, and e_m are the elementary symmetric polynomials,
+    whose means over all products of m follow from a recurrence over the candidates. No term is negative.
 
     Parameters
     ----------
     p : float64 (R, K)
         Of every candidate, if it is looked at in a slot without bias.
     bias : float64 (S,)
+        From 0 to 1.
     """
     R, K = p.shape
     S = len(bias)
-    of_bias = np.zeros(S + 1)
-    of_bias[0] = 1.0
-    for b in bias:
-        for m in range(S, 0, -1):
-            of_bias[m] += b * of_bias[m - 1]
+    coins = np.zeros(S + 1)
+    coins[0] = 1.0
+    for k in range(S):
+        for m in range(k + 1, 0, -1):
+            coins[m] = coins[m] * (1.0 - bias[k]) + coins[m - 1] * bias[k]
+        coins[0] *= 1.0 - bias[k]
     out = np.empty(R)
     means = np.empty(S + 1)
     for r in range(R):
@@ -116,12 +128,11 @@ def random_value(p: FloatArray, bias: FloatArray) -> FloatArray:
         for k in range(K):
             n = k + 1
             for m in range(min(S, n), 0, -1):
-                means[m] = ((n - m) * means[m] + m * p[r, k] * means[m - 1]) / n
-        total, sign = 0.0, -1.0
-        for m in range(1, S + 1):
-            total -= sign * of_bias[m] * means[m]
-            sign = -sign
-        out[r] = total
+                means[m] = ((n - m) * means[m] + m * (1.0 - p[r, k]) * means[m - 1]) / n
+        survived = 0.0
+        for m in range(S + 1):
+            survived += coins[m] * means[m]
+        out[r] = 1.0 - survived
     return out
 
 

@@ -87,8 +87,8 @@ class Checkup:
     """How an agent stood at one step, over the candidates of the next rounds: float64 (R, 3 + `BINS`).
 
     Columns: how much doubt there was in what it would have shown first (NaN: none stated); mean squared error of what
-    it expected; variance of the truths; then shares of the truths by their place in its beliefs, a tenth of these each
-    (NaN: no beliefs).
+    it expected; variance of the truths within a round; then shares of the truths by their place in its beliefs, a
+    tenth of these each (NaN: no beliefs).
     """
 
     step: int
@@ -101,9 +101,11 @@ class Checkup:
 
     @property
     def explained(self) -> FloatArray:
-        """Share of the variance of the truths that it foresaw, (R,): at most 1."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(1 - self.values[:, 1] / self.values[:, 2])
+        """Share of the variance of the truths within a round that it foresaw, (R,): at most 1."""
+        variance = self.values[:, 2][np.isfinite(self.values[:, 2])]
+        if not variance.any():
+            return np.full(len(self.values), np.nan)
+        return np.asarray(1 - self.values[:, 1] / variance.mean())
 
     @property
     def places(self) -> FloatArray:

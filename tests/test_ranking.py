@@ -153,6 +153,23 @@ def test_what_is_published_is_what_is_found() -> None:
         assert 0.005 < random.mean() < 0.007
 
 
+def test_a_random_slate_of_fifty_loses_no_digit_where_nearly_all_is_clicked() -> None:
+    for p, expected in ((0.99, 1.0), (0.3, 1 - 0.7**50), (1e-9, 1 - (1 - 1e-9) ** 50)):
+        assert slates.random_value(np.full((1, 100), p), np.ones(50))[0] == pytest.approx(expected, abs=1e-12)
+
+
+def test_every_row_lives_in_the_layout_of_its_replication() -> None:
+    """Rows of a sweep come in any order, and more than once."""
+    sweep = Ranking(Ranking.Params(**SMALL, layout="per_row"), Streams(3, [3, 0, 0]))
+    for step in range(3):
+        mixed = sweep.round_at(step)
+        for r, row in enumerate((3, 0, 0)):
+            alone = Ranking(Ranking.Params(**SMALL, layout="per_row"), Streams(3, [row]))
+            assert np.array_equal(mixed.features[r], alone.round_at(step).features[0])
+            p = alone.probabilities(alone.round_at(step))[0]
+            np.testing.assert_allclose(sweep.probabilities(mixed)[r], p, rtol=1e-12)
+
+
 def test_ten_slots_of_five_hundred_are_a_sum_over_all_subsets() -> None:
     """The closed form at full size, against subsets drawn at random."""
     rng = np.random.default_rng(0)

@@ -199,5 +199,5 @@ def _sentences(job: Job, result: Result) -> list[str]:
     found = [*words.diverged(result), *words.verdicts(result), *words.kept(result)]
     shared = getattr(job.experiment.simulator, "layout", "shared") == "shared"
     scope = "Intervals speak for this one world, met in another order and with other luck, not for others like it."
-    scope += " They allow for all pairs of agents." if len(result.histories) > 2 else ""
+    scope += " Each agrees with a test that allows for all pairs of agents." if len(result.histories) > 2 else ""
     return [*found, words.lesson(result), *([scope] if shared and job.experiment.replications > 1 else [])]

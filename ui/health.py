@@ -15,13 +15,15 @@ from . import board, live
 
 def show(job: Job) -> None:
     """All verdicts on a run; anew every two seconds while it goes on."""
-    st.fragment(_show, run_every=2.0 if job.active else None)(job)
+    st.fragment(_show, run_every=2.0 if job.active else None)(job, job.active)
 
 
-def _show(job: Job) -> None:
+def _show(job: Job, was_active: bool) -> None:
     with job.lock:
         result = job.result
         seen = {label: h for label, h in result.histories.items() if h.step}
+    if was_active and not job.active:
+        st.rerun()
     st.caption(f"{board.status(job)}. {words.described(job.experiment)}")
     if not seen:
         st.markdown("There is nothing to judge yet.")

@@ -55,7 +55,7 @@ class BetaTS(ContextFreeAgent):
     def posterior(self, round: Round) -> tuple[FloatArray, FloatArray]:
         """Clicks and misses of the candidates, the prior's included, two of float64 (R, K)."""
         shows, clicks = self.counts(round)
-        return self.a[:, None] + clicks, self.b[:, None] + shows - clicks
+        return self.a[:, None] + clicks, self.b[:, None] + np.maximum(shows - clicks, 0)
 
     def explain(self, round: Round) -> Explanation:
         a, b = self.posterior(round)

@@ -27,10 +27,10 @@ class NeuralClickTS(NeuralAgent):
 
     logit_a ~ N(phi_a . beta, sigma^2 phi_a' S^+ phi_a), S = epsilon I + sum phi phi' over what was shown
 
-    What is shown is collected; when the buffer is full, network and beta make one pass of stochastic gradient descent
-    on the log loss, batch by batch, each phi is added to S as it was before its batch, and the buffer is emptied: no
-    datum is seen twice. phi_a is linear in the layer below (there is a ReLU before it only if asked for, as a warning:
-    then phi >= 0 does not span the space, and the smallest eigenvalue of S stalls).
+    What is shown is collected. Whenever the buffer is full, network and beta make one pass of stochastic gradient
+    descent on the log loss, batch by batch, each phi is added to S as it was before its batch, and the buffer is
+    emptied: no datum is seen twice. phi_a is linear in the layer below (there is a ReLU before it only if asked for, as
+    a warning: then phi >= 0 does not span the space, and the smallest eigenvalue of S stalls).
 
     Notes
     -----
@@ -199,18 +199,18 @@ class NeuralClickTS(NeuralAgent):
         x, items = self.taken(look.x, places(look.which, slate)), np.take_along_axis(round.items, slate, axis=1)
         self.replay.add(x.cpu().numpy(), items, targets(feedback, shows), shows[:, :, None])
         self.seen += slate.shape[1]
-        if self.replay.size >= self.params[0].buffer:
+        while self.replay.size >= self.params[0].buffer:
             self.train()
         self.forget()
 
     def train(self) -> None:
-        """One pass through the buffer, in the order in which it was filled; then it is empty."""
-        n, R = self.replay.size, len(self.params)
+        """One pass through the buffer, in the order in which it was filled; what has come beyond it is left in it."""
+        n, R = self.params[0].buffer, len(self.params)
         for start in range(0, n, self.params[0].batch):
             index = np.arange(start, min(n, start + self.params[0].batch))
             x, items, rewards, weight = self.replay.batch(np.broadcast_to(index, (R, len(index))))
             self.improve(self.tensor(x), self.index(items), self.tensor(rewards), self.tensor(weight))
-        self.replay.count = 0
+        self.replay.drop(n)
         self._half = None
 
     def improve(self, x: Tensor, items: Tensor, rewards: Tensor, weight: Tensor) -> None:  # noqa: ARG002

@@ -41,13 +41,13 @@ class UCB1(ContextFreeAgent):
 
     def scores(self, round: Round) -> FloatArray:
         shows, clicks = self.counts(round)
-        seen = np.maximum(shows, 1)
+        seen = np.where(shows > 0, shows, 1)
         bonus = np.sqrt(2 * np.log(max(round.step, 1)) / seen)
         return np.where(shows == 0, np.inf, clicks / seen + self.alpha[:, None] * bonus)
 
     def explain(self, round: Round) -> Explanation:
         shows, clicks = self.counts(round)
-        seen = np.maximum(shows, 1)
+        seen = np.where(shows > 0, shows, 1)
         mean = np.where(shows == 0, np.nan, clicks / seen)
         width = np.where(shows == 0, np.inf, np.sqrt(2 * np.log(max(round.step, 1)) / seen))
         return Explanation("bonus", self.scores(round), mean, width, self.alpha[:, None], "alpha")

@@ -102,9 +102,10 @@ class Ranking(Simulator):
     def __init__(self, params: Any, streams: Streams) -> None:
         super().__init__(params, streams)
         R, K = len(streams.rows), params.n_candidates
-        layouts, self._which = np.unique(self.layouts(), return_inverse=True)
+        layouts, which = np.unique(self.layouts(), return_inverse=True)
+        self._which = which.astype(np.int64)
         made = [self._make(int(layout)) for layout in layouts]
-        # axis of layouts: one for all rows, or one for each
+        # (L, n, d), with the layout of each row in _which
         self.users, self.items, self.seen_users, self.seen_items = (np.stack(part) for part in zip(*made, strict=True))
         self._total = np.stack([self._denominators(u, v) for u, v in zip(self.users, self.items, strict=True)])
         self.positions = np.array(self.setting.positions)
@@ -130,7 +131,7 @@ class Ranking(Simulator):
     def memory(cls, params: Any, rows: int) -> int:
         layouts = rows if params.layout == "per_row" else 1
         K, D = params.n_candidates, cls.describe(params).n_features
-        vectors = 8 * layouts * (params.n_users + params.n_items) * 2 * params.embedding
+        vectors = 8 * layouts * (params.n_users + params.n_items) * 5 * params.embedding  # while they are made
         catalogue = 16 * min(params.n_users, 64) * params.n_items if params.choice == "catalogue" else 0
         return int(vectors + catalogue + 8 * rows * K * (block_length(K) + 2 * D + 8))
 
@@ -153,8 +154,8 @@ class Ranking(Simulator):
         p, who = self.params, self._who.at(step)
         items = slates.distinct(self._retrieved.at(step), self._pool)
         values = slates.pairs(
-            self.seen_users, self.seen_items, who, items, p.features != "product", p.features != "concatenation",
-            p.constant,
+            self.seen_users, self.seen_items, self._which, who, items, p.features != "product",
+            p.features != "concatenation", p.constant,
         )  # fmt: skip
         contexts = Contexts(values, self._columns, self.setting.n_features)
         return Round(step, who, items, contexts, self._rows, self._available, self._nobody)
@@ -174,7 +175,7 @@ class Ranking(Simulator):
 
     def probabilities(self, round: Round) -> FloatArray:
         p = self.params
-        utility = slates.utilities(self.users, self.items, round.users, round.items, p.temperature)
+        utility = slates.utilities(self.users, self.items, self._which, round.users, round.items, p.temperature)
         if p.choice == "sigmoid":
             return np.asarray(expit(utility - p.intercept))
         if p.choice == "candidates":

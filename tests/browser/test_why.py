@@ -17,7 +17,8 @@ expect.set_options(timeout=240_000)
 
 # finite numbers behind a plot's traces, those of bars and heat maps included
 POINTS = """i => document.querySelectorAll('.bp-plot')[i].data
-  .flatMap(t => t.z ? Array.from(t.z).flatMap(row => Array.from(row)) : Array.from(t.y)).filter(Number.isFinite).length"""
+  .flatMap(t => t.z ? Array.from(t.z).flatMap(row => Array.from(row)) : Array.from(t.y))
+  .filter(Number.isFinite).length"""
 
 
 def pick(page: Page, name: str) -> None:

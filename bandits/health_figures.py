@@ -35,7 +35,7 @@ def panels(
         "calibration": _calibration(history, label, look),
         "places": _places(history, look),
         "foresight": _curve(health.foresight(history), label, look, "share foreseen", references={"all": 1.0}),
-        "line": _line(look, line),
+        "line": _line(look, line if found["line"].verdict != "none" else None),
     }
     for name, finding in found.items():
         specs[name]["layout"]["title"] = {"text": f"{MARKS[finding.verdict]} {finding.title}"}

@@ -84,12 +84,12 @@ class _Runner:
             self.history.extend(trace)
             if stop in self.snapshots:
                 self._look(stop)
-            self.history.note = self.lane.agent.note()
             self.history.seconds = self.lane.seconds
             yield trace
 
     def _look(self, step: int) -> None:
-        """Take the spectrum, the calibration and the checkup, where the agent has them."""
+        """Take the spectrum, the calibration, the checkup and the note, where the agent has them."""
+        self.history.note = self.lane.agent.note()
         eigenvalues = None if self.bases is None else self.lane.agent.spectrum(self.bases)
         if eigenvalues is not None:
             self.history.spectra.append(Spectrum(step, eigenvalues))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import streamlit as st
 
@@ -11,7 +11,6 @@ from bandits.figures import Fourth, XAxis
 from bandits.trace import LEVELS, snapshot_steps
 
 WINDOWS = [100, 200, 500, 1000, 2000, 5000]
-FOURTH: dict[Fourth, str] = {"spectrum": "spectrum", "calibration": "calibration"}
 AXES: dict[XAxis, str] = {"step": "steps", "log step": "steps, log", "earned": "clicks"}
 
 
@@ -48,8 +47,7 @@ def choose(experiment: Experiment, arms: int, reached: int | None = None) -> Vie
                            "step: then it is a straight line on two logarithmic axes.", **keep)  # fmt: skip
     before = st.toggle("Show the run before, dotted", True, key="view-before", **keep)
     fourth = st.segmented_control(
-        "Fourth plot", list(FOURTH), default="spectrum", required=True, key="view-fourth", **keep,
-        format_func=lambda plot: FOURTH[plot],
+        "Fourth plot", get_args(Fourth), default="spectrum", required=True, key="view-fourth", **keep,
         help="Eigenvalue spectrum: in which directions evidence was gathered. Calibration: how often the truth lies "
         "inside the intervals in which an agent believes it.",
     )  # fmt: skip

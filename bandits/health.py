@@ -19,6 +19,7 @@ from .engine import Lane
 from .experiment import Experiment
 from .metrics import Band
 from .params import extra
+from .positions import Position
 from .randomness import Streams
 from .result import Result
 from .rounds import FloatArray
@@ -91,11 +92,34 @@ class Line(NamedTuple):
     condition: float = math.nan
 
 
-def findings(result: Result, label: str, oracle: Oracle | None = None, line: Line | None = None) -> dict[str, Finding]:
-    """All diagnostics of one agent, by name; `oracle_of` and `line_of` make what two of them compare with."""
+class Slots(NamedTuple):
+    """How much less an item is clicked further down a slate, as against the first slot.
+
+    Attributes
+    ----------
+    true : float64 (S,)
+        b_k.
+    counted : float64 (S,)
+        Clicks per look, by the first slot's. Who comes far down has not clicked above: these are not all customers.
+    estimated, error : float64 (S,)
+        Clicks, by the clicks that looks would bring without a bias, and its standard error.
+    """
+
+    true: FloatArray
+    counted: FloatArray
+    estimated: FloatArray
+    error: FloatArray
+
+
+def findings(
+    result: Result, label: str, oracle: Oracle | None = None, line: Line | None = None, slots: Slots | None = None
+) -> dict[str, Finding]:
+    """All diagnostics of one agent, by name; `oracle_of`, `line_of` and `slots_of` make what some compare with."""
     history = result.histories[label]
     params = result.experiment.agents[result.experiment.labels.index(label)]
     found = _all(history, params, oracle, line)
+    if slots is not None:
+        found["slots"] = _slots(params, slots)
     too_early = history.step < max(EARLY, history.steps / 10)
     if not history.alive.any() or too_early:
         why = "It is too early to say." if too_early else "No run is left."
@@ -227,6 +251,28 @@ def line_of(experiment: Experiment) -> Line | None:
     design = np.linalg.eigvalsh(x.T @ x)
     spanned = design[design > design[-1] * 1e-10]
     return Line(means, residual, error, p_value, gain, float(spanned[-1] / spanned[0]))
+
+
+def slots_of(experiment: Experiment) -> Slots | None:
+    """The best items in random order, for some thousand slates; None where one item is shown, or too many weighed."""
+    world = experiment.simulator_class().describe(experiment.simulator)
+    steps = _affordable(experiment)
+    if not world.positions or world.slate < 2 or steps is None:
+        return None
+    simulator, dice = _world(experiment, [0]), np.random.default_rng(1)
+    clicks, looks, hoped = np.zeros((3, world.slate))
+    for step in range(max(steps, 10 * EARLY)):
+        round = simulator.round_at(step)
+        p = simulator.probabilities(round)[0]
+        slate = dice.permutation(np.argsort(-p, kind="stable")[: world.slate])
+        feedback, _ = simulator.respond(round, slate[None], simulator.uniforms.at(step))
+        clicks += feedback.rewards[0]
+        looks += feedback.examined[0]
+        hoped += feedback.examined[0] * p[slate]
+    rate = clicks / np.maximum(looks, 1)
+    estimated = clicks / np.maximum(hoped, 1e-12)
+    error = np.sqrt(clicks) / np.maximum(hoped, 1e-12)
+    return Slots(np.array(world.positions), rate / max(float(rate[0]), 1e-12), estimated, error)
 
 
 def _world(experiment: Experiment, rows: list[int]) -> Simulator:
@@ -442,6 +488,24 @@ def _line(params: AgentParams, line: Line | None) -> Finding:
     gain = "no more" if line.gain <= 0 else f"{percent(line.gain)} more"
     residuals = f"residuals are {'not ' if curved else ''}even (p = {line.p_value:.2g})"
     return Finding(title, healthy, "watch" if curved else "healthy", f"A network foresees {gain}; {residuals}.")
+
+
+def _slots(params: AgentParams, slots: Slots) -> Finding:
+    title = "Slots of the slate"
+    healthy = "It counts an item further down as shown less, by as much as it is clicked less there."
+    how = getattr(params, "position", None)
+    if how is None:
+        return Finding(title, healthy, "none", "This agent learns nothing from slates.")
+    verdict, does = _WAYS[how]
+    last = f"In slot {len(slots.true)} an item is clicked {number(slots.true[-1])} times as often as in the first."
+    return Finding(title, healthy, verdict, f"It {does}. {last}")
+
+
+_WAYS: dict[Position, tuple[Verdict, str]] = {
+    "aware": ("healthy", "does"),
+    "examined": ("watch", "learns from what was looked at, as if all slots were alike"),
+    "ignored": ("alarm", "takes every slot for looked at"),
+}
 
 
 def _ridge(params: AgentParams) -> float | None:

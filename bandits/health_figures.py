@@ -9,7 +9,7 @@ import numpy as np
 from . import health, metrics
 from .agents import AgentParams
 from .figures import REFERENCE, Bands, Spec, Style, curves, styles, without_data
-from .health import Finding, Line, Oracle
+from .health import Finding, Line, Oracle, Slots
 from .metrics import Band
 from .result import Result
 from .rounds import FloatArray
@@ -17,10 +17,18 @@ from .trace import BINS, LEVELS, History
 
 MARKS = {"healthy": "✓", "watch": "!", "alarm": "✕", "none": "–"}
 _DASHES = ("dot", "dash", "solid")
+SLOTS = (
+    " Dashed: the truth. Full dots: estimated from clicks. Open dots: clicks per look, in which poor customers get far."
+)
 
 
 def panels(
-    result: Result, label: str, found: dict[str, Finding], oracle: Oracle | None = None, line: Line | None = None
+    result: Result,
+    label: str,
+    found: dict[str, Finding],
+    oracle: Oracle | None = None,
+    line: Line | None = None,
+    slots: Slots | None = None,
 ) -> dict[str, Spec]:
     """One figure per finding, and the spectrum over time, by name; each says its verdict in the title."""
     history, look = result.histories[label], styles(result.experiment)[label]
@@ -37,9 +45,12 @@ def panels(
         "foresight": _curve(health.foresight(history), label, look, "share foreseen", references={"all": 1.0}),
         "line": _line(look, line if found["line"].verdict != "none" else None),
     }
+    if slots is not None:
+        specs["slots"] = _slots(look, slots)
     for name, finding in found.items():
         specs[name]["layout"]["title"] = {"text": f"{MARKS[finding.verdict]} {finding.title}"}
-        specs[name]["layout"]["meta"] = {"note": f"Healthy: {finding.healthy} This run: {finding.told}"}
+        more = SLOTS if name == "slots" else ""
+        specs[name]["layout"]["meta"] = {"note": f"Healthy: {finding.healthy} This run: {finding.told}{more}"}
         for told in specs[name]["layout"].get("annotations", ()):
             told["text"] = "Nothing to draw."
     return specs
@@ -173,3 +184,23 @@ def _line(look: Style, line: Line | None) -> Spec:
     zero = {"type": "scatter", "mode": "lines", "x": ends, "y": np.zeros(2), "meta": "reference", "hoverinfo": "skip",
             "line": {"color": REFERENCE, "width": 1.2, "dash": "dash"}}  # fmt: skip
     return {"data": [points, zero], "layout": layout}
+
+
+def _slots(look: Style, slots: Slots) -> Spec:
+    k = np.arange(1.0, len(slots.true) + 1)
+    line = {"color": REFERENCE, "width": 1.2, "dash": "dash"}
+    common = {"type": "scatter", "x": k}
+    data = [
+        {**common, "y": slots.true, "mode": "lines", "name": "true", "meta": "reference", "line": line},
+        {**common, "y": slots.estimated, "mode": "markers", "name": "estimated from clicks and what they were worth",
+         "marker": {"color": look.color, "size": 8},
+         "error_y": {"type": "data", "array": 1.96 * slots.error, "color": look.color, "thickness": 1.2}},
+        {**common, "y": slots.counted, "mode": "markers", "name": "clicks per look",
+         "marker": {"color": look.color, "size": 7, "symbol": "circle-open"}},
+    ]  # fmt: skip
+    layout: Spec = {
+        "title": {"text": ""}, "meta": {"note": ""}, "showlegend": False,
+        "xaxis": {"title": {"text": "slot"}, **({"dtick": 1} if len(k) <= 10 else {})},
+        "yaxis": {"title": {"text": "clicked, against the first slot"}, "rangemode": "tozero"},
+    }  # fmt: skip
+    return {"data": data, "layout": layout}

@@ -6,9 +6,9 @@ D features, N stored (non-zero) features, C distinct contexts, T steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,25 +18,38 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 
-class Contexts(NamedTuple):
+class Contexts:
     """Feature vectors of the candidates in each distinct context, by their non-zero entries.
 
     One-hot and block features are mostly zeros: storing N entries of D lets the linear agents do the work
     of N features. A dense world simply has N = D.
 
-    Attributes
+    Parameters
     ----------
-    values : float64 (C, K, N)
-        The stored entries.
+    values : float64 (C, K, N), or a function that makes it
+        The stored entries. A function is called when they are first looked at: agents that do without features
+        need not wait for those of worlds that make new ones at every step.
     columns : int64 (C, K, N)
         Their columns, each at most once per vector and ascending; 0 to D - 1 where N = D.
     n_features : int
         D.
     """
 
-    values: FloatArray
-    columns: IntArray
-    n_features: int
+    __slots__ = ("_values", "columns", "n_features")
+
+    def __init__(self, values: FloatArray | Callable[[], FloatArray], columns: IntArray, n_features: int) -> None:
+        self._values, self.columns, self.n_features = values, columns, n_features
+
+    @property
+    def values(self) -> FloatArray:
+        """The stored entries, float64 (C, K, N)."""
+        if callable(self._values):
+            self._values = self._values()
+        return self._values
+
+    def __iter__(self) -> Iterator[Any]:
+        """``values, columns, n_features = contexts``."""
+        return iter((self.values, self.columns, self.n_features))
 
     @classmethod
     def from_dense(cls, features: FloatArray) -> Contexts:

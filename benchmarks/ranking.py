@@ -21,7 +21,8 @@ from bandits.presets import presets
 from bandits.race import make_lane
 from bandits.rounds import IntArray
 
-from .measure import machine, put, table
+from . import ranking_textbook
+from .measure import interleave, machine, put, ratio, stopwatch, table
 
 OUT = Path(__file__).parent.parent / "docs" / "RANKING.md"
 Params = dict[str, Any]
@@ -198,11 +199,39 @@ def position(steps: int = 5_000, replications: int = 16) -> str:
     ])  # fmt: skip
 
 
+def speed(steps: int = 5_000, replications: int = 8, repeats: int = 3) -> str:
+    """All three agents at all replications, against the textbook's loop for one."""
+    rounds = min(steps, 250)  # of the textbook; every round takes it as long as any other
+
+    def ours() -> float:
+        return stopwatch(lambda: [race(agent, PUBLISHED, steps, replications) for agent in AGENTS[:3]])
+
+    def textbook() -> float:
+        kinds = [agent["kind"] for agent in AGENTS[:3]]
+        return stopwatch(lambda: [ranking_textbook.race(kind, rounds) for kind in kinds]) * steps / rounds
+
+    with threadpool_limits(1):
+        ours()  # compiled
+        taken = interleave({"textbook": textbook, "ours": ours}, repeats)
+    found = ratio(taken["textbook"], taken["ours"])
+    return "\n\n".join([
+        f"Seconds of processor time for {steps:,} rounds of popularity, neural greedy and neural click TS. The "
+        f"textbook's loop (`benchmarks/ranking_textbook.py`) was timed over {rounds} rounds of each.",
+        table(
+            ("side", "replications", "seconds"),
+            [("textbook", "1", f"{min(taken['textbook']):.0f} to {max(taken['textbook']):.0f}"),
+             ("ours", str(replications), f"{min(taken['ours']):.0f} to {max(taken['ours']):.0f}")],
+        ),
+        f"The textbook needs {found} times as long for one replication as we for {replications}.",
+    ])  # fmt: skip
+
+
 SECTIONS: dict[str, tuple[str, Callable[..., str]]] = {
     "published": ("As published", published),
     "hopeless": ("As published, longer, and with products", hopeless),
     "learnable": ("Where taste can be learned", learnable),
     "position": ("What position bias does", position),
+    "speed": ("Speed", speed),
 }
 
 

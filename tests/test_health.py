@@ -165,6 +165,30 @@ def test_the_oracle_of_the_pet_shop_is_narrow() -> None:
     assert found.entropy == pytest.approx(-(shares * np.log(shares)).sum() / np.log(50), abs=0.02)
 
 
+def test_slots_are_estimated_right_where_they_are_weighed_by_what_was_there() -> None:
+    """Clicks per look fall too, but those who are left further down are not those who came."""
+    world = {"kind": "ranking", "n_users": 200, "n_items": 1000, "n_candidates": 100, "slate": 5}
+    e = Experiment.model_validate(
+        {"simulator": world, "agents": [{"kind": "linucb", "sharing": "shared"}], "steps": 4000}
+    )
+    found = health.slots_of(e)
+    assert found is not None
+    np.testing.assert_allclose(found.true, 1 / np.arange(1, 6))
+    assert (np.abs(found.estimated - found.true) < 4 * found.error).all()
+    assert found.counted[0] == 1
+    assert (np.diff(found.counted) < 0).all()
+    assert health.slots_of(experiment("linucb")) is None
+    for position, verdict in (("aware", "healthy"), ("examined", "watch"), ("ignored", "alarm")):
+        agent = {"kind": "linucb", "sharing": "shared", "position": position}
+        result = run(e.model_validate({"simulator": world, "agents": [agent, {"kind": "random"}], "steps": 150}))
+        judged = health.findings(result, "LinUCB", slots=found)
+        assert judged["slots"].verdict == verdict
+        assert "In slot 5 an item is clicked 0.2 times as often as in the first." in judged["slots"].told
+        assert health.findings(result, "Random", slots=found)["slots"].verdict == "none"
+        spec = health_figures.panels(result, "LinUCB", judged, slots=found)["slots"]
+        assert [len(trace["y"]) for trace in spec["data"]] == [5, 5, 5]
+
+
 @lru_cache(maxsize=1)
 def everybody() -> list[Result]:
     """Every kind of agent, briefly."""

@@ -8,13 +8,16 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from bandits import link
+from bandits import brought, link, tables
 from bandits.health_figures import MARKS
 from bandits.jobs import Job, Pool
 from tests.support import experiment, wait_for
 from ui import live, runs
 
 ROOT = Path(__file__).parent.parent
+SHOP = "town,age,bought\n" + "".join(
+    f"{'Rome' if i % 2 else 'Oslo'},{20 + i},{'yes' if i % 3 else 'no'}\n" for i in range(40)
+)
 
 
 @pytest.fixture(scope="module")
@@ -26,10 +29,12 @@ def pool() -> Iterator[Pool]:
     runs.pool.clear()
 
 
-def page(job: Job) -> AppTest:
+def page(job: Job, *, by_link: bool = True) -> AppTest:
     at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
-    for name, text in link.fields(job.experiment).items():
+    for name, text in link.fields(job.experiment).items() if by_link else ():
         at.query_params[name] = text
+    if not by_link:
+        at.session_state["job"] = job.id
     at = at.switch_page("pages/diagnostics.py").run()
     assert not at.exception
     return at
@@ -57,6 +62,17 @@ def test_verdicts_of_all_agents_and_pictures_of_one(pool: Pool) -> None:
     assert not at.exception
     assert f"{MARKS['none']} Smallest eigenvalue" in panel(at)
     assert any("Finished: 600 steps" in c.value for c in at.caption)
+
+
+def test_a_run_whose_data_are_gone_is_judged_without_comparison(pool: Pool) -> None:
+    name = brought.keep(tables.inspect(SHOP.encode()), target="bought", title="Shop")
+    world = {"kind": "classification", "data": name, "encoding": "context"}
+    job = pool.submit(experiment("linucb", "random", simulator=world, seed=972, steps=300))
+    wait_for(lambda: job.status == "finished", "the run")
+    brought.delete(name)
+    at = page(job, by_link=False)
+    assert list(at.dataframe[0].value["Agent"]) == ["LinUCB", "Random"]
+    assert set(at.dataframe[0].value["Is a line enough?"]) == {MARKS["none"]}
 
 
 def test_a_run_that_has_not_begun_says_so(pool: Pool) -> None:

@@ -14,7 +14,7 @@ from bandits.agents.static_mlp import StaticMLP
 from bandits.experiment import Refused, read
 from bandits.presets import presets
 from bandits.randomness import Streams
-from bandits.rounds import FloatArray
+from bandits.rounds import Contexts, FloatArray
 from bandits.simulators.synthetic import Synthetic
 from tests.worlds import make, same, take
 
@@ -183,7 +183,9 @@ def test_layout_shared_or_each_row_its_own() -> None:
     for layout, same_everywhere in (("shared", True), ("per_row", False)):
         built = world(layout=layout, function="linear")
         round = built.round_at(0)
-        a = built.probabilities(round._replace(contexts=round.contexts._replace(values=x)))  # the weights themselves
+        a = built.probabilities(
+            round._replace(contexts=Contexts(x, *list(round.contexts)[1:]))
+        )  # the weights themselves
         np.testing.assert_allclose(np.linalg.norm(a, axis=1), 1, rtol=1e-12)
         assert np.allclose(a[0], a[1]) == same_everywhere
     assert not np.array_equal(world(seed=6).round_at(0).features, world().round_at(0).features)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import streamlit as st
 
-from bandits import Experiment, health, words
-from bandits.health import Line, Oracle
+from bandits import Experiment, Refused, health, words
+from bandits.health import Line, Oracle, Slots
 from bandits.health_figures import MARKS, panels
 from bandits.jobs import Job
 from bandits.result import Result
 
 from . import board, live
+
+Beside = tuple[Oracle | None, Line | None, Slots | None]  # what an agent is compared with
 
 
 def show(job: Job) -> None:
@@ -28,9 +30,9 @@ def _show(job: Job, was_active: bool) -> None:
     if not seen:
         st.markdown("There is nothing to judge yet.")
         return
-    oracle, line = _compared(job.experiment, job.experiment.hash)
+    beside = _compared(job.experiment, job.experiment.hash)
     with job.lock:
-        found = {label: health.findings(result, label, oracle, line) for label in seen}
+        found = {label: health.findings(result, label, *beside) for label in seen}
     titles = [finding.title for finding in next(iter(found.values())).values()]
     table = {
         "Agent": [board.safe_cell(label) for label in found],
@@ -44,14 +46,12 @@ def _show(job: Job, was_active: bool) -> None:
     }
     st.dataframe(table, hide_index=True, key="health-verdicts")
     label = st.selectbox("Agent", list(seen), key=f"health-agent-{job.id[:12]}", width=320)
-    _one(job, result, label, found[label], oracle, line)
+    _one(job, result, label, found[label], beside)
 
 
-def _one(
-    job: Job, result: Result, label: str, found: dict[str, health.Finding], oracle: Oracle | None, line: Line | None
-) -> None:
+def _one(job: Job, result: Result, label: str, found: dict[str, health.Finding], beside: Beside) -> None:
     with job.lock:
-        specs = panels(result, label, found, oracle, line)
+        specs = panels(result, label, found, *beside)
         for spec in specs.values():
             spec["layout"]["uirevision"] = f"{job.id}{label}"
         alt = [f"{s['layout']['title']['text']}: {s['layout']['meta']['note']}" for s in specs.values()]
@@ -60,5 +60,8 @@ def _one(
 
 
 @st.cache_data(ttl=3600, max_entries=32, show_spinner="Asking the oracle, and fitting a line and a network ...")
-def _compared(_experiment: Experiment, run: str) -> tuple[Oracle | None, Line | None]:  # noqa: ARG001 - the key
-    return health.oracle_of(_experiment), health.line_of(_experiment)
+def _compared(_experiment: Experiment, run: str) -> Beside:  # noqa: ARG001 - the key
+    try:
+        return health.oracle_of(_experiment), health.line_of(_experiment), health.slots_of(_experiment)
+    except Refused:  # the data that the run was made on are no longer here: it is judged without
+        return None, None, None

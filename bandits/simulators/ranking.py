@@ -153,11 +153,14 @@ class Ranking(Simulator):
     def round_at(self, step: int) -> Round:
         p, who = self.params, self._who.at(step)
         items = slates.distinct(self._retrieved.at(step), self._pool)
-        values = slates.pairs(
-            self.seen_users, self.seen_items, self._which, who, items, p.features != "product",
-            p.features != "concatenation", p.constant,
-        )  # fmt: skip
-        contexts = Contexts(values, self._columns, self.setting.n_features)
+        concatenated, product = p.features != "product", p.features != "concatenation"
+
+        def features() -> FloatArray:
+            return slates.pairs(
+                self.seen_users, self.seen_items, self._which, who, items, concatenated, product, p.constant
+            )
+
+        contexts = Contexts(features, self._columns, self.setting.n_features)
         return Round(step, who, items, contexts, self._rows, self._available, self._nobody)
 
     def respond(self, round: Round, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:

@@ -17,9 +17,7 @@ from .trace import BINS, LEVELS, History
 
 MARKS = {"healthy": "✓", "watch": "!", "alarm": "✕", "none": "–"}
 _DASHES = ("dot", "dash", "solid")
-SLOTS = (
-    " Dashed: the truth. Full dots: estimated from clicks. Open dots: clicks per look, in which poor customers get far."
-)
+SLOTS = " Dashed: the truth. Full dots: estimated from clicks. Open dots: clicks per look, of those who got so far."
 
 
 def panels(

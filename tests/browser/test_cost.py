@@ -22,7 +22,7 @@ def test_the_usual_question_is_measured_and_drawn(visit: Open) -> None:
     expect(page.locator(".bp-plot[data-wait]")).to_have_count(0)
     expect(drawn).to_have_count(6)
     expect(page.get_by_role("img", name="Time against the past")).to_be_visible()
-    expect(page.get_by_text("the factored dual gives the exact widths")).to_be_visible()
+    expect(page.get_by_text("a decision with exact widths, and learning from it")).to_be_visible()
     page.get_by_title("Hide K passes in all plots").click()
     expect(page.get_by_title("Show K passes again")).to_be_visible()
 

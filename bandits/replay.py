@@ -58,7 +58,12 @@ class Candidates:
 def spread(values: Tensor, which: IntArray | None) -> FloatArray:
     """Values of distinct candidates (R, K') as those of all, float64 (R, K)."""
     array: FloatArray = values.cpu().double().numpy()
-    return array if which is None else np.take_along_axis(array, which, axis=1)
+    return of_all(array, which)
+
+
+def of_all(values: FloatArray, which: IntArray | None) -> FloatArray:
+    """The same for an array (R, K')."""
+    return values if which is None else np.take_along_axis(values, which, axis=1)
 
 
 def places(which: IntArray | None, slate: IntArray) -> IntArray:

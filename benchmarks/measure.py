@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import platform
 import time
@@ -115,3 +116,31 @@ def _processor() -> str:
     lines = info.read_text().splitlines() if info.exists() else []
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor() or platform.machine()
+
+
+def report(
+    module: str, file: Path, sections: Mapping[str, tuple[str, Callable[..., str]]], arguments: Sequence[str] | None
+) -> None:
+    """The command line of a report: make one of its sections, or all, and put them into the file.
+
+    Parameters
+    ----------
+    module : str
+        As it is called: ``python -m MODULE [SECTION ...]``.
+    sections : mapping
+        From the section's name to its title and what makes its text.
+    """
+    parser = argparse.ArgumentParser(prog=f"python -m {module}")
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"{', '.join(sections)}; all by default")
+    parser.add_argument("--steps", type=int)
+    parser.add_argument("--replications", type=int)
+    told = parser.parse_args(arguments)
+    if unknown := set(told.sections) - set(sections):
+        parser.error(f"there is no section {', '.join(sorted(unknown))}; there are {', '.join(sections)}")
+    sizes = {k: v for k, v in vars(told).items() if k != "sections" and v}
+    options = "".join(f" --{name} {value}" for name, value in sizes.items())
+    for name in told.sections or list(sections):
+        title, make = sections[name]
+        text = f"{make(**sizes)}\n\nMade by `python -m {module} {name}{options}`. {machine()}."
+        print(f"## {title}\n\n{text}\n", flush=True)
+        put(file, f"## {title}\n\n{text}")

@@ -6,7 +6,6 @@ because its protocol trains on everything seen, a hundred times, after every sin
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 from collections.abc import Callable, Sequence
@@ -21,7 +20,7 @@ from bandits import Experiment, metrics, run
 from bandits.cache import cached_arrays
 from bandits.metrics import FloatArray
 
-from .measure import machine, put, table
+from .measure import machine, report, table
 
 REPORT = Path(__file__).parent.parent / "docs" / "REPRODUCED.md"
 
@@ -158,19 +157,7 @@ SECTIONS: dict[str, tuple[str, Callable[..., str]]] = {
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Make one section, or all, and put it into the report."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"{', '.join(SECTIONS)}; all by default")
-    parser.add_argument("--steps", type=int)
-    parser.add_argument("--replications", type=int)
-    told = parser.parse_args(arguments)
-    if unknown := set(told.sections) - set(SECTIONS):
-        parser.error(f"there is no section {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}")
-    sizes = {k: v for k, v in vars(told).items() if k != "sections" and v}
-    for name in told.sections or list(SECTIONS):
-        title, make = SECTIONS[name]
-        text = f"{make(**sizes)}\n\nMade by `python -m benchmarks.published {name}`. {machine()}."
-        print(f"## {title}\n\n{text}\n", flush=True)
-        put(REPORT, f"## {title}\n\n{text}")
+    report("benchmarks.published", REPORT, SECTIONS, arguments)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ Writes sections of docs/RANKING.md; together they take about an hour of two core
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -22,7 +21,7 @@ from bandits.race import make_lane
 from bandits.rounds import IntArray
 
 from . import ranking_textbook
-from .measure import interleave, machine, put, ratio, stopwatch, table
+from .measure import interleave, ratio, report, stopwatch, table
 
 OUT = Path(__file__).parent.parent / "docs" / "RANKING.md"
 Params = dict[str, Any]
@@ -237,19 +236,7 @@ SECTIONS: dict[str, tuple[str, Callable[..., str]]] = {
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Make one section, or all, and put it into the report."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"{', '.join(SECTIONS)}; all by default")
-    parser.add_argument("--steps", type=int)
-    parser.add_argument("--replications", type=int)
-    said = parser.parse_args(arguments)
-    if unknown := set(said.sections) - set(SECTIONS):
-        parser.error(f"there is no section {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}")
-    sizes = {k: v for k, v in vars(said).items() if k != "sections" and v}
-    for name in said.sections or list(SECTIONS):
-        title, make = SECTIONS[name]
-        text = f"{make(**sizes)}\n\nMade by `python -m benchmarks.ranking {name}`. {machine()}."
-        print(f"## {title}\n\n{text}\n", flush=True)
-        put(OUT, f"## {title}\n\n{text}")
+    report("benchmarks.ranking", OUT, SECTIONS, arguments)
 
 
 if __name__ == "__main__":

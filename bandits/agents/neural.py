@@ -83,6 +83,8 @@ class NeuralAgent(Agent):
     copies = 1
     root: float | None = 1.0
     """What the network's output is multiplied by; None if it is something else that is trained."""
+    identified = False
+    """Whether the networks are shown the numbers of user and item too, behind the features."""
     alone = False  # one matrix is multiplied in another order than many
 
     def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
@@ -121,7 +123,7 @@ class NeuralAgent(Agent):
 
     def shown_width(self) -> int:
         """Columns of what the networks are shown."""
-        return self.setting.n_features
+        return self.setting.n_features + (2 if self.identified else 0)
 
     # what it sees
 
@@ -129,7 +131,12 @@ class NeuralAgent(Agent):
         """The candidates as tensors; once per step, however often it is asked."""
         if self._looked is None or self._looked.step != round.step:
             self.forget()
-            self._looked = Look(round.step, *self.candidates.of(round))
+            if self.identified:  # every candidate is one of a kind
+                users = np.broadcast_to(round.users[:, None], round.items.shape)
+                shown = np.concatenate([round.features, users[..., None], round.items[..., None]], axis=2)
+                self._looked = Look(round.step, self.tensor(shown), None)
+            else:
+                self._looked = Look(round.step, *self.candidates.of(round))
         return self._looked
 
     def passed(self, round: Round) -> Pass:

@@ -9,14 +9,14 @@ import numpy as np
 
 from .. import networks
 from ..explanation import Explanation
-from ..networks import Networks, Pass
+from ..networks import Networks
 from ..params import anew, setting
 from ..positions import targets
 from ..randomness import Streams, block_length
-from ..replay import Replay, places, spread
+from ..replay import Replay, of_all, places, spread
 from ..rounds import Feedback, FloatArray, IntArray, Round, Setting, World
 from .base import LearnerParams
-from .neural import EXPLODED, Look, NeuralAgent, NeuralParams, Width
+from .neural import EXPLODED, NeuralAgent, NeuralParams, Width
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -93,15 +93,15 @@ class NeuralClickTS(NeuralAgent):
         import torch
 
         p, R, m = params[0], len(params), params[0].hidden[-1]
-        self.tuned = p.vectors == "tuned"
+        self.identified = p.vectors == "tuned"
         super().__init__(params, setting, streams, world)
         self.replay = Replay(R, self.shown_width(), p.buffer + setting.slate)
         self.sigma = np.sqrt(self.column("sigma2"))
         self.S = self.column("epsilon")[:, None, None] * np.eye(m)
         self.state = ("S",)
         self._half: FloatArray | None = None
-        width = setting.n_features // 2 if self.tuned else 0
-        n = (setting.n_users, setting.n_items) if self.tuned else (0, 0)
+        width = setting.n_features // 2 if self.identified else 0
+        n = (setting.n_users, setting.n_items) if self.identified else (0, 0)
         # how far the vectors of users and items have moved
         self.moved = [torch.zeros((R, count, width), device=self.device) for count in n]
         width = setting.n_candidates if p.draw == "independent" else m
@@ -114,34 +114,16 @@ class NeuralClickTS(NeuralAgent):
 
     # what it sees
 
-    def shown_width(self) -> int:
-        return self.setting.n_features + (2 if self.tuned else 0)
-
-    def look(self, round: Round) -> Look:
-        if not self.tuned:
-            return super().look(round)
-        if self._looked is None or self._looked.step != round.step:
-            self.forget()
-            users = np.broadcast_to(round.users[:, None], round.items.shape)
-            shown = np.concatenate([round.features, users[..., None], round.items[..., None]], axis=2)
-            self._looked = Look(round.step, self.tensor(shown), None)
-        return self._looked
-
-    def passed(self, round: Round) -> Pass:
-        if self._passed is None or self._looked is None or self._looked.step != round.step:
-            self._passed = self.net.forward(self.placed(self.look(round).x))
-        return self._passed
-
-    def placed(self, shown: Tensor) -> Tensor:
+    def per_network(self, x: Tensor) -> Tensor:
         """What goes into the network: the features, with the vectors where they have moved to."""
         import torch
 
-        if not self.tuned:
-            return shown
-        rows = torch.arange(len(shown), device=shown.device)[:, None]
-        away = [moved[rows, ids] for moved, ids in zip(self.moved, self.ids(shown), strict=True)]
-        away.append(shown.new_zeros((*shown.shape[:2], self.setting.n_features - 2 * away[0].shape[2])))
-        return shown[..., :-2] + torch.cat(away, dim=2)
+        if not self.identified:
+            return x
+        rows = torch.arange(len(x), device=x.device)[:, None]
+        away = [moved[rows, ids] for moved, ids in zip(self.moved, self.ids(x), strict=True)]
+        away.append(x.new_zeros((*x.shape[:2], self.setting.n_features - 2 * away[0].shape[2])))
+        return x[..., :-2] + torch.cat(away, dim=2)
 
     @staticmethod
     def ids(shown: Tensor) -> tuple[Tensor, Tensor]:
@@ -177,14 +159,14 @@ class NeuralClickTS(NeuralAgent):
         mean, doubt = self.believed_of(round)
         which = self.look(round).which
         if self.params[0].draw == "shared":
-            return spread(mean, which) + self.sigma[:, None] * _all((doubt @ normals[:, :, None])[..., 0], which)
+            return spread(mean, which) + self.sigma[:, None] * of_all((doubt @ normals[:, :, None])[..., 0], which)
         width = np.sqrt((doubt**2).sum(axis=2))
-        return spread(mean, which) + self.sigma[:, None] * _all(width, which) * normals
+        return spread(mean, which) + self.sigma[:, None] * of_all(width, which) * normals
 
     def explain(self, round: Round) -> Explanation:
         mean, doubt = self.believed_of(round)
         which = self.look(round).which
-        width = _all(np.sqrt((doubt**2).sum(axis=2)), which)
+        width = of_all(np.sqrt((doubt**2).sum(axis=2)), which)
         return Explanation("sample", self.scores(round), spread(mean, which), width, self.sigma[:, None], logit=True)
 
     def redraws(self, round: Round, generator: np.random.Generator) -> Iterator[FloatArray]:
@@ -216,13 +198,13 @@ class NeuralClickTS(NeuralAgent):
     def improve(self, x: Tensor, items: Tensor, rewards: Tensor, weight: Tensor) -> None:  # noqa: ARG002
         import torch
 
-        passed, shows = self.net.forward(self.placed(x)), weight[..., 0]
+        passed, shows = self.net.forward(self.per_network(x)), weight[..., 0]
         phi: FloatArray = passed.inputs[-1].cpu().double().numpy()
         phi[~(np.abs(phi).max(axis=(1, 2)) <= EXPLODED)] = np.nan
         self.S += phi.transpose(0, 2, 1) @ (phi * shows.cpu().double().numpy()[..., None])
         total = shows.sum(1, keepdim=True).clamp_min(1.0)
         delta = (self.slope(self.output(passed), rewards) * shows / total)[..., None]
-        if self.tuned:
+        if self.identified:
             below = self.net.deltas(passed, delta)[0] @ self.net.layers[0][0] * self.optimiser.rate[:, None]
             rows, width = torch.arange(len(x), device=x.device)[:, None], self.moved[0].shape[2]
             for i, (moved, ids) in enumerate(zip(self.moved, self.ids(x), strict=True)):
@@ -244,14 +226,14 @@ class NeuralClickTS(NeuralAgent):
 
     def weights(self) -> dict[str, Any]:
         moved = {f"moved{i}": moved.cpu().numpy().copy() for i, moved in enumerate(self.moved)}
-        return super().weights() | (moved if self.tuned else {})
+        return super().weights() | (moved if self.identified else {})
 
     def load_weights(self, state: dict[str, Any]) -> None:
         import torch
 
         super().load_weights(state)
         self._half = None
-        for i, moved in enumerate(self.moved if self.tuned else ()):
+        for i, moved in enumerate(self.moved if self.identified else ()):
             moved.copy_(torch.from_numpy(state[f"moved{i}"]))
 
     @classmethod
@@ -270,8 +252,3 @@ class NeuralClickTS(NeuralAgent):
             8 * 4 * networks.size(widths) + 2 * moved + remembered + at_once + 8 * 8 * m * m
             + 8 * block_length(width) * width + 8 * 41 * m + 64 * K + 1024
         )  # fmt: skip
-
-
-def _all(values: FloatArray, which: IntArray | None) -> FloatArray:
-    """Values of distinct candidates (R, K') as those of all."""
-    return values if which is None else np.take_along_axis(values, which, axis=1)

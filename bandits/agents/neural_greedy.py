@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import numpy as np
-
 from .. import networks
 from ..explanation import Explanation
 from ..networks import Networks
 from ..params import setting
 from ..randomness import Streams
 from ..rounds import FloatArray, Round, Setting, World
-from .neural import WHOLE, Look, NeuralAgent, NeuralParams
+from .neural import WHOLE, NeuralAgent, NeuralParams
 
 
 class NeuralGreedy(NeuralAgent):
@@ -34,6 +32,7 @@ class NeuralGreedy(NeuralAgent):
 
     def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
         self.tables = self.entries(params[0], setting)
+        self.identified = bool(self.tables)
         super().__init__(params, setting, streams, world)
 
     @staticmethod
@@ -46,19 +45,6 @@ class NeuralGreedy(NeuralAgent):
         self.widths = (self.widths[0] + embedding * len(tables), *self.widths[1:])
         first = networks.initial(self.streams, self.widths, part=1, entries=embedding * sum(tables))
         return Networks(first, self.widths, tables=tables, embedding=embedding, device=self.device)
-
-    def shown_width(self) -> int:
-        return self.setting.n_features + len(self.tables)
-
-    def look(self, round: Round) -> Look:
-        if not self.tables:
-            return super().look(round)
-        if self._looked is None or self._looked.step != round.step:  # every candidate is one of a kind
-            self.forget()
-            users = np.broadcast_to(round.users[:, None], round.items.shape)
-            shown = np.concatenate([round.features, users[..., None], round.items[..., None]], axis=2)
-            self._looked = Look(round.step, self.tensor(shown), None)
-        return self._looked
 
     def scores(self, round: Round) -> FloatArray:
         return self.mean(round)

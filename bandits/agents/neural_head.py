@@ -12,6 +12,7 @@ from ..networks import Pass
 from ..params import setting
 from ..positions import weighted
 from ..randomness import Streams
+from ..replay import of_all
 from ..ridge import Ridge
 from ..rounds import Contexts, Feedback, FloatArray, IntArray, Round, Setting, World
 from .neural import EXPLODED, NeuralAgent, NeuralParams
@@ -71,8 +72,7 @@ class HeadAgent(NeuralAgent):
 
     def of_all(self, round: Round, values: FloatArray) -> FloatArray:
         """Values of the encoded round's candidates as those of all, (R, K)."""
-        which = self.look(round).which
-        return values if which is None or self.per_arm else np.take_along_axis(values, which, axis=1)
+        return values if self.per_arm else of_all(values, self.look(round).which)
 
     def absorb(self, round: Round, at: IntArray, slate: IntArray, feedback: Feedback) -> None:
         shown = slate if self.per_arm else at

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Annotated, Any, Union, get_args
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -25,6 +26,8 @@ _SPOKEN = {
     "binary": "rewards of 0 or 1",
     "vectors": "features that are the vectors of user and item",
 }  # capabilities whose name alone says too little
+
+T = TypeVar("T")
 
 if TYPE_CHECKING:
     AnySimulator = SimulatorParams
@@ -127,22 +130,39 @@ def read(source: str | bytes | dict[str, Any]) -> Experiment:
     Refused
         One sentence: what, where, allowed range.
     """
+    return parse(source, "experiment", Experiment.model_validate)
+
+
+def parse(source: str | bytes | dict[str, Any], what: str, validate: Callable[[Any], T]) -> T:
+    """Something validated from JSON text that anybody may have written, or from plain data.
+
+    Parameters
+    ----------
+    source : str, bytes or dict
+    what : str
+        What it should be, in a word.
+    validate : callable
+
+    Raises
+    ------
+    Refused
+    """
     try:
         text = json.dumps(source) if isinstance(source, dict) else source
         if len(text) > MAX_TEXT:
-            raise Refused(f"the experiment has {len(text):,} bytes; at most {MAX_TEXT:,} are allowed")
+            raise Refused(f"the {what} has {len(text):,} bytes; at most {MAX_TEXT:,} are allowed")
         data = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
-        return Experiment.model_validate(data)
+        return validate(data)
     except ValidationError as error:
         raise Refused(refusal(error)) from None
     except json.JSONDecodeError as error:
         raise Refused(f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
     except RecursionError:
-        raise Refused("not an experiment: nested too deeply") from None
+        raise Refused(f"not a readable {what}: nested too deeply") from None
     except UnicodeDecodeError:
         raise Refused("not JSON: the text is not UTF-8") from None
     except (TypeError, ValueError) as error:
-        raise error if isinstance(error, Refused) else Refused(f"not an experiment: {error}") from None
+        raise error if isinstance(error, Refused) else Refused(f"not a readable {what}: {error}") from None
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

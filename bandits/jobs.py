@@ -13,13 +13,17 @@ import sys
 import threading
 import time
 from collections import OrderedDict, deque
+from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import IO, Any, BinaryIO, cast
 
+from .cache import Arrays
 from .experiment import Experiment, Refused, read
 from .job import Job, Status
 from .race import histories_of, worker_environment
 from .store import RUN, Corrupt, Store, pack, unpack
+from .task import Task, Tasks
 from .worker import receive, send
 
 __all__ = ["Job", "Pool"]
@@ -46,8 +50,11 @@ class Pool:
         self.failed_starts = 0  # in a row
         self._jobs: OrderedDict[str, Job] = OrderedDict()
         self._queue: deque[Job] = deque()
+        self._tasks = Tasks()
+        self._task_next = False  # runs and tasks take turns
         self._change = threading.Condition()
         self._processes: dict[Job, subprocess.Popen[bytes]] = {}
+        self._doing: dict[Task, subprocess.Popen[bytes]] = {}
         self._closed = False
         for _ in range(workers):
             threading.Thread(target=self._serve, daemon=True).start()
@@ -229,12 +236,38 @@ class Pool:
         """End all workers."""
         with self._change:
             self._closed = True
+            for task in self._tasks.drain():
+                task.future.cancel()
             self._change.notify_all()
-            processes = list(self._processes.values())
+            processes = [*self._processes.values(), *self._doing.values()]
         for process in processes:
             process.kill()
         if self.store is not None:
             self.store.release()
+
+    def compute(self, whole: str, message: dict[str, Any], told: Callable[[int], None]) -> Future[Arrays]:
+        """Have a worker compute a piece of something, between the runs.
+
+        Parameters
+        ----------
+        whole : str
+            What it is a piece of: wholes take turns.
+        message : dict
+            What the worker is asked.
+        told : callable
+            Given the step that the piece has reached, a few times a second.
+
+        Returns
+        -------
+        Future
+            Of the worker's arrays. Cancelling it ends the work within a second. It raises Refused where the worker
+            says why it cannot, or died of it.
+        """
+        task = Task(whole, message, told)
+        with self._change:
+            self._tasks.put(task)
+            self._change.notify()
+        return task.future
 
     # -- behind the scenes -----------------------------------------------------------------------------------
 
@@ -300,27 +333,92 @@ class Pool:
             try:
                 if receive(_pipe(process.stdout)) is None:
                     self.failed_starts += 1
+                    if self.broken:
+                        self._give_up()
                     time.sleep(1)  # it died while starting: do not spin
                     continue
                 self.failed_starts = 0
-                while (job := self._next(process)) is not None and self._run(job, process):
-                    pass
+                while (work := self._next(process)) is not None:
+                    if not (self._do(work, process) if isinstance(work, Task) else self._run(work, process)):
+                        break
             finally:
                 process.kill()
                 process.wait()
 
-    def _next(self, process: subprocess.Popen[bytes]) -> Job | None:
-        """Wait for a job for this worker; None if there will be none, or if the worker died waiting."""
+    def _next(self, process: subprocess.Popen[bytes]) -> Job | Task | None:
+        """Wait for work for this worker; None if there will be none, or if the worker died waiting."""
         with self._change:
-            while not self._queue and not self._closed:
+            while not self._queue and not self._tasks and not self._closed:
                 self._change.wait()
             if self._closed or process.poll() is not None:
                 return None
+            if self._tasks and (self._task_next or not self._queue):
+                self._task_next = False
+                return self._tasks.take()
+            self._task_next = True
             job = self._queue.popleft()
             now = time.monotonic()
             job.status, job.since, job.started = "running", now, job.started or now
             self._processes[job] = process
             return job
+
+    def _do(self, task: Task, process: subprocess.Popen[bytes]) -> bool:
+        """Have a task done; whether the worker lives on."""
+        if task.future.cancelled():
+            return True
+        with self._change:
+            self._doing[task] = process
+        task.future.add_done_callback(lambda future: self._recall(task) if future.cancelled() else None)
+        lives = False
+        with suppress(OSError):
+            send(_pipe(process.stdin), task.message)
+            lives = self._listen(task, process)
+        with self._change:
+            del self._doing[task]
+            if not lives:
+                task.deaths += 1
+                if task.deaths < ATTEMPTS and not self._closed:
+                    self._tasks.put(task, first=True)
+                    self._change.notify()
+                else:
+                    why = "the app was closed" if self._closed else f"its worker process died {ATTEMPTS} times"
+                    task.fail(Refused(why))
+        return lives
+
+    def _listen(self, task: Task, process: subprocess.Popen[bytes]) -> bool:
+        """Take in what the worker says of a task; False if it died."""
+        while (message := receive(_pipe(process.stdout))) is not None:
+            header, arrays = message
+            if header["event"] == "tick":
+                task.told(header["step"])
+                continue
+            if header["event"] == "finished":
+                task.answer(arrays)
+            elif header["event"] == "failed":
+                task.fail(Refused(header["error"]))
+            return True
+        return False
+
+    def _recall(self, task: Task) -> None:
+        """Tell the worker of a cancelled task to leave it; one that does not listen is ended."""
+        with self._change:
+            process = self._doing.get(task)
+            if process is None:
+                return
+            with suppress(OSError):
+                send(_pipe(process.stdin), {"command": "leave"})
+        timer = threading.Timer(GRACE, self._insist_on, (task, process))
+        timer.daemon = True
+        timer.start()
+
+    def _insist_on(self, task: Task, process: subprocess.Popen[bytes]) -> None:
+        if self._doing.get(task) is process:
+            process.kill()
+
+    def _give_up(self) -> None:
+        with self._change:
+            for task in self._tasks.drain():
+                task.fail(Refused("no worker process can be started on this machine"))
 
     def _run(self, job: Job, process: subprocess.Popen[bytes]) -> bool:
         """Run a job until it ends, pauses or its worker dies; whether the worker can take another."""

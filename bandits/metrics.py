@@ -287,9 +287,14 @@ def learned(history: History) -> Estimate:
 
     Expected values of what was shown, over the whole run.
     """
+    return estimate(way(history))
+
+
+def way(history: History) -> FloatArray:
+    """That of each run, float64 (R,); NaN where there is no room between random and oracle."""
     random = total(history, "random_value")
     room = total(history, "best_value") - random
-    return estimate((total(history, "value") - random) / np.where(room > 0, room, np.nan))
+    return np.asarray((total(history, "value") - random) / np.where(room > 0, room, np.nan))
 
 
 def compare(a: History, b: History) -> Comparison:

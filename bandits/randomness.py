@@ -93,7 +93,11 @@ class Blocks:
         return self._buffer[offset : offset + n]
 
     def _fill(self, block: int) -> None:
+        first: dict[int, int] = {}  # rows of one number (the points of a sweep) have the same draws
         for r, row in enumerate(self._streams.rows):
+            if (same := first.setdefault(row, r)) < r:
+                self._buffer[:, r] = self._buffer[:, same]
+                continue
             generator = self._streams.generator(self._stream, row=row, part=self._part, block=block)
             drawn = self._draw(generator, self._length)
             if r == 0:

@@ -127,6 +127,13 @@ class History:
     Memory depends on the grid, not on the number of steps. Sums run step by step, so that the chunks in which
     traces arrive change no bit.
 
+    Parameters
+    ----------
+    steps, rows, n_items : int
+        With no items, nothing is counted by item.
+    points : int
+        Of the grid, at most.
+
     Attributes
     ----------
     grid : int64 (G,)
@@ -145,9 +152,9 @@ class History:
 
     SUMS = ("clicks", "best_clicks", "value", "best_value", "random_value")
 
-    def __init__(self, steps: int, rows: int, n_items: int) -> None:
+    def __init__(self, steps: int, rows: int, n_items: int, points: int = MAX_POINTS) -> None:
         self.steps, self.rows, self.n_items = steps, rows, n_items
-        self.grid = _grid(steps, nice_spacing(steps, MAX_POINTS))
+        self.grid = _grid(steps, nice_spacing(steps, points))
         self.count_grid = _grid(steps, count_spacing(steps, n_items))
         self.sums = {name: np.full((len(self.grid), rows), np.nan) for name in self.SUMS}
         self.counts: NDArray[np.int64] = np.zeros((len(self.count_grid), rows, n_items), np.int64)
@@ -195,6 +202,8 @@ class History:
         self.step = end
 
     def _count(self, trace: Trace, end: int) -> None:
+        if not self.n_items:
+            return
         low, high = np.searchsorted(self.count_grid, [trace.start, end], side="right")
         stops = self.count_grid[low:high] - trace.start
         cells = np.arange(self.rows)[None, :, None] * self.n_items + trace.items

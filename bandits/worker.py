@@ -1,4 +1,4 @@
-"""A worker process, ``python -m bandits.worker``: experiments from standard input, news on standard output.
+"""A worker process, ``python -m bandits.worker``: experiments, or blocks of a sweep, in; news on standard output.
 
 Whatever comes in during a race ends it early: its state is handed over, so that it can go on elsewhere.
 A message is a JSON header line and, where the header gives its length, that many bytes of an npz archive. The
@@ -14,11 +14,15 @@ import queue
 import sys
 import threading
 import time
-from typing import Any, BinaryIO
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
 from .refused import Refused
+
+if TYPE_CHECKING:
+    from .sweeps.sweep import Sweep
 
 UPDATE = 0.25  # seconds between news
 CHECKPOINT = 2.0  # seconds between saved states
@@ -63,10 +67,12 @@ def main() -> None:
     threading.Thread(target=_listen, args=(commands, inbox), daemon=True).start()
     while (message := inbox.get()) is not None:
         header, saved = message
-        if "experiment" not in header:
-            continue  # told to leave a race that had just ended
         try:
-            _race(header["experiment"], saved, out, inbox)
+            if "experiment" in header:
+                _race(header["experiment"], saved, out, inbox)
+            elif "sweep" in header:
+                _block(header, out, inbox)
+            # else told to leave what had just ended
         except Gone:
             return
         except Exception as error:  # noqa: BLE001 - the server tells the user, the worker lives on
@@ -140,6 +146,36 @@ def _race(text: dict[str, Any], saved: dict[str, Any], out: BinaryIO, inbox: que
     tell()
     keep()
     send(out, {"event": "finished"})
+
+
+def _block(header: dict[str, Any], out: BinaryIO, inbox: queue.SimpleQueue[Message | None]) -> None:
+    from .sweeps.blocks import Block, Stopped, compute
+
+    told = time.monotonic()
+
+    def tell(step: int) -> None:
+        nonlocal told
+        if time.monotonic() - told >= UPDATE:
+            send(out, {"event": "tick", "step": step})
+            told = time.monotonic()
+
+    block = Block(tuple((point, run) for point, run in header["rows"]))
+    try:
+        arrays = compute(_sweep(json.dumps(header["sweep"])), block, tell, lambda: not inbox.empty())
+    except Stopped:
+        if inbox.get() is None:
+            raise Gone from None
+        send(out, {"event": "left"})
+    else:
+        send(out, {"event": "finished"}, arrays)
+
+
+@lru_cache(maxsize=4)
+def _sweep(text: str) -> Sweep:
+    """The sweep of many blocks is judged once."""
+    from .sweeps.sweep import read
+
+    return read(text)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,21 @@
+"""Hyperparameters as a landscape: every value at once, on this machine or on a cluster.
+
+    Sweep ──> blocks ──> executor ──> runner ──> landscape ──> figures
+    (validated (rows that  (here, pool, (which       (means, best   (plotly)
+     data)      share a     cluster)     next, kept   region, what
+                lane)                    on disk)     matters)
+
+>>> from bandits.sweeps import read, run
+>>> sweep = read({"experiment": {"agents": [{"kind": "linucb"}], "steps": 500, "replications": 4},
+...               "axes": [{"path": "agents.0.alpha", "low": 0.1, "high": 2, "number": 3}]})
+>>> run(sweep).best().values
+(2.0,)
+"""
+
+from __future__ import annotations
+
+from .landscape import Landscape
+from .runner import run
+from .sweep import Axis, Sweep, read
+
+__all__ = ["Axis", "Landscape", "Sweep", "read", "run"]

@@ -1,0 +1,55 @@
+"""The blocks of a sweep on disk: one checksummed file each, under the sweep's own folder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+from ..cache import Arrays, write
+from ..store import pack, unpack
+from .blocks import Block
+from .sweep import Sweep
+
+
+class Files:
+    """What is kept of one sweep.
+
+    Parameters
+    ----------
+    sweep : Sweep
+    folder : Path
+        Of all sweeps.
+    """
+
+    def __init__(self, sweep: Sweep, folder: Path) -> None:
+        self.sweep, self.folder = sweep, folder / sweep.hash
+
+    def get(self, block: Block) -> Arrays | None:
+        """A block's arrays; None if it cannot be read. A damaged file is removed: it is computed again."""
+        path = self._path(block)
+        try:
+            data = path.read_bytes()
+        except OSError:
+            return None
+        if hashlib.sha256(data[32:]).digest() != data[:32]:
+            path.unlink(missing_ok=True)
+            return None
+        return unpack(data[32:])
+
+    def keep(self, block: Block, arrays: Arrays) -> None:
+        """Write a block: all of it or nothing.
+
+        Raises
+        ------
+        OSError
+            The disk is full or cannot be written.
+        """
+        about = self.folder / "sweep.json"
+        if not about.exists():
+            write(about, self.sweep.model_dump_json().encode())
+        data = pack(arrays)
+        write(self._path(block), hashlib.sha256(data).digest() + data)
+
+    def _path(self, block: Block) -> Path:
+        return self.folder / f"{hashlib.sha256(json.dumps(block.rows).encode()).hexdigest()[:32]}.block"

@@ -1,0 +1,320 @@
+"""What a sweep has found: the mean of every point with its interval, the best region, and which parameter matters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from .. import metrics
+from ..cache import Arrays
+from ..metrics import Estimate
+from ..rounds import BoolArray, FloatArray
+from ..trace import History
+from .blocks import chosen, history_of
+from .sweep import Sweep, Value
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LATE = 0.2  # the last part of a run
+LEVEL = 0.05
+
+
+class Metric(NamedTuple):
+    """A number per run.
+
+    Attributes
+    ----------
+    title, unit : str
+    sign : int
+        1 where more is better, -1 where less is.
+    of : callable
+        From a history, float64 (R,).
+    """
+
+    title: str
+    unit: str
+    sign: int
+    of: Callable[[History], FloatArray]
+
+
+def _late(history: History) -> FloatArray:
+    grid, clicks = history.grid, history.sums["clicks"]
+    at = min(int(np.searchsorted(grid, grid[-1] * (1 - LATE))), len(grid) - 2)
+    return np.asarray((clicks[-1] - clicks[at]) / (grid[-1] - grid[at]))
+
+
+METRICS: dict[str, Metric] = {
+    "click_rate": Metric("Click rate", "clicks per step", 1, metrics.click_rate),
+    "late_click_rate": Metric("Click rate at the end", "clicks per step, last fifth of the run", 1, _late),
+    "pseudo_regret": Metric(
+        "Regret", "expected clicks missed", -1, lambda h: metrics.total(h, "best_value") - metrics.total(h, "value")
+    ),
+    "learned": Metric("Way to the oracle", "0: as random, 1: as the oracle", 1, metrics.way),
+}
+
+
+class Cell(NamedTuple):
+    """One point in numbers.
+
+    Attributes
+    ----------
+    point : int
+    values : tuple
+        Of each axis.
+    estimate : Estimate
+        Mean over runs and its 95 % interval.
+    runs : int
+        It rests on; those that diverged are left out.
+    diverged : int
+    gap : Estimate
+        Of its runs to the same runs of the best point: below 0 is worse.
+    best : bool
+        Not shown to be worse than the best.
+    dropped : bool
+        The search has given it up before all of its runs.
+    """
+
+    point: int
+    values: tuple[Value, ...]
+    estimate: Estimate
+    runs: int
+    diverged: int
+    gap: Estimate
+    best: bool
+    dropped: bool
+
+
+class Importance(NamedTuple):
+    """What one parameter does.
+
+    Attributes
+    ----------
+    path : str
+    best : Value
+        Where it is best, the others being at their best.
+    good : tuple
+        All of its values that the best region reaches.
+    worst : Value
+        Where it is worst, the others being at their best.
+    cost : Estimate
+        Of that wrong choice, in clicks per 1,000 steps, paired by run.
+    share : float
+        Of the variance between points that it explains by itself: its first-order Sobol index on the grid.
+    """
+
+    path: str
+    best: Value
+    good: tuple[Value, ...]
+    worst: Value
+    cost: Estimate
+    share: float
+
+
+class Landscape:
+    """The runs of a sweep as far as they are known.
+
+    Parameters
+    ----------
+    sweep : Sweep
+
+    Attributes
+    ----------
+    known : bool (P, R)
+        Runs that are done.
+    alive : bool (P, R)
+        Those of them that did not diverge.
+    dropped : bool (P,)
+        Points that the search has given up.
+    seconds : float
+        Processor time so far.
+    """
+
+    def __init__(self, sweep: Sweep) -> None:
+        self.sweep = sweep
+        shape = (sweep.size, sweep.experiment.replications)
+        self.known, self.alive = np.zeros(shape, np.bool_), np.zeros(shape, np.bool_)
+        self.dropped = np.zeros(sweep.size, np.bool_)
+        self.seconds = 0.0
+        self._values = {name: np.full(shape, np.nan) for name in METRICS}
+        self._parts: list[Arrays] = []
+
+    def add(self, arrays: Arrays, *, keep: bool = True) -> None:
+        """Take in a computed block; ``keep`` its curves too."""
+        history = history_of(self.sweep, arrays)
+        points, runs = arrays["rows"].T
+        self.known[points, runs], self.alive[points, runs] = True, history.alive
+        for name, metric in METRICS.items():
+            self._values[name][points, runs] = np.where(history.alive, metric.of(history), np.nan)
+        self.seconds += history.seconds
+        if keep:
+            self._parts.append(arrays)
+
+    def curves(self, point: int) -> History:
+        """The history of a point's runs so far (their curves, not their arms)."""
+        return chosen(self.sweep, self._parts, point)
+
+    def numbers(self, metric: str) -> FloatArray:
+        """One metric of every run, float64 (P, R); NaN where it is unknown or diverged."""
+        return self._values[metric]
+
+    @property
+    def done(self) -> float:
+        """Share of the runs that are done or given up, 0 to 1."""
+        return float((self.known | self.dropped[:, None]).mean())
+
+    @property
+    def saved(self) -> float:
+        """Share of all runs that the search did not need."""
+        return float((~self.known & self.dropped[:, None]).mean())
+
+    def judged(self, metric: str) -> BoolArray:
+        """Points that can be the best, bool (P,): they have runs, are not dropped, and no more of them diverged than
+        of others."""
+        numbers = np.isfinite(self.numbers(metric))
+        lost = self.known.sum(axis=1) - numbers.sum(axis=1)
+        found = numbers.any(axis=1) & ~self.dropped
+        if not found.any():
+            return np.asarray(found)
+        return np.asarray(found & (lost == lost[found].min()))
+
+    def leader(self, metric: str) -> int | None:
+        """The point of the best mean among those that have the most runs; None before anything is known."""
+        able = self.judged(metric)
+        if not able.any():
+            return None
+        runs = np.isfinite(self.numbers(metric)).sum(axis=1)
+        able &= runs == runs[able].max()
+        means = METRICS[metric].sign * _mean(self.numbers(metric))
+        return int(np.argmax(np.where(able, means, -np.inf)))
+
+    def gaps(self, metric: str) -> FloatArray:
+        """Every run's distance to the same run of the leader, float64 (P, R): below 0 is worse."""
+        leader = self.leader(metric)
+        numbers = METRICS[metric].sign * self.numbers(metric)
+        return numbers - numbers[leader] if leader is not None else np.full_like(numbers, np.nan)
+
+    def region(self, metric: str) -> BoolArray:
+        """Points that are not shown to be worse than the best, bool (P,): paired t tests, with Holm's correction."""
+        leader = self.leader(metric)
+        if leader is None:
+            return np.zeros(self.sweep.size, np.bool_)
+        gaps, able = self.gaps(metric), self.judged(metric)
+        p = _worse(gaps)
+        others = [i for i in np.flatnonzero(able) if i != leader]
+        found = np.zeros(len(able), np.bool_)
+        found[leader] = True
+        for i, corrected in zip(others, metrics.holm([float(p[i]) for i in others]), strict=True):
+            found[i] = corrected >= LEVEL
+        return found
+
+    def cells(self, metric: str = "click_rate") -> list[Cell]:
+        """Every point that has a run, in order."""
+        numbers, gaps, region = self.numbers(metric), self.gaps(metric), self.region(metric)
+        return [
+            Cell(
+                p, self.sweep.at(p), metrics.estimate(numbers[p]), int(np.isfinite(numbers[p]).sum()),
+                int((self.known[p] & ~self.alive[p]).sum()), metrics.estimate(gaps[p]), bool(region[p]),
+                bool(self.dropped[p]),
+            )
+            for p in np.flatnonzero(self.known.any(axis=1)).tolist()
+        ]  # fmt: skip
+
+    def best(self, metric: str = "click_rate") -> Cell:
+        """The leader's cell.
+
+        Raises
+        ------
+        ValueError
+            Nothing is known yet.
+        """
+        leader = self.leader(metric)
+        if leader is None:
+            raise ValueError("nothing is known of this sweep yet")
+        return next(cell for cell in self.cells(metric) if cell.point == leader)
+
+    def importance(self, metric: str = "click_rate") -> list[Importance]:
+        """What each parameter does, the one that costs most first; empty before the whole grid is known."""
+        numbers = METRICS[metric].sign * self.numbers(metric)
+        means = _mean(numbers)
+        leader = self.leader(metric)
+        if leader is None or not np.isfinite(means).all():
+            return []
+        grid, region = means.reshape(self.sweep.shape), self.region(metric).reshape(self.sweep.shape)
+        clicks = 1000 * self.numbers("click_rate")
+        found = []
+        for i, (axis, values) in enumerate(zip(self.sweep.axes, self.sweep.values, strict=True)):
+            others = tuple(j for j in range(grid.ndim) if j != i)
+            profile = grid.max(axis=others)
+            low = int(np.argmin(profile))
+            # the best there is with this value, against the best there is
+            at = np.where(np.arange(len(values))[_along(i, grid.ndim)] == low, grid, -np.inf)
+            wrong = int(np.argmax(at))
+            cost = metrics.estimate(clicks[leader] - clicks[wrong])
+            spread = float(grid.var())
+            share = float(grid.mean(axis=others).var()) / spread if spread > 0 else 0.0
+            reached = np.atleast_1d(region.any(axis=others)).tolist()
+            good = tuple(v for v, some in zip(values, reached, strict=True) if some)
+            best = values[int(np.unravel_index(leader, grid.shape)[i])]
+            found.append(Importance(axis.path, best, good, values[low], cost, share))
+        return sorted(found, key=lambda each: -each.cost.mean)
+
+    def pairing(self, metric: str = "click_rate") -> float:
+        """How many times narrower common luck makes the interval of a difference to the best; median over points.
+
+        sqrt(var(a) + var(b)) / sd(a - b); NaN before two points have two runs.
+        """
+        leader = self.leader(metric)
+        if leader is None:
+            return float("nan")
+        numbers = self.numbers(metric)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            apart = np.sqrt(_var(numbers) + _var(numbers[leader][None]))
+            together = np.sqrt(_var(self.gaps(metric)))
+            ratio = np.delete(apart / together, leader)
+        return float(np.median(ratio[np.isfinite(ratio)])) if np.isfinite(ratio).any() else float("nan")
+
+    def table(self, metric: str = "click_rate") -> pd.DataFrame:
+        """One line a point: parameters, mean, interval, runs, its gap to the best, and whether it may be as good."""
+        import pandas as pd
+
+        lines = [
+            {
+                **{axis.path: v for axis, v in zip(self.sweep.axes, c.values, strict=True)},
+                "metric": metric, "mean": c.estimate.mean, "low": c.estimate.low, "high": c.estimate.high,
+                "replications": c.runs, "diverged": c.diverged, "gap": c.gap.mean, "gap_low": c.gap.low,
+                "gap_high": c.gap.high, "best_region": c.best, "dropped": c.dropped,
+            }
+            for c in self.cells(metric)
+        ]  # fmt: skip
+        return pd.DataFrame(lines)
+
+
+def _along(axis: int, dimensions: int) -> tuple[slice | None, ...]:
+    return tuple(slice(None) if i == axis else None for i in range(dimensions))
+
+
+def _mean(values: FloatArray) -> FloatArray:
+    """Over the runs that are known, (P,); NaN without any."""
+    n = np.isfinite(values).sum(axis=1)
+    return np.where(n > 0, np.nansum(values, axis=1) / np.maximum(n, 1), np.nan)
+
+
+def _var(values: FloatArray) -> FloatArray:
+    """Sample variance over the runs that are known, (P,); NaN with fewer than two."""
+    n = np.isfinite(values).sum(axis=1)
+    squares = np.nansum((values - _mean(values)[:, None]) ** 2, axis=1)
+    return np.where(n > 1, squares / np.maximum(n - 1, 1), np.nan)
+
+
+def _worse(gaps: FloatArray) -> FloatArray:
+    """Two-sided p-value of no gap, (P,): 1 where the runs cannot tell."""
+    n, mean, var = np.isfinite(gaps).sum(axis=1), _mean(gaps), _var(gaps)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        t = mean / np.sqrt(var / n)
+        p = 2 * stats.t.sf(np.abs(t), np.maximum(n - 1, 1))
+    certain = (n > 1) & (var == 0) & (mean < 0)  # every run is behind by the very same
+    return np.where(certain, 0.0, np.where(np.isfinite(p), p, 1.0))

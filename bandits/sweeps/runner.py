@@ -1,0 +1,127 @@
+"""A sweep from its first block to its last: what is next, what is kept, and how to go on after an end of any kind."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+
+from ..cache import Arrays
+from .blocks import Block, Stopped, pack
+from .executors import Executor, Here
+from .files import Files
+from .landscape import Landscape
+from .search import drop, rungs, wanted
+from .sweep import Sweep
+
+PAUSE = 0.2  # seconds between looks at whether to stop
+
+
+class Runner:
+    """Brings a sweep to its end.
+
+    Parameters
+    ----------
+    sweep : Sweep
+    executor : Executor
+    files : Files, optional
+        Where finished blocks are kept, and found again.
+    stop : callable, optional
+        Asked several times a second whether to give up.
+    lock : context manager, optional
+        Held while the landscape changes.
+
+    Attributes
+    ----------
+    landscape : Landscape
+    error : str
+        What could not be done, in one sentence: the numbers are complete all the same.
+    """
+
+    def __init__(
+        self,
+        sweep: Sweep,
+        executor: Executor,
+        files: Files | None = None,
+        stop: Callable[[], bool] = lambda: False,
+        lock: AbstractContextManager[object] | None = None,
+    ) -> None:
+        self.sweep, self.landscape, self.error = sweep, Landscape(sweep), ""
+        self._executor, self._files, self._stop, self._lock = executor, files, stop, lock or nullcontext()
+        self._under_way: dict[Block, int] = {}
+
+    @property
+    def done(self) -> float:
+        """Share of the work that is done, what is under way included: 0 to 1."""
+        total = self.landscape.known.size
+        under_way = sum(len(block.rows) * step for block, step in list(self._under_way.items()))
+        return min(1.0, self.landscape.done + under_way / (total * self.sweep.experiment.steps))
+
+    def run(self) -> Landscape:
+        """All rounds; blocks that are kept from before are not computed again.
+
+        Raises
+        ------
+        Stopped
+            It was told to give up; what is finished is kept.
+        Refused
+            A block cannot be computed.
+        """
+        for rung in rungs(self.sweep):
+            blocks = pack(self.sweep, wanted(self.sweep, rung, self.landscape))
+            self._round(deque(block for block in blocks if not self._found(block)))
+            if self.sweep.search == "halving":
+                with self._lock:
+                    drop(self.sweep, self.landscape)
+        return self.landscape
+
+    def _found(self, block: Block) -> bool:
+        arrays = self._files.get(block) if self._files is not None else None
+        if arrays is not None:
+            with self._lock:
+                self.landscape.add(arrays)
+        return arrays is not None
+
+    def _round(self, waiting: deque[Block]) -> None:
+        running: dict[Future[Arrays], Block] = {}
+        try:
+            while waiting or running:
+                while waiting and len(running) <= self._executor.workers and not self._stop():
+                    block = waiting.popleft()
+                    told = partial(self._under_way.__setitem__, block)
+                    running[self._executor.submit(self.sweep, block, told)] = block
+                if self._stop():
+                    raise Stopped
+                for future in wait(running, PAUSE, FIRST_COMPLETED).done:
+                    self._take(running.pop(future), future.result())
+        finally:
+            for future in running:
+                future.cancel()
+            self._under_way.clear()
+
+    def _take(self, block: Block, arrays: Arrays) -> None:
+        if self._files is not None:
+            try:
+                self._files.keep(block, arrays)
+            except OSError as error:
+                self.error = f"this sweep could not be kept on disk ({error.strerror or error})"
+        with self._lock:
+            self._under_way.pop(block, None)
+            self.landscape.add(arrays)
+
+
+def run(
+    sweep: Sweep,
+    executor: Executor | None = None,
+    files: Files | None = None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Landscape:
+    """Run a sweep to its end, in this process unless told otherwise.
+
+    Returns
+    -------
+    Landscape
+    """
+    return Runner(sweep, executor or Here(), files, stop).run()

@@ -1,0 +1,269 @@
+"""A sweep: one agent's experiment, and the parameters that take several values."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import math
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import Field, ValidationError, model_validator
+
+from ..experiment import Experiment, describe_range, parse, refusal
+from ..experiment import read as read_experiment
+from ..params import Params, content, extra, setting
+from ..refused import Refused, short
+
+MAX_POINTS = 1024  # of one sweep
+MAX_ROWS = 65_536  # points times runs
+MAX_AXES = 6
+
+Value = float | int | str | bool | None
+
+
+class Axis(Params):
+    """One parameter and its values: a list of them, or a range.
+
+    Raises
+    ------
+    pydantic.ValidationError
+        Neither a list nor a range, or both; fewer than two values; an impossible range.
+    """
+
+    path: str = setting(
+        ..., title="Parameter", pattern=r"^(simulator|agents\.0)\.[a-z0-9_]{1,40}$",
+        help="Where in the experiment: agents.0.alpha, say, or simulator.noise.",
+    )  # fmt: skip
+    values: tuple[Value, ...] | None = setting(
+        None, title="Values", max_length=64, strict=False, help="Each that it takes."
+    )
+    low: float | None = setting(None, title="From", help="Smallest value of a range.")
+    high: float | None = setting(None, title="To", help="Largest value of a range.")
+    number: int = setting(9, title="Values", ge=2, le=64, help="How many there are in the range.")
+    scale: Literal["linear", "log"] = setting(
+        "linear", title="Scale", help="linear: equal steps; log: equal factors, for a range above zero."
+    )
+
+    @property
+    def name(self) -> str:
+        """Of the parameter alone."""
+        return self.path.rpartition(".")[2]
+
+    @model_validator(mode="after")
+    def _stated(self) -> Axis:
+        if (self.values is None) == (self.low is None or self.high is None):
+            raise ValueError(f"axes: {self.path} must have either values, or low and high")
+        if self.values is not None:
+            if len(self.values) < 2:
+                raise ValueError(f"axes: {self.path} has {len(self.values)} values; a sweep needs at least 2")
+            if len({json.dumps(v) for v in self.values}) < len(self.values):
+                raise ValueError(f"axes: {self.path} has a value twice")
+        elif self.low is not None and self.high is not None:
+            if not self.low < self.high:
+                raise ValueError(f"axes: {self.path} goes from {self.low:g} to {self.high:g}; low must be below high")
+            if self.scale == "log" and self.low <= 0:
+                raise ValueError(f"axes: {self.path} begins at {self.low:g}; on a log scale it must begin above 0")
+        return self
+
+    def over(self, integers: bool) -> tuple[Value, ...]:
+        """The values, to six digits; to whole numbers, each once, where ``integers``."""
+        if self.values is not None or self.low is None or self.high is None:
+            return self.values or ()
+        space = np.geomspace if self.scale == "log" else np.linspace
+        numbers = [float(f"{v:.6g}") for v in space(self.low, self.high, self.number)]
+        return tuple(dict.fromkeys(round(v) for v in numbers)) if integers else tuple(numbers)
+
+
+class Sweep(Params):
+    """An experiment of one agent, and axes: dotted paths to parameters that take several values.
+
+    A point is a value for each axis, and an experiment of its own: the same numbers as if it were run alone (networks:
+    to rounding). All points meet the same visitors with the same luck.
+
+    Raises
+    ------
+    pydantic.ValidationError
+        A ValueError; `read` turns it into one sentence.
+    """
+
+    experiment: Experiment = Field(title="Experiment", description="What all points have in common.")
+    axes: tuple[Axis, ...] = setting(
+        ..., title="Axes", min_length=1, max_length=MAX_AXES, strict=False, help="What differs between them."
+    )
+    search: Literal["grid", "halving"] = setting(
+        "grid", title="Search",
+        help="grid: every point in all runs. halving: a quarter of the runs first; who is clearly worse is dropped.",
+    )  # fmt: skip
+    metric: Literal["click_rate", "late_click_rate", "pseudo_regret", "learned"] = setting(
+        "click_rate", title="Metric", help="What halving judges by."
+    )
+
+    @cached_property
+    def values(self) -> tuple[tuple[Value, ...], ...]:
+        """Of each axis."""
+        return tuple(axis.over(whole(type(_owner(self.experiment, axis)), axis.name)) for axis in self.axes)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of values of each axis."""
+        return tuple(map(len, self.values))
+
+    @property
+    def size(self) -> int:
+        """Number of points."""
+        return math.prod(self.shape)
+
+    @cached_property
+    def points(self) -> tuple[Experiment, ...]:
+        """The experiment of every point, the last axis running fastest."""
+        return tuple(self._experiment(values) for values in itertools.product(*self.values))
+
+    def at(self, point: int) -> tuple[Value, ...]:
+        """The values of one point."""
+        return tuple(v[i] for v, i in zip(self.values, np.unravel_index(point, self.shape), strict=True))
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256: equal sweeps have equal numbers. How a range was written makes no difference."""
+        e = self.experiment
+        told = {
+            "simulator": content(e.simulator), "agent": content(e.agents[0]), "steps": e.steps, "seed": e.seed,
+            "replications": e.replications, "axes": [[a.path, v] for a, v in zip(self.axes, self.values, strict=True)],
+            "search": [self.search, self.metric if self.search == "halving" else ""],
+        }  # fmt: skip
+        return hashlib.sha256(json.dumps(told, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+    def _experiment(self, values: Sequence[Value]) -> Experiment:
+        data = self.experiment.model_dump(mode="json")
+        for axis, value in zip(self.axes, values, strict=True):
+            part = data["simulator"] if axis.path.startswith("simulator.") else data["agents"][0]
+            part[axis.name] = value
+        return Experiment.model_validate_json(json.dumps(data))
+
+    @model_validator(mode="after")
+    def _possible(self) -> Sweep:
+        if (n := len(self.experiment.agents)) != 1:
+            raise ValueError(f"a sweep is of one agent; its experiment has {n}")
+        paths = [axis.path for axis in self.axes]
+        if twice := next((p for p in paths if paths.count(p) > 1), None):
+            raise ValueError(f"axes: {twice} is there twice")
+        for i, axis in enumerate(self.axes):
+            _known(self.experiment, axis, i)
+        for axis, values in zip(self.axes, self.values, strict=True):
+            if len(values) < 2:
+                raise ValueError(f"axes: {axis.path} has only one value between {axis.low:g} and {axis.high:g}")
+        if self.size > MAX_POINTS:
+            raise ValueError(f"the sweep has {self.size:,} points; at most {MAX_POINTS:,} are allowed")
+        if (rows := self.size * self.experiment.replications) > MAX_ROWS:
+            raise ValueError(f"the sweep has {rows:,} runs (points x replications); at most {MAX_ROWS:,} are allowed")
+        for axis, value in zip(self.axes, self.values, strict=True):
+            for v in value:
+                self._tried(axis, v)
+        try:
+            _ = self.points
+        except ValidationError as error:  # values that are possible alone, not together
+            raise ValueError(f"the sweep has an impossible point: {refusal(error)}") from None
+        return self
+
+    def _tried(self, axis: Axis, value: Value) -> None:
+        """Refuse a value that the parameter cannot have, whatever the others are."""
+        owner, name = _owner(self.experiment, axis), axis.name
+        try:
+            type(owner).__pydantic_validator__.validate_assignment(owner.model_copy(), name, value)
+        except ValidationError as error:
+            if any(e["loc"] == (name,) for e in error.errors(include_url=False)):
+                allowed = describe_range(type(owner), name)
+                raise ValueError(f"axes: {axis.path} takes the value {short(value)}; it must be {allowed}") from None
+
+
+def _owner(experiment: Experiment, axis: Axis) -> Params:
+    found: Params = experiment.simulator if axis.path.startswith("simulator.") else experiment.agents[0]
+    return found
+
+
+def sweepable(owner: type[Params]) -> list[str]:
+    """Parameters that a sweep can vary: numbers, and choices among words; not lists, labels or kinds."""
+    found = []
+    for name in owner.model_fields:
+        words = "enum" in owner.model_json_schema()["properties"][name] or owner.choices(name) is not None
+        if name not in ("kind", "label") and (words or _options(owner, name) & {"number", "integer", "boolean"}):
+            found.append(name)
+    return found
+
+
+def _known(experiment: Experiment, axis: Axis, position: int) -> None:
+    owner = type(_owner(experiment, axis))
+    if axis.name not in owner.model_fields:
+        kind = owner.model_fields["kind"].default
+        raise ValueError(
+            f"axes.{position}.path is {axis.path}; {kind} has no such parameter, it has {', '.join(sweepable(owner))}"
+        )
+    if axis.name not in sweepable(owner):
+        raise ValueError(
+            f"axes.{position}.path is {axis.path}; a sweep needs a number or a choice, and this is neither"
+        )
+    if axis.values is None and not _numeric(owner, axis.name):
+        raise ValueError(f"axes: {axis.path} is not a number; give its values instead of low and high")
+
+
+def _options(owner: type[Params], name: str) -> set[str]:
+    schema = owner.model_json_schema()["properties"][name]
+    return {str(option.get("type")) for option in [schema, *schema.get("anyOf", [])]}
+
+
+def _numeric(owner: type[Params], name: str) -> bool:
+    return bool(_options(owner, name) & {"number", "integer"})
+
+
+def whole(owner: type[Params], name: str) -> bool:
+    """Whether a parameter takes whole numbers only."""
+    return "number" not in _options(owner, name)
+
+
+def suggested(owner: type[Params], name: str, number: int = 9) -> dict[str, Any]:
+    """An axis over one parameter to begin with: its typical range, else the allowed one; all of its choices.
+
+    Returns
+    -------
+    dict
+        `Axis` without its path.
+    """
+    field, schema = owner.model_fields[name], owner.model_json_schema()["properties"][name]
+    if "enum" in schema or owner.choices(name) is not None:
+        return {"values": tuple(schema.get("enum") or owner.choices(name) or ())}
+    if not _numeric(owner, name):
+        return {"values": (False, True)}
+    merged = {k: v for option in [*schema.get("anyOf", []), schema] for k, v in option.items()}
+    default = float(field.default) if isinstance(field.default, (int, float)) else 1.0
+    least = float(merged.get("minimum", merged.get("exclusiveMinimum", 0)))
+    most = float(merged.get("maximum", merged.get("exclusiveMaximum", max(10 * default, 1))))
+    low, high = extra(field, "typical") or (least, most)
+    log = bool(extra(field, "log")) or (low > 0 and high / low >= 100)
+    if log and low <= 0:
+        low = min(default, high) / 100 or high / 1e4
+    return {"low": float(low), "high": float(high), "number": number, "scale": "log" if log else "linear"}
+
+
+def read(source: str | bytes | dict[str, Any]) -> Sweep:
+    """A sweep from JSON text, as a file, a link or an upload brings it, or from plain data.
+
+    Raises
+    ------
+    Refused
+        One sentence: what, where, allowed range.
+    """
+    return parse(source, "sweep", _validated)
+
+
+def _validated(data: Any) -> Sweep:
+    if not isinstance(data, dict):
+        raise Refused(f"the sweep is {short(data)}; it must be an object with experiment and axes")
+    if unknown := next((name for name in data if name not in Sweep.model_fields), None):
+        raise Refused(f"{short(unknown)} is not a known field; known are {', '.join(Sweep.model_fields)}")
+    if not isinstance(data.get("experiment"), dict):
+        raise Refused("experiment is missing; a sweep is an experiment and axes")
+    return Sweep.model_validate({**data, "experiment": read_experiment(data["experiment"])})

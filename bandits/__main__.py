@@ -1,4 +1,4 @@
-"""The command line: ``python -m bandits list|run|runs|show|store``. Bad input is one sentence and exit status 2."""
+"""The command line: ``python -m bandits list|run|sweep|runs|show|store``. Bad input is one sentence and exit status 2."""
 
 from __future__ import annotations
 
@@ -28,10 +28,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     running.add_argument(
         "--set", metavar="PATH=VALUE", action="append", default=[], help="change one field: agents.0.alpha=2"
     )
+    sweeping = commands.add_parser("sweep", help="run a sweep file: an experiment and axes")
+    sweeping.add_argument("sweep", metavar="SWEEP.json", help="a file, or - for standard input")
+    sweeping.add_argument("--out", metavar="DIR", help="write points.parquet, summary.json and timing.json there")
+    sweeping.add_argument("--workers", metavar="N", help="processes; one for each processor by default")
+    sweeping.add_argument(
+        "--cluster", metavar="URL", help="a Dask scheduler: tls://host:port; BANDITS_CLUSTER by default"
+    )
     listing.add_commands(commands)
     parsed = parser.parse_args(arguments)
     try:
-        return {"list": _list, "run": _run, **listing.COMMANDS}[parsed.command](parsed)
+        return {"list": _list, "run": _run, "sweep": _sweep, **listing.COMMANDS}[parsed.command](parsed)
     except Refused as refused:
         print(f"error: {refused}", file=sys.stderr)
         return 2
@@ -100,12 +107,23 @@ def _run(parsed: argparse.Namespace) -> int:
     return 0
 
 
+def _sweep(parsed: argparse.Namespace) -> int:
+    from .sweeps import command
+
+    return command.run(_text(parsed.sweep), parsed.out, parsed.workers, parsed.cluster)
+
+
+def _text(name: str) -> bytes | str:
+    """A file, or standard input; never more than can be used, whatever is piped in."""
+    if name == "-":
+        found: bytes | str = getattr(sys.stdin, "buffer", sys.stdin).read(MAX_TEXT + 1)
+        return found
+    with Path(name).open("rb") as file:
+        return file.read(MAX_TEXT + 1)
+
+
 def _experiment(parsed: argparse.Namespace) -> Experiment:
-    if parsed.experiment == "-":  # never more than can be used, whatever is piped in
-        text = getattr(sys.stdin, "buffer", sys.stdin).read(MAX_TEXT + 1)
-    else:
-        with Path(parsed.experiment).open("rb") as file:
-            text = file.read(MAX_TEXT + 1)
+    text = _text(parsed.experiment)
     changes = [f"{name}={getattr(parsed, name)}" for name in ("replications", "steps") if getattr(parsed, name)]
     if not (changes := changes + parsed.set):
         return read(text)

@@ -86,7 +86,7 @@ class Result:
             {**c._asdict(), "a": a, "b": b, "difference": c.difference._asdict(), "p_value_holm": p}
             for (a, b, c), p in zip(pairs, adjusted, strict=True)
         ]
-        found: dict[str, Any] = _plain({"hash": self.experiment.hash, "agents": agents, "comparisons": comparisons})
+        found: dict[str, Any] = plain({"hash": self.experiment.hash, "agents": agents, "comparisons": comparisons})
         return found
 
     def timing(self) -> dict[str, Any]:
@@ -123,12 +123,12 @@ class Result:
             (out / f"{name}.json").write_text(text + "\n", encoding="utf-8")
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Only what JSON knows; not-a-number becomes null."""
     if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
+        return {k: plain(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
+        return [plain(v) for v in value]
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     return value

@@ -141,7 +141,7 @@ def test_impossible_together_is_told_of_the_point() -> None:
         {"path": "simulator.n_items", "values": [10, 100]},
         {"path": "simulator.n_candidates", "values": [20, 30]},
     ]
-    with pytest.raises(Refused, match="impossible point: simulator.n_candidates is 20; it must be at most n_items, 10"):
+    with pytest.raises(Refused, match=r"impossible point: simulator\.n_candidates is 20"):
         small(axes, simulator=ranking)
 
 

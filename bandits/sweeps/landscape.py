@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -11,6 +11,7 @@ from scipy import stats
 from .. import metrics
 from ..cache import Arrays
 from ..metrics import Estimate
+from ..result import plain
 from ..rounds import BoolArray, FloatArray
 from ..trace import History
 from .blocks import chosen, history_of
@@ -276,6 +277,23 @@ class Landscape:
             together = np.sqrt(_var(self.gaps(metric)))
             ratio = np.delete(apart / together, leader)
         return float(np.median(ratio[np.isfinite(ratio)])) if np.isfinite(ratio).any() else float("nan")
+
+    def summary(self, metric: str = "click_rate") -> dict[str, Any]:
+        """Best point, best region and sensitivity as plain data; equal sweeps give equal bytes."""
+        paths = [axis.path for axis in self.sweep.axes]
+        best = self.best(metric)
+        found: dict[str, Any] = plain({
+            "hash": self.sweep.hash,
+            "metric": metric,
+            "best": {**dict(zip(paths, best.values, strict=True)), **best.estimate._asdict(), "replications": best.runs},
+            "best_region": [dict(zip(paths, c.values, strict=True)) for c in self.cells(metric) if c.best],
+            "sensitivity": [
+                {**i._asdict(), "cost": i.cost._asdict(), "good": list(i.good)} for i in self.importance(metric)
+            ],
+            "pairing": self.pairing(metric),
+            "saved": self.saved,
+        })  # fmt: skip
+        return found
 
     def table(self, metric: str = "click_rate") -> pd.DataFrame:
         """One line a point: parameters, mean, interval, runs, its gap to the best, and whether it may be as good."""

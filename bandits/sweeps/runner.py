@@ -36,6 +36,8 @@ class Runner:
     Attributes
     ----------
     landscape : Landscape
+    watch : callable
+        Told the share of the work that is done, several times a second.
     error : str
         What could not be done, in one sentence: the numbers are complete all the same.
     """
@@ -51,6 +53,7 @@ class Runner:
         self.sweep, self.landscape, self.error = sweep, Landscape(sweep), ""
         self._executor, self._files, self._stop, self._lock = executor, files, stop, lock or nullcontext()
         self._under_way: dict[Block, int] = {}
+        self.watch: Callable[[float], object] = lambda done: None
 
     @property
     def done(self) -> float:
@@ -94,6 +97,7 @@ class Runner:
                     running[self._executor.submit(self.sweep, block, told)] = block
                 if self._stop():
                     raise Stopped
+                self.watch(self.done)
                 for future in wait(running, PAUSE, FIRST_COMPLETED).done:
                     self._take(running.pop(future), future.result())
         finally:

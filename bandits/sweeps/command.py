@@ -1,0 +1,119 @@
+"""``python -m bandits sweep``: a sweep on the command line, that goes on where it was stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from contextlib import ExitStack
+from pathlib import Path
+
+from ..cache import home
+from ..jobs import Pool
+from ..refused import Refused, short
+from ..words import number
+from .executors import Executor, Here, Processes
+from .files import Files
+from .landscape import METRICS, Landscape
+from .runner import Runner
+from .sweep import Sweep, read
+
+MAX_WORKERS = 64
+
+
+def run(text: bytes | str, out: str | None, workers: str | None, cluster: str | None) -> int:
+    """Run a sweep to its end, with a progress bar; returns the exit status.
+
+    Raises
+    ------
+    Refused
+    KeyboardInterrupt
+        What is finished is kept: the same command goes on from there.
+    """
+    from tqdm import tqdm
+
+    sweep = read(text)
+    if out:
+        Path(out).mkdir(parents=True, exist_ok=True)  # found out before the run, not after it
+    with ExitStack() as stack:
+        executor = _executor(_count(workers), cluster or os.environ.get("BANDITS_CLUSTER", ""), stack)
+        stopping = threading.Event()
+        runner = Runner(sweep, executor, Files(sweep, home() / "sweeps"), stopping.is_set)
+        bar = stack.enter_context(tqdm(total=100, unit="%", desc="sweeping", file=sys.stderr, disable=None))
+        runner.watch = lambda done: bar.update(int(100 * done) - bar.n)
+        try:
+            landscape = runner.run()
+        except KeyboardInterrupt:
+            print("What is finished is kept: the same command goes on from there.", file=sys.stderr)
+            raise
+        bar.update(100 - bar.n)
+    if runner.error:
+        print(runner.error, file=sys.stderr)
+    if out:
+        save(landscape, out)
+    print(told(landscape))
+    return 0
+
+
+def save(landscape: Landscape, folder: str | Path) -> None:
+    """Write ``sweep.json, points.parquet, summary.json, timing.json`` into a folder."""
+    out, sweep = Path(folder), landscape.sweep
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "sweep.json").write_text(sweep.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    landscape.table(sweep.metric).to_parquet(out / "points.parquet", index=False)
+    for name, data in (("summary", landscape.summary(sweep.metric)), ("timing", {"seconds": landscape.seconds})):
+        text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
+        (out / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+
+
+def told(landscape: Landscape) -> str:
+    """The best point, its region and what matters, in a few lines."""
+    sweep = landscape.sweep
+    metric, best = METRICS[sweep.metric], landscape.best(sweep.metric)
+    lines = [f"best: {_point(sweep, best.point)}  {metric.title.lower()} {_interval(best.estimate)}"]
+    good = [cell for cell in landscape.cells(sweep.metric) if cell.best]
+    lines.append(f"as good, as far as {best.runs} runs can tell: {len(good)} of {sweep.size} points")
+    for each in landscape.importance(sweep.metric):
+        name = each.path.rpartition(".")[2]
+        lines.append(
+            f"{name}: best {short(each.best)}, worst {short(each.worst)}, which costs "
+            f"{_interval(each.cost)} clicks per 1,000 users"
+        )
+    if landscape.saved:
+        lines.append(f"runs saved by dropping points early: {100 * landscape.saved:.0f} %")
+    return "\n".join(lines)
+
+
+def _point(sweep: Sweep, point: int) -> str:
+    values = zip(sweep.axes, sweep.at(point), strict=True)
+    return ", ".join(f"{axis.name} {short(value)}" for axis, value in values)
+
+
+def _interval(estimate: tuple[float, float, float]) -> str:
+    mean, low, high = estimate
+    return number(mean) + (f" ({number(low)} to {number(high)})" if low == low else "")
+
+
+def _count(workers: str | None) -> int:
+    if workers is None:
+        return min(os.cpu_count() or 1, MAX_WORKERS)
+    if not workers.isdecimal() or not int(workers) <= MAX_WORKERS:
+        raise Refused(
+            f"--workers is {short(workers)}; it must be a whole number from 0 (in this process) to {MAX_WORKERS}"
+        )
+    return int(workers)
+
+
+def _executor(workers: int, cluster: str, stack: ExitStack) -> Executor:
+    if cluster:
+        from .cluster import Cluster
+
+        found = Cluster(cluster)
+        stack.callback(found.close)
+        return found
+    if workers == 0:
+        return Here()
+    pool = Pool(workers)
+    stack.callback(pool.close)
+    return Processes(pool)

@@ -14,6 +14,7 @@ page = st.navigation(
     [
         st.Page("pages/home.py", title="Home", icon=":material/home:", default=True),
         st.Page("pages/arena.py", title="Arena", icon=":material/monitoring:", url_path="arena"),
+        st.Page("pages/sweep.py", title="Sweep", icon=":material/grid_on:", url_path="sweep"),
         st.Page("pages/diagnostics.py", title="Diagnostics", icon=":material/ecg_heart:", url_path="diagnostics"),
         st.Page("pages/runs.py", title="Runs", icon=":material/inventory_2:", url_path="runs"),
         st.Page("pages/data.py", title="Your data", icon=":material/upload_file:", url_path="data"),

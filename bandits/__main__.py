@@ -1,4 +1,4 @@
-"""The command line: ``python -m bandits list|run|sweep|runs|show|store``. Bad input is one sentence and exit status 2."""
+"""The command line, ``python -m bandits list|run|sweep|runs|show|store``. Bad input: one sentence, exit status 2."""
 
 from __future__ import annotations
 

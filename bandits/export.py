@@ -8,21 +8,28 @@ import io
 import json
 import math
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import metrics, words
 from .experiment import Experiment
 from .figures import board, styles
 from .result import Result
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 _FORMULAS = "=+-@\t\r\n"  # a spreadsheet takes a cell that begins so for a formula
 
 
 def table_csv(result: Result) -> str:
     """All curves in long form, as CSV that no spreadsheet will run."""
+    return csv_of(result.table())
+
+
+def csv_of(frame: pd.DataFrame) -> str:
+    """A table as CSV that no spreadsheet will run."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    frame = result.table()
     writer.writerow(frame.columns)
     for row in frame.itertuples(index=False, name=None):
         writer.writerow([_defused(cell) for cell in row])
@@ -38,8 +45,13 @@ def _defused(cell: Any) -> Any:
 
 def table_parquet(result: Result) -> bytes:
     """All curves in long form, as a Parquet file: every digit, and types."""
+    return parquet_of(result.table())
+
+
+def parquet_of(frame: pd.DataFrame) -> bytes:
+    """A table as a Parquet file."""
     buffer = io.BytesIO()
-    result.table().to_parquet(buffer, index=False)
+    frame.to_parquet(buffer, index=False)
     return buffer.getvalue()
 
 

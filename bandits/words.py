@@ -33,6 +33,11 @@ def interval(estimate: Estimate) -> str:
     return f"95 % interval {count(estimate.low)} to {count(estimate.high)}"
 
 
+def between(estimate: Estimate) -> str:
+    """The ends of an interval with three digits: 0.413 to 0.42; nothing where none is known."""
+    return f"{number(estimate.low)} to {number(estimate.high)}" if math.isfinite(estimate.low) else "one run"
+
+
 def described(experiment: Experiment) -> str:
     """An experiment in one line: Pet shop, 20,000 steps, 16 runs, seed 42."""
     runs = f"{experiment.replications} run{'s' if experiment.replications > 1 else ''}"

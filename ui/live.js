@@ -189,6 +189,10 @@ function draw(panel, cell) {
     // One configuration for ever: given another object, Plotly starts the plot anew and forgets the zoom.
     window.Plotly.react(cell.plot, tracesOf(cell.figure, panel.host, panel.hidden), layout, CONFIG);
     delete cell.plot.dataset.wait;
+    if (cell.figure.layout?.meta?.pick && !cell.picks) {
+      cell.picks = true;
+      cell.plot.on("plotly_click", ({ points: [{ x, y }] }) => panel.trigger("picked", [x, y]));
+    }
   } catch (error) {
     console.error(error); // one faulty figure must not keep the others from being drawn
     cell.plot.dataset.wait = "This chart could not be drawn.";
@@ -331,8 +335,9 @@ function makePanel(parent) {
   return panel;
 }
 
-export default function ({ parentElement, data }) {
+export default function ({ parentElement, data, setTriggerValue }) {
   const panel = panels.get(parentElement) ?? makePanel(parentElement);
+  panel.trigger = setTriggerValue;
   const { src, height, legend, note, cells } = decode(data);
   panel.src = src;
   panel.height = height;

@@ -9,7 +9,7 @@ import logging
 import os
 import shutil
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import metadata, resources
 from pathlib import Path
 from typing import Any
@@ -79,9 +79,20 @@ def live_panel(
     mount(pack(figures, alt, height, legend, note), key=key)
 
 
-def mount(packed: bytes, *, key: str) -> None:
-    """Draw what `pack` made: whoever shows the same panel to many packs it once."""
-    _mount(key=key, data=packed, width="stretch")
+def mount(packed: bytes, *, key: str, picked: Callable[[], None] | None = None) -> None:
+    """Draw what `pack` made: whoever shows the same panel to many packs it once.
+
+    ``picked`` is called when a point of a figure with ``meta["pick"]`` is pressed; `at` then tells which.
+    """
+    more = {} if picked is None else {"on_picked_change": picked}
+    _mount(key=key, data=packed, width="stretch", **more)
+
+
+def at(key: str) -> tuple[float, float] | None:
+    """Where a figure was pressed: x and y of the point."""
+    found = st.session_state.get(key)
+    place = found.get("picked") if found is not None else None
+    return (float(place[0]), float(place[1])) if place else None
 
 
 def pack(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from pathlib import Path
 
 from ..cache import Arrays, write
-from ..store import pack, unpack
+from ..refused import Refused
+from ..store import RUN, pack, unpack
 from .blocks import Block
-from .sweep import Sweep
+from .sweep import Sweep, read
 
 
 class Files:
@@ -51,5 +53,33 @@ class Files:
         data = pack(arrays)
         write(self._path(block), hashlib.sha256(data).digest() + data)
 
+    @property
+    def changed(self) -> float:
+        """When something was last kept, in seconds since 1970; 0 if nothing is."""
+        try:
+            return self.folder.stat().st_mtime
+        except OSError:
+            return 0.0
+
+    @property
+    def bytes(self) -> int:
+        """What it weighs."""
+        return sum(path.stat().st_size for path in self.folder.glob("*"))
+
+    def delete(self) -> None:
+        """Remove all of it."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
     def _path(self, block: Block) -> Path:
         return self.folder / f"{hashlib.sha256(json.dumps(block.rows).encode()).hexdigest()[:32]}.block"
+
+
+def kept(folder: Path, sweep: str) -> Sweep | None:
+    """The sweep of this hash, if there is one that this version can read."""
+    if not RUN.fullmatch(sweep):
+        return None
+    try:
+        found = read((folder / sweep / "sweep.json").read_bytes())
+    except (OSError, Refused):
+        return None
+    return found if found.hash == sweep else None

@@ -285,7 +285,7 @@ class Landscape:
         found: dict[str, Any] = plain({
             "hash": self.sweep.hash,
             "metric": metric,
-            "best": {**dict(zip(paths, best.values, strict=True)), **best.estimate._asdict(), "replications": best.runs},
+            "best": dict(zip(paths, best.values, strict=True)) | best.estimate._asdict() | {"replications": best.runs},
             "best_region": [dict(zip(paths, c.values, strict=True)) for c in self.cells(metric) if c.best],
             "sensitivity": [
                 {**i._asdict(), "cost": i.cost._asdict(), "good": list(i.good)} for i in self.importance(metric)

@@ -53,7 +53,7 @@ class Runner:
         self.sweep, self.landscape, self.error = sweep, Landscape(sweep), ""
         self._executor, self._files, self._stop, self._lock = executor, files, stop, lock or nullcontext()
         self._under_way: dict[Block, int] = {}
-        self.watch: Callable[[float], object] = lambda done: None
+        self.watch: Callable[[float], object] = lambda _: None
 
     @property
     def done(self) -> float:
@@ -73,12 +73,28 @@ class Runner:
             A block cannot be computed.
         """
         for rung in rungs(self.sweep):
-            blocks = pack(self.sweep, wanted(self.sweep, rung, self.landscape))
-            self._round(deque(block for block in blocks if not self._found(block)))
-            if self.sweep.search == "halving":
-                with self._lock:
-                    drop(self.sweep, self.landscape)
+            self._round(deque(self._missing(rung)))
+            self._judge()
         return self.landscape
+
+    def look(self) -> bool:
+        """Take in what is kept, and compute nothing; whether that was all."""
+        for rung in rungs(self.sweep):
+            if self._missing(rung):
+                return False
+            self._judge()
+        return True
+
+    def _missing(self, rung: range) -> list[Block]:
+        """Blocks of a round that are neither known nor kept."""
+        known = self.landscape.known
+        blocks = pack(self.sweep, wanted(self.sweep, rung, self.landscape))
+        return [block for block in blocks if not all(known[row] for row in block.rows) and not self._found(block)]
+
+    def _judge(self) -> None:
+        if self.sweep.search == "halving":
+            with self._lock:
+                drop(self.sweep, self.landscape)
 
     def _found(self, block: Block) -> bool:
         arrays = self._files.get(block) if self._files is not None else None

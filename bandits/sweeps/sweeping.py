@@ -1,0 +1,176 @@
+"""Sweeps beside the runs of an app: begun, looked at while they grow, stopped, found again on disk."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+
+from ..jobs import Pool
+from ..refused import Refused
+from .blocks import Stopped
+from .executors import Processes
+from .files import Files, kept
+from .landscape import Landscape
+from .runner import Runner
+from .sweep import Sweep
+
+MAX_ACTIVE = 2  # sweeps that one owner may have going
+Status = Literal["running", "finished", "stopped", "failed"]
+
+
+class Sweeping:
+    """One sweep on its way, or as far as it has come.
+
+    Attributes
+    ----------
+    sweep : Sweep
+    owner : str
+        Who began it, and alone may stop it.
+    status : {"running", "finished", "stopped", "failed"}
+    error : str
+        Why it failed, or what else there is to say, in one sentence.
+    lock : threading.Lock
+        Hold it to read the landscape.
+    """
+
+    def __init__(self, sweep: Sweep, pool: Pool, folder: Path, owner: str = "") -> None:
+        self.sweep, self.owner = sweep, owner
+        self.status: Status = "stopped"
+        self.error = ""
+        self.lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._runner = Runner(sweep, Processes(pool), Files(sweep, folder), self._stopping.is_set, self.lock)
+        self._began, self._begun_at = 0.0, 0.0
+
+    @property
+    def id(self) -> str:
+        """The sweep's hash."""
+        return self.sweep.hash
+
+    @property
+    def landscape(self) -> Landscape:
+        """What is known so far; read it under ``lock``."""
+        return self._runner.landscape
+
+    @property
+    def active(self) -> bool:
+        """On its way."""
+        return self.status == "running"
+
+    @property
+    def done(self) -> float:
+        """Share of the work, 0 to 1."""
+        return 1.0 if self.status == "finished" else self._runner.done
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Expected wall time to the end, or None while there is too little to tell."""
+        here = self.done - self._begun_at
+        return (time.monotonic() - self._began) * (1 - self.done) / here if self.active and here > 0.02 else None
+
+    def look(self) -> None:
+        """Take in what is on disk."""
+        self.status = "finished" if self._runner.look() else "stopped"
+
+    def start(self) -> None:
+        """Compute what is missing, in a thread of its own."""
+        self._stopping.clear()
+        self.status, self.error = "running", ""
+        self._began, self._begun_at = time.monotonic(), self._runner.done
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def stop(self) -> None:
+        """Give up; what is finished stays, and it can be started again."""
+        self._stopping.set()
+
+    def _run(self) -> None:
+        try:
+            self._runner.run()
+            self.error = self._runner.error
+            self.status = "finished"
+        except Stopped:
+            self.status = "stopped"
+        except Exception as error:  # noqa: BLE001 - told to whoever looks; a thread has nobody else to tell
+            self.error = str(error) if isinstance(error, Refused) else f"{type(error).__name__}: {error}"
+            self.status = "failed"
+
+
+class Sweeper:
+    """All sweeps of a server, on the workers of its pool. Equal sweeps are one."""
+
+    def __init__(self, pool: Pool, folder: Path) -> None:
+        self._pool, self._folder = pool, folder
+        self._known: dict[str, Sweeping] = {}
+        self._lock = threading.Lock()
+
+    def submit(self, sweep: Sweep, owner: str = "") -> Sweeping:
+        """Begin a sweep, or go on with one that was stopped; the same one if it is on its way or done.
+
+        Raises
+        ------
+        Refused
+            The owner has too many going, or the disk is too full to keep another.
+        """
+        with self._lock:
+            found = self._get(sweep.hash) or self._known.setdefault(
+                sweep.hash, Sweeping(sweep, self._pool, self._folder, owner)
+            )
+            if found.active or found.status == "finished":
+                return found
+            if self._pool.store is not None:
+                self._pool.store.require_space()
+            if owner and sum(s.active and s.owner == owner for s in self._known.values()) >= MAX_ACTIVE:
+                raise Refused(f"you have {MAX_ACTIVE} sweeps going; stop one or wait for it")
+            found.owner = owner
+            found.start()
+            return found
+
+    def get(self, sweep: str) -> Sweeping | None:
+        """A sweep by its hash, from memory or from disk, if it is known."""
+        with self._lock:
+            return self._get(sweep)
+
+    def _get(self, sweep: str) -> Sweeping | None:
+        if sweep not in self._known and (found := kept(self._folder, sweep)) is not None:
+            self._known[sweep] = Sweeping(found, self._pool, self._folder)
+            self._known[sweep].look()
+        return self._known.get(sweep)
+
+    def stop(self, found: Sweeping, owner: str = "") -> None:
+        """Have a sweep stopped.
+
+        Raises
+        ------
+        Refused
+            It is somebody else's.
+        """
+        if found.owner and found.owner != owner:
+            raise Refused("only who started this sweep may stop it")
+        found.stop()
+
+    def all(self) -> list[Sweeping]:
+        """Every sweep that is going on or kept, newest first."""
+        with suppress(OSError):
+            for path in self._folder.iterdir():
+                self.get(path.name)
+        with self._lock:
+            return sorted(self._known.values(), key=lambda s: -Files(s.sweep, self._folder).changed)
+
+    def delete(self, sweep: str) -> None:
+        """Forget a sweep with all it has found.
+
+        Raises
+        ------
+        Refused
+            It is going on.
+        """
+        with self._lock:
+            found = self._known.get(sweep)
+            if found is not None and found.active:
+                raise Refused("this sweep is going on; stop it before you delete it")
+            self._known.pop(sweep, None)
+            if found is not None:
+                Files(found.sweep, self._folder).delete()

@@ -1,0 +1,51 @@
+"""Sweep: a parameter's every value at once, as a landscape."""
+
+import streamlit as st
+
+from bandits import Refused
+from bandits.sweeps.landscape import METRICS
+from ui import board, draft, entry, sweep_files, sweeping
+from ui.controls import controls
+
+entry.through_app("pages/sweep.py")
+
+refused = []
+try:
+    found = sweeping.current()
+except Refused as sentence:
+    found = None
+    refused.append(str(sentence))
+with st.sidebar:
+    controls(draft.current())
+head = st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center", gap="small")
+head.title("Sweep", anchor=False, width="content")
+tools = head.container(horizontal=True, gap="xsmall", width="content")
+st.markdown(
+    "How much does it matter how an agent is set? Choose one or two parameters; every value is run in the same world, "
+    "with the same visitors and the same luck."
+)
+data = sweeping.choose()
+row = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
+pressed = row.button("Run", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter", disabled=data is None)
+stopped = row.button("Stop", icon=":material/stop:", disabled=found is None or not found.active)
+metric = row.selectbox(
+    "Show", list(METRICS), format_func=lambda name: METRICS[name].title, key="sweep-metric", width=240,
+    help="What the landscape is made of; all of them are known for every run.",
+)  # fmt: skip
+try:
+    if pressed and data is not None:
+        found = sweeping.start(data)
+    if stopped and found is not None:
+        sweeping.stop(found)
+except Refused as sentence:
+    refused.append(str(sentence))
+for said in refused:
+    board.refuse(said)
+if data is not None:
+    st.caption(sweeping.size(data))
+if found is None:
+    st.caption(":material/touch_app: Press **Run** (Ctrl+Enter). The map fills in, coarse to fine.")
+else:
+    with tools.popover("Export", icon=":material/download:", type="tertiary"):
+        sweep_files.files(found, metric)
+    sweeping.show(found, metric)

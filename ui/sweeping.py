@@ -1,0 +1,283 @@
+"""The parts of the page Sweep: axes, the sweep that is looked at, its landscape, its cells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from bandits import Refused, words
+from bandits.agents import REGISTRY as AGENTS
+from bandits.cache import home
+from bandits.metrics import Estimate
+from bandits.params import Params
+from bandits.sweeps import figures, link, read
+from bandits.sweeps.sweep import suggested, sweepable, whole
+from bandits.sweeps.sweeping import Sweeper, Sweeping
+
+from . import board, draft, live, runs
+from .forms import fields
+
+TICK = 1.0
+_SEEN, _CELL, _GIVEN = "sweep-seen", "sweep-cell", "sweep-given"
+_SEARCH = {"grid": "Every point", "halving": "Drop the worse early"}
+
+
+@st.cache_resource(show_spinner=False)
+def sweeper() -> Sweeper:
+    """All sweeps of this server."""
+    return Sweeper(runs.pool(), home() / "sweeps")
+
+
+# -- what is swept -------------------------------------------------------------------------------------------------
+
+
+def choose() -> dict[str, Any] | None:
+    """Draw agent, axes and search; plain data that `bandits.sweeps.read` will judge. None while there is no draft."""
+    found = draft.current().experiment()
+    if found is None:
+        st.caption(":material/error: The controls at the left do not make an experiment yet.")
+        return None
+    labels = list(found.labels)
+    left, right = st.columns([1, 2])
+    label = left.selectbox("Agent", labels, key="sweep-agent", help="Who is swept, of the agents at the left.")
+    search = right.segmented_control(
+        "Runs", list(_SEARCH), default="grid", required=True, format_func=_SEARCH.__getitem__, key="sweep-search",
+        help="Every point: all runs of all points. Drop the worse early: a quarter of the runs of every point first; "
+        "points that are clearly worse than the best get no more.",
+    )  # fmt: skip
+    agent = found.agents[labels.index(label)]
+    offered = {f"agents.0.{n}": AGENTS[agent.kind].Params for n in _ordered(AGENTS[agent.kind].Params)}
+    world = type(found.simulator)
+    offered |= {f"simulator.{n}": world for n in _ordered(world)}
+    axes = []
+    for i, column in enumerate(st.columns(2)):
+        with column.container(border=True):
+            if (axis := _axis(i, offered, [a["path"] for a in axes], agent.kind)) is not None:
+                axes.append(axis)
+    one = found.model_dump(mode="json") | {"agents": [agent.model_dump(mode="json")]}
+    return {"experiment": one, "axes": axes, "search": search}
+
+
+def _ordered(model: type[Params]) -> list[str]:
+    """Parameters that can be swept, those that are shown at first before the others."""
+    order = [*fields(model, basic=True), *fields(model, basic=False)]
+    return [name for name in order if name in sweepable(model)]
+
+
+def _axis(position: int, offered: dict[str, type[Params]], taken: list[str], kind: str) -> dict[str, Any] | None:
+    """One axis; the second may be none."""
+    version, given = st.session_state.get(_GIVEN, (0, None))
+    key = f"sweep-{version}-{kind}-{position}"
+    options = [None] * bool(position) + [path for path in offered if path not in taken]
+    index = min(position, len(options) - 1)
+    if given is not None:  # the axes of a link
+        own = given[position]["path"] if position < len(given) else None
+        index = options.index(own) if own in options else 0
+    path = st.selectbox(
+        ("First", "Second")[position] + " parameter", options, index=index, key=key,
+        format_func=lambda p: "none" if p is None else _title(offered[p], p),
+    )  # fmt: skip
+    if path is None:
+        return None
+    owner, name = offered[path], path.rpartition(".")[2]
+    begin = suggested(owner, name, (9, 7)[position])
+    told = next((axis for axis in given or () if axis["path"] == path), {})
+    if "values" in begin or told.get("values"):
+        chosen = list(told.get("values") or begin["values"])
+        every = list(dict.fromkeys([*begin.get("values", ()), *chosen]))
+        picked = st.multiselect("Values", every, chosen, key=f"{key}-{path}", format_func=figures.spoken)
+        return {"path": path, "values": picked}
+    begin |= told
+    low, high, number = st.columns(3)
+    common: dict[str, Any] = {"format": "%d"} if whole(owner, name) else {"format": "%g"}
+    kind_of: Any = int if whole(owner, name) else float
+    first = low.number_input("From", value=kind_of(begin["low"]), key=f"{key}-{path}-low", **common)
+    last = high.number_input("To", value=kind_of(begin["high"]), key=f"{key}-{path}-high", **common)
+    many = number.number_input("Values", 2, 64, begin["number"], key=f"{key}-{path}-number")
+    log = st.toggle("Equal factors (log scale)", begin["scale"] == "log", key=f"{key}-{path}-log")
+    return {"path": path, "low": first, "high": last, "number": many, "scale": "log" if log else "linear"}
+
+
+def _title(owner: type[Params], path: str) -> str:
+    field = owner.model_fields[path.rpartition(".")[2]]
+    return ("World: " if path.startswith("simulator.") else "") + str(field.title)
+
+
+def size(data: dict[str, Any]) -> str:
+    """How much is asked for, or why it cannot be, in a sentence."""
+    try:
+        sweep = read(data)
+    except Refused as sentence:
+        return f":material/error: {board.plain(str(sentence))}."
+    e = sweep.experiment
+    return (
+        f"{words.count(sweep.size)} points × {words.count(e.replications)} runs × {words.count(e.steps)} steps, all "
+        "with the same visitors and the same luck."
+    )
+
+
+# -- which sweep is looked at --------------------------------------------------------------------------------------
+
+
+def start(data: dict[str, Any]) -> Sweeping:
+    """Begin a sweep and look at it.
+
+    Raises
+    ------
+    Refused
+    """
+    return _keep(sweeper().submit(read(data), runs.owner()))
+
+
+def _keep(found: Sweeping) -> Sweeping:
+    """Look at a sweep from now on, here and by the address."""
+    st.session_state[_SEEN] = found.id
+    said = link.fields(found.sweep)
+    if st.query_params.to_dict() != said:
+        st.query_params.from_dict(said)
+    return found
+
+
+def current() -> Sweeping | None:
+    """The sweep this session looks at: the one it began, or the one its address tells, which is then begun.
+
+    Raises
+    ------
+    Refused
+        The address is not one of a sweep that can be run.
+    """
+    seen = st.session_state.get(_SEEN)
+    if seen is not None and (found := sweeper().get(seen)) is not None:
+        return _keep(found)
+    if seen is None and link.holds_sweep(st.query_params):
+        sweep = link.follow(st.query_params.to_dict())
+        draft.load(sweep.experiment)
+        version, _ = st.session_state.get(_GIVEN, (0, None))
+        st.session_state[_GIVEN] = version + 1, [axis.model_dump() for axis in sweep.axes]
+        return _keep(sweeper().get(sweep.hash) or sweeper().submit(sweep, runs.owner()))
+    return None
+
+
+def stop(found: Sweeping) -> None:
+    """Have it stopped.
+
+    Raises
+    ------
+    Refused
+    """
+    sweeper().stop(found, runs.owner())
+
+
+# -- what it shows -------------------------------------------------------------------------------------------------
+
+
+def show(found: Sweeping, metric: str) -> None:
+    """Draw a sweep, again every second while it goes on; the page is redrawn once when it ends."""
+    st.fragment(_show, run_every=TICK if found.active else None)(found, metric, found.active)
+
+
+def _show(found: Sweeping, metric: str, was_active: bool) -> None:
+    st.progress(min(found.done, 1.0), text=status(found))
+    picked = st.session_state.get(_CELL, {}).get(found.id)
+    with found.lock:
+        specs = [figures.landscape(found.landscape, metric, picked)]
+        leader = found.landscape.leader(metric)
+        chosen = leader if picked is None else picked
+        if chosen is not None and found.landscape.known[chosen].any():
+            specs += figures.cell(found.landscape, chosen, metric)
+    for spec in specs:
+        spec["layout"]["uirevision"] = f"{found.id}{metric}"
+    alt = [f"{s['layout']['title']['text']}: {s['layout']['meta']['note']}" for s in specs]
+    live.mount(live.pack(specs, alt, 340), key="sweep", picked=lambda: _pick(found))
+    if leader is not None:
+        _cell(found, metric, chosen if chosen is not None else leader)
+        _told(found, metric)
+    if was_active and not found.active:
+        st.rerun()
+
+
+def _pick(found: Sweeping) -> None:
+    """Look at the cell that was pressed."""
+    if (place := live.at("sweep")) is None:
+        return
+    with found.lock:
+        point = figures.point_at(found.landscape, *place)
+    if point is not None:
+        st.session_state.setdefault(_CELL, {})[found.id] = point
+
+
+def status(found: Sweeping) -> str:
+    """How far a sweep is, in one line."""
+    left = found.seconds_left
+    if found.status == "running":
+        return f"Sweeping: {100 * found.done:.0f} %" + (f", about {max(1, round(left))} s left" if left else "")
+    if found.status == "failed":
+        return f"Failed: {board.plain(found.error)}"
+    saved = f", {100 * found.landscape.saved:.0f} % of the runs were not needed" if found.landscape.saved else ""
+    said = {"finished": f"Finished{saved}", "stopped": f"Stopped at {100 * found.done:.0f} %"}[found.status]
+    return f"{said}. {board.plain(found.error)}" if found.error else said
+
+
+def _cell(found: Sweeping, metric: str, point: int) -> None:
+    """The chosen point in a line, and the way to the Arena."""
+    with found.lock:
+        cell = next((c for c in found.landscape.cells(metric) if c.point == point), None)
+    if cell is None:
+        return
+    row = st.container(horizontal=True, vertical_alignment="center", gap="medium")
+    at = ", ".join(
+        f"{figures.named(found.sweep, i)} **{figures.spoken(value)}**" for i, value in enumerate(cell.values)
+    )
+    good = (
+        "not shown to be worse than the best"
+        if cell.best
+        else f"worse than the best by {words.between(_turned(cell.gap))}"
+    )
+    row.markdown(f"{at}: {words.number(cell.estimate.mean)} ({words.between(cell.estimate)}), {good}.")
+    if row.button("Open in the Arena", icon=":material/monitoring:", key="sweep-open"):
+        job = runs.pool().submit(found.sweep.points[point], runs.owner())
+        runs.keep(job)
+        draft.load(job.experiment)
+        st.switch_page("pages/arena.py")
+
+
+def _turned(gap: Estimate) -> Estimate:
+    """How far behind, from how far ahead."""
+    return Estimate(-gap.mean, -gap.high, -gap.low)
+
+
+def _told(found: Sweeping, metric: str) -> None:
+    with found.lock:
+        landscape = found.landscape
+        cells, matters = landscape.cells(metric), landscape.importance(metric)
+        pairing = landscape.pairing(metric)
+    if not found.active:
+        good = sum(cell.best for cell in cells)
+        st.markdown(
+            f"- {good} of {len(cells)} points are not shown to be worse than the best (paired t tests, Holm's "
+            "correction): choose any of these."
+        )
+    if pairing == pairing:
+        st.markdown(
+            f"- The same visitors and the same luck for all make the interval of a difference "
+            f"{words.number(pairing)} times narrower than separate runs would."
+        )
+    if matters:
+        paths = [axis.path for axis in found.sweep.axes]
+        rows = [
+            {
+                "Parameter": figures.named(found.sweep, paths.index(m.path)), "Best": figures.spoken(m.best),
+                "As good": ", ".join(map(figures.spoken, m.good)), "Worst": figures.spoken(m.worst),
+                "Clicks lost at worst, of 1,000 users": f"{words.number(m.cost.mean)} ({words.between(m.cost)})",
+                "Explains": f"{100 * m.share:.0f} %",
+            }
+            for m in matters
+        ]  # fmt: skip
+        st.subheader("What matters", anchor=False)
+        st.dataframe(pd.DataFrame(rows), hide_index=True, height="content")
+        st.caption(
+            "Worst: the value at which even the best choice of the other parameters earns least. Explains: the share "
+            "of the differences between points that this parameter makes by itself."
+        )

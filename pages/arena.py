@@ -4,7 +4,7 @@ import streamlit as st
 
 from bandits import Refused, read, words
 from bandits.presets import presets
-from ui import board, draft, entry, runs, share, view, why
+from ui import board, draft, entry, runs, share, sweeping, view, why
 from ui.controls import controls
 from ui.explain import explain
 
@@ -63,6 +63,7 @@ known = next((f"{preset.about} " for preset in presets().values() if preset.expe
 if drafted != job.experiment:
     changed = known or "The controls have changed. "
     st.caption(f":material/edit: {changed}Press **Run** (Ctrl+Enter) to see {'it' if known else 'what that does'}.")
+    sweeping.foretell(drafted)
 elif not on:
     st.caption(known or words.described(job.experiment))
 board.show(job, key="arena", view=seen)

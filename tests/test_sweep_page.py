@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from bandits import link as experiment_link
 from bandits import sweeps
 from bandits.jobs import Pool
 from bandits.refused import Refused
 from bandits.sweeps import Landscape, Sweep, figures, link
 from bandits.sweeps.sweeping import Sweeper
+from bandits.sweeps.what_if import nearest
 from tests.support import wait_for
 from tests.test_sweep import ALPHA, small
 from ui import live, runs, sweeping
@@ -144,6 +146,37 @@ def test_the_curves_of_a_cell_stand_beside_the_best(two: Landscape) -> None:
     assert {trace["name"] for trace in figures.cell(two, leader, "click_rate")[0]["data"]} == {"chosen"}
 
 
+# -- what if ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "values"),
+    [
+        ({"alpha": 1.0, "ridge": 1.0}, (1.0, 1.0)),
+        ({"alpha": 0.9, "ridge": 0.2}, (1.0, 0.1)),
+        ({"alpha": 0.3, "ridge": 0.1}, (0.1, 0.1)),  # on a log scale .316 is half way
+        ({"alpha": 0.33, "ridge": 0.1}, (1.0, 0.1)),
+        ({"alpha": 0.05, "ridge": 0.1}, None),
+        ({"alpha": 1.0, "ridge": 5.0}, None),
+        ({"alpha": 1.0, "ridge": 1.0, "sharing": "shared"}, None),
+        ({"alpha": 1.0, "ridge": 1.0, "label": "mine"}, (1.0, 1.0)),
+    ],
+    ids=str,
+)
+def test_the_nearest_swept_point_answers(two: Landscape, changes: dict[str, Any], values: Any) -> None:
+    asked = small(agent={"kind": "linucb", **changes}, axes=[{"path": "agents.0.gamma", "values": [0.5, 1.0]}])
+    found = nearest([two], asked.experiment)
+    if values is None:
+        assert found == []
+        return
+    (answer,) = found
+    assert two.sweep.at(answer.point) == values
+    assert answer.exact == (values == (changes["alpha"], changes["ridge"]))
+    assert answer.estimate.mean == two.numbers("click_rate")[answer.point].mean()
+    assert nearest([two], small(seed=1).experiment) == []
+    assert nearest([two], small(steps=200).experiment) == []
+
+
 # -- beside the runs -----------------------------------------------------------------------------------------------
 
 
@@ -163,10 +196,10 @@ def test_equal_sweeps_are_one_and_are_found_again(pool: Pool, one: Landscape, tm
     assert again is not None
     assert again.status == "finished"
     assert np.array_equal(again.landscape.numbers("click_rate"), one.numbers("click_rate"))
-    assert [s.id for s in later.all()] == [one.sweep.hash]
+    assert later.sweeps() == [one.sweep]
     later.delete(again.id)
     assert later.get(one.sweep.hash) is None
-    assert Sweeper(pool, tmp_path).all() == []
+    assert Sweeper(pool, tmp_path).get(again.id) is None
 
 
 def test_who_stops_it_and_how_it_goes_on(pool: Pool, tmp_path: Path) -> None:
@@ -298,3 +331,17 @@ def test_the_first_visit_offers_a_sweep_of_the_arenas_agent(app_pool: Pool) -> N
 def test_a_broken_link_is_one_sentence(app_pool: Pool) -> None:
     at = visit(**{**link.fields(small()), "axes.0": "agents.0.alpha,1"})
     assert any("write path,low,high,number,scale" in e.value for e in at.error)
+
+
+def test_the_arena_says_what_a_sweep_knows(app_pool: Pool, one: Landscape) -> None:
+    ended(visit(**link.fields(one.sweep)))
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
+    for name, text in experiment_link.fields(one.sweep.points[0]).items():
+        at.query_params[name] = text
+    at = at.switch_page("pages/arena.py").run()
+    slider = next(s for s in at.slider if "Exploration" in s.label)
+    slider.set_value(0.2).run()
+    assert not at.exception
+    said = [c.value for c in at.caption if "Swept before" in c.value]
+    assert len(said) == 1
+    assert "near Exploration 0.1" in said[0]

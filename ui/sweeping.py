@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from bandits import Refused, words
+from bandits import Experiment, Refused, words
 from bandits.agents import REGISTRY as AGENTS
 from bandits.cache import home
 from bandits.metrics import Estimate
@@ -280,4 +280,17 @@ def _told(found: Sweeping, metric: str) -> None:
         st.caption(
             "Worst: the value at which even the best choice of the other parameters earns least. Explains: the share "
             "of the differences between points that this parameter makes by itself."
+        )
+
+
+def foretell(experiment: Experiment | None) -> None:
+    """What sweeps already say of a draft's agents, before it is run."""
+    for answer in sweeper().answers(experiment) if experiment is not None else ():
+        at = ", ".join(
+            f"{figures.named(answer.sweep, i)} {figures.spoken(v)}" for i, v in enumerate(answer.sweep.at(answer.point))
+        )
+        near = "" if answer.exact else "near "
+        st.caption(
+            f":material/grid_on: Swept before: {board.plain(answer.label)} earned {words.number(answer.estimate.mean)} "
+            f"({words.between(answer.estimate)}, {answer.runs} runs) {near}{at}."
         )

@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
+from ..experiment import Experiment
 from ..jobs import Pool
 from ..refused import Refused
 from .blocks import Stopped
@@ -16,6 +18,7 @@ from .files import Files, kept
 from .landscape import Landscape
 from .runner import Runner
 from .sweep import Sweep
+from .what_if import Answer, nearest, speaks_of
 
 MAX_ACTIVE = 2  # sweeps that one owner may have going
 Status = Literal["running", "finished", "stopped", "failed"]
@@ -98,6 +101,9 @@ class Sweeping:
             self.status = "failed"
 
 
+_kept = lru_cache(maxsize=256)(kept)  # a folder that is looked at again and again: each sweep is judged once
+
+
 class Sweeper:
     """All sweeps of a server, on the workers of its pool. Equal sweeps are one."""
 
@@ -151,13 +157,22 @@ class Sweeper:
             raise Refused("only who started this sweep may stop it")
         found.stop()
 
-    def all(self) -> list[Sweeping]:
-        """Every sweep that is going on or kept, newest first."""
+    def sweeps(self) -> list[Sweep]:
+        """Every sweep that is going on or kept, newest first, without what it has found."""
+        with self._lock:
+            found = {s.id: s.sweep for s in self._known.values()}
         with suppress(OSError):
             for path in self._folder.iterdir():
-                self.get(path.name)
-        with self._lock:
-            return sorted(self._known.values(), key=lambda s: -Files(s.sweep, self._folder).changed)
+                if path.name not in found and (sweep := _kept(self._folder, path.name)) is not None:
+                    found[path.name] = sweep
+        return sorted(found.values(), key=lambda sweep: -Files(sweep, self._folder).changed)
+
+    def answers(self, experiment: Experiment) -> list[Answer]:
+        """What sweeps already say of the agents of an experiment (`what_if.nearest`)."""
+        agents = range(len(experiment.agents))
+        told = [s for s in self.sweeps() if any(speaks_of(s, experiment, agent) for agent in agents)]
+        found = [one for sweep in told if (one := self.get(sweep.hash)) is not None]
+        return nearest([one.landscape for one in found], experiment)
 
     def delete(self, sweep: str) -> None:
         """Forget a sweep with all it has found.

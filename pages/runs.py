@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from ui import comparison, entry, shelf
+from ui import comparison, entry, shelf, sweeping
 
 entry.through_app("pages/runs.py")
 
@@ -15,6 +15,7 @@ if chosen := shelf.compared():
 
 shelf.going_on()
 shelf.unfinished()
+sweeping.shelf()
 kept = shelf.kept()
 if not kept:
     st.markdown("No run has been finished yet. Every race that reaches its end is kept here by itself.")

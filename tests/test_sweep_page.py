@@ -333,6 +333,21 @@ def test_a_broken_link_is_one_sentence(app_pool: Pool) -> None:
     assert any("write path,low,high,number,scale" in e.value for e in at.error)
 
 
+def test_runs_lists_sweeps_to_open_and_delete(app_pool: Pool, two: Landscape) -> None:
+    ended(visit(**link.fields(two.sweep)))
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120).run().switch_page("pages/runs.py").run()
+    assert not at.exception
+    assert any("Exploration, Ridge" in m.value for m in at.markdown)
+    at.button(key=f"sweep-{two.sweep.hash}").click().run()
+    assert not at.exception
+    assert at.title[0].value == "Sweep"
+    assert [box(at, f"{n} parameter").value for n in ("First", "Second")] == ["agents.0.alpha", "agents.0.ridge"]
+    at = at.switch_page("pages/runs.py").run()
+    at.button(key=f"drop-{two.sweep.hash}").click().run()
+    assert not at.exception
+    assert sweeping.sweeper().get(two.sweep.hash) is None
+
+
 def test_the_arena_says_what_a_sweep_knows(app_pool: Pool, one: Landscape) -> None:
     ended(visit(**link.fields(one.sweep)))
     at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)

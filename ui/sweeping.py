@@ -12,7 +12,7 @@ from bandits.agents import REGISTRY as AGENTS
 from bandits.cache import home
 from bandits.metrics import Estimate
 from bandits.params import Params
-from bandits.sweeps import figures, link, read
+from bandits.sweeps import Sweep, figures, link, read
 from bandits.sweeps.sweep import suggested, sweepable, whole
 from bandits.sweeps.sweeping import Sweeper, Sweeping
 
@@ -111,11 +111,12 @@ def size(data: dict[str, Any]) -> str:
         sweep = read(data)
     except Refused as sentence:
         return f":material/error: {board.plain(str(sentence))}."
+    return f"{_size(sweep)}, all with the same visitors and the same luck."
+
+
+def _size(sweep: Sweep) -> str:
     e = sweep.experiment
-    return (
-        f"{words.count(sweep.size)} points × {words.count(e.replications)} runs × {words.count(e.steps)} steps, all "
-        "with the same visitors and the same luck."
-    )
+    return f"{words.count(sweep.size)} points × {words.count(e.replications)} runs × {words.count(e.steps)} steps"
 
 
 # -- which sweep is looked at --------------------------------------------------------------------------------------
@@ -153,9 +154,7 @@ def current() -> Sweeping | None:
         return _keep(found)
     if seen is None and link.holds_sweep(st.query_params):
         sweep = link.follow(st.query_params.to_dict())
-        draft.load(sweep.experiment)
-        version, _ = st.session_state.get(_GIVEN, (0, None))
-        st.session_state[_GIVEN] = version + 1, [axis.model_dump() for axis in sweep.axes]
+        _adopt(sweep)
         return _keep(sweeper().get(sweep.hash) or sweeper().submit(sweep, runs.owner()))
     return None
 
@@ -168,6 +167,13 @@ def stop(found: Sweeping) -> None:
     Refused
     """
     sweeper().stop(found, runs.owner())
+
+
+def _adopt(sweep: Sweep) -> None:
+    """Put a sweep into the controls."""
+    draft.load(sweep.experiment)
+    version, _ = st.session_state.get(_GIVEN, (0, None))
+    st.session_state[_GIVEN] = version + 1, [axis.model_dump() for axis in sweep.axes]
 
 
 # -- what it shows -------------------------------------------------------------------------------------------------
@@ -294,3 +300,38 @@ def foretell(experiment: Experiment | None) -> None:
             f":material/grid_on: Swept before: {board.plain(answer.label)} earned {words.number(answer.estimate.mean)} "
             f"({words.between(answer.estimate)}, {answer.runs} runs) {near}{at}."
         )
+
+
+# -- what is kept --------------------------------------------------------------------------------------------------
+
+
+def shelf() -> None:
+    """Every sweep that is going on or kept, to open or delete."""
+    found = sweeper().sweeps()
+    if not found:
+        return
+    st.subheader("Sweeps", anchor=False)
+    with st.container(height=420 if len(found) > 4 else "content", border=False):  # many are scrolled
+        for sweep in found:
+            with st.container(border=True):
+                left, see, drop = st.columns([4, 1, 1], vertical_alignment="center")
+                left.markdown(f"**{board.plain(described(sweep))}**  \n{board.plain(_size(sweep))}")
+                if see.button("Open", key=f"sweep-{sweep.hash}", icon=":material/open_in_new:", width="stretch"):
+                    _keep(sweeper().get(sweep.hash) or sweeper().submit(sweep, runs.owner()))
+                    _adopt(sweep)
+                    st.switch_page("pages/sweep.py")
+                drop.button("Delete", key=f"drop-{sweep.hash}", icon=":material/delete:", width="stretch",
+                            on_click=_drop, args=(sweep,))  # fmt: skip
+
+
+def described(sweep: Sweep) -> str:
+    """An agent and what was varied: LinUCB: Exploration, Ridge."""
+    varied = ", ".join(figures.named(sweep, i) for i in range(len(sweep.axes)))
+    return f"{sweep.experiment.labels[0]}: {varied}"
+
+
+def _drop(sweep: Sweep) -> None:
+    try:
+        sweeper().delete(sweep.hash)
+    except Refused as sentence:
+        st.toast(board.plain(str(sentence)), icon=":material/block:")

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-SCHEMA = 1
+SCHEMA = 2  # 1: without the column evicted
 _TABLE = """
 CREATE TABLE IF NOT EXISTS runs (
     id TEXT PRIMARY KEY, experiment TEXT NOT NULL, title TEXT NOT NULL, tags TEXT NOT NULL DEFAULT '',
-    created REAL NOT NULL, seconds REAL NOT NULL, content TEXT NOT NULL, bytes INTEGER NOT NULL
+    created REAL NOT NULL, seconds REAL NOT NULL, content TEXT NOT NULL, bytes INTEGER NOT NULL,
+    evicted INTEGER NOT NULL DEFAULT 0
 )
 """
 # what the disk, its permissions or other processes do; any other complaint is about the file itself
@@ -92,10 +93,32 @@ class Index:
         def make(index: sqlite3.Connection) -> None:
             index.execute("PRAGMA journal_mode=WAL")
             index.execute(_TABLE)
-            index.execute(f"PRAGMA user_version={SCHEMA}")
 
         self.use(make)
+        if not self.use(_current):
+            self._migrate()
         self.verify()
+
+    def _migrate(self) -> None:
+        """Bring an older table to the present schema; what it was is kept beside it."""
+        aside, staged = self.path.with_name("index-schema-1.sqlite"), self.path.with_name(f".{time.time_ns()}.sqlite")
+
+        def copy(index: sqlite3.Connection) -> None:
+            with closing(sqlite3.connect(staged)) as kept:
+                index.backup(kept)
+
+        def widen(index: sqlite3.Connection) -> None:
+            if not _current(index):  # another process may have been first
+                index.execute("ALTER TABLE runs ADD COLUMN evicted INTEGER NOT NULL DEFAULT 0")
+            index.execute(f"PRAGMA user_version={SCHEMA}")
+
+        try:
+            self.use(copy)
+            if not aside.exists():
+                os.replace(staged, aside)
+        finally:
+            staged.unlink(missing_ok=True)
+        self.use(widen, write=True)
 
     def verify(self) -> None:
         """Read all of it.
@@ -107,7 +130,9 @@ class Index:
         """
 
         def look(index: sqlite3.Connection) -> list[Any]:
-            index.execute("SELECT id, experiment, title, tags, created, seconds, content, bytes FROM runs").fetchall()
+            index.execute(
+                "SELECT id, experiment, title, tags, created, seconds, content, bytes, evicted FROM runs"
+            ).fetchall()
             return index.execute("PRAGMA integrity_check").fetchall()
 
         if (found := self.use(look)) != [("ok",)]:
@@ -156,3 +181,8 @@ class Index:
             except sqlite3.DatabaseError as error:
                 raise OSError(errno.EIO, f"the lock of the index: {error}", f"{self.path}.lock") from None
             yield
+
+
+def _current(index: sqlite3.Connection) -> bool:
+    """Whether the table has all columns of the present schema."""
+    return "evicted" in {row[1] for row in index.execute("PRAGMA table_info(runs)")}

@@ -1,4 +1,4 @@
-"""The stored runs on the command line: ``runs``, ``show`` and ``store check``."""
+"""The stored runs on the command line: ``runs``, ``show`` and ``store check|repair|evict``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from . import eviction
+from .cache import home
 from .experiment import Refused
 from .result import Result
 from .store import Corrupt, Store, StoredRun
@@ -26,7 +28,13 @@ def add_commands(commands: Any) -> None:
     show.add_argument("--json", action="store_true", help="the summary as JSON")
     show.add_argument("--out", metavar="DIR", help="write experiment, curves, summary and timing there")
     store = commands.add_parser("store", help="look after the stored runs")
-    store.add_argument("action", choices=["check"], help="check: read every file, set aside what is damaged")
+    store.add_argument(
+        "action", choices=["check", "repair", "evict"],
+        help="check, repair: read every file, set aside what is damaged, list again what was lost, clear away what was "
+        "left behind. evict: give up the curves of the oldest runs and sweeps, which can be computed again, until the "
+        "rest fits the budget.",
+    )  # fmt: skip
+    store.add_argument("--budget", metavar="SIZE", default="1GB", help="for evict: 500MB, 2GB, ...; 1GB by default")
 
 
 def leaderboard(result: Result) -> str:
@@ -114,9 +122,13 @@ def _id(store: Store, given: str) -> str:
     return found[0]
 
 
-def _store(_: argparse.Namespace) -> int:
+def _store(parsed: argparse.Namespace) -> int:
     store = Store()
-    said = store.check()
+    if parsed.action == "evict":
+        said = eviction.evict(store, home() / "sweeps", eviction.budget(parsed.budget))
+        print("\n".join(said))
+        return 0
+    said = store.check() + eviction.clear(home() / "sweeps")
     for sentence in said:
         print(sentence)
     if not said:

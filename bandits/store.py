@@ -46,8 +46,8 @@ RUN = re.compile("[0-9a-f]{64}")  # what a run's id looks like; anything else is
 FLOOR = 200 * 2**20  # bytes that must be free before a run starts
 STALE = 3600.0  # seconds after which nobody is still writing a staged file
 _INSERT = (
-    "INSERT INTO runs (id, experiment, title, tags, created, seconds, content, bytes) "
-    "VALUES (:id, :experiment, :title, :tags, :created, :seconds, :content, :bytes) ON CONFLICT (id) DO NOTHING"
+    "INSERT INTO runs (id, experiment, title, tags, created, seconds, content, bytes, evicted) VALUES "
+    "(:id, :experiment, :title, :tags, :created, :seconds, :content, :bytes, :evicted) ON CONFLICT (id) DO NOTHING"
 )
 _log = logging.getLogger(__name__)
 
@@ -65,10 +65,15 @@ class StoredRun(NamedTuple):
     created: float
     seconds: float
     bytes: int
+    evicted: bool = False
 
 
 class Corrupt(ValueError):  # noqa: N818 - what a reader of the sentence calls it
     """A stored file that is not what was written, said in one sentence."""
+
+
+class Evicted(Corrupt):
+    """A stored run whose curves were given up to save space, said in one sentence."""
 
 
 class Store:
@@ -151,7 +156,7 @@ class Store:
         """
         row = {
             "id": experiment.hash, "experiment": experiment.model_dump_json(), "title": ", ".join(experiment.labels),
-            "tags": "", "created": time.time(), "seconds": seconds,
+            "tags": "", "created": time.time(), "seconds": seconds, "evicted": 0,
         }  # fmt: skip
         about = np.frombuffer(json.dumps(row).encode(), np.uint8)
         arrays = {f"{i}/{k}": v for i, h in enumerate(histories.values()) for k, v in h.since(0).items()}
@@ -160,6 +165,12 @@ class Store:
 
         def keep(index: sqlite3.Connection) -> None:
             # within the transaction, so that nobody takes the file for an orphan or deletes the run in between
+            again = index.execute(
+                "DELETE FROM runs WHERE id = ? AND evicted = 1 RETURNING title, tags, content", (row["id"],)
+            ).fetchone()
+            if again is not None:  # its curves had been given up, and are computed again
+                row.update(title=again[0], tags=again[1])
+                self._object(again[2]).unlink(missing_ok=True)
             if index.execute("SELECT 1 FROM runs WHERE id = ?", (row["id"],)).fetchone() is None:
                 _settle(staged, self._object(row["content"]))
                 index.execute(_INSERT, row)
@@ -182,6 +193,8 @@ class Store:
         ------
         Corrupt
             Its file was damaged; it has been set aside and the run is no longer listed.
+        Evicted
+            Its curves were given up to save space; the run is listed, and can be computed again.
         """
         wanted = "SELECT experiment, content FROM runs WHERE id = ?"
         found = self._ask(wanted, run)
@@ -193,6 +206,8 @@ class Store:
             return None
         arrays = unpack(data)
         about = _about(arrays)
+        if about and about.get("evicted"):
+            raise Evicted(f"the curves of run {run[:12]} were given up to save space; run it again to have them back")
         experiment = read(about["experiment"] if about else found[0][0])
         n_items = experiment.simulator_class().describe(experiment.simulator).n_items
         histories = {}
@@ -205,7 +220,8 @@ class Store:
 
     def runs(self) -> list[StoredRun]:
         """All stored runs, newest first."""
-        rows = self._ask("SELECT id, experiment, title, tags, created, seconds, bytes FROM runs ORDER BY created DESC")
+        wanted = "SELECT id, experiment, title, tags, created, seconds, bytes, evicted FROM runs ORDER BY created DESC"
+        rows = self._ask(wanted)
         return [line for row in rows if (line := _listed(row)) is not None]
 
     def rename(self, run: str, title: str) -> None:
@@ -226,6 +242,44 @@ class Store:
 
         self._use(forget, write=True)
         self.drop_checkpoint(run)
+
+    # -- room ----------------------------------------------------------------------------------------------------
+
+    def weight(self) -> list[tuple[float, int, str]]:
+        """What takes room and can be computed again: when it was made, bytes, run; oldest first."""
+        checkpoints = {p.name: p.stat().st_size for p in (self.folder / "checkpoints").iterdir() if p.is_file()}
+        found = [
+            (run.created, run.bytes + checkpoints.get(run.id, 0), run.id) for run in self.runs() if not run.evicted
+        ]
+        return sorted(found)
+
+    def evict(self, run: str) -> int:
+        """Give up a finished run's curves and checkpoint; it stays listed. Returns the bytes this has freed."""
+        row = self._ask("SELECT experiment, title, tags, created, seconds, content, bytes FROM runs WHERE id = ?", run)
+        if not row:
+            return 0
+        experiment, title, tags, created, seconds, content, size = row[0]
+        about = {"id": run, "experiment": experiment, "title": title, "tags": tags, "created": created,
+                 "seconds": seconds, "evicted": 1}  # fmt: skip
+        data = pack({"about": np.frombuffer(json.dumps(about).encode(), np.uint8)})
+        name = hashlib.sha256(data).hexdigest()
+        staged = _stage(data, self.folder / "staged")
+
+        def swap(index: sqlite3.Connection) -> None:
+            _settle(staged, self._object(name))
+            index.execute("UPDATE runs SET content = ?, bytes = ?, evicted = 1 WHERE id = ?", (name, len(data), run))
+            if not index.execute("SELECT 1 FROM runs WHERE content = ?", (content,)).fetchone():
+                self._object(content).unlink(missing_ok=True)
+
+        try:
+            self._use(swap, write=True)
+        finally:
+            staged.unlink(missing_ok=True)
+        path = self._checkpoint(run)
+        with suppress(FileNotFoundError):
+            size += path.stat().st_size
+        self.drop_checkpoint(run)
+        return int(size) - len(data)
 
     # -- damage --------------------------------------------------------------------------------------------------
 
@@ -315,7 +369,7 @@ class Store:
         if row:
             about |= {"title": row[0], "tags": row[1]}
             index.execute("DELETE FROM runs WHERE id = ?", (about["id"],))
-        index.execute(_INSERT, {**about, "content": path.name, "bytes": len(data)})
+        index.execute(_INSERT, {"evicted": 0, **about, "content": path.name, "bytes": len(data)})
         return [f"run {about['id'][:12]} was not listed; its file is whole and it is listed again"]
 
     def keep_checkpoint(self, run: str, experiment: Experiment, state: bytes) -> None:
@@ -415,10 +469,19 @@ class Store:
 
 def _listed(row: tuple[Any, ...]) -> StoredRun | None:
     """A line of the index, unless a later version or a flipped bit has put there what cannot be read."""
-    run, experiment, title, tags, created, seconds, size = row
+    run, experiment, title, tags, created, seconds, size, evicted = row
     with suppress(Refused, ValueError, TypeError, OverflowError):
         datetime.fromtimestamp(created, UTC)
-        return StoredRun(str(run), _known(experiment), str(title), str(tags), float(created), float(seconds), int(size))
+        return StoredRun(
+            str(run),
+            _known(experiment),
+            str(title),
+            str(tags),
+            float(created),
+            float(seconds),
+            int(size),
+            bool(evicted),
+        )
     return None
 
 

@@ -202,6 +202,8 @@ def gone(run: StoredRun) -> str:
         run.experiment.simulator_class().describe(run.experiment.simulator)
     except Refused as sentence:
         return f"This run cannot be shown: {sentence}."
+    if run.evicted:
+        return "The curves of this run were given up to save space."
     return "The stored file of this run is damaged: it was set aside."
 
 

@@ -177,6 +177,9 @@ def cell(found: Landscape, point: int, metric: str) -> list[Spec]:
     shown = {"chosen": point} | ({"best": leader} if leader not in (None, point) else {})
     looks = {"chosen": look, "best": Style(OUTLINE, "dash")}
     histories = {name: found.curves(p) for name, p in shown.items() if p is not None}
+    if not np.isfinite(histories["chosen"].sums["value"][:, histories["chosen"].alive]).all():
+        gone = "These curves were given up to save space. Open the point in the Arena to compute them again."
+        return [without_data({"title": {"text": "Click rate over time"}, "meta": {"note": ""}}, gone)]
     told = "Solid: the chosen point. " + ("Dashed: the best. " if "best" in shown else "It is the best. ")
     return [
         curves({n: metrics.ctr(h) for n, h in histories.items()}, looks, title="Click rate over time",

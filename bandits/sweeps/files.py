@@ -7,10 +7,14 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
+
 from ..cache import Arrays, write
 from ..refused import Refused
 from ..store import RUN, pack, unpack
-from .blocks import Block
+from ..trace import History
+from .blocks import GRID, Block
+from .landscape import late
 from .sweep import Sweep, read
 
 
@@ -34,7 +38,7 @@ class Files:
             data = path.read_bytes()
         except OSError:
             return None
-        if hashlib.sha256(data[32:]).digest() != data[:32]:
+        if not _whole(data):
             path.unlink(missing_ok=True)
             return None
         return unpack(data[32:])
@@ -50,8 +54,7 @@ class Files:
         about = self.folder / "sweep.json"
         if not about.exists():
             write(about, self.sweep.model_dump_json().encode())
-        data = pack(arrays)
-        write(self._path(block), hashlib.sha256(data).digest() + data)
+        _write(self._path(block), arrays)
 
     @property
     def changed(self) -> float:
@@ -65,6 +68,23 @@ class Files:
     def bytes(self) -> int:
         """What it weighs."""
         return sum(path.stat().st_size for path in self.folder.glob("*"))
+
+    def thin(self) -> int:
+        """Give up the curves: of every sum only what the metrics need stays. Returns the bytes this has freed."""
+        before, grid = self.bytes, History(self.sweep.experiment.steps, 1, 0, GRID).grid
+        for path in self.folder.glob("*.block"):
+            data = path.read_bytes()
+            if not _whole(data):
+                continue
+            arrays = unpack(data[32:])
+            if bool(arrays.get("thin", False)):
+                continue
+            for name in History.SUMS:
+                gone = np.ones(len(grid), np.bool_)
+                gone[[0, late(grid), -1]] = False
+                arrays[f"sum.{name}"][gone] = np.nan
+            _write(path, {**arrays, "thin": np.array(True)})
+        return before - self.bytes
 
     def delete(self) -> None:
         """Remove all of it."""
@@ -83,3 +103,17 @@ def kept(folder: Path, sweep: str) -> Sweep | None:
     except (OSError, Refused):
         return None
     return found if found.hash == sweep else None
+
+
+def sound(path: Path) -> bool:
+    """Whether a file of a sweep is what was written."""
+    return path.suffix != ".block" or _whole(path.read_bytes())
+
+
+def _whole(data: bytes) -> bool:
+    return hashlib.sha256(data[32:]).digest() == data[:32]
+
+
+def _write(path: Path, arrays: Arrays) -> None:
+    data = pack(arrays)
+    write(path, hashlib.sha256(data).digest() + data)

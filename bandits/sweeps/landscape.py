@@ -12,7 +12,7 @@ from .. import metrics
 from ..cache import Arrays
 from ..metrics import Estimate
 from ..result import plain
-from ..rounds import BoolArray, FloatArray
+from ..rounds import BoolArray, FloatArray, IntArray
 from ..trace import History
 from .blocks import chosen, history_of
 from .sweep import Sweep, Value
@@ -42,9 +42,14 @@ class Metric(NamedTuple):
     of: Callable[[History], FloatArray]
 
 
+def late(grid: IntArray) -> int:
+    """Where on a grid the last part of a run begins."""
+    return min(int(np.searchsorted(grid, grid[-1] * (1 - LATE))), len(grid) - 2)
+
+
 def _late(history: History) -> FloatArray:
     grid, clicks = history.grid, history.sums["clicks"]
-    at = min(int(np.searchsorted(grid, grid[-1] * (1 - LATE))), len(grid) - 2)
+    at = late(grid)
     return np.asarray((clicks[-1] - clicks[at]) / (grid[-1] - grid[at]))
 
 

@@ -109,7 +109,7 @@ def test_ids_that_mean_no_run_or_several_are_refused(
     store = Store()
     twin = name[:10] + "0" * 54
     store._ask(
-        "INSERT INTO runs SELECT ?, experiment, title, tags, created, seconds, content, bytes FROM runs",
+        "INSERT INTO runs SELECT ?, experiment, title, tags, created, seconds, content, bytes, evicted FROM runs",
         twin,
         write=True,
     )

@@ -49,16 +49,17 @@ lint: setup-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Bytecode is written, whatever the shell says of it: hundreds of processes begin by importing the package
 test: lint
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not browser" $(ARGS)
-	$(BIN)/python -m pytest -m browser $(ARGS)
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
 bench: setup
 	$(BIN)/python -m benchmarks
 
 stress: setup-dev
 	BANDITS_STRESS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not browser" $(ARGS) tests/test_kills.py tests/test_store.py \
-		tests/test_malformed.py tests/test_experiment.py tests/test_invariance.py
+		tests/test_malformed.py tests/test_experiment.py tests/test_invariance.py tests/test_confidence.py tests/test_neural.py \
+		tests/test_bring.py tests/test_link.py
 	$(BIN)/python -m benchmarks.viewers --viewers 30 --minutes $(MINUTES)
 
 reproduce: setup

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit, logit, ndtr
-from scipy.stats import norm
+from scipy.special import expit, logit, ndtr, ndtri
 
 from .engine import Lane
 from .explanation import Explanation
@@ -14,7 +13,7 @@ from .rounds import FloatArray, Round
 from .trace import BINS, LEVELS
 
 CELLS, ROUNDS, FEWEST = 200, 32, 4  # candidates that a row is asked about, over so many of the next rounds
-_HALF = norm.ppf(0.5 + np.array(LEVELS) / 2)  # standard deviations on either side of the mean
+_HALF = ndtri(0.5 + np.array(LEVELS) / 2)  # standard deviations on either side of the mean
 
 
 class Look(NamedTuple):

@@ -9,7 +9,7 @@ import math
 from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import chdtrc
 from threadpoolctl import threadpool_limits
 
 from . import metrics
@@ -247,7 +247,7 @@ def line_of(experiment: Experiment) -> Line | None:
     variance = chance * (1 - chance) if clicks else np.full(len(parts), (left - fitted).var())
     error = np.sqrt(variance / sizes)
     statistic = float(((residual / np.maximum(error, 1e-12)) ** 2).sum())
-    p_value = float(chi2.sf(statistic, len(parts)))
+    p_value = float(chdtrc(len(parts), statistic))
     design = np.linalg.eigvalsh(x.T @ x)
     spanned = design[design > design[-1] * 1e-10]
     return Line(means, residual, error, p_value, gain, float(spanned[-1] / spanned[0]))

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtr, stdtrit
 
 from .rounds import FloatArray, IntArray
 from .trace import LEVELS, History, Spectrum
@@ -74,7 +74,7 @@ class Comparison(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def _t(rows: int) -> float:
-    return float(stats.t.ppf(0.975, rows - 1))
+    return float(stdtrit(rows - 1, 0.975))
 
 
 def band(x: IntArray | FloatArray, values: FloatArray, alive: np.ndarray) -> Band:
@@ -327,7 +327,7 @@ def corrected(comparison: Comparison, p_value: float) -> Estimate:
     if n < 2 or not math.isfinite(d.low) or p_value <= p:
         return d
     share = max(p / p_value, 1e-6)
-    half = (d.high - d.low) / 2 * float(stats.t.ppf(1 - 0.025 * share, n - 1)) / _t(n)
+    half = (d.high - d.low) / 2 * float(stdtrit(n - 1, 1 - 0.025 * share)) / _t(n)
     return Estimate(d.mean, d.mean - half, d.mean + half)
 
 
@@ -340,7 +340,7 @@ def paired_test(gap: FloatArray) -> tuple[float, float]:
     if n < 2 or (spread := float(gap.std(ddof=1))) == 0:
         return 0.5, 1.0
     t = float(gap.mean()) / (spread / n**0.5)
-    return float(stats.t.cdf(t, n - 1)), float(2 * stats.t.sf(abs(t), n - 1))
+    return float(stdtr(n - 1, t)), float(2 * stdtr(n - 1, -abs(t)))
 
 
 def _ahead_for_good(gaps: FloatArray) -> IntArray:

@@ -240,9 +240,12 @@ def spectrum(A: FloatArray, bases: list[FloatArray]) -> FloatArray:
     """
     R, M = A.shape[:2]
     out = np.full((R, M, max(basis.shape[1] for basis in bases)), np.nan)
-    for m in range(M):
-        basis = bases[m]
-        restricted = np.einsum("di,rde,ej->rij", basis, A[:, m], basis, optimize=True)
-        sound = np.isfinite(restricted).all(axis=(1, 2))  # of a row that has diverged nothing can be said
-        out[sound, m, : basis.shape[1]] = np.linalg.eigvalsh(restricted[sound])[:, ::-1]
+    for width in {basis.shape[1] for basis in bases[:M]}:  # those of equal width at once
+        arms = [m for m in range(M) if bases[m].shape[1] == width]
+        B = np.stack([bases[m] for m in arms])
+        restricted = B.transpose(0, 2, 1) @ A[:, arms] @ B
+        sound = np.isfinite(restricted).all(axis=(2, 3))  # of a row that has diverged nothing can be said
+        values = np.full(restricted.shape[:3], np.nan)
+        values[sound] = np.linalg.eigvalsh(restricted[sound])[:, ::-1]
+        out[:, arms, :width] = values
     return out

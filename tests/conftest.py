@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -11,9 +12,17 @@ from hypothesis import settings
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):  # as workers run; before anybody imports
     os.environ.setdefault(name, "1")
 
+FOLDER = Path(__file__).parent
 settings.register_profile("bandits", deadline=None, derandomize=True)  # the same examples everywhere, no clock
 settings.register_profile("stress", deadline=None, derandomize=True, max_examples=1000)  # make stress
 settings.load_profile("stress" if os.environ.get("BANDITS_STRESS") == "1" else "bandits")
+
+WAITING = ("browser", "test_kills", "test_jobs", "test_page")  # for pages, ticks and workers, while others compute
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Those that mostly wait come first: of two processes one begins with them, and the other with computing."""
+    items.sort(key=lambda item: not f"{item.path.relative_to(FOLDER)}".startswith(WAITING))
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -13,7 +13,7 @@ from bandits import Experiment, History, Trace, simulate
 from bandits.rounds import FloatArray
 
 STRESS = os.environ.get("BANDITS_STRESS") == "1"
-PATIENCE = 120.0  # seconds after which a thing that was waited for is declared missing
+PATIENCE = 240.0  # seconds after which a thing that was waited for is declared missing
 
 
 def often(usually: int, stress: int) -> int:

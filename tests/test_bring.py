@@ -32,7 +32,7 @@ from bandits.simulators.classification import SIZES, Classification
 from bandits.store import Store
 from bandits.tables import MAX_CELL, MAX_COLUMNS, MAX_ROWS, Table, inspect
 from tests import worlds
-from tests.support import experiment, same, wait_for
+from tests.support import experiment, often, same, wait_for
 
 ROOT = Path(__file__).parent.parent
 SMALL = "age,city,bought\n30,Rome,yes\n40,Oslo,no\n50,Rome,yes\n60,Oslo,no\n"
@@ -358,7 +358,9 @@ def survives(raw: bytes) -> bool:
     return True
 
 
-relaxed = settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+relaxed = settings(
+    max_examples=often(150, 400), suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
 
 
 @relaxed

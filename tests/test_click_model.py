@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,15 @@ def test_validation_loss_and_logits_are_those_of_the_network() -> None:
     assert loss == pytest.approx(-np.mean(held_out * np.log(chance) + (1 - held_out) * np.log(1 - chance)), rel=1e-5)
 
 
+@pytest.fixture
+def threads() -> Iterator[None]:
+    """Torch's threads as they were: with two in this process, whatever comes later on two busy cores waits spinning."""
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("threads")
 def test_the_same_seed_gives_the_same_bits_whatever_torch_is_set_to() -> None:
     def fit(threads: int) -> dict[str, Any]:
         torch.set_num_threads(threads)

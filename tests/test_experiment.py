@@ -114,7 +114,7 @@ def experiments(draw: st.DrawFn) -> str:
     return text[:-1] if draw(rarely) and draw(rarely) else text
 
 
-@settings(max_examples=often(700, 20_000), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=often(300, 20_000), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(experiments())
 def test_everything_is_valid_or_refused_in_one_sentence(text: str) -> None:
     survives(text)

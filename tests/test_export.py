@@ -8,7 +8,7 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -179,28 +179,33 @@ def made(*agents: str, **changes: Any) -> Result:
     return run(experiment(*agents, **changes))
 
 
-def cases() -> Iterator[Any]:
-    one = made("linucb", "random")
-    dead(one.histories, "LinUCB", slice(None))
-    yield pytest.param(one, "stopped in every run", id="an agent that died in every run")
-    some = made("linucb", "random")
-    dead(some.histories, "LinUCB", slice(0, 1))
-    yield pytest.param(some, "2 of 3 runs finished", id="an agent that died in some runs")
-    everybody = made("linucb", "random")
-    for label in everybody.histories:
-        dead(everybody.histories, label, slice(None))
-    yield pytest.param(everybody, "stopped in every run", id="nobody left")
-    yield pytest.param(made("linucb", "random", replications=1), "1 run,", id="one replication")
-    yield pytest.param(made("beta_ts", "random"), "ridge model", id="no spectra")
-    lone = made("linucb", "random")
-    waiting = Result(lone.experiment, {"LinUCB": lone.histories["LinUCB"]})
-    yield pytest.param(waiting, "has not begun", id="an agent still waiting")
-    yield pytest.param(Result(lone.experiment, {}), "not finished, at step 0", id="nobody has begun")
-    yield pytest.param(made("random", steps=1, replications=1), "1 steps", id="a single step")
+def died(rows: slice, *labels: str) -> Result:
+    result = made("linucb", "random")
+    for label in labels:
+        dead(result.histories, label, rows)
+    return result
 
 
-@pytest.mark.parametrize(("odd", "says"), tuple(cases()))
-def test_odd_results_have_a_report_and_tables(odd: Result, says: str) -> None:
+def begun(*labels: str) -> Result:
+    whole = made("linucb", "random")
+    return Result(whole.experiment, {label: whole.histories[label] for label in labels})
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        pytest.param(lambda: died(slice(None), "LinUCB"), "stopped in every run", id="an agent that died in every run"),
+        pytest.param(lambda: died(slice(0, 1), "LinUCB"), "2 of 3 runs finished", id="an agent that died in some runs"),
+        pytest.param(lambda: died(slice(None), "LinUCB", "Random"), "stopped in every run", id="nobody left"),
+        pytest.param(lambda: made("linucb", "random", replications=1), "1 run,", id="one replication"),
+        pytest.param(lambda: made("beta_ts", "random"), "ridge model", id="no spectra"),
+        pytest.param(lambda: begun("LinUCB"), "has not begun", id="an agent still waiting"),
+        pytest.param(lambda: begun(), "not finished, at step 0", id="nobody has begun"),
+        pytest.param(lambda: made("random", steps=1, replications=1), "1 steps", id="a single step"),
+    ],
+)
+def test_odd_results_have_a_report_and_tables(make: Callable[[], Result], says: str) -> None:
+    odd = make()
     page = Page(report(odd))
     assert says in " ".join(t for tag in page.texts for t in page.texts[tag])
     assert page.figures() == plain(board(odd))

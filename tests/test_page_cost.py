@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,9 +12,9 @@ from bandits.cost import WAYS, Question, process
 from bandits.cost.process import Measurement
 from bandits.jobs import Pool
 from tests.support import wait_for
+from tests.visits import arrive
 from ui import costs, live, runs
 
-ROOT = Path(__file__).parent.parent
 SMALL = Question(hidden=(6,), n_candidates=5, past=20)
 
 
@@ -31,9 +30,7 @@ def pool() -> Iterator[Pool]:
 
 def visit(question: Question = SMALL) -> AppTest:
     """The page in a session that has asked this already: the usual question takes longer."""
-    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120).run()
-    at.session_state["cost-asked"] = question.model_dump_json()
-    return settled(at.switch_page("pages/cost.py").run())
+    return settled(arrive("cost", **{"cost-asked": question.model_dump_json()}))
 
 
 def settled(at: AppTest) -> AppTest:

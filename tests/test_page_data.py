@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from html import escape
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,9 +15,9 @@ from bandits.cache import home
 from bandits.jobs import Pool
 from bandits.presets import on_data
 from tests.support import wait_for
+from tests.visits import arrive
 from ui import runs
 
-ROOT = Path(__file__).parent.parent
 SHOP = "age,town,bought\n" + "".join(f"{20 + i % 9},{'Rome' if i % 3 else 'Oslo'},{'ny'[i % 2]}\n" for i in range(30))
 
 
@@ -37,8 +36,7 @@ def _empty_shelf() -> None:
 
 
 def visit() -> AppTest:
-    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120).run()
-    return settled(at.switch_page("pages/data.py").run())
+    return settled(arrive("data"))
 
 
 def settled(at: AppTest, title: str = "Your data") -> AppTest:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -12,9 +11,9 @@ from bandits import brought, link, tables
 from bandits.health_figures import MARKS
 from bandits.jobs import Job, Pool
 from tests.support import experiment, wait_for
+from tests.visits import arrive
 from ui import live, runs
 
-ROOT = Path(__file__).parent.parent
 SHOP = "town,age,bought\n" + "".join(
     f"{'Rome' if i % 2 else 'Oslo'},{20 + i},{'yes' if i % 3 else 'no'}\n" for i in range(40)
 )
@@ -30,12 +29,7 @@ def pool() -> Iterator[Pool]:
 
 
 def page(job: Job, *, by_link: bool = True) -> AppTest:
-    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
-    for name, text in link.fields(job.experiment).items() if by_link else ():
-        at.query_params[name] = text
-    if not by_link:
-        at.session_state["job"] = job.id
-    at = at.switch_page("pages/diagnostics.py").run()
+    at = arrive("diagnostics", link.fields(job.experiment)) if by_link else arrive("diagnostics", job=job.id)
     assert not at.exception
     return at
 

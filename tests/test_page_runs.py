@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,9 @@ from bandits.race import Race, histories_of
 from bandits.side_by_side import paired
 from bandits.store import Store, StoredRun, pack
 from tests.support import experiment, same, wait_for
+from tests.visits import arrive
 from ui import live, runs, shelf
 
-ROOT = Path(__file__).parent.parent
 HOSTILE = '<img src=x onerror="alert(1)"> **bold** :smile: ![i](http://x/y.png) \u202e =cmd $x^2$ é😀'
 
 
@@ -65,8 +64,7 @@ def leave_behind(store: Store, e: Experiment) -> Race:
 
 
 def visit() -> AppTest:
-    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120).run()
-    return settled(at.switch_page("pages/runs.py").run())
+    return settled(arrive("runs"))
 
 
 def told(at: AppTest) -> dict[str, str]:
@@ -339,10 +337,7 @@ def test_an_interrupted_run_is_resumed_to_the_numbers_of_an_uninterrupted_one(st
 def test_whoever_opens_an_interrupted_run_sees_what_it_had_computed(store: Store, pool: Pool) -> None:
     e = experiment("linucb", "random", steps=3000, seed=73)
     race = leave_behind(store, e)
-    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
-    for name, said in link.fields(e).items():
-        at.query_params[name] = said
-    at = settled(at.run().switch_page("pages/arena.py").run(), "Arena")
+    at = settled(arrive("arena", link.fields(e)), "Arena")
     assert str(at.get("progress")[0].proto.text) == (
         "Stopped at step 1,000 of 3,000; what was computed stays · interrupted when the app ended"
     )
@@ -373,7 +368,7 @@ def test_home_goes_on_with_its_race_when_that_was_interrupted(store: Store, pool
         pool.discard(e.hash, job.owner)
     made = Race(e)
     store.keep_checkpoint(e.hash, e, pack({k: np.asarray(v) for k, v in made.state_dict().items()}))
-    AppTest.from_file(str(ROOT / "app.py"), default_timeout=120).run()
+    arrive()
     job = pool.get(e.hash)
     assert job is not None
     assert job.active

@@ -21,9 +21,9 @@ from bandits.simulators import REGISTRY as SIMULATORS
 from bandits.simulators.petshop import CLICK_RATES
 from bandits.trace import snapshot_steps
 from tests.support import experiment, same, wait_for
+from tests.visits import ROOT, arrive
 from ui import live, runs
 
-ROOT = Path(__file__).parent.parent
 TITLES = ["Click rate", "Cumulative regret", "Selection entropy", "Eigenvalue spectrum"]
 
 
@@ -51,18 +51,14 @@ def endless(pool: Pool) -> Iterator[Callable[[int], Job]]:
 
 
 def visit() -> AppTest:
-    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120).run()
+    at = arrive()
     assert not at.exception
     return at
 
 
 def arena(job: Job | None = None) -> AppTest:
     """The Arena, opened by the link to a run."""
-    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
-    for name, text in link.fields(job.experiment).items() if job is not None else ():
-        at.query_params[name] = text
-    at.run()
-    return settled(at.switch_page("pages/arena.py").run())
+    return settled(arrive("arena", link.fields(job.experiment) if job is not None else None))
 
 
 def settled(at: AppTest) -> AppTest:
@@ -319,11 +315,7 @@ def test_widths_that_are_none_are_refused(pool: Pool, typed: str) -> None:
 
 def opened(given: dict[str, str]) -> AppTest:
     """The Arena, opened by an address."""
-    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
-    for name, text in given.items():
-        at.query_params[name] = text
-    at.run()
-    return settled(at.switch_page("pages/arena.py").run())
+    return settled(arrive("arena", given))
 
 
 @pytest.mark.parametrize(

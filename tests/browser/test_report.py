@@ -22,8 +22,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
 def test_the_report_draws_four_plots_offline(file: Path, browser: Browser, scheme: str, width: int) -> None:
     complaints: list[str] = []
     options = {"color_scheme": scheme, "viewport": {"width": width, "height": 900}, "offline": True}

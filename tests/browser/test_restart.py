@@ -6,12 +6,14 @@ import os
 import re
 import signal
 from collections.abc import Callable
+from functools import cache
 from urllib.parse import parse_qsl
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from bandits import Result, link, metrics, run, words
+from bandits import Experiment, Result, link, metrics, run, words
+from bandits.presets import presets
 from bandits.store import Store
 from tests.browser.conftest import App, Open
 from tests.browser.test_journeys import run_button, set_number, status, tiles
@@ -21,15 +23,10 @@ pytestmark = pytest.mark.browser
 STEPS = 60_000  # long enough to be interrupted
 
 
-def begin(page: Page, steps: int) -> str:
-    """Run the race of four explorers for so many steps; returns the run's id."""
-    page.get_by_role("combobox", name="Preset").click()
-    page.get_by_role("option", name="Too much exploration").click()
-    expect(page.get_by_text("to see it")).to_be_visible()
-    set_number(page, "Steps", steps)
-    run_button(page).click()
-    status(page, rf"(Step [\d,]+ of|Finished:) {steps:,}")
-    return named(page, steps)
+def race(steps: int) -> str:
+    """A link to a race of explorers: nothing else is run, and no network trained."""
+    e = presets()["too-much"].experiment
+    return f"/arena?{link.query(e.model_copy(update={'steps': steps}))}"
 
 
 def named(page: Page, steps: int) -> str:
@@ -59,12 +56,17 @@ def interrupted_at(app: App, name: str) -> None:
     assert name not in {kept.id for kept in store.runs()}
 
 
+@cache
+def undisturbed(e: Experiment) -> Result:
+    return run(e)
+
+
 def as_if_nothing_had_happened(app: App, page: Page, name: str) -> None:
     """The finished run has the bits of one that was never interrupted, and the page shows them."""
     kept = Store(app.home).get(name)
     assert kept is not None
     assert kept.experiment.steps == STEPS
-    whole: Result = run(kept.experiment)
+    whole = undisturbed(kept.experiment)
     for label, history in whole.histories.items():
         same(kept.histories[label], history)
     shown = tiles(page).all_inner_texts()
@@ -77,9 +79,9 @@ def test_after_a_killed_server_finished_runs_are_there_and_the_unfinished_one_go
     start: Callable[[], App], visit: Open
 ) -> None:
     app = start()
-    page = visit("/arena", at=app)
-    short = begin(page, 1000)
+    page = visit(race(1000), at=app)
     status(page, "^Finished: 1,000 steps")
+    short = named(page, 1000)
     set_number(page, "Steps", STEPS)
     run_button(page).click()
     name, query = named(page, STEPS), page.url.split("?")[1]
@@ -109,8 +111,8 @@ def test_after_a_killed_server_finished_runs_are_there_and_the_unfinished_one_go
 
 def test_a_run_whose_worker_is_killed_ends_with_the_right_numbers(start: Callable[[], App], visit: Open) -> None:
     app = start()
-    page = visit("/arena", at=app)
-    name = begin(page, STEPS)
+    page = visit(race(STEPS), at=app)
+    name = named(page, STEPS)
     interrupted_at(app, name)
     before = app.workers()
     assert before

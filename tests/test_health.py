@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bandits import Experiment, health, health_figures, run
+from bandits import Experiment, health, run
 from bandits.agents import REGISTRY
 from bandits.agents.lints import LinTS
 from bandits.agents.linucb import LinUCB
 from bandits.agents.neural_click_ts import NeuralClickTS
 from bandits.health import Finding, Line, Oracle
+from bandits.health import figures as health_figures
 from bandits.presets import presets
 from bandits.result import Result
 from bandits.rounds import FloatArray

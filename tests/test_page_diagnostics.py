@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from bandits import brought, link, tables
-from bandits.health_figures import MARKS
+from bandits.health.figures import MARKS
 from bandits.jobs import Job, Pool
 from tests.support import experiment, wait_for
 from ui import live, runs

@@ -6,7 +6,7 @@ import streamlit as st
 
 from bandits import Experiment, Refused, health, words
 from bandits.health import Line, Oracle, Slots
-from bandits.health_figures import MARKS, panels
+from bandits.health.figures import MARKS, panels
 from bandits.jobs import Job
 from bandits.result import Result
 

@@ -1,4 +1,4 @@
-"""Pictures of the diagnostics, one for each finding of `health`; plain plotly dictionaries, as in `figures`."""
+"""Pictures of the diagnostics, one for each finding; plain plotly dictionaries, as in `figures`."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from . import health, metrics
-from .agents import AgentParams
-from .figures import REFERENCE, Bands, Spec, Style, curves, styles, without_data
-from .health import Finding, Line, Oracle, Slots
-from .metrics import Band
-from .result import Result
-from .rounds import FloatArray
-from .trace import BINS, LEVELS, History
+from .. import metrics
+from ..agents import AgentParams
+from ..figures import REFERENCE, Bands, Spec, Style, curves, styles, without_data
+from ..metrics import Band
+from ..result import Result
+from ..rounds import FloatArray
+from ..trace import BINS, LEVELS, History
+from .comparisons import Line, Oracle, Slots
+from .curves import doubt, effective_dimension, foresight, places
+from .verdicts import Finding
 
 MARKS = {"healthy": "✓", "watch": "!", "alarm": "✕", "none": "–"}
 _DASHES = ("dot", "dash", "solid")
@@ -40,7 +42,7 @@ def panels(
         "lock_in": _lock_in(history, label, look, oracle),
         "calibration": _calibration(history, label, look),
         "places": _places(history, look),
-        "foresight": _curve(health.foresight(history), label, look, "share foreseen", references={"all": 1.0}),
+        "foresight": _curve(foresight(history), label, look, "share foreseen", references={"all": 1.0}),
         "line": _line(look, line if found["line"].verdict != "none" else None),
     }
     if slots is not None:
@@ -112,13 +114,13 @@ def _smallest(history: History, label: str, look: Style) -> Spec:
 
 
 def _dimension(history: History, params: AgentParams, label: str, look: Style) -> Spec:
-    band = health.effective_dimension(history, params)
+    band = effective_dimension(history, params)
     most = float((~np.isnan(history.spectra[-1].eigenvalues)).sum(axis=2).max()) if history.spectra else 0.0
     return _curve(band, label, look, "directions", references={"all directions": most})
 
 
 def _doubt(history: History, label: str, look: Style) -> Spec:
-    band = health.doubt(history)
+    band = doubt(history)
     lines = None
     if band is not None and len(band.x) > 1 and (band.mid > 0).all():
         lines = {"1/√t": _through(band, band.x**-0.5)}
@@ -159,7 +161,7 @@ def _places(history: History, look: Style) -> Spec:
         "shapes": [{"type": "line", "x0": 0, "x1": 1, "y0": 1 / BINS, "y1": 1 / BINS,
                     "line": {"color": REFERENCE, "width": 1.2, "dash": "dash"}}],
     }  # fmt: skip
-    found = health.places(history)
+    found = places(history)
     if found is None:
         return without_data({**layout, "shapes": []}, "")
     bars = {"type": "bar", "x": (np.arange(BINS) + 0.5) / BINS, "y": found, "marker": {"color": look.color}}

@@ -194,10 +194,9 @@ class Store:
         arrays = unpack(data)
         about = _about(arrays)
         experiment = read(about["experiment"] if about else found[0][0])
-        n_items = experiment.simulator_class().describe(experiment.simulator).n_items
         histories = {}
         for i, label in enumerate(experiment.labels):
-            history = History(experiment.steps, experiment.replications, n_items)
+            history = experiment.empty_history()
             prefix = f"{i}/"
             history.merge({k[len(prefix) :]: v for k, v in arrays.items() if k.startswith(prefix)})
             histories[label] = history

@@ -110,12 +110,14 @@ def test_a_trace_holds_what_was_shown_and_earned(kind: str, params: dict[str, An
     s = place.simulator.setting
     trace = place.advance(STEPS)
     check(trace.items, "int64", (STEPS, len(ROWS), s.slate))
-    for column in trace[2:-1]:
+    check(trace.segments, "int64", (STEPS, len(ROWS)))
+    for column in trace[3:-1]:
         check(column, "float64", (STEPS, len(ROWS)))
         assert np.isfinite(column).all()
     assert trace.alive.all()
     for step in range(STEPS):
         round = place.simulator.round_at(step)
+        assert np.array_equal(trace.segments[step], round.segments)
         for r in range(len(ROWS)):
             offered = round.items[r, round.available[r]]
             assert set(trace.items[step, r].tolist()) <= set(offered.tolist())

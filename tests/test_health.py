@@ -25,7 +25,10 @@ from tests.worlds import NEURAL, small_network
 from ui import live
 
 STEPS = np.arange(100, 2001, 100)
-NAMES = {"smallest", "condition", "dimension", "doubt", "lock_in", "calibration", "places", "foresight", "line"}
+NAMES = {
+    "smallest", "condition", "dimension", "doubt", "lock_in", "calibration", "places", "foresight", "line", "segments",
+    "segment_entropy",
+}  # fmt: skip
 
 
 def made(
@@ -33,7 +36,8 @@ def made(
 ) -> dict[str, Finding]:
     """Findings on a history of 2,000 steps with these snapshots: ``spectrum(t)``, ``inside``, ``checkup(t)``."""
     rng = np.random.default_rng(0)
-    found = history((rng.random((2000, 3)) < 0.5).astype(float), items=items, n_items=5)
+    clicks, groups = (rng.random((2000, 3)) < 0.5).astype(float), snapshots.get("segments")
+    found = history(clicks, items=items, n_items=5, segments=groups, n_segments=0 if groups is None else 4)
     if spectrum := snapshots.get("spectrum"):
         found.spectra = [Spectrum(int(t), np.tile(spectrum(t), (3, 1, 1))) for t in STEPS]
     if (inside := snapshots.get("inside")) is not None:
@@ -50,6 +54,8 @@ def test_the_smallest_eigenvalue_is_judged_by_its_growth(power: float, verdict: 
     found = made(spectrum=lambda t: np.array([50.0 * t, 3.0 * t**power]))["smallest"]
     assert found.verdict == verdict
     assert f"to the power {power:g} of late" in found.told
+    logarithm = made(spectrum=lambda t: np.array([50.0 * t, 3.0 * math.log(t)]))["smallest"]
+    assert (logarithm.verdict, "(log t: 0.14)" in logarithm.told) == ("watch", True)
     forgets = made(LinUCB.Params(gamma=0.99), spectrum=lambda t: np.array([2.0, 1.0]))["smallest"]
     assert (forgets.verdict, forgets.told) == ("none", "It forgets on purpose, so its evidence does not add up.")
 
@@ -121,6 +127,69 @@ def test_lock_in_is_judged_beside_the_oracle() -> None:
     assert "entropy 0.00, 80 % of the arms under 1 % of the traffic (the oracle itself: 0.90, 0 %)" in wrong.told
     even = np.tile(np.arange(5), 1200)[:6000].reshape(2000, 3, 1)
     assert made(items=even, oracle=Oracle(0.9, 0.0))["lock_in"].verdict == "healthy"
+
+
+def groups(shown: list[int]) -> dict[str, Any]:
+    """Four groups that come in turn; each is shown so many of the five items, evenly."""
+    segments = np.tile(np.arange(4), 500)
+    visit = np.repeat(np.arange(500), 4)
+    items = visit % np.array(shown)[segments]
+    both = {"segments": segments, "items": items}
+    return {name: np.repeat(values[:, None], 3, axis=1) for name, values in both.items()}
+
+
+@pytest.mark.parametrize(
+    ("shown", "verdict", "least"), [(5, "healthy", "new puppy parent"), (4, "watch", "fish"), (2, "alarm", "fish")]
+)
+def test_every_group_of_customers_is_to_be_shown_everything(shown: int, verdict: str, least: str) -> None:
+    told = groups([5, 5, 5, shown])
+    found = made(**(told | {"items": told["items"][:, :, None]}), oracle=Oracle(0.5, 0.0, (1.0, 0.0, 0.0, 0.0)))
+    assert found["segments"].verdict == verdict
+    assert found["segments"].told.startswith(f"Least for the {least}")
+    assert (
+        f"{20 * shown} % of the items were shown at least once, {20 * shown} % at least ten" in found["segments"].told
+    )
+    assert found["segment_entropy"].verdict == "healthy"
+    assert found["segment_entropy"].told == "Least for the new puppy parent: 1.00 (the oracle itself: 1.00)."
+
+
+def test_spread_within_groups_is_judged_beside_the_oracle() -> None:
+    told = groups([5, 1, 5, 5])
+    told["items"] = told["items"][:, :, None]
+    right = made(**told, oracle=Oracle(0.5, 0.0, (0.9, 0.0, 0.9, 0.9)))["segment_entropy"]
+    assert right.verdict == "healthy"
+    wrong = made(**told, oracle=Oracle(0.5, 0.0, (0.9, 0.9, 0.9, 0.9)))["segment_entropy"]
+    assert (wrong.verdict, wrong.told) == ("alarm", "Least for the cat connoisseur: 0.00 (the oracle itself: 0.90).")
+    alone = made(**told)["segment_entropy"]
+    assert (alone.verdict, "nobody knows" in alone.told) == ("none", True)
+
+
+def test_a_world_without_groups_has_no_such_diagnostic() -> None:
+    e = experiment("linucb", simulator={"kind": "classification", "data": "wine"}, steps=120)
+    result = run(e)
+    found = health.findings(result, "LinUCB", health.oracle_of(e))
+    assert not {"segments", "segment_entropy"} & set(found)
+    assert not {"segments", "segment_entropy"} & set(health_figures.panels(result, "LinUCB", found))
+
+
+def test_a_run_that_an_older_version_kept_says_so() -> None:
+    e = experiment("linucb", "lints", steps=400)
+    result = run(e)
+    told = result.histories["LinUCB"].since(0)
+    left_out = ("segments.", "checkup.", "format")
+    old = e.empty_history()
+    old.merge({name: value for name, value in told.items() if not name.startswith(left_out)})
+    assert (old.segments, old.checkups, old.format) == (None, [], 1)
+    found = health.findings(Result(e, {"LinUCB": old}), "LinUCB")
+    for name in ("doubt", "places", "foresight", "segments", "segment_entropy"):
+        assert found[name].verdict == "none"
+        assert found[name].told.startswith("An older version kept this run")
+    assert found["calibration"].verdict != "none"
+    again = e.empty_history()
+    again.load_state_dict({**result.histories["LinUCB"].state_dict(), "steps": np.array(400)})
+    assert again.segments is not None
+    new = health.findings(Result(e, {"LinUCB": again}), "LinUCB")
+    assert not any("older version" in f.told for f in new.values())
 
 
 @pytest.mark.parametrize(

@@ -50,12 +50,13 @@ def test_verdicts_of_all_agents_and_pictures_of_one(pool: Pool) -> None:
     wait_for(lambda: job.status == "finished", "the run")
     at = page(job)
     (table,) = at.dataframe
-    assert list(table.value["Agent"]) == ["LinUCB", "LinTS", "Random"]
-    assert len(table.value.columns) == 10
-    assert {cell.split()[0] for cell in table.value.drop(columns="Agent").to_numpy().ravel()} <= set(MARKS.values())
+    assert list(table.value.columns) == ["Diagnostic", "LinUCB", "LinTS", "Random"]
+    assert len(table.value) == 11
+    cells = table.value.drop(columns="Diagnostic").to_numpy().ravel()
+    assert {cell.split()[0] for cell in cells} <= set(MARKS.values())
     titles = panel(at)
     assert titles[0] == "Spectrum over time"
-    assert len(titles) == 10
+    assert len(titles) == 12
     assert f"{MARKS['none']} Smallest eigenvalue" not in titles
     (choice,) = at.selectbox
     at = choice.set_value("Random").run()
@@ -71,8 +72,9 @@ def test_a_run_whose_data_are_gone_is_judged_without_comparison(pool: Pool) -> N
     wait_for(lambda: job.status == "finished", "the run")
     brought.delete(name)
     at = page(job, by_link=False)
-    assert list(at.dataframe[0].value["Agent"]) == ["LinUCB", "Random"]
-    assert set(at.dataframe[0].value["Is a line enough?"]) == {MARKS["none"]}
+    table = at.dataframe[0].value.set_index("Diagnostic")
+    assert list(table.columns) == ["LinUCB", "Random"]
+    assert set(table.loc["Is a line enough?"]) == {MARKS["none"]}
 
 
 def test_a_run_that_has_not_begun_says_so(pool: Pool) -> None:

@@ -34,17 +34,12 @@ def _show(job: Job, was_active: bool) -> None:
     with job.lock:
         found = {label: health.findings(result, label, *beside) for label in seen}
     titles = [finding.title for finding in next(iter(found.values())).values()]
-    table = {
-        "Agent": [board.safe_cell(label) for label in found],
-        **{
-            title: [
-                f"{MARKS[v]} {v}" if v != "none" else MARKS[v]
-                for v in (list(f.values())[i].verdict for f in found.values())
-            ]
-            for i, title in enumerate(titles)
-        },
-    }
-    st.dataframe(table, hide_index=True, key="health-verdicts")
+    table: dict[str, list[str]] = {"Diagnostic": titles}
+    for label, findings in found.items():
+        cells = (f"{MARKS[f.verdict]} {f.verdict}" if f.verdict != "none" else MARKS["none"] for f in findings.values())
+        table[board.safe_cell(label)] = list(cells)
+    pinned = {"Diagnostic": st.column_config.TextColumn(pinned=True)}
+    st.dataframe(table, hide_index=True, key="health-verdicts", height="content", column_config=pinned)
     label = st.selectbox("Agent", list(seen), key=f"health-agent-{job.id[:12]}", width=320)
     _one(job, result, label, found[label], beside)
 

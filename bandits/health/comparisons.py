@@ -15,7 +15,7 @@ from ..randomness import Streams
 from ..rounds import FloatArray
 from ..simulators import Simulator
 from ..trace import History
-from .curves import traffic
+from .curves import segment_entropy, traffic
 
 LOOKED = 4000  # steps of the oracle, and random choices that models are fitted to, at most
 CELLS = 4_000_000  # candidates that these may weigh: it is done for a visitor who waits
@@ -31,10 +31,13 @@ class Oracle(NamedTuple):
         Selection entropy over a window of its choices, mean over rows.
     rare : float
         Share of the items with less than 1 % of that traffic.
+    segments : tuple of float
+        Selection entropy within each segment of the users; empty where they form no groups.
     """
 
     entropy: float
     rare: float
+    segments: tuple[float, ...] = ()
 
 
 class Line(NamedTuple):
@@ -91,10 +94,11 @@ def oracle_of(experiment: Experiment) -> Oracle | None:
     from ..agents.oracle import Oracle as Agent
 
     lane = Lane(simulator, Agent([Agent.Params()] * len(rows), simulator.setting, simulator.streams, simulator.world()))
-    history = History(steps, len(rows), simulator.setting.n_items)
+    history = History(steps, len(rows), simulator.setting.n_items, len(simulator.segment_names()))
     history.extend(lane.advance(steps))
     entropy, rare = traffic(history)
-    return Oracle(entropy, rare)
+    by_segment = segment_entropy(history) or []
+    return Oracle(entropy, rare, tuple(float(band.mid[-1]) for band in by_segment))
 
 
 def _affordable(experiment: Experiment) -> int | None:

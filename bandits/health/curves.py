@@ -39,6 +39,38 @@ def places(history: History) -> FloatArray | None:
     return np.asarray(np.nanmean(known[-1], axis=0))
 
 
+def segment_coverage(history: History, times: int = 1) -> list[Band] | None:
+    """Share of the items that each segment has been shown so often so far; None where segments are not counted."""
+    if (told := history.segments) is None:
+        return None
+    size = told.reached(history.step)
+    shares = (told.counts[:size] >= times).mean(axis=3)
+    return [metrics.band(told.grid[:size], shares[:, :, g], history.alive) for g in range(told.n_segments)]
+
+
+def random_coverage(history: History) -> FloatArray | None:
+    """What uniformly random choices, as many as each segment has seen, would have shown it: (G,) shares of the items.
+
+    1 - (1 - 1 / K)^n, mean over rows; NaN for who never came.
+    """
+    if (told := history.segments) is None or not history.alive.any():
+        return None
+    n = told.counts[told.reached(history.step) - 1][history.alive].sum(axis=2)
+    share = 1 - (1 - 1 / history.n_items) ** n
+    return np.asarray(np.where(n.any(axis=0), share.mean(axis=0), np.nan))
+
+
+def segment_entropy(history: History, window: int = metrics.WINDOW) -> list[Band] | None:
+    """Selection entropy within each segment, over a window no shorter than the grid it is counted on."""
+    if (told := history.segments) is None:
+        return None
+    grid = told.grid[: told.reached(history.step)]
+    end, start = metrics.in_window(grid, window)
+    shown = told.counts[end] - told.counts[start]
+    values = np.where(shown.any(axis=3), metrics.evenness(shown), np.nan)
+    return [metrics.band(grid[end], values[:, :, g], history.alive) for g in range(told.n_segments)]
+
+
 def traffic(history: History, window: int = 1000) -> tuple[float, float]:
     """Selection entropy, and the share of the items with less than 1 % of the traffic, in the last window."""
     entropy = metrics.entropy(history, window)

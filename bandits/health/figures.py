@@ -8,18 +8,21 @@ import numpy as np
 
 from .. import metrics
 from ..agents import AgentParams
-from ..figures import REFERENCE, Bands, Spec, Style, curves, styles, without_data
+from ..figures import REFERENCE, Bands, Spec, Style, curves, distinct, styles, without_data
 from ..metrics import Band
 from ..result import Result
 from ..rounds import FloatArray
 from ..trace import BINS, LEVELS, History
 from .comparisons import Line, Oracle, Slots
-from .curves import doubt, effective_dimension, foresight, places
+from .curves import doubt, effective_dimension, foresight, places, segment_coverage, segment_entropy
 from .verdicts import Finding
 
 MARKS = {"healthy": "✓", "watch": "!", "alarm": "✕", "none": "–"}
 _DASHES = ("dot", "dash", "solid")
-SLOTS = " Dashed: the truth. Full dots: estimated from clicks. Open dots: clicks per look, of those who got so far."
+_LEGENDS = {
+    "slots": " Dashed: the truth. Full dots: from clicks and true worth. Open dots: clicks per look.",
+    "segments": " Solid: at least ten times; dotted: at least once.",
+}
 
 
 def panels(
@@ -40,16 +43,19 @@ def panels(
         "dimension": _dimension(history, params, label, look),
         "doubt": _doubt(history, label, look),
         "lock_in": _lock_in(history, label, look, oracle),
-        "calibration": _calibration(history, label, look),
+        "calibration": _calibration(history, look),
         "places": _places(history, look),
         "foresight": _curve(foresight(history), label, look, "share foreseen", references={"all": 1.0}),
         "line": _line(look, line if found["line"].verdict != "none" else None),
     }
+    if names := result.experiment.simulator_class().segment_names():
+        specs["segments"] = _coverage(history, names)
+        specs["segment_entropy"] = _segment_entropy(history, names, oracle)
     if slots is not None:
         specs["slots"] = _slots(look, slots)
     for name, finding in found.items():
         specs[name]["layout"]["title"] = {"text": f"{MARKS[finding.verdict]} {finding.title}"}
-        more = SLOTS if name == "slots" else ""
+        more = _LEGENDS.get(name, "")
         specs[name]["layout"]["meta"] = {"note": f"Healthy: {finding.healthy} This run: {finding.told}{more}"}
         for told in specs[name]["layout"].get("annotations", ()):
             told["text"] = "Nothing to draw."
@@ -137,20 +143,47 @@ def _lock_in(history: History, label: str, look: Style, oracle: Oracle | None) -
     )  # fmt: skip
 
 
-def _calibration(history: History, label: str, look: Style) -> Spec:
+def _per_segment(bands: list[Band] | None, names: list[str], **more: Any) -> Spec:
+    """One line per segment, named in a legend."""
+    named = dict(zip(names, bands, strict=True)) if bands else {}
+    spec = curves(named, distinct(names), title="", note="", y_range=(-0.02, 1.04), **more)
+    spec["layout"]["showlegend"] = True
+    return spec
+
+
+def _coverage(history: History, names: list[str]) -> Spec:
+    spec = _per_segment(segment_coverage(history, 10), names, y_title="share of the items shown")
+    for (name, look), band in zip(distinct(names).items(), segment_coverage(history) or [], strict=False):
+        line = {"color": look.color, "width": 1.5, "dash": "dot"}
+        once = {"type": "scatter", "mode": "lines", "name": f"{name}, once", "x": band.x, "y": band.mid, "line": line}
+        spec["data"].append({**once, "showlegend": False})
+    return spec
+
+
+def _segment_entropy(history: History, names: list[str], oracle: Oracle | None) -> Spec:
+    bands = segment_entropy(history)
+    goals = sorted({round(goal, 2) for goal in oracle.segments}) if oracle is not None and bands else []
+    x = bands[0].x if bands else np.empty(0)
+    lines = {f"oracle: {goal:.2f}": _band(x, np.full(len(x), goal)) for goal in goals}
+    return _per_segment(bands, names, y_title="selection entropy", references=lines)
+
+
+def _calibration(history: History, look: Style) -> Spec:
     bands, looks = {}, {}
     for level, dash in zip(LEVELS, _DASHES, strict=True):
         band = metrics.calibration(history, level)
         if band is not None:
-            name = f"{label}, {100 * level:.0f} %"
+            name = f"{100 * level:.0f} % intervals"
             bands[name], looks[name] = band, Style(look.color, dash)
     goals = {}
     if bands:
         x = next(iter(bands.values())).x
-        goals = {f"{100 * level:.0f} %": _band(x, np.full(len(x), level)) for level in LEVELS}
-    return curves(
+        goals = {f"goal {100 * level:.0f} %": _band(x, np.full(len(x), level)) for level in LEVELS}
+    spec = curves(
         bands, looks, title="", note="", y_title="share of truths inside", references=goals, y_range=(0, 1.04)
     )
+    spec["layout"]["showlegend"] = True
+    return spec
 
 
 def _places(history: History, look: Style) -> Spec:
@@ -192,14 +225,14 @@ def _slots(look: Style, slots: Slots) -> Spec:
     common = {"type": "scatter", "x": k}
     data = [
         {**common, "y": slots.true, "mode": "lines", "name": "true", "meta": "reference", "line": line},
-        {**common, "y": slots.estimated, "mode": "markers", "name": "estimated from clicks and what they were worth",
+        {**common, "y": slots.estimated, "mode": "markers", "name": "from clicks and true worth",
          "marker": {"color": look.color, "size": 8},
          "error_y": {"type": "data", "array": 1.96 * slots.error, "color": look.color, "thickness": 1.2}},
         {**common, "y": slots.counted, "mode": "markers", "name": "clicks per look",
          "marker": {"color": look.color, "size": 7, "symbol": "circle-open"}},
     ]  # fmt: skip
     layout: Spec = {
-        "title": {"text": ""}, "meta": {"note": ""}, "showlegend": False,
+        "title": {"text": ""}, "meta": {"note": ""}, "showlegend": True,
         "xaxis": {"title": {"text": "slot"}, **({"dtick": 1} if len(k) <= 10 else {})},
         "yaxis": {"title": {"text": "clicked, against the first slot"}, "rangemode": "tozero"},
     }  # fmt: skip

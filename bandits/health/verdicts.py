@@ -16,14 +16,24 @@ from ..agents.linear import LinearParams
 from ..metrics import Band
 from ..positions import Position
 from ..result import Result
-from ..trace import BINS, History
+from ..trace import BINS, FORMAT, History
 from ..words import number, percent
 from .comparisons import EARLY, Line, Oracle, Slots
-from .curves import doubt, effective_dimension, foresight, places, traffic
+from .curves import (
+    doubt,
+    effective_dimension,
+    foresight,
+    places,
+    random_coverage,
+    segment_coverage,
+    segment_entropy,
+    traffic,
+)
 
 Verdict = Literal["healthy", "watch", "alarm", "none"]
 GAIN = 0.2  # by which a network must foresee more than a line, for the line to have failed
 FORGETS = "It forgets on purpose, so its evidence does not add up."
+OLD = "An older version kept this run, without what this asks for: delete it on the page Runs and run it again."
 
 
 class Finding(NamedTuple):
@@ -50,8 +60,14 @@ def findings(
 ) -> dict[str, Finding]:
     """All diagnostics of one agent, by name; `oracle_of`, `line_of` and `slots_of` make what some compare with."""
     history = result.histories[label]
-    params = result.experiment.agents[result.experiment.labels.index(label)]
+    index = result.experiment.labels.index(label)
+    params = result.experiment.agents[index]
     found = _all(history, params, oracle, line)
+    if names := result.experiment.simulator_class().segment_names():
+        learns = result.experiment.agent_class(index).learns
+        found |= _by_segment(history, params, names, learns=learns, oracle=oracle)
+    if history.format < FORMAT and not any(h.checkups for h in result.histories.values()):
+        found |= {name: found[name]._replace(verdict="none", told=OLD) for name in ("doubt", "places", "foresight")}
     if slots is not None:
         found["slots"] = _slots(params, slots)
     too_early = history.step < max(EARLY, history.steps / 10)
@@ -81,7 +97,7 @@ def _forgets(params: AgentParams) -> bool:
 
 def _smallest(history: History, params: AgentParams) -> Finding:
     title = "Smallest eigenvalue"
-    healthy = "Evidence in the least explored direction grows about like √t."
+    healthy = "Evidence in the direction least explored grows about like √t; no slower than log t."
     band = metrics.smallest_eigenvalue(history)
     if band is None or not np.isfinite(band.mid).all():
         return Finding(title, healthy, "none", "This agent keeps no covariance.")
@@ -90,10 +106,12 @@ def _smallest(history: History, params: AgentParams) -> Finding:
     growth = _power(band)
     if growth is None:
         return Finding(title, healthy, "none", "There are too few snapshots yet.")
-    verdict: Verdict = "healthy" if growth >= 0.4 else "watch" if growth >= 0.1 else "alarm"
+    slow = _power(band._replace(mid=np.log(np.maximum(band.x, 2)))) or 0.0  # what log t itself comes to
+    verdict: Verdict = "healthy" if growth >= 0.4 else "watch" if growth >= slow / 2 else "alarm"
     how = {"healthy": "it grows", "watch": "it grows slowly", "alarm": "it stalls"}[verdict]
     power = number(round(growth, 2))
-    told = f"At step {band.x[-1]:,.0f} it is {number(band.mid[-1])}; {how}: about t to the power {power} of late."
+    told = f"At step {band.x[-1]:,.0f} it is {number(band.mid[-1])}; {how}: about t to the power {power} of late"
+    told += "." if verdict == "healthy" else f" (log t: {number(round(slow, 2))})."
     return Finding(title, healthy, verdict, told)
 
 
@@ -166,6 +184,60 @@ def _lock_in(history: History, oracle: Oracle | None) -> Finding:
         told = f"The usual alarm (entropy under 0.5) would ring, and be wrong: {rule} ({beside})."
         return Finding(title, healthy, "healthy", told)
     return Finding(title, healthy, "healthy", f"{rule[0].upper()}{rule[1:]} ({beside}).")
+
+
+def _by_segment(
+    history: History, params: AgentParams, names: list[str], *, learns: bool, oracle: Oracle | None
+) -> dict[str, Finding]:
+    return {
+        "segments": _coverage(history, params, names, learns=learns),
+        "segment_entropy": _segment_entropy(history, names, () if oracle is None else oracle.segments),
+    }
+
+
+def _uncounted(history: History) -> str:
+    return OLD if history.format < FORMAT else "There are too many items to count them for each group of customers."
+
+
+def _coverage(history: History, params: AgentParams, names: list[str], *, learns: bool) -> Finding:
+    title = "Explored for everyone"
+    healthy = "Each group of customers has been shown nine tenths of the items that random choice would have shown it."
+    bands, random = segment_coverage(history), random_coverage(history)
+    often = segment_coverage(history, 10)
+    if bands is None or often is None or random is None:
+        return Finding(title, healthy, "none", _uncounted(history))
+    shown = np.array([band.mid[-1] for band in bands])
+    share = shown / random
+    if np.isnan(share).all():
+        return Finding(title, healthy, "none", "Nothing has been counted yet.")
+    least = int(np.nanargmin(share))
+    told = f"Least for the {names[least]}: {percent(shown[least])} of the items were shown at least once, "
+    told += f"{percent(often[least].mid[-1])} at least ten times (random choice: {percent(random[least])} once)."
+    if not learns:
+        return Finding(title, healthy, "none", f"It learns nothing during the race and need not explore. {told}")
+    verdict: Verdict = "healthy" if share[least] >= 0.9 else "watch" if share[least] >= 0.5 else "alarm"
+    if verdict == "alarm" and getattr(params, "sharing", "shared") != "per_arm":
+        verdict, told = "watch", f"{told} It learns about one item from others like it, so this may do."
+    return Finding(title, healthy, verdict, told)
+
+
+def _segment_entropy(history: History, names: list[str], oracle: tuple[float, ...]) -> Finding:
+    title = "Spread within each group"
+    healthy = "To nobody is less variety shown than perfect knowledge would show (selection entropy, within 0.1)."
+    bands = segment_entropy(history)
+    if bands is None:
+        return Finding(title, healthy, "none", _uncounted(history))
+    ends = np.array([band.mid[-1] if len(band.mid) else np.nan for band in bands])
+    if np.isnan(ends).all():
+        return Finding(title, healthy, "none", "Nothing has been counted yet.")
+    goals = np.array(oracle) if len(oracle) == len(ends) else np.full(len(ends), np.nan)
+    apart = np.where(np.isnan(goals), ends, ends - goals)
+    least = int(np.nanargmin(apart))
+    told = f"Least for the {names[least]}: {ends[least]:.2f}"
+    if np.isnan(goals[least]):
+        return Finding(title, healthy, "none", f"{told}; nobody knows what would be right.")
+    verdict: Verdict = "healthy" if apart[least] >= -0.1 else "watch" if ends[least] >= 0.5 else "alarm"
+    return Finding(title, healthy, verdict, f"{told} (the oracle itself: {goals[least]:.2f}).")
 
 
 def _optimistic(params: AgentParams) -> bool:

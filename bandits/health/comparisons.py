@@ -16,9 +16,11 @@ from ..rounds import FloatArray
 from ..simulators import Simulator
 from ..trace import History
 from .curves import segment_entropy, traffic
+from .examination import examination
 
 LOOKED = 4000  # steps of the oracle, and random choices that models are fitted to, at most
 CELLS = 4_000_000  # candidates that these may weigh: it is done for a visitor who waits
+SLATES = 20  # that are shown again and again to learn what slots do
 EARLY = 100  # steps under which nothing can be said
 
 
@@ -72,9 +74,9 @@ class Slots(NamedTuple):
     true : float64 (S,)
         b_k.
     counted : float64 (S,)
-        Clicks per look, by the first slot's. Who comes far down has not clicked above: these are not all customers.
+        Clicks per look, by the first slot's. Who comes far down has not been tempted above: other items are left.
     estimated, error : float64 (S,)
-        Clicks, by the clicks that looks would bring without a bias, and its standard error.
+        From clicks alone, with a chance for every item of its own (`examination`), and its standard error.
     """
 
     true: FloatArray
@@ -153,26 +155,33 @@ def line_of(experiment: Experiment) -> Line | None:
     return Line(means, residual, error, p_value, gain, float(spanned[-1] / spanned[0]))
 
 
+def has_slots(experiment: Experiment) -> bool:
+    """Whether its world shows several items at once; it need not be here to say so."""
+    return int(getattr(experiment.simulator, "slate", 1)) > 1
+
+
 def slots_of(experiment: Experiment) -> Slots | None:
-    """The best items in random order, for some thousand slates; None where one item is shown, or too many weighed."""
-    world = experiment.simulator_class().describe(experiment.simulator)
+    """Some good slates, each shown to its user again and again in random order; None where one item is shown.
+
+    Only which items these are is taken from the truth; what a slot does is estimated from looks and clicks. None too
+    where too much would have to be weighed.
+    """
     steps = _affordable(experiment)
-    if not world.positions or world.slate < 2 or steps is None:
+    if steps is None or not has_slots(experiment):
         return None
     simulator, dice = _world(experiment, [0]), np.random.default_rng(1)
-    clicks, looks, hoped = np.zeros((3, world.slate))
+    S, true = simulator.setting.slate, np.array(simulator.setting.positions or [1.0] * simulator.setting.slate)
+    looks, clicks = np.zeros((2, SLATES, S, S))  # by slate, item and slot
+    rounds = [simulator.round_at(step) for step in range(SLATES)]
+    best = [np.argsort(-simulator.probabilities(round)[0], kind="stable")[:S] for round in rounds]
     for step in range(max(steps, 10 * EARLY)):
-        round = simulator.round_at(step)
-        p = simulator.probabilities(round)[0]
-        slate = dice.permutation(np.argsort(-p, kind="stable")[: world.slate])
-        feedback, _ = simulator.respond(round, slate[None], simulator.uniforms.at(step))
-        clicks += feedback.rewards[0]
-        looks += feedback.examined[0]
-        hoped += feedback.examined[0] * p[slate]
-    rate = clicks / np.maximum(looks, 1)
-    estimated = clicks / np.maximum(hoped, 1e-12)
-    error = np.sqrt(clicks) / np.maximum(hoped, 1e-12)
-    return Slots(np.array(world.positions), rate / max(float(rate[0]), 1e-12), estimated, error)
+        order, m = dice.permutation(S), step % SLATES
+        feedback, _ = simulator.respond(rounds[m], best[m][None, order], simulator.uniforms.at(step))
+        looks[m, order, np.arange(S)] += feedback.examined[0]
+        clicks[m, order, np.arange(S)] += feedback.rewards[0]
+    rate = clicks.sum(axis=(0, 1)) / np.maximum(looks.sum(axis=(0, 1)), 1)
+    first = float(rate[0]) or math.nan
+    return Slots(true, rate / first, *examination(looks.reshape(-1, S), clicks.reshape(-1, S)))
 
 
 def _world(experiment: Experiment, rows: list[int]) -> Simulator:

@@ -15,12 +15,14 @@ from ..rounds import FloatArray
 from ..trace import BINS, LEVELS, History
 from .comparisons import Line, Oracle, Slots
 from .curves import doubt, effective_dimension, foresight, places, segment_coverage, segment_entropy
-from .verdicts import Finding
+from .verdicts import COMING, Finding
 
 MARKS = {"healthy": "✓", "watch": "!", "alarm": "✕", "none": "–"}
 _DASHES = ("dot", "dash", "solid")
 _LEGENDS = {
-    "slots": " Dashed: the truth. Full dots: from clicks and true worth. Open dots: clicks per look.",
+    "slots": " Full dots need no truth: from the clicks on a few slates, each shown to its user again and again in "
+    "random order. They assume that users look down and stop at the first click, and that an item's chance is its own "
+    "times the slot's. Clicks per look mislead: who gets far down was not tempted above, so other items are left.",
     "segments": " Solid: at least ten times; dotted: at least once.",
 }
 
@@ -51,14 +53,14 @@ def panels(
     if names := result.experiment.simulator_class().segment_names():
         specs["segments"] = _coverage(history, names)
         specs["segment_entropy"] = _segment_entropy(history, names, oracle)
-    if slots is not None:
+    if "slots" in found:
         specs["slots"] = _slots(look, slots)
     for name, finding in found.items():
         specs[name]["layout"]["title"] = {"text": f"{MARKS[finding.verdict]} {finding.title}"}
         more = _LEGENDS.get(name, "")
         specs[name]["layout"]["meta"] = {"note": f"Healthy: {finding.healthy} This run: {finding.told}{more}"}
         for told in specs[name]["layout"].get("annotations", ()):
-            told["text"] = "Nothing to draw."
+            told["text"] = finding.told if finding.told == COMING else "Nothing to draw."
     return specs
 
 
@@ -72,14 +74,13 @@ def heat(history: History) -> Spec:
         "title": {"text": "Spectrum over time"}, "meta": {"note": note}, "showlegend": False,
         "xaxis": {"title": {"text": "step"}}, "yaxis": {"title": {"text": "rank of the eigenvalue"}},
     }  # fmt: skip
-    shown = [(s.step, metrics.spectrum(history, s.step)) for s in history.spectra]
-    known = [(step, band.mid) for step, band in shown if band is not None and (band.mid > 0).all()]
+    known = _spectra(history)
     if not known:
         return without_data(layout, "This agent keeps no covariance.")
-    ranks = max(len(mid) for _, mid in known)
+    ranks = max(len(band.mid) for _, band in known)
     z = np.full((ranks, len(known)), np.nan)
-    for i, (_, mid) in enumerate(known):
-        z[: len(mid), i] = np.log10(mid)
+    for i, (_, band) in enumerate(known):
+        z[: len(band.mid), i] = np.log10(band.mid)
     if ranks <= 10:
         layout["yaxis"]["dtick"] = 1
     trace = {
@@ -88,6 +89,70 @@ def heat(history: History) -> Spec:
         "hovertemplate": "step %{x}, rank %{y}: 10^%{z:.2f}<extra></extra>",
     }  # fmt: skip
     return {"data": [trace], "layout": layout}
+
+
+def _spectra(history: History) -> list[tuple[int, Band]]:
+    """Eigenvalues by rank at every snapshot at which all are above zero."""
+    shown = [(s.step, metrics.spectrum(history, s.step)) for s in history.spectra]
+    return [(step, band) for step, band in shown if band is not None and (band.mid > 0).all()]
+
+
+def growth(history: History, label: str, look: Style) -> Spec | None:
+    """The spectrum at one snapshot after the other, with a button that plays them and a slider; None of fewer than two.
+
+    Both axes stay as they are; dotted: the first snapshot. A plotly figure with frames, for whoever draws such.
+    """
+    known = _spectra(history)
+    if len(known) < 2:
+        return None
+    bands = [band for _, band in known]
+    specs = [curves({label: band}, {label: look}, title="", note="", log_y=True) for band in bands]
+    seen = np.log10(np.concatenate([edge[edge > 0] for band in bands for edge in (band.low, band.high)]))
+    margin = 0.05 * float(np.ptp(seen)) + 0.02
+    frames = [
+        {"name": f"{step:,}", "data": spec["data"], "traces": list(range(len(spec["data"])))}
+        for (step, _), spec in zip(known, specs, strict=True)
+    ]
+    first = {"type": "scatter", "mode": "lines", "name": f"step {known[0][0]:,}", "x": bands[0].x, "y": bands[0].mid,
+             "line": {"color": REFERENCE, "width": 1.2, "dash": "dot"}}  # fmt: skip
+    ranks = max(len(band.x) for band in bands)
+    layout: Spec = {
+        "showlegend": False, "hovermode": "x unified", "margin": {"l": 60, "r": 12, "t": 8, "b": 10},
+        "xaxis": {"title": {"text": "rank of the eigenvalue"}, "range": [0.7, ranks + 0.3],
+                  **({"dtick": 1} if ranks <= 10 else {})},
+        "yaxis": {**specs[-1]["layout"]["yaxis"], "title": {"text": "evidence (eigenvalue)"},
+                  "range": [float(seen.min()) - margin, float(seen.max()) + margin]},
+        "updatemenus": [_buttons()], "sliders": [_slider([frame["name"] for frame in frames])],
+    }  # fmt: skip
+    return {"data": [*specs[-1]["data"], first], "layout": layout, "frames": frames}
+
+
+_INK = "#787878"  # readable on light and dark, and on the light grey of a button under the pointer
+_FAINT = "rgba(128,128,128,0.25)"
+_STILL = {"frame": {"duration": 0, "redraw": False}, "transition": {"duration": 0}, "mode": "immediate"}
+
+
+def _buttons() -> Spec:
+    play = {"frame": {"duration": 300, "redraw": False}, "transition": {"duration": 0}, "mode": "immediate"}
+    return {
+        "type": "buttons", "direction": "left", "showactive": False, "x": 0, "xanchor": "left", "y": -0.34,
+        "yanchor": "top", "pad": {"t": 4}, "font": {"color": _INK, "size": 12}, "bgcolor": "rgba(0,0,0,0)",
+        "bordercolor": _FAINT,
+        "buttons": [
+            {"label": "▶ Play", "method": "animate", "args": [None, play]},
+            {"label": "❚❚", "method": "animate", "args": [[None], _STILL]},
+        ],
+    }  # fmt: skip
+
+
+def _slider(names: list[str]) -> Spec:
+    steps = [{"label": name, "method": "animate", "args": [[name], _STILL]} for name in names]
+    return {
+        "active": len(names) - 1, "x": 0.3, "len": 0.7, "y": -0.3, "yanchor": "top", "pad": {"t": 0, "b": 0},
+        "steps": steps, "ticklen": 0, "minorticklen": 0, "font": {"color": "rgba(0,0,0,0)", "size": 1},
+        "currentvalue": {"prefix": "step ", "xanchor": "right", "font": {"color": _INK, "size": 12}},
+        "bgcolor": _FAINT, "bordercolor": _FAINT, "activebgcolor": _INK,
+    }  # fmt: skip
 
 
 def _band(x: FloatArray, y: FloatArray) -> Band:
@@ -219,21 +284,24 @@ def _line(look: Style, line: Line | None) -> Spec:
     return {"data": [points, zero], "layout": layout}
 
 
-def _slots(look: Style, slots: Slots) -> Spec:
+def _slots(look: Style, slots: Slots | None) -> Spec:
+    layout: Spec = {
+        "title": {"text": ""}, "meta": {"note": ""}, "showlegend": True, "xaxis": {"title": {"text": "slot"}},
+        "yaxis": {"title": {"text": "clicked, against the first slot"}, "rangemode": "tozero"},
+    }  # fmt: skip
+    if slots is None:
+        return without_data(layout, "")
     k = np.arange(1.0, len(slots.true) + 1)
     line = {"color": REFERENCE, "width": 1.2, "dash": "dash"}
     common = {"type": "scatter", "x": k}
     data = [
         {**common, "y": slots.true, "mode": "lines", "name": "true", "meta": "reference", "line": line},
-        {**common, "y": slots.estimated, "mode": "markers", "name": "from clicks and true worth",
+        {**common, "y": slots.estimated, "mode": "markers", "name": "estimated from clicks",
          "marker": {"color": look.color, "size": 8},
          "error_y": {"type": "data", "array": 1.96 * slots.error, "color": look.color, "thickness": 1.2}},
         {**common, "y": slots.counted, "mode": "markers", "name": "clicks per look",
          "marker": {"color": look.color, "size": 7, "symbol": "circle-open"}},
     ]  # fmt: skip
-    layout: Spec = {
-        "title": {"text": ""}, "meta": {"note": ""}, "showlegend": True,
-        "xaxis": {"title": {"text": "slot"}, **({"dtick": 1} if len(k) <= 10 else {})},
-        "yaxis": {"title": {"text": "clicked, against the first slot"}, "rangemode": "tozero"},
-    }  # fmt: skip
+    if len(k) <= 10:
+        layout["xaxis"]["dtick"] = 1
     return {"data": data, "layout": layout}

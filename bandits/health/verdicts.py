@@ -6,6 +6,7 @@ A verdict is a rule of thumb with its threshold in the sentence; it says where t
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from ..positions import Position
 from ..result import Result
 from ..trace import BINS, FORMAT, History
 from ..words import number, percent
-from .comparisons import EARLY, Line, Oracle, Slots
+from .comparisons import EARLY, Line, Oracle, Slots, has_slots
 from .curves import (
     doubt,
     effective_dimension,
@@ -33,6 +34,8 @@ from .curves import (
 Verdict = Literal["healthy", "watch", "alarm", "none"]
 GAIN = 0.2  # by which a network must foresee more than a line, for the line to have failed
 FORGETS = "It forgets on purpose, so its evidence does not add up."
+COMING = "What it is compared with is being computed."
+NEEDS = {"lock_in": "oracle", "segment_entropy": "oracle", "condition": "line", "line": "line", "slots": "slots"}
 OLD = "An older version kept this run, without what this asks for: delete it on the page Runs and run it again."
 
 
@@ -56,9 +59,18 @@ class Finding(NamedTuple):
 
 
 def findings(
-    result: Result, label: str, oracle: Oracle | None = None, line: Line | None = None, slots: Slots | None = None
+    result: Result,
+    label: str,
+    oracle: Oracle | None = None,
+    line: Line | None = None,
+    slots: Slots | None = None,
+    *,
+    coming: Collection[str] = (),
 ) -> dict[str, Finding]:
-    """All diagnostics of one agent, by name; `oracle_of`, `line_of` and `slots_of` make what some compare with."""
+    """All diagnostics of one agent, by name; `oracle_of`, `line_of` and `slots_of` make what some compare with.
+
+    Those whose comparison is among ``coming`` (``oracle``, ``line``, ``slots``) are not judged yet.
+    """
     history = result.histories[label]
     index = result.experiment.labels.index(label)
     params = result.experiment.agents[index]
@@ -68,8 +80,10 @@ def findings(
         found |= _by_segment(history, params, names, learns=learns, oracle=oracle)
     if history.format < FORMAT and not any(h.checkups for h in result.histories.values()):
         found |= {name: found[name]._replace(verdict="none", told=OLD) for name in ("doubt", "places", "foresight")}
-    if slots is not None:
+    if slots is not None or ("slots" in coming and has_slots(result.experiment)):
         found["slots"] = _slots(params, slots)
+    needed = {name: need for name, need in NEEDS.items() if need in coming and name in found}
+    found |= {name: found[name]._replace(verdict="none", told=COMING) for name in needed}
     too_early = history.step < max(EARLY, history.steps / 10)
     if not history.alive.any() or too_early:
         why = "It is too early to say." if too_early else "No run is left."
@@ -328,15 +342,17 @@ def _line(params: AgentParams, line: Line | None) -> Finding:
     return Finding(title, healthy, "watch" if curved else "healthy", f"A network foresees {gain}; {residuals}.")
 
 
-def _slots(params: AgentParams, slots: Slots) -> Finding:
+def _slots(params: AgentParams, slots: Slots | None) -> Finding:
     title = "Slots of the slate"
     healthy = "It counts an item further down as shown less, by as much as it is clicked less there."
     how = getattr(params, "position", None)
-    if how is None:
+    if how is None or slots is None:
         return Finding(title, healthy, "none", "This agent learns nothing from slates.")
     verdict, does = _WAYS[how]
-    last = f"In slot {len(slots.true)} an item is clicked {number(slots.true[-1])} times as often as in the first."
-    return Finding(title, healthy, verdict, f"It {does}. {last}")
+    last = f"In slot {len(slots.true)} an item is clicked {number(slots.true[-1])} times as often as in the first"
+    guess, error = round(float(slots.estimated[-1]), 3), round(1.96 * float(slots.error[-1]), 3)
+    told = f" (from clicks alone: {number(guess)} ± {number(error)})" if math.isfinite(guess) else ""
+    return Finding(title, healthy, verdict, f"It {does}. {last}{told}.")
 
 
 _WAYS: dict[Position, tuple[Verdict, str]] = {

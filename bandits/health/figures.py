@@ -135,7 +135,7 @@ _STILL = {"frame": {"duration": 0, "redraw": False}, "transition": {"duration": 
 def _buttons() -> Spec:
     play = {"frame": {"duration": 300, "redraw": False}, "transition": {"duration": 0}, "mode": "immediate"}
     return {
-        "type": "buttons", "direction": "left", "showactive": False, "x": 0, "xanchor": "left", "y": -0.34,
+        "type": "buttons", "direction": "left", "showactive": False, "x": 0, "xanchor": "left", "y": -0.3,
         "yanchor": "top", "pad": {"t": 4}, "font": {"color": _INK, "size": 12}, "bgcolor": "rgba(0,0,0,0)",
         "bordercolor": _FAINT,
         "buttons": [
@@ -148,9 +148,9 @@ def _buttons() -> Spec:
 def _slider(names: list[str]) -> Spec:
     steps = [{"label": name, "method": "animate", "args": [[name], _STILL]} for name in names]
     return {
-        "active": len(names) - 1, "x": 0.3, "len": 0.7, "y": -0.3, "yanchor": "top", "pad": {"t": 0, "b": 0},
+        "active": len(names) - 1, "x": 0, "len": 1, "y": -0.3, "yanchor": "top", "pad": {"t": 8, "b": 0},
         "steps": steps, "ticklen": 0, "minorticklen": 0, "font": {"color": "rgba(0,0,0,0)", "size": 1},
-        "currentvalue": {"prefix": "step ", "xanchor": "right", "font": {"color": _INK, "size": 12}},
+        "currentvalue": {"prefix": "step ", "xanchor": "right", "offset": 22, "font": {"color": _INK, "size": 12}},
         "bgcolor": _FAINT, "bordercolor": _FAINT, "activebgcolor": _INK,
     }  # fmt: skip
 
@@ -238,7 +238,7 @@ def _calibration(history: History, look: Style) -> Spec:
     for level, dash in zip(LEVELS, _DASHES, strict=True):
         band = metrics.calibration(history, level)
         if band is not None:
-            name = f"{100 * level:.0f} % intervals"
+            name = f"{100 * level:.0f} %"
             bands[name], looks[name] = band, Style(look.color, dash)
     goals = {}
     if bands:
@@ -248,6 +248,8 @@ def _calibration(history: History, look: Style) -> Spec:
         bands, looks, title="", note="", y_title="share of truths inside", references=goals, y_range=(0, 1.04)
     )
     spec["layout"]["showlegend"] = True
+    for trace in spec["data"]:
+        trace["showlegend"] = trace.get("meta") != "reference" and "fill" not in trace
     return spec
 
 

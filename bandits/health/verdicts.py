@@ -224,9 +224,10 @@ def _coverage(history: History, params: AgentParams, names: list[str], *, learns
     share = shown / random
     if np.isnan(share).all():
         return Finding(title, healthy, "none", "Nothing has been counted yet.")
-    least = int(np.nanargmin(share))
+    ten_times = np.array([band.mid[-1] for band in often])
+    least = int(np.lexsort((ten_times, share))[0])  # NaN, who never came, is last
     told = f"Least for the {names[least]}: {percent(shown[least])} of the items were shown at least once, "
-    told += f"{percent(often[least].mid[-1])} at least ten times (random choice: {percent(random[least])} once)."
+    told += f"{percent(ten_times[least])} at least ten times (random choice: {percent(random[least])} once)."
     if not learns:
         return Finding(title, healthy, "none", f"It learns nothing during the race and need not explore. {told}")
     verdict: Verdict = "healthy" if share[least] >= 0.9 else "watch" if share[least] >= 0.5 else "alarm"

@@ -49,6 +49,7 @@ class Lane:
         world, agent, alive = self.simulator, self.agent, self.alive
         S = world.setting.slate
         items = np.zeros((n, self.rows, S), np.int64)
+        segments = np.empty((n, self.rows), np.int64)
         rewards, best_rewards, value, best_value, random_value = np.empty((5, n, self.rows))
         stopped_at = np.where(alive, n, 0)
         living = self.rows if alive.all() else int(alive.sum())
@@ -67,14 +68,15 @@ class Lane:
                 feedback = Feedback(feedback.rewards, feedback.examined & alive[:, None])
             agent.learn(round, slate, feedback)
             # what is kept
-            items[i] = round.items[rows, slate]
+            items[i], segments[i] = round.items[rows, slate], round.segments
             rewards[i] = feedback.rewards[:, 0] if S == 1 else feedback.rewards.sum(axis=1)
             value[i], best_value[i], random_value[i], best_rewards[i] = truth
         if living < self.rows:
             after = np.arange(n)[:, None] >= stopped_at[None, :]
             for column in (rewards, best_rewards, value, best_value, random_value):
                 column[after] = np.nan
-        return Trace(self.step, items, rewards, best_rewards, value, best_value, random_value, alive.copy())
+        columns = rewards, best_rewards, value, best_value, random_value
+        return Trace(self.step, items, segments, *columns, alive.copy())
 
     def _play(self, n: int) -> Trace | None:
         """A stretch at once, where the world can be drawn ahead and the agent can play it: the same bits, sooner."""
@@ -93,6 +95,7 @@ class Lane:
         return Trace(
             start=self.step,
             items=np.maximum(shown, 0)[:, :, None],
+            segments=script.segments,
             rewards=kept((uniforms < value).astype(np.float64)),
             best_rewards=kept((uniforms < best_value).astype(np.float64)),
             value=kept(value),

@@ -68,6 +68,12 @@ def styles(experiment: Experiment) -> dict[str, Style]:
     return dict(zip(experiment.labels, palette([a.kind for a in experiment.agents]), strict=True))
 
 
+def distinct(names: Sequence[str]) -> dict[str, Style]:
+    """A look for each of a few things that are not agents, by name."""
+    n = len(_OKABE_ITO)
+    return {name: Style(_OKABE_ITO[i % n], _DASHES[i // n % len(_DASHES)]) for i, name in enumerate(names)}
+
+
 def curves(
     bands: dict[str, Band],
     looks: dict[str, Style],

@@ -19,9 +19,10 @@ from contextlib import suppress
 from typing import IO, Any, BinaryIO, cast
 
 from .cache import Arrays
+from .elsewhere import worker_environment
 from .experiment import Experiment, Refused, read
 from .job import Job, Status
-from .race import histories_of, worker_environment
+from .race import histories_of
 from .store import RUN, Corrupt, Store, pack, unpack
 from .task import Task, Tasks
 from .worker import receive, send

@@ -121,7 +121,7 @@ def _reached(history: History, name: str) -> FloatArray:
     return history.sums[name][: history.size]
 
 
-def _window(grid: IntArray, window: int) -> tuple[IntArray, IntArray]:
+def in_window(grid: IntArray, window: int) -> tuple[IntArray, IntArray]:
     """For every grid point after the first: its index and that of the start of its window."""
     end = np.arange(1, len(grid))
     start = np.searchsorted(grid, grid[1:] - window, side="right") - 1
@@ -134,7 +134,7 @@ def ctr(history: History, window: int = WINDOW) -> Band:
     The window is rounded up to the grid on which sums are stored.
     """
     grid, clicks = history.grid[: history.size], _reached(history, "clicks")
-    end, start = _window(grid, window)
+    end, start = in_window(grid, window)
     rate = (clicks[end] - clicks[start]) / (grid[end] - grid[start])[:, None]
     return band(grid[end], rate, history.alive)
 
@@ -142,7 +142,7 @@ def ctr(history: History, window: int = WINDOW) -> Band:
 def reference(history: History, name: str, window: int = WINDOW) -> Band:
     """Moving average of ``best_value`` (oracle) or ``random_value`` (random): thin lines in a click-rate plot."""
     grid, sums = history.grid[: history.size], _reached(history, name)
-    end, start = _window(grid, window)
+    end, start = in_window(grid, window)
     return band(grid[end], (sums[end] - sums[start]) / (grid[end] - grid[start])[:, None], history.alive)
 
 
@@ -171,7 +171,7 @@ def _regret(history: History, regret: FloatArray, average: bool) -> Band:
 def _window_counts(history: History, window: int) -> tuple[IntArray, IntArray]:
     """Grid points and how often each item was shown in the window before, (H, R, n_items)."""
     grid = history.count_grid[: history.count_size]
-    end, start = _window(grid, window)
+    end, start = in_window(grid, window)
     return grid[end], history.counts[end] - history.counts[start]
 
 
@@ -188,13 +188,17 @@ def entropy(history: History, window: int = WINDOW) -> Band:
     1: everything is shown equally often; 0: one item only.
     """
     x, shown = _window_counts(history, window)
-    total = shown.sum(axis=2)
+    return band(x, evenness(shown), history.alive)
+
+
+def evenness(shown: IntArray) -> FloatArray:
+    """-sum p log p / log min(K, n) of counts (..., K) that sum to n: 1 if all are equal, 0 if there is but one."""
+    total = shown.sum(axis=-1)
     some = np.maximum(total, 1)
     largest = int(shown.max(initial=1))
     table = _n_log_n(1 << (largest - 1).bit_length())  # a power of two: few tables do for all windows
-    nats = np.maximum(np.log(some) - table[shown].sum(axis=2) / some, 0.0)
-    most = np.log(np.maximum(np.minimum(history.n_items, total), 2))
-    return band(x, nats / most, history.alive)
+    nats = np.maximum(np.log(some) - table[shown].sum(axis=-1) / some, 0.0)
+    return np.asarray(nats / np.log(np.maximum(np.minimum(shown.shape[-1], total), 2)))
 
 
 def coverage(history: History, window: int = WINDOW) -> Band:

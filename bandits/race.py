@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from threadpoolctl import threadpool_limits
 
 from . import calibration
 from .agents import AgentParams
+from .elsewhere import start
 from .engine import Lane
 from .experiment import Experiment
 from .params import structure
@@ -72,7 +71,7 @@ class _Runner:
     lane: Lane
     history: History
     bases: list[FloatArray] | None
-    training: subprocess.Popen[bytes] | None = None
+    training: subprocess.Popen[str] | None = None
     prepared: bool = False
     snapshots: list[int] = field(default_factory=list)
 
@@ -123,8 +122,7 @@ class Race:
             if per_arm is not None and per_arm not in spans:
                 spans[per_arm] = lane.simulator.bases(per_arm)
             bases = None if per_arm is None else spans[per_arm]
-            history = History(experiment.steps, experiment.replications, lane.simulator.setting.n_items)
-            runner = _Runner(lane, history, bases, snapshots=snapshot_steps(experiment.steps))
+            runner = _Runner(lane, experiment.empty_history(), bases, snapshots=snapshot_steps(experiment.steps))
             if background and "log" in lane.agent.requires(experiment.agents[i]):
                 runner.training = _train_elsewhere(experiment, i)
             self.runners[label] = runner
@@ -193,10 +191,9 @@ class Race:
 
 def histories_of(experiment: Experiment, state: dict[str, Any] | None = None) -> dict[str, History]:
     """Every agent's history by label: empty, or as a saved state of the race has it. Builds no world and no agent."""
-    n_items = experiment.simulator_class().describe(experiment.simulator).n_items
     found = {}
     for i, label in enumerate(experiment.labels):
-        found[label] = History(experiment.steps, experiment.replications, n_items)
+        found[label] = experiment.empty_history()
         if state:
             found[label].load_state_dict(_part(state, f"{i}.history."))
     return found
@@ -206,22 +203,9 @@ def _part(state: dict[str, Any], prefix: str) -> dict[str, Any]:
     return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
 
 
-def _train_elsewhere(experiment: Experiment, agent: int) -> subprocess.Popen[bytes]:
+def _train_elsewhere(experiment: Experiment, agent: int) -> subprocess.Popen[str]:
     """Prepare one agent in a process of its own; what it learns arrives by the cache."""
-    command = [sys.executable, "-m", "bandits.race", str(agent)]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=worker_environment())
-    assert process.stdin is not None
-    process.stdin.write(experiment.model_dump_json().encode())
-    process.stdin.close()
-    return process
-
-
-def worker_environment() -> dict[str, str]:
-    """The environment of a process of ours: it finds the package by itself and keeps to one thread."""
-    root = str(Path(__file__).resolve().parent.parent)
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
-    return {**os.environ, **threads, "PYTHONPATH": path}
+    return start("bandits.race", str(agent), told=experiment.model_dump_json())
 
 
 def _compile(experiment: Experiment, agent: int) -> None:

@@ -116,7 +116,7 @@ class Script(NamedTuple):
     ----------
     start : int
         Steps done before the first of these.
-    users, context : int64 (T, R)
+    users, segments, context : int64 (T, R)
     contexts : Contexts
     probabilities : float64 (C, K)
         Click probabilities.
@@ -130,6 +130,7 @@ class Script(NamedTuple):
 
     start: int
     users: IntArray
+    segments: IntArray
     context: IntArray
     contexts: Contexts
     probabilities: FloatArray

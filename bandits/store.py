@@ -209,10 +209,9 @@ class Store:
         if about and about.get("evicted"):
             raise Evicted(f"the curves of run {run[:12]} were given up to save space; run it again to have them back")
         experiment = read(about["experiment"] if about else found[0][0])
-        n_items = experiment.simulator_class().describe(experiment.simulator).n_items
         histories = {}
         for i, label in enumerate(experiment.labels):
-            history = History(experiment.steps, experiment.replications, n_items)
+            history = experiment.empty_history()
             prefix = f"{i}/"
             history.merge({k[len(prefix) :]: v for k, v in arrays.items() if k.startswith(prefix)})
             histories[label] = history

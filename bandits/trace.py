@@ -15,6 +15,8 @@ MAX_POINTS = 2000  # points of a stored curve
 MAX_COUNTS = 200  # points at which the arms' counts are stored
 SNAPSHOTS = 40  # spectra and calibrations per run, at most
 LEVELS = (0.5, 0.8, 0.95)  # of the intervals whose calibration is kept
+SEGMENT_CELLS = 100_000  # segments x items that are counted, at most
+FORMAT = 2  # of what a history tells; 1: without a number, without counts per segment, the oldest without checkups
 BINS = 10  # of the histogram of where in an agent's beliefs the truth lies
 
 
@@ -27,6 +29,8 @@ class Trace(NamedTuple):
         Steps done before the first of these.
     items : int64 (T, R, S)
         Items shown.
+    segments : int64 (T, R)
+        The group that the user belonged to.
     rewards, best_rewards : float64 (T, R)
         Clicks earned, and those the optimal slate would have earned with the same luck.
     value, best_value, random_value : float64 (T, R)
@@ -37,6 +41,7 @@ class Trace(NamedTuple):
 
     start: int
     items: IntArray
+    segments: IntArray
     rewards: FloatArray
     best_rewards: FloatArray
     value: FloatArray
@@ -121,6 +126,53 @@ class Spectrum:
     eigenvalues: FloatArray
 
 
+class SegmentCounts:
+    """How often each item was shown to each segment of the users, at the snapshots.
+
+    Attributes
+    ----------
+    grid : int64 (P,)
+        Fewer points than there are snapshots where the catalogue is large.
+    counts : int64 (P, R, G, n_items)
+        Times each item was shown to each of the G segments since the start.
+    """
+
+    def __init__(self, steps: int, rows: int, n_segments: int, n_items: int) -> None:
+        self.n_segments, self.n_items = n_segments, n_items
+        self.grid = _grid(steps, nice_spacing(steps, self.points(n_segments, n_items)))
+        self.counts = np.zeros((len(self.grid), rows, n_segments, n_items), np.int64)
+        self.now = np.zeros((rows, n_segments, n_items), np.int64)
+
+    @staticmethod
+    def points(n_segments: int, n_items: int) -> int:
+        """How many are kept; 0 where there is but one segment, or too much to count."""
+        cells = n_segments * n_items
+        return 0 if n_segments < 2 or cells > SEGMENT_CELLS else min(SNAPSHOTS, 4 * SEGMENT_CELLS // cells)
+
+    def reached(self, step: int) -> int:
+        """Points of ``grid`` up to a step."""
+        return int(np.searchsorted(self.grid, step, side="right"))
+
+    def extend(self, trace: Trace) -> None:
+        """Take in the next steps."""
+        end = trace.start + len(trace.rewards)
+        group = np.arange(len(self.now)) * self.n_segments + trace.segments
+        cells = group[:, :, None] * self.n_items + trace.items
+        if not trace.alive.all():  # a row that has stopped shows nothing
+            cells[np.isnan(trace.rewards)] = -1
+        points = range(self.reached(trace.start), self.reached(end))
+        begin = 0
+        for point in points:
+            stop = int(self.grid[point]) - trace.start
+            self._add(cells[begin:stop])
+            self.counts[point] = self.now
+            begin = stop
+        self._add(cells[begin:])
+
+    def _add(self, cells: IntArray) -> None:
+        self.now += np.bincount(cells[cells >= 0], minlength=self.now.size).reshape(self.now.shape)
+
+
 class History:
     """Cumulative sums on a grid of at most 2,000 points: every window and every curve follows from them.
 
@@ -146,14 +198,18 @@ class History:
     spectra : list of Spectrum
     calibrations : list of Calibration
     checkups : list of Checkup
+    segments : SegmentCounts, optional
+        None where users form no groups, where there is too much to count, or if it was kept before there were such.
+    format : int
+        What the version that made it told: see `FORMAT`.
     note : str
         How the agent keeps what it knows, in words, where there is a choice.
     """
 
     SUMS = ("clicks", "best_clicks", "value", "best_value", "random_value")
 
-    def __init__(self, steps: int, rows: int, n_items: int, points: int = MAX_POINTS) -> None:
-        self.steps, self.rows, self.n_items = steps, rows, n_items
+    def __init__(self, steps: int, rows: int, n_items: int, n_segments: int = 0, *, points: int = MAX_POINTS) -> None:
+        self.steps, self.rows, self.n_items, self.n_segments = steps, rows, n_items, n_segments
         self.grid = _grid(steps, nice_spacing(steps, points))
         self.count_grid = _grid(steps, count_spacing(steps, n_items))
         self.sums = {name: np.full((len(self.grid), rows), np.nan) for name in self.SUMS}
@@ -161,6 +217,9 @@ class History:
         self.spectra: list[Spectrum] = []
         self.calibrations: list[Calibration] = []
         self.checkups: list[Checkup] = []
+        counted = SegmentCounts.points(n_segments, n_items) > 0
+        self.segments = SegmentCounts(steps, rows, n_segments, n_items) if counted else None
+        self.format = FORMAT
         self.note = ""
         self.alive = np.ones(rows, np.bool_)
         self.step = 0
@@ -171,10 +230,12 @@ class History:
             sums[0] = 0.0
 
     @staticmethod
-    def memory(steps: int, rows: int, n_items: int) -> int:
+    def memory(steps: int, rows: int, n_items: int, n_segments: int = 0) -> int:
         """Bytes, by arithmetic."""
         points = min(steps, MAX_POINTS) + 1
-        return 8 * rows * (5 * points + n_items * (steps // count_spacing(steps, n_items) + 3))
+        kept = SegmentCounts.points(n_segments, n_items)
+        by_segment = n_segments * (steps // nice_spacing(steps, kept) + 3) if kept else 0
+        return 8 * rows * (5 * points + n_items * (steps // count_spacing(steps, n_items) + 3 + by_segment))
 
     @property
     def size(self) -> int:
@@ -198,6 +259,8 @@ class History:
             self.sums[name][low:high] = running[self.grid[low:high] - trace.start]
             self._sum_now[name] = running[-1]
         self._count(trace, end)
+        if self.segments is not None:
+            self.segments.extend(trace)
         self.alive = trace.alive.copy()
         self.step = end
 
@@ -224,8 +287,15 @@ class History:
         """What has been added after a step (0: everything), as arrays: enough for `merge` elsewhere."""
         size = int(np.searchsorted(self.grid, step, side="right")) if step else 0
         count_size = int(np.searchsorted(self.count_grid, step, side="right")) if step else 0
+        by_segment = {}
+        if (told := self.segments) is not None:
+            first = told.reached(step) if step else 0
+            new = told.counts[first : told.reached(self.step)].astype(np.int32)
+            by_segment = {"segments.from": np.array(first), "segments.counts": new}
         return {
+            "format": np.array(self.format),
             "from": np.array([size, count_size]),
+            **by_segment,
             **{f"sum.{name}": sums[size : self.size] for name, sums in self.sums.items()},
             "counts": self.counts[count_size : self.count_size].astype(np.int32),
             "alive": self.alive,
@@ -247,6 +317,12 @@ class History:
         self.alive, self.step = added["alive"], int(added["step"])
         self.seconds = float(added["seconds"])
         self.note = str(added.get("note", ""))
+        self.format = int(added.get("format", 1))
+        if "segments.counts" not in added:
+            self.segments = None
+        if self.segments is not None:
+            first, new = int(added["segments.from"]), added["segments.counts"]
+            self.segments.counts[first : first + len(new)] = new
         self.spectra += [Spectrum(*new) for new in _snapshots(added, "spectrum.", self.spectra)]
         self.calibrations += [Calibration(*new) for new in _snapshots(added, "calibration.", self.calibrations)]
         self.checkups += [Checkup(*new) for new in _snapshots(added, "checkup.", self.checkups)]
@@ -256,6 +332,8 @@ class History:
         everything = self.since(0)
         now = {f"now.{name}": value.copy() for name, value in self._sum_now.items()}
         plain = {"steps": self.steps, "now.counts": self._count_now}
+        if self.segments is not None:
+            plain["now.segments"] = self.segments.now
         return {k: np.array(v) for k, v in {**everything, **now, **plain}.items()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -264,10 +342,17 @@ class History:
         The points that a longer run has in common with the saved one are kept: all of them, as its grid is coarser.
         """
         steps = int(state["steps"])
-        old = History(steps, self.rows, self.n_items)
+        old = History(steps, self.rows, self.n_items, self.n_segments)
         old.merge(state)
         _copy_common(old.grid, self.grid, old.step, old.sums, self.sums)
         _copy_common(old.count_grid, self.count_grid, old.step, {"": old.counts}, {"": self.counts})
+        if self.segments is not None and (told := old.segments) is not None:
+            counts, longer = {"": told.counts}, {"": self.segments.counts}
+            _copy_common(told.grid, self.segments.grid, old.step, counts, longer)
+            self.segments.now = state["now.segments"].copy()
+        else:
+            self.segments = None
+        self.format = old.format
         wanted = set(snapshot_steps(self.steps))
         self.spectra = [s for s in old.spectra if s.step in wanted]
         self.calibrations = [c for c in old.calibrations if c.step in wanted]

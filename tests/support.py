@@ -47,18 +47,28 @@ def traces(e: Experiment) -> dict[str, Trace]:
 
 def joined(pieces: list[Trace]) -> Trace:
     """Consecutive traces as one."""
-    columns = zip(*(piece[1:7] for piece in pieces), strict=True)
+    columns = zip(*(piece[1:-1] for piece in pieces), strict=True)
     return Trace(0, *(np.concatenate(column) for column in columns), pieces[-1].alive)
 
 
-def history(rewards: FloatArray, items: Any = None, *, n_items: int = 5, alive: Any = None, steps: int = 0) -> History:
+def history(
+    rewards: FloatArray,
+    items: Any = None,
+    *,
+    n_items: int = 5,
+    alive: Any = None,
+    steps: int = 0,
+    segments: Any = None,
+    n_segments: int = 0,
+) -> History:
     """A history of given clicks ``rewards (T, R)``; what they could have been does not matter."""
     T, R = rewards.shape
     shown = np.zeros((T, R, 1), np.int64) if items is None else items
     living = np.ones(R, np.bool_) if alive is None else np.array(alive)
-    made = History(steps or T, R, n_items)
+    groups = np.zeros((T, R), np.int64) if segments is None else segments
+    made = History(steps or T, R, n_items, n_segments)
     nothing = np.where(np.isnan(rewards), np.nan, 0.0)
-    made.extend(Trace(0, shown, rewards, nothing, nothing, nothing, nothing, living))
+    made.extend(Trace(0, shown, groups, rewards, nothing, nothing, nothing, nothing, living))
     return made
 
 
@@ -68,6 +78,10 @@ def same(a: History, b: History) -> None:
     for name in History.SUMS:
         np.testing.assert_array_equal(a.sums[name][: a.size], b.sums[name][: b.size])
     np.testing.assert_array_equal(a.counts[: a.count_size], b.counts[: b.count_size])
+    assert (a.segments is None) == (b.segments is None)
+    if a.segments is not None and b.segments is not None:
+        reached = a.segments.reached(a.step)
+        np.testing.assert_array_equal(a.segments.counts[:reached], b.segments.counts[:reached])
     np.testing.assert_array_equal(a.alive, b.alive)
     assert [s.step for s in a.spectra] == [s.step for s in b.spectra]
     for mine, other in zip(a.spectra, b.spectra, strict=True):

@@ -15,7 +15,7 @@ import pytest
 
 from bandits import Experiment, __main__, run
 from bandits.agents import REGISTRY as AGENTS
-from bandits.race import worker_environment
+from bandits.elsewhere import worker_environment
 from bandits.result import CURVES
 from bandits.simulators import REGISTRY as SIMULATORS
 

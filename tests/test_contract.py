@@ -121,12 +121,14 @@ def test_a_trace_holds_what_was_shown_and_earned(kind: str, params: dict[str, An
     place, trace = simulator(world), undisturbed(kind, params, world)
     s = place.setting
     check(trace.items, "int64", (STEPS, len(ROWS), s.slate))
-    for column in trace[2:-1]:
+    check(trace.segments, "int64", (STEPS, len(ROWS)))
+    for column in trace[3:-1]:
         check(column, "float64", (STEPS, len(ROWS)))
         assert np.isfinite(column).all()
     assert trace.alive.all()
     for step in range(STEPS):
         round = place.round_at(step)
+        assert np.array_equal(trace.segments[step], round.segments)
         for r in range(len(ROWS)):
             offered = round.items[r, round.available[r]]
             assert set(trace.items[step, r].tolist()) <= set(offered.tolist())
@@ -375,7 +377,7 @@ SOURCE = Path(bandits.__file__).parent
 FILES = {str(f.relative_to(SOURCE).with_suffix("")): f for f in SOURCE.rglob("*.py")}
 ROOMS = {
     "agents", "simulators", "trace", "engine", "calibration", "experiment", "race", "metrics", "result", "figures",
-    "presets", "words", "why", "health", "health_figures", "side_by_side", "job", "jobs", "worker", "index", "store",
+    "presets", "words", "why", "health", "side_by_side", "job", "jobs", "worker", "index", "store",
     "export", "link", "listing", "offpolicy", "cost", "__main__", "__init__",
 }  # fmt: skip
 TOOLS = {name.split("/")[0] for name in FILES} - ROOMS  # ridge, kernels, ...: they know no room

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from bandits.cost import WAYS, Agreement, Costs, Point, Question, Sizes, Step, measure, process, read, words
+from bandits.cost import WAYS, Agreement, Costs, Point, Question, Sizes, Step, measure, read, words
 from bandits.cost.agreement import SCENES, look, spearman
 from bandits.cost.figures import board, way_color
 from bandits.cost.process import Measurement, data_of, machine_memory, step_of
@@ -403,7 +402,6 @@ def test_a_measurement_elsewhere_finds_the_same(measured: list[Step]) -> None:
 
 
 def test_a_process_that_dies_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "worker_environment", lambda: {**os.environ, "PYTHONPATH": "/nowhere", "PATH": ""})
     monkeypatch.setattr(sys, "executable", "/bin/false")
     found = Measurement(SMALL)
     wait_for(lambda: not found.active, "its end")
@@ -417,8 +415,8 @@ def test_a_process_that_dies_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_one_at_a_time_and_not_too_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Measurement, "_follow", lambda self: None)
-    with process._turn:
-        begun = [Measurement(SMALL) for _ in range(process.WAITING + 1)]
+    with Measurement.desk.turn:
+        begun = [Measurement(SMALL) for _ in range(Measurement.desk.waiting + 1)]
         assert {m.status for m in begun} == {"waiting"}
         with pytest.raises(Refused, match=r"^8 measurements are waiting already; try again in a minute$"):
             Measurement(SMALL)

@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 import math
+import sys
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import plotly.graph_objects as go
 import pytest
 
-from bandits import Experiment, health, health_figures, run
+from bandits import Experiment, health, run
 from bandits.agents import REGISTRY
 from bandits.agents.lints import LinTS
 from bandits.agents.linucb import LinUCB
 from bandits.agents.neural_click_ts import NeuralClickTS
+from bandits.figures import styles
 from bandits.health import Finding, Line, Oracle
+from bandits.health import figures as health_figures
+from bandits.health.examination import examination
+from bandits.health.process import Compared
+from bandits.health.verdicts import COMING
 from bandits.presets import presets
 from bandits.result import Result
 from bandits.rounds import FloatArray
 from bandits.trace import BINS, Calibration, Checkup, History, Spectrum
-from tests.support import experiment, history
+from tests.support import experiment, history, wait_for
 from tests.worlds import NEURAL, small_network
 from ui import live
 
 STEPS = np.arange(100, 2001, 100)
-NAMES = {"smallest", "condition", "dimension", "doubt", "lock_in", "calibration", "places", "foresight", "line"}
+NAMES = {
+    "smallest", "condition", "dimension", "doubt", "lock_in", "calibration", "places", "foresight", "line", "segments",
+    "segment_entropy",
+}  # fmt: skip
 
 
 def made(
@@ -32,7 +42,8 @@ def made(
 ) -> dict[str, Finding]:
     """Findings on a history of 2,000 steps with these snapshots: ``spectrum(t)``, ``inside``, ``checkup(t)``."""
     rng = np.random.default_rng(0)
-    found = history((rng.random((2000, 3)) < 0.5).astype(float), items=items, n_items=5)
+    clicks, groups = (rng.random((2000, 3)) < 0.5).astype(float), snapshots.get("segments")
+    found = history(clicks, items=items, n_items=5, segments=groups, n_segments=0 if groups is None else 4)
     if spectrum := snapshots.get("spectrum"):
         found.spectra = [Spectrum(int(t), np.tile(spectrum(t), (3, 1, 1))) for t in STEPS]
     if (inside := snapshots.get("inside")) is not None:
@@ -49,6 +60,8 @@ def test_the_smallest_eigenvalue_is_judged_by_its_growth(power: float, verdict: 
     found = made(spectrum=lambda t: np.array([50.0 * t, 3.0 * t**power]))["smallest"]
     assert found.verdict == verdict
     assert f"to the power {power:g} of late" in found.told
+    logarithm = made(spectrum=lambda t: np.array([50.0 * t, 3.0 * math.log(t)]))["smallest"]
+    assert (logarithm.verdict, "(log t: 0.14)" in logarithm.told) == ("watch", True)
     forgets = made(LinUCB.Params(gamma=0.99), spectrum=lambda t: np.array([2.0, 1.0]))["smallest"]
     assert (forgets.verdict, forgets.told) == ("none", "It forgets on purpose, so its evidence does not add up.")
 
@@ -122,6 +135,69 @@ def test_lock_in_is_judged_beside_the_oracle() -> None:
     assert made(items=even, oracle=Oracle(0.9, 0.0))["lock_in"].verdict == "healthy"
 
 
+def groups(shown: list[int]) -> dict[str, Any]:
+    """Four groups that come in turn; each is shown so many of the five items, evenly."""
+    segments = np.tile(np.arange(4), 500)
+    visit = np.repeat(np.arange(500), 4)
+    items = visit % np.array(shown)[segments]
+    both = {"segments": segments, "items": items}
+    return {name: np.repeat(values[:, None], 3, axis=1) for name, values in both.items()}
+
+
+@pytest.mark.parametrize(
+    ("shown", "verdict", "least"), [(5, "healthy", "new puppy parent"), (4, "watch", "fish"), (2, "alarm", "fish")]
+)
+def test_every_group_of_customers_is_to_be_shown_everything(shown: int, verdict: str, least: str) -> None:
+    told = groups([5, 5, 5, shown])
+    found = made(**(told | {"items": told["items"][:, :, None]}), oracle=Oracle(0.5, 0.0, (1.0, 0.0, 0.0, 0.0)))
+    assert found["segments"].verdict == verdict
+    assert found["segments"].told.startswith(f"Least for the {least}")
+    assert (
+        f"{20 * shown} % of the items were shown at least once, {20 * shown} % at least ten" in found["segments"].told
+    )
+    assert found["segment_entropy"].verdict == "healthy"
+    assert found["segment_entropy"].told == "Least for the new puppy parent: 1.00 (the oracle itself: 1.00)."
+
+
+def test_spread_within_groups_is_judged_beside_the_oracle() -> None:
+    told = groups([5, 1, 5, 5])
+    told["items"] = told["items"][:, :, None]
+    right = made(**told, oracle=Oracle(0.5, 0.0, (0.9, 0.0, 0.9, 0.9)))["segment_entropy"]
+    assert right.verdict == "healthy"
+    wrong = made(**told, oracle=Oracle(0.5, 0.0, (0.9, 0.9, 0.9, 0.9)))["segment_entropy"]
+    assert (wrong.verdict, wrong.told) == ("alarm", "Least for the cat connoisseur: 0.00 (the oracle itself: 0.90).")
+    alone = made(**told)["segment_entropy"]
+    assert (alone.verdict, "nobody knows" in alone.told) == ("none", True)
+
+
+def test_a_world_without_groups_has_no_such_diagnostic() -> None:
+    e = experiment("linucb", simulator={"kind": "classification", "data": "wine"}, steps=120)
+    result = run(e)
+    found = health.findings(result, "LinUCB", health.oracle_of(e))
+    assert not {"segments", "segment_entropy"} & set(found)
+    assert not {"segments", "segment_entropy"} & set(health_figures.panels(result, "LinUCB", found))
+
+
+def test_a_run_that_an_older_version_kept_says_so() -> None:
+    e = experiment("linucb", "lints", steps=400)
+    result = run(e)
+    told = result.histories["LinUCB"].since(0)
+    left_out = ("segments.", "checkup.", "format")
+    old = e.empty_history()
+    old.merge({name: value for name, value in told.items() if not name.startswith(left_out)})
+    assert (old.segments, old.checkups, old.format) == (None, [], 1)
+    found = health.findings(Result(e, {"LinUCB": old}), "LinUCB")
+    for name in ("doubt", "places", "foresight", "segments", "segment_entropy"):
+        assert found[name].verdict == "none"
+        assert found[name].told.startswith("An older version kept this run")
+    assert found["calibration"].verdict != "none"
+    again = e.empty_history()
+    again.load_state_dict({**result.histories["LinUCB"].state_dict(), "steps": np.array(400)})
+    assert again.segments is not None
+    new = health.findings(Result(e, {"LinUCB": again}), "LinUCB")
+    assert not any("older version" in f.told for f in new.values())
+
+
 @pytest.mark.parametrize(
     ("gain", "p", "params", "verdict", "said"),
     [
@@ -165,8 +241,52 @@ def test_the_oracle_of_the_pet_shop_is_narrow() -> None:
     assert found.entropy == pytest.approx(-(shares * np.log(shares)).sum() / np.log(50), abs=0.02)
 
 
-def test_slots_are_estimated_right_where_they_are_weighed_by_what_was_there() -> None:
-    """Clicks per look fall too, but those who are left further down are not those who came."""
+def looked(rng: np.random.Generator, b: FloatArray, p: FloatArray, times: int) -> tuple[FloatArray, FloatArray]:
+    """Looks and clicks by item and slot: slates of worth ``p (M, S)``, each shown so often, in random order."""
+    M, S = p.shape
+    order = np.argsort(rng.random((times, M, S)), axis=2)
+    clicked = rng.random((times, M, S)) < b * np.take_along_axis(np.broadcast_to(p, order.shape), order, axis=2)
+    examined = np.cumsum(clicked, axis=2) - clicked == 0
+    at = np.broadcast_to(np.arange(M)[:, None], order.shape), order, np.broadcast_to(np.arange(S), order.shape)
+    looks, clicks = np.zeros((2, M, S, S))
+    np.add.at(looks, at, examined)
+    np.add.at(clicks, at, clicked & examined)
+    return looks.reshape(-1, S), clicks.reshape(-1, S)
+
+
+def test_slots_are_estimated_from_clicks_alone_as_exactly_as_is_said() -> None:
+    """Whoever gets far down was not tempted above: with one strong item among weak ones, clicks per look are wrong.
+
+    Of 40 estimates in units of their errors, the mean lies within 4 / sqrt(40) of zero, and the mean square within
+    4 sqrt(2 / 40) of one, plus .2 for what is but asymptotic.
+    """
+    b = np.array([1.0, 0.7, 0.45, 0.3])
+    p = np.tile([0.8, 0.1, 0.1, 0.1], (20, 1))
+    off, naive = [], []
+    for seed in range(40):
+        looks, clicks = looked(np.random.default_rng(seed), b, p, 100)
+        found, error = examination(looks, clicks)
+        off.append((found - b)[1:] / error[1:])
+        rate = clicks.sum(axis=0) / looks.sum(axis=0)
+        naive.append((rate / rate[0] - b)[1:] / error[1:])
+    scores = np.array(off)
+    assert (np.abs(scores.mean(axis=0)) < 4 / 40**0.5 + 0.2).all()
+    assert (np.abs((scores**2).mean(axis=0) - 1) < 4 * (2 / 40) ** 0.5 + 0.2).all()
+    assert (np.mean(naive, axis=0) > 2).all()
+
+
+def test_slots_without_looks_or_clicks() -> None:
+    looks = np.array([[50.0, 40.0, 30.0, 0.0], [50.0, 45.0, 35.0, 0.0]])
+    found, error = examination(looks, np.array([[10.0, 4.0, 0.0, 0.0], [5.0, 2.0, 0.0, 0.0]]))
+    assert found[0] == 1
+    assert (found[2], np.isnan(found[3]), np.isnan(error[3])) == (0, True, True)
+    assert 0 < error[2] < 1
+    found, error = examination(looks, np.array([[0.0, 4.0, 0.0, 0.0], [0.0, 2.0, 0.0, 0.0]]))
+    assert np.isnan(found).all()
+    assert np.isnan(error).all()
+
+
+def test_slots_of_a_world_are_found_without_its_truth() -> None:
     world = {"kind": "ranking", "n_users": 200, "n_items": 1000, "n_candidates": 100, "slate": 5}
     e = Experiment.model_validate(
         {"simulator": world, "agents": [{"kind": "linucb", "sharing": "shared"}], "steps": 4000}
@@ -174,19 +294,86 @@ def test_slots_are_estimated_right_where_they_are_weighed_by_what_was_there() ->
     found = health.slots_of(e)
     assert found is not None
     np.testing.assert_allclose(found.true, 1 / np.arange(1, 6))
-    assert (np.abs(found.estimated - found.true) < 4 * found.error).all()
-    assert found.counted[0] == 1
-    assert (np.diff(found.counted) < 0).all()
+    assert found.counted[0] == found.estimated[0] == 1
+    assert (np.abs(found.estimated - found.true)[1:] < 4 * found.error[1:]).all()
+    assert (found.error[1:] < 0.1).all()
     assert health.slots_of(experiment("linucb")) is None
     for position, verdict in (("aware", "healthy"), ("examined", "watch"), ("ignored", "alarm")):
         agent = {"kind": "linucb", "sharing": "shared", "position": position}
         result = run(e.model_validate({"simulator": world, "agents": [agent, {"kind": "random"}], "steps": 150}))
         judged = health.findings(result, "LinUCB", slots=found)
         assert judged["slots"].verdict == verdict
-        assert "In slot 5 an item is clicked 0.2 times as often as in the first." in judged["slots"].told
+        assert "In slot 5 an item is clicked 0.2 times as often as in the first (from" in judged["slots"].told
         assert health.findings(result, "Random", slots=found)["slots"].verdict == "none"
         spec = health_figures.panels(result, "LinUCB", judged, slots=found)["slots"]
         assert [len(trace["y"]) for trace in spec["data"]] == [5, 5, 5]
+
+
+def test_comparisons_in_a_process_of_their_own_are_the_same() -> None:
+    world = {"kind": "ranking", "n_users": 50, "n_items": 100, "n_candidates": 20, "slate": 3, "embedding": 4}
+    slates = Experiment.model_validate({"simulator": world, "agents": [{"kind": "random"}], "steps": 300})
+    for e in (experiment("linucb", steps=300), slates):
+        found = Compared(e)
+        wait_for(lambda found=found: not found.active, "the comparisons")
+        assert (found.status, found.error, found.coming) == ("finished", "", set())
+        for there, here in zip(
+            (found.oracle, found.line, found.slots),
+            (health.oracle_of(e), health.line_of(e), health.slots_of(e)), strict=True,
+        ):  # fmt: skip
+            assert type(there) is type(here)
+            for a, b in zip(there or (), here or (), strict=True):
+                np.testing.assert_array_equal(a, b)
+                assert type(a) is type(b)
+
+
+def test_a_comparison_that_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    found = Compared(experiment("linucb"))
+    wait_for(lambda: not found.active, "its end")
+    assert (found.status, found.coming) == ("failed", set())
+    assert found.error == "the comparing process ended with status 1; the server's log tells why"
+
+
+def test_what_is_still_being_computed_is_not_judged() -> None:
+    result = run(experiment("linucb", "random", steps=400))
+    found = health.findings(result, "LinUCB", coming={"oracle", "line", "slots"})
+    waiting = {"lock_in", "segment_entropy", "condition", "line"}
+    assert {name for name, f in found.items() if f.told == COMING} == waiting
+    assert {found[name].verdict for name in waiting} == {"none"}
+    specs = health_figures.panels(result, "LinUCB", found)
+    assert specs["line"]["layout"]["annotations"][0]["text"] == COMING
+    world = {"kind": "ranking", "n_users": 50, "n_items": 100, "n_candidates": 20, "slate": 3, "embedding": 4}
+    agents = [{"kind": "linucb", "sharing": "shared"}]
+    slates = run(Experiment.model_validate({"simulator": world, "agents": agents, "steps": 200}))
+    found = health.findings(slates, "LinUCB", coming={"slots"})
+    assert found["slots"].told == COMING
+    specs = health_figures.panels(slates, "LinUCB", found)
+    assert specs["slots"]["layout"]["annotations"][0]["text"] == COMING
+    assert "slots" not in health.findings(slates, "LinUCB")
+
+
+def test_the_spectrum_plays_from_snapshot_to_snapshot() -> None:
+    """As many frames as snapshots, each named in the slider; axes hold all of them and do not move."""
+    result = run(experiment("linucb", "random", steps=2000))
+    history, look = result.histories["LinUCB"], styles(result.experiment)["LinUCB"]
+    spec = health_figures.growth(history, "LinUCB", look)
+    assert spec is not None
+    names = [f"{s.step:,}" for s in history.spectra]
+    assert [frame["name"] for frame in spec["frames"]] == names
+    (slider,) = spec["layout"]["sliders"]
+    assert [step["args"][0] for step in slider["steps"]] == [[name] for name in names]
+    assert slider["active"] == len(names) - 1
+    low, high = spec["layout"]["yaxis"]["range"]
+    for frame, snapshot in zip(spec["frames"], history.spectra, strict=True):
+        assert frame["traces"] == list(range(len(frame["data"])))
+        curve = frame["data"][-1]["y"]
+        assert (np.diff(curve) <= 0).all()
+        np.testing.assert_allclose(curve, np.median(snapshot.eigenvalues.reshape(-1, len(curve)), axis=0))
+        values = np.log10(np.concatenate([trace["y"] for trace in frame["data"]]))
+        assert ((low < values) & (values < high)).all()
+    assert [len(trace["x"]) for trace in spec["data"][:-1]] == [len(t["x"]) for t in spec["frames"][-1]["data"]]
+    go.Figure(spec)  # plotly accepts it
+    assert health_figures.growth(result.histories["Random"], "Random", look) is None
 
 
 @lru_cache(maxsize=1)

@@ -505,10 +505,13 @@ def test_closing_ends_all_processes() -> None:
 
 
 def test_memory_is_estimated_before_anything_is_allocated() -> None:
-    for steps, rows, items in ((1, 1, 1), (300, 3, 10), (20_000, 16, 50), (10_000_000, 64, 50), (5000, 2, 100_000)):
-        made = History(steps, rows, items)
+    sizes = ((1, 1, 1), (300, 3, 10), (20_000, 16, 50), (10_000_000, 64, 50), (5000, 2, 100_000), (5000, 2, 25_000))
+    for steps, rows, items in sizes:
+        made = History(steps, rows, items, 4)
+        assert (made.segments is None) == (items == 100_000)
         held = made.counts.nbytes + sum(s.nbytes for s in made.sums.values()) + made.grid.nbytes
-        assert held <= 1.2 * History.memory(steps, rows, items) + 100_000
+        held += 0 if made.segments is None else made.segments.counts.nbytes + made.segments.now.nbytes
+        assert held <= 1.2 * History.memory(steps, rows, items, 4) + 100_000
     with pytest.raises(Refused, match=r"would need about [\d,.]+ GiB of memory, 4 GiB are allowed") as refused:
         read({"simulator": {"kind": "petshop", "n_products": 10_000_000}, "agents": [{"kind": "linucb"}]})
     assert "fewer arms (10,000,000)" in str(refused.value)

@@ -12,7 +12,7 @@ from scipy import stats
 from bandits import Experiment, History, Trace, metrics, run
 from bandits.race import make_lane
 from bandits.result import CURVES, Result
-from bandits.trace import snapshot_steps
+from bandits.trace import SegmentCounts, snapshot_steps
 from tests.support import experiment, history, joined, traces
 
 WINDOWS = [1, 7, 100, 1000, 10_000]
@@ -366,7 +366,7 @@ def test_holm_against_a_worked_example() -> None:
 def test_traces_handed_over_in_pieces_make_the_same_history() -> None:
     e = experiment(steps=2500)
     whole = traces(e)["LinUCB"]
-    pieces = [Trace(s, *(c[s : s + 333] for c in whole[1:7]), whole.alive) for s in range(0, 2500, 333)]
+    pieces = [Trace(s, *(c[s : s + 333] for c in whole[1:-1]), whole.alive) for s in range(0, 2500, 333)]
     assert joined(pieces).rewards.shape == whole.rewards.shape
     made = History(2500, 3, 10)
     for piece in pieces:
@@ -375,6 +375,21 @@ def test_traces_handed_over_in_pieces_make_the_same_history() -> None:
         np.testing.assert_array_equal(made.sums[name], run(e).histories["LinUCB"].sums[name])
     with pytest.raises(ValueError, match="ends at 2500"):
         made.extend(pieces[0])
+
+
+def test_items_are_counted_for_each_segment() -> None:
+    """Against the trace itself, at every snapshot; a grid of fewer points where the catalogue is larger."""
+    e = experiment(steps=450)
+    whole, told = traces(e)["LinUCB"], run(e).histories["LinUCB"].segments
+    assert told is not None
+    assert told.grid.tolist() == [0, *snapshot_steps(450)]
+    for step, counts in zip(told.grid, told.counts, strict=True):
+        by_hand = np.zeros((3, 4, 10), np.int64)
+        rows = np.broadcast_to(np.arange(3), (step, 3))
+        np.add.at(by_hand, (rows, whole.segments[:step], whole.items[:step, :, 0]), 1)
+        np.testing.assert_array_equal(counts, by_hand)
+    assert [SegmentCounts.points(4, n) for n in (10, 5000, 25_000, 25_001)] == [40, 20, 4, 0]
+    assert SegmentCounts.points(1, 10) == 0
 
 
 def test_click_rate_counts_the_steps_whose_clicks_are_stored() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from bandits.cost import WAYS, Question, process
+from bandits.cost import WAYS, Question
 from bandits.cost.process import Measurement
 from bandits.jobs import Pool
 from tests.support import wait_for
@@ -158,8 +158,8 @@ def test_a_measurement_that_fails_says_so(pool: Pool, monkeypatch: pytest.Monkey
 
 def test_when_too_many_wait_the_page_says_so(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Measurement, "_follow", lambda self: None)
-    with process._turn:
-        waiting = [Measurement(SMALL) for _ in range(process.WAITING + 1)]
+    with Measurement.desk.turn:
+        waiting = [Measurement(SMALL) for _ in range(Measurement.desk.waiting + 1)]
         at = visit(SMALL.model_copy(update={"seed": 8}))
         assert "8 measurements are waiting already" in at.error[0].value
     wait_for(lambda: not any(m.active for m in waiting), "their turns")

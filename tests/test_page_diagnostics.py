@@ -8,7 +8,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from bandits import brought, link, tables
-from bandits.health_figures import MARKS
+from bandits.health.figures import MARKS
+from bandits.health.process import Compared
 from bandits.jobs import Job, Pool
 from tests.support import experiment, wait_for
 from tests.visits import arrive
@@ -34,6 +35,11 @@ def page(job: Job, *, by_link: bool = True) -> AppTest:
     return at
 
 
+def told(at: AppTest) -> str:
+    """The line about the run and its comparisons."""
+    return next(c.value for c in at.caption if "Finished:" in c.value)
+
+
 def panel(at: AppTest) -> list[str]:
     (data,) = [e.proto.bytes for e in at.get("bidi_component")]
     return [cell["figure"]["layout"]["title"]["text"] for cell in live.unpack(data)["cells"]]
@@ -44,12 +50,13 @@ def test_verdicts_of_all_agents_and_pictures_of_one(pool: Pool) -> None:
     wait_for(lambda: job.status == "finished", "the run")
     at = page(job)
     (table,) = at.dataframe
-    assert list(table.value["Agent"]) == ["LinUCB", "LinTS", "Random"]
-    assert len(table.value.columns) == 10
-    assert {cell.split()[0] for cell in table.value.drop(columns="Agent").to_numpy().ravel()} <= set(MARKS.values())
+    assert list(table.value.columns) == ["Diagnostic / agent", "LinUCB", "LinTS", "Random"]
+    assert len(table.value) == 11
+    cells = table.value.drop(columns="Diagnostic / agent").to_numpy().ravel()
+    assert {cell.split()[0] for cell in cells} <= set(MARKS.values())
     titles = panel(at)
     assert titles[0] == "Spectrum over time"
-    assert len(titles) == 10
+    assert len(titles) == 12
     assert f"{MARKS['none']} Smallest eigenvalue" not in titles
     (choice,) = at.selectbox
     at = choice.set_value("Random").run()
@@ -65,8 +72,28 @@ def test_a_run_whose_data_are_gone_is_judged_without_comparison(pool: Pool) -> N
     wait_for(lambda: job.status == "finished", "the run")
     brought.delete(name)
     at = page(job, by_link=False)
-    assert list(at.dataframe[0].value["Agent"]) == ["LinUCB", "Random"]
-    assert set(at.dataframe[0].value["Is a line enough?"]) == {MARKS["none"]}
+    wait_for(lambda: "being computed" not in told(at.run()), "the end of the comparison")
+    assert f"Compared with nothing: data '{name}' is not here" in told(at)
+    assert [b.label for b in at.button] == ["Compare again"]
+    table = at.dataframe[0].value.set_index("Diagnostic / agent")
+    assert list(table.columns) == ["LinUCB", "Random"]
+    assert set(table.loc["Is a line enough?"]) == {MARKS["none"]}
+
+
+def test_the_page_does_not_wait_for_comparisons(pool: Pool) -> None:
+    job = pool.submit(experiment("linucb", "random", seed=973, steps=600))
+    wait_for(lambda: job.status == "finished", "the run")
+    with Compared.desk.turn:
+        at = page(job)
+        assert "being computed" in told(at)
+        before = panel(at)
+        table = at.dataframe[0].value.set_index("Diagnostic / agent")
+        assert set(table.loc["Lock-in"]) == {MARKS["none"]}
+        assert table.loc["Smallest eigenvalue", "LinUCB"] != MARKS["none"]
+    wait_for(lambda: "being computed" not in told(at.run()), "the comparison")
+    table = at.dataframe[0].value.set_index("Diagnostic / agent")
+    assert MARKS["none"] not in set(table.loc["Lock-in"])
+    assert [title[2:] for title in panel(at)[1:]] == [title[2:] for title in before[1:]]  # none more, none less
 
 
 def test_a_run_that_has_not_begun_says_so(pool: Pool) -> None:

@@ -84,6 +84,7 @@ function layoutOf(figure, width, height, host) {
     // Fixed, so that the axes stay put when the numbers on them grow wider.
     margin: { l: far(own.yaxis?.title ? 64 : 48), r: 16, t: 10, b: far(own.xaxis?.title ? 44 : 28) },
     hovermode: "x unified",
+    legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", font: { size } },
     dragmode: touch ? false : "zoom",
     hoverlabel: { bgcolor: paper, bordercolor: ink(0.2), font: { size, color: ink(1) }, namelength: 36 },
     modebar: { bgcolor: "rgba(0,0,0,0)", color: ink(0.45), activecolor: ink(0.9) },
@@ -103,7 +104,7 @@ function layoutOf(figure, width, height, host) {
     },
     yaxis: { ...axis, nticks: 6, hoverformat: ",.5~r", separatethousands: true },
   };
-  return { ...merge(base, own), width, height, showlegend: false };
+  return { ...merge(base, own), width, height, showlegend: own.showlegend === true };
 }
 
 function tracesOf(figure, host, hidden) {

@@ -57,7 +57,7 @@ def live_panel(
         cell's heading and ``layout["meta"]["note"]``, a sentence, below it. A trace with
         ``meta="reference"`` is drawn as a thin dashed line in the theme's text colour. A change
         of ``layout["uirevision"]`` (say, the run's hash) resets the zoom. A figure without points
-        shows as a placeholder of its final size.
+        shows as a placeholder of its final size. ``layout["showlegend"]`` names the lines above the plot.
     key : str
         Identity of the panel on the page.
     alt : sequence of str

@@ -6,38 +6,29 @@ same, a line of JSON per step.
 
 from __future__ import annotations
 
-import atexit
 import json
 import os
 import subprocess
-import sys
-import threading
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from ..race import worker_environment
-from ..refused import Refused
+from ..elsewhere import Desk, Errand, start
 from .answer import Agreement, Costs, Point, Step
 from .question import Question, Sizes
 
 TIME_LIMIT = 300.0  # seconds one measurement may take
-WAITING = 8  # measurements that may wait
-_turn, _active = threading.Lock(), threading.Semaphore(WAITING + 1)
-
-Status = Literal["waiting", "running", "finished", "failed"]
 
 
-class Measurement:
+class Measurement(Errand):
     """One measurement, on its way as soon as it is made.
 
     Attributes
     ----------
     costs : Costs
         What was found so far.
-    status : {"waiting", "running", "finished", "failed"}
     share : float
         How much is done.
-    doing, error : str
+    doing : str
 
     Raises
     ------
@@ -45,50 +36,22 @@ class Measurement:
         Too many are waiting.
     """
 
+    desk = Desk("measurements", waiting=8)
+    name = "the measuring process"
+    limit = TIME_LIMIT
+
     def __init__(self, question: Question) -> None:
-        if not _active.acquire(blocking=False):
-            raise Refused(f"{WAITING} measurements are waiting already; try again in a minute")
         self.costs = Costs(question)
-        self.status: Status = "waiting"
-        self.share, self.doing, self.error = 0.0, "", ""
-        threading.Thread(target=self._run, daemon=True).start()
+        self.share, self.doing = 0.0, ""
+        super().__init__()
 
-    @property
-    def active(self) -> bool:
-        """Waiting or running."""
-        return self.status in ("waiting", "running")
+    def started(self) -> subprocess.Popen[str]:
+        asked = self.costs.question.model_dump_json()
+        return start("bandits.cost", asked, output=subprocess.PIPE, BANDITS_DEVICE="cpu")
 
-    def _run(self) -> None:
-        try:
-            with _turn:
-                self.status = "running"
-                self._follow()
-        except OSError as error:
-            self.error = f"the measuring process could not be started ({error.strerror or error})"
-        finally:
-            self.status = "failed" if self.error else "finished"
-            _active.release()
-
-    def _follow(self) -> None:
-        command = [sys.executable, "-m", "bandits.cost", self.costs.question.model_dump_json()]
-        environment = {**worker_environment(), "BANDITS_DEVICE": "cpu"}
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True, encoding="utf-8")
-        atexit.register(process.kill)
-        timer = threading.Timer(TIME_LIMIT, process.kill)
-        timer.start()
-        assert process.stdout is not None
-        for line in process.stdout:
-            if line.endswith("\n"):  # else the process died within the line
-                step = step_of(json.loads(line))
-                self.costs, self.share, self.doing = self.costs.after(step), step.share, step.doing
-        ended = process.wait()
-        late = not timer.is_alive()
-        timer.cancel()
-        atexit.unregister(process.kill)
-        if late:
-            self.error = f"stopped after {TIME_LIMIT / 60:.0f} minutes, the limit for one measurement"
-        elif ended:
-            self.error = f"the measuring process ended with status {ended}; the server's log tells why"
+    def hear(self, line: str) -> None:
+        step = step_of(json.loads(line))
+        self.costs, self.share, self.doing = self.costs.after(step), step.share, step.doing
 
 
 def data_of(step: Step) -> dict[str, Any]:

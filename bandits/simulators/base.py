@@ -91,7 +91,8 @@ class Simulator(ABC):
         """What an item is called; where several have the same name, they are alike to whoever comes."""
         return f"{self.item_noun} {item}"
 
-    def segment_names(self) -> list[str]:
+    @classmethod
+    def segment_names(cls) -> list[str]:
         """Names of the segments, or nothing where users form no groups."""
         return []
 

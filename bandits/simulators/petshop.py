@@ -133,9 +133,10 @@ class PetShop(Simulator):
         if shock is not None and step < shock:
             n = min(n, shock - step)
         users = self._users.stretch(step, n)
-        context = self._personas[self._layout_index, users] + _P * self._layout_index
+        personas = self._personas[self._layout_index, users]
+        context = personas + _P * self._layout_index
         uniforms = self.uniforms.stretch(step, n)[:, :, 0]
-        return Script(step, users, context, self._contexts, *self._rates_at(step), uniforms)
+        return Script(step, users, personas, context, self._contexts, *self._rates_at(step), uniforms)
 
     def log_key(self) -> str:
         return str(self.params.model_dump_json(exclude={"shock_step"}))
@@ -143,7 +144,8 @@ class PetShop(Simulator):
     def name(self, item: int, row: int = 0) -> str:
         return CATEGORIES[self._categories[self._layout_index[row], item]]
 
-    def segment_names(self) -> list[str]:
+    @classmethod
+    def segment_names(cls) -> list[str]:
         return [name.replace("_", " ") for name in PERSONAS]
 
     def _layout(self, layout: int) -> tuple[IntArray, IntArray]:

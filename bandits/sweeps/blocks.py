@@ -128,7 +128,7 @@ def compute(
     with threadpool_limits(1):  # the same bits alone or beside others
         lane = make_lane(shared, 0, rows=replications, params=params)
         lane.agent.prepare()
-        history = History(steps, len(block.rows), 0, GRID)
+        history = History(steps, len(block.rows), 0, points=GRID)
         chunk = 20
         while lane.step < steps:
             if stop is not None and stop():
@@ -146,7 +146,7 @@ def compute(
 
 def history_of(sweep: Sweep, arrays: Arrays) -> History:
     """The history of all rows of a computed block."""
-    history = History(sweep.experiment.steps, len(arrays["rows"]), 0, GRID)
+    history = History(sweep.experiment.steps, len(arrays["rows"]), 0, points=GRID)
     history.merge(arrays)
     return history
 
@@ -157,7 +157,7 @@ def chosen(sweep: Sweep, parts: Sequence[Arrays], point: int) -> History:
     for arrays in parts:
         for row in np.flatnonzero(arrays["rows"][:, 0] == point).tolist():
             found[int(arrays["rows"][row, 1])] = (arrays, row)
-    history = History(sweep.experiment.steps, len(found), 0, GRID)
+    history = History(sweep.experiment.steps, len(found), 0, points=GRID)
     for at, run in enumerate(sorted(found)):
         arrays, r = found[run]
         for name, sums in history.sums.items():

@@ -71,7 +71,7 @@ class Files:
 
     def thin(self) -> int:
         """Give up the curves: of every sum only what the metrics need stays. Returns the bytes this has freed."""
-        before, grid = self.bytes, History(self.sweep.experiment.steps, 1, 0, GRID).grid
+        before, grid = self.bytes, History(self.sweep.experiment.steps, 1, 0, points=GRID).grid
         for path in self.folder.glob("*.block"):
             data = path.read_bytes()
             if not _whole(data):

@@ -1,4 +1,4 @@
-"""Does an agent explore well? Verdicts on one run, each with what healthy looks like.
+"""Verdicts on one agent of a run, each with what healthy looks like.
 
 A verdict is a rule of thumb with its threshold in the sentence; it says where to look, not what is true.
 """
@@ -6,32 +6,37 @@ A verdict is a rule of thumb with its threshold in the sentence; it says where t
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy.special import chdtrc
-from threadpoolctl import threadpool_limits
 
-from . import metrics
-from .agents import AgentParams
-from .agents.linear import LinearParams
-from .engine import Lane
-from .experiment import Experiment
-from .metrics import Band
-from .params import extra
-from .positions import Position
-from .randomness import Streams
-from .result import Result
-from .rounds import FloatArray
-from .simulators import Simulator
-from .trace import BINS, History
-from .words import number, percent
+from .. import metrics
+from ..agents import AgentParams
+from ..agents.linear import LinearParams
+from ..metrics import Band
+from ..positions import Position
+from ..result import Result
+from ..trace import BINS, FORMAT, History
+from ..words import number, percent
+from .comparisons import EARLY, Line, Oracle, Slots, has_slots
+from .curves import (
+    doubt,
+    effective_dimension,
+    foresight,
+    places,
+    random_coverage,
+    segment_coverage,
+    segment_entropy,
+    traffic,
+)
 
 Verdict = Literal["healthy", "watch", "alarm", "none"]
-LOOKED = 4000  # steps of the oracle, and random choices that models are fitted to, at most
-CELLS = 4_000_000  # candidates that these may weigh: it is done for a visitor who waits
-EARLY = 100  # steps before which nothing is judged, or a tenth of the run
 GAIN = 0.2  # by which a network must foresee more than a line, for the line to have failed
+FORGETS = "It forgets on purpose, so its evidence does not add up."
+COMING = "What it is compared with is being computed."
+NEEDS = {"lock_in": "oracle", "segment_entropy": "oracle", "condition": "line", "line": "line", "slots": "slots"}
+OLD = "An older version kept this run, without what this asks for: delete it on the page Runs and run it again."
 
 
 class Finding(NamedTuple):
@@ -53,73 +58,32 @@ class Finding(NamedTuple):
     told: str
 
 
-class Oracle(NamedTuple):
-    """What perfect knowledge would show in the same world.
-
-    Attributes
-    ----------
-    entropy : float
-        Selection entropy over a window of its choices, mean over rows.
-    rare : float
-        Share of the items with less than 1 % of that traffic.
-    """
-
-    entropy: float
-    rare: float
-
-
-class Line(NamedTuple):
-    """Whether rewards are linear in the features, on random choices that no agent made.
-
-    Attributes
-    ----------
-    fitted, residual, error : float64 (bins,)
-        Of held-out choices by what a line foresees: mean fitted value, mean residual and its standard error.
-    p_value : float
-        Of all mean residuals being zero (chi-square).
-    gain : float
-        How much more of the held-out squared error a network takes away than a line does: .2 is 20 % more. NaN where
-        neither foresees anything.
-    condition : float
-        Condition number of what the random choices alone would have gathered: that of the features.
-    """
-
-    fitted: FloatArray
-    residual: FloatArray
-    error: FloatArray
-    p_value: float
-    gain: float
-    condition: float = math.nan
-
-
-class Slots(NamedTuple):
-    """How much less an item is clicked further down a slate, as against the first slot.
-
-    Attributes
-    ----------
-    true : float64 (S,)
-        b_k.
-    counted : float64 (S,)
-        Clicks per look, by the first slot's. Who comes far down has not clicked above: these are not all customers.
-    estimated, error : float64 (S,)
-        Clicks, by the clicks that looks would bring without a bias, and its standard error.
-    """
-
-    true: FloatArray
-    counted: FloatArray
-    estimated: FloatArray
-    error: FloatArray
-
-
 def findings(
-    result: Result, label: str, oracle: Oracle | None = None, line: Line | None = None, slots: Slots | None = None
+    result: Result,
+    label: str,
+    oracle: Oracle | None = None,
+    line: Line | None = None,
+    slots: Slots | None = None,
+    *,
+    coming: Collection[str] = (),
 ) -> dict[str, Finding]:
-    """All diagnostics of one agent, by name; `oracle_of`, `line_of` and `slots_of` make what some compare with."""
+    """All diagnostics of one agent, by name; `oracle_of`, `line_of` and `slots_of` make what some compare with.
+
+    Those whose comparison is among ``coming`` (``oracle``, ``line``, ``slots``) are not judged yet.
+    """
     history = result.histories[label]
-    params = result.experiment.agents[result.experiment.labels.index(label)]
+    index = result.experiment.labels.index(label)
+    params = result.experiment.agents[index]
     found = _all(history, params, oracle, line)
-    if slots is not None:
+    if names := result.experiment.simulator_class().segment_names():
+        learns = result.experiment.agent_class(index).learns
+        found |= _by_segment(history, params, names, learns=learns, oracle=oracle)
+    if history.format < FORMAT and not any(h.checkups for h in result.histories.values()):
+        found |= {name: found[name]._replace(verdict="none", told=OLD) for name in ("doubt", "places", "foresight")}
+    if slots is not None or ("slots" in coming and has_slots(result.experiment)):
         found["slots"] = _slots(params, slots)
+    needed = {name: need for name, need in NEEDS.items() if need in coming and name in found}
+    found |= {name: found[name]._replace(verdict="none", told=COMING) for name in needed}
     too_early = history.step < max(EARLY, history.steps / 10)
     if not history.alive.any() or too_early:
         why = "It is too early to say." if too_early else "No run is left."
@@ -141,170 +105,13 @@ def _all(history: History, params: AgentParams, oracle: Oracle | None, line: Lin
     }
 
 
-# curves that only diagnostics draw
-
-
-def effective_dimension(history: History, params: AgentParams) -> Band | None:
-    """sum (1 - ridge / eigenvalue): directions of which more is known from data than from the prior; mean over arms."""
-    ridge = _ridge(params)
-    if not history.spectra or ridge is None:
-        return None
-    values = [np.nansum(np.maximum(1 - ridge / s.eigenvalues, 0), axis=2).mean(axis=1) for s in history.spectra]
-    return metrics.band(np.array([s.step for s in history.spectra]), np.stack(values), history.alive)
-
-
-def doubt(history: History) -> Band | None:
-    """The scaled width of what the agent would have shown first, at every snapshot; None if it states no doubt."""
-    return _of_checkups(history, [c.doubt for c in history.checkups])
-
-
-def foresight(history: History) -> Band | None:
-    """Share of the variance of the candidates' true worth that the agent foresaw; None if it foresees nothing."""
-    return _of_checkups(history, [c.explained for c in history.checkups])
-
-
-def places(history: History) -> FloatArray | None:
-    """Shares of the truths in each tenth of the agent's beliefs at the end, (BINS,), mean over rows."""
-    known = [c.places[history.alive] for c in history.checkups]
-    if not known or not len(known[-1]) or np.isnan(known[-1]).all():
-        return None
-    return np.asarray(np.nanmean(known[-1], axis=0))
-
-
-def _of_checkups(history: History, values: list[FloatArray]) -> Band | None:
-    if not values or np.isnan(np.stack(values)).all():
-        return None
-    steps = np.array([c.step for c in history.checkups])
-    known = np.isfinite(np.stack(values)[:, history.alive]).all(axis=1)
-    if not known.any():
-        return None
-    return metrics.band(steps[known], np.stack(values)[known], history.alive)
-
-
-# what they are compared with
-
-
-def oracle_of(experiment: Experiment) -> Oracle | None:
-    """The oracle in this world, for some thousand steps of some rows; None where there is none, or too many arms."""
-    rows = list(range(min(experiment.replications, 4)))
-    if (steps := _affordable(experiment)) is None:
-        return None
-    simulator = _world(experiment, rows)
-    if "truth" not in simulator.setting.offers:
-        return None
-    from .agents.oracle import Oracle as Agent
-
-    lane = Lane(simulator, Agent([Agent.Params()] * len(rows), simulator.setting, simulator.streams, simulator.world()))
-    history = History(steps, len(rows), simulator.setting.n_items)
-    history.extend(lane.advance(steps))
-    entropy, rare = _traffic(history)
-    return Oracle(entropy, rare)
-
-
-def _affordable(experiment: Experiment) -> int | None:
-    """Steps that can be lived without keeping anybody waiting for long."""
-    K = experiment.simulator_class().describe(experiment.simulator).n_candidates
-    steps = min(LOOKED, CELLS // K)
-    return None if steps < EARLY else min(steps, max(experiment.steps, EARLY))
-
-
-def line_of(experiment: Experiment) -> Line | None:
-    """A line and a network, fitted to the same random choices and asked about others (5 steps in 8, and 3).
-
-    None where there is too much to weigh.
-    """
-    from sklearn.linear_model import Ridge
-    from sklearn.neural_network import MLPRegressor
-    from sklearn.preprocessing import StandardScaler
-
-    if (steps := _affordable(experiment)) is None:
-        return None
-    simulator = _world(experiment, [0])
-    x, y = _random_choices(simulator, max(steps, 4 * EARLY))
-    half = 5 * len(x) // 8
-    scale = StandardScaler().fit(x[:half])
-    seen, held, rewards, left = scale.transform(x[:half]), scale.transform(x[half:]), y[:half], y[half:]
-    with threadpool_limits(1):
-        line = Ridge(1.0).fit(seen, rewards)
-        net = MLPRegressor(
-            hidden_layer_sizes=(32, 16), max_iter=300, early_stopping=True, random_state=0, learning_rate_init=3e-3
-        )
-        net.fit(seen, rewards)
-    fitted, bent = line.predict(held), net.predict(held)
-    nothing = (left - rewards.mean()) ** 2
-    taken = [nothing - (left - guess) ** 2 for guess in (fitted, bent)]  # squared error that each takes away
-    line_, net_ = (float(t.mean()) for t in taken)
-    best = max(taken, key=lambda t: float(t.mean()))
-    known = float(best.mean()) > 3 * float(best.std()) / len(best) ** 0.5  # three standard errors
-    gain = math.nan if not known else net_ / line_ - 1 if line_ > 0 else math.inf
-    clicks = set(np.unique(y)) <= {0.0, 1.0}
-    bins = int(np.clip(left.sum() // 10, 2, 10)) if clicks else 10  # some clicks in each
-    parts = [p for p in np.array_split(np.argsort(fitted, kind="stable"), bins) if len(p) > 1]
-    residual = np.array([(left - fitted)[p].mean() for p in parts])
-    means = np.array([fitted[p].mean() for p in parts])
-    sizes = np.array([len(p) for p in parts])
-    chance = np.clip(means, 1 / sizes, 1 - 1 / sizes)
-    variance = chance * (1 - chance) if clicks else np.full(len(parts), (left - fitted).var())
-    error = np.sqrt(variance / sizes)
-    statistic = float(((residual / np.maximum(error, 1e-12)) ** 2).sum())
-    p_value = float(chdtrc(len(parts), statistic))
-    design = np.linalg.eigvalsh(x.T @ x)
-    spanned = design[design > design[-1] * 1e-10]
-    return Line(means, residual, error, p_value, gain, float(spanned[-1] / spanned[0]))
-
-
-def slots_of(experiment: Experiment) -> Slots | None:
-    """The best items in random order, for some thousand slates; None where one item is shown, or too many weighed."""
-    world = experiment.simulator_class().describe(experiment.simulator)
-    steps = _affordable(experiment)
-    if not world.positions or world.slate < 2 or steps is None:
-        return None
-    simulator, dice = _world(experiment, [0]), np.random.default_rng(1)
-    clicks, looks, hoped = np.zeros((3, world.slate))
-    for step in range(max(steps, 10 * EARLY)):
-        round = simulator.round_at(step)
-        p = simulator.probabilities(round)[0]
-        slate = dice.permutation(np.argsort(-p, kind="stable")[: world.slate])
-        feedback, _ = simulator.respond(round, slate[None], simulator.uniforms.at(step))
-        clicks += feedback.rewards[0]
-        looks += feedback.examined[0]
-        hoped += feedback.examined[0] * p[slate]
-    rate = clicks / np.maximum(looks, 1)
-    estimated = clicks / np.maximum(hoped, 1e-12)
-    error = np.sqrt(clicks) / np.maximum(hoped, 1e-12)
-    return Slots(np.array(world.positions), rate / max(float(rate[0]), 1e-12), estimated, error)
-
-
-def _world(experiment: Experiment, rows: list[int]) -> Simulator:
-    return experiment.simulator_class()(experiment.simulator, Streams(experiment.seed, rows))
-
-
-def _random_choices(simulator: Simulator, n: int) -> tuple[FloatArray, FloatArray]:
-    """Features (n, D) of a random candidate in each of n rounds, and what it earned when shown first."""
-    dice, slots = np.random.default_rng(0), simulator.setting.slate
-    x, y = np.zeros((n, simulator.setting.n_features)), np.empty(n)
-    for step in range(n):
-        round = simulator.round_at(step)
-        shown = dice.choice(np.flatnonzero(round.available[0]), slots, replace=False)
-        feedback, _ = simulator.respond(round, shown[None], simulator.uniforms.at(step))
-        values, columns, _ = round.contexts
-        at = round.context[0], shown[0]
-        x[step, columns[at]], y[step] = values[at], feedback.rewards[0, 0]
-    return x, y
-
-
-# the diagnostics
-
-FORGETS = "It forgets on purpose, so its evidence does not add up."
-
-
 def _forgets(params: AgentParams) -> bool:
     return bool(getattr(params, "window", 0)) or 0 < getattr(params, "gamma", 1.0) < 1.0
 
 
 def _smallest(history: History, params: AgentParams) -> Finding:
     title = "Smallest eigenvalue"
-    healthy = "Evidence in the least explored direction grows about like √t."
+    healthy = "Evidence in the direction least explored grows about like √t; no slower than log t."
     band = metrics.smallest_eigenvalue(history)
     if band is None or not np.isfinite(band.mid).all():
         return Finding(title, healthy, "none", "This agent keeps no covariance.")
@@ -313,10 +120,12 @@ def _smallest(history: History, params: AgentParams) -> Finding:
     growth = _power(band)
     if growth is None:
         return Finding(title, healthy, "none", "There are too few snapshots yet.")
-    verdict: Verdict = "healthy" if growth >= 0.4 else "watch" if growth >= 0.1 else "alarm"
+    slow = _power(band._replace(mid=np.log(np.maximum(band.x, 2)))) or 0.0  # what log t itself comes to
+    verdict: Verdict = "healthy" if growth >= 0.4 else "watch" if growth >= slow / 2 else "alarm"
     how = {"healthy": "it grows", "watch": "it grows slowly", "alarm": "it stalls"}[verdict]
     power = number(round(growth, 2))
-    told = f"At step {band.x[-1]:,.0f} it is {number(band.mid[-1])}; {how}: about t to the power {power} of late."
+    told = f"At step {band.x[-1]:,.0f} it is {number(band.mid[-1])}; {how}: about t to the power {power} of late"
+    told += "." if verdict == "healthy" else f" (log t: {number(round(slow, 2))})."
     return Finding(title, healthy, verdict, told)
 
 
@@ -368,23 +177,12 @@ def _doubt(history: History, params: AgentParams) -> Finding:
     return Finding(title, healthy, verdict, told)
 
 
-def _traffic(history: History, window: int = 1000) -> tuple[float, float]:
-    """Selection entropy, and the share of the items with less than 1 % of the traffic, in the last window."""
-    entropy = metrics.entropy(history, window)
-    grid, n = history.count_grid[: history.count_size], history.count_size - 1
-    start = int(np.searchsorted(grid, grid[n] - window, side="right")) - 1
-    shown = history.counts[n] - history.counts[max(0, min(start, n - 1))]
-    share = shown / np.maximum(shown.sum(axis=1, keepdims=True), 1)
-    living = history.alive if history.alive.any() else slice(None)
-    return float(entropy.mid[-1]), float((share[living] < 0.01).mean())
-
-
 def _lock_in(history: History, oracle: Oracle | None) -> Finding:
     title = "Lock-in"
     healthy = "Choices are spread at least as widely as perfect knowledge would spread them."
     if history.count_size < 2:
         return Finding(title, healthy, "none", "Nothing has been counted yet.")
-    entropy, rare = _traffic(history)
+    entropy, rare = traffic(history)
     rings = entropy < 0.5 and rare > 0
     rule = f"entropy {entropy:.2f}, {percent(rare)} of the arms under 1 % of the traffic"
     if not math.isfinite(entropy):
@@ -400,6 +198,61 @@ def _lock_in(history: History, oracle: Oracle | None) -> Finding:
         told = f"The usual alarm (entropy under 0.5) would ring, and be wrong: {rule} ({beside})."
         return Finding(title, healthy, "healthy", told)
     return Finding(title, healthy, "healthy", f"{rule[0].upper()}{rule[1:]} ({beside}).")
+
+
+def _by_segment(
+    history: History, params: AgentParams, names: list[str], *, learns: bool, oracle: Oracle | None
+) -> dict[str, Finding]:
+    return {
+        "segments": _coverage(history, params, names, learns=learns),
+        "segment_entropy": _segment_entropy(history, names, () if oracle is None else oracle.segments),
+    }
+
+
+def _uncounted(history: History) -> str:
+    return OLD if history.format < FORMAT else "There are too many items to count them for each group of customers."
+
+
+def _coverage(history: History, params: AgentParams, names: list[str], *, learns: bool) -> Finding:
+    title = "Explored for everyone"
+    healthy = "Each group of customers has been shown nine tenths of the items that random choice would have shown it."
+    bands, random = segment_coverage(history), random_coverage(history)
+    often = segment_coverage(history, 10)
+    if bands is None or often is None or random is None:
+        return Finding(title, healthy, "none", _uncounted(history))
+    shown = np.array([band.mid[-1] for band in bands])
+    share = shown / random
+    if np.isnan(share).all():
+        return Finding(title, healthy, "none", "Nothing has been counted yet.")
+    ten_times = np.array([band.mid[-1] for band in often])
+    least = int(np.lexsort((ten_times, share))[0])  # NaN, who never came, is last
+    told = f"Least for the {names[least]}: {percent(shown[least])} of the items were shown at least once, "
+    told += f"{percent(ten_times[least])} at least ten times (random choice: {percent(random[least])} once)."
+    if not learns:
+        return Finding(title, healthy, "none", f"It learns nothing during the race and need not explore. {told}")
+    verdict: Verdict = "healthy" if share[least] >= 0.9 else "watch" if share[least] >= 0.5 else "alarm"
+    if verdict == "alarm" and getattr(params, "sharing", "shared") != "per_arm":
+        verdict, told = "watch", f"{told} It learns about one item from others like it, so this may do."
+    return Finding(title, healthy, verdict, told)
+
+
+def _segment_entropy(history: History, names: list[str], oracle: tuple[float, ...]) -> Finding:
+    title = "Spread within each group"
+    healthy = "To nobody is less variety shown than perfect knowledge would show (selection entropy, within 0.1)."
+    bands = segment_entropy(history)
+    if bands is None:
+        return Finding(title, healthy, "none", _uncounted(history))
+    ends = np.array([band.mid[-1] if len(band.mid) else np.nan for band in bands])
+    if np.isnan(ends).all():
+        return Finding(title, healthy, "none", "Nothing has been counted yet.")
+    goals = np.array(oracle) if len(oracle) == len(ends) else np.full(len(ends), np.nan)
+    apart = np.where(np.isnan(goals), ends, ends - goals)
+    least = int(np.nanargmin(apart))
+    told = f"Least for the {names[least]}: {ends[least]:.2f}"
+    if np.isnan(goals[least]):
+        return Finding(title, healthy, "none", f"{told}; nobody knows what would be right.")
+    verdict: Verdict = "healthy" if apart[least] >= -0.1 else "watch" if ends[least] >= 0.5 else "alarm"
+    return Finding(title, healthy, verdict, f"{told} (the oracle itself: {goals[least]:.2f}).")
 
 
 def _optimistic(params: AgentParams) -> bool:
@@ -490,15 +343,17 @@ def _line(params: AgentParams, line: Line | None) -> Finding:
     return Finding(title, healthy, "watch" if curved else "healthy", f"A network foresees {gain}; {residuals}.")
 
 
-def _slots(params: AgentParams, slots: Slots) -> Finding:
+def _slots(params: AgentParams, slots: Slots | None) -> Finding:
     title = "Slots of the slate"
     healthy = "It counts an item further down as shown less, by as much as it is clicked less there."
     how = getattr(params, "position", None)
-    if how is None:
+    if how is None or slots is None:
         return Finding(title, healthy, "none", "This agent learns nothing from slates.")
     verdict, does = _WAYS[how]
-    last = f"In slot {len(slots.true)} an item is clicked {number(slots.true[-1])} times as often as in the first."
-    return Finding(title, healthy, verdict, f"It {does}. {last}")
+    last = f"In slot {len(slots.true)} an item is clicked {number(slots.true[-1])} times as often as in the first"
+    guess, error = round(float(slots.estimated[-1]), 3), round(1.96 * float(slots.error[-1]), 3)
+    told = f" (from clicks alone: {number(guess)} ± {number(error)})" if math.isfinite(guess) else ""
+    return Finding(title, healthy, verdict, f"It {does}. {last}{told}.")
 
 
 _WAYS: dict[Position, tuple[Verdict, str]] = {
@@ -506,14 +361,6 @@ _WAYS: dict[Position, tuple[Verdict, str]] = {
     "examined": ("watch", "learns from what was looked at, as if all slots were alike"),
     "ignored": ("alarm", "takes every slot for looked at"),
 }
-
-
-def _ridge(params: AgentParams) -> float | None:
-    """What its covariance begins with."""
-    for name in ("ridge", "epsilon"):
-        if name in type(params).model_fields and extra(type(params).model_fields[name], "symbol"):
-            return float(getattr(params, name))
-    return None
 
 
 def _power(band: Band) -> float | None:

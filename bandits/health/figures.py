@@ -1,4 +1,4 @@
-"""Pictures of the diagnostics, one for each finding of `health`; plain plotly dictionaries, as in `figures`."""
+"""Pictures of the diagnostics, one for each finding; plain plotly dictionaries, as in `figures`."""
 
 from __future__ import annotations
 
@@ -6,18 +6,25 @@ from typing import Any
 
 import numpy as np
 
-from . import health, metrics
-from .agents import AgentParams
-from .figures import REFERENCE, Bands, Spec, Style, curves, styles, without_data
-from .health import Finding, Line, Oracle, Slots
-from .metrics import Band
-from .result import Result
-from .rounds import FloatArray
-from .trace import BINS, LEVELS, History
+from .. import metrics
+from ..agents import AgentParams
+from ..figures import REFERENCE, Bands, Spec, Style, curves, distinct, styles, without_data
+from ..metrics import Band
+from ..result import Result
+from ..rounds import FloatArray
+from ..trace import BINS, LEVELS, History
+from .comparisons import Line, Oracle, Slots
+from .curves import doubt, effective_dimension, foresight, places, segment_coverage, segment_entropy
+from .verdicts import COMING, Finding
 
 MARKS = {"healthy": "✓", "watch": "!", "alarm": "✕", "none": "–"}
 _DASHES = ("dot", "dash", "solid")
-SLOTS = " Dashed: the truth. Full dots: estimated from clicks. Open dots: clicks per look, of those who got so far."
+_LEGENDS = {
+    "slots": " Full dots need no truth: from the clicks on a few slates, each shown to its user again and again in "
+    "random order. They assume that users look down and stop at the first click, and that an item's chance is its own "
+    "times the slot's. Clicks per look mislead: who gets far down was not tempted above, so other items are left.",
+    "segments": " Solid: at least ten times; dotted: at least once.",
+}
 
 
 def panels(
@@ -38,19 +45,22 @@ def panels(
         "dimension": _dimension(history, params, label, look),
         "doubt": _doubt(history, label, look),
         "lock_in": _lock_in(history, label, look, oracle),
-        "calibration": _calibration(history, label, look),
+        "calibration": _calibration(history, look),
         "places": _places(history, look),
-        "foresight": _curve(health.foresight(history), label, look, "share foreseen", references={"all": 1.0}),
+        "foresight": _curve(foresight(history), label, look, "share foreseen", references={"all": 1.0}),
         "line": _line(look, line if found["line"].verdict != "none" else None),
     }
-    if slots is not None:
+    if names := result.experiment.simulator_class().segment_names():
+        specs["segments"] = _coverage(history, names)
+        specs["segment_entropy"] = _segment_entropy(history, names, oracle)
+    if "slots" in found:
         specs["slots"] = _slots(look, slots)
     for name, finding in found.items():
         specs[name]["layout"]["title"] = {"text": f"{MARKS[finding.verdict]} {finding.title}"}
-        more = SLOTS if name == "slots" else ""
+        more = _LEGENDS.get(name, "")
         specs[name]["layout"]["meta"] = {"note": f"Healthy: {finding.healthy} This run: {finding.told}{more}"}
         for told in specs[name]["layout"].get("annotations", ()):
-            told["text"] = "Nothing to draw."
+            told["text"] = finding.told if finding.told == COMING else "Nothing to draw."
     return specs
 
 
@@ -64,14 +74,13 @@ def heat(history: History) -> Spec:
         "title": {"text": "Spectrum over time"}, "meta": {"note": note}, "showlegend": False,
         "xaxis": {"title": {"text": "step"}}, "yaxis": {"title": {"text": "rank of the eigenvalue"}},
     }  # fmt: skip
-    shown = [(s.step, metrics.spectrum(history, s.step)) for s in history.spectra]
-    known = [(step, band.mid) for step, band in shown if band is not None and (band.mid > 0).all()]
+    known = _spectra(history)
     if not known:
         return without_data(layout, "This agent keeps no covariance.")
-    ranks = max(len(mid) for _, mid in known)
+    ranks = max(len(band.mid) for _, band in known)
     z = np.full((ranks, len(known)), np.nan)
-    for i, (_, mid) in enumerate(known):
-        z[: len(mid), i] = np.log10(mid)
+    for i, (_, band) in enumerate(known):
+        z[: len(band.mid), i] = np.log10(band.mid)
     if ranks <= 10:
         layout["yaxis"]["dtick"] = 1
     trace = {
@@ -80,6 +89,70 @@ def heat(history: History) -> Spec:
         "hovertemplate": "step %{x}, rank %{y}: 10^%{z:.2f}<extra></extra>",
     }  # fmt: skip
     return {"data": [trace], "layout": layout}
+
+
+def _spectra(history: History) -> list[tuple[int, Band]]:
+    """Eigenvalues by rank at every snapshot at which all are above zero."""
+    shown = [(s.step, metrics.spectrum(history, s.step)) for s in history.spectra]
+    return [(step, band) for step, band in shown if band is not None and (band.mid > 0).all()]
+
+
+def growth(history: History, label: str, look: Style) -> Spec | None:
+    """The spectrum at one snapshot after the other, with a button that plays them and a slider; None of fewer than two.
+
+    Both axes stay as they are; dotted: the first snapshot. A plotly figure with frames, for whoever draws such.
+    """
+    known = _spectra(history)
+    if len(known) < 2:
+        return None
+    bands = [band for _, band in known]
+    specs = [curves({label: band}, {label: look}, title="", note="", log_y=True) for band in bands]
+    seen = np.log10(np.concatenate([edge[edge > 0] for band in bands for edge in (band.low, band.high)]))
+    margin = 0.05 * float(np.ptp(seen)) + 0.02
+    frames = [
+        {"name": f"{step:,}", "data": spec["data"], "traces": list(range(len(spec["data"])))}
+        for (step, _), spec in zip(known, specs, strict=True)
+    ]
+    first = {"type": "scatter", "mode": "lines", "name": f"step {known[0][0]:,}", "x": bands[0].x, "y": bands[0].mid,
+             "line": {"color": REFERENCE, "width": 1.2, "dash": "dot"}}  # fmt: skip
+    ranks = max(len(band.x) for band in bands)
+    layout: Spec = {
+        "showlegend": False, "hovermode": "x unified", "margin": {"l": 60, "r": 12, "t": 8, "b": 10},
+        "xaxis": {"title": {"text": "rank of the eigenvalue"}, "range": [0.7, ranks + 0.3],
+                  **({"dtick": 1} if ranks <= 10 else {})},
+        "yaxis": {**specs[-1]["layout"]["yaxis"], "title": {"text": "evidence (eigenvalue)"},
+                  "range": [float(seen.min()) - margin, float(seen.max()) + margin]},
+        "updatemenus": [_buttons()], "sliders": [_slider([frame["name"] for frame in frames])],
+    }  # fmt: skip
+    return {"data": [*specs[-1]["data"], first], "layout": layout, "frames": frames}
+
+
+_INK = "#787878"  # readable on light and dark, and on the light grey of a button under the pointer
+_FAINT = "rgba(128,128,128,0.25)"
+_STILL = {"frame": {"duration": 0, "redraw": False}, "transition": {"duration": 0}, "mode": "immediate"}
+
+
+def _buttons() -> Spec:
+    play = {"frame": {"duration": 300, "redraw": False}, "transition": {"duration": 0}, "mode": "immediate"}
+    return {
+        "type": "buttons", "direction": "left", "showactive": False, "x": 0, "xanchor": "left", "y": -0.3,
+        "yanchor": "top", "pad": {"t": 4}, "font": {"color": _INK, "size": 12}, "bgcolor": "rgba(0,0,0,0)",
+        "bordercolor": _FAINT,
+        "buttons": [
+            {"label": "▶ Play", "method": "animate", "args": [None, play]},
+            {"label": "❚❚", "method": "animate", "args": [[None], _STILL]},
+        ],
+    }  # fmt: skip
+
+
+def _slider(names: list[str]) -> Spec:
+    steps = [{"label": name, "method": "animate", "args": [[name], _STILL]} for name in names]
+    return {
+        "active": len(names) - 1, "x": 0, "len": 1, "y": -0.3, "yanchor": "top", "pad": {"t": 8, "b": 0},
+        "steps": steps, "ticklen": 0, "minorticklen": 0, "font": {"color": "rgba(0,0,0,0)", "size": 1},
+        "currentvalue": {"prefix": "step ", "xanchor": "right", "offset": 22, "font": {"color": _INK, "size": 12}},
+        "bgcolor": _FAINT, "bordercolor": _FAINT, "activebgcolor": _INK,
+    }  # fmt: skip
 
 
 def _band(x: FloatArray, y: FloatArray) -> Band:
@@ -112,13 +185,13 @@ def _smallest(history: History, label: str, look: Style) -> Spec:
 
 
 def _dimension(history: History, params: AgentParams, label: str, look: Style) -> Spec:
-    band = health.effective_dimension(history, params)
+    band = effective_dimension(history, params)
     most = float((~np.isnan(history.spectra[-1].eigenvalues)).sum(axis=2).max()) if history.spectra else 0.0
     return _curve(band, label, look, "directions", references={"all directions": most})
 
 
 def _doubt(history: History, label: str, look: Style) -> Spec:
-    band = health.doubt(history)
+    band = doubt(history)
     lines = None
     if band is not None and len(band.x) > 1 and (band.mid > 0).all():
         lines = {"1/√t": _through(band, band.x**-0.5)}
@@ -135,20 +208,49 @@ def _lock_in(history: History, label: str, look: Style, oracle: Oracle | None) -
     )  # fmt: skip
 
 
-def _calibration(history: History, label: str, look: Style) -> Spec:
+def _per_segment(bands: list[Band] | None, names: list[str], **more: Any) -> Spec:
+    """One line per segment, named in a legend."""
+    named = dict(zip(names, bands, strict=True)) if bands else {}
+    spec = curves(named, distinct(names), title="", note="", y_range=(-0.02, 1.04), **more)
+    spec["layout"]["showlegend"] = True
+    return spec
+
+
+def _coverage(history: History, names: list[str]) -> Spec:
+    spec = _per_segment(segment_coverage(history, 10), names, y_title="share of the items shown")
+    for (name, look), band in zip(distinct(names).items(), segment_coverage(history) or [], strict=False):
+        line = {"color": look.color, "width": 1.5, "dash": "dot"}
+        once = {"type": "scatter", "mode": "lines", "name": f"{name}, once", "x": band.x, "y": band.mid, "line": line}
+        spec["data"].append({**once, "showlegend": False})
+    return spec
+
+
+def _segment_entropy(history: History, names: list[str], oracle: Oracle | None) -> Spec:
+    bands = segment_entropy(history)
+    goals = sorted({round(goal, 2) for goal in oracle.segments}) if oracle is not None and bands else []
+    x = bands[0].x if bands else np.empty(0)
+    lines = {f"oracle: {goal:.2f}": _band(x, np.full(len(x), goal)) for goal in goals}
+    return _per_segment(bands, names, y_title="selection entropy", references=lines)
+
+
+def _calibration(history: History, look: Style) -> Spec:
     bands, looks = {}, {}
     for level, dash in zip(LEVELS, _DASHES, strict=True):
         band = metrics.calibration(history, level)
         if band is not None:
-            name = f"{label}, {100 * level:.0f} %"
+            name = f"{100 * level:.0f} %"
             bands[name], looks[name] = band, Style(look.color, dash)
     goals = {}
     if bands:
         x = next(iter(bands.values())).x
-        goals = {f"{100 * level:.0f} %": _band(x, np.full(len(x), level)) for level in LEVELS}
-    return curves(
+        goals = {f"goal {100 * level:.0f} %": _band(x, np.full(len(x), level)) for level in LEVELS}
+    spec = curves(
         bands, looks, title="", note="", y_title="share of truths inside", references=goals, y_range=(0, 1.04)
     )
+    spec["layout"]["showlegend"] = True
+    for trace in spec["data"]:
+        trace["showlegend"] = trace.get("meta") != "reference" and "fill" not in trace
+    return spec
 
 
 def _places(history: History, look: Style) -> Spec:
@@ -159,7 +261,7 @@ def _places(history: History, look: Style) -> Spec:
         "shapes": [{"type": "line", "x0": 0, "x1": 1, "y0": 1 / BINS, "y1": 1 / BINS,
                     "line": {"color": REFERENCE, "width": 1.2, "dash": "dash"}}],
     }  # fmt: skip
-    found = health.places(history)
+    found = places(history)
     if found is None:
         return without_data({**layout, "shapes": []}, "")
     bars = {"type": "bar", "x": (np.arange(BINS) + 0.5) / BINS, "y": found, "marker": {"color": look.color}}
@@ -184,21 +286,24 @@ def _line(look: Style, line: Line | None) -> Spec:
     return {"data": [points, zero], "layout": layout}
 
 
-def _slots(look: Style, slots: Slots) -> Spec:
+def _slots(look: Style, slots: Slots | None) -> Spec:
+    layout: Spec = {
+        "title": {"text": ""}, "meta": {"note": ""}, "showlegend": True, "xaxis": {"title": {"text": "slot"}},
+        "yaxis": {"title": {"text": "clicked, against the first slot"}, "rangemode": "tozero"},
+    }  # fmt: skip
+    if slots is None:
+        return without_data(layout, "")
     k = np.arange(1.0, len(slots.true) + 1)
     line = {"color": REFERENCE, "width": 1.2, "dash": "dash"}
     common = {"type": "scatter", "x": k}
     data = [
         {**common, "y": slots.true, "mode": "lines", "name": "true", "meta": "reference", "line": line},
-        {**common, "y": slots.estimated, "mode": "markers", "name": "estimated from clicks and what they were worth",
+        {**common, "y": slots.estimated, "mode": "markers", "name": "estimated from clicks",
          "marker": {"color": look.color, "size": 8},
          "error_y": {"type": "data", "array": 1.96 * slots.error, "color": look.color, "thickness": 1.2}},
         {**common, "y": slots.counted, "mode": "markers", "name": "clicks per look",
          "marker": {"color": look.color, "size": 7, "symbol": "circle-open"}},
     ]  # fmt: skip
-    layout: Spec = {
-        "title": {"text": ""}, "meta": {"note": ""}, "showlegend": False,
-        "xaxis": {"title": {"text": "slot"}, **({"dtick": 1} if len(k) <= 10 else {})},
-        "yaxis": {"title": {"text": "clicked, against the first slot"}, "rangemode": "tozero"},
-    }  # fmt: skip
+    if len(k) <= 10:
+        layout["xaxis"]["dtick"] = 1
     return {"data": data, "layout": layout}

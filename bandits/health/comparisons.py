@@ -1,0 +1,202 @@
+"""What agents are compared with, and no agent did: the oracle, a line and a network, slates in random order."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import chdtrc
+from threadpoolctl import threadpool_limits
+
+from ..engine import Lane
+from ..experiment import Experiment
+from ..randomness import Streams
+from ..rounds import FloatArray
+from ..simulators import Simulator
+from ..trace import History
+from .curves import segment_entropy, traffic
+from .examination import examination
+
+LOOKED = 4000  # steps of the oracle, and random choices that models are fitted to, at most
+CELLS = 4_000_000  # candidates that these may weigh: it is done for a visitor who waits
+SLATES = 20  # that are shown again and again to learn what slots do
+EARLY = 100  # steps under which nothing can be said
+
+
+class Oracle(NamedTuple):
+    """What perfect knowledge would show in the same world.
+
+    Attributes
+    ----------
+    entropy : float
+        Selection entropy over a window of its choices, mean over rows.
+    rare : float
+        Share of the items with less than 1 % of that traffic.
+    segments : tuple of float
+        Selection entropy within each segment of the users; empty where they form no groups.
+    """
+
+    entropy: float
+    rare: float
+    segments: tuple[float, ...] = ()
+
+
+class Line(NamedTuple):
+    """Whether rewards are linear in the features, on random choices that no agent made.
+
+    Attributes
+    ----------
+    fitted, residual, error : float64 (bins,)
+        Of held-out choices by what a line foresees: mean fitted value, mean residual and its standard error.
+    p_value : float
+        Of all mean residuals being zero (chi-square).
+    gain : float
+        How much more of the held-out squared error a network takes away than a line does: .2 is 20 % more. NaN where
+        neither foresees anything.
+    condition : float
+        Condition number of what the random choices alone would have gathered: that of the features.
+    """
+
+    fitted: FloatArray
+    residual: FloatArray
+    error: FloatArray
+    p_value: float
+    gain: float
+    condition: float = math.nan
+
+
+class Slots(NamedTuple):
+    """How much less an item is clicked further down a slate, as against the first slot.
+
+    Attributes
+    ----------
+    true : float64 (S,)
+        b_k.
+    counted : float64 (S,)
+        Clicks per look, by the first slot's. Who comes far down has not been tempted above: other items are left.
+    estimated, error : float64 (S,)
+        From clicks alone, with a chance for every item of its own (`examination`), and its standard error.
+    """
+
+    true: FloatArray
+    counted: FloatArray
+    estimated: FloatArray
+    error: FloatArray
+
+
+def oracle_of(experiment: Experiment) -> Oracle | None:
+    """The oracle in this world, for some thousand steps of some rows; None where there is none, or too many arms."""
+    rows = list(range(min(experiment.replications, 4)))
+    if (steps := _affordable(experiment)) is None:
+        return None
+    simulator = _world(experiment, rows)
+    if "truth" not in simulator.setting.offers:
+        return None
+    from ..agents.oracle import Oracle as Agent
+
+    lane = Lane(simulator, Agent([Agent.Params()] * len(rows), simulator.setting, simulator.streams, simulator.world()))
+    history = History(steps, len(rows), simulator.setting.n_items, len(simulator.segment_names()))
+    history.extend(lane.advance(steps))
+    entropy, rare = traffic(history)
+    by_segment = segment_entropy(history) or []
+    return Oracle(entropy, rare, tuple(float(band.mid[-1]) for band in by_segment))
+
+
+def _affordable(experiment: Experiment) -> int | None:
+    """Steps that can be lived without keeping anybody waiting for long."""
+    K = experiment.simulator_class().describe(experiment.simulator).n_candidates
+    steps = min(LOOKED, CELLS // K)
+    return None if steps < EARLY else min(steps, max(experiment.steps, EARLY))
+
+
+def line_of(experiment: Experiment) -> Line | None:
+    """A line and a network, fitted to the same random choices and asked about others (5 steps in 8, and 3).
+
+    None where there is too much to weigh.
+    """
+    from sklearn.linear_model import Ridge
+    from sklearn.neural_network import MLPRegressor
+    from sklearn.preprocessing import StandardScaler
+
+    if (steps := _affordable(experiment)) is None:
+        return None
+    simulator = _world(experiment, [0])
+    x, y = _random_choices(simulator, max(steps, 4 * EARLY))
+    half = 5 * len(x) // 8
+    scale = StandardScaler().fit(x[:half])
+    seen, held, rewards, left = scale.transform(x[:half]), scale.transform(x[half:]), y[:half], y[half:]
+    with threadpool_limits(1):
+        line = Ridge(1.0).fit(seen, rewards)
+        net = MLPRegressor(
+            hidden_layer_sizes=(32, 16), max_iter=300, early_stopping=True, random_state=0, learning_rate_init=3e-3
+        )
+        net.fit(seen, rewards)
+    fitted, bent = line.predict(held), net.predict(held)
+    nothing = (left - rewards.mean()) ** 2
+    taken = [nothing - (left - guess) ** 2 for guess in (fitted, bent)]  # squared error that each takes away
+    line_, net_ = (float(t.mean()) for t in taken)
+    best = max(taken, key=lambda t: float(t.mean()))
+    known = float(best.mean()) > 3 * float(best.std()) / len(best) ** 0.5  # three standard errors
+    gain = math.nan if not known else net_ / line_ - 1 if line_ > 0 else math.inf
+    clicks = set(np.unique(y)) <= {0.0, 1.0}
+    bins = int(np.clip(left.sum() // 10, 2, 10)) if clicks else 10  # some clicks in each
+    parts = [p for p in np.array_split(np.argsort(fitted, kind="stable"), bins) if len(p) > 1]
+    residual = np.array([(left - fitted)[p].mean() for p in parts])
+    means = np.array([fitted[p].mean() for p in parts])
+    sizes = np.array([len(p) for p in parts])
+    chance = np.clip(means, 1 / sizes, 1 - 1 / sizes)
+    variance = chance * (1 - chance) if clicks else np.full(len(parts), (left - fitted).var())
+    error = np.sqrt(variance / sizes)
+    statistic = float(((residual / np.maximum(error, 1e-12)) ** 2).sum())
+    p_value = float(chdtrc(len(parts), statistic))
+    design = np.linalg.eigvalsh(x.T @ x)
+    spanned = design[design > design[-1] * 1e-10]
+    return Line(means, residual, error, p_value, gain, float(spanned[-1] / spanned[0]))
+
+
+def has_slots(experiment: Experiment) -> bool:
+    """Whether its world shows several items at once; it need not be here to say so."""
+    return int(getattr(experiment.simulator, "slate", 1)) > 1
+
+
+def slots_of(experiment: Experiment) -> Slots | None:
+    """Some good slates, each shown to its user again and again in random order; None where one item is shown.
+
+    Only which items these are is taken from the truth; what a slot does is estimated from looks and clicks. None too
+    where too much would have to be weighed.
+    """
+    steps = _affordable(experiment)
+    if steps is None or not has_slots(experiment):
+        return None
+    simulator, dice = _world(experiment, [0]), np.random.default_rng(1)
+    S, true = simulator.setting.slate, np.array(simulator.setting.positions or [1.0] * simulator.setting.slate)
+    looks, clicks = np.zeros((2, SLATES, S, S))  # by slate, item and slot
+    rounds = [simulator.round_at(step) for step in range(SLATES)]
+    best = [np.argsort(-simulator.probabilities(round)[0], kind="stable")[:S] for round in rounds]
+    for step in range(max(steps, 10 * EARLY)):
+        order, m = dice.permutation(S), step % SLATES
+        feedback, _ = simulator.respond(rounds[m], best[m][None, order], simulator.uniforms.at(step))
+        looks[m, order, np.arange(S)] += feedback.examined[0]
+        clicks[m, order, np.arange(S)] += feedback.rewards[0]
+    rate = clicks.sum(axis=(0, 1)) / np.maximum(looks.sum(axis=(0, 1)), 1)
+    first = float(rate[0]) or math.nan
+    return Slots(true, rate / first, *examination(looks.reshape(-1, S), clicks.reshape(-1, S)))
+
+
+def _world(experiment: Experiment, rows: list[int]) -> Simulator:
+    return experiment.simulator_class()(experiment.simulator, Streams(experiment.seed, rows))
+
+
+def _random_choices(simulator: Simulator, n: int) -> tuple[FloatArray, FloatArray]:
+    """Features (n, D) of a random candidate in each of n rounds, and what it earned when shown first."""
+    dice, slots = np.random.default_rng(0), simulator.setting.slate
+    x, y = np.zeros((n, simulator.setting.n_features)), np.empty(n)
+    for step in range(n):
+        round = simulator.round_at(step)
+        shown = dice.choice(np.flatnonzero(round.available[0]), slots, replace=False)
+        feedback, _ = simulator.respond(round, shown[None], simulator.uniforms.at(step))
+        values, columns, _ = round.contexts
+        at = round.context[0], shown[0]
+        x[step, columns[at]], y[step] = values[at], feedback.rewards[0, 0]
+    return x, y

@@ -1,0 +1,100 @@
+"""Curves and shares that only diagnostics draw."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import metrics
+from ..agents import AgentParams
+from ..metrics import Band
+from ..params import extra
+from ..rounds import FloatArray
+from ..trace import History
+
+
+def effective_dimension(history: History, params: AgentParams) -> Band | None:
+    """sum (1 - ridge / eigenvalue): directions of which more is known from data than from the prior; mean over arms."""
+    ridge = _ridge(params)
+    if not history.spectra or ridge is None:
+        return None
+    values = [np.nansum(np.maximum(1 - ridge / s.eigenvalues, 0), axis=2).mean(axis=1) for s in history.spectra]
+    return metrics.band(np.array([s.step for s in history.spectra]), np.stack(values), history.alive)
+
+
+def doubt(history: History) -> Band | None:
+    """The scaled width of what the agent would have shown first, at every snapshot; None if it states no doubt."""
+    return _of_checkups(history, [c.doubt for c in history.checkups])
+
+
+def foresight(history: History) -> Band | None:
+    """Share of the variance of the candidates' true worth that the agent foresaw; None if it foresees nothing."""
+    return _of_checkups(history, [c.explained for c in history.checkups])
+
+
+def places(history: History) -> FloatArray | None:
+    """Shares of the truths in each tenth of the agent's beliefs at the end, (BINS,), mean over rows."""
+    known = [c.places[history.alive] for c in history.checkups]
+    if not known or not len(known[-1]) or np.isnan(known[-1]).all():
+        return None
+    return np.asarray(np.nanmean(known[-1], axis=0))
+
+
+def segment_coverage(history: History, times: int = 1) -> list[Band] | None:
+    """Share of the items that each segment has been shown so often so far; None where segments are not counted."""
+    if (told := history.segments) is None:
+        return None
+    size = told.reached(history.step)
+    shares = (told.counts[:size] >= times).mean(axis=3)
+    return [metrics.band(told.grid[:size], shares[:, :, g], history.alive) for g in range(told.n_segments)]
+
+
+def random_coverage(history: History) -> FloatArray | None:
+    """What uniformly random choices, as many as each segment has seen, would have shown it: (G,) shares of the items.
+
+    1 - (1 - 1 / K)^n, mean over rows; NaN for who never came.
+    """
+    if (told := history.segments) is None or not history.alive.any():
+        return None
+    n = told.counts[told.reached(history.step) - 1][history.alive].sum(axis=2)
+    share = 1 - (1 - 1 / history.n_items) ** n
+    return np.asarray(np.where(n.any(axis=0), share.mean(axis=0), np.nan))
+
+
+def segment_entropy(history: History, window: int = metrics.WINDOW) -> list[Band] | None:
+    """Selection entropy within each segment, over a window no shorter than the grid it is counted on."""
+    if (told := history.segments) is None:
+        return None
+    grid = told.grid[: told.reached(history.step)]
+    end, start = metrics.in_window(grid, window)
+    shown = told.counts[end] - told.counts[start]
+    values = np.where(shown.any(axis=3), metrics.evenness(shown), np.nan)
+    return [metrics.band(grid[end], values[:, :, g], history.alive) for g in range(told.n_segments)]
+
+
+def traffic(history: History, window: int = 1000) -> tuple[float, float]:
+    """Selection entropy, and the share of the items with less than 1 % of the traffic, in the last window."""
+    entropy = metrics.entropy(history, window)
+    grid, n = history.count_grid[: history.count_size], history.count_size - 1
+    start = int(np.searchsorted(grid, grid[n] - window, side="right")) - 1
+    shown = history.counts[n] - history.counts[max(0, min(start, n - 1))]
+    share = shown / np.maximum(shown.sum(axis=1, keepdims=True), 1)
+    living = history.alive if history.alive.any() else slice(None)
+    return float(entropy.mid[-1]), float((share[living] < 0.01).mean())
+
+
+def _of_checkups(history: History, values: list[FloatArray]) -> Band | None:
+    if not values or np.isnan(np.stack(values)).all():
+        return None
+    steps = np.array([c.step for c in history.checkups])
+    known = np.isfinite(np.stack(values)[:, history.alive]).all(axis=1)
+    if not known.any():
+        return None
+    return metrics.band(steps[known], np.stack(values)[known], history.alive)
+
+
+def _ridge(params: AgentParams) -> float | None:
+    """What its covariance begins with."""
+    for name in ("ridge", "epsilon"):
+        if name in type(params).model_fields and extra(type(params).model_fields[name], "symbol"):
+            return float(getattr(params, name))
+    return None

@@ -90,11 +90,13 @@ class Experiment(Params):
         world = self.simulator_class().describe(self.simulator)
         layouts = self.replications if getattr(self.simulator, "layout", "shared") == "per_row" else 1
         total = len(self.agents) * self.simulator_class().memory(self.simulator, self.replications)
+        total += self.simulator_class().shared_memory(self.simulator, layouts)
         for i, agent in enumerate(self.agents):
             cls = self.agent_class(i)
             dice = 8 * block_length(world.n_candidates) * world.n_candidates + 16 * block_length(1)
             per_row = cls.memory(agent, world) + dice + 64 * world.n_candidates * (1 + world.n_stored)
-            total += self.replications * per_row + History.memory(self.steps, self.replications, world.n_items)
+            total += self.replications * per_row
+            total += History.memory(self.steps, self.replications, world.n_items, world.shelf)
             total += cls.shared_memory(agent, world, layouts)
         return total
 

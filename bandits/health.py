@@ -195,7 +195,7 @@ def oracle_of(experiment: Experiment) -> Oracle | None:
     from .agents.oracle import Oracle as Agent
 
     lane = Lane(simulator, Agent([Agent.Params()] * len(rows), simulator.setting, simulator.streams, simulator.world()))
-    history = History(steps, len(rows), simulator.setting.n_items)
+    history = History.of(steps, len(rows), simulator.setting)
     history.extend(lane.advance(steps))
     entropy, rare = _traffic(history)
     return Oracle(entropy, rare)
@@ -386,7 +386,7 @@ def _lock_in(history: History, oracle: Oracle | None) -> Finding:
         return Finding(title, healthy, "none", "Nothing has been counted yet.")
     entropy, rare = _traffic(history)
     rings = entropy < 0.5 and rare > 0
-    rule = f"entropy {entropy:.2f}, {percent(rare)} of the arms under 1 % of the traffic"
+    rule = f"entropy {entropy:.2f}, {percent(rare)} of the {history.counted} under 1 % of the traffic"
     if not math.isfinite(entropy):
         return Finding(title, healthy, "none", "No run is left.")
     if oracle is None:

@@ -123,7 +123,7 @@ class Race:
             if per_arm is not None and per_arm not in spans:
                 spans[per_arm] = lane.simulator.bases(per_arm)
             bases = None if per_arm is None else spans[per_arm]
-            history = History(experiment.steps, experiment.replications, lane.simulator.setting.n_items)
+            history = History.of(experiment.steps, experiment.replications, lane.simulator.setting)
             runner = _Runner(lane, history, bases, snapshots=snapshot_steps(experiment.steps))
             if background and "log" in lane.agent.requires(experiment.agents[i]):
                 runner.training = _train_elsewhere(experiment, i)
@@ -193,10 +193,10 @@ class Race:
 
 def histories_of(experiment: Experiment, state: dict[str, Any] | None = None) -> dict[str, History]:
     """Every agent's history by label: empty, or as a saved state of the race has it. Builds no world and no agent."""
-    n_items = experiment.simulator_class().describe(experiment.simulator).n_items
+    world = experiment.simulator_class().describe(experiment.simulator)
     found = {}
     for i, label in enumerate(experiment.labels):
-        found[label] = History(experiment.steps, experiment.replications, n_items)
+        found[label] = History.of(experiment.steps, experiment.replications, world)
         if state:
             found[label].load_state_dict(_part(state, f"{i}.history."))
     return found

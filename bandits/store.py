@@ -194,10 +194,10 @@ class Store:
         arrays = unpack(data)
         about = _about(arrays)
         experiment = read(about["experiment"] if about else found[0][0])
-        n_items = experiment.simulator_class().describe(experiment.simulator).n_items
+        world = experiment.simulator_class().describe(experiment.simulator)
         histories = {}
         for i, label in enumerate(experiment.labels):
-            history = History(experiment.steps, experiment.replications, n_items)
+            history = History.of(experiment.steps, experiment.replications, world)
             prefix = f"{i}/"
             history.merge({k[len(prefix) :]: v for k, v in arrays.items() if k.startswith(prefix)})
             histories[label] = history

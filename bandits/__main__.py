@@ -1,4 +1,4 @@
-"""The command line: ``python -m bandits list|run|runs|show|store``. Bad input is one sentence and exit status 2."""
+"""The command line: ``python -m bandits list|run|audit|runs|show|store``. Bad input: one sentence, exit status 2."""
 
 from __future__ import annotations
 
@@ -21,17 +21,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     kinds = commands.add_parser("list", help="kinds of worlds and agents, their parameters, bounds and help")
     kinds.add_argument("--json", action="store_true", help="as JSON")
     running = commands.add_parser("run", help="run an experiment file")
-    running.add_argument("experiment", metavar="EXPERIMENT.json", help="a file, or - for standard input")
     running.add_argument("--out", metavar="DIR", help="write experiment, curves, summary and timing there")
-    running.add_argument("--replications", metavar="N", help="instead of the file's")
-    running.add_argument("--steps", metavar="N", help="instead of the file's")
-    running.add_argument(
-        "--set", metavar="PATH=VALUE", action="append", default=[], help="change one field: agents.0.alpha=2"
-    )
+    auditing = commands.add_parser("audit", help="what the index of a world in two stages finds, costs and loses")
+    for command in (running, auditing):
+        command.add_argument("experiment", metavar="EXPERIMENT.json", help="a file, or - for standard input")
+        command.add_argument("--replications", metavar="N", help="instead of the file's")
+        command.add_argument("--steps", metavar="N", help="instead of the file's")
+        command.add_argument(
+            "--set", metavar="PATH=VALUE", action="append", default=[], help="change one field: agents.0.alpha=2"
+        )
     listing.add_commands(commands)
     parsed = parser.parse_args(arguments)
     try:
-        return {"list": _list, "run": _run, **listing.COMMANDS}[parsed.command](parsed)
+        return {"list": _list, "run": _run, "audit": _audit, **listing.COMMANDS}[parsed.command](parsed)
     except Refused as refused:
         print(f"error: {refused}", file=sys.stderr)
         return 2
@@ -97,6 +99,17 @@ def _run(parsed: argparse.Namespace) -> int:
     if parsed.out:
         result.save(parsed.out)
     print(listing.leaderboard(result))
+    return 0
+
+
+def _audit(parsed: argparse.Namespace) -> int:
+    from . import audit
+
+    experiment = _experiment(parsed)
+    if (found := audit.of(experiment)) is None:
+        _refuse("only the world ranking with simulator.retrieval nearest has an index to audit")
+    for what, told in audit.lines(found):
+        print(f"{what}: {told}")
     return 0
 
 

@@ -225,7 +225,7 @@ class Ranking(Simulator):
         return np.concatenate([logsumexp(part / self.params.temperature, axis=1) for part in parts])
 
     def round_at(self, step: int) -> Round:
-        p, who = self.params, self._who.at(step)
+        p, who = self.params, self.visitors(step)
         items = self._candidates(step, who)
         concatenated, product = p.features != "product", p.features != "concatenation"
 
@@ -264,6 +264,22 @@ class Ranking(Simulator):
                 found = self.shared.indexes[layout].search(asking, K, breadth)
             among[rows, : found.shape[1]] = found
         return slates.nearest(users, items, self._which, who, among, K)
+
+    def visitors(self, step: int) -> IntArray:
+        """Who comes to each row, int64 (R,); the draw behind `round_at`, without the search."""
+        return self._who.at(step)
+
+    def scanned(self, who: IntArray) -> IntArray:
+        """How many items' codes the index looks at for the users ``who (R,)``, int64 (R,)."""
+        asked = ((self._which[r], self.seen_users[self._which[r], who[r]]) for r in range(len(who)))
+        return np.concatenate([
+            self.shared.indexes[layout].scanned(user[None], self.params.breadth) for layout, user in asked
+        ])  # fmt: skip
+
+    def best_value(self, who: IntArray, items: IntArray, among: IntArray) -> FloatArray:
+        """What the best slate of ``items (R, n)`` earns, (R,), where ``among (R, K)`` compete for clicks."""
+        p = -np.sort(-self.clicks(who, items, among), axis=1)[:, : self.setting.slate]
+        return np.asarray(1 - (1 - p * self.positions).prod(axis=1))
 
     def respond(self, round: Round, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:
         p, alive = self.probabilities(round), np.ones(len(slate), np.bool_)

@@ -20,7 +20,7 @@ help:
 	@echo "make lint       ruff and mypy only"
 	@echo "make bench      speed, printed as ratios, kept in benchmarks/RESULTS.md"
 	@echo "make reproduce  the published tables, kept in docs/ (hours)"
-	@echo "make stress     many kills, flipped bits, malformed uploads, property tests, 30 viewers for 30 minutes (about 75 minutes)"
+	@echo "make stress     many kills, flipped bits, malformed uploads, property tests, a million items, 30 viewers for 30 minutes (about 80 minutes)"
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -60,6 +60,7 @@ stress: setup-dev
 	BANDITS_STRESS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not browser" $(ARGS) tests/test_kills.py tests/test_store.py \
 		tests/test_malformed.py tests/test_experiment.py tests/test_invariance.py tests/test_confidence.py tests/test_neural.py \
 		tests/test_bring.py tests/test_link.py
+	$(BIN)/python -m benchmarks.ranking scale
 	$(BIN)/python -m benchmarks.viewers --viewers 30 --minutes $(MINUTES)
 
 reproduce: setup

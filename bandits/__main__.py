@@ -1,4 +1,4 @@
-"""The command line, ``python -m bandits list|run|sweep|runs|show|store``. Bad input: one sentence, exit status 2."""
+"""The command line, ``python -m bandits list|run|sweep|audit|runs|show|store``. Bad input: one sentence, status 2."""
 
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     kinds = commands.add_parser("list", help="kinds of worlds and agents, their parameters, bounds and help")
     kinds.add_argument("--json", action="store_true", help="as JSON")
     running = commands.add_parser("run", help="run an experiment file")
-    running.add_argument("experiment", metavar="EXPERIMENT.json", help="a file, or - for standard input")
     running.add_argument("--out", metavar="DIR", help="write experiment, curves, summary and timing there")
-    running.add_argument("--replications", metavar="N", help="instead of the file's")
-    running.add_argument("--steps", metavar="N", help="instead of the file's")
-    running.add_argument(
-        "--set", metavar="PATH=VALUE", action="append", default=[], help="change one field: agents.0.alpha=2"
-    )
+    auditing = commands.add_parser("audit", help="what the index of a world in two stages finds, costs and loses")
+    for command in (running, auditing):
+        command.add_argument("experiment", metavar="EXPERIMENT.json", help="a file, or - for standard input")
+        command.add_argument("--replications", metavar="N", help="instead of the file's")
+        command.add_argument("--steps", metavar="N", help="instead of the file's")
+        command.add_argument(
+            "--set", metavar="PATH=VALUE", action="append", default=[], help="change one field: agents.0.alpha=2"
+        )
     sweeping = commands.add_parser("sweep", help="run a sweep file: an experiment and axes")
     sweeping.add_argument("sweep", metavar="SWEEP.json", help="a file, or - for standard input")
     sweeping.add_argument("--out", metavar="DIR", help="write points.parquet, summary.json and timing.json there")
@@ -38,7 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     listing.add_commands(commands)
     parsed = parser.parse_args(arguments)
     try:
-        return {"list": _list, "run": _run, "sweep": _sweep, **listing.COMMANDS}[parsed.command](parsed)
+        return {"list": _list, "run": _run, "sweep": _sweep, "audit": _audit, **listing.COMMANDS}[parsed.command](
+            parsed
+        )
     except Refused as refused:
         print(f"error: {refused}", file=sys.stderr)
         return 2
@@ -120,6 +124,17 @@ def _text(name: str) -> bytes | str:
         return found
     with Path(name).open("rb") as file:
         return file.read(MAX_TEXT + 1)
+
+
+def _audit(parsed: argparse.Namespace) -> int:
+    from . import audit
+
+    experiment = _experiment(parsed)
+    if (found := audit.of(experiment)) is None:
+        _refuse("only the world ranking with simulator.retrieval nearest has an index to audit")
+    for what, told in audit.lines(found):
+        print(f"{what}: {told}")
+    return 0
 
 
 def _experiment(parsed: argparse.Namespace) -> Experiment:

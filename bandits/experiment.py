@@ -90,9 +90,9 @@ class Experiment(Params):
 
     def empty_history(self) -> History:
         """What one agent of it will leave behind, before the first step; builds no world."""
-        world = self.simulator_class()
-        n_items = world.describe(self.simulator).n_items
-        return History(self.steps, self.replications, n_items, len(world.segment_names()))
+        cls = self.simulator_class()
+        world, groups = cls.describe(self.simulator), len(cls.segment_names())
+        return History(self.steps, self.replications, world.n_items, groups, shelf=world.shelf)
 
     def memory(self) -> int:
         """Bytes it will need, by arithmetic."""
@@ -100,12 +100,13 @@ class Experiment(Params):
         layouts = self.replications if getattr(self.simulator, "layout", "shared") == "per_row" else 1
         groups = len(self.simulator_class().segment_names())
         total = len(self.agents) * self.simulator_class().memory(self.simulator, self.replications)
+        total += self.simulator_class().shared_memory(self.simulator, layouts)
         for i, agent in enumerate(self.agents):
             cls = self.agent_class(i)
             dice = 8 * block_length(world.n_candidates) * world.n_candidates + 16 * block_length(1)
             per_row = cls.memory(agent, world) + dice + 64 * world.n_candidates * (1 + world.n_stored)
             total += self.replications * per_row
-            total += History.memory(self.steps, self.replications, world.n_items, groups)
+            total += History.memory(self.steps, self.replications, world.n_items, groups, shelf=world.shelf)
             total += cls.shared_memory(agent, world, layouts)
         return total
 

@@ -226,8 +226,9 @@ def board(
     ghosts = before or {}
     seen_before = any(label in looks for label in ghosts.get("rate", {}))
     first = max(result.histories.values(), key=lambda h: h.step, default=None)
-    references, rate_window, count_window, taken = {}, window, window, None
+    references, rate_window, count_window, taken, counted = {}, window, window, None, "arms"
     if first is not None:
+        counted = first.counted
         rate_window = metrics.window_drawn(first, window)
         count_window = metrics.window_drawn(first, window, of_counts=True)
         for label, name in (("oracle", "best_value"), ("random choice", "random_value")):
@@ -258,7 +259,8 @@ def board(
         curves(
             found["entropy"], title="Selection entropy", y_title="0 to 1", y_range=(0, 1.04),
             before=ghosts.get("entropy"), empty=wait, **common,
-            note=f"How evenly arms were chosen in the last {count_window:,} steps. 1: all alike, 0: always the same.",
+            note=f"How evenly {counted} were chosen in the last {count_window:,} steps. 1: all alike, 0: always the "
+            "same.",
         ),
     ]  # fmt: skip
     for plot, name in zip(plots, ("rate", "regret", "entropy"), strict=True):

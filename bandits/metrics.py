@@ -169,7 +169,7 @@ def _regret(history: History, regret: FloatArray, average: bool) -> Band:
 
 
 def _window_counts(history: History, window: int) -> tuple[IntArray, IntArray]:
-    """Grid points and how often each item was shown in the window before, (H, R, n_items)."""
+    """Grid points and how often each item (or shelf) was shown in the window before, (H, R, n_counted)."""
     grid = history.count_grid[: history.count_size]
     end, start = in_window(grid, window)
     return grid[end], history.counts[end] - history.counts[start]
@@ -185,7 +185,7 @@ def _n_log_n(most: int) -> FloatArray:
 def entropy(history: History, window: int = WINDOW) -> Band:
     """Selection entropy: -sum p log p over the items shown in the window, divided by log min(K, window).
 
-    1: everything is shown equally often; 0: one item only.
+    1: everything is shown equally often; 0: one item only. Of a large catalogue, shelves take the place of items.
     """
     x, shown = _window_counts(history, window)
     return band(x, evenness(shown), history.alive)
@@ -202,7 +202,7 @@ def evenness(shown: IntArray) -> FloatArray:
 
 
 def coverage(history: History, window: int = WINDOW) -> Band:
-    """Share of the items shown at least once in the window."""
+    """Share of the items (of a large catalogue, of the shelves) shown at least once in the window."""
     x, shown = _window_counts(history, window)
     return band(x, (shown > 0).mean(axis=2), history.alive)
 

@@ -198,6 +198,8 @@ class Setting:
         Number of items in the catalogue, K, D, S, and the number of distinct users (0: not identified).
     n_stored : int
         N.
+    shelf : int
+        Neighbouring items that are counted together, where a catalogue is too large to count each.
     fixed_contexts : int
         Contexts per layout where every round has the same `Contexts` object, so that what follows from it may be
         kept; 0 where they are made anew.
@@ -214,6 +216,7 @@ class Setting:
     n_stored: int
     slate: int = 1
     n_users: int = 0
+    shelf: int = 1
     offers: frozenset[str] = frozenset()
     fixed_contexts: int = 0
     positions: tuple[float, ...] = ()

@@ -35,6 +35,45 @@ def distinct(uniforms: FloatArray, pool: IntArray) -> IntArray:
 
 
 @njit(cache=True, nogil=True)
+def nearest(
+    users: FloatArray, items: FloatArray, layouts: IntArray, who: IntArray, among: IntArray, K: int
+) -> IntArray:
+    """The K items of the largest u . v among those found, int64 (R, K); the lower index of equal ones.
+
+    They come in ascending order, so that their place tells an agent nothing.
+
+    Parameters
+    ----------
+    users, items, layouts, who
+        As in `pairs`.
+    among : int64 (R, M)
+        Different items, at least K in every row; -1 is none.
+    K : int
+    """
+    R = len(among)
+    out = np.empty((R, K), np.int64)
+    for r in range(R):
+        found = np.sort(among[r])
+        found = found[np.searchsorted(found, 0) :]
+        u = users[layouts[r], who[r]]
+        worth = np.empty(len(found))
+        for m in range(len(found)):
+            v, total = items[layouts[r], found[m]], 0.0
+            for i in range(len(u)):
+                total += u[i] * v[i]
+            worth[m] = total
+        least = np.partition(worth, len(found) - K)[len(found) - K]
+        equal = K - np.sum(worth > least)  # of those on the brink, so many
+        k = 0
+        for m in range(len(found)):
+            if worth[m] > least or (worth[m] == least and equal > 0):
+                equal -= worth[m] == least
+                out[r, k] = found[m]
+                k += 1
+    return out
+
+
+@njit(cache=True, nogil=True)
 def pairs(
     users: FloatArray,
     items: FloatArray,

@@ -68,9 +68,9 @@ def _grid(steps: int, spacing: int) -> IntArray:
     return grid if grid[-1] == steps else np.append(grid, steps)
 
 
-def count_spacing(steps: int, n_items: int) -> int:
-    """Steps between stored counts: a few hundred points, fewer where a catalogue is large."""
-    points = max(2, min(MAX_COUNTS, 400_000 // max(n_items, 1)))
+def count_spacing(steps: int, n_counted: int) -> int:
+    """Steps between stored counts: a few hundred points, fewer where much is counted."""
+    points = max(2, min(MAX_COUNTS, 400_000 // max(n_counted, 1)))
     return nice_spacing(steps, points)
 
 
@@ -193,8 +193,10 @@ class History:
     sums : dict of float64 (G, R)
         ``clicks, best_clicks, value, best_value, random_value`` since the start.
     count_grid : int64 (H,)
-    counts : int64 (H, R, n_items)
-        Times each item was shown since the start.
+    counts : int64 (H, R, n_counted)
+        Times each item was shown since the start; where a catalogue is large, each shelf of neighbouring items.
+    shelf, n_counted : int
+        Items to a shelf (1: each is counted by itself), and the number of shelves.
     spectra : list of Spectrum
     calibrations : list of Calibration
     checkups : list of Checkup
@@ -208,12 +210,15 @@ class History:
 
     SUMS = ("clicks", "best_clicks", "value", "best_value", "random_value")
 
-    def __init__(self, steps: int, rows: int, n_items: int, n_segments: int = 0, *, points: int = MAX_POINTS) -> None:
+    def __init__(
+        self, steps: int, rows: int, n_items: int, n_segments: int = 0, *, shelf: int = 1, points: int = MAX_POINTS
+    ) -> None:
         self.steps, self.rows, self.n_items, self.n_segments = steps, rows, n_items, n_segments
+        self.shelf, self.n_counted = shelf, -(-n_items // shelf)
         self.grid = _grid(steps, nice_spacing(steps, points))
-        self.count_grid = _grid(steps, count_spacing(steps, n_items))
+        self.count_grid = _grid(steps, count_spacing(steps, self.n_counted))
         self.sums = {name: np.full((len(self.grid), rows), np.nan) for name in self.SUMS}
-        self.counts: NDArray[np.int64] = np.zeros((len(self.count_grid), rows, n_items), np.int64)
+        self.counts: NDArray[np.int64] = np.zeros((len(self.count_grid), rows, self.n_counted), np.int64)
         self.spectra: list[Spectrum] = []
         self.calibrations: list[Calibration] = []
         self.checkups: list[Checkup] = []
@@ -225,17 +230,22 @@ class History:
         self.step = 0
         self.seconds = 0.0
         self._sum_now = {name: np.zeros(rows) for name in self.SUMS}
-        self._count_now = np.zeros((rows, n_items), np.int64)
+        self._count_now = np.zeros((rows, self.n_counted), np.int64)
         for sums in self.sums.values():
             sums[0] = 0.0
 
+    @property
+    def counted(self) -> str:
+        """What is counted, in words."""
+        return "arms" if self.shelf == 1 else f"shelves of {self.shelf:,} neighbouring items"
+
     @staticmethod
-    def memory(steps: int, rows: int, n_items: int, n_segments: int = 0) -> int:
+    def memory(steps: int, rows: int, n_items: int, n_segments: int = 0, *, shelf: int = 1) -> int:
         """Bytes, by arithmetic."""
-        points = min(steps, MAX_POINTS) + 1
+        points, counted = min(steps, MAX_POINTS) + 1, -(-n_items // shelf)
         kept = SegmentCounts.points(n_segments, n_items)
-        by_segment = n_segments * (steps // nice_spacing(steps, kept) + 3) if kept else 0
-        return 8 * rows * (5 * points + n_items * (steps // count_spacing(steps, n_items) + 3 + by_segment))
+        by_segment = n_items * n_segments * (steps // nice_spacing(steps, kept) + 3) if kept else 0
+        return 8 * rows * (5 * points + counted * (steps // count_spacing(steps, counted) + 3) + by_segment)
 
     @property
     def size(self) -> int:
@@ -269,7 +279,7 @@ class History:
             return
         low, high = np.searchsorted(self.count_grid, [trace.start, end], side="right")
         stops = self.count_grid[low:high] - trace.start
-        cells = np.arange(self.rows)[None, :, None] * self.n_items + trace.items
+        cells = np.arange(self.rows)[None, :, None] * self.n_counted + trace.items // self.shelf
         if not trace.alive.all():  # a row that has stopped shows nothing
             cells[np.isnan(trace.rewards)] = -1
         begin = 0
@@ -280,8 +290,8 @@ class History:
         self._add(cells[begin:])
 
     def _add(self, cells: IntArray) -> None:
-        added = np.bincount(cells[cells >= 0], minlength=self.rows * self.n_items)
-        self._count_now += added.reshape(self.rows, self.n_items)
+        added = np.bincount(cells[cells >= 0], minlength=self.rows * self.n_counted)
+        self._count_now += added.reshape(self.rows, self.n_counted)
 
     def since(self, step: int) -> dict[str, Any]:
         """What has been added after a step (0: everything), as arrays: enough for `merge` elsewhere."""
@@ -342,7 +352,7 @@ class History:
         The points that a longer run has in common with the saved one are kept: all of them, as its grid is coarser.
         """
         steps = int(state["steps"])
-        old = History(steps, self.rows, self.n_items, self.n_segments)
+        old = History(steps, self.rows, self.n_items, self.n_segments, shelf=self.shelf)
         old.merge(state)
         _copy_common(old.grid, self.grid, old.step, old.sums, self.sums)
         _copy_common(old.count_grid, self.count_grid, old.step, {"": old.counts}, {"": self.counts})

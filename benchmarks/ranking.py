@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from bandits import Experiment, metrics
+from bandits import Experiment, audit, metrics
+from bandits.engine import Lane
 from bandits.metrics import Estimate, FloatArray
 from bandits.presets import presets
 from bandits.race import make_lane
@@ -225,12 +227,78 @@ def speed(steps: int = 5_000, replications: int = 8, repeats: int = 3) -> str:
     ])  # fmt: skip
 
 
+SIZES = (10_000, 100_000, 1_000_000)
+TWO_STAGES: Params = {
+    "kind": "ranking", "choice": "sigmoid", "temperature": 0.01, "intercept": 9.0, "retrieval": "nearest",
+    "n_candidates": 300,
+}  # fmt: skip
+
+
+def scale(steps: int = 300, replications: int = 8, repeats: int = 5) -> str:
+    """Two stages against the size of the catalogue: time, recall, memory, and the regret that each stage causes."""
+    agents = LINEAR[1:3]
+    lanes, taken, rows = {}, {}, []
+    with threadpool_limits(1):
+        for agent in agents:
+            for n in SIZES:
+                e = _two_stages(n, agent, steps, replications)
+                lanes[agent["kind"], n] = make_lane(e, 0)
+                lanes[agent["kind"], n].advance(20)  # compiled, and the index built
+            sides = {str(n): partial(_decisions, lanes[agent["kind"], n], steps // repeats) for n in SIZES}
+            taken[agent["kind"]] = interleave(sides, repeats)
+    for n in SIZES:
+        found = audit.of(_two_stages(n, agents[0], steps, replications))
+        assert found is not None
+        lost = [_lost(_two_stages(n, agent, steps, replications)) for agent in agents]
+        rows.append((
+            f"{n:,}", *(f"{1000 * np.median(taken[agent['kind']][str(n)]):.2f}" for agent in agents),
+            f"{found.index_ms:.2f}", f"{found.exact_ms:.2f}", f"{100 * found.scanned:.0f} %",
+            f"{100 * found.recall.mean:.1f} %", f"{found.index_bytes / 2**20:.1f} + {found.vector_bytes / 2**20:.0f}",
+            f"{found.lost_to_index.mean:.4f}", *(f"{e.mean:.4f}" for e in lost), f"{found.best:.4f}",
+        ))  # fmt: skip
+    labels = [lane.agent.title for (_, n), lane in lanes.items() if n == SIZES[0]]
+    header = (
+        "items", *(f"{label}, ms" for label in labels), "of which search, ms", "exact search, ms", "looked at",
+        "recall", "index + vectors, MiB", "lost to the index", *(f"lost by {label}" for label in labels), "best slate",
+    )  # fmt: skip
+    growth = [ratio(times[str(SIZES[-1])], times[str(SIZES[0])]) for times in taken.values()]
+    times = "; ".join(f"{label} {found}" for label, found in zip(labels, growth, strict=True))
+    met = "met" if max(found.middle for found in growth) <= 3 else "**not met**"
+    return "\n\n".join([
+        f"{TWO_STAGES['n_candidates']} candidates by the index (faiss {version('faiss-cpu')}) at its usual breadth, "
+        f"{replications} runs side by side; milliseconds of processor time per decision (world, retrieval, agent, "
+        f"learning) and per search. What is lost is expected clicks per decision, by an agent over its first {steps} "
+        "decisions among the candidates that it is given.",
+        table(header, rows),
+        f"A decision among {SIZES[-1]:,} items takes, as against {SIZES[0]:,}: {times} times as long (at most 3 is "
+        f"asked for: {met}).",
+    ])  # fmt: skip
+
+
+def _two_stages(n: int, agent: Params, steps: int, replications: int) -> Experiment:
+    data = {"simulator": {**TWO_STAGES, "n_items": n}, "agents": [agent], "steps": steps, "replications": replications}
+    return Experiment.model_validate(data)
+
+
+def _decisions(lane: Lane, steps: int) -> float:
+    """Seconds of processor time per decision."""
+    return stopwatch(lambda: lane.advance(steps)) / (steps * lane.rows)
+
+
+def _lost(e: Experiment) -> Estimate:
+    """Expected clicks per decision that the first agent loses among its candidates."""
+    with threadpool_limits(1):
+        trace = make_lane(e, 0).advance(e.steps)
+    return metrics.estimate((trace.best_value - trace.value).mean(axis=0))
+
+
 SECTIONS: dict[str, tuple[str, Callable[..., str]]] = {
     "published": ("As published", published),
     "hopeless": ("As published, longer, and with products", hopeless),
     "learnable": ("Where taste can be learned", learnable),
     "position": ("What position bias does", position),
     "speed": ("Speed", speed),
+    "scale": ("Two stages at scale", scale),
 }
 
 

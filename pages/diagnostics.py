@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from ui import entry, health, runs
+from ui import entry, health, retriever, runs
 
 entry.through_app("pages/diagnostics.py")
 
@@ -13,3 +13,4 @@ st.markdown(
     "says where to look. The run is the one you last looked at in the Arena."
 )
 health.show(runs.current())
+retriever.show(runs.current())

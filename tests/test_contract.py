@@ -32,13 +32,17 @@ SMALL_WORLDS: dict[str, dict[str, Any]] = {
     "wheel": {"delta": 0.8, "encoding": "block"},
     "ranking": {"n_users": 20, "n_items": 30, "n_candidates": 8, "slate": 3, "embedding": 2, "temperature": 0.01},
 }
+SMALL_WORLDS["two stages"] = {**SMALL_WORLDS["ranking"], "retrieval": "nearest", "breadth": 2, "noise": 0.02}
 SMALL_AGENTS: dict[str, dict[str, Any]] = {
     "static_mlp": {"interactions": 1000, "epochs": 1, "embedding": 2, "hidden": (4,)},
     "logistic_ucb": {"refit": 10, "history": 20},
     "logistic_ts": {"refit": 10, "history": 20},
     "sgd_ts": {"batch": 7},
 }
-WORLDS = {**simulators.REGISTRY, "linear": worlds.Linear, "changing": worlds.Changing, "cascade": worlds.Cascade}
+WORLDS = {
+    **simulators.REGISTRY, "two stages": simulators.REGISTRY["ranking"], "linear": worlds.Linear,
+    "changing": worlds.Changing, "cascade": worlds.Cascade,
+}  # fmt: skip
 
 
 def offers(world: str) -> frozenset[str]:
@@ -378,7 +382,7 @@ FILES = {str(f.relative_to(SOURCE).with_suffix("")): f for f in SOURCE.rglob("*.
 ROOMS = {
     "agents", "simulators", "trace", "engine", "calibration", "experiment", "race", "metrics", "result", "figures",
     "presets", "words", "why", "health", "side_by_side", "job", "jobs", "worker", "index", "store",
-    "export", "link", "listing", "offpolicy", "cost", "__main__", "__init__",
+    "export", "link", "listing", "offpolicy", "cost", "audit", "__main__", "__init__",
 }  # fmt: skip
 TOOLS = {name.split("/")[0] for name in FILES} - ROOMS  # ridge, kernels, ...: they know no room
 MAY_IMPORT: dict[str, set[str]] = {

@@ -105,3 +105,15 @@ def test_a_run_that_has_not_begun_says_so(pool: Pool) -> None:
     finally:
         for job in waiting:
             pool.stop(job)
+
+
+def test_a_world_in_two_stages_shows_what_its_index_loses(pool: Pool) -> None:
+    world = {"kind": "ranking", "n_items": 900, "n_candidates": 20, "slate": 3, "retrieval": "nearest", "breadth": 2}
+    e = experiment("lints", "random", seed=975, steps=150, simulator=world)
+    job = pool.submit(e)
+    wait_for(lambda: job.status == "finished", "the run")
+    at = page(job)
+    (_, table) = at.dataframe
+    told = dict(table.value.to_numpy().tolist())
+    assert {"Recall", "Time of a search", "Lost to the index", "Lost by LinTS", "Lost by Random"} <= set(told)
+    assert [h.value for h in at.subheader] == ["The retriever"]

@@ -124,7 +124,7 @@ class Agent(ABC):
     @classmethod
     def memory(cls, params: Any, setting: Setting) -> int:  # noqa: ARG003
         """Bytes per row, by arithmetic, before anything is allocated."""
-        return 64 * setting.n_items
+        return 4096
 
     @classmethod
     def shared_memory(cls, params: Any, setting: Setting, layouts: int) -> int:  # noqa: ARG003

@@ -22,6 +22,10 @@ class ContextFreeAgent(Agent):
         self.state = ("shown", "clicks")
         self._rows = np.arange(len(params))[:, None]
 
+    @classmethod
+    def memory(cls, params: Any, setting: Setting) -> int:
+        return super().memory(params, setting) + 64 * setting.n_items
+
     def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
         items = round.items[self._rows, slate]
         np.add.at(self.shown, (self._rows, items), self.shows(feedback))

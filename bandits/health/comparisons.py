@@ -96,7 +96,9 @@ def oracle_of(experiment: Experiment) -> Oracle | None:
     from ..agents.oracle import Oracle as Agent
 
     lane = Lane(simulator, Agent([Agent.Params()] * len(rows), simulator.setting, simulator.streams, simulator.world()))
-    history = History(steps, len(rows), simulator.setting.n_items, len(simulator.segment_names()))
+    history = History(
+        steps, len(rows), simulator.setting.n_items, len(simulator.segment_names()), shelf=simulator.setting.shelf
+    )
     history.extend(lane.advance(steps))
     entropy, rare = traffic(history)
     by_segment = segment_entropy(history) or []

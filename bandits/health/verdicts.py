@@ -184,7 +184,7 @@ def _lock_in(history: History, oracle: Oracle | None) -> Finding:
         return Finding(title, healthy, "none", "Nothing has been counted yet.")
     entropy, rare = traffic(history)
     rings = entropy < 0.5 and rare > 0
-    rule = f"entropy {entropy:.2f}, {percent(rare)} of the arms under 1 % of the traffic"
+    rule = f"entropy {entropy:.2f}, {percent(rare)} of the {history.counted} under 1 % of the traffic"
     if not math.isfinite(entropy):
         return Finding(title, healthy, "none", "No run is left.")
     if oracle is None:

@@ -53,6 +53,11 @@ class Simulator(ABC):
     def memory(cls, params: Any, rows: int) -> int:
         """Bytes that ``rows`` rows need, by arithmetic, before anything is allocated."""
 
+    @classmethod
+    def shared_memory(cls, params: Any, layouts: int) -> int:  # noqa: ARG003
+        """Bytes that the worlds of all agents share, for so many layouts, by arithmetic."""
+        return 0
+
     @abstractmethod
     def round_at(self, step: int) -> Round:
         """Who comes at this step, and what could be shown."""

@@ -1,14 +1,16 @@
-"""Slates of ten out of 500 candidates out of 10,000 items, for a user who stops at the first click."""
+"""Slates of ten out of 500 candidates out of 10,000 items (or 1,000,000), for a user who stops at the first click."""
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from functools import cached_property
+from typing import Any, ClassVar, Literal, Self
+from weakref import WeakValueDictionary
 
 import numpy as np
 from pydantic import model_validator
 from scipy.special import expit, logsumexp
 
-from .. import kernels, slates
+from .. import kernels, retrieval, slates
 from ..params import setting
 from ..randomness import Streams, block_length
 from ..rounds import Contexts, Feedback, FloatArray, IntArray, Log, Round, Setting, Truth
@@ -16,12 +18,64 @@ from .base import Simulator, SimulatorParams
 
 HALF_WIDTH = 0.1  # embeddings are uniform between plus and minus this
 CELLS = 200_000_000  # users times items, where everything on offer decides a user's choice
+SHELVES = 10_000  # that a large catalogue is counted by
+COUNTED = 100_000  # items that are counted one by one at most
+
+
+class Layouts:
+    """Vectors of users and items in each of L layouts; all worlds of a process that live in the same share them.
+
+    Attributes
+    ----------
+    users, items : float64 (L, n_users, d), (L, n_items, d)
+    seen_users, seen_items
+        As agents see them: the same arrays where there is no noise.
+    """
+
+    _known: ClassVar[WeakValueDictionary[tuple[Any, ...], Layouts]] = WeakValueDictionary()
+
+    def __init__(self, p: Any, streams: Streams, layouts: IntArray) -> None:
+        made = [self._make(p, streams.generator("layout", row=int(layout))) for layout in layouts]
+        self.users, self.items, *seen = map(_stack, zip(*made, strict=True))
+        self.seen_users, self.seen_items = seen or (self.users, self.items)
+
+    @classmethod
+    def of(cls, p: Any, streams: Streams, layouts: IntArray) -> Layouts:
+        """Those of a world: made, or known already."""
+        key = (streams.seed, tuple(layouts.tolist()), p.n_users, p.n_items, p.embedding, p.noise)
+        found = cls._known.get(key)
+        if found is None:
+            found = cls._known[key] = cls(p, streams, layouts)
+        return found
+
+    @cached_property
+    def indexes(self) -> list[retrieval.Lists]:
+        """An approximate index of the items of each layout."""
+        return [retrieval.Lists(items) for items in self.seen_items]
+
+    @staticmethod
+    def _make(p: Any, generator: np.random.Generator) -> tuple[FloatArray, ...]:
+        users = generator.uniform(-HALF_WIDTH, HALF_WIDTH, (p.n_users, p.embedding))
+        items = generator.uniform(-HALF_WIDTH, HALF_WIDTH, (p.n_items, p.embedding))
+        if not p.noise:
+            return users, items
+        error = generator.standard_normal((p.n_users + p.n_items, p.embedding))
+        error *= p.noise
+        error[: p.n_users] += users
+        error[p.n_users :] += items
+        return users, items, error[: p.n_users], error[p.n_users :]
+
+
+def _stack(arrays: tuple[FloatArray, ...]) -> FloatArray:
+    """Arrays of one shape as one; a single one is not copied."""
+    return arrays[0][None] if len(arrays) == 1 else np.stack(arrays)
 
 
 class Ranking(Simulator):
     """Users and items are points; what lies in the same direction is clicked.
 
-    Each step a random user comes, so many random items are retrieved, and a slate of them is shown. The user looks
+    Each step a random user comes, so many items are retrieved (random ones, or those nearest to the user by the largest
+    inner product of the vectors that agents see), and a slate of them is shown. The user looks
     down the slate: in slot k, once looked at, item i is clicked with probability b_k p_i, b_k = k^-bias, and the user
     stops at the first click. p is a softmax of u . i / temperature over the whole catalogue or over the candidates, or
     a sigmoid of each item's own.
@@ -51,11 +105,22 @@ class Ranking(Simulator):
         )  # fmt: skip
         n_users: int = setting(1000, title="Users", ge=1, le=100_000, typical=(100, 10_000), help="People who come.")
         n_items: int = setting(
-            10_000, title="Items", ge=2, le=100_000, typical=(100, 100_000), log=True, help="Size of the catalogue.",
+            10_000, title="Items", ge=2, le=1_000_000, typical=(100, 1_000_000), log=True,
+            help="Size of the catalogue.",
         )  # fmt: skip
         n_candidates: int = setting(
             500, title="Candidates", symbol="K", ge=2, le=5000, typical=(20, 1000),
-            help="Random items that are retrieved at each step, all different.",
+            help="Items that are retrieved at each step, all different.",
+        )  # fmt: skip
+        retrieval: Literal["random", "nearest", "exact"] = setting(
+            "random", title="Retrieval", later=True,
+            help="Which items are candidates. random: any. nearest: those with the largest inner product with the "
+            "user, by an approximate index. exact: the same by weighing every item.",
+        )  # fmt: skip
+        breadth: int = setting(
+            128, title="Breadth of the index", ge=1, le=1000, typical=(16, 512), log=True, later=True,
+            help="With nearest: lists that are scanned, of as many as the root of the number of items. The more, the "
+            "fewer near items are missed, and the longer it takes.",
         )  # fmt: skip
         slate: int = setting(
             10, title="Slots", symbol="S", ge=1, le=50, help="Items shown at once, one below the other."
@@ -84,6 +149,10 @@ class Ranking(Simulator):
                 raise ValueError(
                     f"simulator.n_candidates is {self.n_candidates:,}; it must be at most n_items, {self.n_items:,}"
                 )
+            if self.retrieval == "nearest" and self.n_items < retrieval.FEWEST:
+                raise ValueError(
+                    f"simulator.n_items is {self.n_items}; retrieval nearest needs at least {retrieval.FEWEST}"
+                )
             if self.slate > self.n_candidates:
                 raise ValueError(
                     f"simulator.slate is {self.slate}; it must be at most n_candidates, {self.n_candidates}"
@@ -104,17 +173,19 @@ class Ranking(Simulator):
         R, K = len(streams.rows), params.n_candidates
         layouts, which = np.unique(self.layouts(), return_inverse=True)
         self._which = which.astype(np.int64)
-        made = [self._make(int(layout)) for layout in layouts]
+        self.shared = Layouts.of(params, streams, layouts)
         # (L, n, d), with the layout of each row in _which
-        self.users, self.items, self.seen_users, self.seen_items = (np.stack(part) for part in zip(*made, strict=True))
+        self.users, self.items = self.shared.users, self.shared.items
+        self.seen_users, self.seen_items = self.shared.seen_users, self.shared.seen_items
         self._total = np.stack([self._denominators(u, v) for u, v in zip(self.users, self.items, strict=True)])
         self.positions = np.array(self.setting.positions)
         self._who = streams.blocks("world", lambda g, n: g.integers(0, params.n_users, n))
-        self._retrieved = streams.blocks("world", lambda g, n: g.random((n, K)), width=K, part=1)
+        self._drawn = streams.blocks("world", lambda g, n: g.random((n, K)), width=K, part=1)
         D = self.setting.n_features
         self._columns = np.ascontiguousarray(np.broadcast_to(np.arange(D), (R, K, D)))
         self._available, self._rows = np.ones((R, K), np.bool_), np.arange(R)
-        self._pool, self._nobody = np.arange(params.n_items), np.zeros(R, np.int64)
+        self._pool = np.arange(params.n_items if params.retrieval == "random" else 0)
+        self._nobody = np.zeros(R, np.int64)
 
     @classmethod
     def describe(cls, params: Any) -> Setting:
@@ -124,24 +195,27 @@ class Ranking(Simulator):
         return Setting(
             n_items=params.n_items, n_candidates=params.n_candidates, n_features=D, n_stored=D, slate=params.slate,
             n_users=params.n_users, offers=frozenset(offers),
+            shelf=-(-params.n_items // SHELVES) if params.n_items > COUNTED or params.retrieval != "random" else 1,
             positions=tuple(float(k) ** -params.bias for k in range(1, params.slate + 1)),
         )  # fmt: skip
 
     @classmethod
     def memory(cls, params: Any, rows: int) -> int:
-        layouts = rows if params.layout == "per_row" else 1
         K, D = params.n_candidates, cls.describe(params).n_features
-        vectors = 8 * layouts * (params.n_users + params.n_items) * 5 * params.embedding  # while they are made
         catalogue = 16 * min(params.n_users, 64) * params.n_items if params.choice == "catalogue" else 0
-        return int(vectors + catalogue + 8 * rows * K * (block_length(K) + 2 * D + 8))
+        drawn = block_length(K) * K if params.retrieval == "random" else 6 * K
+        weighed = 24 * params.n_items if params.retrieval == "exact" else 0
+        pool = 8 * params.n_items if params.retrieval == "random" else 0
+        return int(catalogue + weighed + pool + 8 * rows * (drawn + K * (2 * D + 8)))
 
-    def _make(self, layout: int) -> tuple[FloatArray, ...]:
-        """Vectors of users (n_users, d) and items (n_items, d), and as agents see them."""
-        p, generator = self.params, self.streams.generator("layout", row=layout)
-        users = generator.uniform(-HALF_WIDTH, HALF_WIDTH, (p.n_users, p.embedding))
-        items = generator.uniform(-HALF_WIDTH, HALF_WIDTH, (p.n_items, p.embedding))
-        error = p.noise * generator.standard_normal((p.n_users + p.n_items, p.embedding))
-        return users, items, users + error[: p.n_users], items + error[p.n_users :]
+    @classmethod
+    def shared_memory(cls, params: Any, layouts: int) -> int:
+        n, d = params.n_items, params.embedding
+        one = 8 * (params.n_users + n) * d * (1 + (params.noise > 0))
+        held = layouts * one + (one if layouts > 1 else 0) * layouts  # stacked from the parts
+        if params.retrieval == "nearest":
+            held += layouts * retrieval.memory(n, d) + retrieval.building(n, d)
+        return int(held)
 
     def _denominators(self, users: FloatArray, items: FloatArray) -> FloatArray:
         """Log of every user's sum of exp(utility) over the catalogue, (n_users,); once, not at every step."""
@@ -151,8 +225,8 @@ class Ranking(Simulator):
         return np.concatenate([logsumexp(part / self.params.temperature, axis=1) for part in parts])
 
     def round_at(self, step: int) -> Round:
-        p, who = self.params, self._who.at(step)
-        items = slates.distinct(self._retrieved.at(step), self._pool)
+        p, who = self.params, self.visitors(step)
+        items = self._candidates(step, who)
         concatenated, product = p.features != "product", p.features != "concatenation"
 
         def features() -> FloatArray:
@@ -162,6 +236,50 @@ class Ranking(Simulator):
 
         contexts = Contexts(features, self._columns, self.setting.n_features)
         return Round(step, who, items, contexts, self._rows, self._available, self._nobody)
+
+    def _candidates(self, step: int, who: IntArray) -> IntArray:
+        if self.params.retrieval == "random":
+            return slates.distinct(self._drawn.at(step), self._pool)
+        return self.retrieve(who, exact=self.params.retrieval == "exact")
+
+    def retrieve(self, who: IntArray, *, exact: bool, seen: bool = True) -> IntArray:
+        """The items nearest to the users ``who (R,)`` of the rows, int64 (R, K), in ascending order.
+
+        Parameters
+        ----------
+        exact : bool
+            By weighing every item, or by the index.
+        seen : bool
+            By the vectors that agents see, or by the true ones (then exactly).
+        """
+        K, breadth = self.params.n_candidates, self.params.breadth
+        users, items = (self.seen_users, self.seen_items) if seen else (self.users, self.items)
+        among = np.full((len(who), min(self.params.n_items, retrieval.SPARE * K + retrieval.SLACK)), -1)
+        for layout in np.unique(self._which):
+            rows = np.flatnonzero(self._which == layout)
+            asking = users[layout, who[rows]]
+            if exact or not seen:
+                found = retrieval.everything(items[layout], asking, K)
+            else:
+                found = self.shared.indexes[layout].search(asking, K, breadth)
+            among[rows, : found.shape[1]] = found
+        return slates.nearest(users, items, self._which, who, among, K)
+
+    def visitors(self, step: int) -> IntArray:
+        """Who comes to each row, int64 (R,); the draw behind `round_at`, without the search."""
+        return self._who.at(step)
+
+    def scanned(self, who: IntArray) -> IntArray:
+        """How many items' codes the index looks at for the users ``who (R,)``, int64 (R,)."""
+        asked = ((self._which[r], self.seen_users[self._which[r], who[r]]) for r in range(len(who)))
+        return np.concatenate([
+            self.shared.indexes[layout].scanned(user[None], self.params.breadth) for layout, user in asked
+        ])  # fmt: skip
+
+    def best_value(self, who: IntArray, items: IntArray, among: IntArray) -> FloatArray:
+        """What the best slate of ``items (R, n)`` earns, (R,), where ``among (R, K)`` compete for clicks."""
+        p = -np.sort(-self.clicks(who, items, among), axis=1)[:, : self.setting.slate]
+        return np.asarray(1 - (1 - p * self.positions).prod(axis=1))
 
     def respond(self, round: Round, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:
         p, alive = self.probabilities(round), np.ones(len(slate), np.bool_)
@@ -177,13 +295,20 @@ class Ranking(Simulator):
         return Feedback(rewards, examined), truth
 
     def probabilities(self, round: Round) -> FloatArray:
+        return self.clicks(round.users, round.items, round.items)
+
+    def clicks(self, who: IntArray, items: IntArray, among: IntArray) -> FloatArray:
+        """Chance of a click on each of ``items (R, n)`` shown first, where ``among (R, K)`` are the candidates."""
         p = self.params
-        utility = slates.utilities(self.users, self.items, self._which, round.users, round.items, p.temperature)
+        utility = slates.utilities(self.users, self.items, self._which, who, items, p.temperature)
         if p.choice == "sigmoid":
             return np.asarray(expit(utility - p.intercept))
         if p.choice == "candidates":
-            return np.asarray(np.exp(utility - logsumexp(utility, axis=1, keepdims=True)))
-        return np.exp(utility - self._total[self._which, round.users][:, None])
+            others = utility if among is items else slates.utilities(
+                self.users, self.items, self._which, who, among, p.temperature
+            )  # fmt: skip
+            return np.asarray(np.exp(utility - logsumexp(others, axis=1, keepdims=True)))
+        return np.exp(utility - self._total[self._which, who][:, None])
 
     def features(self, item: int | None) -> FloatArray:
         D, d = self.setting.n_features, self.params.embedding

@@ -95,8 +95,10 @@ def _most(sweep: Sweep, point: int) -> int:
 def _memory(point: Experiment, rows: int) -> int:
     """Bytes of a block of so many rows: its history is thinner than an experiment's."""
     whole = Experiment.model_validate({**dict(point), "replications": rows})
-    n_items = whole.simulator_class().describe(whole.simulator).n_items
-    return whole.memory() - History.memory(whole.steps, rows, n_items) + 40 * (GRID + 1) * rows
+    cls = whole.simulator_class()
+    world, groups = cls.describe(whole.simulator), len(cls.segment_names())
+    usual = History.memory(whole.steps, rows, world.n_items, groups, shelf=world.shelf)
+    return whole.memory() - usual + 40 * (GRID + 1) * rows
 
 
 def compute(

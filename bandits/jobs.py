@@ -266,8 +266,11 @@ class Pool:
         """
         task = Task(whole, message, told)
         with self._change:
-            self._tasks.put(task)
-            self._change.notify()
+            if self._closed:
+                task.fail(Refused("the app was closed"))
+            else:
+                self._tasks.put(task)
+                self._change.notify()
         return task.future
 
     # -- behind the scenes -----------------------------------------------------------------------------------
@@ -367,12 +370,12 @@ class Pool:
         """Have a task done; whether the worker lives on."""
         if task.future.cancelled():
             return True
-        with self._change:
-            self._doing[task] = process
-        task.future.add_done_callback(lambda future: self._recall(task) if future.cancelled() else None)
         lives = False
         with suppress(OSError):
-            send(_pipe(process.stdin), task.message)
+            with self._change:  # nobody can recall it before the worker has been told of it
+                self._doing[task] = process
+                send(_pipe(process.stdin), task.message)
+            task.future.add_done_callback(lambda future: self._recall(task) if future.cancelled() else None)
             lives = self._listen(task, process)
         with self._change:
             del self._doing[task]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,12 +38,12 @@ class Task:
 
     def answer(self, arrays: Arrays) -> None:
         """Give the result, unless nobody wants it any more."""
-        if not self.future.cancelled():
+        with suppress(InvalidStateError):  # cancelled
             self.future.set_result(arrays)
 
     def fail(self, error: Exception) -> None:
         """Give the reason why there is none."""
-        if not self.future.done():
+        with suppress(InvalidStateError):
             self.future.set_exception(error)
 
 

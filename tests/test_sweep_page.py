@@ -98,8 +98,8 @@ def test_the_map_shows_every_mean_and_outlines_the_region(two: Landscape) -> Non
     assert leader is not None
     assert (star["x"][0], star["y"][0]) == divmod(leader, 2)
     assert (ring["x"][0], ring["y"][0]) == (0, 0)
-    assert all(figures.point_at(two, *divmod(p, 2)) == p for p in range(6))
-    assert figures.point_at(two, 9, 9) is None
+    assert all(figures.point_at(two, "click_rate", *divmod(p, 2)) == p for p in range(6))
+    assert figures.point_at(two, "click_rate", 9, 9) is None
     assert spec["layout"]["xaxis"]["ticktext"] == ["0.1", "1", "10"]
     edges = np.stack([outline["x"], outline["y"]]).T.reshape(-1, 3, 2)
     region = two.region("click_rate").reshape(3, 2).T
@@ -115,7 +115,7 @@ def test_a_curve_over_one_parameter(one: Landscape) -> None:
     points = next(trace for trace in spec["data"] if trace["name"] == "points")
     np.testing.assert_allclose(points["y"], one.numbers("pseudo_regret").mean(axis=1))
     assert "4 runs" in points["text"][0]
-    assert figures.point_at(one, 1.2, 0.5) == 1
+    assert figures.point_at(one, "click_rate", 1.2, 0.5) == 1
 
 
 def test_further_axes_stand_at_the_best_values() -> None:
@@ -235,6 +235,11 @@ def test_one_owner_cannot_take_all_workers(pool: Pool, tmp_path: Path) -> None:
     wait_for(lambda: not any(found.active for found in going), "the end")
 
 
+def test_a_server_does_not_take_what_would_take_days(pool: Pool, tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="a server takes at most 5,000,000,000"):
+        Sweeper(pool, tmp_path).submit(small(steps=10_000_000, replications=200), "me")
+
+
 def test_a_run_gets_its_turn_between_blocks(pool: Pool, tmp_path: Path) -> None:
     sweeper = Sweeper(pool, tmp_path)
     sweep = small([{**ALPHA, "number": 24}], steps=20_000)
@@ -269,7 +274,16 @@ def visit(**query: str) -> AppTest:
     return at
 
 
+def run(at: AppTest) -> AppTest:
+    at.button[[b.label for b in at.button].index("Run")].click().run()
+    assert not at.exception
+    return at
+
+
 def ended(at: AppTest) -> AppTest:
+    if sweeping.sweeper().get(at.session_state["sweep-seen"]) is None:  # a link alone computes nothing
+        assert at.get("bidi_component") == []
+        run(at)
     found = sweeping.sweeper().get(at.session_state["sweep-seen"])
     assert found is not None
     wait_for(lambda: not found.active, "the sweep")
@@ -297,8 +311,7 @@ def test_a_link_is_run_and_shown(app_pool: Pool, two: Landscape) -> None:
     # the controls say what is shown, so that pressing Run finds the very same sweep
     assert any("6 points × 4 runs × 300 steps" in c.value for c in at.caption)
     before = at.session_state["sweep-seen"]
-    at.button[[b.label for b in at.button].index("Run")].click().run()
-    assert at.session_state["sweep-seen"] == before
+    assert run(at).session_state["sweep-seen"] == before
     box(at, "Show").set_value("pseudo_regret").run()
     assert titles(at)[0] == "Regret"
 
@@ -306,6 +319,7 @@ def test_a_link_is_run_and_shown(app_pool: Pool, two: Landscape) -> None:
 def test_a_cell_opens_in_the_arena(app_pool: Pool, one: Landscape) -> None:
     at = ended(visit(**link.fields(one.sweep)))
     best = one.best()
+    assert best is not None
     at.button(key="sweep-open").click().run()
     assert not at.exception
     assert at.title[0].value == "Arena"
@@ -323,8 +337,7 @@ def test_the_first_visit_offers_a_sweep_of_the_arenas_agent(app_pool: Pool) -> N
     assert at.multiselect[0].value == ["per_arm", "shared", "hybrid"]
     at.multiselect[0].set_value(["shared"]).run()
     assert any("a sweep needs at least 2" in c.value for c in at.caption)
-    at.button[[b.label for b in at.button].index("Run")].click().run()
-    assert not at.exception
+    run(at)
     assert any("a sweep needs at least 2" in e.value for e in at.error)
 
 

@@ -142,7 +142,9 @@ def _keep(found: Sweeping) -> Sweeping:
 
 
 def current() -> Sweeping | None:
-    """The sweep this session looks at: the one it began, or the one its address tells, which is then begun.
+    """The sweep this session looks at: the one it began, or the one its address tells, if it is known here.
+
+    Any other address only fills in the controls: a link must not make a server compute for hours.
 
     Raises
     ------
@@ -155,7 +157,8 @@ def current() -> Sweeping | None:
     if seen is None and link.holds_sweep(st.query_params):
         sweep = link.follow(st.query_params.to_dict())
         _adopt(sweep)
-        return _keep(sweeper().get(sweep.hash) or sweeper().submit(sweep, runs.owner()))
+        st.session_state[_SEEN] = sweep.hash
+        return sweeper().get(sweep.hash)
     return None
 
 
@@ -188,7 +191,7 @@ def _show(found: Sweeping, metric: str, was_active: bool) -> None:
     st.progress(min(found.done, 1.0), text=status(found))
     picked = st.session_state.get(_CELL, {}).get(found.id)
     with found.lock:
-        specs = [figures.landscape(found.landscape, metric, picked)]
+        specs = [figures.landscape(found.landscape, metric, picked, over=not found.active)]
         leader = found.landscape.leader(metric)
         chosen = leader if picked is None else picked
         if chosen is not None and found.landscape.known[chosen].any():
@@ -196,7 +199,7 @@ def _show(found: Sweeping, metric: str, was_active: bool) -> None:
     for spec in specs:
         spec["layout"]["uirevision"] = f"{found.id}{metric}"
     alt = [f"{s['layout']['title']['text']}: {s['layout']['meta']['note']}" for s in specs]
-    live.mount(live.pack(specs, alt, 340), key="sweep", picked=lambda: _pick(found))
+    live.mount(live.pack(specs, alt, 340), key="sweep", picked=lambda: _pick(found, metric))
     if leader is not None:
         _cell(found, metric, chosen if chosen is not None else leader)
         _told(found, metric)
@@ -204,12 +207,12 @@ def _show(found: Sweeping, metric: str, was_active: bool) -> None:
         st.rerun()
 
 
-def _pick(found: Sweeping) -> None:
+def _pick(found: Sweeping, metric: str) -> None:
     """Look at the cell that was pressed."""
     if (place := live.at("sweep")) is None:
         return
     with found.lock:
-        point = figures.point_at(found.landscape, *place)
+        point = figures.point_at(found.landscape, metric, *place)
     if point is not None:
         st.session_state.setdefault(_CELL, {})[found.id] = point
 
@@ -241,7 +244,8 @@ def _cell(found: Sweeping, metric: str, point: int) -> None:
         if cell.best
         else f"worse than the best by {words.between(_turned(cell.gap))}"
     )
-    row.markdown(f"{at}: {words.number(cell.estimate.mean)} ({words.between(cell.estimate)}), {good}.")
+    judged = f", {good}" if not found.active else ""
+    row.markdown(f"{at}: {words.number(cell.estimate.mean)} ({words.between(cell.estimate)}){judged}.")
     if row.button("Open in the Arena", icon=":material/monitoring:", key="sweep-open"):
         job = runs.pool().submit(found.sweep.points[point], runs.owner())
         runs.keep(job)
@@ -263,7 +267,8 @@ def _told(found: Sweeping, metric: str) -> None:
         good = sum(cell.best for cell in cells)
         st.markdown(
             f"- {good} of {len(cells)} points are not shown to be worse than the best (paired t tests, Holm's "
-            "correction): choose any of these."
+            "correction): choose any of these. The best was chosen by the very runs that its interval is made of, so "
+            "that is somewhat too high."
         )
     if pairing == pairing:
         st.markdown(
@@ -276,8 +281,9 @@ def _told(found: Sweeping, metric: str) -> None:
             {
                 "Parameter": figures.named(found.sweep, paths.index(m.path)), "Best": figures.spoken(m.best),
                 "As good": ", ".join(map(figures.spoken, m.good)), "Worst": figures.spoken(m.worst),
-                "Clicks lost at worst, of 1,000 users": f"{words.number(m.cost.mean)} ({words.between(m.cost)})",
-                "Explains": f"{100 * m.share:.0f} %",
+                "Clicks lost at worst, of 1,000 users": f"{words.number(m.cost.mean)} ({words.between(m.cost)})"
+                if m.matters else "not shown to be any",
+                "Explains": words.percent(m.share),
             }
             for m in matters
         ]  # fmt: skip
@@ -317,7 +323,7 @@ def shelf() -> None:
                 left, see, drop = st.columns([4, 1, 1], vertical_alignment="center")
                 left.markdown(f"**{board.plain(described(sweep))}**  \n{board.plain(_size(sweep))}")
                 if see.button("Open", key=f"sweep-{sweep.hash}", icon=":material/open_in_new:", width="stretch"):
-                    _keep(sweeper().get(sweep.hash) or sweeper().submit(sweep, runs.owner()))
+                    st.session_state[_SEEN] = sweep.hash
                     _adopt(sweep)
                     st.switch_page("pages/sweep.py")
                 drop.button("Delete", key=f"drop-{sweep.hash}", icon=":material/delete:", width="stretch",
@@ -332,6 +338,6 @@ def described(sweep: Sweep) -> str:
 
 def _drop(sweep: Sweep) -> None:
     try:
-        sweeper().delete(sweep.hash)
+        sweeper().delete(sweep.hash, runs.owner())
     except Refused as sentence:
         st.toast(board.plain(str(sentence)), icon=":material/block:")

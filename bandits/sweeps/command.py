@@ -71,14 +71,16 @@ def told(landscape: Landscape) -> str:
     """The best point, its region and what matters, in a few lines."""
     sweep = landscape.sweep
     metric, best = METRICS[sweep.metric], landscape.best(sweep.metric)
+    if best is None:
+        return "every run of every point diverged: there is no best"
     lines = [f"best: {_point(sweep, best.point)}  {metric.title.lower()} {_interval(best.estimate)}"]
     good = [cell for cell in landscape.cells(sweep.metric) if cell.best]
     lines.append(f"as good, as far as {best.runs} runs can tell: {len(good)} of {sweep.size} points")
     for each in landscape.importance(sweep.metric):
         name = each.path.rpartition(".")[2]
+        cost = f"worst {short(each.worst)}, which costs {_interval(each.cost)} clicks per 1,000 users"
         lines.append(
-            f"{name}: best {short(each.best)}, worst {short(each.worst)}, which costs "
-            f"{_interval(each.cost)} clicks per 1,000 users"
+            f"{name}: best {short(each.best)}, {cost}" if each.matters else f"{name}: no value is shown to be worse"
         )
     if landscape.saved:
         lines.append(f"runs saved by dropping points early: {100 * landscape.saved:.0f} %")

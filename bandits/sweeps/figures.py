@@ -23,13 +23,16 @@ def spoken(value: Value) -> str:
     return "none" if value is None else str(value).replace("_", " ") if isinstance(value, str) else short(value)
 
 
-def landscape(found: Landscape, metric: str, picked: int | None = None) -> Spec:
-    """A heat map over the first two axes (any others at the best point's values), or a curve over the only one."""
+def landscape(found: Landscape, metric: str, picked: int | None = None, *, over: bool = True) -> Spec:
+    """A heat map over the first two axes (any others at the best point's values), or a curve over the only one.
+
+    Before it is ``over``, nothing is called as good as the best.
+    """
     sweep = found.sweep
     if not found.known.any():
         layout = {"title": {"text": METRICS[metric].title}, "meta": {"note": ""}}
         return without_data(layout, "The first points are on their way.")
-    return _curve(found, metric, picked) if len(sweep.axes) == 1 else _map(found, metric, picked)
+    return (_curve if len(sweep.axes) == 1 else _map)(found, metric, picked, over)
 
 
 def _shown(sweep: Sweep, leader: int) -> np.ndarray:
@@ -39,13 +42,13 @@ def _shown(sweep: Sweep, leader: int) -> np.ndarray:
     return points.reshape(*sweep.shape[:2], -1)[:, :, np.ravel_multi_index(at[2:], sweep.shape[2:]) if at[2:] else 0].T
 
 
-def _map(found: Landscape, metric: str, picked: int | None) -> Spec:
+def _map(found: Landscape, metric: str, picked: int | None, over: bool) -> Spec:
     sweep, meant = found.sweep, METRICS[metric]
     leader = found.leader(metric)
     points = _shown(sweep, leader or 0)
     cells = {cell.point: cell for cell in found.cells(metric)}
     z = np.array([[cells[p].estimate.mean if p in cells else np.nan for p in line] for line in points.tolist()])
-    region = found.region(metric)[points]
+    region = found.region(metric)[points] & over
     told = [[_told(found, metric, p) for p in line] for line in points.tolist()]
     trace: Spec = {
         "type": "heatmap", "x": np.arange(z.shape[1], dtype=float), "y": np.arange(z.shape[0], dtype=float), "z": z,
@@ -63,7 +66,9 @@ def _map(found: Landscape, metric: str, picked: int | None) -> Spec:
     rest = sweep.axes[2:]
     at = sweep.at(leader or 0)
     fixed = ", ".join(f"{a.name} {spoken(v)}" for a, v in zip(rest, at[2:], strict=True))
-    note = f"{meant.unit}, mean over runs. ★ the best; outlined: not shown to be worse than it."
+    note = f"{meant.unit}, mean over runs. ★ the best" + (
+        "; outlined: not shown to be worse than it." if over else " so far."
+    )
     layout: Spec = {
         "title": {"text": f"{meant.title}" + (f" at {fixed}" if fixed else "")},
         "meta": {"note": note[0].upper() + note[1:], "pick": True},
@@ -74,13 +79,13 @@ def _map(found: Landscape, metric: str, picked: int | None) -> Spec:
     return {"data": data, "layout": layout}
 
 
-def point_at(found: Landscape, x: float, y: float) -> int | None:
+def point_at(found: Landscape, metric: str, x: float, y: float) -> int | None:
     """The point at a place of the figure that `landscape` makes; None where nothing is known."""
     sweep = found.sweep
     if len(sweep.axes) == 1:
         point = round(x)
     else:
-        points = _shown(sweep, found.leader("click_rate") or 0)
+        points = _shown(sweep, found.leader(metric) or 0)
         if not (0 <= round(y) < points.shape[0] and 0 <= round(x) < points.shape[1]):
             return None
         point = int(points[round(y), round(x)])
@@ -131,7 +136,7 @@ def _told(found: Landscape, metric: str, point: int) -> str:
     """A cell in words, for whoever points at it."""
     sweep = found.sweep
     at = "<br>".join(f"{named(sweep, i)} {spoken(v)}" for i, v in enumerate(sweep.at(point)))
-    numbers = found.numbers(metric)[point]
+    numbers = found.comparable(metric)[point]
     runs = int(np.isfinite(numbers).sum())
     if not runs:
         return f"{at}<br>not known yet"
@@ -141,10 +146,10 @@ def _told(found: Landscape, metric: str, point: int) -> str:
     return f"{at}<br><b>{number(mean)}</b>{wide}<br>{runs} runs{gone}"
 
 
-def _curve(found: Landscape, metric: str, picked: int | None) -> Spec:
+def _curve(found: Landscape, metric: str, picked: int | None, over: bool) -> Spec:
     sweep, meant, leader = found.sweep, METRICS[metric], found.leader(metric)
     look = next(iter(styles(sweep.experiment).values()))
-    cells, region = found.cells(metric), found.region(metric)
+    cells, region = found.cells(metric), found.region(metric) & over
     x = np.array([cell.point for cell in cells], float)
     mid, low, high = (np.array([getattr(cell.estimate, end) for cell in cells]) for end in ("mean", "low", "high"))
     band = Band(x, mid, np.where(np.isfinite(low), low, mid), np.where(np.isfinite(high), high, mid),
@@ -164,7 +169,8 @@ def _curve(found: Landscape, metric: str, picked: int | None) -> Spec:
             spec["data"].append({"type": "scatter", "mode": "markers", "x": x[at], "y": mid[at], "marker": marker,
                                  "hoverinfo": "skip", "name": symbol})  # fmt: skip
     spec["layout"] |= {"xaxis": _ticks(sweep, 0), "hovermode": "closest"}
-    note = f"{meant.unit}, mean over runs with its 95 % interval. ★ the best; ringed: not shown to be worse than it."
+    ringed = "; ringed: not shown to be worse than it." if over else " so far."
+    note = f"{meant.unit}, mean over runs with its 95 % interval. ★ the best{ringed}"
     spec["layout"]["meta"] = {"note": note[0].upper() + note[1:], "pick": True}
     return spec
 

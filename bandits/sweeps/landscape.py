@@ -72,7 +72,8 @@ class Cell(NamedTuple):
     values : tuple
         Of each axis.
     estimate : Estimate
-        Mean over runs and its 95 % interval.
+        Mean over runs and its 95 % interval (`Landscape.comparable`). The best of many is best partly by luck: on
+        average its own is too high.
     runs : int
         It rests on; those that diverged are left out.
     diverged : int
@@ -109,7 +110,11 @@ class Importance(NamedTuple):
     cost : Estimate
         Of that wrong choice, in clicks per 1,000 steps, paired by run.
     share : float
-        Of the variance between points that it explains by itself: its first-order Sobol index on the grid.
+        Of the variance between points that it explains by itself: its first-order Sobol index on the grid, less what
+        chance makes of it; NaN where it is the only one.
+    matters : bool
+        It has a value with which no point is as good as the best. Else there is nothing to choose, and the cost is
+        chance.
     """
 
     path: str
@@ -118,6 +123,7 @@ class Importance(NamedTuple):
     worst: Value
     cost: Estimate
     share: float
+    matters: bool
 
 
 class Landscape:
@@ -146,22 +152,29 @@ class Landscape:
         self.dropped = np.zeros(sweep.size, np.bool_)
         self.seconds = 0.0
         self._values = {name: np.full(shape, np.nan) for name in METRICS}
-        self._parts: list[Arrays] = []
+        self._parts: list[tuple[set[int], Callable[[], Arrays | None]]] = []
 
-    def add(self, arrays: Arrays, *, keep: bool = True) -> None:
-        """Take in a computed block; ``keep`` its curves too."""
+    def add(self, arrays: Arrays, again: Callable[[], Arrays | None] | None = None) -> None:
+        """Take in a computed block.
+
+        Parameters
+        ----------
+        arrays : dict of arrays
+        again : callable, optional
+            Where its curves can be had again; otherwise they are kept here.
+        """
         history = history_of(self.sweep, arrays)
         points, runs = arrays["rows"].T
         self.known[points, runs], self.alive[points, runs] = True, history.alive
         for name, metric in METRICS.items():
             self._values[name][points, runs] = np.where(history.alive, metric.of(history), np.nan)
         self.seconds += history.seconds
-        if keep:
-            self._parts.append(arrays)
+        self._parts.append((set(points.tolist()), again or (lambda: arrays)))
 
     def curves(self, point: int) -> History:
-        """The history of a point's runs so far (their curves, not their arms)."""
-        return chosen(self.sweep, self._parts, point)
+        """The history of a point's runs so far (their curves, not their arms), as far as it can be had."""
+        found = [again() for points, again in self._parts if point in points]
+        return chosen(self.sweep, [arrays for arrays in found if arrays is not None], point)
 
     def numbers(self, metric: str) -> FloatArray:
         """One metric of every run, float64 (P, R); NaN where it is unknown or diverged."""
@@ -197,6 +210,19 @@ class Landscape:
         means = METRICS[metric].sign * _mean(self.numbers(metric))
         return int(np.argmax(np.where(able, means, -np.inf)))
 
+    def comparable(self, metric: str) -> FloatArray:
+        """`numbers`, each point's shifted by how lucky its runs were for the leader, float64 (P, R).
+
+        Points that have been dropped, or are not yet run to the end, rest on fewer runs than the leader: common luck
+        cancels in the gap to it, and only there. Where all have all runs, these are the numbers.
+        """
+        leader, numbers = self.leader(metric), self.numbers(metric)
+        if leader is None:
+            return numbers
+        shared = np.where(np.isfinite(numbers), numbers[leader], np.nan)
+        shift = _mean(numbers[leader][None]) - _mean(shared)
+        return numbers + np.where(np.isfinite(shift), shift, 0.0)[:, None]
+
     def gaps(self, metric: str) -> FloatArray:
         """Every run's distance to the same run of the leader, float64 (P, R): below 0 is worse."""
         leader = self.leader(metric)
@@ -219,7 +245,7 @@ class Landscape:
 
     def cells(self, metric: str = "click_rate") -> list[Cell]:
         """Every point that has a run, in order."""
-        numbers, gaps, region = self.numbers(metric), self.gaps(metric), self.region(metric)
+        numbers, gaps, region = self.comparable(metric), self.gaps(metric), self.region(metric)
         return [
             Cell(
                 p, self.sweep.at(p), metrics.estimate(numbers[p]), int(np.isfinite(numbers[p]).sum()),
@@ -229,44 +255,32 @@ class Landscape:
             for p in np.flatnonzero(self.known.any(axis=1)).tolist()
         ]  # fmt: skip
 
-    def best(self, metric: str = "click_rate") -> Cell:
-        """The leader's cell.
-
-        Raises
-        ------
-        ValueError
-            Nothing is known yet.
-        """
+    def best(self, metric: str = "click_rate") -> Cell | None:
+        """The leader's cell; None while nothing is known, or where every run diverged."""
         leader = self.leader(metric)
-        if leader is None:
-            raise ValueError("nothing is known of this sweep yet")
-        return next(cell for cell in self.cells(metric) if cell.point == leader)
+        return next((cell for cell in self.cells(metric) if cell.point == leader), None)
 
     def importance(self, metric: str = "click_rate") -> list[Importance]:
         """What each parameter does, the one that costs most first; empty before the whole grid is known."""
-        numbers = METRICS[metric].sign * self.numbers(metric)
-        means = _mean(numbers)
-        leader = self.leader(metric)
+        numbers = METRICS[metric].sign * self.comparable(metric)
+        means, leader = _mean(numbers), self.leader(metric)
         if leader is None or not np.isfinite(means).all():
             return []
         grid, region = means.reshape(self.sweep.shape), self.region(metric).reshape(self.sweep.shape)
-        clicks = 1000 * self.numbers("click_rate")
+        clicks = 1000 * self.comparable("click_rate")
         found = []
         for i, (axis, values) in enumerate(zip(self.sweep.axes, self.sweep.values, strict=True)):
             others = tuple(j for j in range(grid.ndim) if j != i)
-            profile = grid.max(axis=others)
-            low = int(np.argmin(profile))
-            # the best there is with this value, against the best there is
-            at = np.where(np.arange(len(values))[_along(i, grid.ndim)] == low, grid, -np.inf)
-            wrong = int(np.argmax(at))
-            cost = metrics.estimate(clicks[leader] - clicks[wrong])
-            spread = float(grid.var())
-            share = float(grid.mean(axis=others).var()) / spread if spread > 0 else 0.0
             reached = np.atleast_1d(region.any(axis=others)).tolist()
             good = tuple(v for v, some in zip(values, reached, strict=True) if some)
+            low = int(np.argmin(grid.max(axis=others)))
+            # the best there is with this value, against the best there is
+            at = np.where(np.arange(len(values))[_along(i, grid.ndim)] == low, grid, -np.inf)
+            cost = metrics.estimate(clicks[leader] - clicks[int(np.argmax(at))])
             best = values[int(np.unravel_index(leader, grid.shape)[i])]
-            found.append(Importance(axis.path, best, good, values[low], cost, share))
-        return sorted(found, key=lambda each: -each.cost.mean)
+            share = _share(grid, others, _noise(numbers)) if others else float("nan")
+            found.append(Importance(axis.path, best, good, values[low], cost, share, len(good) < len(values)))
+        return sorted(found, key=lambda each: (not each.matters, -each.cost.mean))
 
     def pairing(self, metric: str = "click_rate") -> float:
         """How many times narrower common luck makes the interval of a difference to the best; median over points.
@@ -290,7 +304,8 @@ class Landscape:
         found: dict[str, Any] = plain({
             "hash": self.sweep.hash,
             "metric": metric,
-            "best": dict(zip(paths, best.values, strict=True)) | best.estimate._asdict() | {"replications": best.runs},
+            "best": best
+            and dict(zip(paths, best.values, strict=True)) | best.estimate._asdict() | {"replications": best.runs},
             "best_region": [dict(zip(paths, c.values, strict=True)) for c in self.cells(metric) if c.best],
             "sensitivity": [
                 {**i._asdict(), "cost": i.cost._asdict(), "good": list(i.good)} for i in self.importance(metric)
@@ -316,6 +331,21 @@ class Landscape:
         return pd.DataFrame(lines)
 
 
+def _noise(numbers: FloatArray) -> float:
+    """Variance of a point's mean that is chance: of what is left of its runs without the run's common luck."""
+    luck = np.nanmean(numbers, axis=0, keepdims=True) if np.isfinite(numbers).any() else 0.0
+    var, n = _var(numbers - luck), np.isfinite(numbers).sum(axis=1)
+    each = (var / np.maximum(n, 1))[np.isfinite(var)]
+    return float(each.mean()) if len(each) else 0.0
+
+
+def _share(grid: FloatArray, others: tuple[int, ...], noise: float) -> float:
+    profile = grid.mean(axis=others)
+    whole = float(grid.var()) - noise * (1 - 1 / grid.size)
+    part = float(profile.var()) - noise * len(profile) / grid.size * (1 - 1 / len(profile))
+    return min(max(part, 0.0) / whole, 1.0) if whole > 0 else 0.0
+
+
 def _along(axis: int, dimensions: int) -> tuple[slice | None, ...]:
     return tuple(slice(None) if i == axis else None for i in range(dimensions))
 
@@ -334,10 +364,9 @@ def _var(values: FloatArray) -> FloatArray:
 
 
 def _worse(gaps: FloatArray) -> FloatArray:
-    """Two-sided p-value of no gap, (P,): 1 where the runs cannot tell."""
+    """Two-sided p-value of no gap, (P,): 1 where the runs cannot tell, as when all gaps are the very same."""
     n, mean, var = np.isfinite(gaps).sum(axis=1), _mean(gaps), _var(gaps)
     with np.errstate(invalid="ignore", divide="ignore"):
         t = mean / np.sqrt(var / n)
         p = 2 * stats.t.sf(np.abs(t), np.maximum(n - 1, 1))
-    certain = (n > 1) & (var == 0) & (mean < 0)  # every run is behind by the very same
-    return np.where(certain, 0.0, np.where(np.isfinite(p), p, 1.0))
+    return np.where(np.isfinite(p) & (var > 0), p, 1.0)

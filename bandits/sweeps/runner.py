@@ -74,7 +74,7 @@ class Runner:
         """
         for rung in rungs(self.sweep):
             self._round(deque(self._missing(rung)))
-            self._judge()
+            self._judge(rung)
         return self.landscape
 
     def look(self) -> bool:
@@ -82,7 +82,7 @@ class Runner:
         for rung in rungs(self.sweep):
             if self._missing(rung):
                 return False
-            self._judge()
+            self._judge(rung)
         return True
 
     def _missing(self, rung: range) -> list[Block]:
@@ -91,17 +91,20 @@ class Runner:
         blocks = pack(self.sweep, wanted(self.sweep, rung, self.landscape))
         return [block for block in blocks if not all(known[row] for row in block.rows) and not self._found(block)]
 
-    def _judge(self) -> None:
+    def _judge(self, rung: range) -> None:
         if self.sweep.search == "halving":
             with self._lock:
-                drop(self.sweep, self.landscape)
+                drop(self.sweep, self.landscape, rung.stop)
 
     def _found(self, block: Block) -> bool:
         arrays = self._files.get(block) if self._files is not None else None
         if arrays is not None:
             with self._lock:
-                self.landscape.add(arrays)
+                self.landscape.add(arrays, self._again(block))
         return arrays is not None
+
+    def _again(self, block: Block) -> Callable[[], Arrays | None] | None:
+        return None if self._files is None else partial(self._files.get, block)
 
     def _round(self, waiting: deque[Block]) -> None:
         running: dict[Future[Arrays], Block] = {}
@@ -122,14 +125,15 @@ class Runner:
             self._under_way.clear()
 
     def _take(self, block: Block, arrays: Arrays) -> None:
+        again = self._again(block)
         if self._files is not None:
             try:
                 self._files.keep(block, arrays)
             except OSError as error:
-                self.error = f"this sweep could not be kept on disk ({error.strerror or error})"
+                self.error, again = f"this sweep could not be kept on disk ({error.strerror or error})", None
         with self._lock:
             self._under_way.pop(block, None)
-            self.landscape.add(arrays)
+            self.landscape.add(arrays, again)
 
 
 def run(

@@ -60,7 +60,7 @@ class Axis(Params):
         if self.values is not None:
             if len(self.values) < 2:
                 raise ValueError(f"axes: {self.path} has {len(self.values)} values; a sweep needs at least 2")
-            if len({json.dumps(v) for v in self.values}) < len(self.values):
+            if len({(isinstance(v, bool), v) for v in self.values}) < len(self.values):
                 raise ValueError(f"axes: {self.path} has a value twice")
         elif self.low is not None and self.high is not None:
             if not self.low < self.high:

@@ -21,6 +21,10 @@ from .sweep import Sweep
 from .what_if import Answer, nearest, speaks_of
 
 MAX_ACTIVE = 2  # sweeps that one owner may have going
+MAX_TOGETHER = 8  # that all owners may
+MAX_DECISIONS = 5_000_000_000  # of one sweep: an hour or two of a linear agent
+TIME_LIMIT = 4 * 3600.0  # seconds of wall time that one sweep may take at a stretch
+KEPT = 16  # ended sweeps that stay in memory
 Status = Literal["running", "finished", "stopped", "failed"]
 
 
@@ -45,7 +49,7 @@ class Sweeping:
         self.error = ""
         self.lock = threading.Lock()
         self._stopping = threading.Event()
-        self._runner = Runner(sweep, Processes(pool), Files(sweep, folder), self._stopping.is_set, self.lock)
+        self._runner = Runner(sweep, Processes(pool), Files(sweep, folder), self._told_to_stop, self.lock)
         self._began, self._begun_at = 0.0, 0.0
 
     @property
@@ -89,6 +93,12 @@ class Sweeping:
         """Give up; what is finished stays, and it can be started again."""
         self._stopping.set()
 
+    def _told_to_stop(self) -> bool:
+        if time.monotonic() - self._began > TIME_LIMIT:
+            self.error = f"stopped after {TIME_LIMIT / 3600:.0f} hours, the limit for one sweep; Run goes on with it"
+            return True
+        return self._stopping.is_set()
+
     def _run(self) -> None:
         try:
             self._runner.run()
@@ -126,8 +136,16 @@ class Sweeper:
             )
             if found.active or found.status == "finished":
                 return found
+            e = sweep.experiment
+            if (decisions := sweep.size * e.replications * e.steps) > MAX_DECISIONS:
+                raise Refused(
+                    f"this sweep has {decisions:,} decisions (points x runs x steps); a server takes at most "
+                    f"{MAX_DECISIONS:,}: use python -m bandits sweep"
+                )
             if self._pool.store is not None:
                 self._pool.store.require_space()
+            if sum(s.active for s in self._known.values()) >= MAX_TOGETHER:
+                raise Refused(f"{MAX_TOGETHER} sweeps are going on already; wait for one to end")
             if owner and sum(s.active and s.owner == owner for s in self._known.values()) >= MAX_ACTIVE:
                 raise Refused(f"you have {MAX_ACTIVE} sweeps going; stop one or wait for it")
             found.owner = owner
@@ -141,6 +159,8 @@ class Sweeper:
 
     def _get(self, sweep: str) -> Sweeping | None:
         if sweep not in self._known and (found := kept(self._folder, sweep)) is not None:
+            for old in [s.id for s in self._known.values() if not s.active][: max(len(self._known) - KEPT, 0)]:
+                del self._known[old]
             self._known[sweep] = Sweeping(found, self._pool, self._folder)
             self._known[sweep].look()
         return self._known.get(sweep)
@@ -174,18 +194,21 @@ class Sweeper:
         found = [one for sweep in told if (one := self.get(sweep.hash)) is not None]
         return nearest([one.landscape for one in found], experiment)
 
-    def delete(self, sweep: str) -> None:
+    def delete(self, sweep: str, owner: str = "") -> None:
         """Forget a sweep with all it has found.
 
         Raises
         ------
         Refused
-            It is going on.
+            It is going on, or is somebody else's.
         """
         with self._lock:
-            found = self._known.get(sweep)
-            if found is not None and found.active:
+            found = self._get(sweep)
+            if found is None:
+                return
+            if found.active:
                 raise Refused("this sweep is going on; stop it before you delete it")
-            self._known.pop(sweep, None)
-            if found is not None:
-                Files(found.sweep, self._folder).delete()
+            if found.status != "finished" and found.owner and found.owner != owner:
+                raise Refused("only who started this sweep may delete it before its end")
+            del self._known[sweep]
+            Files(found.sweep, self._folder).delete()

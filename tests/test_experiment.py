@@ -138,7 +138,7 @@ def test_a_good_part_of_them_is_valid() -> None:
     """Or the tests above would prove little."""
     valid = []
 
-    @settings(max_examples=often(100, 1000))
+    @settings(max_examples=often(400, 1000))
     @given(experiments())
     def count(text: str) -> None:
         valid.append(survives(text))

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
-from bandits import Refused, read, retrieval, slates
+from bandits import Refused, figures, read, retrieval, run, slates
 from bandits.race import make_lane
 from bandits.randomness import Streams
 from bandits.rounds import FloatArray
@@ -259,6 +259,14 @@ def test_a_large_catalogue_is_counted_by_shelf() -> None:
     again.load_state_dict(shelves.state_dict())
     assert np.array_equal(again._count_now, shelves._count_now)
     assert shelves.counted == "shelves of 7 neighbouring items"
+
+
+def test_what_is_counted_by_shelf_is_told_by_shelf() -> None:
+    world = {"kind": "ranking", **SMALL, "n_items": 20_001}
+    result = run(read({"simulator": world, "agents": [{"kind": "random"}], "steps": 20, "replications": 2}))
+    entropy = next(p for p in figures.board(result) if p["layout"]["title"]["text"] == "Selection entropy")
+    assert "How evenly shelves of 3 neighbouring items were chosen" in entropy["layout"]["meta"]["note"]
+    assert result.histories["Random"].counts.sum(axis=2)[-1].tolist() == [100, 100]  # 20 slates of five
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ def loop(sweep: Sweep) -> tuple[Section, Landscape]:
         "Sweep: rows together or one by one",
         f"{machine()}.\n\nLinUCB on the pet shop, {' x '.join(map(str, sweep.shape))} points of alpha x ridge, "
         f"{replications} runs of {sweep.experiment.steps:,} steps; processor time on one thread, in this process. Of "
-        f"the {total:,} one-row runs a random {SAMPLE} are timed and scaled up. `bandits.run` is how a user would loop; a "
+        f"the {total:,} one-row runs a random {SAMPLE} are timed and scaled up. `bandits.run` is how a user loops; a "
         "bare lane keeps nothing but what the sweep keeps.",
         ("way", "seconds of processor time", "over all rows together"),
         [

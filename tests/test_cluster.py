@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+import dask
 import numpy as np
 import pytest
 
@@ -20,16 +21,16 @@ from bandits.jobs import Pool
 from bandits.race import worker_environment
 from bandits.refused import Refused
 from bandits.sweeps import Landscape, Sweep, cluster
-from bandits.sweeps.blocks import Block, pack
+from bandits.sweeps.blocks import Block
 from bandits.sweeps.cluster import Cluster
 from bandits.sweeps.executors import Executor, Lost, Processes
 from bandits.sweeps.landscape import METRICS
 from bandits.sweeps.runner import Runner
-from bandits.sweeps.search import wanted
 from tests.clusters import Dask
-from tests.support import wait_for
+from tests.support import PATIENCE, wait_for
 
 ROOT = Path(__file__).parent.parent
+PARTS = {"CA_FILE": "ca.pem", "CLIENT__CERT": "node.pem", "CLIENT__KEY": "node.key"}
 DATA: dict[str, Any] = {
     "experiment": {
         "simulator": {"kind": "petshop", "n_products": 10},
@@ -45,7 +46,7 @@ DATA: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def dask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dask]:
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dask]:
     found = Dask(tmp_path_factory.mktemp("dask"), workers=2)
     yield found
     found.end()
@@ -70,11 +71,10 @@ def small() -> Sweep:
     return sweeps.read(DATA)
 
 
-def long(sweep: Sweep | None = None) -> tuple[Sweep, Block]:
+def long() -> tuple[Sweep, Block]:
     """A block that takes minutes."""
     data = {**DATA, "experiment": {**DATA["experiment"], "steps": 1_000_000}}
-    sweep = sweeps.read(data)
-    return sweep, Block(tuple((0, run) for run in range(4)))
+    return sweeps.read(data), Block(tuple((0, run) for run in range(4)))
 
 
 def same(a: Landscape, b: Landscape) -> None:
@@ -156,21 +156,21 @@ def test_without_dask_it_is_said(file: Path) -> None:
 # -- numbers -------------------------------------------------------------------------------------------------------
 
 
-def test_here_in_the_pool_and_on_a_cluster_are_the_same_bits(dask: Dask) -> None:
+def test_here_in_the_pool_and_on_a_cluster_are_the_same_bits(pair: Dask) -> None:
     here, pool = sweeps.run(small()), Pool(1)
     try:
         same(on(Processes(pool)), here)
     finally:
         pool.close()
-    away = Cluster(dask.address)
+    away = Cluster(pair.address)
     assert away.workers == 2
     same(on(away), here)
 
 
 def test_the_command_line_finds_the_cluster_in_the_environment(
-    dask: Dask, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pair: Dask, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for place, address in (("here", ""), ("there", dask.address)):
+    for place, address in (("here", ""), ("there", pair.address)):
         monkeypatch.setenv("BANDITS_HOME", str(tmp_path / f"home-{place}"))
         monkeypatch.setenv("BANDITS_CLUSTER", address)
         assert __main__.main(["sweep", str(file), "--workers", "0", "--out", str(tmp_path / place)]) == 0
@@ -178,11 +178,10 @@ def test_the_command_line_finds_the_cluster_in_the_environment(
         assert (tmp_path / "here" / name).read_bytes() == (tmp_path / "there" / name).read_bytes()
 
 
-def test_a_block_that_nobody_wants_any_more_is_left(dask: Dask) -> None:
-    away, heard = Cluster(dask.address), list[int]()
+def test_a_block_that_nobody_wants_any_more_is_left(pair: Dask) -> None:
+    away, heard = Cluster(pair.address), list[int]()
     try:
-        sweep, block = long()
-        future = away.submit(sweep, block, heard.append)
+        future = away.submit(*long(), heard.append)
         wait_for(lambda: len(heard) > 1, "news of a block")
         assert heard == sorted(heard)
         assert busy(away) == 1
@@ -192,8 +191,8 @@ def test_a_block_that_nobody_wants_any_more_is_left(dask: Dask) -> None:
         away.close()
 
 
-def test_who_goes_away_leaves_no_block_behind(dask: Dask) -> None:
-    away, other, heard = Cluster(dask.address), Cluster(dask.address), list[int]()
+def test_who_goes_away_leaves_no_block_behind(pair: Dask) -> None:
+    away, other, heard = Cluster(pair.address), Cluster(pair.address), list[int]()
     try:
         away.submit(*long(), heard.append)
         wait_for(lambda: heard, "news of a block")
@@ -208,12 +207,11 @@ def busy(away: Cluster) -> int:
     return sum(away._client.run(lambda dask_worker: len(dask_worker.active_threads)).values())
 
 
-def test_what_a_worker_refuses_is_told_as_it_says_it(dask: Dask) -> None:
-    """Data that were brought to this machine are not on the worker's."""
-    away = Cluster(dask.address)
+def test_what_a_worker_cannot_do_is_told(pair: Dask) -> None:
+    away = Cluster(pair.address)
     try:
-        sweep = small()
-        future = away.submit(sweep, Block(((0, 0), (99, 0))), lambda step: None)
+        future = away.submit(small(), Block(((99, 0),)), lambda step: None)
+        assert str(future.exception()) == "tuple index out of range"
         assert isinstance(future.exception(), Refused)
     finally:
         away.close()
@@ -222,17 +220,17 @@ def test_what_a_worker_refuses_is_told_as_it_says_it(dask: Dask) -> None:
 # -- who may compute -----------------------------------------------------------------------------------------------
 
 
-def test_a_scheduler_without_workers_is_said(lonely: Dask, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_worker_of_one_thread_it_is_said(lonely: Dask, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "FIRST", 0.5)
     assert f"has no workers; start one: dask worker {lonely.address}" in refused(lonely.address)
     lonely.work("--nthreads", "2", "--no-nanny")
-    monkeypatch.setattr(cluster, "FIRST", 60.0)
+    monkeypatch.setattr(cluster, "FIRST", PATIENCE)
     assert "has 2 threads; start it with --nthreads 1" in refused(lonely.address)
 
 
-def test_a_worker_with_other_code_is_refused_early_or_late(lonely: Dask, tmp_path: Path) -> None:
+def test_other_code_is_refused_early_or_late_and_nobody_is_not_waited_for(lonely: Dask, tmp_path: Path) -> None:
     other = tmp_path / "other"
-    shutil.copytree(ROOT / "bandits", other / "bandits", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "bandits", other / "bandits", ignore=shutil.ignore_patterns("*.nb?"))
     with (other / "bandits" / "engine.py").open("a") as code:
         code.write("# newer\n")
     env = {**worker_environment(), "PYTHONPATH": str(other)}
@@ -241,49 +239,55 @@ def test_a_worker_with_other_code_is_refused_early_or_late(lonely: Dask, tmp_pat
     assert re.search(r"the worker tcp://127\.0\.0\.1:\d+ has other code \(\w{12}, this process \w{12}\)", said)
     lonely.stop_workers()
     lonely.work("--no-nanny")
-    away = Cluster(lonely.address)
+    patient, hasty, heard = Cluster(lonely.address), Cluster(lonely.address, silence=1.0), list[int]()
     try:
-        lonely.stop_workers()
-        lonely.work("--no-nanny", env=env)
-        block = pack(small(), wanted(small(), range(4), Landscape(small())))[0]
-        with pytest.raises(Lost, match="has other code"):
-            away.submit(small(), block, lambda step: None).result()
-    finally:
-        away.close()
-
-
-def test_a_cluster_whose_workers_stay_away_is_lost(lonely: Dask) -> None:
-    lonely.work("--no-nanny")
-    away, heard = Cluster(lonely.address, silence=1.0), list[int]()
-    try:
-        future = away.submit(*long(), heard.append)
+        future = hasty.submit(*long(), heard.append)
         wait_for(lambda: heard, "news of a block")
         lonely.stop_workers()
         with pytest.raises(Lost, match="has had no worker for"):
             future.result()
-        with pytest.raises(Lost):
-            away.submit(*long(), heard.append)
+        with pytest.raises(Lost, match="has had no worker for"):
+            hasty.submit(*long(), heard.append)
+        lonely.work("--no-nanny", env=env)
+        with pytest.raises(Lost, match="has other code"):
+            patient.submit(*long(), heard.append).result()
     finally:
-        away.close()
+        patient.close()
+        hasty.close()
 
 
 # -- mutual TLS ----------------------------------------------------------------------------------------------------
 
 
-def test_mutual_tls_as_the_readme_says(tmp_path: Path, file: Path) -> None:
+def test_mutual_tls_as_the_readme_says(tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mine, others = certificates(tmp_path / "mine"), certificates(tmp_path / "others")
     options = ("--tls-ca-file", str(mine / "ca.pem"), "--tls-cert", str(mine / "node.pem"),
                "--tls-key", str(mine / "node.key"))  # fmt: skip
-    dask = Dask(tmp_path / "dask", scheme="tls", options=options)
+    found = Dask(tmp_path / "dask", scheme="tls", options=options)
     try:
-        assert dask.address.startswith("tls://")
-        dask.work("--no-nanny")
-        assert "best: " in asked(file, dask.address, mine, status=0).stdout
-        assert "no Dask scheduler answers" in asked(file, dask.address, others, status=2).stderr
-        (mine / "node.pem").unlink()
-        assert "error: " in asked(file, dask.address, mine, status=2).stderr
+        assert found.address.startswith("tls://")
+        found.work("--no-nanny")
+        shown = {f"DASK_DISTRIBUTED__COMM__TLS__{name}": str(mine / path) for name, path in PARTS.items()}
+        done = subprocess.run(
+            [sys.executable, "-m", "bandits", "sweep", str(file), "--cluster", found.address],
+            capture_output=True, text=True, env={**worker_environment(), **shown}, check=False,
+        )  # fmt: skip
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.startswith("best: ")
+        monkeypatch.setattr(cluster, "CONNECT", 2.0)
+        with configured(others):
+            assert "no Dask scheduler answers" in refused(found.address)
+        with configured(tmp_path / "nowhere"):
+            assert "No such file" in refused(found.address)
+        assert "no Dask scheduler answers" in refused(found.address.replace("tls", "tcp"))
     finally:
-        dask.end()
+        found.end()
+
+
+def configured(folder: Path) -> AbstractContextManager[object]:
+    """Dask's settings say that the certificates are there."""
+    names = {name: f"distributed.comm.tls.{name.lower().replace('__', '.').replace('_', '-')}" for name in PARTS}
+    return dask.config.set({names[name]: str(folder / path) for name, path in PARTS.items()})
 
 
 def certificates(folder: Path) -> Path:
@@ -295,15 +299,3 @@ def certificates(folder: Path) -> Path:
     done = subprocess.run(["bash", "-ec", commands[0]], cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return folder
-
-
-def asked(file: Path, address: str, folder: Path, *, status: int) -> subprocess.CompletedProcess[str]:
-    tls = {"CA_FILE": "ca.pem", "CLIENT__CERT": "node.pem", "CLIENT__KEY": "node.key"}
-    env = {f"DASK_DISTRIBUTED__COMM__TLS__{name}": str(folder / path) for name, path in tls.items()}
-    done = subprocess.run(
-        [sys.executable, "-m", "bandits", "sweep", str(file), "--cluster", address],
-        capture_output=True, text=True, env={**os.environ, **worker_environment(), **env}, check=False,
-    )  # fmt: skip
-    assert done.returncode == status, done.stderr
-    assert "Traceback" not in done.stderr
-    return done

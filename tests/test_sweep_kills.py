@@ -65,7 +65,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
 
 @pytest.fixture
 def dask(tmp_path: Path) -> Iterator[Dask]:
-    found = Dask(tmp_path / "dask", workers=2)
+    """A scheduler, without workers."""
+    found = Dask(tmp_path / "dask")
     yield found
     found.end()
 
@@ -120,6 +121,7 @@ def test_workers_of_the_pool_are_killed(whole: Undisturbed, tmp_path: Path) -> N
 
 
 def test_workers_of_a_cluster_are_killed(whole: Undisturbed, dask: Dask, tmp_path: Path) -> None:
+    dask.work("--nworkers", "2")
     away = Cluster(dask.address)
 
     def victims() -> list[int]:
@@ -159,6 +161,7 @@ class Command:
 
 
 def test_a_scheduler_that_is_killed_costs_a_sentence(whole: Undisturbed, dask: Dask, tmp_path: Path) -> None:
+    dask.work("--no-nanny")
     out = tmp_path / "out"
     command = Command(whole, tmp_path / "home", "--cluster", dask.address, "--workers", "1", "--out", str(out))
     assert command.reach(2)

@@ -36,7 +36,7 @@ DATA: dict[str, Any] = {
     "experiment": {
         "simulator": {"kind": "petshop", "n_products": 10},
         "agents": [{"kind": "linucb"}],
-        "steps": often(4_000, 20_000),
+        "steps": often(12_000, 40_000),
         "replications": 8,
     },
     "axes": [

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+import pickle
 import ssl
 import threading
 import time
@@ -57,7 +58,7 @@ class Cluster:
     def __init__(self, address: str, *, silence: float = SILENCE) -> None:
         dask = _distributed()
         self.address, self._silence = _checked(address), silence
-        self._ours, self._client = remote.make(), _connect(dask, self.address)
+        self._ours, self._client = (remote.make(), remote.probe()), _connect(dask, self.address)
         self._topic = f"bandits-{uuid.uuid4().hex}"
         self._open: dict[str, tuple[Future[Arrays], Callable[[int], None]]] = {}
         self._ended, self._closing, self._lost = threading.Event(), threading.Lock(), ""
@@ -80,9 +81,9 @@ class Cluster:
         self._require()
         key, future = f"block-{uuid.uuid4().hex}", Future[Arrays]()
         self._open[key] = future, told
-        asked = (sweep.model_dump_json(), block.rows, self._ours, self._topic, key)
+        asked = sweep.model_dump_json(), block.rows, *self._ours, self._topic, key
         try:
-            theirs = self._client.submit(remote.block, *asked, key=key, pure=False)
+            theirs = self._ask(remote.block, *asked, key=key)
             theirs.add_done_callback(partial(self._take, future))
         except (OSError, RuntimeError, ValueError) as error:  # what Dask says of a client that was closed meanwhile
             raise Lost(self._gone(error)) from None
@@ -106,16 +107,17 @@ class Cluster:
             raise Refused(
                 f"the worker {many} has {threads[many]} threads; start it with --nthreads 1 (several: --nworkers)"
             )
-        try:
-            self._client.run_on_scheduler(remote.make)
-        except Exception as error:  # noqa: BLE001 - whatever a foreign process runs into
-            raise Refused(f"the scheduler at {self.address} cannot be used: {_told(error)}") from None
-        for worker, theirs in self._client.run(remote.make, on_error="return").items():
-            if isinstance(theirs, BaseException):
-                raise Refused(f"the worker {worker} cannot be used: {_told(theirs)}")
-            if sentence := remote.unlike(worker, theirs, self._ours):
+        asked = {w: self._ask(remote.unlike, *self._ours, workers=[w]) for w in threads}
+        end = time.monotonic() + KNOWN
+        for worker, theirs in asked.items():
+            try:
+                sentence = theirs.result(timeout=max(end - time.monotonic(), 0.1))
+            except TimeoutError:
+                raise Refused(f"the worker {worker} has not answered a small question in {KNOWN:.0f} s") from None
+            except Exception as error:  # noqa: BLE001 - whatever a foreign process runs into
+                raise Refused(f"the worker {worker} cannot be used: {_told(error)}") from None
+            if sentence:
                 raise Refused(sentence)
-        self._probe(list(threads))
         return len(threads)
 
     def _threads(self) -> dict[str, int]:
@@ -127,20 +129,9 @@ class Cluster:
             )
         return dict(found)
 
-    def _probe(self, workers: list[str]) -> None:
-        asked = {w: self._client.submit(remote.probe, workers=[w], pure=False) for w in workers}
-        known, end = remote.probe(), time.monotonic() + KNOWN
-        for worker, theirs in asked.items():
-            try:
-                answer = theirs.result(timeout=max(end - time.monotonic(), 0.1))
-            except TimeoutError:
-                raise Refused(f"the worker {worker} has not answered a small question in {KNOWN:.0f} s") from None
-            except Exception as error:  # noqa: BLE001 - whatever a foreign process runs into
-                raise Refused(f"the worker {worker} cannot be used: {_told(error)}") from None
-            if answer != known:
-                raise Refused(
-                    f"the worker {worker} computes other numbers than this machine, though its versions are the same"
-                )
+    def _ask(self, function: Callable[..., object], *arguments: object, **options: Any) -> Any:
+        """The Dask future of a call on a worker."""
+        return self._client.submit(pickle.loads, pickle.dumps(remote.Call(function, *arguments)), pure=False, **options)
 
     # -- behind the scenes -------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -30,6 +30,19 @@ PROBE = {
 Make = dict[str, str]
 
 
+class Call:
+    """A call that travels as bytes which only a worker reads: a scheduler needs none of this package to pass it on.
+
+    ``pickle.loads`` of its pickle is the answer.
+    """
+
+    def __init__(self, function: Callable[..., object], *arguments: object) -> None:
+        self._call = function, arguments
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
+        return self._call
+
+
 @lru_cache(maxsize=1)
 def make() -> Make:
     """Versions of everything that numbers depend on in this process; of this package its content."""
@@ -49,15 +62,27 @@ def _content() -> str:
     return digest.hexdigest()
 
 
-def unlike(worker: str, theirs: Make, ours: Make) -> str:
-    """A sentence on the first difference between two makes; empty if there is none."""
+def unlike(ours: Make, answer: str) -> str:
+    """The first way in which this worker differs from the process that asks, in a sentence; empty if it does not.
+
+    Parameters
+    ----------
+    ours : dict
+        The asking process's `make`.
+    answer : str
+        Its `probe`.
+    """
+    from distributed import get_worker
+
+    worker = f"the worker {get_worker().address}"
     for name, wanted in ours.items():
-        if (found := theirs.get(name, "none")) != wanted:
-            what = "other code" if name == "bandits" else f"{name} {found}"
-            return f"the worker {worker} has {what} ({found}, this process {wanted}): its numbers may differ"
-    return ""
+        if (found := make()[name]) != wanted:
+            what = "other code" if name == "bandits" else f"another {name}"
+            return f"{worker} has {what} ({found}; where the sweep was begun {wanted}): its numbers may differ"
+    return "" if probe() == answer else f"{worker} computes other numbers than this machine, of the same versions"
 
 
+@lru_cache(maxsize=1)
 def probe() -> str:
     """SHA-256 of a small block's numbers."""
     sweep = read(PROBE)
@@ -66,7 +91,7 @@ def probe() -> str:
     return hashlib.sha256(b"".join(array.tobytes() for _, array in sums)).hexdigest()
 
 
-def block(text: str, rows: Sequence[Row], ours: Make, topic: str, key: str) -> Arrays:
+def block(text: str, rows: Sequence[Row], ours: Make, answer: str, topic: str, key: str) -> Arrays:
     """Compute a block as the task ``key``; its steps are told to those who listen to ``topic``.
 
     A task cannot be interrupted, so it looks whether somebody still wants it: who cancelled it, or is gone, does not.
@@ -81,7 +106,7 @@ def block(text: str, rows: Sequence[Row], ours: Make, topic: str, key: str) -> A
     from distributed import Status, get_worker
 
     worker = get_worker()
-    if sentence := unlike(worker.address, make(), ours):
+    if sentence := unlike(ours, answer):
         raise Lost(sentence)
     told = time.monotonic()
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -214,6 +216,21 @@ def test_what_a_worker_cannot_do_is_told(pair: Dask) -> None:
         assert str(future.exception()) == "tuple index out of range"
         assert isinstance(future.exception(), Refused)
     finally:
+        away.close()
+
+
+def test_a_block_that_its_workers_die_of_is_told(pair: Dask) -> None:
+    away, heard = Cluster(pair.address), list[int]()
+    away._client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 0))
+    try:
+        future = away.submit(*long(), heard.append)
+        wait_for(lambda: heard, "news of a block")
+        (worker,) = (address for address, keys in away._client.processing().items() if keys)
+        os.kill(away._client.run(os.getpid, workers=[worker])[worker], signal.SIGKILL)
+        with pytest.raises(Refused, match="1 workers of the cluster died of the same block"):
+            future.result()
+    finally:
+        away._client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 3))
         away.close()
 
 

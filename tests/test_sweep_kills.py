@@ -22,6 +22,7 @@ from bandits.jobs import Pool
 from bandits.race import worker_environment
 from bandits.store import unpack
 from bandits.sweeps import Landscape, Sweep
+from bandits.sweeps.blocks import Stopped
 from bandits.sweeps.cluster import Cluster
 from bandits.sweeps.command import save
 from bandits.sweeps.executors import Executor, Processes
@@ -202,8 +203,7 @@ def test_control_c_ends_it_in_a_sentence_and_loses_nothing(whole: Undisturbed, t
     assert said.splitlines() == ["What is finished is kept: the same command goes on from there.", "stopped"]
     kept = {path: path.stat().st_mtime_ns for path in blocks(tmp_path / "home")}
     assert len(kept) >= 2
-    again = Command(whole, tmp_path / "home", "--workers", "0", "--out", str(tmp_path / "out"))
-    assert again.ended() == (0, "")
+    save(sweeps.run(whole.sweep, files=Files(whole.sweep, tmp_path / "home" / "sweeps")), tmp_path / "out")
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
     check(tmp_path / "out", whole)
 
@@ -217,10 +217,9 @@ def full() -> None:
 
 
 def test_a_full_disk_costs_a_sentence_and_keeps_what_is_finished(whole: Undisturbed, tmp_path: Path) -> None:
-    first = Command(whole, tmp_path, "--workers", "0")
-    assert first.reach(3)
-    first.process.kill()
-    first.ended()
+    files = Files(whole.sweep, tmp_path / "sweeps")
+    with pytest.raises(Stopped):
+        sweeps.run(whole.sweep, files=files, stop=lambda: len(blocks(tmp_path)) >= 3)
     kept = {path: path.read_bytes() for path in blocks(tmp_path)}
     command = Command(whole, tmp_path, "--workers", "0", preexec_fn=full)
     assert command.ended() == (0, "this sweep could not be kept on disk (File too large)\n")

@@ -157,8 +157,7 @@ class Cluster:
         except CancelledError:  # not by us: the connection broke
             self._lose(self._gone())
         except Exception as error:  # noqa: BLE001 - whatever a foreign process ran into; somebody waits for the future
-            why = _told(error)
-            settle(future, Lost(why) if type(error).__name__ == "NoWorkerError" else Refused(why))
+            settle(future, _meant(error))
 
     def _release(self, key: str, theirs: Any) -> None:
         """Nobody wants it any more: its scheduler forgets it, and a worker that is at it sees that."""
@@ -247,6 +246,16 @@ def _require_certificates(dask: Any) -> None:
     for name, variable in VARIABLES.items():
         if not tls[name]:
             raise Refused(f"a tls:// cluster needs certificates; set DASK_DISTRIBUTED__COMM__TLS__{variable}")
+
+
+def _meant(error: Exception) -> Lost | Refused:
+    """What became of a block, in a sentence: its workers died, there are none, or it cannot be computed."""
+    from distributed import KilledWorker
+    from distributed.scheduler import NoWorkerError
+
+    if isinstance(error, KilledWorker):
+        return Refused(f"{error.allowed_failures + 1} workers of the cluster died of the same block of this sweep")
+    return (Lost if isinstance(error, NoWorkerError) else Refused)(_told(error))
 
 
 @contextmanager

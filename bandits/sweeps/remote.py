@@ -79,7 +79,7 @@ def unlike(ours: Make, answer: str) -> str:
         if (found := make()[name]) != wanted:
             what = "other code" if name == "bandits" else f"another {name}"
             return f"{worker} has {what} ({found}; where the sweep was begun {wanted}): its numbers may differ"
-    return "" if probe() == answer else f"{worker} computes other numbers than this machine, of the same versions"
+    return "" if probe() == answer else f"{worker} computes other numbers than where the sweep was begun"
 
 
 @lru_cache(maxsize=1)

@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 TORCH_INDEX ?=
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 APP_STAMP := $(VENV)/.app-$(shell cat requirements.txt Makefile | cksum | cut -d' ' -f1)
-DEV_STAMP := $(VENV)/.dev-$(shell cat requirements.txt requirements-dev.txt Makefile | cksum | cut -d' ' -f1)
+DEV_STAMP := $(VENV)/.dev-$(shell cat requirements.txt requirements-cluster.txt requirements-dev.txt Makefile | cksum | cut -d' ' -f1)
 PORT ?= 8501
 ARGS ?=
 MINUTES ?= 30
@@ -57,7 +57,7 @@ bench: setup
 	$(BIN)/python -m benchmarks
 
 stress: setup-dev
-	BANDITS_STRESS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not browser" $(ARGS) tests/test_kills.py tests/test_store.py \
+	BANDITS_STRESS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not browser" $(ARGS) tests/test_kills.py tests/test_sweep_kills.py tests/test_store.py \
 		tests/test_malformed.py tests/test_experiment.py tests/test_invariance.py tests/test_confidence.py tests/test_neural.py \
 		tests/test_bring.py tests/test_link.py
 	$(BIN)/python -m benchmarks.ranking scale

@@ -504,6 +504,7 @@ def _start() -> subprocess.Popen[bytes]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=worker_environment(),
+        process_group=0,  # Ctrl-C is for its owner, which ends it
     )
 
 

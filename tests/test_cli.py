@@ -264,6 +264,33 @@ def test_files_that_are_not_there_or_not_to_be_written(
     assert "not JSON" in refused(capsys, "run", "-")
 
 
+SWEEP = {**SMALL, "agents": [{"kind": "linucb"}]}
+AXES = [{"path": "agents.0.alpha", "values": [0.5, 1.0]}]
+
+
+@pytest.mark.parametrize(
+    ("data", "arguments", "says"),
+    [
+        ({"experiment": SWEEP, "axes": AXES}, ["--workers", "many"], "--workers is many; it must be a whole number"),
+        ({"experiment": SWEEP, "axes": AXES}, ["--workers", "-1"], "from 0 (in this process) to 64"),
+        ({"experiment": SWEEP, "axes": AXES}, ["--workers", "65"], "from 0 (in this process) to 64"),
+        ({"experiment": SWEEP, "axes": AXES}, ["--cluster", "somewhere"], "it must be tls://host:port"),
+        ({"experiment": SWEEP, "axes": AXES}, ["--cluster", "tcp://192.0.2.1:8786"], "is not encrypted"),
+        ({"experiment": SMALL, "axes": AXES}, [], "a sweep is of one agent; its experiment has 3"),
+        ({"experiment": SWEEP, "axes": [{"path": "agents.0.alfa", "values": [1, 2]}]}, [], "no such parameter"),
+        (SWEEP, [], "is not a known field; known are experiment, axes"),
+        ([], [], "must be an object"),
+    ],
+)
+def test_a_bad_sweep_is_refused_in_one_sentence(
+    data: Any, arguments: list[str], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "bad.json"
+    path.write_text(json.dumps(data), encoding="utf-8")
+    assert says in refused(capsys, "sweep", path, *arguments)
+    assert "No such file" in refused(capsys, "sweep", tmp_path / "nowhere.json", *arguments)
+
+
 def test_a_refusal_in_a_shell_is_one_line_and_status_2(tmp_path: Path) -> None:
     done = command("run", tmp_path / "nowhere.json")
     assert (done.returncode, done.stdout) == (2, "")

@@ -7,13 +7,14 @@ import os
 import sys
 import threading
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from ..cache import home
 from ..jobs import Pool
 from ..refused import Refused, short
 from ..words import number
-from .executors import Executor, Here, Processes
+from .executors import Executor, Here, Processes, Rescued
 from .files import Files
 from .landscape import METRICS, Landscape
 from .runner import Runner
@@ -41,15 +42,22 @@ def run(text: bytes | str, out: str | None, workers: str | None, cluster: str | 
         stopping = threading.Event()
         runner = Runner(sweep, executor, Files(sweep, home() / "sweeps"), stopping.is_set)
         bar = stack.enter_context(tqdm(total=100, unit="%", desc="sweeping", file=sys.stderr, disable=None))
-        runner.watch = lambda done: bar.update(int(100 * done) - bar.n)
+        said: list[str] = []
+
+        def watch(done: float) -> None:
+            bar.update(int(100 * done) - bar.n)
+            for notice in runner.notices:
+                if notice not in said:
+                    said.append(notice)
+                    bar.write(notice, file=sys.stderr)
+
+        runner.watch = watch
         try:
             landscape = runner.run()
         except KeyboardInterrupt:
             print("What is finished is kept: the same command goes on from there.", file=sys.stderr)
             raise
-        bar.update(100 - bar.n)
-    if runner.error:
-        print(runner.error, file=sys.stderr)
+        watch(1.0)
     if out:
         save(landscape, out)
     print(told(landscape))
@@ -108,12 +116,17 @@ def _count(workers: str | None) -> int:
 
 
 def _executor(workers: int, cluster: str, stack: ExitStack) -> Executor:
-    if cluster:
-        from .cluster import Cluster
+    """The cluster, if there is to be one, and this machine if it is lost; else this machine."""
+    if not cluster:
+        return _machine(workers, stack)
+    from .cluster import Cluster
 
-        found = Cluster(cluster)
-        stack.callback(found.close)
-        return found
+    found = Rescued(Cluster(cluster), partial(_machine, workers, stack))
+    stack.callback(found.close)
+    return found
+
+
+def _machine(workers: int, stack: ExitStack) -> Executor:
     if workers == 0:
         return Here()
     pool = Pool(workers)

@@ -62,6 +62,11 @@ class Runner:
         under_way = sum(len(block.rows) * step for block, step in list(self._under_way.items()))
         return min(1.0, self.landscape.done + under_way / (total * self.sweep.experiment.steps))
 
+    @property
+    def notices(self) -> list[str]:
+        """What whoever waits should know so far, a sentence each."""
+        return [said for said in (self._executor.note, self.error) if said]
+
     def run(self) -> Landscape:
         """All rounds; blocks that are kept from before are not computed again.
 

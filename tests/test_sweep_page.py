@@ -235,6 +235,13 @@ def test_one_owner_cannot_take_all_workers(pool: Pool, tmp_path: Path) -> None:
     wait_for(lambda: not any(found.active for found in going), "the end")
 
 
+def test_a_cluster_that_cannot_be_used_costs_a_sentence(pool: Pool, one: Landscape, tmp_path: Path) -> None:
+    found = finished(Sweeper(pool, tmp_path, "tcp://192.0.2.1:8786"), one.sweep)
+    assert found.status == "finished"
+    assert "this machine goes on alone" in found.error
+    assert np.array_equal(found.landscape.numbers("click_rate"), one.numbers("click_rate"))
+
+
 def test_a_server_does_not_take_what_would_take_days(pool: Pool, tmp_path: Path) -> None:
     with pytest.raises(Refused, match="a server takes at most 5,000,000,000"):
         Sweeper(pool, tmp_path).submit(small(steps=10_000_000, replications=200), "me")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pandas as pd
@@ -27,7 +28,7 @@ _SEARCH = {"grid": "Every point", "halving": "Drop the worse early"}
 @st.cache_resource(show_spinner=False)
 def sweeper() -> Sweeper:
     """All sweeps of this server."""
-    return Sweeper(runs.pool(), home() / "sweeps")
+    return Sweeper(runs.pool(), home() / "sweeps", os.environ.get("BANDITS_CLUSTER", ""))
 
 
 # -- what is swept -------------------------------------------------------------------------------------------------

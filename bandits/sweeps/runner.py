@@ -36,6 +36,8 @@ class Runner:
     Attributes
     ----------
     landscape : Landscape
+    executor : Executor
+        May be another one before `run`.
     watch : callable
         Told the share of the work that is done, several times a second.
     error : str
@@ -51,7 +53,7 @@ class Runner:
         lock: AbstractContextManager[object] | None = None,
     ) -> None:
         self.sweep, self.landscape, self.error = sweep, Landscape(sweep), ""
-        self._executor, self._files, self._stop, self._lock = executor, files, stop, lock or nullcontext()
+        self.executor, self._files, self._stop, self._lock = executor, files, stop, lock or nullcontext()
         self._under_way: dict[Block, int] = {}
         self.watch: Callable[[float], object] = lambda _: None
 
@@ -65,7 +67,7 @@ class Runner:
     @property
     def notices(self) -> list[str]:
         """What whoever waits should know so far, a sentence each."""
-        return [said for said in (self._executor.note, self.error) if said]
+        return [said for said in (self.executor.note, self.error) if said]
 
     def run(self) -> Landscape:
         """All rounds; blocks that are kept from before are not computed again.
@@ -115,10 +117,10 @@ class Runner:
         running: dict[Future[Arrays], Block] = {}
         try:
             while waiting or running:
-                while waiting and len(running) <= self._executor.workers and not self._stop():
+                while waiting and len(running) <= self.executor.workers and not self._stop():
                     block = waiting.popleft()
                     told = partial(self._under_way.__setitem__, block)
-                    running[self._executor.submit(self.sweep, block, told)] = block
+                    running[self.executor.submit(self.sweep, block, told)] = block
                 if self._stop():
                     raise Stopped
                 self.watch(self.done)

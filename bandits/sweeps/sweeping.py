@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -13,7 +14,7 @@ from ..experiment import Experiment
 from ..jobs import Pool
 from ..refused import Refused
 from .blocks import Stopped
-from .executors import Processes
+from .executors import Executor, Here, Processes, Rescued
 from .files import Files, kept
 from .landscape import Landscape
 from .runner import Runner
@@ -43,13 +44,14 @@ class Sweeping:
         Hold it to read the landscape.
     """
 
-    def __init__(self, sweep: Sweep, pool: Pool, folder: Path, owner: str = "") -> None:
+    def __init__(self, sweep: Sweep, executor: Callable[[], Executor], folder: Path, owner: str = "") -> None:
         self.sweep, self.owner = sweep, owner
+        self._executor = executor
         self.status: Status = "stopped"
         self.error = ""
         self.lock = threading.Lock()
         self._stopping = threading.Event()
-        self._runner = Runner(sweep, Processes(pool), Files(sweep, folder), self._told_to_stop, self.lock)
+        self._runner = Runner(sweep, Here(), Files(sweep, folder), self._told_to_stop, self.lock)
         self._began, self._begun_at = 0.0, 0.0
 
     @property
@@ -101,8 +103,9 @@ class Sweeping:
 
     def _run(self) -> None:
         try:
+            self._runner.executor = self._executor()  # a cluster takes its time to connect to
             self._runner.run()
-            self.error = self._runner.error
+            self.error = ". ".join(self._runner.notices)
             self.status = "finished"
         except Stopped:
             self.status = "stopped"
@@ -115,10 +118,21 @@ _kept = lru_cache(maxsize=256)(kept)  # a folder that is looked at again and aga
 
 
 class Sweeper:
-    """All sweeps of a server, on the workers of its pool. Equal sweeps are one."""
+    """All sweeps of a server, on a cluster or on the workers of its pool. Equal sweeps are one.
 
-    def __init__(self, pool: Pool, folder: Path) -> None:
-        self._pool, self._folder = pool, folder
+    Parameters
+    ----------
+    pool : Pool
+    folder : Path
+        Where they are kept.
+    cluster : str
+        Address of a Dask scheduler; empty for none. Where it cannot be used, the pool is, and a sentence says so.
+    """
+
+    def __init__(self, pool: Pool, folder: Path, cluster: str = "") -> None:
+        self._pool, self._folder, self._cluster = pool, folder, cluster
+        self._connected: Rescued | None = None
+        self._connecting = threading.Lock()
         self._known: dict[str, Sweeping] = {}
         self._lock = threading.Lock()
 
@@ -132,7 +146,7 @@ class Sweeper:
         """
         with self._lock:
             found = self._get(sweep.hash) or self._known.setdefault(
-                sweep.hash, Sweeping(sweep, self._pool, self._folder, owner)
+                sweep.hash, Sweeping(sweep, self._executor, self._folder, owner)
             )
             if found.active or found.status == "finished":
                 return found
@@ -152,6 +166,22 @@ class Sweeper:
             found.start()
             return found
 
+    def _executor(self) -> Executor:
+        here = Processes(self._pool)
+        if not self._cluster:
+            return here
+        from .cluster import Cluster
+
+        with self._connecting:
+            if self._connected is not None and not self._connected.note:
+                return self._connected
+            try:  # for the first time, or once more after it was lost
+                self._connected = Rescued(Cluster(self._cluster), lambda: here)
+            except Refused as sentence:
+                here.note = f"{sentence}; this machine goes on alone"
+                return here
+            return self._connected
+
     def get(self, sweep: str) -> Sweeping | None:
         """A sweep by its hash, from memory or from disk, if it is known."""
         with self._lock:
@@ -161,7 +191,7 @@ class Sweeper:
         if sweep not in self._known and (found := kept(self._folder, sweep)) is not None:
             for old in [s.id for s in self._known.values() if not s.active][: max(len(self._known) - KEPT, 0)]:
                 del self._known[old]
-            self._known[sweep] = Sweeping(found, self._pool, self._folder)
+            self._known[sweep] = Sweeping(found, self._executor, self._folder)
             self._known[sweep].look()
         return self._known.get(sweep)
 

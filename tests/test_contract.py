@@ -382,7 +382,7 @@ FILES = {str(f.relative_to(SOURCE).with_suffix("")): f for f in SOURCE.rglob("*.
 ROOMS = {
     "agents", "simulators", "trace", "engine", "calibration", "experiment", "race", "metrics", "result", "figures",
     "presets", "words", "why", "health", "side_by_side", "job", "jobs", "worker", "index", "store",
-    "export", "link", "listing", "offpolicy", "cost", "audit", "__main__", "__init__",
+    "export", "link", "listing", "offpolicy", "cost", "audit", "sweeps", "eviction", "__main__", "__init__",
 }  # fmt: skip
 TOOLS = {name.split("/")[0] for name in FILES} - ROOMS  # ridge, kernels, ...: they know no room
 MAY_IMPORT: dict[str, set[str]] = {

@@ -2,7 +2,9 @@
 
 In slot k an item that is looked at is clicked with b_k times its probability p. A learner that is aware of it counts it
 as shown b_k times: clicks over such shows are unbiased for p, whether they are counted, fitted by least squares (weight
-b_k, target click / b_k, whose variance is about p / b_k) or by log loss (b_k softplus(z) - click z).
+b_k, target click / b_k, whose variance is about p / b_k) or by log loss (b_k softplus(z) - click z). The point it leads
+to is right; a posterior from the log loss is too narrow, as the score varies by (1 - b_k p) / (1 - p) times its
+curvature.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from bandits.agents.lints import LinTS
 from bandits.agents.linucb import LinUCB
 from bandits.agents.neural_click_ts import NeuralClickTS
 from bandits.figures import styles
-from bandits.health import Finding, Line, Oracle
+from bandits.health import Finding, Line, Oracle, Slots
 from bandits.health import figures as health_figures
 from bandits.health.examination import examination
 from bandits.health.process import Compared
@@ -307,6 +307,18 @@ def test_slots_of_a_world_are_found_without_its_truth() -> None:
         assert health.findings(result, "Random", slots=found)["slots"].verdict == "none"
         spec = health_figures.panels(result, "LinUCB", judged, slots=found)["slots"]
         assert [len(trace["y"]) for trace in spec["data"]] == [5, 5, 5]
+
+
+@pytest.mark.parametrize(("position", "verdict"), [("aware", "healthy"), ("examined", "healthy"), ("ignored", "alarm")])
+def test_where_slots_are_alike_nobody_need_tell_them_apart(position: str, verdict: str) -> None:
+    """But whoever takes every slot for looked at is wrong there too: users stop at their first click."""
+    world = {"kind": "ranking", "n_users": 50, "n_items": 100, "n_candidates": 20, "slate": 4, "bias": 0}
+    agent = {"kind": "linucb", "sharing": "shared", "position": position}
+    result = run(Experiment.model_validate({"simulator": world, "agents": [agent], "steps": 150}))
+    one = np.ones(4)
+    found = health.findings(result, "LinUCB", slots=Slots(one, one, one, one / 20))["slots"]
+    assert found.verdict == verdict
+    assert "In slot 4 an item is clicked as often as in the first (from clicks alone: 1 ± 0.098)" in found.told
 
 
 def test_comparisons_in_a_process_of_their_own_are_the_same() -> None:

@@ -87,11 +87,41 @@ def smallest(relu: bool) -> Any:
 
 
 def test_the_smallest_eigenvalue_grows_without_a_relu_and_stalls_with_it() -> None:
-    """Su et al.: embeddings cut off at zero cannot span the space (DESIGN section 6)."""
+    """Su et al.: where embeddings are cut off at zero, evidence stays away from some directions."""
     linear, cut = smallest(relu=False), smallest(relu=True)
     assert (np.diff(linear, axis=0) > 0).all()
     assert (linear[-1] > 1e3 * 1e-6).all()
     assert (cut[-1] < linear[-1] / 10).all()
+
+
+def test_a_relu_leaves_units_that_are_zero_for_every_candidate() -> None:
+    """There S stays epsilon to the last; nothing is doubted there either, as no candidate has any part in it."""
+    for relu in (False, True):
+        lane = make("neural_click_ts", Ranking, rows=range(4), options={"features": "concatenation"}, relu=relu)
+        lane.advance(150)
+        phi = np.concatenate(
+            [lane.agent.passed(lane.simulator.round_at(t)).inputs[-1].numpy() for t in range(150, 155)],  # type: ignore[attr-defined]
+            axis=1,
+        )
+        dead = (phi == 0).all(axis=1)
+        least = lane.agent.spectrum([])[:, 0, -1]  # type: ignore[index]
+        if relu:
+            assert ((dead.sum(axis=1) >= 3) & (dead.sum(axis=1) <= 12)).all()
+            np.testing.assert_allclose(least, 1e-6, rtol=1e-6)
+        else:
+            assert not dead.any()
+            assert (least > 1e-4).all()
+
+
+def test_without_variance_it_is_greedy() -> None:
+    lane = make("neural_click_ts", Ranking, options=WORLD, sigma2=0, **PUBLISHED)
+    lane.advance(40)
+    for step in range(40, 50):
+        round = lane.simulator.round_at(step)
+        mean = lane.agent.mean(round)  # type: ignore[attr-defined]
+        np.testing.assert_array_equal(lane.agent.scores(round), mean)
+        shown, best = lane.advance(1).items[0], np.argsort(-mean, axis=1)[:, : WORLD["slate"]]
+        np.testing.assert_array_equal(shown, np.take_along_axis(round.items, best, axis=1))
 
 
 def test_what_an_inverse_makes_of_a_direction_never_seen() -> None:

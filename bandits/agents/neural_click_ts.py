@@ -30,7 +30,7 @@ class NeuralClickTS(NeuralAgent):
     What is shown is collected. Whenever the buffer is full, network and beta make one pass of stochastic gradient
     descent on the log loss, batch by batch, each phi is added to S as it was before its batch, and the buffer is
     emptied: no datum is seen twice. phi_a is linear in the layer below (there is a ReLU before it only if asked for, as
-    a warning: then phi >= 0 does not span the space, and the smallest eigenvalue of S stalls).
+    a warning: then some coordinates of phi are 0 for every candidate, and the smallest eigenvalue of S stays epsilon).
 
     Notes
     -----
@@ -74,7 +74,7 @@ class NeuralClickTS(NeuralAgent):
         )  # fmt: skip
         relu: bool = setting(
             False, title="ReLU before the head", structural=True,
-            help="On: the last hidden layer is cut off at zero, and can no longer span the space.",
+            help="On: the last hidden layer is cut off at zero, and some of its units are zero for every candidate.",
         )  # fmt: skip
         vectors: Literal["fixed", "tuned"] = setting(
             "fixed", title="Vectors of users and items", structural=True,

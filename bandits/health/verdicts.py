@@ -33,6 +33,7 @@ from .curves import (
 
 Verdict = Literal["healthy", "watch", "alarm", "none"]
 GAIN = 0.2  # by which a network must foresee more than a line, for the line to have failed
+ALIKE = 0.05  # slots that differ by no more may be taken for the same
 FORGETS = "It forgets on purpose, so its evidence does not add up."
 COMING = "What it is compared with is being computed."
 NEEDS = {"lock_in": "oracle", "segment_entropy": "oracle", "condition": "line", "line": "line", "slots": "slots"}
@@ -350,7 +351,12 @@ def _slots(params: AgentParams, slots: Slots | None) -> Finding:
     if how is None or slots is None:
         return Finding(title, healthy, "none", "This agent learns nothing from slates.")
     verdict, does = _WAYS[how]
-    last = f"In slot {len(slots.true)} an item is clicked {number(slots.true[-1])} times as often as in the first"
+    times = f"{number(slots.true[-1])} times as often"
+    if np.abs(slots.true - 1).max() <= ALIKE:
+        times = "as often"
+        if how == "examined":
+            verdict, does = "healthy", "learns from what was looked at, and all slots are alike"
+    last = f"In slot {len(slots.true)} an item is clicked {times} as in the first"
     guess, error = round(float(slots.estimated[-1]), 3), round(1.96 * float(slots.error[-1]), 3)
     told = f" (from clicks alone: {number(guess)} ± {number(error)})" if math.isfinite(guess) else ""
     return Finding(title, healthy, verdict, f"It {does}. {last}{told}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from bandits.experiment import Refused, read
 from bandits.rounds import Round
 from bandits.simulators.classification import Classification
 from bandits.simulators.petshop import PetShop
+from benchmarks import neural as benchmark
 from tests import worlds
 from tests.support import often
 from tests.worlds import NEURAL, join, make, same, take, variants
@@ -304,3 +306,11 @@ def test_a_sketch_or_a_primal_survives_saving() -> None:
     other.load_state_dict(lane.state_dict())
     assert other.agent.confidence.way.name == "primal"  # type: ignore[attr-defined]
     assert same(join([first, other.advance(30)]), straight)
+
+
+def test_the_benchmark_of_the_exact_width_finds_the_same_bonuses_three_ways() -> None:
+    section = benchmark.exact(widths=(4, 6, 4, 1), candidates=5, past=20)
+    assert [row[0] for row in section.rows] == ["textbook", "vectorised Jacobian", "factored dual (ours)"]
+    told = re.search(r"Bonuses agree to (\S+) ", str(section))
+    assert told is not None
+    assert float(told[1]) < 1e-4

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from .growing import Growing
+from .growing import Growing, doubled
 from .networks import Factors
 from .rounds import FloatArray
 
@@ -121,8 +121,9 @@ class Primal:
     def load_state_dict(self, state: Arrays) -> None:
         import torch
 
-        self.A = torch.from_numpy(state["A"].copy()).to(self.A.device)
-        self.inverse = torch.from_numpy(state["inverse"].copy()).to(self.A.device)
+        # into memory of torch's own: another alignment can mean other last bits
+        self.A.copy_(torch.from_numpy(state["A"]))
+        self.inverse.copy_(torch.from_numpy(state["inverse"]))
         self.updates = int(state["updates"])
 
 
@@ -139,7 +140,7 @@ class Dual:
         import torch
 
         self.ridge = torch.tensor(ridge, dtype=torch.float64, device=device)
-        self.factor = Growing(self.ridge, capacity)
+        self.factor, self._first = Growing(self.ridge, capacity), capacity
         self._past: Factors | None = None  # buffers (R, capacity, width)
 
     @property
@@ -205,15 +206,16 @@ class Dual:
     def load_state_dict(self, state: Arrays) -> None:
         import torch
 
-        self.factor, self._past = Growing(self.ridge, 1), None
-        if int(state["size"]) == 0:
+        size = int(state["size"])
+        self.factor, self._past = Growing(self.ridge, doubled(self._first, size)), None  # as long as it had grown
+        if size == 0:
             return
         layers = sum(name.startswith("delta") for name in state)
 
         def put(name: str) -> Tensor:
-            return torch.from_numpy(state[name].copy()).to(self.ridge.device)
+            return torch.from_numpy(state[name]).to(self.ridge.device)
 
-        self._past = Factors([put(f"h{i}") for i in range(layers)], [put(f"delta{i}") for i in range(layers)])
+        self._keep(Factors([put(f"h{i}") for i in range(layers)], [put(f"delta{i}") for i in range(layers)]))
         self.factor.load(put("inverse"))
 
 
@@ -282,7 +284,7 @@ class Sketch:
     def load_state_dict(self, state: Arrays) -> None:
         import torch
 
-        self.factor.load(torch.from_numpy(state["inverse"].copy()).to(self.ridge.device))
+        self.factor.load(torch.from_numpy(state["inverse"]).to(self.ridge.device))
         self._room.zero_()
         self.B.copy_(torch.from_numpy(state["B"]))
         self.shrunk.copy_(torch.from_numpy(state["shrunk"]))
@@ -317,9 +319,7 @@ class Exact:
     @classmethod
     def memory(cls, n_weights: int, n_factors: int, limit: int, sketch: int) -> int:
         """Bytes per row, by arithmetic, at its largest; ``n_factors`` numbers are stored per gradient."""
-        t = 64
-        while t < min(limit, n_weights):  # buffers double when they are full
-            t *= 2
+        t = doubled(64, min(limit, n_weights))
         dual = 8 * (
             t * t * 9 // 4 + 2 * t * n_factors
         )  # with the old buffers while new ones are made, and a copy saved
@@ -384,4 +384,5 @@ def _inverse(A: Tensor) -> Tensor:
     """Of symmetric positive matrices; a row that has diverged gives NaN there and spares the others."""
     import torch
 
-    return torch.cholesky_inverse(torch.linalg.cholesky_ex(A).L)
+    # by columns as it comes, by rows once it has been saved: products with either differ in their last bits
+    return torch.cholesky_inverse(torch.linalg.cholesky_ex(A).L).contiguous()

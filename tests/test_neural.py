@@ -237,6 +237,11 @@ def test_the_rebuilt_head_is_a_ridge_refit_on_the_networks_features(heads: str) 
             np.testing.assert_allclose(agent.head.theta[r, arm], expected, rtol=1e-6, atol=1e-8)
 
 
+def test_a_head_that_is_rebuilt_from_memory_needs_one() -> None:
+    with pytest.raises(Refused, match="training is newest; it must be one of replay, everything"):
+        read({"agents": [{"kind": "neural_linear_ts", "training": "newest"}]})
+
+
 def test_stale_features_stay_as_they_were_without_a_rebuild() -> None:
     lanes = [
         make("neural_linear_ts", PetShop, options=TINY, hidden=(8, 6), every=50, rebuild=rebuild)

@@ -10,7 +10,7 @@ import pytest
 import torch
 from scipy import stats
 
-from bandits import confidence
+from bandits import confidence, run
 from bandits.agents import neural
 from bandits.agents.neural_head import HeadAgent
 from bandits.agents.neural_linear_ts import NeuralLinearTS
@@ -18,6 +18,7 @@ from bandits.agents.neural_linucb import NeuralLinUCB
 from bandits.agents.neural_ucb import NeuralUCB
 from bandits.engine import Lane
 from bandits.experiment import Refused, read
+from bandits.presets import presets
 from bandits.rounds import Round
 from bandits.simulators.classification import Classification
 from bandits.simulators.petshop import PetShop
@@ -254,6 +255,16 @@ def test_stale_features_stay_as_they_were_without_a_rebuild() -> None:
     for lane in lanes:
         lane.advance(1)
     assert not np.allclose(heads[0].A, heads[1].A)
+
+
+def test_early_on_a_rebuilt_head_earns_more_than_a_stale_one() -> None:
+    """The preset's first 1,000 steps: paired, three standard errors (measured: 40 clicks, error 7)."""
+    shown = presets()["two-speeds"].experiment.model_dump(mode="json")
+    rebuilt, stale, _ = shown["agents"]
+    result = run(read({**shown, "agents": [rebuilt, stale], "steps": 1000}))
+    earned = [history.sums["clicks"][-1] for history in result.histories.values()]
+    d = earned[0] - earned[1]
+    assert d.mean() > 3 * d.std(ddof=1) / np.sqrt(len(d))
 
 
 def test_members_learn_from_different_halves() -> None:

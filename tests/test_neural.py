@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 from scipy import stats
 
 from bandits import confidence, run
+from bandits.agents import REGISTRY as AGENTS
 from bandits.agents import neural
 from bandits.agents.neural_head import HeadAgent
 from bandits.agents.neural_linear_ts import NeuralLinearTS
@@ -328,6 +330,39 @@ def test_a_saved_covariance_goes_on_to_the_same_bits(way: str, monkeypatch: pyte
         round = lane.simulator.round_at(lane.step)
         assert np.array_equal(other.agent.scores(round), lane.agent.scores(round))
         assert same(other.advance(1), lane.advance(1))
+
+
+@pytest.mark.parametrize(
+    ("kind", "params"),
+    [
+        ("neural_ucb", {"hidden": (128, 64)}),
+        ("neural_ucb", {"hidden": (8,), "training": "replay", "buffer": 5000}),
+        ("neural_greedy", {"hidden": (128, 64), "buffer": 200, "every": 1}),
+        ("neural_greedy", {"hidden": (64, 8), "buffer": 2000, "every": 2, "training": "everything", "updates": 1}),
+    ],
+)  # fmt: skip
+def test_memory_at_its_peak_is_within_the_arithmetic(kind: str, params: dict[str, Any]) -> None:
+    """NumPy's and torch's bytes from the beginning until a full memory has been copied to be saved."""
+    lane = make(kind, PetShop, options=TINY, **params)
+    world, simulator, settings = lane.simulator.world(), lane.simulator, lane.agent.params
+    round, slate = simulator.round_at(0), np.zeros((3, 1), np.int64)
+    feedback, _ = simulator.respond(round, slate, simulator.uniforms.at(0))
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+        tracemalloc.start()
+        agent: Any = AGENTS[kind](settings, simulator.setting, simulator.streams, world)
+        x, copies = np.zeros((3, 1, 9), np.float32), np.ones((3, 1, 1))
+        for _ in range(0 if settings[0].training == "newest" else settings[0].buffer):
+            agent.replay.add(x, slate, np.zeros((3, 1)), copies)
+        for _ in range(2):
+            agent.scores(round)
+            agent.learn(round, slate, feedback)
+        agent.state_dict()
+        arrays = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    events = [e for e in profile.profiler.kineto_results.events() if e.name() == "[memory]"]  # type: ignore[union-attr]
+    tensors = np.cumsum([e.nbytes() for e in sorted(events, key=lambda e: e.start_ns())]).max()
+    allowed = 3 * agent.memory(settings[0], simulator.setting)
+    assert allowed / 4 < arrays + tensors < allowed
 
 
 def test_the_benchmark_of_the_exact_width_finds_the_same_bonuses_three_ways() -> None:

@@ -152,7 +152,7 @@ class GradientAgent(NeuralAgent):
         widths = (setting.n_features, *params.hidden, 1)
         p, K = networks.size(widths), setting.n_candidates
         exact = Exact.memory(p, 2 * sum(widths), params.exact_up_to, params.sketch) + 16 * K * p
-        held = exact if params.covariance == "exact" else 12 * p
+        held = exact if params.covariance == "exact" else 12 * p  # where it began, the diagonal and a gradient
         return super().memory(params, setting) + int(held + 8 * 2 * K * sum(widths))
 
 

@@ -8,7 +8,8 @@ Algorithm 1). Four ways to the same number, or nearly:
 `Dual`      the t x t Cholesky factor of ridge I + G G': exact at any p, from the factors of the gradients alone.
 `Sketch`    frequent directions: the largest directions of G G' in l rows, with a bound on what it leaves out.
 
-`Exact` begins with the dual and goes over to the primal, or to the sketch, when the dual costs more.
+`Exact` begins with the dual. A network of up to 1,448 weights goes over to the primal when the dual would cost more;
+the dual of a larger one stays exact up to the limit that is set, and goes over to the sketch there.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 Arrays = dict[str, Any]
 REFRESH = 512  # rank-one updates of the primal's inverse before it is computed afresh
-PRIMAL_BYTES = 32 * 2**20  # what one row's p x p matrices may take
+PRIMAL_BYTES = 32 * 2**20  # what one row's p x p matrices may take: p up to 1,448
 CHUNK = 64  # gradients that are written out at once
 LEAST = 1e-30  # squared widths are not below this: rounding must not make a root imaginary
 
@@ -291,7 +292,7 @@ class Sketch:
 
 
 class Exact:
-    """The dual at first; past ``limit`` or p observations the primal if its matrices fit, else the sketch.
+    """The dual at first; past ``limit`` observations the primal if its matrices fit (then past p too), else the sketch.
 
     Parameters
     ----------
@@ -299,7 +300,7 @@ class Exact:
     n_weights : int
         p.
     limit : int
-        Observations that the dual goes up to, where p is larger: its matrix is then 8 limit^2 bytes a row.
+        Observations that the dual goes up to: its matrix is then 8 limit^2 bytes a row.
     sketch : int
         Rows l of the sketch.
     """
@@ -308,7 +309,7 @@ class Exact:
         self, ridge: FloatArray, n_weights: int, *, limit: int = 2000, sketch: int = 64, device: str = "cpu"
     ) -> None:
         self.ridge, self.n_weights, self.sketch, self.device = ridge, n_weights, sketch, device
-        self.limit = min(limit, n_weights)
+        self.limit = self.turn(n_weights, limit)
         self.way: Dual | Primal | Sketch = Dual(ridge, device)
 
     @staticmethod
@@ -317,9 +318,14 @@ class Exact:
         return 16 * n_weights**2 <= PRIMAL_BYTES
 
     @classmethod
+    def turn(cls, n_weights: int, limit: int) -> int:
+        """Observations that the dual goes up to: p, where the primal follows it and p is less than the limit."""
+        return min(limit, n_weights) if cls.fits(n_weights) else limit
+
+    @classmethod
     def memory(cls, n_weights: int, n_factors: int, limit: int, sketch: int) -> int:
         """Bytes per row, by arithmetic, at its largest; ``n_factors`` numbers are stored per gradient."""
-        t = doubled(64, min(limit, n_weights))
+        t = doubled(64, cls.turn(n_weights, limit))
         dual = 8 * (
             t * t * 9 // 4 + 2 * t * n_factors
         )  # with the old buffers while new ones are made, and a copy saved

@@ -107,6 +107,20 @@ def test_past_its_limit_the_dual_becomes_the_primal(monkeypatch: pytest.MonkeyPa
         assert way.error() is None
 
 
+def test_where_no_matrix_fits_the_dual_goes_up_to_the_limit_that_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Past as many observations as the network has weights too: what would follow is not exact."""
+    monkeypatch.setattr(confidence, "PRIMAL_BYTES", 0)
+    walk = Walk(1.0, (9, 2, 1))  # p = 23
+    way = exact(walk, limit=60, sketch=4)
+    for t in range(70):
+        factors = walk.candidates()
+        if t <= 60:
+            np.testing.assert_allclose(way.squared_widths(factors), walk.widths(factors), rtol=1e-8)
+        way.add(walk.choose(factors), ALL)
+        assert way.way.name == ("dual" if t < 60 else "sketch")
+    assert Exact.memory(23, 0, 1000, 4) > Exact.memory(23, 0, 100, 4)
+
+
 def test_where_no_matrix_fits_a_sketch_goes_on_and_says_how_far_it_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(confidence, "PRIMAL_BYTES", 1000)
     walk = Walk(1.0)

@@ -102,11 +102,11 @@ class Primal:
         return cls(torch.tensor(ridge, device=device)[:, None, None] * eye)
 
     def squared_widths(self, candidates: Factors) -> Tensor:
-        g = candidates.dense().double()
+        g = candidates.double().dense()
         return ((g @ self.inverse) * g).sum(2).clamp_min(LEAST)
 
     def add(self, chosen: Factors, counts: Tensor) -> None:
-        g = chosen.dense().double()[:, 0] * counts[:, None].double()
+        g = chosen.double().dense()[:, 0] * counts[:, None].double()
         self.A.baddbmm_(g[:, :, None], g[:, None, :])
         self.updates += 1
         if self.updates % REFRESH == 0:

@@ -8,7 +8,8 @@ Algorithm 1). Four ways to the same number, or nearly:
 `Dual`      the t x t Cholesky factor of ridge I + G G': exact at any p, from the factors of the gradients alone.
 `Sketch`    frequent directions: the largest directions of G G' in l rows, with a bound on what it leaves out.
 
-`Exact` begins with the dual and goes over to the primal, or to the sketch, when the dual costs more.
+`Exact` begins with the dual. A network of up to 1,448 weights goes over to the primal when the dual would cost more;
+the dual of a larger one stays exact up to the limit that is set, and goes over to the sketch there.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from .growing import Growing
+from .growing import Growing, doubled
 from .networks import Factors
 from .rounds import FloatArray
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 Arrays = dict[str, Any]
 REFRESH = 512  # rank-one updates of the primal's inverse before it is computed afresh
-PRIMAL_BYTES = 32 * 2**20  # what one row's p x p matrices may take
+PRIMAL_BYTES = 32 * 2**20  # what one row's p x p matrices may take: p up to 1,448
 CHUNK = 64  # gradients that are written out at once
 LEAST = 1e-30  # squared widths are not below this: rounding must not make a root imaginary
 
@@ -101,11 +102,11 @@ class Primal:
         return cls(torch.tensor(ridge, device=device)[:, None, None] * eye)
 
     def squared_widths(self, candidates: Factors) -> Tensor:
-        g = candidates.dense().double()
+        g = candidates.double().dense()
         return ((g @ self.inverse) * g).sum(2).clamp_min(LEAST)
 
     def add(self, chosen: Factors, counts: Tensor) -> None:
-        g = chosen.dense().double()[:, 0] * counts[:, None].double()
+        g = chosen.double().dense()[:, 0] * counts[:, None].double()
         self.A.baddbmm_(g[:, :, None], g[:, None, :])
         self.updates += 1
         if self.updates % REFRESH == 0:
@@ -121,8 +122,9 @@ class Primal:
     def load_state_dict(self, state: Arrays) -> None:
         import torch
 
-        self.A = torch.from_numpy(state["A"].copy()).to(self.A.device)
-        self.inverse = torch.from_numpy(state["inverse"].copy()).to(self.A.device)
+        # into memory of torch's own: another alignment can mean other last bits
+        self.A.copy_(torch.from_numpy(state["A"]))
+        self.inverse.copy_(torch.from_numpy(state["inverse"]))
         self.updates = int(state["updates"])
 
 
@@ -139,7 +141,7 @@ class Dual:
         import torch
 
         self.ridge = torch.tensor(ridge, dtype=torch.float64, device=device)
-        self.factor = Growing(self.ridge, capacity)
+        self.factor, self._first = Growing(self.ridge, capacity), capacity
         self._past: Factors | None = None  # buffers (R, capacity, width)
 
     @property
@@ -205,15 +207,16 @@ class Dual:
     def load_state_dict(self, state: Arrays) -> None:
         import torch
 
-        self.factor, self._past = Growing(self.ridge, 1), None
-        if int(state["size"]) == 0:
+        size = int(state["size"])
+        self.factor, self._past = Growing(self.ridge, doubled(self._first, size)), None  # as long as it had grown
+        if size == 0:
             return
         layers = sum(name.startswith("delta") for name in state)
 
         def put(name: str) -> Tensor:
-            return torch.from_numpy(state[name].copy()).to(self.ridge.device)
+            return torch.from_numpy(state[name]).to(self.ridge.device)
 
-        self._past = Factors([put(f"h{i}") for i in range(layers)], [put(f"delta{i}") for i in range(layers)])
+        self._keep(Factors([put(f"h{i}") for i in range(layers)], [put(f"delta{i}") for i in range(layers)]))
         self.factor.load(put("inverse"))
 
 
@@ -282,14 +285,14 @@ class Sketch:
     def load_state_dict(self, state: Arrays) -> None:
         import torch
 
-        self.factor.load(torch.from_numpy(state["inverse"].copy()).to(self.ridge.device))
+        self.factor.load(torch.from_numpy(state["inverse"]).to(self.ridge.device))
         self._room.zero_()
         self.B.copy_(torch.from_numpy(state["B"]))
         self.shrunk.copy_(torch.from_numpy(state["shrunk"]))
 
 
 class Exact:
-    """The dual at first; past ``limit`` or p observations the primal if its matrices fit, else the sketch.
+    """The dual at first; past ``limit`` observations the primal if its matrices fit (then past p too), else the sketch.
 
     Parameters
     ----------
@@ -297,7 +300,7 @@ class Exact:
     n_weights : int
         p.
     limit : int
-        Observations that the dual goes up to, where p is larger: its matrix is then 8 limit^2 bytes a row.
+        Observations that the dual goes up to: its matrix is then 8 limit^2 bytes a row.
     sketch : int
         Rows l of the sketch.
     """
@@ -306,7 +309,7 @@ class Exact:
         self, ridge: FloatArray, n_weights: int, *, limit: int = 2000, sketch: int = 64, device: str = "cpu"
     ) -> None:
         self.ridge, self.n_weights, self.sketch, self.device = ridge, n_weights, sketch, device
-        self.limit = min(limit, n_weights)
+        self.limit = self.turn(n_weights, limit)
         self.way: Dual | Primal | Sketch = Dual(ridge, device)
 
     @staticmethod
@@ -315,11 +318,14 @@ class Exact:
         return 16 * n_weights**2 <= PRIMAL_BYTES
 
     @classmethod
+    def turn(cls, n_weights: int, limit: int) -> int:
+        """Observations that the dual goes up to: p, where the primal follows it and p is less than the limit."""
+        return min(limit, n_weights) if cls.fits(n_weights) else limit
+
+    @classmethod
     def memory(cls, n_weights: int, n_factors: int, limit: int, sketch: int) -> int:
         """Bytes per row, by arithmetic, at its largest; ``n_factors`` numbers are stored per gradient."""
-        t = 64
-        while t < min(limit, n_weights):  # buffers double when they are full
-            t *= 2
+        t = doubled(64, cls.turn(n_weights, limit))
         dual = 8 * (
             t * t * 9 // 4 + 2 * t * n_factors
         )  # with the old buffers while new ones are made, and a copy saved
@@ -384,4 +390,5 @@ def _inverse(A: Tensor) -> Tensor:
     """Of symmetric positive matrices; a row that has diverged gives NaN there and spares the others."""
     import torch
 
-    return torch.cholesky_inverse(torch.linalg.cholesky_ex(A).L)
+    # by columns as it comes, by rows once it has been saved: products with either differ in their last bits
+    return torch.cholesky_inverse(torch.linalg.cholesky_ex(A).L).contiguous()

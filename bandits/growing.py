@@ -12,6 +12,13 @@ if TYPE_CHECKING:
 LEAST_ROOT = 1e-12  # of the ridge: what rounding may leave of a pivot
 
 
+def doubled(capacity: int, n: int) -> int:
+    """The room for n rows where it doubles as often as it must."""
+    while capacity < n:
+        capacity *= 2
+    return capacity
+
+
 class Growing:
     """L^-1, float64 (R, n, n), where L L' = ridge I + G G' and G has n rows.
 

@@ -39,25 +39,25 @@ def _module(net: Networks) -> Any:
     return torch.nn.Sequential(*layers[:-1])
 
 
-def exact() -> Section:
+def exact(widths: tuple[int, ...] = WIDTHS, candidates: int = CANDIDATES, past: int = PAST) -> Section:
     """One decision of exact NeuralUCB and what it learns from it, three ways."""
     import torch
 
     torch.set_num_threads(1)
-    net = Networks(initial(Streams(1, (0,)), WIDTHS, part=1), WIDTHS)
-    module, p = _module(net), size(WIDTHS)
+    net = Networks(initial(Streams(1, (0,)), widths, part=1), widths)
+    module, p = _module(net), size(widths)
     rng = np.random.default_rng(0)
-    draw = lambda n: torch.tensor(rng.standard_normal((n, WIDTHS[0])), dtype=torch.float32)  # noqa: E731
+    draw = lambda n: torch.tensor(rng.standard_normal((n, widths[0])), dtype=torch.float32)  # noqa: E731
     dual, rows = Dual(np.ones(1)), torch.zeros((1, 1), dtype=torch.long)
     A, G = torch.eye(p), []
-    for _ in range(PAST):
+    for _ in range(past):
         factors = net.factors(net.forward(draw(1)[None]))
         dual.add(factors, torch.ones(1))
         G.append(factors.dense()[0, 0])
-    past = torch.stack(G)
-    A += past.t() @ past
+    gradients = torch.stack(G)
+    A += gradients.t() @ gradients
     inverse = torch.linalg.inv(A)
-    x = draw(CANDIDATES)
+    x = draw(candidates)
     weights = dict(module.named_parameters())
 
     def single(weights: dict[str, Any], x: Any) -> Any:
@@ -68,7 +68,7 @@ def exact() -> Section:
 
     def textbook() -> None:
         gradients = []
-        for k in range(CANDIDATES):  # one backward pass per candidate
+        for k in range(candidates):  # one backward pass per candidate
             module.zero_grad()
             module(x[k]).backward()
             gradients.append(torch.cat([w.grad.flatten() for w in module.parameters()]))
@@ -88,7 +88,7 @@ def exact() -> Section:
         factors = net.factors(net.forward(x[None]))
         bonuses["dual"] = dual.squared_widths(factors)[0].sqrt()
         dual.add(factors.take(rows, rows), torch.ones(1))
-        dual.size -= 1
+        dual.factor.size -= 1  # likewise
 
     ours()
     sides = {
@@ -104,7 +104,7 @@ def exact() -> Section:
     over_book, over_vector = slow / median(dual_s), ratio(times["vectorised"], dual_s)
     section = Section(
         "Neural: exact NeuralUCB",
-        f"{machine()}.\n\nNetwork {'-'.join(map(str, WIDTHS))}, p = {p:,}; {CANDIDATES} candidates, {PAST} "
+        f"{machine()}.\n\nNetwork {'-'.join(map(str, widths))}, p = {p:,}; {candidates} candidates, {past} "
         "observations before; one decision (all bonuses) and one update, processor time on one thread. Textbook: one "
         "backward pass per candidate and one p x p inverse, timed once. Vectorised: torch.func Jacobian and a rank-one "
         f"update of the inverse, 5 times in turn with ours. Bonuses agree to {apart:.0e} (theirs are float32).",

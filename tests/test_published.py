@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 from bandits import metrics
 from bandits.agents import neural
 from bandits.agents.neural_ucb import NeuralUCB
+from bandits.presets import presets
 from bandits.simulators.classification import Classification
 from benchmarks import published, showdown
 from benchmarks.measure import put
@@ -79,6 +81,29 @@ def test_the_showdown_is_the_same_race_on_either_features() -> None:
     assert list(crossed.clicks) == [showdown.INTERACTION]
     assert set(showdown.PER_ARM) | {showdown.STATIC} <= set(usual.clicks)
     assert usual.between(showdown.STATIC, 0, 200).tolist() == usual.clicks[showdown.STATIC][-1].tolist()
+
+
+def test_the_showdowns_verdicts_are_those_of_its_intervals() -> None:
+    ahead, behind, level = metrics.Estimate(5, 1, 9), metrics.Estimate(-5, -9, -1), metrics.Estimate(1, -3, 5)
+
+    def words(early: dict[str, list[metrics.Estimate]], rows: list[tuple[str, ...]]) -> list[str]:
+        return re.findall(r"\*\*(\w+)\*\*", showdown.claims(early, rows))
+
+    rows: list[tuple[str, ...]] = [(showdown.STATIC, "no"), ("A", "yes"), ("B", "undecided")]
+    found = words({"A": [ahead, ahead], "B": [level, behind]}, rows)
+    assert found == ["confirmed", "split", "confirmed", "confirmed"]
+    rows = [(showdown.STATIC, "undecided"), ("A", "no")]
+    assert words({"A": [behind, level]}, rows) == ["refuted", "undecided", "refuted", "undecided"]
+
+
+def test_the_showdown_remarks_on_a_recovery_only_where_there_is_one() -> None:
+    race = presets()["showdown"].experiment
+    one, other = (
+        showdown.remarks([("Static MLP", "0.5", "no"), ("LinUCB shared", "0.2", word)], race) for word in ("yes", "no")
+    )
+    assert "had little to lose: 0.200" in one
+    assert "recover" not in other
+    assert "The memory of Neural-LinUCB, Neural-linear TS, Ensemble, MC dropout holds the whole race." in other
 
 
 def test_sections_replace_their_old_selves_and_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

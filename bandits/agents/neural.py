@@ -85,6 +85,8 @@ class NeuralAgent(Agent):
     """What the network's output is multiplied by; None if it is something else that is trained."""
     identified = False
     """Whether the networks are shown the numbers of user and item too, behind the features."""
+    WEIGHT_BYTES: ClassVar[int] = 48
+    """Of each weight: float32, with gradient, moments, work space, and a copy saved."""
     alone = False  # one matrix is multiplied in another order than many
 
     def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
@@ -370,10 +372,10 @@ class NeuralAgent(Agent):
         widths = (setting.n_features, *params.hidden, cls.count_outputs(params, setting))
         copies = cls.count_copies(params)
         batch = max(setting.n_candidates, WHOLE if params.training == "everything" else params.batch)
-        weights = 8 * 4 * networks.size(widths) * copies  # with gradient, moments and work space
+        weights = cls.WEIGHT_BYTES * networks.size(widths) * copies
         activations = 3 * 4 * batch * sum(widths) * copies
         remembers = 0 if params.training == "newest" else Replay.memory(setting.n_features, params.buffer, copies)
-        remembers *= 3 if params.training == "everything" else 1  # as tensors, and in parts
+        remembers *= 3 if params.training == "everything" else 2  # as tensors, and in parts; or with a copy saved
         return int(weights + activations + remembers + 64 * setting.n_candidates + 1024)
 
 

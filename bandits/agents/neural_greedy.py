@@ -65,4 +65,4 @@ class NeuralGreedy(NeuralAgent):
         more = networks.size((D + 2 * e, *params.hidden, 1), tables, e) - networks.size((D, *params.hidden, 1))
         at_once = max(setting.n_candidates, WHOLE if params.training == "everything" else params.batch)
         remembered = 3 * 8 * params.buffer  # the two numbers of each observation
-        return super().memory(params, setting) + int(8 * 4 * more + 6 * 4 * at_once * 2 * e + remembered)
+        return super().memory(params, setting) + int(cls.WEIGHT_BYTES * more + 6 * 4 * at_once * 2 * e + remembered)

@@ -53,6 +53,11 @@ class NeuralLinearTS(HeadAgent):
             True, title="Rebuild the head", structural=True,
             help="After each training all that is remembered is encoded anew. Off: the head keeps stale features.",
         )  # fmt: skip
+        training: Literal["replay", "everything"] = setting(  # the head is rebuilt from what is remembered
+            "replay", title="Training", structural=True,
+            help="replay: now and then some steps on batches of what is remembered. everything: each of these steps "
+            "on all of it (slow).",
+        )  # fmt: skip
         every: int = anew(HeadParams, "every", 100)
         updates: int | None = anew(HeadParams, "updates", 50)
 

@@ -49,8 +49,8 @@ class GradientParams(NeuralParams):
     )  # fmt: skip
     exact_up_to: int = setting(
         2000, title="Exact up to", unit="observations", ge=100, le=20_000, structural=True,
-        help="Past so many observations (or as many as the network has weights) an exact covariance goes over to the "
-        "matrix of all weights if that fits into memory, and else to a sketch.",
+        help="Only with covariance exact: past so many observations it goes over to a sketch; in a network of up to "
+        "1,448 weights, past so many or as many as its weights, to the matrix of all of them.",
     )  # fmt: skip
     hidden: tuple[Width, ...] = anew(NeuralParams, "hidden", (128, 64))
     learning_rate: float = anew(NeuralParams, "learning_rate", 0.01)
@@ -152,7 +152,7 @@ class GradientAgent(NeuralAgent):
         widths = (setting.n_features, *params.hidden, 1)
         p, K = networks.size(widths), setting.n_candidates
         exact = Exact.memory(p, 2 * sum(widths), params.exact_up_to, params.sketch) + 16 * K * p
-        held = exact if params.covariance == "exact" else 12 * p
+        held = exact if params.covariance == "exact" else 12 * p  # where it began, the diagonal and a gradient
         return super().memory(params, setting) + int(held + 8 * 2 * K * sum(widths))
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from bandits.race import worker_environment
 from tests.support import wait_for
 
-WORKER = ("--nthreads", "1", "--no-dashboard")
+WORKER = ("--nthreads", "1", "--no-dashboard", "--death-timeout", "60")  # with nobody to end it, it ends
 
 
 class Dask:

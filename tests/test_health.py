@@ -19,6 +19,7 @@ from bandits.agents.neural_click_ts import NeuralClickTS
 from bandits.figures import styles
 from bandits.health import Finding, Line, Oracle, Slots
 from bandits.health import figures as health_figures
+from bandits.health.comparisons import bend
 from bandits.health.examination import examination
 from bandits.health.process import Compared
 from bandits.health.verdicts import COMING
@@ -218,6 +219,46 @@ def test_a_line_fails_where_a_network_foresees_more(
     found = made(params, line=Line(points, points, points + 1, p, gain))["line"]
     assert found.verdict == verdict
     assert said in found.told
+
+
+def test_a_gain_that_few_choices_cannot_tell_is_not_judged() -> None:
+    points = np.zeros(10)
+    for p, verdict in ((0.6, "none"), (0.001, "watch")):
+        line = Line(points, points, points + 1, p, 0.5, beyond=1.5)
+        found = made(LinUCB.Params(sharing="shared"), line=line)["line"]
+        assert (found.verdict, "too few choices to tell" in found.told) == (verdict, True)
+
+
+@pytest.mark.parametrize("clicks", [False, True])
+@pytest.mark.parametrize("D", [5, 50])
+def test_a_line_fitted_to_few_choices_is_not_called_bent(D: int, clicks: bool) -> None:
+    """Of 200 truly linear worlds, as many have p < .1 as the level allows, within 4 standard errors; bent ones show."""
+
+    def p_value(seed: int, curve: float) -> float:
+        rng, n = np.random.default_rng(seed), 2000
+        x, along = rng.standard_normal((n, D)), rng.standard_normal(D) / D**0.5
+        truth = x @ along + curve * (x @ along) ** 2
+        noise = rng.standard_normal(n)
+        rewards = (rng.random(n) < np.clip(0.5 + 0.12 * truth, 0, 1)).astype(float) if clicks else truth + noise
+        design, half = np.column_stack([np.ones(n), x]), 5 * n // 8
+        theta = np.linalg.lstsq(design[:half], rewards[:half], rcond=None)[0]
+        return bend(design[half:] @ theta, rewards[half:])[3]
+
+    level = np.mean([p_value(seed, 0.0) < 0.1 for seed in range(200)])
+    assert abs(level - 0.1) < 4 * (0.1 * 0.9 / 200) ** 0.5
+    assert np.mean([p_value(seed, 0.0) < 0.01 for seed in range(200)]) <= 0.01 + 4 * (0.01 * 0.99 / 200) ** 0.5
+    assert np.mean([p_value(seed, 1.0) < 0.1 for seed in range(20)]) > 0.4
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_world_of_fifty_features_that_is_linear_sets_off_nothing(seed: int) -> None:
+    world = {"kind": "synthetic", "function": "linear", "n_features": 50, "noise": 0.1}
+    agents = [{"kind": "linucb", "sharing": "shared"}]
+    line = health.line_of(
+        Experiment.model_validate({"simulator": world, "agents": agents, "steps": 2000, "seed": seed})
+    )
+    assert line is not None
+    assert made(LinUCB.Params(sharing="shared"), line=line)["line"].verdict == "healthy"
 
 
 def test_lines_are_found_where_they_are_and_missed_where_they_are_not() -> None:

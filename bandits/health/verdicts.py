@@ -19,7 +19,7 @@ from ..positions import Position
 from ..result import Result
 from ..trace import BINS, FORMAT, History
 from ..words import number, percent
-from .comparisons import EARLY, Line, Oracle, Slots, has_slots
+from .comparisons import EARLY, GAIN, Line, Oracle, Slots, has_slots
 from .curves import (
     doubt,
     effective_dimension,
@@ -32,7 +32,6 @@ from .curves import (
 )
 
 Verdict = Literal["healthy", "watch", "alarm", "none"]
-GAIN = 0.2  # by which a network must foresee more than a line, for the line to have failed
 ALIKE = 0.05  # slots that differ by no more may be taken for the same
 FORGETS = "It forgets on purpose, so its evidence does not add up."
 COMING = "What it is compared with is being computed."
@@ -330,6 +329,9 @@ def _line(params: AgentParams, line: Line | None) -> Finding:
     if getattr(params, "fourier", 0):
         return Finding(title, healthy, "none", "It sees waves of the features, with which its lines can bend.")
     curved = line.p_value < 0.01
+    if line.gain > GAIN and line.beyond <= 2:
+        told = "A network seems to foresee more, but there are too few choices to tell."
+        return Finding(title, healthy, "watch" if curved else "none", f"{told} Residuals bend." if curved else told)
     if line.gain > GAIN:
         more = (
             "something where a line foresees nothing" if math.isinf(line.gain)

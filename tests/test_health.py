@@ -11,7 +11,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from bandits import Experiment, health, run
+from bandits import Experiment, health, metrics, run
 from bandits.agents import REGISTRY
 from bandits.agents.lints import LinTS
 from bandits.agents.linucb import LinUCB
@@ -20,6 +20,7 @@ from bandits.figures import styles
 from bandits.health import Finding, Line, Oracle, Slots
 from bandits.health import figures as health_figures
 from bandits.health.comparisons import bend
+from bandits.health.curves import traffic
 from bandits.health.examination import examination
 from bandits.health.process import Compared
 from bandits.health.verdicts import COMING
@@ -134,6 +135,33 @@ def test_lock_in_is_judged_beside_the_oracle() -> None:
     assert "entropy 0.00, 80 % of the arms under 1 % of the traffic (the oracle itself: 0.90, 0 %)" in wrong.told
     even = np.tile(np.arange(5), 1200)[:6000].reshape(2000, 3, 1)
     assert made(items=even, oracle=Oracle(0.9, 0.0))["lock_in"].verdict == "healthy"
+
+
+def test_traffic_is_of_as_many_shows_on_any_grid() -> None:
+    """Of 300 items shown at random: more shows look more even, so a wider grid must not count more of them.
+
+    The same 6,000 steps counted every 100 and every 2,000: three times the standard error apart at most.
+    """
+    items = np.random.default_rng(3).integers(300, size=(6000, 40, 1))
+    clicks = np.zeros((6000, 40))
+    fine, coarse = (history(clicks, items=items, n_items=300, steps=steps) for steps in (6000, 400_000))
+    assert [int(h.count_grid[1]) for h in (fine, coarse)] == [100, 2000]
+    told = [traffic(h) for h in (fine, coarse)]
+    ends = metrics.evenness(np.stack([np.bincount(items[-1000:, r, 0], minlength=300) for r in range(40)]))
+    assert told[0][0] == pytest.approx(ends.mean())
+    error = ends.std() / 40**0.5
+    assert abs(told[0][0] - told[1][0]) < 3 * 2**0.5 * error
+    assert metrics.entropy(coarse).mid[-1] - told[0][0] > 20 * error
+    assert told[0][1] == pytest.approx(told[1][1], abs=0.01)
+
+
+def test_lock_in_waits_until_as_much_is_shown_as_by_the_oracle() -> None:
+    e = experiment("lints", steps=2000)
+    early = history(np.zeros((400, 3)), n_items=10, steps=2000)
+    found = health.findings(Result(e, {"LinTS": early}), "LinTS", Oracle(0.9, 0.0, steps=1000))
+    assert (found["lock_in"].verdict, found["lock_in"].told) == ("none", "It takes 1,000 steps to say.")
+    soon = health.findings(Result(e, {"LinTS": early}), "LinTS", Oracle(0.9, 0.0, steps=300))
+    assert soon["lock_in"].verdict == "alarm"
 
 
 def groups(shown: list[int]) -> dict[str, Any]:

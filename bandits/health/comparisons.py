@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from ..engine import Lane
 from ..experiment import Experiment
+from ..metrics import WINDOW
 from ..randomness import Streams
 from ..rounds import FloatArray
 from ..simulators import Simulator
@@ -36,11 +37,14 @@ class Oracle(NamedTuple):
         Share of the items with less than 1 % of that traffic.
     segments : tuple of float
         Selection entropy within each segment of the users; empty where they form no groups.
+    steps : int
+        Of which entropy and rare are: another's are to be of as many.
     """
 
     entropy: float
     rare: float
     segments: tuple[float, ...] = ()
+    steps: int = WINDOW
 
 
 class Line(NamedTuple):
@@ -106,9 +110,9 @@ def oracle_of(experiment: Experiment) -> Oracle | None:
         steps, len(rows), simulator.setting.n_items, len(simulator.segment_names()), shelf=simulator.setting.shelf
     )
     history.extend(lane.advance(steps))
-    entropy, rare = traffic(history)
+    entropy, rare = traffic(history, window := min(WINDOW, steps))
     by_segment = segment_entropy(history) or []
-    return Oracle(entropy, rare, tuple(float(band.mid[-1]) for band in by_segment))
+    return Oracle(entropy, rare, tuple(float(band.mid[-1]) for band in by_segment), window)
 
 
 def _affordable(experiment: Experiment) -> int | None:

@@ -14,7 +14,7 @@ import numpy as np
 from .. import metrics
 from ..agents import AgentParams
 from ..agents.linear import LinearParams
-from ..metrics import Band
+from ..metrics import WINDOW, Band
 from ..positions import Position
 from ..result import Result
 from ..trace import BINS, FORMAT, History
@@ -182,7 +182,10 @@ def _lock_in(history: History, oracle: Oracle | None) -> Finding:
     healthy = "Choices are spread at least as widely as perfect knowledge would spread them."
     if history.count_size < 2:
         return Finding(title, healthy, "none", "Nothing has been counted yet.")
-    entropy, rare = traffic(history)
+    steps = WINDOW if oracle is None else oracle.steps
+    if history.count_grid[history.count_size - 1] < min(steps, history.steps):
+        return Finding(title, healthy, "none", f"It takes {steps:,} steps to say.")
+    entropy, rare = traffic(history, steps)
     rings = entropy < 0.5 and rare > 0
     rule = f"entropy {entropy:.2f}, {percent(rare)} of the {history.counted} under 1 % of the traffic"
     if not math.isfinite(entropy):

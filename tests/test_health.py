@@ -11,7 +11,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from bandits import Experiment, health, run
+from bandits import Experiment, health, metrics, run
 from bandits.agents import REGISTRY
 from bandits.agents.lints import LinTS
 from bandits.agents.linucb import LinUCB
@@ -19,6 +19,8 @@ from bandits.agents.neural_click_ts import NeuralClickTS
 from bandits.figures import styles
 from bandits.health import Finding, Line, Oracle, Slots
 from bandits.health import figures as health_figures
+from bandits.health.comparisons import bend
+from bandits.health.curves import traffic
 from bandits.health.examination import examination
 from bandits.health.process import Compared
 from bandits.health.verdicts import COMING
@@ -135,6 +137,33 @@ def test_lock_in_is_judged_beside_the_oracle() -> None:
     assert made(items=even, oracle=Oracle(0.9, 0.0))["lock_in"].verdict == "healthy"
 
 
+def test_traffic_is_of_as_many_shows_on_any_grid() -> None:
+    """Of 300 items shown at random: more shows look more even, so a wider grid must not count more of them.
+
+    The same 6,000 steps counted every 100 and every 2,000: three times the standard error apart at most.
+    """
+    items = np.random.default_rng(3).integers(300, size=(6000, 40, 1))
+    clicks = np.zeros((6000, 40))
+    fine, coarse = (history(clicks, items=items, n_items=300, steps=steps) for steps in (6000, 400_000))
+    assert [int(h.count_grid[1]) for h in (fine, coarse)] == [100, 2000]
+    told = [traffic(h) for h in (fine, coarse)]
+    ends = metrics.evenness(np.stack([np.bincount(items[-1000:, r, 0], minlength=300) for r in range(40)]))
+    assert told[0][0] == pytest.approx(ends.mean())
+    error = ends.std() / 40**0.5
+    assert abs(told[0][0] - told[1][0]) < 3 * 2**0.5 * error
+    assert metrics.entropy(coarse).mid[-1] - told[0][0] > 20 * error
+    assert told[0][1] == pytest.approx(told[1][1], abs=0.01)
+
+
+def test_lock_in_waits_until_as_much_is_shown_as_by_the_oracle() -> None:
+    e = experiment("lints", steps=2000)
+    early = history(np.zeros((400, 3)), n_items=10, steps=2000)
+    found = health.findings(Result(e, {"LinTS": early}), "LinTS", Oracle(0.9, 0.0, steps=1000))
+    assert (found["lock_in"].verdict, found["lock_in"].told) == ("none", "It takes 1,000 steps to say.")
+    soon = health.findings(Result(e, {"LinTS": early}), "LinTS", Oracle(0.9, 0.0, steps=300))
+    assert soon["lock_in"].verdict == "alarm"
+
+
 def groups(shown: list[int]) -> dict[str, Any]:
     """Four groups that come in turn; each is shown so many of the five items, evenly."""
     segments = np.tile(np.arange(4), 500)
@@ -218,6 +247,46 @@ def test_a_line_fails_where_a_network_foresees_more(
     found = made(params, line=Line(points, points, points + 1, p, gain))["line"]
     assert found.verdict == verdict
     assert said in found.told
+
+
+def test_a_gain_that_few_choices_cannot_tell_is_not_judged() -> None:
+    points = np.zeros(10)
+    for p, verdict in ((0.6, "none"), (0.001, "watch")):
+        line = Line(points, points, points + 1, p, 0.5, beyond=1.5)
+        found = made(LinUCB.Params(sharing="shared"), line=line)["line"]
+        assert (found.verdict, "too few choices to tell" in found.told) == (verdict, True)
+
+
+@pytest.mark.parametrize("clicks", [False, True])
+@pytest.mark.parametrize("D", [5, 50])
+def test_a_line_fitted_to_few_choices_is_not_called_bent(D: int, clicks: bool) -> None:
+    """Of 200 truly linear worlds, as many have p < .1 as the level allows, within 4 standard errors; bent ones show."""
+
+    def p_value(seed: int, curve: float) -> float:
+        rng, n = np.random.default_rng(seed), 2000
+        x, along = rng.standard_normal((n, D)), rng.standard_normal(D) / D**0.5
+        truth = x @ along + curve * (x @ along) ** 2
+        noise = rng.standard_normal(n)
+        rewards = (rng.random(n) < np.clip(0.5 + 0.12 * truth, 0, 1)).astype(float) if clicks else truth + noise
+        design, half = np.column_stack([np.ones(n), x]), 5 * n // 8
+        theta = np.linalg.lstsq(design[:half], rewards[:half], rcond=None)[0]
+        return bend(design[half:] @ theta, rewards[half:])[3]
+
+    level = np.mean([p_value(seed, 0.0) < 0.1 for seed in range(200)])
+    assert abs(level - 0.1) < 4 * (0.1 * 0.9 / 200) ** 0.5
+    assert np.mean([p_value(seed, 0.0) < 0.01 for seed in range(200)]) <= 0.01 + 4 * (0.01 * 0.99 / 200) ** 0.5
+    assert np.mean([p_value(seed, 1.0) < 0.1 for seed in range(20)]) > 0.4
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_world_of_fifty_features_that_is_linear_sets_off_nothing(seed: int) -> None:
+    world = {"kind": "synthetic", "function": "linear", "n_features": 50, "noise": 0.1}
+    agents = [{"kind": "linucb", "sharing": "shared"}]
+    line = health.line_of(
+        Experiment.model_validate({"simulator": world, "agents": agents, "steps": 2000, "seed": seed})
+    )
+    assert line is not None
+    assert made(LinUCB.Params(sharing="shared"), line=line)["line"].verdict == "healthy"
 
 
 def test_lines_are_found_where_they_are_and_missed_where_they_are_not() -> None:

@@ -4,9 +4,9 @@
 `figures` draw one picture for each verdict.
 """
 
-from .comparisons import Line, Oracle, Slots, line_of, oracle_of, slots_of
+from .comparisons import GAIN, Line, Oracle, Slots, line_of, oracle_of, slots_of
 from .curves import doubt, effective_dimension, foresight, places
-from .verdicts import GAIN, Finding, Verdict, findings
+from .verdicts import Finding, Verdict, findings
 
 __all__ = [
     "GAIN", "Finding", "Line", "Oracle", "Slots", "Verdict", "doubt", "effective_dimension", "findings", "foresight",

@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from ..engine import Lane
 from ..experiment import Experiment
+from ..metrics import WINDOW
 from ..randomness import Streams
 from ..rounds import FloatArray
 from ..simulators import Simulator
@@ -22,6 +23,7 @@ LOOKED = 4000  # steps of the oracle, and random choices that models are fitted 
 CELLS = 4_000_000  # candidates that these may weigh: it is done for a visitor who waits
 SLATES = 20  # that are shown again and again to learn what slots do
 EARLY = 100  # steps under which nothing can be said
+GAIN = 0.2  # by which a network must foresee more than a line, for the line to have failed
 
 
 class Oracle(NamedTuple):
@@ -35,11 +37,14 @@ class Oracle(NamedTuple):
         Share of the items with less than 1 % of that traffic.
     segments : tuple of float
         Selection entropy within each segment of the users; empty where they form no groups.
+    steps : int
+        Of which entropy and rare are: another's are to be of as many.
     """
 
     entropy: float
     rare: float
     segments: tuple[float, ...] = ()
+    steps: int = WINDOW
 
 
 class Line(NamedTuple):
@@ -48,14 +53,18 @@ class Line(NamedTuple):
     Attributes
     ----------
     fitted, residual, error : float64 (bins,)
-        Of held-out choices by what a line foresees: mean fitted value, mean residual and its standard error.
+        Of held-out choices by what a line foresees: mean fitted value, what a straight line through the mean rewards
+        leaves of them, and the standard error of such a mean. A fit that is off by what few choices teach is off by a
+        slope and a constant; what they leave is bent.
     p_value : float
-        Of all mean residuals being zero (chi-square).
+        Of nothing being left (chi-square, with two degrees of freedom fewer than bins).
     gain : float
         How much more of the held-out squared error a network takes away than a line does: .2 is 20 % more. NaN where
         neither foresees anything.
     condition : float
         Condition number of what the random choices alone would have gathered: that of the features.
+    beyond : float
+        By how many standard errors (paired by choice) the gain lies above `GAIN`.
     """
 
     fitted: FloatArray
@@ -64,6 +73,7 @@ class Line(NamedTuple):
     p_value: float
     gain: float
     condition: float = math.nan
+    beyond: float = math.inf
 
 
 class Slots(NamedTuple):
@@ -100,9 +110,9 @@ def oracle_of(experiment: Experiment) -> Oracle | None:
         steps, len(rows), simulator.setting.n_items, len(simulator.segment_names()), shelf=simulator.setting.shelf
     )
     history.extend(lane.advance(steps))
-    entropy, rare = traffic(history)
+    entropy, rare = traffic(history, window := min(WINDOW, steps))
     by_segment = segment_entropy(history) or []
-    return Oracle(entropy, rare, tuple(float(band.mid[-1]) for band in by_segment))
+    return Oracle(entropy, rare, tuple(float(band.mid[-1]) for band in by_segment), window)
 
 
 def _affordable(experiment: Experiment) -> int | None:
@@ -141,20 +151,45 @@ def line_of(experiment: Experiment) -> Line | None:
     best = max(taken, key=lambda t: float(t.mean()))
     known = float(best.mean()) > 3 * float(best.std()) / len(best) ** 0.5  # three standard errors
     gain = math.nan if not known else net_ / line_ - 1 if line_ > 0 else math.inf
-    clicks = set(np.unique(y)) <= {0.0, 1.0}
-    bins = int(np.clip(left.sum() // 10, 2, 10)) if clicks else 10  # some clicks in each
-    parts = [p for p in np.array_split(np.argsort(fitted, kind="stable"), bins) if len(p) > 1]
-    residual = np.array([(left - fitted)[p].mean() for p in parts])
-    means = np.array([fitted[p].mean() for p in parts])
-    sizes = np.array([len(p) for p in parts])
-    chance = np.clip(means, 1 / sizes, 1 - 1 / sizes)
-    variance = chance * (1 - chance) if clicks else np.full(len(parts), (left - fitted).var())
-    error = np.sqrt(variance / sizes)
-    statistic = float(((residual / np.maximum(error, 1e-12)) ** 2).sum())
-    p_value = float(chdtrc(len(parts), statistic))
+    more = taken[1] - (1 + GAIN) * taken[0]
+    beyond = float(more.mean()) / max(float(more.std()) / len(more) ** 0.5, 1e-12)
     design = np.linalg.eigvalsh(x.T @ x)
     spanned = design[design > design[-1] * 1e-10]
-    return Line(means, residual, error, p_value, gain, float(spanned[-1] / spanned[0]))
+    return Line(*bend(fitted, left), gain, float(spanned[-1] / spanned[0]), beyond)
+
+
+def bend(fitted: FloatArray, rewards: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+    """What a straight line through held-out rewards, by what was foreseen of them, leaves: see `Line`.
+
+    Parameters
+    ----------
+    fitted, rewards : float64 (n,)
+
+    Returns
+    -------
+    fitted, residual, error : float64 (bins,)
+    p_value : float
+    """
+    clicks = set(np.unique(rewards)) <= {0.0, 1.0}
+    bins = int(np.clip(rewards.sum() // 10, 3, 10)) if clicks else 10  # some clicks in each
+    parts = [p for p in np.array_split(np.argsort(fitted, kind="stable"), bins) if len(p) > 1]
+    means, earned = (np.array([values[p].mean() for p in parts]) for values in (fitted, rewards))
+    sizes = np.array([len(p) for p in parts])
+    straight = _straight(fitted, rewards, np.ones(len(fitted)))
+    chance = np.clip(straight[0] + straight[1] * means, 1 / sizes, 1 - 1 / sizes)
+    spread = (rewards - straight[0] - straight[1] * fitted).var()
+    error = np.sqrt((chance * (1 - chance) if clicks else np.full(len(parts), spread)) / sizes)
+    constant, slope = _straight(means, earned, 1 / np.maximum(error, 1e-12))
+    residual = earned - constant - slope * means
+    statistic = float(((residual / np.maximum(error, 1e-12)) ** 2).sum())
+    freedom = len(parts) - 2
+    return means, residual, error, float(chdtrc(freedom, statistic)) if freedom > 0 else 1.0
+
+
+def _straight(x: FloatArray, y: FloatArray, weight: FloatArray) -> FloatArray:
+    """Constant and slope by least squares, (2,)."""
+    design = np.column_stack([np.ones(len(x)), x]) * weight[:, None]
+    return np.asarray(np.linalg.lstsq(design, y * weight, rcond=None)[0])
 
 
 def has_slots(experiment: Experiment) -> bool:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from .. import metrics
 from ..agents import AgentParams
 from ..metrics import Band
 from ..params import extra
-from ..rounds import FloatArray
+from ..rounds import FloatArray, IntArray
 from ..trace import History
+
+LOTS = 8  # times that shows are drawn from those counted
 
 
 def effective_dimension(history: History, params: AgentParams) -> Band | None:
@@ -71,15 +75,27 @@ def segment_entropy(history: History, window: int = metrics.WINDOW) -> list[Band
     return [metrics.band(grid[end], values[:, :, g], history.alive) for g in range(told.n_segments)]
 
 
-def traffic(history: History, window: int = 1000) -> tuple[float, float]:
-    """Selection entropy, and the share of the items with less than 1 % of the traffic, in the last window."""
-    entropy = metrics.entropy(history, window)
+def traffic(history: History, steps: int = metrics.WINDOW) -> tuple[float, float]:
+    """Selection entropy, and the share of the items with less than 1 % of the traffic, over so many steps at the end.
+
+    Both depend on how much is counted, and what is kept may be of more steps: then so many of them are drawn by lot.
+    """
     grid, n = history.count_grid[: history.count_size], history.count_size - 1
-    start = int(np.searchsorted(grid, grid[n] - window, side="right")) - 1
-    shown = history.counts[n] - history.counts[max(0, min(start, n - 1))]
+    start = max(0, min(int(np.searchsorted(grid, grid[n] - steps, side="right")) - 1, n - 1))
+    shown = (history.counts[n] - history.counts[start])[history.alive]
+    if not len(shown):
+        return math.nan, math.nan
+    kept = int(grid[n] - grid[start])
+    if kept > steps:
+        dice = np.random.default_rng(0)
+        shown = np.concatenate([_drawn(row, int(row.sum()) * steps // kept, dice) for row in shown])
     share = shown / np.maximum(shown.sum(axis=1, keepdims=True), 1)
-    living = history.alive if history.alive.any() else slice(None)
-    return float(entropy.mid[-1]), float((share[living] < 0.01).mean())
+    return float(metrics.evenness(shown).mean()), float((share < 0.01).mean())
+
+
+def _drawn(shown: IntArray, n: int, dice: np.random.Generator) -> IntArray:
+    """Counts (K,) of ``n`` shows drawn from those counted without putting any back, several times: (LOTS, K)."""
+    return np.asarray(dice.multivariate_hypergeometric(shown, n, size=LOTS, method="marginals"))
 
 
 def _of_checkups(history: History, values: list[FloatArray]) -> Band | None:

@@ -14,12 +14,12 @@ import numpy as np
 from .. import metrics
 from ..agents import AgentParams
 from ..agents.linear import LinearParams
-from ..metrics import Band
+from ..metrics import WINDOW, Band
 from ..positions import Position
 from ..result import Result
 from ..trace import BINS, FORMAT, History
 from ..words import number, percent
-from .comparisons import EARLY, Line, Oracle, Slots, has_slots
+from .comparisons import EARLY, GAIN, Line, Oracle, Slots, has_slots
 from .curves import (
     doubt,
     effective_dimension,
@@ -32,7 +32,6 @@ from .curves import (
 )
 
 Verdict = Literal["healthy", "watch", "alarm", "none"]
-GAIN = 0.2  # by which a network must foresee more than a line, for the line to have failed
 ALIKE = 0.05  # slots that differ by no more may be taken for the same
 FORGETS = "It forgets on purpose, so its evidence does not add up."
 COMING = "What it is compared with is being computed."
@@ -183,7 +182,10 @@ def _lock_in(history: History, oracle: Oracle | None) -> Finding:
     healthy = "Choices are spread at least as widely as perfect knowledge would spread them."
     if history.count_size < 2:
         return Finding(title, healthy, "none", "Nothing has been counted yet.")
-    entropy, rare = traffic(history)
+    steps = WINDOW if oracle is None else oracle.steps
+    if history.count_grid[history.count_size - 1] < min(steps, history.steps):
+        return Finding(title, healthy, "none", f"It takes {steps:,} steps to say.")
+    entropy, rare = traffic(history, steps)
     rings = entropy < 0.5 and rare > 0
     rule = f"entropy {entropy:.2f}, {percent(rare)} of the {history.counted} under 1 % of the traffic"
     if not math.isfinite(entropy):
@@ -330,6 +332,9 @@ def _line(params: AgentParams, line: Line | None) -> Finding:
     if getattr(params, "fourier", 0):
         return Finding(title, healthy, "none", "It sees waves of the features, with which its lines can bend.")
     curved = line.p_value < 0.01
+    if line.gain > GAIN and line.beyond <= 2:
+        told = "A network seems to foresee more, but there are too few choices to tell."
+        return Finding(title, healthy, "watch" if curved else "none", f"{told} Residuals bend." if curved else told)
     if line.gain > GAIN:
         more = (
             "something where a line foresees nothing" if math.isinf(line.gain)

@@ -22,7 +22,7 @@ class Look(NamedTuple):
     Attributes
     ----------
     inside : float64 (R, levels), optional
-        Share of candidates whose expected reward lies in the agent's interval.
+        Share of candidates whose expected reward lies in the agent's interval; NaN in a row that has none to ask about.
     values : float64 (R, 3 + BINS), optional
         See `trace.Checkup`.
     """
@@ -69,8 +69,9 @@ def look(lane: Lane) -> Look:
     places = np.column_stack([doubt, error, variance, _places(away)])
     if np.isnan(away).all() and np.isfinite(truth).any() and told.logit:
         return Look(None, places)
-    count = np.maximum((~np.isnan(away)).sum(axis=1), 1)
-    return Look(np.stack([(np.abs(away) <= half).sum(axis=1) / count for half in _HALF], axis=1), places)
+    with np.errstate(invalid="ignore"):  # NaN for a row that says nothing, as one that has stopped
+        count = (~np.isnan(away)).sum(axis=1)
+        return Look(np.stack([(np.abs(away) <= half).sum(axis=1) / count for half in _HALF], axis=1), places)
 
 
 def _ask(round: Round, told: Explanation, mean: FloatArray, truth: FloatArray) -> _Asked:

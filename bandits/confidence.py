@@ -132,7 +132,8 @@ class Dual:
     """g' A^-1 g = (g.g - k' (ridge I + G G')^-1 k) / ridge, k = G g, without any vector of length p.
 
     The inner products come from the factors of the gradients, which are all that is stored of them. All is float64:
-    in float32, near-repeated contexts cost whole per cents of the width and break the factor.
+    in float32, near-repeated contexts cost whole per cents of the width and break the factor. It is a difference of
+    numbers as large as g.g / ridge: where those are beyond about 1e10, widths lose their digits.
     """
 
     name = "dual"
@@ -262,7 +263,7 @@ class Sketch:
             self.factor.grow(inner, g.square().sum((1, 2)))
 
     def _shrink(self) -> None:
-        """Half of the rows become free: all squared singular values give up the l-th."""
+        """Half of the rows become free: all squared singular values give up the (l + 1)-th."""
         import torch
 
         inner = self.B @ self.B.transpose(1, 2)

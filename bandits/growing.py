@@ -9,8 +9,6 @@ from scipy.linalg import lapack
 if TYPE_CHECKING:
     from torch import Tensor
 
-LEAST_ROOT = 1e-12  # of the ridge: what rounding may leave of a pivot
-
 
 def doubled(capacity: int, n: int) -> int:
     """The room for n rows where it doubles as often as it must."""
@@ -59,7 +57,8 @@ class Growing:
         if n == self.capacity:
             self._room = torch.nn.functional.pad(self._room, (0, n, 0, n))
         row = self.inverse.bmm(inner)  # L's next row, as a column
-        root = torch.maximum(left - row.square().sum((1, 2)), self.ridge * LEAST_ROOT).sqrt()
+        # the pivot is ridge (1 + g' A^-1 g): what is less is rounding
+        root = torch.maximum(left - row.square().sum((1, 2)), self.ridge).sqrt()
         self._room[:, n, :n] = -(row.transpose(1, 2).bmm(self.inverse))[:, 0] / root[:, None]
         self._room[:, n, n] = 1 / root
         self.size += 1

@@ -193,7 +193,7 @@ def run() -> Section:
         section.rows.append(("", "calvera", "did not install here", "", "", "", "", ""))
         return section
     worlds = {network: data(widths[0]) for network, widths in NETWORKS.items()}
-    gains: dict[str, list[tuple[str, Any]]] = {bandit: [] for bandit in BANDITS}
+    gains: dict[str, list[tuple[str, Any, Any]]] = {bandit: [] for bandit in BANDITS}
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "data.npz"
         shown = {
@@ -230,12 +230,13 @@ def run() -> Section:
                             network, bandit, way, f"{median(times[way]):,.0f}", f"{median(one):,.0f}",
                             str(ratio(times[way], one)), f"{median(many):,.0f}", str(ratio(times[way], many)),
                         ))  # fmt: skip
-                    gains[bandit].append((network, ratio(times["trainer"], one)))
+                    gains[bandit].append((network, ratio(times["trainer"], one), ratio(times["loop"], one)))
     for bandit, found in gains.items():
         if found:
-            what = f"{OURS[bandit][0].title}: at least 5 times faster per decision than {bandit} with its trainer"
-            measured = "; ".join(f"{network}: {gain}" for network, gain in found)
-            section.targets.append((what, measured, all(gain.middle >= 5 for _, gain in found)))
+            title = OURS[bandit][0].title
+            what = f"{title}: at least 5 times faster per decision than {bandit} with its Lightning trainer"
+            measured = "; ".join(f"{network}: {gain}, than the loop by hand: {loop}" for network, gain, loop in found)
+            section.targets.append((what, measured, all(gain.middle >= 5 for _, gain, _ in found)))
     return section
 
 

@@ -123,6 +123,21 @@ def test_what_was_never_tried_is_anyones_guess() -> None:
     assert (found >= 3 / 5).all()
 
 
+def test_a_row_that_has_stopped_has_no_share() -> None:
+    healthy, ill = (make("neural_ucb", PetShop, options=TINY, hidden=(6,)) for _ in range(2))
+    for lane in (healthy, ill):
+        lane.advance(20)
+    ill.agent.net.flat[1] = float("nan")  # type: ignore[attr-defined]
+    for lane in (healthy, ill):
+        lane.advance(1)
+    assert ill.alive.tolist() == [True, False, True]
+    expected, found = calibration.look(healthy).inside, calibration.look(ill).inside
+    assert expected is not None
+    assert found is not None
+    assert np.isnan(found[1]).all()
+    assert np.array_equal(found[[0, 2]], expected[[0, 2]])
+
+
 def test_the_race_keeps_it_at_every_snapshot() -> None:
     from bandits import run
 

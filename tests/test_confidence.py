@@ -10,6 +10,7 @@ import torch
 
 from bandits import confidence
 from bandits.confidence import Diagonal, Dual, Exact, Primal, Sketch
+from bandits.growing import Growing
 from bandits.networks import Factors, Networks, initial
 from bandits.randomness import Streams
 from bandits.rounds import FloatArray
@@ -219,6 +220,16 @@ def test_a_row_that_diverged_spares_the_others() -> None:
     found = dual.squared_widths(factors)
     np.testing.assert_allclose(found[0], healthy.squared_widths(factors)[0], rtol=1e-12)
     assert found[1].isnan().all()
+
+
+def test_rounding_leaves_no_pivot_below_the_ridge() -> None:
+    """The same long gradient again and again: what is new in it is far below the last digit of its length."""
+    ridge = torch.tensor([1e-6], dtype=torch.float64)
+    factor, length = Growing(ridge), torch.tensor([1e12], dtype=torch.float64)
+    for t in range(20):
+        factor.grow(length.expand(1, t, 1), length)
+    pivots = factor.inverse.diagonal(dim1=1, dim2=2) ** -2
+    assert (pivots >= (1 - 1e-12) * ridge).all()
 
 
 def test_memory_is_what_the_arithmetic_says() -> None:

@@ -51,19 +51,20 @@ class NeuralParams(LearnerParams):
     )  # fmt: skip
     every: int = setting(
         10, title="Train every", unit="observations", ge=1, le=100_000, structural=True,
-        help="Observations between trainings from memory.",
+        help="Only with training from memory: observations between two trainings.",
     )  # fmt: skip
     updates: int | None = setting(
         5, title="Steps per training", empty="five passes", ge=1, le=10_000, structural=True,
-        help="Batches the optimiser sees at each training. Empty: as many as five passes through all that is "
-        "remembered take, in whole batches.",
+        help="Only with training from memory: batches the optimiser sees at each. Empty: as many as five passes "
+        "through all that is remembered take, in whole batches.",
     )  # fmt: skip
     batch: int = setting(
-        32, title="Batch", ge=1, le=4096, structural=True, help="Observations per step of the optimiser.",
+        32, title="Batch", ge=1, le=4096, structural=True,
+        help="Only with training in batches from memory: observations per step of the optimiser.",
     )  # fmt: skip
     buffer: int = setting(
         20_000, title="Memory", unit="observations", ge=100, le=1_000_000, structural=True,
-        help="The latest so many observations are remembered.",
+        help="Only with training from memory: the latest so many observations are remembered.",
     )  # fmt: skip
 
 

@@ -36,8 +36,9 @@ class GradientParams(NeuralParams):
     )  # fmt: skip
     scaling: Literal["paper", "code"] = setting(
         "code", title="Scaling", structural=True,
-        help="paper: output times the square root of the width, symmetric start at 0, penalty towards the start. "
-        "code: as the authors' program, without the root, from an ordinary start, penalty towards 0.",
+        help="paper: output times the square root of the width, symmetric start at 0, penalty (if switched on) towards "
+        "the start. code: as the authors' program, without the root, from an ordinary start, penalty (if switched on) "
+        "towards 0. Biases, which the paper's network has not, are trained with either.",
     )  # fmt: skip
     regularised: bool = setting(
         False, title="Weight penalty", structural=True,
@@ -45,7 +46,7 @@ class GradientParams(NeuralParams):
     )  # fmt: skip
     sketch: int = setting(
         64, title="Sketch", unit="directions", ge=2, le=1024, structural=True,
-        help="Directions that are kept where an exact covariance grows too large for exactness.",
+        help="Only with covariance exact: directions that are kept where it grows too large for exactness.",
     )  # fmt: skip
     exact_up_to: int = setting(
         2000, title="Exact up to", unit="observations", ge=100, le=20_000, structural=True,

@@ -142,7 +142,7 @@ class Landscape:
     dropped : bool (P,)
         Points that the search has given up.
     seconds : float
-        Processor time so far.
+        Wall time of the blocks so far.
     """
 
     def __init__(self, sweep: Sweep) -> None:

@@ -273,7 +273,7 @@ def _few(runs: int) -> str:
 
 def _calibration(history: History, params: AgentParams) -> Finding:
     title = "Calibration"
-    healthy = "Its 50, 80 and 95 % intervals hold the truth in 50, 80 and 95 % of the cases, within 10 or chance"
+    healthy = "Its 50, 80 and 95 % intervals hold the truth in 50, 80 and 95 % of the cases, within 10 (or by chance)"
     healthy += ", or more: an upper bound does right to be wide." if _optimistic(params) else "."
     bands = {level: metrics.calibration(history, level) for level in (0.5, 0.8, 0.95)}
     ends = {level: b.mid[-1] for level, b in bands.items() if b is not None and np.isfinite(b.mid[-1])}

@@ -11,7 +11,7 @@ from ..agents import AgentParams
 from ..metrics import Band
 from ..params import extra
 from ..rounds import FloatArray, IntArray
-from ..trace import History
+from ..trace import BINS, History
 
 LOTS = 8  # times that shows are drawn from those counted
 
@@ -35,12 +35,16 @@ def foresight(history: History) -> Band | None:
     return _of_checkups(history, [c.explained for c in history.checkups])
 
 
+def places_by_run(history: History) -> FloatArray:
+    """Shares of the truths in each tenth of the agent's beliefs at the end, (n, BINS): of the runs where it has any."""
+    last = history.checkups[-1].places[history.alive] if history.checkups else np.empty((0, BINS))
+    return np.asarray(last[~np.isnan(last).any(axis=1)])
+
+
 def places(history: History) -> FloatArray | None:
-    """Shares of the truths in each tenth of the agent's beliefs at the end, (BINS,), mean over rows."""
-    known = [c.places[history.alive] for c in history.checkups]
-    if not known or not len(known[-1]) or np.isnan(known[-1]).all():
-        return None
-    return np.asarray(np.nanmean(known[-1], axis=0))
+    """Their mean over runs, (BINS,); None if it states no doubt."""
+    found = places_by_run(history)
+    return found.mean(axis=0) if len(found) else None
 
 
 def segment_coverage(history: History, times: int = 1) -> list[Band] | None:

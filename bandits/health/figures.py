@@ -41,7 +41,7 @@ def panels(
     specs = {
         "heat": heat(history),
         "smallest": _smallest(history, label, look),
-        "condition": _curve(metrics.condition_number(history), label, look, "λ max / λ min", log_y=True),
+        "condition": _curve(_above_zero(metrics.condition_number(history)), label, look, "λ max / λ min", log_y=True),
         "dimension": _dimension(history, params, label, look),
         "doubt": _doubt(history, label, look),
         "lock_in": _lock_in(history, label, look, oracle),
@@ -173,8 +173,15 @@ def _through(band: Band, growth: FloatArray) -> Band:
     return _band(band.x, growth * (band.mid[at] / growth[at]))
 
 
+def _above_zero(band: Band | None) -> Band | None:
+    """For a logarithmic axis: an interval that reaches down to zero ends well below the curve, not in a hole."""
+    if band is None or not (band.mid > 0).any():
+        return band
+    return band._replace(low=np.maximum(band.low, band.mid[band.mid > 0].min() / 10))
+
+
 def _smallest(history: History, label: str, look: Style) -> Spec:
-    band = metrics.smallest_eigenvalue(history)
+    band = _above_zero(metrics.smallest_eigenvalue(history))
     lines: Bands = {}
     if band is not None and len(band.x) > 1:
         lines = {"": {"√t": _through(band, np.sqrt(band.x)), "log t": _through(band, np.log(np.maximum(band.x, 2)))}}

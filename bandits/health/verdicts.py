@@ -25,6 +25,7 @@ from .curves import (
     effective_dimension,
     foresight,
     places,
+    places_by_run,
     random_coverage,
     segment_coverage,
     segment_entropy,
@@ -33,6 +34,8 @@ from .curves import (
 
 Verdict = Literal["healthy", "watch", "alarm", "none"]
 ALIKE = 0.05  # slots that differ by no more may be taken for the same
+RUNS = 4  # of which calibration is told, at least: candidates of one run err together,
+WORTH = 4  # and all of a run's say about as much as so many that do not
 FORGETS = "It forgets on purpose, so its evidence does not add up."
 COMING = "What it is compared with is being computed."
 NEEDS = {"lock_in": "oracle", "segment_entropy": "oracle", "condition": "line", "line": "line", "slots": "slots"}
@@ -264,16 +267,27 @@ def _optimistic(params: AgentParams) -> bool:
     return strategy == "bonus" if strategy is not None else "alpha" in type(params).model_fields
 
 
+def _few(runs: int) -> str:
+    return f"Of {runs} {'run' if runs == 1 else 'runs'} nothing can be told from chance: it takes {RUNS}."
+
+
 def _calibration(history: History, params: AgentParams) -> Finding:
     title = "Calibration"
-    healthy = "Its 50, 80 and 95 % intervals hold the truth in 50, 80 and 95 % of the cases, within 10"
+    healthy = "Its 50, 80 and 95 % intervals hold the truth in 50, 80 and 95 % of the cases, within 10 (or by chance)"
     healthy += ", or more: an upper bound does right to be wide." if _optimistic(params) else "."
     bands = {level: metrics.calibration(history, level) for level in (0.5, 0.8, 0.95)}
     ends = {level: b.mid[-1] for level, b in bands.items() if b is not None and np.isfinite(b.mid[-1])}
     if len(ends) < 3:
         return Finding(title, healthy, "none", "This agent states no doubt.")
-    off = [min(end - level, 0.0) if _optimistic(params) else end - level for level, end in ends.items()]
-    worst = max(off, key=abs)
+    if (runs := int(history.alive.sum())) < RUNS:
+        return Finding(title, healthy, "none", _few(runs))
+    worst = 0.0
+    for level, b in bands.items():
+        if b is not None:
+            gap = float(min(b.mid[-1] - level, 0.0) if _optimistic(params) else b.mid[-1] - level)
+            least = 2 * (level * (1 - level) / (runs * WORTH)) ** 0.5  # four runs may agree by chance
+            if abs(gap) > max(b.high[-1] - b.mid[-1], least, abs(worst)):
+                worst = gap
     verdict: Verdict = "healthy" if abs(worst) <= 0.1 else "watch" if abs(worst) <= 0.25 else "alarm"
     held = ", ".join(f"{100 * end:.0f}" for end in ends.values())
     why = "" if verdict == "healthy" else " It is too sure of itself." if worst < 0 else " It doubts too much."
@@ -287,7 +301,11 @@ def _places(history: History, params: AgentParams) -> Finding:
     found = places(history)
     if found is None:
         return Finding(title, healthy, "none", "This agent states no doubt.")
-    distance = float(np.abs(np.cumsum(found) - np.arange(1, BINS + 1) / BINS).max())
+    by_run = np.cumsum(places_by_run(history), axis=1) - np.arange(1, BINS + 1) / BINS
+    if len(by_run) < RUNS:
+        return Finding(title, healthy, "none", _few(len(by_run)))
+    farthest = metrics.estimate(by_run[:, int(np.abs(by_run.mean(axis=0)).argmax())])
+    distance = 0.0 if farthest.low <= 0 <= farthest.high else abs(farthest.mean)
     verdict: Verdict = "healthy" if distance <= 0.1 else "watch" if distance <= 0.25 else "alarm"
     middle = float(found @ (np.arange(BINS) + 0.5) / BINS)
     outer, told = float(found[0] + found[-1]), "evenly"
@@ -301,7 +319,7 @@ def _places(history: History, params: AgentParams) -> Finding:
             else "at the edges: it is too sure of itself" if outer > 2 / BINS
             else "in the middle: it doubts too much"
         )  # fmt: skip
-    return Finding(title, healthy, verdict, f"They lie {told} (farthest from even: {percent(distance)}).")
+    return Finding(title, healthy, verdict, f"They lie {told} (farthest from even: {percent(abs(farthest.mean))}).")
 
 
 def _foresight(history: History) -> Finding:

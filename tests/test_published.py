@@ -59,20 +59,24 @@ def test_the_neural_protocol_of_magic_step_by_step(fused: bool, monkeypatch: pyt
         np.testing.assert_allclose(agent.net.flat[0], flat, atol=2e-5)
 
 
-def test_a_network_sees_through_a_square_and_a_straight_line_does_not() -> None:
+@pytest.mark.parametrize(("function", "steps"), [("quadratic", 2500), ("form", 1500)])
+def test_a_network_sees_through_a_square_and_a_straight_line_does_not(function: str, steps: int) -> None:
     """The published order: uniform, then LinUCB, then NeuralUCB; paired, three standard errors."""
-    world = {"kind": "synthetic", "function": "quadratic"}
-    uniform, linear, network = (published.regret(world, agent, 2500, 4) for agent in published.SYNTHETIC_AGENTS)
+    world = {"kind": "synthetic", "function": function}
+    uniform, linear, network = (published.regret(world, agent, steps, 4) for agent in published.SYNTHETIC_AGENTS)
     for worse, better in ((uniform, linear), (linear, network)):
         gap = worse - better
         assert gap.mean() > 3 * gap.std(ddof=1) / 2
 
 
-def test_neural_linear_finds_the_rim_of_the_wheel() -> None:
-    """At delta .5 three quarters of the disc are rim: even a short run leaves little of uniform's regret."""
-    agent = {**published.NEURAL_LINEAR, "every": 100}
-    found = metrics.estimate(published.wheel_share(0.5, 3000, 4, agent))
-    assert found.high < 50
+@pytest.mark.parametrize(("delta", "most"), [(0.5, 10), (0.9, 50)])
+def test_neural_linear_finds_the_rim_of_the_wheel(delta: float, most: float) -> None:
+    """Per cent of uniform's regret in a short run, in every run; who never found the rim would have over 120.
+
+    Three quarters of the disc are rim at delta .5 (measured: 5 to 7), a fifth at .9 (11 to 40).
+    """
+    share = published.wheel_share(delta, 3000, 4, {**published.NEURAL_LINEAR, "every": 100})
+    assert share.max() < most
 
 
 def test_the_showdown_is_the_same_race_on_either_features() -> None:

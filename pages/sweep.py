@@ -34,7 +34,8 @@ metric = row.selectbox(
 )  # fmt: skip
 try:
     if pressed and data is not None:
-        found = sweeping.start(data)
+        sweeping.start(data)
+        st.rerun()  # the button beside it can be pressed now
     if stopped and found is not None:
         sweeping.stop(found)
 except Refused as sentence:

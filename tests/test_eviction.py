@@ -119,7 +119,7 @@ def test_a_sweep_keeps_its_numbers_without_its_curves(tmp_path: Path) -> None:
     thin = sweeps.run(sweep, files=files)
     for metric in METRICS:
         assert np.array_equal(thin.numbers(metric), whole.numbers(metric))
-    (told,) = figures.cell(thin, 0, "click_rate")
+    told, _ = figures.cell(thin, 0, "click_rate")
     assert "given up to save space" in told["layout"]["annotations"][0]["text"]
     assert evict(Store(tmp_path / "store"), tmp_path, 0)[:-1] == []
 

@@ -132,9 +132,10 @@ def test_further_axes_stand_at_the_best_values() -> None:
 
 
 def test_a_landscape_of_nothing_waits() -> None:
-    spec = figures.landscape(Landscape(small()), "click_rate")
-    assert spec["data"] == []
-    assert "on their way" in spec["layout"]["annotations"][0]["text"]
+    nothing = Landscape(small())
+    for spec in (figures.landscape(nothing, "click_rate"), *figures.cell(nothing, None, "click_rate")):
+        assert spec["data"] == []
+        assert "on their way" in spec["layout"]["annotations"][0]["text"]
 
 
 def test_the_curves_of_a_cell_stand_beside_the_best(two: Landscape) -> None:

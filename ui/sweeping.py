@@ -195,14 +195,13 @@ def _show(found: Sweeping, metric: str, was_active: bool) -> None:
         specs = [figures.landscape(found.landscape, metric, picked, over=not found.active)]
         leader = found.landscape.leader(metric)
         chosen = leader if picked is None else picked
-        if chosen is not None and found.landscape.known[chosen].any():
-            specs += figures.cell(found.landscape, chosen, metric)
+        specs += figures.cell(found.landscape, chosen, metric)
     for spec in specs:
         spec["layout"]["uirevision"] = f"{found.id}{metric}"
     alt = [f"{s['layout']['title']['text']}: {s['layout']['meta']['note']}" for s in specs]
     live.mount(live.pack(specs, alt, 340), key="sweep", picked=lambda: _pick(found, metric))
     if leader is not None:
-        _cell(found, metric, chosen if chosen is not None else leader)
+        _cell(found, metric, chosen if chosen is not None else leader, leader)
         _told(found, metric)
     if was_active and not found.active:
         st.rerun()
@@ -230,7 +229,7 @@ def status(found: Sweeping) -> str:
     return f"{said}. {board.plain(found.error)}" if found.error else said
 
 
-def _cell(found: Sweeping, metric: str, point: int) -> None:
+def _cell(found: Sweeping, metric: str, point: int, leader: int) -> None:
     """The chosen point in a line, and the way to the Arena."""
     with found.lock:
         cell = next((c for c in found.landscape.cells(metric) if c.point == point), None)
@@ -240,11 +239,12 @@ def _cell(found: Sweeping, metric: str, point: int) -> None:
     at = ", ".join(
         f"{figures.named(found.sweep, i)} **{figures.spoken(value)}**" for i, value in enumerate(cell.values)
     )
-    good = (
-        "not shown to be worse than the best"
-        if cell.best
-        else f"worse than the best by {words.between(_turned(cell.gap))}"
-    )
+    if point == leader:
+        good = "the best"
+    elif cell.best:
+        good = "not shown to be worse than the best"
+    else:
+        good = f"worse than the best by {words.between(_turned(cell.gap))}"
     judged = f", {good}" if not found.active else ""
     row.markdown(f"{at}: {words.number(cell.estimate.mean)} ({words.between(cell.estimate)}){judged}.")
     if row.button("Open in the Arena", icon=":material/monitoring:", key="sweep-open"):

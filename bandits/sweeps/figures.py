@@ -175,8 +175,12 @@ def _curve(found: Landscape, metric: str, picked: int | None, over: bool) -> Spe
     return spec
 
 
-def cell(found: Landscape, point: int, metric: str) -> list[Spec]:
-    """Click rate and regret over time: of a point, and of the best one."""
+def cell(found: Landscape, point: int | None, metric: str) -> list[Spec]:
+    """Click rate and regret over time: of a point, and of the best one; empty before anything is known."""
+    titles = ("Click rate over time", "Cumulative regret")
+    if point is None:
+        layouts = [{"title": {"text": title}, "meta": {"note": ""}} for title in titles]
+        return [without_data(layout, "The first points are on their way.") for layout in layouts]
     leader = found.leader(metric)
     noun = found.sweep.experiment.simulator_class().reward_noun
     look = next(iter(styles(found.sweep.experiment).values()))
@@ -185,12 +189,12 @@ def cell(found: Landscape, point: int, metric: str) -> list[Spec]:
     histories = {name: found.curves(p) for name, p in shown.items() if p is not None}
     if not np.isfinite(histories["chosen"].sums["value"][:, histories["chosen"].alive]).all():
         gone = "These curves were given up to save space. Open the point in the Arena to compute them again."
-        return [without_data({"title": {"text": "Click rate over time"}, "meta": {"note": ""}}, gone)]
+        return [without_data({"title": {"text": title}, "meta": {"note": ""}}, gone) for title in titles]
     told = "Solid: the chosen point. " + ("Dashed: the best. " if "best" in shown else "It is the best. ")
     return [
-        curves({n: metrics.ctr(h) for n, h in histories.items()}, looks, title="Click rate over time",
+        curves({n: metrics.ctr(h) for n, h in histories.items()}, looks, title=titles[0],
                note=f"{told}Average over the last {metrics.window_drawn(histories['chosen'], metrics.WINDOW):,} steps.",
                y_title=f"{noun} per step"),
-        curves({n: metrics.pseudo_regret(h) for n, h in histories.items()}, looks, title="Cumulative regret",
+        curves({n: metrics.pseudo_regret(h) for n, h in histories.items()}, looks, title=titles[1],
                note=f"{told}Expected {noun} lost against always choosing the best.", y_title=f"{noun} lost"),
     ]  # fmt: skip

@@ -248,7 +248,11 @@ def _cell(found: Sweeping, metric: str, point: int, leader: int) -> None:
     judged = f", {good}" if not found.active else ""
     row.markdown(f"{at}: {words.number(cell.estimate.mean)} ({words.between(cell.estimate)}){judged}.")
     if row.button("Open in the Arena", icon=":material/monitoring:", key="sweep-open"):
-        job = runs.pool().submit(found.sweep.points[point], runs.owner())
+        try:
+            job = runs.pool().submit(found.sweep.points[point], runs.owner())
+        except Refused as sentence:
+            board.refuse(sentence)
+            return
         runs.keep(job)
         draft.load(job.experiment)
         st.switch_page("pages/arena.py")

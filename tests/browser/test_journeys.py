@@ -192,7 +192,7 @@ def test_pause_resume_stop_and_continue(visit: Open) -> None:
     run_long(page)
     main = page.get_by_test_id("stMain")
     main.get_by_role("button", name="Pause").click()
-    text = status(page, r"^Paused at step [\d,]+ of 10,000,000").inner_text()
+    text = status(page, r"^Paused at step [\d,]+ of 4,000,000").inner_text()
     main.get_by_role("button", name="Resume").click()
     status(page, "^Step [1-9]")
     paused = int(re.findall(r"[\d,]+", text)[0].replace(",", ""))

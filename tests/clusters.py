@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from bandits.race import worker_environment
+from bandits.elsewhere import worker_environment
 from tests.support import wait_for
 
 WORKER = ("--nthreads", "1", "--no-dashboard", "--death-timeout", "60")  # with nobody to end it, it ends

@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 
 from bandits import __main__, sweeps
+from bandits.elsewhere import worker_environment
 from bandits.jobs import Pool
-from bandits.race import worker_environment
 from bandits.refused import Refused
 from bandits.sweeps import Landscape, Sweep, cluster
 from bandits.sweeps.blocks import Block

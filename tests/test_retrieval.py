@@ -249,13 +249,13 @@ def test_a_large_catalogue_is_counted_by_shelf() -> None:
     e = read({"simulator": {"kind": "ranking", **SMALL}, "agents": [{"kind": "random"}], "steps": 40,
               "replications": 2})  # fmt: skip
     trace = make_lane(e, 0).advance(40)
-    each, shelves = History(40, 2, 2000), History(40, 2, 2000, 7)
+    each, shelves = History(40, 2, 2000), History(40, 2, 2000, shelf=7)
     each.extend(trace)
     shelves.extend(trace)
     assert shelves.counts.shape[2] == 286
-    edges = np.arange(0, 2000, 7)
+    edges = np.arange(0, 2000, shelf=7)
     assert np.array_equal(np.add.reduceat(each.counts, edges, axis=2), shelves.counts)
-    again = History(80, 2, 2000, 7)
+    again = History(80, 2, 2000, shelf=7)
     again.load_state_dict(shelves.state_dict())
     assert np.array_equal(again._count_now, shelves._count_now)
     assert shelves.counted == "shelves of 7 neighbouring items"

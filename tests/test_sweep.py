@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from scipy import stats
 import bandits
 from bandits import metrics, sweeps
 from bandits.refused import Refused
-from bandits.sweeps import Landscape, Sweep, command
+from bandits.sweeps import Landscape, Sweep, command, figures
 from bandits.sweeps.blocks import Block, Stopped, coarse_to_fine, compute, pack
 from bandits.sweeps.files import Files
 from bandits.sweeps.landscape import METRICS
@@ -45,11 +46,14 @@ def rows_of(sweep: Sweep) -> list[tuple[int, int]]:
     return wanted(sweep, range(sweep.experiment.replications), Landscape(sweep))
 
 
+@lru_cache(maxsize=64)
+def points(P: int, R: int) -> Sweep:
+    return small([{**ALPHA, "number": P}], replications=R)
+
+
 def filled(numbers: np.ndarray) -> Landscape:
     """A landscape whose click rates are these numbers (P, R)."""
-    P, R = numbers.shape
-    sweep = small([{**ALPHA, "number": P}], replications=R)
-    landscape = Landscape(sweep)
+    landscape = Landscape(points(*numbers.shape))
     landscape.known[...] = True
     landscape.alive[...] = np.isfinite(numbers)
     landscape.numbers("click_rate")[...] = numbers
@@ -336,8 +340,9 @@ def test_chance_explains_nothing() -> None:
     generator = np.random.default_rng(10)
     ridge = {"path": "agents.0.ridge", "values": [0.1, 1.0, 10.0, 100.0]}
     shares = []
+    sweep = small([{**ALPHA, "number": 5}, ridge], replications=8)
     for _ in range(60):
-        landscape = Landscape(small([{**ALPHA, "number": 5}, ridge], replications=8))
+        landscape = Landscape(sweep)
         landscape.known[...] = landscape.alive[...] = True
         landscape.numbers("click_rate")[...] = generator.normal(0.5, 0.1, (20, 8)) + generator.normal(0, 0.3, 8)
         shares += [each.share for each in landscape.importance()]
@@ -354,7 +359,7 @@ def test_points_with_fewer_runs_stand_where_common_luck_leaves_them() -> None:
     landscape.dropped[1:] = True
     assert landscape.leader("click_rate") == 0
     assert [cell.estimate.mean for cell in landscape.cells()] == pytest.approx([0.5, 0.49, 0.47])
-    z = sweeps.figures.landscape(landscape, "click_rate")["data"]
+    z = figures.landscape(landscape, "click_rate")["data"]
     points = next(trace for trace in z if trace["name"] == "points")
     assert points["y"] == pytest.approx([0.5, 0.49, 0.47])
 
@@ -421,9 +426,9 @@ def test_the_best_point_is_not_dropped_more_often_than_promised() -> None:
     """200 landscapes of equal points, all rounds: the best (say, point 3) is lost at most 10 + 3 sqrt(9.5) times."""
     generator = np.random.default_rng(6)
     lost = 0
+    halving = small([{**ALPHA, "number": 6}], replications=8, search="halving")
     for _ in range(200):
         landscape = filled(generator.normal(0, 1, (6, 8)))
-        halving = small([{**ALPHA, "number": 6}], replications=8, search="halving")
         for rung in rungs(halving):
             drop(halving, landscape, rung.stop)
         lost += bool(landscape.dropped[3])

@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 from bandits import sweeps
+from bandits.elsewhere import worker_environment
 from bandits.jobs import Pool
-from bandits.race import worker_environment
 from bandits.store import unpack
 from bandits.sweeps import Landscape, Sweep
 from bandits.sweeps.blocks import Stopped

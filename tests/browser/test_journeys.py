@@ -69,7 +69,7 @@ def run_button(page: Page) -> Locator:
 
 def run_long(page: Page) -> None:
     """A run that lasts until it is stopped, alone or after another."""
-    set_number(page, "Steps", 4_000_000)
+    set_number(page, "Steps", 10_000_000)
     run_button(page).click()
     status(page, "^Step [1-9]")
     page.wait_for_function("() => document.querySelectorAll('.bp-plot:not([data-wait])').length >= 2")
@@ -77,7 +77,7 @@ def run_long(page: Page) -> None:
 
 def stop(page: Page) -> None:
     page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()  # while busy, Streamlit has a Stop too
-    status(page, r"^Stopped at step [\d,]+ of 4,000,000; what was computed stays")
+    status(page, r"^Stopped at step [\d,]+ of 10,000,000; what was computed stays")
 
 
 def test_the_first_thing_seen_is_a_race(visit: Open) -> None:
@@ -192,7 +192,7 @@ def test_pause_resume_stop_and_continue(visit: Open) -> None:
     run_long(page)
     main = page.get_by_test_id("stMain")
     main.get_by_role("button", name="Pause").click()
-    text = status(page, r"^Paused at step [\d,]+ of 4,000,000").inner_text()
+    text = status(page, r"^Paused at step [\d,]+ of 10,000,000").inner_text()
     main.get_by_role("button", name="Resume").click()
     status(page, "^Step [1-9]")
     paused = int(re.findall(r"[\d,]+", text)[0].replace(",", ""))

@@ -253,7 +253,7 @@ def test_a_large_catalogue_is_counted_by_shelf() -> None:
     each.extend(trace)
     shelves.extend(trace)
     assert shelves.counts.shape[2] == 286
-    edges = np.arange(0, 2000, shelf=7)
+    edges = np.arange(0, 2000, 7)
     assert np.array_equal(np.add.reduceat(each.counts, edges, axis=2), shelves.counts)
     again = History(80, 2, 2000, shelf=7)
     again.load_state_dict(shelves.state_dict())

@@ -270,7 +270,7 @@ def app_pool() -> Iterator[Pool]:
     yield made
     made.close()
     runs.pool.clear()
-    sweeping.sweeper.clear()
+    sweeping._sweeper.clear()
 
 
 def visit(**query: str) -> AppTest:

@@ -11,6 +11,7 @@ import streamlit as st
 from bandits import Experiment, Refused, words
 from bandits.agents import REGISTRY as AGENTS
 from bandits.cache import home
+from bandits.jobs import Pool
 from bandits.metrics import Estimate
 from bandits.params import Params
 from bandits.sweeps import Sweep, figures, link, read
@@ -25,10 +26,15 @@ _SEEN, _CELL, _GIVEN = "sweep-seen", "sweep-cell", "sweep-given"
 _SEARCH = {"grid": "Every point", "halving": "Drop the worse early"}
 
 
-@st.cache_resource(show_spinner=False)
 def sweeper() -> Sweeper:
     """All sweeps of this server."""
-    return Sweeper(runs.pool(), home() / "sweeps", os.environ.get("BANDITS_CLUSTER", ""))
+    pool = runs.pool()
+    return _sweeper(pool, id(pool))
+
+
+@st.cache_resource(show_spinner=False)
+def _sweeper(_pool: Pool, which: int) -> Sweeper:  # noqa: ARG001 - the key: a pool that is made anew has sweeps of its own
+    return Sweeper(_pool, home() / "sweeps", os.environ.get("BANDITS_CLUSTER", ""))
 
 
 # -- what is swept -------------------------------------------------------------------------------------------------

@@ -324,6 +324,12 @@ def test_a_link_is_run_and_shown(app_pool: Pool, two: Landscape) -> None:
     assert titles(at)[0] == "Regret"
 
 
+def test_a_link_of_a_halving_is_run_as_one(app_pool: Pool) -> None:
+    sweep = small([ALPHA, RIDGE], search="halving", metric="pseudo_regret", seed=5)
+    at = ended(visit(**link.fields(sweep)))
+    assert at.session_state["sweep-seen"] == sweep.hash
+
+
 def test_a_cell_opens_in_the_arena(app_pool: Pool, one: Landscape) -> None:
     at = ended(visit(**link.fields(one.sweep)))
     best = one.best()

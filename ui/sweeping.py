@@ -49,8 +49,10 @@ def choose() -> dict[str, Any] | None:
     labels = list(found.labels)
     left, right = st.columns([1, 2])
     label = left.selectbox("Agent", labels, key="sweep-agent", help="Who is swept, of the agents at the left.")
+    version, given = st.session_state.get(_GIVEN, (0, None))
     search = right.segmented_control(
-        "Runs", list(_SEARCH), default="grid", required=True, format_func=_SEARCH.__getitem__, key="sweep-search",
+        "Runs", list(_SEARCH), default=given["search"] if given else "grid", required=True,
+        format_func=_SEARCH.__getitem__, key=f"sweep-{version}-search",
         help="Every point: all runs of all points. Drop the worse early: a quarter of the runs of every point first; "
         "points that are clearly worse than the best get no more.",
     )  # fmt: skip
@@ -64,7 +66,7 @@ def choose() -> dict[str, Any] | None:
             if (axis := _axis(i, offered, [a["path"] for a in axes], agent.kind)) is not None:
                 axes.append(axis)
     one = found.model_dump(mode="json") | {"agents": [agent.model_dump(mode="json")]}
-    return {"experiment": one, "axes": axes, "search": search}
+    return {"experiment": one, "axes": axes, "search": search, "metric": given["metric"] if given else "click_rate"}
 
 
 def _ordered(model: type[Params]) -> list[str]:
@@ -79,8 +81,9 @@ def _axis(position: int, offered: dict[str, type[Params]], taken: list[str], kin
     key = f"sweep-{version}-{kind}-{position}"
     options = [None] * bool(position) + [path for path in offered if path not in taken]
     index = min(position, len(options) - 1)
+    axes = given["axes"] if given else []
     if given is not None:  # the axes of a link
-        own = given[position]["path"] if position < len(given) else None
+        own = axes[position]["path"] if position < len(axes) else None
         index = options.index(own) if own in options else 0
     path = st.selectbox(
         ("First", "Second")[position] + " parameter", options, index=index, key=key,
@@ -90,7 +93,7 @@ def _axis(position: int, offered: dict[str, type[Params]], taken: list[str], kin
         return None
     owner, name = offered[path], path.rpartition(".")[2]
     begin = suggested(owner, name, (9, 7)[position])
-    told = next((axis for axis in given or () if axis["path"] == path), {})
+    told = next((axis for axis in axes if axis["path"] == path), {})
     if "values" in begin or told.get("values"):
         chosen = list(told.get("values") or begin["values"])
         every = list(dict.fromkeys([*begin.get("values", ()), *chosen]))
@@ -183,7 +186,7 @@ def _adopt(sweep: Sweep) -> None:
     """Put a sweep into the controls."""
     draft.load(sweep.experiment)
     version, _ = st.session_state.get(_GIVEN, (0, None))
-    st.session_state[_GIVEN] = version + 1, [axis.model_dump() for axis in sweep.axes]
+    st.session_state[_GIVEN] = version + 1, sweep.model_dump(include={"axes", "search", "metric"})
 
 
 # -- what it shows -------------------------------------------------------------------------------------------------

@@ -8,12 +8,14 @@ use: linear runs never pay for it.
 
 from __future__ import annotations
 
+import copy
 import itertools
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numba import njit
 
 from .randomness import Streams
 from .rounds import FloatArray
@@ -174,6 +176,15 @@ class Networks:
             start += (a + 1) * b
         return found
 
+    def picked(self, index: Any) -> Networks:
+        """Some of the networks as they are now, to ask and not to train."""
+        import torch
+
+        few = copy.copy(self)
+        few.flat = self.flat[torch.as_tensor(index, device=self.flat.device)]
+        few.layers = few.views(few.flat)
+        return few
+
     def entries(self, flat: Tensor) -> list[Tensor]:
         """Embedding tables in a vector of weights (R, p), each (R, entries, width): they come after the layers."""
         found, start = [], size(self.widths)
@@ -221,11 +232,13 @@ class Networks:
         ----------
         delta : Tensor (R, B, out)
         """
+        import torch
+
         found = [delta]
         for i in range(len(self.layers) - 1, 0, -1):
             delta = delta @ self.layers[i][0]
             if i <= self.bent:
-                delta = delta.mul_(passed.inputs[i] > 0)
+                delta = torch.ops.aten.threshold_backward(delta, passed.inputs[i], 0)  # ReLU's, in one pass
             if masks is not None:
                 delta.mul_(masks[i - 1])
             found.append(delta)
@@ -358,7 +371,6 @@ class Adam(SGD):
 
         super().__init__(flat, learning_rate)
         self.first, self.second = torch.zeros_like(flat), torch.zeros_like(flat)
-        self._denominator = torch.empty_like(flat)
         self.count = np.zeros(1, np.int64)
 
     def step(self, gradient: Tensor) -> None:
@@ -366,13 +378,29 @@ class Adam(SGD):
 
         self.count += 1
         (b1, b2), t = self.BETAS, int(self.count[0])
+        # epsilon and rate take the bias corrections, so that the long vectors are passed over once less
+        epsilon = self.EPSILON * (1 - b2**t) ** 0.5
+        rate = self.rate * ((1 - b2**t) ** 0.5 / (1 - b1**t))
+        if self.flat.device.type == "cpu":
+            weights, first, second = self.flat.numpy(), self.first.numpy(), self.second.numpy()
+            constants = np.array([1 - b1, b2, 1 - b2, epsilon], weights.dtype)
+            _adam(weights, gradient.numpy(), first, second, rate[:, 0].numpy(), constants)
+            return
         self.first.lerp_(gradient, 1 - b1)
         self.second.mul_(b2).addcmul_(gradient, gradient, value=1 - b2)
-        torch.sqrt(self.second, out=self._denominator)
-        # epsilon and rate take the bias corrections, so that the long vectors are passed over once less
-        self._denominator.add_(self.EPSILON * (1 - b2**t) ** 0.5)
-        rate = self.rate * ((1 - b2**t) ** 0.5 / (1 - b1**t))
-        self.flat.sub_(torch.div(self.first, self._denominator, out=self._denominator).mul_(rate))
+        self.flat.sub_(torch.div(self.first, torch.sqrt(self.second).add_(epsilon)).mul_(rate))
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def _adam(flat: Any, gradient: Any, first: Any, second: Any, rate: Any, constants: Any) -> None:
+    """Adam's step in one pass over the weights (R, p): eight operations of torch pass through memory eight times."""
+    c1, b2, c2, epsilon = constants
+    for r in range(len(flat)):
+        w, g, m, v, a = flat[r], gradient[r], first[r], second[r], rate[r]
+        for i in range(len(w)):
+            m[i] += (g[i] - m[i]) * c1
+            v[i] = v[i] * b2 + g[i] * g[i] * c2
+            w[i] -= a * m[i] / (np.sqrt(v[i]) + epsilon)
 
 
 def optimiser(name: str, flat: Tensor, learning_rate: FloatArray) -> SGD:

@@ -67,15 +67,16 @@ class Ensemble(NeuralAgent):
         """What every member says of every candidate, float64 (R, M, K)."""
         which = self.look(round).which
         values = spread(self.believed(self.passed(round)), None).reshape(len(self.params), self.copies, -1)
-        values[np.isnan(values).any(axis=(1, 2))] = np.nan  # one member that has diverged stops its row
+        values[np.isnan(values).any(axis=(1, 2))] = np.nan  # one member that has diverged stops its row, when asked
         return values if which is None else np.take_along_axis(values, which[:, None], axis=2)
 
     def scores(self, round: Round) -> FloatArray:
-        values = self.members(round)
         if self.params[0].strategy == "bonus":
+            values = self.members(round)
             return np.asarray(values.mean(axis=1) + self.beta[:, None] * values.std(axis=1))
-        member = (self.coins.at(round.step)[:, -1] * self.copies).astype(np.int64)
-        return values[np.arange(len(values)), member]
+        look, member = self.look(round), (self.coins.at(round.step)[:, -1] * self.copies).astype(np.int64)
+        asked = self.net.picked(np.arange(len(member)) * self.copies + member)
+        return spread(self.believed(asked.forward(look.x)), look.which)
 
     def explain(self, round: Round) -> Explanation:
         values, bonus = self.members(round), self.params[0].strategy == "bonus"

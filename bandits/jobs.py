@@ -24,7 +24,7 @@ from .experiment import Experiment, Refused, read
 from .job import Job, Status
 from .race import histories_of
 from .store import RUN, Corrupt, Store, pack, unpack
-from .task import Task, Tasks
+from .task import Task, Tasks, settle
 from .worker import receive, send
 
 __all__ = ["Job", "Pool"]
@@ -267,7 +267,7 @@ class Pool:
         task = Task(whole, message, told)
         with self._change:
             if self._closed:
-                task.fail(Refused("the app was closed"))
+                settle(task.future, Refused("the app was closed"))
             else:
                 self._tasks.put(task)
                 self._change.notify()
@@ -386,7 +386,7 @@ class Pool:
                     self._change.notify()
                 else:
                     why = "the app was closed" if self._closed else f"its worker process died {ATTEMPTS} times"
-                    task.fail(Refused(why))
+                    settle(task.future, Refused(why))
         return lives
 
     def _listen(self, task: Task, process: subprocess.Popen[bytes]) -> bool:
@@ -397,9 +397,9 @@ class Pool:
                 task.told(header["step"])
                 continue
             if header["event"] == "finished":
-                task.answer(arrays)
+                settle(task.future, arrays)
             elif header["event"] == "failed":
-                task.fail(Refused(header["error"]))
+                settle(task.future, Refused(header["error"]))
             return True
         return False
 
@@ -422,7 +422,7 @@ class Pool:
     def _give_up(self) -> None:
         with self._change:
             for task in self._tasks.drain():
-                task.fail(Refused("no worker process can be started on this machine"))
+                settle(task.future, Refused("no worker process can be started on this machine"))
 
     def _run(self, job: Job, process: subprocess.Popen[bytes]) -> bool:
         """Run a job until it ends, pauses or its worker dies; whether the worker can take another."""

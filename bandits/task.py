@@ -36,16 +36,6 @@ class Task:
     future: Future[Arrays] = field(default_factory=Future)
     deaths: int = 0
 
-    def answer(self, arrays: Arrays) -> None:
-        """Give the result, unless nobody wants it any more."""
-        with suppress(InvalidStateError):  # cancelled
-            self.future.set_result(arrays)
-
-    def fail(self, error: Exception) -> None:
-        """Give the reason why there is none."""
-        with suppress(InvalidStateError):
-            self.future.set_exception(error)
-
 
 class Tasks:
     """Tasks in turn by their wholes: however many pieces one has, another's next piece comes soon."""
@@ -75,3 +65,12 @@ class Tasks:
         found = [task for line in self._waiting.values() for task in line]
         self._waiting.clear()
         return found
+
+
+def settle(future: Future[Arrays], answer: Arrays | BaseException) -> None:
+    """Give a future its result or its error, unless it was cancelled meanwhile."""
+    with suppress(InvalidStateError):
+        if isinstance(answer, BaseException):
+            future.set_exception(answer)
+        else:
+            future.set_result(answer)

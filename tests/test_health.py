@@ -20,7 +20,7 @@ from bandits.figures import styles
 from bandits.health import Finding, Line, Oracle, Slots
 from bandits.health import figures as health_figures
 from bandits.health.comparisons import bend
-from bandits.health.curves import traffic
+from bandits.health.curves import segment_traffic, traffic
 from bandits.health.examination import examination
 from bandits.health.process import Compared
 from bandits.health.verdicts import COMING
@@ -241,6 +241,20 @@ def test_spread_within_groups_is_judged_beside_the_oracle() -> None:
     assert (wrong.verdict, wrong.told) == ("alarm", "Least for the cat connoisseur: 0.00 (the oracle itself: 0.90).")
     alone = made(**told)["segment_entropy"]
     assert (alone.verdict, "nobody knows" in alone.told) == ("none", True)
+
+
+def test_groups_are_compared_over_as_many_steps_as_the_oracles() -> None:
+    """What is kept spans 100 steps, 25 to a group: of two drawn from five items' shows few are equal."""
+    told = groups([5, 5, 5, 5])
+    told["items"] = told["items"][:, :, None]
+    found = history(np.zeros((2000, 4)), n_items=5, n_segments=4, **told)
+    assert found.segments is not None
+    assert np.diff(found.segments.grid)[-1] == 100
+    few, all_ = segment_traffic(found, 8), segment_traffic(found, 100)
+    assert few is not None
+    assert all_ is not None
+    assert np.all((few > 0.5) & (few < 1))  # 1 where the two differ, 0 where not
+    assert np.all(all_ > 0.98)
 
 
 def test_a_world_without_groups_has_no_such_diagnostic() -> None:

@@ -16,7 +16,7 @@ from ..randomness import Streams
 from ..rounds import FloatArray
 from ..simulators import Simulator
 from ..trace import History
-from .curves import segment_entropy, traffic
+from .curves import segment_traffic, traffic
 from .examination import examination
 
 LOOKED = 4000  # steps of the oracle, and random choices that models are fitted to, at most
@@ -38,7 +38,7 @@ class Oracle(NamedTuple):
     segments : tuple of float
         Selection entropy within each segment of the users; empty where they form no groups.
     steps : int
-        Of which entropy and rare are: another's are to be of as many.
+        Of which all of these are: another's are to be of as many.
     """
 
     entropy: float
@@ -111,15 +111,18 @@ def oracle_of(experiment: Experiment) -> Oracle | None:
     )
     history.extend(lane.advance(steps))
     entropy, rare = traffic(history, window := min(WINDOW, steps))
-    by_segment = segment_entropy(history) or []
-    return Oracle(entropy, rare, tuple(float(band.mid[-1]) for band in by_segment), window)
+    by_segment = segment_traffic(history, window)
+    return Oracle(entropy, rare, () if by_segment is None else tuple(by_segment.tolist()), window)
 
 
 def _affordable(experiment: Experiment) -> int | None:
     """Steps that can be lived without keeping anybody waiting for long."""
-    K = experiment.simulator_class().describe(experiment.simulator).n_candidates
-    steps = min(LOOKED, CELLS // K)
+    steps = _looks(experiment)
     return None if steps < EARLY else min(steps, max(experiment.steps, EARLY))
+
+
+def _looks(experiment: Experiment) -> int:
+    return min(LOOKED, CELLS // experiment.simulator_class().describe(experiment.simulator).n_candidates)
 
 
 def line_of(experiment: Experiment) -> Line | None:
@@ -203,15 +206,15 @@ def slots_of(experiment: Experiment) -> Slots | None:
     Only which items these are is taken from the truth; what a slot does is estimated from looks and clicks. None too
     where too much would have to be weighed.
     """
-    steps = _affordable(experiment)
-    if steps is None or not has_slots(experiment):
+    steps = _looks(experiment)  # however few the run has: a ratio of few clicks has no honest interval
+    if steps < EARLY or not has_slots(experiment):
         return None
     simulator, dice = _world(experiment, [0]), np.random.default_rng(1)
     S, true = simulator.setting.slate, np.array(simulator.setting.positions or [1.0] * simulator.setting.slate)
     looks, clicks = np.zeros((2, SLATES, S, S))  # by slate, item and slot
     rounds = [simulator.round_at(step) for step in range(SLATES)]
     best = [np.argsort(-simulator.probabilities(round)[0], kind="stable")[:S] for round in rounds]
-    for step in range(max(steps, 10 * EARLY)):
+    for step in range(steps):
         order, m = dice.permutation(S), step % SLATES
         feedback, _ = simulator.respond(rounds[m], best[m][None, order], simulator.uniforms.at(step))
         looks[m, order, np.arange(S)] += feedback.examined[0]

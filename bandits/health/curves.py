@@ -10,7 +10,7 @@ from .. import metrics
 from ..agents import AgentParams
 from ..metrics import Band
 from ..params import extra
-from ..rounds import FloatArray, IntArray
+from ..rounds import BoolArray, FloatArray, IntArray
 from ..trace import BINS, History
 
 LOTS = 8  # times that shows are drawn from those counted
@@ -84,17 +84,39 @@ def traffic(history: History, steps: int = metrics.WINDOW) -> tuple[float, float
 
     Both depend on how much is counted, and what is kept may be of more steps: then so many of them are drawn by lot.
     """
-    grid, n = history.count_grid[: history.count_size], history.count_size - 1
-    start = max(0, min(int(np.searchsorted(grid, grid[n] - steps, side="right")) - 1, n - 1))
-    shown = (history.counts[n] - history.counts[start])[history.alive]
+    shown = _late(history.count_grid[: history.count_size], history.counts, history.alive, steps)
     if not len(shown):
         return math.nan, math.nan
-    kept = int(grid[n] - grid[start])
-    if kept > steps:
-        dice = np.random.default_rng(0)
-        shown = np.concatenate([_drawn(row, int(row.sum()) * steps // kept, dice) for row in shown])
     share = shown / np.maximum(shown.sum(axis=1, keepdims=True), 1)
     return float(metrics.evenness(shown).mean()), float((share < 0.01).mean())
+
+
+def segment_traffic(history: History, steps: int = metrics.WINDOW) -> FloatArray | None:
+    """Selection entropy within each segment over so many steps at the end, likewise: (G,), NaN for who never came.
+
+    None where segments are not counted.
+    """
+    if (told := history.segments) is None:
+        return None
+    shown = _late(told.grid[: told.reached(history.step)], told.counts, history.alive, steps)
+    came = shown.any(axis=2)
+    values = np.where(came, metrics.evenness(shown), 0.0).sum(axis=0)
+    return np.asarray(np.where(came.any(axis=0), values / np.maximum(came.sum(axis=0), 1), np.nan))
+
+
+def _late(grid: IntArray, counts: IntArray, alive: BoolArray, steps: int) -> IntArray:
+    """Shows of the last ``steps`` steps in the rows alive (or lots of them), from cumulative counts (n, R, ..., K)."""
+    n = len(grid) - 1
+    start = max(0, min(int(np.searchsorted(grid, grid[n] - steps, side="right")) - 1, n - 1))
+    shown: IntArray = (counts[n] - counts[start])[alive]
+    kept = int(grid[n] - grid[start])
+    if kept <= steps or not len(shown):
+        return shown
+    dice = np.random.default_rng(0)
+    rows = shown.reshape(-1, shown.shape[-1])
+    drawn = [_drawn(row, int(row.sum()) * steps // kept, dice) for row in rows]
+    lots = np.stack(drawn, axis=1).reshape(LOTS, *shown.shape)
+    return lots.reshape(-1, *shown.shape[1:])
 
 
 def _drawn(shown: IntArray, n: int, dice: np.random.Generator) -> IntArray:

@@ -28,7 +28,7 @@ from .curves import (
     places_by_run,
     random_coverage,
     segment_coverage,
-    segment_entropy,
+    segment_traffic,
     traffic,
 )
 
@@ -211,7 +211,7 @@ def _by_segment(
 ) -> dict[str, Finding]:
     return {
         "segments": _coverage(history, params, names, learns=learns),
-        "segment_entropy": _segment_entropy(history, names, () if oracle is None else oracle.segments),
+        "segment_entropy": _segment_entropy(history, names, oracle),
     }
 
 
@@ -242,16 +242,19 @@ def _coverage(history: History, params: AgentParams, names: list[str], *, learns
     return Finding(title, healthy, verdict, told)
 
 
-def _segment_entropy(history: History, names: list[str], oracle: tuple[float, ...]) -> Finding:
+def _segment_entropy(history: History, names: list[str], oracle: Oracle | None) -> Finding:
     title = "Spread within each group"
     healthy = "To nobody is less variety shown than perfect knowledge would show (selection entropy, within 0.1)."
-    bands = segment_entropy(history)
-    if bands is None:
+    steps = WINDOW if oracle is None else oracle.steps
+    ends = segment_traffic(history, steps)
+    if ends is None:
         return Finding(title, healthy, "none", _uncounted(history))
-    ends = np.array([band.mid[-1] if len(band.mid) else np.nan for band in bands])
+    if history.step < min(steps, history.steps):
+        return Finding(title, healthy, "none", f"It takes {steps:,} steps to say.")
     if np.isnan(ends).all():
         return Finding(title, healthy, "none", "Nothing has been counted yet.")
-    goals = np.array(oracle) if len(oracle) == len(ends) else np.full(len(ends), np.nan)
+    right = () if oracle is None else oracle.segments
+    goals = np.array(right) if len(right) == len(ends) else np.full(len(ends), np.nan)
     apart = np.where(np.isnan(goals), ends, ends - goals)
     least = int(np.nanargmin(apart))
     told = f"Least for the {names[least]}: {ends[least]:.2f}"

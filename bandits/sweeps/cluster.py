@@ -23,9 +23,10 @@ from urllib.parse import urlsplit
 
 from ..cache import Arrays
 from ..refused import Refused, short
+from ..task import settle
 from . import remote
 from .blocks import Block
-from .executors import Lost, settle
+from .executors import Lost
 from .sweep import Sweep
 
 CONNECT = 10.0  # seconds for the scheduler to answer

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, InvalidStateError
-from contextlib import suppress
+from concurrent.futures import Future
 from functools import partial
 from typing import Protocol
 
 from ..cache import Arrays
 from ..jobs import Pool
+from ..task import settle
 from .blocks import Block, compute
 from .sweep import Sweep
 
@@ -133,12 +133,3 @@ class Rescued:
         with self._lock:
             if self._now is self._first:
                 self._now, self.note = self._second(), f"{why}; this machine goes on alone"
-
-
-def settle(future: Future[Arrays], answer: Arrays | BaseException) -> None:
-    """Give a future its result or its error, unless it was cancelled meanwhile."""
-    with suppress(InvalidStateError):
-        if isinstance(answer, BaseException):
-            future.set_exception(answer)
-        else:
-            future.set_result(answer)

@@ -31,20 +31,21 @@ class Damaged(Exception):  # noqa: N818 - a fact about a file
     """The index cannot be read as what was written."""
 
 
-class Index:
-    """The table ``runs`` in one file; safe to use from several processes at once.
+class Database:
+    """Tables in one file; safe to use from several processes at once.
 
     Parameters
     ----------
     path : Path
-        The file; it and its table are made by `create`.
+    about : str
+        What it is, for the sentence of an error.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, about: str) -> None:
+        self.path, self._about = path, about
 
     def use(self, work: Callable[[sqlite3.Connection], T], *, write: bool = False) -> T:
-        """Do some work on the table; with ``write`` as one transaction beside which nobody else writes.
+        """Do some work on the tables; with ``write`` as one transaction beside which nobody else writes.
 
         Raises
         ------
@@ -72,7 +73,7 @@ class Index:
             if code is None or not self._outside(code):
                 raise Damaged(str(error)) from None
             number = errno.ENOSPC if code & 0xFF == sqlite3.SQLITE_FULL else errno.EIO
-            raise OSError(number, f"the index of stored runs: {error}", str(self.path)) from None
+            raise OSError(number, f"{self._about}: {error}", str(self.path)) from None
 
     def _outside(self, code: int) -> bool:
         if code == sqlite3.SQLITE_IOERR_SHORT_READ:  # the file ends too early
@@ -80,6 +81,13 @@ class Index:
         if code & 0xFF == sqlite3.SQLITE_READONLY and os.access(self.path, os.W_OK):  # a flipped version number
             return not os.access(self.path.parent, os.W_OK)
         return code & 0xFF in _OUTSIDE
+
+
+class Index(Database):
+    """The table ``runs``, which `create` makes where there is none."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, "the index of stored runs")
 
     def create(self) -> None:
         """Make the table where there is none, and look whether the file is in order.

@@ -166,7 +166,7 @@ def test_the_curves_of_a_cell_stand_beside_the_best(two: Landscape) -> None:
 )
 def test_the_nearest_swept_point_answers(two: Landscape, changes: dict[str, Any], values: Any) -> None:
     asked = small(agent={"kind": "linucb", **changes}, axes=[{"path": "agents.0.gamma", "values": [0.5, 1.0]}])
-    found = nearest([two], asked.experiment)
+    found = nearest([(two.sweep, two.at)], asked.experiment)
     if values is None:
         assert found == []
         return
@@ -174,8 +174,8 @@ def test_the_nearest_swept_point_answers(two: Landscape, changes: dict[str, Any]
     assert two.sweep.at(answer.point) == values
     assert answer.exact == (values == (changes["alpha"], changes["ridge"]))
     assert answer.estimate.mean == two.numbers("click_rate")[answer.point].mean()
-    assert nearest([two], small(seed=1).experiment) == []
-    assert nearest([two], small(steps=200).experiment) == []
+    assert nearest([(two.sweep, two.at)], small(seed=1).experiment) == []
+    assert nearest([(two.sweep, two.at)], small(steps=200).experiment) == []
 
 
 # -- beside the runs -----------------------------------------------------------------------------------------------
@@ -197,7 +197,7 @@ def test_equal_sweeps_are_one_and_are_found_again(pool: Pool, one: Landscape, tm
     assert again is not None
     assert again.status == "finished"
     assert np.array_equal(again.landscape.numbers("click_rate"), one.numbers("click_rate"))
-    assert later.sweeps() == [one.sweep]
+    assert [line.sweep for line in later.sweeps()] == [one.sweep]
     later.delete(again.id)
     assert later.get(one.sweep.hash) is None
     assert Sweeper(pool, tmp_path).get(again.id) is None

@@ -332,10 +332,12 @@ def shelf() -> None:
         return
     st.subheader("Sweeps", anchor=False)
     with st.container(height=420 if len(found) > 4 else "content", border=False):  # many are scrolled
-        for sweep in found:
+        for line in found:
+            sweep = line.sweep
             with st.container(border=True):
                 left, see, drop = st.columns([4, 1, 1], vertical_alignment="center")
-                left.markdown(f"**{board.plain(described(sweep))}**  \n{board.plain(_size(sweep))}")
+                part = "" if line.done >= 1 else f", {100 * line.done:.0f} % done"
+                left.markdown(f"**{board.plain(described(sweep))}**  \n{board.plain(_size(sweep))}{part}")
                 if see.button("Open", key=f"sweep-{sweep.hash}", icon=":material/open_in_new:", width="stretch"):
                     st.session_state[_SEEN] = sweep.hash
                     _adopt(sweep)

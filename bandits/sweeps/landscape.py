@@ -180,6 +180,11 @@ class Landscape:
         """One metric of every run, float64 (P, R); NaN where it is unknown or diverged."""
         return self._values[metric]
 
+    def at(self, point: int, metric: str = "click_rate") -> tuple[Estimate, int] | None:
+        """A point's own estimate, and how many runs it rests on; None without any."""
+        known = self.numbers(metric)[point][self.alive[point]]
+        return (metrics.estimate(known), len(known)) if len(known) else None
+
     @property
     def done(self) -> float:
         """Share of the runs that are done or given up, 0 to 1."""

@@ -164,7 +164,8 @@ class Sweep(Params):
             for v in value:
                 self._tried(axis, v)
         try:
-            _ = self.points
+            for values in itertools.product(*self.values):  # not kept: most sweeps are only listed
+                self._experiment(values)
         except ValidationError as error:  # values that are possible alone, not together
             raise ValueError(f"the sweep has an impossible point: {refusal(error)}") from None
         return self

@@ -5,21 +5,22 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
-from functools import lru_cache
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from ..experiment import Experiment
 from ..jobs import Pool
+from ..metrics import Estimate
 from ..refused import Refused
 from .blocks import Stopped
+from .catalogue import Catalogue, Listed
 from .executors import Executor, Here, Processes, Rescued
 from .files import Files, kept
 from .landscape import Landscape
 from .runner import Runner
 from .sweep import Sweep
-from .what_if import Answer, nearest, speaks_of
+from .what_if import Answer, Known, nearest
 
 MAX_ACTIVE = 2  # sweeps that one owner may have going
 MAX_TOGETHER = 8  # that all owners may
@@ -63,6 +64,11 @@ class Sweeping:
     def landscape(self) -> Landscape:
         """What is known so far; read it under ``lock``."""
         return self._runner.landscape
+
+    def at(self, point: int) -> tuple[Estimate, int] | None:
+        """The click rate of a point so far, and how many runs it rests on; None without any."""
+        with self.lock:
+            return self.landscape.at(point)
 
     @property
     def active(self) -> bool:
@@ -114,9 +120,6 @@ class Sweeping:
             self.status = "failed"
 
 
-_kept = lru_cache(maxsize=256)(kept)  # a folder that is looked at again and again: each sweep is judged once
-
-
 class Sweeper:
     """All sweeps of a server, on a cluster or on the workers of its pool. Equal sweeps are one.
 
@@ -134,6 +137,7 @@ class Sweeper:
         self._connected: Rescued | None = None
         self._connecting = threading.Lock()
         self._known: dict[str, Sweeping] = {}
+        self._catalogue = Catalogue(folder)
         self._lock = threading.Lock()
 
     def submit(self, sweep: Sweep, owner: str = "") -> Sweeping:
@@ -207,22 +211,23 @@ class Sweeper:
             raise Refused("only who started this sweep may stop it")
         found.stop()
 
-    def sweeps(self) -> list[Sweep]:
-        """Every sweep that is going on or kept, newest first, without what it has found."""
-        with self._lock:
-            found = {s.id: s.sweep for s in self._known.values()}
-        with suppress(OSError):
-            for path in self._folder.iterdir():
-                if path.name not in found and (sweep := _kept(self._folder, path.name)) is not None:
-                    found[path.name] = sweep
-        return sorted(found.values(), key=lambda sweep: -Files(sweep, self._folder).changed)
+    def sweeps(self) -> list[Listed]:
+        """Every sweep that is going on or kept, newest first."""
+        going = self._going()
+        now = [Listed(s.sweep, s.done, time.time(), Files(s.sweep, self._folder).bytes) for s in going]
+        return [*now, *self._catalogue.listed([s.id for s in going])]
 
     def answers(self, experiment: Experiment) -> list[Answer]:
         """What sweeps already say of the agents of an experiment (`what_if.nearest`)."""
-        agents = range(len(experiment.agents))
-        told = [s for s in self.sweeps() if any(speaks_of(s, experiment, agent) for agent in agents)]
-        found = [one for sweep in told if (one := self.get(sweep.hash)) is not None]
-        return nearest([one.landscape for one in found], experiment)
+        going = self._going()
+        swept: list[tuple[Sweep, Known]] = [(s.sweep, s.at) for s in going]
+        kept_ = self._catalogue.listed([s.id for s in going])
+        swept += [(line.sweep, partial(self._catalogue.at, line.sweep.hash)) for line in kept_]
+        return nearest(swept, experiment)
+
+    def _going(self) -> list[Sweeping]:
+        with self._lock:
+            return [s for s in self._known.values() if s.active]
 
     def delete(self, sweep: str, owner: str = "") -> None:
         """Forget a sweep with all it has found.

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ..experiment import Experiment
-from ..metrics import Estimate, estimate
+from ..metrics import Estimate
 from ..params import Params, content
-from .landscape import Landscape
 from .sweep import Axis, Sweep, Value
+
+Known = Callable[[int], tuple[Estimate, int] | None]  # a point's click rate, and the runs it rests on
 
 
 class Answer(NamedTuple):
@@ -57,18 +58,17 @@ def speaks_of(sweep: Sweep, experiment: Experiment, agent: int) -> bool:
     )
 
 
-def nearest(landscapes: Iterable[Landscape], experiment: Experiment) -> list[Answer]:
+def nearest(swept: Sequence[tuple[Sweep, Known]], experiment: Experiment) -> list[Answer]:
     """For every agent that one of these sweeps speaks of: its nearest known point, by steps of the sweep's axes."""
     found: list[Answer] = []
     for agent, label in enumerate(experiment.labels):
-        answers = [a for one in landscapes if (a := _answer(one, experiment, agent, label)) is not None]
+        answers = [a for sweep, known in swept if (a := _answer(sweep, known, experiment, agent, label)) is not None]
         if answers:
             found.append(max(answers, key=lambda answer: (answer.exact, answer.runs)))
     return found
 
 
-def _answer(found: Landscape, experiment: Experiment, agent: int, label: str) -> Answer | None:
-    sweep = found.sweep
+def _answer(sweep: Sweep, known: Known, experiment: Experiment, agent: int, label: str) -> Answer | None:
     if not speaks_of(sweep, experiment, agent):
         return None
     places = [
@@ -79,12 +79,10 @@ def _answer(found: Landscape, experiment: Experiment, agent: int, label: str) ->
     point = 0
     for index, size in zip(at, sweep.shape, strict=True):
         point = point * size + index
-    numbers = found.numbers("click_rate")[point]
-    known = numbers[found.alive[point]]
-    if not len(known):
+    if (found := known(point)) is None:
         return None
     exact = all(place == index for place, index in zip(places, at, strict=True))
-    return Answer(label, sweep, point, exact, estimate(known), len(known))
+    return Answer(label, sweep, point, exact, *found)
 
 
 def _fixed(params: Params, free: set[str]) -> dict[str, object]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+from functools import lru_cache
 from typing import Any
 
 import pandas as pd
@@ -115,10 +117,13 @@ def _title(owner: type[Params], path: str) -> str:
     return ("World: " if path.startswith("simulator.") else "") + str(field.title)
 
 
+_judged = lru_cache(maxsize=16)(read)  # a thousand points take a moment, and the page is drawn at every touch
+
+
 def size(data: dict[str, Any]) -> str:
     """How much is asked for, or why it cannot be, in a sentence."""
     try:
-        sweep = read(data)
+        sweep = _judged(json.dumps(data))
     except Refused as sentence:
         return f":material/error: {board.plain(str(sentence))}."
     return f"{_size(sweep)}, all with the same visitors and the same luck."

@@ -7,7 +7,7 @@ import itertools
 import json
 import math
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -190,7 +190,7 @@ def sweepable(owner: type[Params]) -> list[str]:
     """Parameters that a sweep can vary: numbers, and choices among words; not lists, labels or kinds."""
     found = []
     for name in owner.model_fields:
-        words = "enum" in owner.model_json_schema()["properties"][name] or owner.choices(name) is not None
+        words = "enum" in _schema(owner)[name] or owner.choices(name) is not None
         if name not in ("kind", "label") and (words or _options(owner, name) & {"number", "integer", "boolean"}):
             found.append(name)
     return found
@@ -211,8 +211,15 @@ def _known(experiment: Experiment, axis: Axis, position: int) -> None:
         raise ValueError(f"axes: {axis.path} is not a number; give its values instead of low and high")
 
 
+@lru_cache(maxsize=64)
+def _schema(owner: type[Params]) -> dict[str, Any]:
+    """What pydantic tells of each parameter; it takes its time to."""
+    found: dict[str, Any] = owner.model_json_schema()["properties"]
+    return found
+
+
 def _options(owner: type[Params], name: str) -> set[str]:
-    schema = owner.model_json_schema()["properties"][name]
+    schema = _schema(owner)[name]
     return {str(option.get("type")) for option in [schema, *schema.get("anyOf", [])]}
 
 
@@ -233,7 +240,7 @@ def suggested(owner: type[Params], name: str, number: int = 9) -> dict[str, Any]
     dict
         `Axis` without its path.
     """
-    field, schema = owner.model_fields[name], owner.model_json_schema()["properties"][name]
+    field, schema = owner.model_fields[name], _schema(owner)[name]
     if "enum" in schema or owner.choices(name) is not None:
         return {"values": tuple(schema.get("enum") or owner.choices(name) or ())}
     if not _numeric(owner, name):

@@ -83,9 +83,11 @@ def heat(history: History) -> Spec:
         z[: len(band.mid), i] = np.log10(band.mid)
     if ranks <= 10:
         layout["yaxis"]["dtick"] = 1
+    least = round(float(np.nanmin(z)), 6)  # colours span a power of ten at least: rounding is no difference
     trace = {
         "type": "heatmap", "x": np.array([step for step, _ in known], float), "y": np.arange(1.0, ranks + 1), "z": z,
-        "colorscale": "Cividis", "colorbar": {"title": {"text": "log10"}, "thickness": 10},
+        "zmin": least, "zmax": max(float(np.nanmax(z)), least + 1), "colorscale": "Cividis",
+        "colorbar": {"title": {"text": "log10"}, "thickness": 10},
         "hovertemplate": "step %{x}, rank %{y}: 10^%{z:.2f}<extra></extra>",
     }  # fmt: skip
     return {"data": [trace], "layout": layout}
@@ -108,7 +110,7 @@ def growth(history: History, label: str, look: Style) -> Spec | None:
     bands = [band for _, band in known]
     specs = [curves({label: band}, {label: look}, title="", note="", log_y=True) for band in bands]
     seen = np.log10(np.concatenate([edge[edge > 0] for band in bands for edge in (band.low, band.high)]))
-    margin = 0.05 * float(np.ptp(seen)) + 0.02
+    margin = max(0.05 * float(np.ptp(seen)), (0.5 - float(np.ptp(seen))) / 2) + 0.02  # half a power of ten at least
     frames = [
         {"name": f"{step:,}", "data": spec["data"], "traces": list(range(len(spec["data"])))}
         for (step, _), spec in zip(known, specs, strict=True)

@@ -158,7 +158,10 @@ class Cluster:
         except CancelledError:  # not by us: the connection broke
             self._lose(self._gone())
         except Exception as error:  # noqa: BLE001 - whatever a foreign process ran into; somebody waits for the future
-            settle(future, _meant(error))
+            if _broke(error):
+                self._lose(self._gone())
+            else:
+                settle(future, _meant(error))
 
     def _release(self, key: str, theirs: Any) -> None:
         """Nobody wants it any more: its scheduler forgets it, and a worker that is at it sees that."""
@@ -199,6 +202,7 @@ def _distributed() -> Any:
         raise Refused(
             "a sweep on a cluster needs Dask, which is not installed; pip install -r requirements-cluster.txt"
         ) from None
+    logging.getLogger("distributed.batched").setLevel(logging.WARNING)  # a connection that broke is said by us
     return distributed
 
 
@@ -247,6 +251,13 @@ def _require_certificates(dask: Any) -> None:
     for name, variable in VARIABLES.items():
         if not tls[name]:
             raise Refused(f"a tls:// cluster needs certificates; set DASK_DISTRIBUTED__COMM__TLS__{variable}")
+
+
+def _broke(error: Exception) -> bool:
+    """Whether it is the connection that failed, while a result was fetched."""
+    from distributed.comm import CommClosedError
+
+    return isinstance(error, CommClosedError)
 
 
 def _meant(error: Exception) -> Lost | Refused:

@@ -258,7 +258,7 @@ def _cell(found: Sweeping, metric: str, point: int, leader: int) -> None:
     row.markdown(f"{at}: {words.number(cell.estimate.mean)} ({words.between(cell.estimate)}){judged}.")
     if row.button("Open in the Arena", icon=":material/monitoring:", key="sweep-open"):
         try:
-            job = runs.pool().submit(found.sweep.points[point], runs.owner())
+            job = runs.pool().submit(found.landscape.sweep.point(point), runs.owner())
         except Refused as sentence:
             board.refuse(sentence)
             return

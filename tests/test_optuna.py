@@ -20,6 +20,7 @@ from bandits.elsewhere import worker_environment
 from bandits.jobs import Pool
 from bandits.refused import Refused
 from bandits.sweeps import Landscape, Sweep, forest, link
+from bandits.sweeps import scattered as scattered_figures
 from bandits.sweeps.blocks import Block, Stopped
 from bandits.sweeps.command import save, told
 from bandits.sweeps.executors import Here, Processes
@@ -34,6 +35,7 @@ ALPHA = {"path": "agents.0.alpha", "low": 0.05, "high": 10, "scale": "log"}
 RIDGE = {"path": "agents.0.ridge", "low": 0.01, "high": 10, "scale": "log"}
 SHARING = {"path": "agents.0.sharing", "values": ["per_arm", "shared"]}
 PRODUCTS = {"path": "simulator.n_products", "low": 8.5, "high": 11}
+NAMES = ("Exploration", "Ridge", "Sharing")
 SHOP = {"kind": "petshop", "n_products": 10, "n_users": 40}
 
 
@@ -302,6 +304,29 @@ def test_without_optuna_it_is_refused_in_one_sentence(tmp_path: Path) -> None:
     found = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     said = "a search by Optuna needs Optuna, which is not installed; pip install -r requirements-optuna.txt"
     assert (found.returncode, found.stderr) == (2, f"error: {said}\n")
+
+
+def test_pictures_show_the_best_so_far_and_every_parameter(whole: Landscape) -> None:
+    told = scattered_figures.progress(whole, "click_rate")
+    means = np.array([cell.estimate.mean for cell in whole.cells()])
+    assert np.array_equal(told.means, means)
+    assert np.array_equal(told.means[told.best], np.maximum.accumulate(means))
+    assert told.best[-1] == whole.leader("click_rate")
+    regret = scattered_figures.progress(whole, "pseudo_regret")
+    assert np.array_equal(regret.means[regret.best], np.minimum.accumulate(regret.means))
+    specs = scattered_figures.pictures(whole, "click_rate", 3)
+    titles = [spec["layout"]["title"]["text"] for spec in specs]
+    assert titles == ["Click rate: the best so far", *(f"Click rate against {n}" for n in NAMES)]
+    for spec in specs:  # every point can be picked in every picture
+        dots = [trace for trace in spec["data"] if trace.get("name") == "points"]
+        places = [(x, y) for trace in dots for x, y in zip(trace["x"], trace["y"], strict=True)]
+        found = {scattered_figures.point_at(whole, "click_rate", float(np.float32(x)), float(np.float32(y)))
+                 for x, y in places}  # fmt: skip
+        assert len(places) == 24
+        assert {means[p] for p in found if p is not None} == set(means)  # points may hide one another
+    assert scattered_figures.point_at(whole, "click_rate", 1.0, 2.0) is None
+    (empty,) = scattered_figures.pictures(Landscape(scattered()), "click_rate")
+    assert empty["data"] == []
 
 
 def test_what_is_told_and_kept(whole: Landscape, tmp_path: Path) -> None:

@@ -8,9 +8,11 @@ the sweep's seed and its number.
 from __future__ import annotations
 
 import math
+import sqlite3
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -146,9 +148,10 @@ class Study:
                 path.unlink(missing_ok=True)
 
     def _load(self, path: Path) -> Any:
-        self._storage = self._optuna.storages.RDBStorage(
-            f"sqlite:///{path}", engine_kwargs={"connect_args": {"timeout": PATIENCE}}
-        )
+        connect = partial(
+            sqlite3.connect, path, timeout=PATIENCE, check_same_thread=False
+        )  # any path, as no URL takes it
+        self._storage = self._optuna.storages.RDBStorage(f"sqlite:///{path.name}", engine_kwargs={"creator": connect})
         kept = self._optuna.create_study(
             storage=self._storage, study_name=self.sweep.hash, direction=self._direction, load_if_exists=True
         )
@@ -219,5 +222,5 @@ def _first(error: BaseException) -> str:
 def _unkept(error: BaseException) -> str:
     if isinstance(error, OSError):
         return f"this sweep could not be kept on disk ({error.strerror or error})"
-    cause = getattr(error.__cause__ or error, "orig", None) or error
+    cause = getattr(error, "orig", None) or getattr(error.__cause__, "orig", None) or error
     return f"what Optuna was told could not be kept on disk ({_first(cause)})"

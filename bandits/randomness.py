@@ -12,8 +12,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-Stream = Literal["world", "clicks", "agent", "layout", "log", "question"]
-_KEYS: dict[str, int] = {"world": 0, "clicks": 1, "agent": 2, "layout": 3, "log": 4, "question": 5}
+Stream = Literal["world", "clicks", "agent", "layout", "log", "question", "proposal"]
+_KEYS: dict[str, int] = {"world": 0, "clicks": 1, "agent": 2, "layout": 3, "log": 4, "question": 5, "proposal": 6}
 
 
 class Streams:

@@ -173,9 +173,9 @@ def _block(header: dict[str, Any], out: BinaryIO, inbox: queue.SimpleQueue[Messa
 @lru_cache(maxsize=4)
 def _sweep(text: str) -> Sweep:
     """The sweep of many blocks is judged once."""
-    from .sweeps.sweep import read
+    from .sweeps.sweep import read_begun
 
-    return read(text)
+    return read_begun(text)
 
 
 if __name__ == "__main__":

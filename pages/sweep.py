@@ -4,7 +4,7 @@ import streamlit as st
 
 from bandits import Refused
 from bandits.sweeps.landscape import METRICS
-from ui import board, draft, entry, sweep_files, sweeping
+from ui import axes, board, draft, entry, sweep_files, sweeping
 from ui.controls import controls
 
 entry.through_app("pages/sweep.py")
@@ -21,10 +21,10 @@ head = st.container(horizontal=True, horizontal_alignment="distribute", vertical
 head.title("Sweep", anchor=False, width="content")
 tools = head.container(horizontal=True, gap="xsmall", width="content")
 st.markdown(
-    "How much does it matter how an agent is set? Choose one or two parameters; every value is run in the same world, "
-    "with the same visitors and the same luck."
+    "How much does it matter how an agent is set? Choose one or two parameters, or up to eight and have "
+    "Optuna propose points; every value is run in the same world, with the same visitors and the same luck."
 )
-data = sweeping.choose()
+data = axes.choose()
 row = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
 pressed = row.button("Run", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter", disabled=data is None)
 stopped = row.button("Stop", icon=":material/stop:", disabled=found is None or not found.active)
@@ -45,7 +45,8 @@ for said in refused:
 if data is not None:
     st.caption(sweeping.size(data))
 if found is None:
-    st.caption(":material/touch_app: Press **Run** (Ctrl+Enter). The map fills in, coarse to fine.")
+    fills = "Points come in batches" if data and data["search"] == "optuna" else "The map fills in, coarse to fine"
+    st.caption(f":material/touch_app: Press **Run** (Ctrl+Enter). {fills}.")
 else:
     with tools.popover("Export", icon=":material/download:", type="tertiary"):
         sweep_files.files(found, metric)

@@ -106,6 +106,22 @@ def test_where_no_file_can_be_written_the_blocks_still_tell(
     assert "the index of sweeps" in caplog.text
 
 
+def test_what_optuna_proposed_is_listed_too(tmp_path: Path) -> None:
+    told = small().model_dump(mode="json", include={"experiment", "axes"})
+    sweep = sweeps.read({**told, "search": "optuna", "number": 3, "batch": 3, "sampler": "random"})
+    landscape = sweeps.run(sweep, files=Files(sweep, tmp_path))
+    catalogue = Catalogue(tmp_path)
+    (line,) = catalogue.listed()
+    assert (line.sweep, line.done) == (sweep, 1.0)
+    rows = points(tmp_path)
+    assert [row["click_rate"] for row in rows] == landscape.numbers("click_rate").mean(axis=1).tolist()
+    values = [tuple(json.loads(row["parameters"]).values()) for row in rows]
+    assert values == [landscape.sweep.at(point) for point in range(3)]
+    before = os.stat(tmp_path / "index.sqlite").st_mtime_ns
+    assert catalogue.listed() == [line]
+    assert os.stat(tmp_path / "index.sqlite").st_mtime_ns == before  # it was not written anew
+
+
 def test_sweeps_that_go_on_are_left_out(kept: Landscape, tmp_path: Path) -> None:
     assert Catalogue(tmp_path).listed(busy=[kept.sweep.hash]) == []
     assert Catalogue(tmp_path / "nowhere").listed() == []

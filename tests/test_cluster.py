@@ -169,6 +169,18 @@ def test_here_in_the_pool_and_on_a_cluster_are_the_same_bits(pair: Dask) -> None
     same(on(away), here)
 
 
+def test_what_optuna_proposes_is_computed_to_the_same_bits(pair: Dask) -> None:
+    sweep = sweeps.read({**DATA, "search": "optuna", "number": 8, "batch": 4})
+    here, away = sweeps.run(sweep), Cluster(pair.address)
+    try:
+        found = Runner(sweep, away).run()
+    finally:
+        away.close()
+    assert found.sweep.proposed == here.sweep.proposed
+    for metric in METRICS:
+        np.testing.assert_array_equal(found.numbers(metric), here.numbers(metric))
+
+
 def test_the_command_line_finds_the_cluster_in_the_environment(
     pair: Dask, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -328,6 +329,38 @@ def test_a_link_of_a_halving_is_run_as_one(app_pool: Pool) -> None:
     sweep = small([ALPHA, RIDGE], search="halving", metric="pseudo_regret", seed=5)
     at = ended(visit(**link.fields(sweep)))
     assert at.session_state["sweep-seen"] == sweep.hash
+
+
+def test_a_search_by_optuna_is_run_and_shown(app_pool: Pool) -> None:
+    ridge = {"path": "agents.0.ridge", "low": 0.1, "high": 1.0}
+    own = {"search": "optuna", "number": 12, "batch": 6, "metric": "pseudo_regret"}
+    sweep = sweeps.read(small([ALPHA, ridge]).model_dump(mode="json") | own)
+    at = ended(visit(**link.fields(sweep)))
+    assert at.session_state["sweep-seen"] == sweep.hash  # the controls say all of it
+    assert titles(at)[:3] == [
+        "Click rate: the best so far",
+        "Click rate against Exploration",
+        "Click rate against Ridge",
+    ]
+    assert any("points are not shown to be worse than the best" in m.value for m in at.markdown)
+    table = next(frame for frame in at.dataframe if "Explains" in frame.value)
+    assert set(table.value["Parameter"]) == {"Exploration", "Ridge"}
+    at.button(key="sweep-open").click().run()
+    assert not at.exception
+    found = sweeping.sweeper().get(sweep.hash)
+    assert found is not None
+    best = found.landscape.best()
+    assert best is not None
+    assert at.session_state["job"] == found.landscape.sweep.point(best.point).hash
+
+
+def test_without_optuna_the_page_says_so(app_pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "optuna", None)  # an import of it fails
+    at = visit()
+    at.segmented_control[0].set_value("optuna").run()
+    assert box(at, "Sampler").value == "tpe"
+    run(at)
+    assert any("Optuna, which is not installed; pip install -r requirements-optuna.txt" in e.value for e in at.error)
 
 
 def test_a_cell_opens_in_the_arena(app_pool: Pool, one: Landscape) -> None:

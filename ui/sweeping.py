@@ -1,4 +1,4 @@
-"""The parts of the page Sweep: axes, the sweep that is looked at, its landscape, its cells."""
+"""The parts of the page Sweep: the sweep that is looked at, its landscape, its cells."""
 
 from __future__ import annotations
 
@@ -11,21 +11,17 @@ import pandas as pd
 import streamlit as st
 
 from bandits import Experiment, Refused, words
-from bandits.agents import REGISTRY as AGENTS
 from bandits.cache import home
 from bandits.jobs import Pool
 from bandits.metrics import Estimate
-from bandits.params import Params
-from bandits.sweeps import Sweep, figures, link, read
-from bandits.sweeps.sweep import suggested, sweepable, whole
+from bandits.sweeps import Sweep, figures, link, read, scattered
+from bandits.sweeps.landscape import Explained
 from bandits.sweeps.sweeping import Sweeper, Sweeping
 
-from . import board, draft, live, runs
-from .forms import fields
+from . import axes, board, draft, live, runs
 
 TICK = 1.0
-_SEEN, _CELL, _GIVEN = "sweep-seen", "sweep-cell", "sweep-given"
-_SEARCH = {"grid": "Every point", "halving": "Drop the worse early"}
+_SEEN, _CELL = "sweep-seen", "sweep-cell"
 
 
 def sweeper() -> Sweeper:
@@ -39,82 +35,7 @@ def _sweeper(_pool: Pool, which: int) -> Sweeper:  # noqa: ARG001 - the key: a p
     return Sweeper(_pool, home() / "sweeps", os.environ.get("BANDITS_CLUSTER", ""))
 
 
-# -- what is swept -------------------------------------------------------------------------------------------------
-
-
-def choose() -> dict[str, Any] | None:
-    """Draw agent, axes and search; plain data that `bandits.sweeps.read` will judge. None while there is no draft."""
-    found = draft.current().experiment()
-    if found is None:
-        st.caption(":material/error: The controls at the left do not make an experiment yet.")
-        return None
-    labels = list(found.labels)
-    left, right = st.columns([1, 2])
-    label = left.selectbox("Agent", labels, key="sweep-agent", help="Who is swept, of the agents at the left.")
-    version, given = st.session_state.get(_GIVEN, (0, None))
-    search = right.segmented_control(
-        "Runs", list(_SEARCH), default=given["search"] if given else "grid", required=True,
-        format_func=_SEARCH.__getitem__, key=f"sweep-{version}-search",
-        help="Every point: all runs of all points. Drop the worse early: a quarter of the runs of every point first; "
-        "points that are clearly worse than the best get no more.",
-    )  # fmt: skip
-    agent = found.agents[labels.index(label)]
-    offered = {f"agents.0.{n}": AGENTS[agent.kind].Params for n in _ordered(AGENTS[agent.kind].Params)}
-    world = type(found.simulator)
-    offered |= {f"simulator.{n}": world for n in _ordered(world)}
-    axes = []
-    for i, column in enumerate(st.columns(2)):
-        with column.container(border=True):
-            if (axis := _axis(i, offered, [a["path"] for a in axes], agent.kind)) is not None:
-                axes.append(axis)
-    one = found.model_dump(mode="json") | {"agents": [agent.model_dump(mode="json")]}
-    return {"experiment": one, "axes": axes, "search": search, "metric": given["metric"] if given else "click_rate"}
-
-
-def _ordered(model: type[Params]) -> list[str]:
-    """Parameters that can be swept, those that are shown at first before the others."""
-    order = [*fields(model, basic=True), *fields(model, basic=False)]
-    return [name for name in order if name in sweepable(model)]
-
-
-def _axis(position: int, offered: dict[str, type[Params]], taken: list[str], kind: str) -> dict[str, Any] | None:
-    """One axis; the second may be none."""
-    version, given = st.session_state.get(_GIVEN, (0, None))
-    key = f"sweep-{version}-{kind}-{position}"
-    options = [None] * bool(position) + [path for path in offered if path not in taken]
-    index = min(position, len(options) - 1)
-    axes = given["axes"] if given else []
-    if given is not None:  # the axes of a link
-        own = axes[position]["path"] if position < len(axes) else None
-        index = options.index(own) if own in options else 0
-    path = st.selectbox(
-        ("First", "Second")[position] + " parameter", options, index=index, key=key,
-        format_func=lambda p: "none" if p is None else _title(offered[p], p),
-    )  # fmt: skip
-    if path is None:
-        return None
-    owner, name = offered[path], path.rpartition(".")[2]
-    begin = suggested(owner, name, (9, 7)[position])
-    told = next((axis for axis in axes if axis["path"] == path), {})
-    if "values" in begin or told.get("values"):
-        chosen = list(told.get("values") or begin["values"])
-        every = list(dict.fromkeys([*begin.get("values", ()), *chosen]))
-        picked = st.multiselect("Values", every, chosen, key=f"{key}-{path}", format_func=figures.spoken)
-        return {"path": path, "values": picked}
-    begin |= told
-    low, high, number = st.columns(3)
-    common: dict[str, Any] = {"format": "%d"} if whole(owner, name) else {"format": "%g"}
-    kind_of: Any = int if whole(owner, name) else float
-    first = low.number_input("From", value=kind_of(begin["low"]), key=f"{key}-{path}-low", **common)
-    last = high.number_input("To", value=kind_of(begin["high"]), key=f"{key}-{path}-high", **common)
-    many = number.number_input("Values", 2, 64, begin["number"], key=f"{key}-{path}-number")
-    log = st.toggle("Equal factors (log scale)", begin["scale"] == "log", key=f"{key}-{path}-log")
-    return {"path": path, "low": first, "high": last, "number": many, "scale": "log" if log else "linear"}
-
-
-def _title(owner: type[Params], path: str) -> str:
-    field = owner.model_fields[path.rpartition(".")[2]]
-    return ("World: " if path.startswith("simulator.") else "") + str(field.title)
+# -- which sweep is looked at --------------------------------------------------------------------------------------
 
 
 _judged = lru_cache(maxsize=16)(read)  # a thousand points take a moment, and the page is drawn at every touch
@@ -132,9 +53,6 @@ def size(data: dict[str, Any]) -> str:
 def _size(sweep: Sweep) -> str:
     e = sweep.experiment
     return f"{words.count(sweep.size)} points × {words.count(e.replications)} runs × {words.count(e.steps)} steps"
-
-
-# -- which sweep is looked at --------------------------------------------------------------------------------------
 
 
 def start(data: dict[str, Any]) -> Sweeping:
@@ -190,8 +108,7 @@ def stop(found: Sweeping) -> None:
 def _adopt(sweep: Sweep) -> None:
     """Put a sweep into the controls."""
     draft.load(sweep.experiment)
-    version, _ = st.session_state.get(_GIVEN, (0, None))
-    st.session_state[_GIVEN] = version + 1, sweep.model_dump(include={"axes", "search", "metric"})
+    axes.give(sweep)
 
 
 # -- what it shows -------------------------------------------------------------------------------------------------
@@ -206,7 +123,10 @@ def _show(found: Sweeping, metric: str, was_active: bool) -> None:
     st.progress(min(found.done, 1.0), text=status(found))
     picked = st.session_state.get(_CELL, {}).get(found.id)
     with found.lock:
-        specs = [figures.landscape(found.landscape, metric, picked, over=not found.active)]
+        if found.sweep.gridded:
+            specs = [figures.landscape(found.landscape, metric, picked, over=not found.active)]
+        else:
+            specs = scattered.pictures(found.landscape, metric, picked, over=not found.active)
         leader = found.landscape.leader(metric)
         chosen = leader if picked is None else picked
         specs += figures.cell(found.landscape, chosen, metric)
@@ -226,7 +146,7 @@ def _pick(found: Sweeping, metric: str) -> None:
     if (place := live.at("sweep")) is None:
         return
     with found.lock:
-        point = figures.point_at(found.landscape, metric, *place)
+        point = (figures if found.sweep.gridded else scattered).point_at(found.landscape, metric, *place)
     if point is not None:
         st.session_state.setdefault(_CELL, {})[found.id] = point
 
@@ -263,7 +183,7 @@ def _cell(found: Sweeping, metric: str, point: int, leader: int) -> None:
     row.markdown(f"{at}: {words.number(cell.estimate.mean)} ({words.between(cell.estimate)}){judged}.")
     if row.button("Open in the Arena", icon=":material/monitoring:", key="sweep-open"):
         try:
-            job = runs.pool().submit(found.sweep.points[point], runs.owner())
+            job = runs.pool().submit(found.landscape.sweep.point(point), runs.owner())
         except Refused as sentence:
             board.refuse(sentence)
             return
@@ -281,7 +201,7 @@ def _told(found: Sweeping, metric: str) -> None:
     with found.lock:
         landscape = found.landscape
         cells, matters = landscape.cells(metric), landscape.importance(metric)
-        pairing = landscape.pairing(metric)
+        pairing, explained = landscape.pairing(metric), landscape.explained(metric)
     if not found.active:
         good = sum(cell.best for cell in cells)
         st.markdown(
@@ -312,6 +232,29 @@ def _told(found: Sweeping, metric: str) -> None:
             "Worst: the value at which even the best choice of the other parameters earns least. Explains: the share "
             "of the differences between points that this parameter makes by itself."
         )
+
+    if explained:
+        _explained(found.sweep, explained)
+
+
+def _explained(sweep: Sweep, explained: list[Explained]) -> None:
+    """What each parameter explains, where points are scattered."""
+    paths = [axis.path for axis in sweep.axes]
+    at = [paths.index(one.path) for one in explained]
+    rows = [
+        {
+            "Parameter": figures.named(sweep, i), "Best": figures.spoken(one.best),
+            "As good": (", " if sweep.axes[i].values else " to ").join(map(figures.spoken, one.good)),
+            "Explains": words.percent(one.share),
+        }
+        for i, one in zip(at, explained, strict=True)
+    ]  # fmt: skip
+    st.subheader("What matters", anchor=False)
+    st.dataframe(pd.DataFrame(rows), hide_index=True, height="content")
+    st.caption(
+        "As good: what the points reach that are not shown to be worse than the best. Explains: the share of the "
+        "differences between points that this parameter makes by itself, on a random forest fitted to the points."
+    )
 
 
 def foretell(experiment: Experiment | None) -> None:

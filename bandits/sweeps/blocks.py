@@ -7,7 +7,7 @@ neighbours and there are enough of them for everybody to have work:
 - `MEMORY` bytes, as `Experiment.memory` counts them;
 - `WEIGHT` bytes times steps, because the time of a step grows with what a row holds;
 - `ROWS` rows;
-- a `SHARE` of all rows.
+- a `SHARE` of all rows, or a `BATCH_SHARE` of those of a batch of proposals.
 
 The packing depends on the sweep alone, not on who computes it. So the numbers do not either, networks included.
 """
@@ -31,6 +31,7 @@ MEMORY = 256 * 2**20
 WEIGHT = 256e9
 ROWS = 256
 SHARE = 24
+BATCH_SHARE = 8
 GRID = 200  # points of a stored curve
 
 Row = tuple[int, int]
@@ -70,9 +71,10 @@ def _levels(n: int) -> list[int]:
 
 def pack(sweep: Sweep, rows: Sequence[Row]) -> list[Block]:
     """Blocks of these rows; the order is kept as far as it can be."""
-    alike = [p.simulator.model_dump_json() + structure(p.agents[0]) for p in sweep.points]
-    most = {key: _most(sweep, alike.index(key)) for key in set(alike)}
-    open_: dict[str, list[Row]] = {key: [] for key in alike}
+    alike = {p: _kind(sweep.point(p)) for p in sorted({point for point, _ in rows})}
+    first = {key: p for p, key in reversed(alike.items())}
+    most = {key: _most(sweep, first[key]) for key in first}
+    open_: dict[str, list[Row]] = {key: [] for key in alike.values()}
     found: list[Block] = []
     for row in rows:
         key = alike[row[0]]
@@ -83,11 +85,18 @@ def pack(sweep: Sweep, rows: Sequence[Row]) -> list[Block]:
     return found + [Block(tuple(waiting)) for waiting in open_.values() if waiting]
 
 
+def _kind(point: Experiment) -> str:
+    """Text that is equal for points whose rows can share a block."""
+    return point.simulator.model_dump_json() + structure(point.agents[0])
+
+
 def _most(sweep: Sweep, point: int) -> int:
     """Rows of a block of this point's kind."""
-    one, two = (_memory(sweep.points[point], n) for n in (1, 2))
+    one, two = (_memory(sweep.point(point), n) for n in (1, 2))
     each = two - one
     share = -(-sweep.size * sweep.experiment.replications // SHARE)
+    if not sweep.gridded:  # nobody goes on before a batch is done: there is work for many in each
+        share = -(-min(sweep.batch, sweep.size) * sweep.experiment.replications // BATCH_SHARE)
     limits = (max(MEMORY - (one - each), 0) // each, WEIGHT // (each * sweep.experiment.steps), ROWS, share)
     return max(1, int(min(limits)))
 
@@ -124,8 +133,9 @@ def compute(
     Stopped
     """
     points, replications = zip(*block.rows, strict=True)
-    shared = sweep.points[points[0]]
-    params = [sweep.points[p].agents[0] for p in points]
+    experiments = {p: sweep.point(p) for p in dict.fromkeys(points)}
+    shared = experiments[points[0]]
+    params = [experiments[p].agents[0] for p in points]
     steps = sweep.experiment.steps
     with threadpool_limits(1):  # the same bits alone or beside others
         lane = make_lane(shared, 0, rows=replications, params=params)

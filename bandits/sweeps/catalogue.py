@@ -108,11 +108,14 @@ class Catalogue:
 
     def _made(self, files: Files) -> Listed:
         """Read a sweep's blocks, and write its line and those of its points."""
-        changed = files.changed  # before they are read: what comes meanwhile is read the next time
-        runner = Runner(files.sweep, Here(), files)
-        runner.look()
-        sweep, landscape = files.sweep, runner.landscape
-        found = Listed(sweep, landscape.done, changed, files.bytes)
+        sweep, blocks = files.sweep, _blocks(files)
+        runner = Runner(sweep, Here(), files)
+        with suppress(Refused):  # who made its points is not installed here
+            runner.look()
+        landscape = runner.landscape
+        found = Listed(sweep, landscape.done, files.changed, files.bytes)
+        if _blocks(files) != blocks:  # somebody is at it: the next time
+            return found
 
         def write(tables: sqlite3.Connection) -> None:
             e = sweep.experiment
@@ -151,6 +154,10 @@ class Catalogue:
                 tables.execute(f"PRAGMA user_version={VERSION}")
 
         self._file.use(make, write=True)
+
+
+def _blocks(files: Files) -> set[str]:
+    return {path.name for path in files.folder.glob("*.block")}
 
 
 def _version(tables: sqlite3.Connection) -> int:

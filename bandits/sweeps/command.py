@@ -13,10 +13,11 @@ from pathlib import Path
 from ..cache import home
 from ..jobs import Pool
 from ..refused import Refused, short
-from ..words import number
+from ..words import number, percent
 from .executors import Executor, Here, Processes, Rescued
 from .files import Files
 from .landscape import METRICS, Landscape
+from .proposals import require
 from .runner import Runner
 from .sweep import Sweep, read
 
@@ -35,6 +36,8 @@ def run(text: bytes | str, out: str | None, workers: str | None, cluster: str | 
     from tqdm import tqdm
 
     sweep = read(text)
+    if not sweep.gridded:
+        require()
     if out:
         Path(out).mkdir(parents=True, exist_ok=True)  # found out before the run, not after it
     with ExitStack() as stack:
@@ -66,7 +69,7 @@ def run(text: bytes | str, out: str | None, workers: str | None, cluster: str | 
 
 def save(landscape: Landscape, folder: str | Path) -> None:
     """Write ``sweep.json, points.parquet, summary.json, timing.json`` into a folder."""
-    out, sweep = Path(folder), landscape.sweep
+    out, sweep = Path(folder), landscape.sweep.having(())
     out.mkdir(parents=True, exist_ok=True)
     (out / "sweep.json").write_text(sweep.model_dump_json(indent=2) + "\n", encoding="utf-8")
     landscape.table(sweep.metric).to_parquet(out / "points.parquet", index=False)
@@ -79,18 +82,26 @@ def told(landscape: Landscape) -> str:
     """The best point, its region and what matters, in a few lines."""
     sweep = landscape.sweep
     metric, best = METRICS[sweep.metric], landscape.best(sweep.metric)
+    if not landscape.known.any():
+        return "no point that was proposed is possible: there is no best"
     if best is None:
         return "every run of every point diverged: there is no best"
     lines = [f"best: {_point(sweep, best.point)}  {metric.title.lower()} {_interval(best.estimate)}"]
     good = [cell for cell in landscape.cells(sweep.metric) if cell.best]
-    lines.append(f"as good, as far as {best.runs} runs can tell: {len(good)} of {sweep.size} points")
+    tried = sweep.size if sweep.gridded else len(sweep.proposed)
+    lines.append(f"as good, as far as {best.runs} runs can tell: {len(good)} of {tried} points")
     for each in landscape.importance(sweep.metric):
         name = each.path.rpartition(".")[2]
         cost = f"worst {short(each.worst)}, which costs {_interval(each.cost)} clicks per 1,000 users"
         lines.append(
             f"{name}: best {short(each.best)}, {cost}" if each.matters else f"{name}: no value is shown to be worse"
         )
-    if landscape.saved:
+    ranges = {axis.path for axis in sweep.axes if axis.values is None}
+    for one in landscape.explained(sweep.metric):
+        reached = (" to " if one.path in ranges else ", ").join(map(short, one.good))
+        explains = f"; explains {percent(one.share)} of the differences" if one.share == one.share else ""
+        lines.append(f"{one.path.rpartition('.')[2]}: best {short(one.best)}, as good {reached}{explains}")
+    if landscape.saved and sweep.gridded:
         lines.append(f"runs saved by dropping points early: {100 * landscape.saved:.0f} %")
     return "\n".join(lines)
 

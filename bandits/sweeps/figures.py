@@ -49,7 +49,7 @@ def _map(found: Landscape, metric: str, picked: int | None, over: bool) -> Spec:
     cells = {cell.point: cell for cell in found.cells(metric)}
     z = np.array([[cells[p].estimate.mean if p in cells else np.nan for p in line] for line in points.tolist()])
     region = found.region(metric)[points] & over
-    told = [[_told(found, metric, p) for p in line] for line in points.tolist()]
+    told = [[described(found, metric, p) for p in line] for line in points.tolist()]
     trace: Spec = {
         "type": "heatmap", "x": np.arange(z.shape[1], dtype=float), "y": np.arange(z.shape[0], dtype=float), "z": z,
         "text": told, "hovertemplate": "%{text}<extra></extra>", "colorscale": "Cividis",
@@ -132,8 +132,8 @@ def named(sweep: Sweep, axis: int) -> str:
     return str(type(owner).model_fields[path.name].title)
 
 
-def _told(found: Landscape, metric: str, point: int) -> str:
-    """A cell in words, for whoever points at it."""
+def described(found: Landscape, metric: str, point: int) -> str:
+    """A point in words, for whoever points at it."""
     sweep = found.sweep
     at = "<br>".join(f"{named(sweep, i)} {spoken(v)}" for i, v in enumerate(sweep.at(point)))
     numbers = found.comparable(metric)[point]
@@ -157,8 +157,9 @@ def _curve(found: Landscape, metric: str, picked: int | None, over: bool) -> Spe
     spec = curves({"mean": band}, {"mean": look}, title=meant.title, note="", y_title=meant.unit.split(",")[0])
     good = np.array([cell.estimate.mean if region[cell.point] else np.nan for cell in cells])
     spec["data"] += [
-        {"type": "scatter", "mode": "markers", "x": x, "y": mid, "text": [_told(found, metric, c.point) for c in cells],
-         "hovertemplate": "%{text}<extra></extra>", "marker": {"size": 8, "color": look.color}, "name": "points"},
+        {"type": "scatter", "mode": "markers", "x": x, "y": mid,
+         "text": [described(found, metric, c.point) for c in cells], "hovertemplate": "%{text}<extra></extra>",
+         "marker": {"size": 8, "color": look.color}, "name": "points"},
         {"type": "scatter", "mode": "markers", "x": x, "y": good, "hoverinfo": "skip", "name": "as good as the best",
          "marker": {"size": 13, "symbol": "circle-open", "color": OUTLINE, "line": {"width": 2.5, "color": OUTLINE}}},
     ]  # fmt: skip

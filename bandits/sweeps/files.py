@@ -24,6 +24,7 @@ class Files:
     Parameters
     ----------
     sweep : Sweep
+        With the points that have been proposed so far, where they are.
     folder : Path
         Of all sweeps.
     """
@@ -53,8 +54,13 @@ class Files:
         """
         about = self.folder / "sweep.json"
         if not about.exists():
-            write(about, self.sweep.model_dump_json().encode())
+            write(about, self.sweep.model_dump_json(exclude={"proposed"}).encode())
         _write(self._path(block), arrays)
+
+    @property
+    def study(self) -> Path:
+        """Where Optuna keeps its study of it."""
+        return self.folder / "study.db"
 
     @property
     def changed(self) -> float:
@@ -91,7 +97,10 @@ class Files:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _path(self, block: Block) -> Path:
-        return self.folder / f"{hashlib.sha256(json.dumps(block.rows).encode()).hexdigest()[:32]}.block"
+        about = json.dumps(block.rows)
+        if not self.sweep.gridded:  # its hash says nothing of the points
+            about += json.dumps([self.sweep.at(point) for point, _ in block.rows])
+        return self.folder / f"{hashlib.sha256(about.encode()).hexdigest()[:32]}.block"
 
 
 def kept(folder: Path, sweep: str) -> Sweep | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from pydantic import ValidationError
 from scipy import stats
 
 from .. import metrics
@@ -14,8 +15,9 @@ from ..metrics import Estimate
 from ..result import plain
 from ..rounds import BoolArray, FloatArray, IntArray
 from ..trace import History
+from . import forest
 from .blocks import chosen, history_of
-from .sweep import Sweep, Value
+from .sweep import Axis, Sweep, Value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -126,6 +128,26 @@ class Importance(NamedTuple):
     matters: bool
 
 
+class Explained(NamedTuple):
+    """What one parameter does, as far as scattered points tell.
+
+    Attributes
+    ----------
+    path : str
+    best : Value
+        Of the best point.
+    good : tuple
+        Smallest and largest of a range, or all of a list, that the best region holds.
+    share : float
+        Of the differences between points that it explains by itself (`forest.shares`).
+    """
+
+    path: str
+    best: Value
+    good: tuple[Value, ...]
+    share: float
+
+
 class Landscape:
     """The runs of a sweep as far as they are known.
 
@@ -153,6 +175,25 @@ class Landscape:
         self.seconds = 0.0
         self._values = {name: np.full(shape, np.nan) for name in METRICS}
         self._parts: list[tuple[set[int], Callable[[], Arrays | None]]] = []
+        self._explained: dict[str, list[Explained]] = {}
+
+    def grow(self, points: Sequence[tuple[Value, ...]]) -> list[int]:
+        """Take in proposals; the numbers of those that are new and possible."""
+        known = set(self.sweep.proposed)
+        new = [values for values in dict.fromkeys(points) if values not in known and _possible(self.sweep, values)]
+        first = len(self.sweep.proposed)
+        self.sweep = self.sweep.having([*self.sweep.proposed, *new])
+        return list(range(first, first + len(new)))
+
+    def means(self, points: Sequence[tuple[Value, ...]], metric: str) -> list[float]:
+        """Of one metric over all runs of each of these; NaN if there is no such point, or any run of it diverged."""
+        at = {values: p for p, values in enumerate(self.sweep.proposed)}
+        means = self.numbers(metric).mean(axis=1)
+        return [float(means[at[values]]) if values in at else float("nan") for values in points]
+
+    def end(self) -> None:
+        """No more points will be proposed: there was no need for as many as might have been."""
+        self.dropped[len(self.sweep.proposed) :] = True
 
     def add(self, arrays: Arrays, again: Callable[[], Arrays | None] | None = None) -> None:
         """Take in a computed block.
@@ -266,10 +307,13 @@ class Landscape:
         return next((cell for cell in self.cells(metric) if cell.point == leader), None)
 
     def importance(self, metric: str = "click_rate") -> list[Importance]:
-        """What each parameter does, the one that costs most first; empty before the whole grid is known."""
+        """What each parameter does, the one that costs most first; empty before the whole grid is known.
+
+        Where there is no grid, see `explained`.
+        """
         numbers = METRICS[metric].sign * self.comparable(metric)
         means, leader = _mean(numbers), self.leader(metric)
-        if leader is None or not np.isfinite(means).all():
+        if leader is None or not np.isfinite(means).all() or not self.sweep.gridded:
             return []
         grid, region = means.reshape(self.sweep.shape), self.region(metric).reshape(self.sweep.shape)
         clicks = 1000 * self.comparable("click_rate")
@@ -286,6 +330,21 @@ class Landscape:
             share = _share(grid, others, _noise(numbers)) if others else float("nan")
             found.append(Importance(axis.path, best, good, values[low], cost, share, len(good) < len(values)))
         return sorted(found, key=lambda each: (not each.matters, -each.cost.mean))
+
+    def explained(self, metric: str = "click_rate") -> list[Explained]:
+        """What each parameter explains where there is no grid, most first; empty before the end."""
+        leader, sweep = self.leader(metric), self.sweep
+        if leader is None or sweep.gridded or self.done < 1:
+            return []
+        if metric not in self._explained:
+            good = np.flatnonzero(self.region(metric)).tolist()
+            shares = forest.shares(sweep, _mean(self.numbers(metric)))
+            found = [
+                Explained(axis.path, sweep.at(leader)[i], _reached(axis, [sweep.at(p)[i] for p in good]), share)
+                for i, (axis, share) in enumerate(zip(sweep.axes, shares, strict=True))
+            ]
+            self._explained[metric] = sorted(found, key=lambda each: -each.share)
+        return self._explained[metric]
 
     def pairing(self, metric: str = "click_rate") -> float:
         """How many times narrower common luck makes the interval of a difference to the best; median over points.
@@ -314,7 +373,7 @@ class Landscape:
             "best_region": [dict(zip(paths, c.values, strict=True)) for c in self.cells(metric) if c.best],
             "sensitivity": [
                 {**i._asdict(), "cost": i.cost._asdict(), "good": list(i.good)} for i in self.importance(metric)
-            ],
+            ] or [{**i._asdict(), "by": "random forest"} for i in self.explained(metric)],
             "pairing": self.pairing(metric),
             "saved": self.saved,
         })  # fmt: skip
@@ -334,6 +393,22 @@ class Landscape:
             for c in self.cells(metric)
         ]  # fmt: skip
         return pd.DataFrame(lines)
+
+
+def _possible(sweep: Sweep, values: tuple[Value, ...]) -> bool:
+    """Values that are possible alone may not be so together."""
+    try:
+        sweep.with_values(values)
+    except ValidationError:
+        return False
+    return True
+
+
+def _reached(axis: Axis, values: list[Any]) -> tuple[Value, ...]:
+    """The ends of what these values of a range reach; those of a list that are among them."""
+    if axis.values is None:
+        return min(values), max(values)
+    return tuple(value for value in axis.values if value in values)
 
 
 def _noise(numbers: FloatArray) -> float:

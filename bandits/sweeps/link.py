@@ -1,7 +1,8 @@
 """A sweep as the query of a web address: the experiment's own fields, and the axes.
 
 ``simulator=petshop&agents.0=linucb&steps=20000&replications=16&seed=42&axes.0=agents.0.alpha,0.1,10,9,log&
-axes.1=agents.0.sharing:per_arm,shared``
+axes.1=agents.0.sharing:per_arm,shared``, and where there is no grid
+``search=optuna&metric=click_rate&sampler=tpe&number=64&batch=8``.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from ..refused import Refused, short
 from .sweep import Axis, Sweep, read
 
 _AXIS = re.compile(r"^axes\.([0-9])$")
+_OPTUNA = ("sampler", "number", "batch")
 _LENGTH = 4000  # characters of an axis
 
 
@@ -26,6 +28,8 @@ def fields(sweep: Sweep) -> dict[str, str]:
     told |= {f"axes.{i}": _text(axis) for i, axis in enumerate(sweep.axes)}
     if sweep.search != "grid":
         told |= {"search": sweep.search, "metric": sweep.metric}
+    if not sweep.gridded:
+        told |= {name: str(getattr(sweep, name)) for name in _OPTUNA}
     return told
 
 
@@ -51,7 +55,8 @@ def follow(given: Mapping[str, str]) -> Sweep:
     if sorted(axes) != list(range(len(axes))):
         raise Refused(f"the link's axes are numbered {', '.join(map(str, sorted(axes)))}; they must count from 0")
     experiment = link.follow(given).experiment
-    named = {name: given[name] for name in ("search", "metric") if name in given}
+    named: dict[str, Any] = {name: given[name] for name in ("search", "metric") if name in given}
+    named |= {name: _value(given[name]) for name in _OPTUNA if name in given}
     return read({"experiment": experiment.model_dump(mode="json"), "axes": [axes[i] for i in sorted(axes)], **named})
 
 

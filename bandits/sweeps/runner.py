@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from functools import partial
 
 from ..cache import Arrays
-from .blocks import Block, Stopped, pack
+from .blocks import Block, Row, Stopped, pack
 from .executors import Executor, Here
 from .files import Files
-from .landscape import Landscape
+from .landscape import METRICS, Landscape
+from .proposals import Study
 from .search import drop, rungs, wanted
 from .sweep import Sweep
 
@@ -79,29 +80,49 @@ class Runner:
         Refused
             A block cannot be computed.
         """
-        for rung in rungs(self.sweep):
-            self._round(deque(self._missing(rung)))
-            self._judge(rung)
+        with closing(self._rounds()) as rounds:
+            for rows in rounds:
+                self._round(deque(self._missing(rows)))
         return self.landscape
 
     def look(self) -> bool:
         """Take in what is kept, and compute nothing; whether that was all."""
-        for rung in rungs(self.sweep):
-            if self._missing(rung):
-                return False
-            self._judge(rung)
-        return True
+        with closing(self._rounds()) as rounds:
+            return not any(self._missing(rows) for rows in rounds)
 
-    def _missing(self, rung: range) -> list[Block]:
+    def _rounds(self) -> Generator[list[Row]]:
+        """What is wanted first, and next in the light of it, to the end."""
+        if not self.sweep.gridded:
+            yield from self._proposed()
+            return
+        for rung in rungs(self.sweep):
+            yield wanted(self.sweep, rung, self.landscape)
+            if self.sweep.search == "halving":
+                with self._lock:
+                    drop(self.sweep, self.landscape, rung.stop)
+
+    def _proposed(self) -> Generator[list[Row]]:
+        metric, runs = METRICS[self.sweep.metric], range(self.sweep.experiment.replications)
+        path = self._files.study if self._files is not None else None
+        with closing(Study(self.sweep, path, sign=metric.sign)) as study:
+            with self._lock:
+                self.landscape = Landscape(self.sweep)
+            while batch := study.ask():
+                with self._lock:
+                    new = self.landscape.grow(batch)
+                    if self._files is not None:
+                        self._files.sweep = self.landscape.sweep
+                yield [(p, r) for p in new for r in runs]
+                study.tell(self.landscape.means(batch, self.sweep.metric))
+                self.error = self.error or study.error
+        with self._lock:
+            self.landscape.end()
+
+    def _missing(self, rows: list[Row]) -> list[Block]:
         """Blocks of a round that are neither known nor kept."""
         known = self.landscape.known
-        blocks = pack(self.sweep, wanted(self.sweep, rung, self.landscape))
+        blocks = pack(self.landscape.sweep, rows)
         return [block for block in blocks if not all(known[row] for row in block.rows) and not self._found(block)]
-
-    def _judge(self, rung: range) -> None:
-        if self.sweep.search == "halving":
-            with self._lock:
-                drop(self.sweep, self.landscape, rung.stop)
 
     def _found(self, block: Block) -> bool:
         arrays = self._files.get(block) if self._files is not None else None
@@ -120,7 +141,7 @@ class Runner:
                 while waiting and len(running) <= self.executor.workers and not self._stop():
                     block = waiting.popleft()
                     told = partial(self._under_way.__setitem__, block)
-                    running[self.executor.submit(self.sweep, block, told)] = block
+                    running[self.executor.submit(self.landscape.sweep, block, told)] = block
                 if self._stop():
                     raise Stopped
                 self.watch(self.done)

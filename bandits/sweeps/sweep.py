@@ -8,7 +8,7 @@ import json
 import math
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field, ValidationError, model_validator
@@ -20,7 +20,9 @@ from ..refused import Refused, short
 
 MAX_POINTS = 1024  # of one sweep
 MAX_ROWS = 65_536  # points times runs
-MAX_AXES = 6
+MAX_AXES = 8
+MAX_PROPOSED = 512  # points that Optuna proposes
+MAX_BATCH = 64  # of them at a time
 
 Value = float | int | str | bool | None
 
@@ -69,6 +71,15 @@ class Axis(Params):
                 raise ValueError(f"axes: {self.path} begins at {self.low:g}; on a log scale it must begin above 0")
         return self
 
+    def ends(self, integers: bool) -> tuple[Value, ...]:
+        """All values of a list; of a range its ends, or the only whole number in it."""
+        if self.values is not None or self.low is None or self.high is None:
+            return self.values or ()
+        if not integers:
+            return self.low, self.high
+        low, high = math.ceil(self.low), math.floor(self.high)
+        return (low, high) if low < high else (low,)
+
     def over(self, integers: bool) -> tuple[Value, ...]:
         """The values, to six digits; to whole numbers, each once, where ``integers``."""
         if self.values is not None or self.low is None or self.high is None:
@@ -82,7 +93,8 @@ class Sweep(Params):
     """An experiment of one agent, and axes: dotted paths to parameters that take several values.
 
     A point is a value for each axis, and an experiment of its own: the same numbers as if it were run alone (networks:
-    to rounding). All points meet the same visitors with the same luck.
+    to rounding). All points meet the same visitors with the same luck. Points are those of a grid, or, where axes are
+    too many for one, what Optuna proposes.
 
     Raises
     ------
@@ -94,50 +106,91 @@ class Sweep(Params):
     axes: tuple[Axis, ...] = setting(
         ..., title="Axes", min_length=1, max_length=MAX_AXES, strict=False, help="What differs between them."
     )
-    search: Literal["grid", "halving"] = setting(
+    search: Literal["grid", "halving", "optuna"] = setting(
         "grid", title="Search",
-        help="grid: every point in all runs. halving: a quarter of the runs first; who is clearly worse is dropped.",
+        help="grid: every point in all runs. halving: a quarter of the runs first; who is clearly worse is dropped. "
+        "optuna: points that Optuna proposes, of ranges; for many axes.",
     )  # fmt: skip
     metric: Literal["click_rate", "late_click_rate", "pseudo_regret", "learned"] = setting(
-        "click_rate", title="Metric", help="What halving judges by."
+        "click_rate", title="Metric", help="What halving and Optuna judge by."
     )
+    number: int = setting(64, title="Points", ge=2, le=MAX_PROPOSED, help="How many Optuna proposes in all.")
+    batch: int = setting(
+        8, title="At a time", ge=1, le=MAX_BATCH, help="How many of them it proposes before it is told what they gave."
+    )
+    sampler: Literal["tpe", "gp", "random"] = setting(
+        "tpe", title="Sampler",
+        help="Of Optuna's. tpe: densities of good and of bad points. gp: a Gaussian process, slow beyond some hundred "
+        "points. random: by chance.",
+    )  # fmt: skip
+    proposed: tuple[Annotated[tuple[Value, ...], Field(strict=False)], ...] = setting(
+        (), title="Proposed", max_length=MAX_PROPOSED, strict=False, exclude_if=lambda points: not points,
+        help="Points that Optuna has proposed so far; the search itself fills them in.",
+    )  # fmt: skip
+
+    @property
+    def gridded(self) -> bool:
+        """Whether its points are those of a grid."""
+        return self.search != "optuna"
 
     @cached_property
     def values(self) -> tuple[tuple[Value, ...], ...]:
-        """Of each axis."""
-        return tuple(axis.over(whole(type(_owner(self.experiment, axis)), axis.name)) for axis in self.axes)
+        """Of each axis; its `Axis.ends` where there is no grid."""
+        integers = [whole(type(_owner(self.experiment, axis)), axis.name) for axis in self.axes]
+        of = Axis.over if self.gridded else Axis.ends
+        return tuple(of(axis, only) for axis, only in zip(self.axes, integers, strict=True))
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Number of values of each axis."""
+        """Number of values of each axis of the grid."""
         return tuple(map(len, self.values))
 
     @property
     def size(self) -> int:
-        """Number of points."""
-        return math.prod(self.shape)
+        """Number of points; without a grid, of those that there can be in the end."""
+        return math.prod(self.shape) if self.gridded else self.number
 
     @cached_property
     def points(self) -> tuple[Experiment, ...]:
-        """The experiment of every point, the last axis running fastest."""
-        return tuple(self._experiment(values) for values in itertools.product(*self.values))
+        """The experiment of every point of the grid, the last axis running fastest."""
+        return tuple(map(self.with_values, itertools.product(*self.values))) if self.gridded else ()
+
+    def point(self, point: int) -> Experiment:
+        """The experiment of one point."""
+        return self.points[point] if self.gridded else self.with_values(self.proposed[point])
 
     def at(self, point: int) -> tuple[Value, ...]:
         """The values of one point."""
+        if not self.gridded:
+            return self.proposed[point]
         return tuple(v[i] for v, i in zip(self.values, np.unravel_index(point, self.shape), strict=True))
+
+    def having(self, proposed: Sequence[tuple[Value, ...]]) -> Sweep:
+        """This sweep with these points proposed; its hash is the same."""
+        return self.model_copy(update={"proposed": tuple(proposed)})
 
     @cached_property
     def hash(self) -> str:
         """SHA-256: equal sweeps have equal numbers. How a range was written makes no difference."""
-        e = self.experiment
+        e, search = self.experiment, [self.search, self.metric if self.search != "grid" else ""]
+        axes: list[list[object]] = [[a.path, v] for a, v in zip(self.axes, self.values, strict=True)]
+        if not self.gridded:
+            search += [self.sampler, str(self.number), str(self.batch)]
+            axes = [[*told, a.scale if a.values is None else ""] for told, a in zip(axes, self.axes, strict=True)]
         told = {
             "simulator": content(e.simulator), "agent": content(e.agents[0]), "steps": e.steps, "seed": e.seed,
-            "replications": e.replications, "axes": [[a.path, v] for a, v in zip(self.axes, self.values, strict=True)],
-            "search": [self.search, self.metric if self.search == "halving" else ""],
+            "replications": e.replications, "axes": axes, "search": search,
         }  # fmt: skip
         return hashlib.sha256(json.dumps(told, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
-    def _experiment(self, values: Sequence[Value]) -> Experiment:
+    def with_values(self, values: Sequence[Value]) -> Experiment:
+        """The experiment of any values of the axes.
+
+        Raises
+        ------
+        pydantic.ValidationError
+            They are not possible together.
+        """
         data = self.experiment.model_dump(mode="json")
         for axis, value in zip(self.axes, values, strict=True):
             part = data["simulator"] if axis.path.startswith("simulator.") else data["agents"][0]
@@ -164,10 +217,12 @@ class Sweep(Params):
             for v in value:
                 self._tried(axis, v)
         try:
-            for values in itertools.product(*self.values):  # not kept: most sweeps are only listed
-                self._experiment(values)
+            for values in itertools.product(*self.values) if self.gridded else ():  # not kept: most are only listed
+                self.with_values(values)
         except ValidationError as error:  # values that are possible alone, not together
             raise ValueError(f"the sweep has an impossible point: {refusal(error)}") from None
+        if self.proposed and (self.gridded or any(len(values) != len(self.axes) for values in self.proposed)):
+            raise ValueError("proposed must be points of a search by Optuna, with a value for each axis")
         return self
 
     def _tried(self, axis: Axis, value: Value) -> None:
@@ -258,6 +313,20 @@ def suggested(owner: type[Params], name: str, number: int = 9) -> dict[str, Any]
 
 def read(source: str | bytes | dict[str, Any]) -> Sweep:
     """A sweep from JSON text, as a file, a link or an upload brings it, or from plain data.
+
+    Raises
+    ------
+    Refused
+        One sentence: what, where, allowed range.
+    """
+    found = read_begun(source)
+    if found.proposed:
+        raise Refused("proposed is filled in by the search itself; leave it out")
+    return found
+
+
+def read_begun(source: str | bytes | dict[str, Any]) -> Sweep:
+    """The same of a sweep that may have been begun: with points that have been proposed, as workers get it.
 
     Raises
     ------

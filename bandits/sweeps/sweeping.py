@@ -18,6 +18,7 @@ from .catalogue import Catalogue, Listed
 from .executors import Executor, Here, Processes, Rescued
 from .files import Files, kept
 from .landscape import Landscape
+from .proposals import require
 from .runner import Runner
 from .sweep import Sweep
 from .what_if import Answer, Known, nearest
@@ -88,7 +89,10 @@ class Sweeping:
 
     def look(self) -> None:
         """Take in what is on disk."""
-        self.status = "finished" if self._runner.look() else "stopped"
+        try:
+            self.status = "finished" if self._runner.look() else "stopped"
+        except Refused as sentence:  # Optuna made it, and is gone
+            self.error = str(sentence)
 
     def start(self) -> None:
         """Compute what is missing, in a thread of its own."""
@@ -154,6 +158,8 @@ class Sweeper:
             )
             if found.active or found.status == "finished":
                 return found
+            if not sweep.gridded:
+                require()
             e = sweep.experiment
             if (decisions := sweep.size * e.replications * e.steps) > MAX_DECISIONS:
                 raise Refused(

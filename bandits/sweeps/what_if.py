@@ -42,6 +42,8 @@ class Answer(NamedTuple):
 def speaks_of(sweep: Sweep, experiment: Experiment, agent: int) -> bool:
     """Whether an agent differs from a sweep's points in nothing but what was swept, and lies among them."""
     swept = sweep.experiment
+    if not sweep.gridded:  # of scattered points the nearest may be far
+        return False
     if (swept.seed, swept.steps) != (experiment.seed, experiment.steps):
         return False
     pairs = (

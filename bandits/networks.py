@@ -236,7 +236,8 @@ class Networks:
 
         found = [delta]
         for i in range(len(self.layers) - 1, 0, -1):
-            delta = delta @ self.layers[i][0]
+            weight = self.layers[i][0]
+            delta = delta * weight if delta.shape[2] == 1 else delta @ weight
             if i <= self.bent:
                 delta = torch.ops.aten.threshold_backward(delta, passed.inputs[i], 0)  # ReLU's, in one pass
             if masks is not None:

@@ -78,7 +78,7 @@ class Seen:
 def race(seed: int) -> Experiment:
     """A run of ordinary size."""
     agents = [{"kind": kind} for kind in ("linucb", "lints", "epsilon_greedy", "beta_ts")]
-    return read({"agents": agents, "steps": 60_000, "replications": 16, "seed": seed})
+    return read({"agents": agents, "steps": 20_000, "replications": 16, "seed": seed})
 
 
 def landscape(seed: int) -> Sweep:

@@ -170,7 +170,8 @@ class Session:
     _script: str = ""  # the page, as the protocol names it
     _query: str = ""
     _pages: dict[str, str] = field(default_factory=dict)  # from the address to the protocol's name
-    _widgets: dict[str, str] = field(default_factory=dict)  # from label to id
+    _widgets: dict[str, str] = field(default_factory=dict)  # from label to id; the page's as it was last drawn whole
+    _drawn: dict[str, str] = field(default_factory=dict)  # what it will be
     _typed: dict[str, float] = field(default_factory=dict)  # by id
     _ticking: dict[str, asyncio.Task[None]] = field(default_factory=dict)  # by fragment
     _ticks: list[float] = field(default_factory=list)  # requests that no script run has taken up yet
@@ -270,7 +271,7 @@ class Session:
                 if not part:
                     asked, self._asked = self._asked or asked, None
                     self._script = message.new_session.page_script_hash
-                    self._widgets.clear()
+                    self._drawn = {}
                     self._leave()
             elif kind == "script_finished" and message.script_finished == ForwardMsg.FINISHED_EARLY_FOR_RERUN:
                 self.watch.overtaken += self.watch.counting
@@ -280,6 +281,8 @@ class Session:
                 since = asked if not part and asked is not None else ticks[0] if ticks else None
                 if since is not None and self.watch.counting:
                     self.watch.answers.append(Answer(self.page, part, time.monotonic() - since, size))
+                if not part:
+                    self._widgets = self._drawn
                 if not part and asked is not None:
                     asked = None
                     self._answered.set()
@@ -291,6 +294,7 @@ class Session:
     def _take(self, kind: str, message: Any) -> None:
         """Take in what is neither the beginning nor the end of a script run."""
         if kind == "navigation":
+            self._script = message.navigation.page_script_hash  # of an address, a new session knows only app.py
             self._pages = {page.url_pathname or "home": page.page_script_hash for page in message.navigation.app_pages}
             self.page = {script: page for page, script in self._pages.items()}.get(self._script, "")
         elif kind == "page_info_changed":
@@ -317,7 +321,7 @@ class Session:
             self.progress = shown.text
             self._told.set()
         elif kind in ("button", "number_input"):
-            self._widgets[shown.label] = shown.id
+            self._drawn[shown.label] = shown.id
 
 
 @asynccontextmanager

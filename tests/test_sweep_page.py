@@ -274,6 +274,19 @@ def test_a_run_gets_its_turn_between_blocks(pool: Pool, tmp_path: Path) -> None:
     wait_for(lambda: not found.active, "the end")
 
 
+def test_long_runs_leave_a_sweep_a_worker(tmp_path: Path) -> None:
+    pool = Pool(2)
+    try:
+        found = Sweeper(pool, tmp_path).submit(small([{**ALPHA, "number": 8}], steps=20_000), "me")
+        going = [pool.submit(small(steps=10_000_000, seed=seed).experiment, "you") for seed in range(3)]
+        wait_for(lambda: not found.active, "the sweep")
+        assert found.status == "finished"
+        assert all(job.active for job in going)
+        assert going[0].step > 0
+    finally:
+        pool.close()
+
+
 # -- the page ------------------------------------------------------------------------------------------------------
 
 

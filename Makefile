@@ -20,7 +20,7 @@ help:
 	@echo "make lint       ruff and mypy only"
 	@echo "make bench      speed, printed as ratios, kept in benchmarks/RESULTS.md"
 	@echo "make reproduce  the published tables, kept in docs/ (hours)"
-	@echo "make stress     many kills, flipped bits, malformed uploads, property tests, a million items, 30 viewers for 30 minutes (about 80 minutes)"
+	@echo "make stress     many kills, flipped bits, malformed uploads, property tests, a million items, 30 viewers for 30 minutes, 50 sessions with runs and sweeps (about 85 minutes)"
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -62,6 +62,7 @@ stress: setup-dev
 		tests/test_bring.py tests/test_link.py
 	$(BIN)/python -m benchmarks.ranking scale
 	$(BIN)/python -m benchmarks.viewers --viewers 30 --minutes $(MINUTES)
+	$(BIN)/python -m benchmarks.load --sessions 50 --minutes 5
 
 reproduce: setup
 	$(BIN)/python -m benchmarks.reproduce

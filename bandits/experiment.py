@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError, model_validator
 from . import agents as _agents
 from . import simulators as _simulators
 from .agents import Agent, AgentParams
-from .params import Params, content, setting
+from .params import Params, content, schemas, setting
 from .randomness import block_length
 from .refused import Refused as Refused  # whoever reads experiments looks for it here
 from .refused import short
@@ -243,7 +243,7 @@ def describe_range(model: type[Params], name: str) -> str:
     if (offered := model.choices(name)) is not None:
         more = f" and {len(offered) - 12} more" if len(offered) > 12 else ""
         return "one of " + ", ".join(list(offered)[:12]) + more
-    schema = model.model_json_schema()["properties"][name]
+    schema = schemas(model)[name]
     options = [schema, *schema.get("anyOf", [])]
     if choices := next((o["enum"] for o in options if "enum" in o), None):
         return "one of " + ", ".join(map(str, choices))

@@ -52,7 +52,7 @@ class Pool:
         self._jobs: OrderedDict[str, Job] = OrderedDict()
         self._queue: deque[Job] = deque()
         self._tasks = Tasks()
-        self._task_next = False  # runs and tasks take turns
+        self._task_next = False  # where runs and tasks take turns
         self._change = threading.Condition()
         self._processes: dict[Job, subprocess.Popen[bytes]] = {}
         self._doing: dict[Task, subprocess.Popen[bytes]] = {}
@@ -356,7 +356,7 @@ class Pool:
                 self._change.wait()
             if self._closed or process.poll() is not None:
                 return None
-            if self._tasks and (self._task_next or not self._queue):
+            if self._tasks and (self._tasks_first() or not self._queue):
                 self._task_next = False
                 return self._tasks.take()
             self._task_next = True
@@ -365,6 +365,11 @@ class Pool:
             job.status, job.since, job.started = "running", now, job.started or now
             self._processes[job] = process
             return job
+
+    def _tasks_first(self) -> bool:
+        """Of runs and tasks, the kind that fewer workers are at goes first: long runs leave sweeps a worker."""
+        more = len(self._doing) - len(self._processes)
+        return self._task_next if more == 0 else more < 0
 
     def _do(self, task: Task, process: subprocess.Popen[bytes]) -> bool:
         """Have a task done; whether the worker lives on."""

@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 
 from . import agents, simulators
 from .experiment import MAX_TEXT, Experiment, Refused, read
-from .params import Params
+from .params import Params, schemas
 
 MAX_FIELDS = 400
 _CHECK = 12  # hexadecimal digits of the hash
@@ -100,7 +100,7 @@ def _number(name: str, text: str) -> int:
 
 def _value(registry: Mapping[str, Any], kind: str, field: str, name: str, text: str) -> Any:
     """A field's text as the value it stands for: text where the field takes text, JSON everywhere else."""
-    properties = registry[kind].Params.model_json_schema()["properties"] if kind in registry else {}
+    properties = schemas(registry[kind].Params) if kind in registry else {}
     schema = properties.get(field, {})
     if "string" in {schema.get("type"), *(option.get("type") for option in schema.get("anyOf", []))}:
         return text

@@ -14,7 +14,7 @@ the same machine, one thread each. Times are processor time, so that what else t
 less; a ratio is the median of the pairs, with the smallest and the largest in brackets."""
 
 
-KEPT = ("Stress", "Viewers", "Live", "Neural", "Sweep")  # sections that other commands write
+KEPT = ("Stress", "Viewers", "Load", "Live", "Neural", "Sweep")  # sections that other commands write
 
 
 def _others() -> list[str]:

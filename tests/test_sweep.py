@@ -17,7 +17,11 @@ from scipy import stats
 
 import bandits
 from bandits import metrics, sweeps
+from bandits.agents import REGISTRY as AGENTS
+from bandits.experiment import describe_range
+from bandits.params import Params, schemas
 from bandits.refused import Refused
+from bandits.simulators import REGISTRY as SIMULATORS
 from bandits.sweeps import Landscape, Sweep, command, figures
 from bandits.sweeps.blocks import Block, Stopped, coarse_to_fine, compute, pack
 from bandits.sweeps.files import Files
@@ -58,6 +62,23 @@ def filled(numbers: np.ndarray) -> Landscape:
     landscape.alive[...] = np.isfinite(numbers)
     landscape.numbers("click_rate")[...] = numbers
     return landscape
+
+
+def test_schemas_are_made_once_and_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page that asks for them at each of its fields would take a second."""
+    asked = small().model_dump(mode="json", include={"experiment", "axes"})
+    assert sweeps.read(asked) == small()
+    for cls in (*AGENTS.values(), *SIMULATORS.values()):
+        for name in sweepable(cls.Params):
+            suggested(cls.Params, name)
+            describe_range(cls.Params, name)
+        assert schemas(cls.Params) == cls.Params.model_json_schema()["properties"]
+
+    def made(*_: object, **__: object) -> None:
+        raise AssertionError("made anew")
+
+    monkeypatch.setattr(Params, "model_json_schema", made)
+    assert sweeps.read(asked) == small()
 
 
 # -- data ----------------------------------------------------------------------------------------------------------

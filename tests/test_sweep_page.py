@@ -237,6 +237,20 @@ def test_one_owner_cannot_take_all_workers(pool: Pool, tmp_path: Path) -> None:
     wait_for(lambda: not any(found.active for found in going), "the end")
 
 
+def test_a_server_remembers_the_last_sweeps_and_finds_the_others_again(
+    pool: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bandits.sweeps.sweeping.KEPT", 2)
+    sweeper = Sweeper(pool, tmp_path)
+    begun = [finished(sweeper, small(steps=40, seed=seed)) for seed in range(5)]
+    assert [sweeper.get(one.id) is one for one in begun[3:]] == [True, True]
+    again = sweeper.get(begun[0].id)
+    assert again is not None
+    assert again is not begun[0]
+    assert again.status == "finished"
+    assert np.array_equal(again.landscape.numbers("click_rate"), begun[0].landscape.numbers("click_rate"))
+
+
 def test_a_cluster_that_cannot_be_used_costs_a_sentence(pool: Pool, one: Landscape, tmp_path: Path) -> None:
     found = finished(Sweeper(pool, tmp_path, "tcp://192.0.2.1:8786"), one.sweep)
     assert found.status == "finished"
@@ -259,6 +273,19 @@ def test_a_run_gets_its_turn_between_blocks(pool: Pool, tmp_path: Path) -> None:
     assert found.active
     sweeper.stop(found, "me")
     wait_for(lambda: not found.active, "the end")
+
+
+def test_long_runs_leave_a_sweep_a_worker(tmp_path: Path) -> None:
+    pool = Pool(2)
+    try:
+        found = Sweeper(pool, tmp_path).submit(small([{**ALPHA, "number": 8}], steps=20_000), "me")
+        going = [pool.submit(small(steps=10_000_000, seed=seed).experiment, "you") for seed in range(3)]
+        wait_for(lambda: not found.active, "the sweep")
+        assert found.status == "finished"
+        assert all(job.active for job in going)
+        assert going[0].step > 0
+    finally:
+        pool.close()
 
 
 # -- the page ------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args, get_origin
 import pandas as pd
 import streamlit as st
 
-from bandits.params import Params, extra
+from bandits.params import Params, extra, schemas
 
 
 def fields(model: type[Params], *, basic: bool, slates: bool = True) -> list[str]:
@@ -25,7 +25,7 @@ def form(model: type[Params], names: list[str], values: dict[str, Any], key: str
 def _widget(model: type[Params], name: str, values: dict[str, Any], key: str) -> Any:
     field = model.model_fields[name]
     value = values.get(name, field.default)
-    schema = model.model_json_schema()["properties"][name]
+    schema = schemas(model)[name]
     bounds = {k: v for option in (*schema.get("anyOf", []), schema) for k, v in option.items()}
     low, high = bounds.get("minimum"), bounds.get("maximum")
     symbol, unit = extra(field, "symbol"), extra(field, "unit")

@@ -7,7 +7,7 @@ import itertools
 import json
 import math
 from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from ..experiment import Experiment, describe_range, parse, refusal
 from ..experiment import read as read_experiment
-from ..params import Params, content, extra, setting
+from ..params import Params, content, extra, schemas, setting
 from ..refused import Refused, short
 
 MAX_POINTS = 1024  # of one sweep
@@ -245,7 +245,7 @@ def sweepable(owner: type[Params]) -> list[str]:
     """Parameters that a sweep can vary: numbers, and choices among words; not lists, labels or kinds."""
     found = []
     for name in owner.model_fields:
-        words = "enum" in _schema(owner)[name] or owner.choices(name) is not None
+        words = "enum" in schemas(owner)[name] or owner.choices(name) is not None
         if name not in ("kind", "label") and (words or _options(owner, name) & {"number", "integer", "boolean"}):
             found.append(name)
     return found
@@ -266,15 +266,8 @@ def _known(experiment: Experiment, axis: Axis, position: int) -> None:
         raise ValueError(f"axes: {axis.path} is not a number; give its values instead of low and high")
 
 
-@lru_cache(maxsize=64)
-def _schema(owner: type[Params]) -> dict[str, Any]:
-    """What pydantic tells of each parameter; it takes its time to."""
-    found: dict[str, Any] = owner.model_json_schema()["properties"]
-    return found
-
-
 def _options(owner: type[Params], name: str) -> set[str]:
-    schema = _schema(owner)[name]
+    schema = schemas(owner)[name]
     return {str(option.get("type")) for option in [schema, *schema.get("anyOf", [])]}
 
 
@@ -295,7 +288,7 @@ def suggested(owner: type[Params], name: str, number: int = 9) -> dict[str, Any]
     dict
         `Axis` without its path.
     """
-    field, schema = owner.model_fields[name], _schema(owner)[name]
+    field, schema = owner.model_fields[name], schemas(owner)[name]
     if "enum" in schema or owner.choices(name) is not None:
         return {"values": tuple(schema.get("enum") or owner.choices(name) or ())}
     if not _numeric(owner, name):

@@ -174,6 +174,7 @@ class Sweeper:
                 raise Refused(f"you have {MAX_ACTIVE} sweeps going; stop one or wait for it")
             found.owner = owner
             found.start()
+            self._forget()
             return found
 
     def _executor(self) -> Executor:
@@ -199,11 +200,16 @@ class Sweeper:
 
     def _get(self, sweep: str) -> Sweeping | None:
         if sweep not in self._known and (found := kept(self._folder, sweep)) is not None:
-            for old in [s.id for s in self._known.values() if not s.active][: max(len(self._known) - KEPT, 0)]:
-                del self._known[old]
             self._known[sweep] = Sweeping(found, self._executor, self._folder)
             self._known[sweep].look()
+            self._forget(but=sweep)
         return self._known.get(sweep)
+
+    def _forget(self, but: str = "") -> None:
+        """Let go of the oldest sweeps that have ended; they are on disk."""
+        ended = [s.id for s in self._known.values() if not s.active and s.id != but]
+        for old in ended[: max(len(self._known) - KEPT, 0)]:
+            del self._known[old]
 
     def stop(self, found: Sweeping, owner: str = "") -> None:
         """Have a sweep stopped.

@@ -1,0 +1,147 @@
+"""Somebody sweeps a parameter, looks at a cell, hands the sweep on, and asks for what cannot be."""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from bandits import link, read
+from tests.browser.conftest import Open
+from tests.browser.test_journeys import run_button, status
+
+pytestmark = pytest.mark.browser
+expect.set_options(timeout=240_000)
+
+SHOP = {"kind": "petshop", "n_products": 10, "n_users": 40}
+RACE = read({"simulator": SHOP, "agents": [{"kind": "random"}, {"kind": "linucb"}], "steps": 300, "replications": 4})
+# where a place of the landscape is on the screen
+PLACE = """([x, y]) => { const plot = document.querySelector('.bp-plot'), all = plot._fullLayout;
+  const box = plot.getBoundingClientRect();
+  return [box.left + all.xaxis._offset + all.xaxis.c2p(x), box.top + all.yaxis._offset + all.yaxis.c2p(y)] }"""
+NAMES = """i => (document.querySelectorAll('.bp-plot')[i].data || []).filter(t => !t.fill && !t.meta)
+  .map(t => t.name).sort()"""
+
+
+def settled(page: Page) -> None:
+    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
+
+
+def choose(page: Page, label: str, option: str) -> None:
+    page.get_by_role("combobox", name=re.compile(f"{label}$")).click()
+    page.get_by_role("option", name=option, exact=True).click()
+    settled(page)
+
+
+def fill(page: Page, label: str, number: object, axis: int = 0) -> None:
+    box = page.get_by_test_id("stMain").get_by_role("spinbutton", name=label, exact=True).nth(axis)
+    box.fill(str(number))
+    box.press("Enter")
+    settled(page)
+
+
+def curves(page: Page, names: str) -> None:
+    """Whose curves are drawn below the landscape; what is out of sight is drawn when it is seen."""
+    for i in (1, 2):
+        page.locator(".bp-plot").nth(i).scroll_into_view_if_needed()
+        page.wait_for_function(f"([i, names]) => `${{({NAMES})(i)}}` === names", arg=[i, names])
+
+
+def means_of(page: Page) -> list[list[float]]:
+    """Of the map's cells, line by line, once it is drawn."""
+    page.wait_for_function("() => (document.querySelector('.bp-plot')?.data || [{}])[0].type === 'heatmap'")
+    found: list[list[float]] = page.evaluate(
+        "document.querySelector('.bp-plot').data[0].z.map(line => Array.from(line))"
+    )
+    return found
+
+
+def press(page: Page, x: float, y: float) -> None:
+    """Press a place of the landscape."""
+    page.locator(".bp-plot").first.scroll_into_view_if_needed()
+    page.mouse.click(*page.evaluate(PLACE, [x, y]))
+
+
+def test_a_sweep_from_its_axes_to_a_cell_a_link_and_a_file(visit: Open, tmp_path: Path) -> None:
+    page = visit(f"/arena?{link.query(RACE)}")
+    status(page, "^Finished: 300 steps")
+    page.get_by_role("link", name="Sweep").click()
+    expect(page.get_by_role("heading", name="Sweep", exact=True)).to_be_visible()
+    settled(page)
+    choose(page, "Agent", "LinUCB")
+    choose(page, "Second parameter", "none")
+    fill(page, "From", 0.1)
+    fill(page, "Values", 3)
+    expect(page.get_by_text("3 points × 4 runs × 300 steps")).to_be_visible()
+    run_button(page).click()
+    status(page, "^Finished")
+    expect(page.locator(".bp-plot")).to_have_count(3)
+    expect(page.get_by_text("of 3 points are not shown to be worse than the best")).to_be_visible()
+
+    choose(page, "Second parameter", "Sharing")
+    run_button(page).click()
+    status(page, "^Finished")
+    expect(page.get_by_text("of 9 points are not shown to be worse than the best")).to_be_visible()
+    heat = means_of(page)
+    assert (len(heat), {len(line) for line in heat}) == (3, {3})
+    means = [mean for line in heat for mean in line]
+    assert all(0 < mean < 1 for mean in means)
+    best = means.index(max(means))
+    curves(page, "chosen")  # the best is looked at until another cell is pressed
+    other = (best + 4) % 9
+    press(page, other % 3, other // 3)
+    curves(page, "best,chosen")
+    expect(page.get_by_text(re.compile(r"^Exploration .*, Sharing .*: 0\.\d+ \(")).first).to_contain_text(
+        re.compile("worse than the best")
+    )
+    friend = visit(page.url[page.url.index("/sweep") :])  # the address is the link
+    status(friend, "^Finished")
+    expect(friend.get_by_text("9 points × 4 runs × 300 steps")).to_be_visible()
+    assert means_of(friend) == heat
+
+    page.get_by_role("button", name="Export").click()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Points (CSV)").click()
+    download.value.save_as(tmp_path / "points.csv")
+    with (tmp_path / "points.csv").open(encoding="utf-8", newline="") as file:
+        points = list(csv.DictReader(file))
+    assert len({(point["agents.0.alpha"], point["agents.0.sharing"]) for point in points}) == len(points) == 9
+    assert sorted(float(point["mean"]) for point in points) == pytest.approx(sorted(means), abs=1e-6)
+
+
+def test_what_cannot_be_swept_is_said_on_a_phone(visit: Open) -> None:
+    page = visit("/sweep", viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    expect(page.get_by_role("heading", name="Sweep", exact=True)).to_be_visible()
+    settled(page)
+    main, alert = page.get_by_test_id("stMain"), page.get_by_role("alert")
+
+    def refused(sentence: str) -> None:
+        """It is said while it is typed, and once more, in the same words, when Run is pressed."""
+        expect(main.get_by_test_id("stCaptionContainer").get_by_text(sentence)).to_be_visible()
+        run_button(page).tap()
+        expect(alert).to_have_count(1)
+        expect(alert).to_contain_text(sentence)
+        expect(alert.get_by_role("paragraph")).to_have_count(1)
+        expect(page.get_by_text("Traceback")).to_have_count(0)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert page.get_by_test_id("stMain").evaluate("main => main.scrollWidth - main.clientWidth") <= 1
+
+    fill(page, "Values", 64)
+    fill(page, "Values", 64, axis=1)
+    refused("the sweep has 4,096 points; at most 1,024 are allowed")
+    fill(page, "Values", 2)
+    fill(page, "Values", 2, axis=1)
+    fill(page, "From", 20)
+    refused("alpha goes from 20 to 4; low must be below high")
+    fill(page, "From", -1)
+    refused("alpha takes the value -1.0; it must be a number from 0 to 10")
+    fill(page, "From", 0.1)
+    choose(page, "Second parameter", "Sharing")
+    values = main.get_by_test_id("stMultiSelect")
+    for left in (2, 1):
+        values.get_by_role("button", name=re.compile("^Remove")).last.tap()
+        expect(values.get_by_role("button", name=re.compile("^Remove"))).to_have_count(left)
+    refused("sharing has 1 values; a sweep needs at least 2")

@@ -77,7 +77,7 @@ class Seen:
 
 def race(seed: int) -> Experiment:
     """A run of ordinary size."""
-    agents = [{"kind": kind} for kind in ("linucb", "lints", "epsilon_greedy", "beta_ts")]
+    agents = [{"kind": kind} for kind in ("linucb", "lints", "epsilon_greedy", "random")]
     return read({"agents": agents, "steps": 20_000, "replications": 16, "seed": seed})
 
 

@@ -77,7 +77,7 @@ class Seen:
 
 def race(seed: int) -> Experiment:
     """A run of ordinary size."""
-    agents = [{"kind": kind} for kind in ("linucb", "lints", "epsilon_greedy", "beta_ts")]
+    agents = [{"kind": kind} for kind in ("linucb", "lints", "epsilon_greedy", "random")]
     return read({"agents": agents, "steps": 20_000, "replications": 16, "seed": seed})
 
 
@@ -226,6 +226,8 @@ def rows(seen: Seen, seconds: float, errors: Sequence[str]) -> list[tuple[str, .
         ("delay of a page: median, 95th percentile, longest", late(pages)),
         *((f"– {page}", late([answer for answer in pages if answer.page == page])) for page in PAGES),
         ("delay of a tick: median, 95th percentile, longest", late(ticks)),
+        ("ticks asked for a second", f"{seen.watch.ticks / seconds:.1f}"),
+        ("script runs cut short by a newer request", f"{seen.watch.overtaken:,}"),
         ("server processor load", f"{seen.processor / seconds:.2f} cores"),
         ("server memory: start, middle, end, most", mib(seen.resident)),
         ("all its workers' memory: start, middle, end, most", mib(seen.others)),

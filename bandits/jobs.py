@@ -32,6 +32,7 @@ KEPT = 24  # ended jobs that stay in memory
 ATTEMPTS = 3  # workers that may die under one run
 MAX_ACTIVE = 4  # runs that one owner may have queued, running or paused
 TIME_LIMIT = 1800.0  # seconds of wall time that one run may take
+SHORT = 10_000_000  # decisions (steps x runs x agents): seconds of linear agents, minutes of neural ones
 GRACE = 3.0  # seconds a worker has to stop by itself
 
 
@@ -367,8 +368,13 @@ class Pool:
             return job
 
     def _tasks_first(self) -> bool:
-        """Of runs and tasks, the kind that fewer workers are at goes first: long runs leave sweeps a worker."""
+        """Runs and tasks take turns, but the kind that more workers are at lets the other go first.
+
+        A short run need not: it soon gives its worker back. So long runs leave sweeps a worker, and wait for no other.
+        """
         more = len(self._doing) - len(self._processes)
+        if more < 0 and self._queue and _decisions(self._queue[0]) <= SHORT:
+            return self._task_next
         return self._task_next if more == 0 else more < 0
 
     def _do(self, task: Task, process: subprocess.Popen[bytes]) -> bool:
@@ -515,3 +521,8 @@ def _start() -> subprocess.Popen[bytes]:
 
 def _pipe(stream: IO[bytes] | None) -> BinaryIO:
     return cast(BinaryIO, stream)
+
+
+def _decisions(job: Job) -> int:
+    e = job.experiment
+    return e.steps * e.replications * len(e.agents)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -120,6 +121,18 @@ def test_what_optuna_proposed_is_listed_too(tmp_path: Path) -> None:
     before = os.stat(tmp_path / "index.sqlite").st_mtime_ns
     assert catalogue.listed() == [line]
     assert os.stat(tmp_path / "index.sqlite").st_mtime_ns == before  # it was not written anew
+
+
+def test_a_sweep_that_cannot_be_read_hides_no_other(kept: Landscape, tmp_path: Path) -> None:
+    told = small().model_dump(mode="json", include={"experiment", "axes"})
+    other = sweeps.read({**told, "search": "optuna", "number": 2, "batch": 2, "sampler": "random"})
+    sweeps.run(other, files=Files(other, tmp_path))
+    study = Files(other, tmp_path).study
+    study.write_bytes(study.read_bytes().replace(b"COMPLETE", b"CO]PLETE"))
+    for _ in range(2):
+        assert {line.sweep.hash for line in Catalogue(tmp_path).listed()} == {kept.sweep.hash, other.hash}
+    shutil.rmtree(Files(kept.sweep, tmp_path).folder)
+    assert [line.sweep.hash for line in Catalogue(tmp_path).listed()] == [other.hash]
 
 
 def test_sweeps_that_go_on_are_left_out(kept: Landscape, tmp_path: Path) -> None:

@@ -280,6 +280,40 @@ def test_members_learn_from_different_halves() -> None:
     assert (members.std(axis=1) > 0).all()
 
 
+def test_what_does_not_count_for_a_member_does_not_go_through_it() -> None:
+    """The gradient is that of all of the batch, observations of weight 0 included."""
+    import torch
+
+    agent: Any = make("ensemble", PetShop, options=TINY, rows=range(3), members=5, hidden=(6,)).agent
+    dice = torch.Generator().manual_seed(0)
+    x, rewards = torch.rand(3, 16, agent.setting.n_features, generator=dice), torch.rand(3, 16, generator=dice)
+    weight = (torch.rand(3, 16, 5, generator=dice) < 0.5).float()
+    weight[0, :, 0] = 0
+    items, total = torch.zeros(3, 16, dtype=torch.long), torch.ones(15, 1)
+    found = agent.gradient(x, items, rewards, weight, total).clone()
+    whole = super(type(agent), agent).gradient(x, items, rewards, weight, total)
+    assert torch.allclose(found, whole, rtol=1e-5, atol=1e-6)
+    assert found[0].abs().max() == 0
+
+
+def test_a_member_that_has_diverged_stops_its_row_when_it_is_drawn() -> None:
+    lane = make("ensemble", PetShop, options=TINY, members=5, hidden=(6,))
+    lane.advance(50)
+    agent: Any = lane.agent
+    agent.net.flat[0] = float("nan")
+    agent.forget()
+    chances, went_on = [], 0
+    for step in range(50, 80):
+        round = lane.simulator.round_at(step)
+        scores = agent.scores(round)[0]
+        chances.append(agent.probabilities(round)[0])
+        assert chances[-1].sum() == pytest.approx(0.8)  # one of five says nothing
+        if not np.isnan(scores).any():
+            went_on += 1
+            assert chances[-1][scores.argmax()] >= 0.2
+    assert 0 < went_on < 30
+
+
 def test_a_body_trained_on_a_log_knows_what_sells() -> None:
     fresh = make("neural_linucb", PetShop, options=TINY, rows=range(8))
     trained = make("neural_linucb", PetShop, options=TINY, rows=range(8), pretrain=20_000)

@@ -159,6 +159,8 @@ def test_a_forest_tells_what_explains() -> None:
     sweep = scattered(number=400).having(points)
     assert forest.shares(sweep, x + 0.5 * c) == pytest.approx([4 / 7, 0, 3 / 7], abs=0.06)
     assert np.isnan(forest.shares(sweep, np.full(400, np.nan))).all()
+    chance = forest.shares(scattered(number=64).having(points[:64]), dice.normal(size=64))
+    assert max(chance) < 0.1  # what foretells nothing explains nothing
 
 
 # -- the same everywhere, and once ---------------------------------------------------------------------------------
@@ -221,6 +223,16 @@ def test_a_study_that_is_damaged_or_gone_is_made_again(tmp_path: Path) -> None:
     assert len(kept(tmp_path, sweep)) == 8
 
 
+def test_looking_proposes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may take minutes, and everybody who opens a page looks."""
+    sweep, files = scattered(number=12), Files(scattered(number=12), tmp_path)
+    files.begin()
+    asked: list[int] = []
+    monkeypatch.setattr(Study, "_propose", lambda _, number: asked.append(number))
+    assert not Runner(sweep, Here(), files).look()
+    assert asked == []
+
+
 def test_a_half_written_batch_is_written_once(tmp_path: Path) -> None:
     sweep = scattered(number=12)
     study = Study(sweep, tmp_path / sweep.hash / "study.db")
@@ -254,6 +266,8 @@ def test_link_json_and_hash() -> None:
     others = [scattered(number=25), scattered(batch=5), scattered(sampler="random"), scattered(metric="learned"),
               scattered([{**ALPHA, "scale": "linear"}, RIDGE, SHARING])]  # fmt: skip
     assert len({s.hash for s in [*others, scattered()]}) == 6
+    third = scattered([{**ALPHA, "low": 1 / 3}, RIDGE])
+    assert link.follow(link.fields(third)).hash == third.hash  # six digits are meant
     begun = sweep.having([(1.0, 1.0, "shared")])
     assert begun.hash == sweep.hash
     assert read_begun(begun.model_dump_json()) == begun
@@ -266,6 +280,7 @@ def test_link_json_and_hash() -> None:
         ([ALPHA], {"number": 5000}, "number is 5000; it must be"),
         ([ALPHA], {"batch": 0}, "batch is 0; it must be"),
         ([ALPHA], {"sampler": "oracle"}, "sampler is oracle"),
+        ([ALPHA], {"sampler": "gp", "number": 129}, "a Gaussian process proposes at most 128 points"),
         ([{**ALPHA, "high": 100}], {}, "takes the value 100.0; it must be a number from 0 to 10"),
         ([{**PRODUCTS, "low": 5.2, "high": 5.8}], {}, "only one value between"),
         ([ALPHA], {"number": 500, "replications": 200}, "100,000 runs"),

@@ -253,7 +253,8 @@ def _explained(sweep: Sweep, explained: list[Explained]) -> None:
     st.dataframe(pd.DataFrame(rows), hide_index=True, height="content")
     st.caption(
         "As good: what the points reach that are not shown to be worse than the best. Explains: the share of the "
-        "differences between points that this parameter makes by itself, on a random forest fitted to the points."
+        "differences between points that this parameter makes by itself, on a random forest fitted to the points, as "
+        "far as it foretells points that it has not seen."
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from ..randomness import Streams
 from ..replay import spread
 from ..rounds import FloatArray, Round, Setting, World
 from .neural import NeuralAgent, NeuralParams
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class Ensemble(NeuralAgent):
@@ -67,7 +70,6 @@ class Ensemble(NeuralAgent):
         """What every member says of every candidate, float64 (R, M, K)."""
         which = self.look(round).which
         values = spread(self.believed(self.passed(round)), None).reshape(len(self.params), self.copies, -1)
-        values[np.isnan(values).any(axis=(1, 2))] = np.nan  # one member that has diverged stops its row, when asked
         return values if which is None else np.take_along_axis(values, which[:, None], axis=2)
 
     def scores(self, round: Round) -> FloatArray:
@@ -89,7 +91,19 @@ class Ensemble(NeuralAgent):
         if self.params[0].strategy == "bonus":
             return super().probabilities(round)
         values = np.where(round.available[:, None], self.members(round), -np.inf)
-        return np.asarray(np.eye(values.shape[2])[values.argmax(axis=2)].mean(axis=1))
+        says = np.asarray(~np.isnan(values).any(axis=2))  # where a member has diverged, being drawn stops the row
+        return np.asarray((np.eye(values.shape[2])[values.argmax(axis=2)] * says[..., None]).mean(axis=1))
+
+    def gradient(self, x: Tensor, items: Tensor, rewards: Tensor, weight: Tensor, total: Tensor) -> Tensor:
+        """As of every network; what does not count for a member, half of a batch, does not go through it."""
+        import torch
+
+        counts = self.flat_weight(weight)
+        some = int((counts > 0).sum(1).max())
+        at = (counts > 0).to(torch.int8).argsort(dim=1, descending=True, stable=True)[:, :some]
+        rows = torch.arange(len(x), device=x.device).repeat_interleave(self.copies)[:, None]
+        x, items, rewards = (tensor[rows, at] for tensor in (x, items, rewards))
+        return self.network_gradient(x, items, rewards, counts.gather(1, at), total)
 
     def bootstrap(self, step: int) -> FloatArray:
         return np.where(self.coins.at(step)[:, :-1] < 0.5, 1.0, 0.0)

@@ -288,10 +288,15 @@ class NeuralAgent(Agent):
 
     def gradient(self, x: Tensor, items: Tensor, rewards: Tensor, weight: Tensor, total: Tensor) -> Tensor:
         """Gradient (R * copies, p) of the loss of these observations, divided by ``total (R * copies, 1)``."""
-        passed = self.forward(self.per_network(x))
+        x, items, rewards = (self.per_network(tensor) for tensor in (x, items, rewards))
+        return self.network_gradient(x, items, rewards, self.flat_weight(weight), total)
+
+    def network_gradient(self, x: Tensor, items: Tensor, rewards: Tensor, weight: Tensor, total: Tensor) -> Tensor:
+        """The same of observations that each network has for itself, (R * copies, B, ...)."""
+        passed = self.forward(x)
         own = None if passed.out.shape[2] == 1 else items[..., None]  # each item its output, or one for all
         output = self.output(passed) if own is None else passed.out.gather(2, own)[..., 0]
-        error = self.slope(output, self.per_network(rewards)) * self.flat_weight(weight)
+        error = self.slope(output, rewards) * weight
         error = (error / total)[..., None]
         delta = error if own is None else error.new_zeros(passed.out.shape).scatter_(2, own, error)
         return self.backward(passed, delta)

@@ -11,7 +11,7 @@ import logging
 import sqlite3
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -37,7 +37,6 @@ _TABLES = {
     + "PRIMARY KEY (sweep, point)",
 }
 _log = logging.getLogger(__name__)
-_read = lru_cache(maxsize=256)(read)  # a list that is drawn again and again validates each sweep once
 
 
 class Listed(NamedTuple):
@@ -71,21 +70,30 @@ class Catalogue:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._sweeps: dict[str, Sweep] = {}  # judged once, by id
         self._file = Database(folder / "index.sqlite", "the index of sweeps")
 
     def listed(self, busy: Collection[str] = ()) -> list[Listed]:
         """Every kept sweep, newest first; those that are ``busy`` change all the time and are left out."""
+        if not self.folder.is_dir():
+            return []
         wanted, nothing = "SELECT id, sweep, done, changed, bytes FROM sweeps", list[Any]()
         lines = self._use(lambda tables: tables.execute(wanted).fetchall(), nothing, write=False)
         known = {str(line[0]): line[1:] for line in lines}
         found = []
-        with suppress(OSError):
-            for path in self.folder.iterdir():
-                if path.is_dir() and path.name not in busy:
-                    line = self._line(path, known.pop(path.name, None))
-                    found += [] if line is None else [line]
-        for gone in known.keys() - set(busy):
-            self._use(partial(_forget, sweep=gone), None)
+        for path in self.folder.iterdir():
+            if path.name in busy or not path.is_dir():
+                continue
+            try:
+                line = self._line(path, known.get(path.name))
+            except Exception:  # noqa: BLE001 - the others can be read
+                _log.exception("the sweep in %s cannot be read", path)
+                continue
+            found += [] if line is None else [line]
+        self._sweeps = {line.sweep.hash: line.sweep for line in found}
+        for gone in known:
+            if not (self.folder / gone).is_dir():
+                self._use(partial(_forget, sweep=gone), None)
         return sorted(found, key=lambda line: -line.changed)
 
     def at(self, sweep: str, point: int) -> tuple[Estimate, int] | None:
@@ -102,16 +110,20 @@ class Catalogue:
     def _line(self, path: Path, line: tuple[Any, ...] | None) -> Listed | None:
         with suppress(Refused, TypeError, ValueError):  # what a flipped bit has made of it
             if line is not None and float(line[2]) == path.stat().st_mtime:
-                return Listed(_read(line[0]), float(line[1]), float(line[2]), int(line[3]))
-        sweep = kept(self.folder, path.name)
-        return None if sweep is None else self._made(Files(sweep, self.folder))
+                sweep = self._sweeps.get(path.name) or read(line[0])
+                if sweep.hash == path.name:
+                    return Listed(sweep, float(line[1]), float(line[2]), int(line[3]))
+        found = kept(self.folder, path.name)
+        return None if found is None else self._made(Files(found, self.folder))
 
     def _made(self, files: Files) -> Listed:
         """Read a sweep's blocks, and write its line and those of its points."""
         sweep, blocks = files.sweep, _blocks(files)
         runner = Runner(sweep, Here(), files)
-        with suppress(Refused):  # who made its points is not installed here
+        try:
             runner.look()
+        except Refused:  # who made its points is not installed here, and may be tomorrow
+            return Listed(sweep, 0.0, files.changed, files.bytes)
         landscape = runner.landscape
         found = Listed(sweep, landscape.done, files.changed, files.bytes)
         if _blocks(files) != blocks:  # somebody is at it: the next time

@@ -8,7 +8,7 @@ from .. import metrics
 from ..figures import Spec, Style, curves, styles, without_data
 from ..metrics import Band
 from ..refused import short
-from ..rounds import BoolArray
+from ..rounds import BoolArray, FloatArray
 from ..words import number
 from .landscape import METRICS, Landscape
 from .sweep import Sweep, Value
@@ -49,7 +49,8 @@ def _map(found: Landscape, metric: str, picked: int | None, over: bool) -> Spec:
     cells = {cell.point: cell for cell in found.cells(metric)}
     z = np.array([[cells[p].estimate.mean if p in cells else np.nan for p in line] for line in points.tolist()])
     region = found.region(metric)[points] & over
-    told = [[described(found, metric, p) for p in line] for line in points.tolist()]
+    numbers = found.comparable(metric)
+    told = [[described(found, p, numbers[p]) for p in line] for line in points.tolist()]
     trace: Spec = {
         "type": "heatmap", "x": np.arange(z.shape[1], dtype=float), "y": np.arange(z.shape[0], dtype=float), "z": z,
         "text": told, "hovertemplate": "%{text}<extra></extra>", "colorscale": "Cividis",
@@ -132,11 +133,10 @@ def named(sweep: Sweep, axis: int) -> str:
     return str(type(owner).model_fields[path.name].title)
 
 
-def described(found: Landscape, metric: str, point: int) -> str:
-    """A point in words, for whoever points at it."""
+def described(found: Landscape, point: int, numbers: FloatArray) -> str:
+    """A point in words, for whoever points at it; ``numbers (R,)`` are its runs'."""
     sweep = found.sweep
     at = "<br>".join(f"{named(sweep, i)} {spoken(v)}" for i, v in enumerate(sweep.at(point)))
-    numbers = found.comparable(metric)[point]
     runs = int(np.isfinite(numbers).sum())
     if not runs:
         return f"{at}<br>not known yet"
@@ -149,7 +149,7 @@ def described(found: Landscape, metric: str, point: int) -> str:
 def _curve(found: Landscape, metric: str, picked: int | None, over: bool) -> Spec:
     sweep, meant, leader = found.sweep, METRICS[metric], found.leader(metric)
     look = next(iter(styles(sweep.experiment).values()))
-    cells, region = found.cells(metric), found.region(metric) & over
+    cells, region, numbers = found.cells(metric), found.region(metric) & over, found.comparable(metric)
     x = np.array([cell.point for cell in cells], float)
     mid, low, high = (np.array([getattr(cell.estimate, end) for cell in cells]) for end in ("mean", "low", "high"))
     band = Band(x, mid, np.where(np.isfinite(low), low, mid), np.where(np.isfinite(high), high, mid),
@@ -158,7 +158,8 @@ def _curve(found: Landscape, metric: str, picked: int | None, over: bool) -> Spe
     good = np.array([cell.estimate.mean if region[cell.point] else np.nan for cell in cells])
     spec["data"] += [
         {"type": "scatter", "mode": "markers", "x": x, "y": mid,
-         "text": [described(found, metric, c.point) for c in cells], "hovertemplate": "%{text}<extra></extra>",
+         "text": [described(found, c.point, numbers[c.point]) for c in cells],
+         "hovertemplate": "%{text}<extra></extra>",
          "marker": {"size": 8, "color": look.color}, "name": "points"},
         {"type": "scatter", "mode": "markers", "x": x, "y": good, "hoverinfo": "skip", "name": "as good as the best",
          "marker": {"size": 13, "symbol": "circle-open", "color": OUTLINE, "line": {"width": 2.5, "color": OUTLINE}}},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +45,12 @@ class Files:
             return None
         return unpack(data[32:])
 
+    def begin(self) -> None:
+        """Say what the folder is of."""
+        about = self.folder / "sweep.json"
+        if not about.exists():
+            write(about, self.sweep.model_dump_json(exclude={"proposed"}).encode())
+
     def keep(self, block: Block, arrays: Arrays) -> None:
         """Write a block: all of it or nothing.
 
@@ -52,9 +59,7 @@ class Files:
         OSError
             The disk is full or cannot be written.
         """
-        about = self.folder / "sweep.json"
-        if not about.exists():
-            write(about, self.sweep.model_dump_json(exclude={"proposed"}).encode())
+        self.begin()
         _write(self._path(block), arrays)
 
     @property
@@ -73,7 +78,11 @@ class Files:
     @property
     def bytes(self) -> int:
         """What it weighs."""
-        return sum(path.stat().st_size for path in self.folder.glob("*"))
+        total = 0
+        for path in self.folder.glob("*"):
+            with suppress(FileNotFoundError):  # it was being written, and has its name now
+                total += path.stat().st_size
+        return total
 
     def thin(self) -> int:
         """Give up the curves: of every sum only what the metrics need stays. Returns the bytes this has freed."""

@@ -19,7 +19,8 @@ ALONG = 17  # values of a range
 def shares(sweep: Sweep, means: FloatArray) -> list[float]:
     """Of every axis: its first-order Sobol index on the surface of a forest, its values being equally likely.
 
-    The same share as on a grid, where the surface is the points themselves.
+    Times what the forest foretells of points that its trees have not seen (out of bag): where nothing matters, its
+    surface is chance and foretells nothing. On a grid the surface is the points themselves, and chance is taken off.
 
     Parameters
     ----------
@@ -39,8 +40,9 @@ def shares(sweep: Sweep, means: FloatArray) -> list[float]:
         return [float("nan")] * len(sweep.axes)
     at = np.array([[place(axis, v) for axis, v in zip(sweep.axes, values, strict=True)] for values in sweep.proposed])
     dice = Streams(sweep.experiment.seed, ()).generator("proposal", part=1)
-    forest = RandomForestRegressor(TREES, min_samples_leaf=2, random_state=int(dice.integers(2**31)))
+    forest = RandomForestRegressor(TREES, min_samples_leaf=2, oob_score=True, random_state=int(dice.integers(2**31)))
     forest.fit(_columns(sweep, at[known[: len(at)]]), means[known])
+    foretold = max(float(forest.oob_score_), 0.0)
     levels = [np.arange(len(a.values), dtype=float) if a.values else np.linspace(0, 1, ALONG) for a in sweep.axes]
     others = np.stack([dice.choice(level, OTHERS) for level in levels], axis=1)
     whole = float(forest.predict(_columns(sweep, others)).var())
@@ -49,7 +51,7 @@ def shares(sweep: Sweep, means: FloatArray) -> list[float]:
         asked = np.repeat(others[None], len(level), axis=0)
         asked[:, :, i] = level[:, None]
         profile = forest.predict(_columns(sweep, asked.reshape(-1, len(levels)))).reshape(len(level), -1).mean(axis=1)
-        found.append(min(float(profile.var()) / whole, 1.0) if whole > 0 else 0.0)
+        found.append(foretold * min(float(profile.var()) / whole, 1.0) if whole > 0 else 0.0)
     return found
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 import sqlite3
+import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -20,6 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from ..randomness import Streams
 from ..refused import Refused
+from .blocks import Stopped
 from .sweep import Axis, Sweep, Value
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ try:
 except ImportError:  # Windows
     fcntl = None
 
+_ALONE = threading.Lock()  # the number of threads is the whole process's
 PATIENCE = 60.0  # seconds for another process to leave the file
 Point = tuple[Value, ...]
 
@@ -45,6 +48,8 @@ class Study:
         Where it is kept, and found again.
     sign : int
         1 where more is better, -1 where less is.
+    stop : callable, optional
+        Asked before every proposal whether to give up.
 
     Attributes
     ----------
@@ -57,8 +62,10 @@ class Study:
         Optuna is not installed; the file is one of another version.
     """
 
-    def __init__(self, sweep: Sweep, path: Path | None = None, *, sign: int = 1) -> None:
-        self._optuna = require()
+    def __init__(
+        self, sweep: Sweep, path: Path | None = None, *, sign: int = 1, stop: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._optuna, self._stop = require(), stop
         self.sweep, self._path, self.error = sweep, path, ""
         self._direction = "maximize" if sign > 0 else "minimize"
         self._space = {axis.path: self._distribution(axis, i) for i, axis in enumerate(sweep.axes)}
@@ -69,15 +76,29 @@ class Study:
             self._open(path)
         self._stored: list[Any] = [] if self._kept is None else list(self._kept.get_trials(deepcopy=False))
 
-    def ask(self) -> list[Point]:
-        """The next batch, to be told of before the one after it; empty when there were enough."""
+    @property
+    def over(self) -> bool:
+        """Whether there were enough points."""
+        return len(self._study.get_trials(deepcopy=False)) >= self.sweep.number
+
+    def ask(self, *, propose: bool = True) -> list[Point]:
+        """The next batch, to be told of before the one after it; empty when there were enough.
+
+        Or, where nothing shall be proposed, when no more are kept: that may take minutes.
+
+        Raises
+        ------
+        Stopped
+        """
         begun = len(self._study.get_trials(deepcopy=False))
         numbers = range(begun, min(begun + self.sweep.batch, self.sweep.number))
         if numbers and len(self._stored) >= numbers.stop:
             found = self._stored[numbers.start : numbers.stop]
             self._study.add_trials(found)
         else:
-            with threadpool_limits(1), _quiet():  # the same bits on every machine's number of processors
+            if not propose:
+                return []
+            with _ALONE, threadpool_limits(1), _quiet():  # the same bits on every machine's number of processors
                 found = self._asked = [self._propose(number) for number in numbers]
         return [self._values(trial.params) for trial in found]
 
@@ -101,6 +122,8 @@ class Study:
     # -- behind the scenes -------------------------------------------------------------------------------------
 
     def _propose(self, number: int) -> Any:
+        if self._stop():
+            raise Stopped
         samplers, seed = self._optuna.samplers, _seed(self.sweep.experiment.seed, number)
         if self.sweep.sampler == "tpe":
             self._study.sampler = samplers.TPESampler(seed=seed, multivariate=True, constant_liar=True)
@@ -129,7 +152,7 @@ class Study:
 
     def _open(self, path: Path) -> None:
         """Find the study, or begin it; begin it again where the file is damaged: proposals can be made again."""
-        from sqlalchemy.exc import DatabaseError, OperationalError
+        from sqlalchemy.exc import OperationalError
 
         for last in (False, True):
             try:
@@ -142,10 +165,11 @@ class Study:
             except (OSError, OperationalError) as error:
                 self.error = _unkept(error)
                 return
-            except (DatabaseError, self._optuna.exceptions.StorageInternalError) as error:
+            except Exception as error:  # noqa: BLE001 - what Optuna makes of flipped bits has many names
                 if last:
                     self.error = _unkept(error)
-                path.unlink(missing_ok=True)
+                for ending in ("-journal", "-wal", "-shm", ""):
+                    Path(f"{path}{ending}").unlink(missing_ok=True)
 
     def _load(self, path: Path) -> Any:
         connect = partial(

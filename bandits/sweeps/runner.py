@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from functools import partial
 
 from ..cache import Arrays
@@ -87,13 +87,13 @@ class Runner:
 
     def look(self) -> bool:
         """Take in what is kept, and compute nothing; whether that was all."""
-        with closing(self._rounds()) as rounds:
-            return not any(self._missing(rows) for rows in rounds)
+        with closing(self._rounds(propose=False)) as rounds:
+            return not any(self._missing(rows) for rows in rounds) and self.landscape.done >= 1
 
-    def _rounds(self) -> Generator[list[Row]]:
-        """What is wanted first, and next in the light of it, to the end."""
+    def _rounds(self, *, propose: bool = True) -> Generator[list[Row]]:
+        """What is wanted first, and next in the light of it, to the end; or as far as it was proposed before."""
         if not self.sweep.gridded:
-            yield from self._proposed()
+            yield from self._proposed(propose)
             return
         for rung in rungs(self.sweep):
             yield wanted(self.sweep, rung, self.landscape)
@@ -101,13 +101,17 @@ class Runner:
                 with self._lock:
                     drop(self.sweep, self.landscape, rung.stop)
 
-    def _proposed(self) -> Generator[list[Row]]:
+    def _proposed(self, propose: bool) -> Generator[list[Row]]:
         metric, runs = METRICS[self.sweep.metric], range(self.sweep.experiment.replications)
-        path = self._files.study if self._files is not None else None
-        with closing(Study(self.sweep, path, sign=metric.sign)) as study:
+        path = None
+        if self._files is not None:
+            path = self._files.study
+            with suppress(OSError):  # it will be said when there is something to keep
+                self._files.begin()
+        with closing(Study(self.sweep, path, sign=metric.sign, stop=self._stop)) as study:
             with self._lock:
                 self.landscape = Landscape(self.sweep)
-            while batch := study.ask():
+            while batch := study.ask(propose=propose):
                 with self._lock:
                     new = self.landscape.grow(batch)
                     if self._files is not None:
@@ -115,8 +119,9 @@ class Runner:
                 yield [(p, r) for p in new for r in runs]
                 study.tell(self.landscape.means(batch, self.sweep.metric))
                 self.error = self.error or study.error
-        with self._lock:
-            self.landscape.end()
+            if study.over:
+                with self._lock:
+                    self.landscape.end()
 
     def _missing(self, rows: list[Row]) -> list[Block]:
         """Blocks of a round that are neither known nor kept."""

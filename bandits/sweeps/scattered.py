@@ -13,6 +13,7 @@ from .figures import OUTLINE, described, named, spoken
 from .forest import place
 from .landscape import METRICS, Landscape
 
+ObjectArray = np.ndarray[tuple[int], np.dtype[np.object_]]  # of words
 NEAR = 1e-5  # of a number that has been to a browser and back
 
 
@@ -39,7 +40,8 @@ class Progress(NamedTuple):
 
 def progress(found: Landscape, metric: str) -> Progress:
     """How the best point came about; points of which a run diverged cannot be it."""
-    whole = [c for c in found.cells(metric) if found.known[c.point].all() and not c.diverged]
+    known = np.asarray(found.known.all(axis=1))
+    whole = [c for c in found.cells(metric) if known[c.point] and not c.diverged and np.isfinite(c.estimate.mean)]
     means, low, high = (np.array([getattr(c.estimate, name) for c in whole], float) for name in ("mean", "low", "high"))
     signed = METRICS[metric].sign * means
     leads = signed > np.maximum.accumulate(np.concatenate([[-np.inf], signed]))[:-1]
@@ -56,21 +58,24 @@ def pictures(found: Landscape, metric: str, picked: int | None = None, *, over: 
     if not len(told.points):
         layout = {"title": {"text": METRICS[metric].title}, "meta": {"note": ""}}
         return [without_data(layout, "The first points are on their way.")]
-    slices = [_slice(found, metric, told, axis, picked, over) for axis in range(len(found.sweep.axes))]
-    return [_best_so_far(found, metric, told), *slices]
+    numbers, good = found.comparable(metric), found.region(metric)[told.points] & over
+    words = np.array([described(found, p, numbers[p]) for p in told.points.tolist()], object)
+    marks = [(found.leader(metric), "star"), (picked, "circle-open")]
+    slices = [_slice(found, metric, told, axis, words, good, marks, over) for axis in range(len(found.sweep.axes))]
+    return [_best_so_far(found, metric, told, words), *slices]
 
 
 def point_at(found: Landscape, metric: str, x: float, y: float) -> int | None:
     """The point at a place of any of the figures that `pictures` makes; None where there is none."""
-    told = progress(found, metric)
+    told, near = progress(found, metric), list[tuple[float, int]]()
     for point, mean in zip(told.points.tolist(), told.means.tolist(), strict=True):
         places = [point + 1.0, *(_at(found, axis, point) for axis in range(len(found.sweep.axes)))]
-        if np.isclose(mean, y, NEAR, NEAR) and np.isclose(places, x, NEAR, 0).any():
-            return int(point)
-    return None
+        if np.isclose(mean, y, NEAR, 1e-12) and np.isclose(places, x, NEAR, 1e-12).any():
+            near.append((abs(mean - y), int(point)))
+    return min(near)[1] if near else None
 
 
-def _best_so_far(found: Landscape, metric: str, told: Progress) -> Spec:
+def _best_so_far(found: Landscape, metric: str, told: Progress, words: ObjectArray) -> Spec:
     meant, look = METRICS[metric], next(iter(styles(found.sweep.experiment).values()))
     at, best = (told.points + 1).astype(float), told.best
     x = np.repeat(at, 2)[1:]  # it stays until a better one comes
@@ -82,25 +87,23 @@ def _best_so_far(found: Landscape, metric: str, told: Progress) -> Spec:
         {"best": band}, {"best": look}, title=f"{meant.title}: the best so far", note=note[0].upper() + note[1:],
         x_title="points", y_title=meant.unit.split(",")[0],
     )  # fmt: skip
-    spec["data"].insert(0, _dots(found, metric, told, at, np.full(len(at), True), REFERENCE))
+    spec["data"].insert(0, _dots(told, at, words, np.full(len(at), True), REFERENCE))
     spec["layout"] |= {"hovermode": "closest"}
     spec["layout"]["meta"]["pick"] = True
     return spec
 
 
-def _slice(found: Landscape, metric: str, told: Progress, axis: int, picked: int | None, over: bool) -> Spec:
+def _slice(
+    found: Landscape, metric: str, told: Progress, axis: int, words: ObjectArray, good: BoolArray,
+    marks: list[tuple[int | None, str]], over: bool,
+) -> Spec:  # fmt: skip
     meant, sweep = METRICS[metric], found.sweep
     look = next(iter(styles(sweep.experiment).values()))
     x = np.array([_at(found, axis, p) for p in told.points.tolist()])
-    good = found.region(metric)[told.points] & over
     data = [
-        _dots(found, metric, told, x, ~good, REFERENCE),
-        _dots(found, metric, told, x, good, look.color),
-        *(
-            _mark(told, x, p, symbol)
-            for p, symbol in ((found.leader(metric), "star"), (picked, "circle-open"))
-            if p is not None
-        ),
+        _dots(told, x, words, ~good, REFERENCE),
+        _dots(told, x, words, good, look.color),
+        *(_mark(told, x, p, symbol) for p, symbol in marks if p is not None),
     ]
     note = "Every point, whatever its other values. ★ the best" + (
         "; in colour: not shown to be worse than it." if over else " so far."
@@ -116,10 +119,10 @@ def _slice(found: Landscape, metric: str, told: Progress, axis: int, picked: int
     return {"data": data, "layout": layout}
 
 
-def _dots(found: Landscape, metric: str, told: Progress, x: FloatArray, shown: BoolArray, color: str) -> Spec:
+def _dots(told: Progress, x: FloatArray, words: ObjectArray, shown: BoolArray, color: str) -> Spec:
     return {
         "type": "scatter", "mode": "markers", "x": x[shown], "y": told.means[shown], "name": "points",
-        "text": [described(found, metric, p) for p in told.points[shown].tolist()],
+        "text": words[shown].tolist(),
         "hovertemplate": "%{text}<extra></extra>", "marker": {"size": 7, "color": color, "opacity": 0.75},
     }  # fmt: skip
 

@@ -22,6 +22,7 @@ MAX_POINTS = 1024  # of one sweep
 MAX_ROWS = 65_536  # points times runs
 MAX_AXES = 8
 MAX_PROPOSED = 512  # points that Optuna proposes
+MAX_GAUSSIAN = 128  # by a Gaussian process, whose work grows with the cube
 MAX_BATCH = 64  # of them at a time
 
 Value = float | int | str | bool | None
@@ -76,7 +77,7 @@ class Axis(Params):
         if self.values is not None or self.low is None or self.high is None:
             return self.values or ()
         if not integers:
-            return self.low, self.high
+            return float(f"{self.low:.6g}"), float(f"{self.high:.6g}")
         low, high = math.ceil(self.low), math.floor(self.high)
         return (low, high) if low < high else (low,)
 
@@ -120,8 +121,8 @@ class Sweep(Params):
     )
     sampler: Literal["tpe", "gp", "random"] = setting(
         "tpe", title="Sampler",
-        help="Of Optuna's. tpe: densities of good and of bad points. gp: a Gaussian process, slow beyond some hundred "
-        "points. random: by chance.",
+        help="Of Optuna's. tpe: densities of good and of bad points. gp: a Gaussian process, a second or two for "
+        "each point. random: by chance.",
     )  # fmt: skip
     proposed: tuple[Annotated[tuple[Value, ...], Field(strict=False)], ...] = setting(
         (), title="Proposed", max_length=MAX_PROPOSED, strict=False, exclude_if=lambda points: not points,
@@ -221,6 +222,10 @@ class Sweep(Params):
                 self.with_values(values)
         except ValidationError as error:  # values that are possible alone, not together
             raise ValueError(f"the sweep has an impossible point: {refusal(error)}") from None
+        if not self.gridded and self.sampler == "gp" and self.number > MAX_GAUSSIAN:
+            raise ValueError(
+                f"number is {self.number}; a Gaussian process proposes at most {MAX_GAUSSIAN} points: use tpe for more"
+            )
         if self.proposed and (self.gridded or any(len(values) != len(self.axes) for values in self.proposed)):
             raise ValueError("proposed must be points of a search by Optuna, with a value for each axis")
         return self

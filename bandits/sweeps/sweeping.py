@@ -153,9 +153,7 @@ class Sweeper:
             The owner has too many going, or the disk is too full to keep another.
         """
         with self._lock:
-            found = self._get(sweep.hash) or self._known.setdefault(
-                sweep.hash, Sweeping(sweep, self._executor, self._folder, owner)
-            )
+            found = self._get(sweep.hash) or Sweeping(sweep, self._executor, self._folder, owner)
             if found.active or found.status == "finished":
                 return found
             if not sweep.gridded:
@@ -172,7 +170,7 @@ class Sweeper:
                 raise Refused(f"{MAX_TOGETHER} sweeps are going on already; wait for one to end")
             if owner and sum(s.active and s.owner == owner for s in self._known.values()) >= MAX_ACTIVE:
                 raise Refused(f"you have {MAX_ACTIVE} sweeps going; stop one or wait for it")
-            found.owner = owner
+            found.owner, self._known[sweep.hash] = owner, found
             found.start()
             self._forget()
             return found

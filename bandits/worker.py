@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 UPDATE = 0.25  # seconds between news
 CHECKPOINT = 2.0  # seconds between saved states
+NICE = 5  # how far a worker steps back behind the pages, where both want a processor
 
 Message = tuple[dict[str, Any], dict[str, Any]]
 
@@ -59,6 +60,8 @@ def receive(stream: BinaryIO) -> tuple[dict[str, Any], dict[str, Any]] | None:
 
 def main() -> None:
     """Serve until standard input ends."""
+    if hasattr(os, "nice"):  # whoever looks at a page goes first
+        os.nice(NICE)
     out, commands = sys.stdout.buffer, sys.stdin.buffer
     sys.stdout = sys.stderr  # whatever a library prints must not get between the messages
     _warm()

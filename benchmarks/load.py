@@ -32,6 +32,7 @@ from .sessions import Answer, Server, Session, Watch, session
 
 RACERS, SWEEPERS = 10, 2
 SAMPLE = 5.0  # seconds between looks at the memory
+READING = (5.0, 20.0)  # seconds that somebody looks at a page before opening another
 PAGES = ("home", "arena", "sweep", "diagnostics", "runs", "data", "cost")
 BEGUN, ENDED = re.compile(r"Step [1-9]|Finished"), re.compile(r"Finished")
 SOON, STILL = 20.0, 30.0  # seconds, of the targets
@@ -103,11 +104,11 @@ async def guarded(watch: Watch, doing: Awaitable[None]) -> None:
 
 
 async def walk(host: str, watch: Watch, dice: random.Random) -> None:
-    """Open a page, look at it for a second or two, open another."""
+    """Open a page, look at it for a while, open another."""
     async with session(host, watch) as visitor:
         await visitor.enter(dice.choice(PAGES))
         while True:
-            await asyncio.sleep(1 + dice.random())
+            await asyncio.sleep(dice.uniform(*READING))
             await visitor.go(dice.choice([page for page in PAGES if page != visitor.page]))
 
 
@@ -204,7 +205,7 @@ def run(sessions: int, minutes: float) -> Section:
         f"server. {RACERS} of them race ({len(e.agents)} agents, {e.steps:,} steps, {e.replications} runs, a seed of "
         "its own each): all at once, then one alone, and again. "
         f"{SWEEPERS} sweep ({s.size} points of {s.experiment.replications} runs, {s.experiment.steps:,} steps), one "
-        "sweep after the other. All others open a page, wait one to two seconds and open another. Workers, and "
+        "sweep after the other. All others open a page, look at it for 5 to 20 seconds and open another. Workers, and "
         "whatever pages measure, compute on the same machine; every page has been opened once before. A delay is from "
         "a request to the end of its answer; waits are what the visitor sees, who looks once a second.",
         ("what", "measured"),

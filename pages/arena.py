@@ -43,7 +43,7 @@ try:
 except Refused as sentence:
     refused.append(str(sentence))
 try:
-    job = board.steer(job, row)
+    job = board.steer(job, row, changed=draft.current().experiment() != job.experiment)
     with tools.popover("View", icon=":material/visibility:", type="tertiary"):
         seen = view.choose(job.experiment, job.arms, None if job.active else job.step)
     with tools.popover("Share", icon=":material/link:", type="tertiary"):

@@ -9,8 +9,8 @@ entry.through_app("pages/diagnostics.py")
 st.title("Diagnostics", anchor=False)
 st.markdown(
     "Click rates say who wins; this page says why. Does an agent gather evidence in every direction, does its doubt "
-    "shrink, does it know what it does not know? Every verdict (✓ healthy, ! watch, ✕ alarm) is a rule of thumb: it "
-    "says where to look. The run is the one you last looked at in the Arena."
+    "shrink, does it know what it does not know? Every verdict (✓ healthy, ! watch, ✕ alarm, – cannot be told) is a "
+    "rule of thumb: it says where to look. The run is the one you last looked at in the Arena."
 )
 health.show(runs.current())
 retriever.show(runs.current())

@@ -25,8 +25,9 @@ st.markdown(
     "Optuna propose points; every value is run in the same world, with the same visitors and the same luck."
 )
 data = axes.choose()
+asked, able = sweeping.size(data) if data is not None else ("", False)
 row = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
-pressed = row.button("Run", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter", disabled=data is None)
+pressed = row.button("Run", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter", disabled=not able)
 stopped = row.button("Stop", icon=":material/stop:", disabled=found is None or not found.active)
 metric = row.selectbox(
     "Show", list(METRICS), format_func=lambda name: METRICS[name].title, key="sweep-metric", width=240,
@@ -42,8 +43,10 @@ except Refused as sentence:
     refused.append(str(sentence))
 for said in refused:
     board.refuse(said)
-if data is not None:
-    st.caption(sweeping.size(data))
+if data is not None and able:
+    st.caption(asked)
+elif data is not None:
+    st.warning(asked, icon=":material/error:")
 if found is None:
     fills = "Points come in batches" if data and data["search"] == "optuna" else "The map fills in, coarse to fine"
     st.caption(f":material/touch_app: Press **Run** (Ctrl+Enter). {fills}.")

@@ -410,9 +410,8 @@ def test_the_first_visit_offers_a_sweep_of_the_arenas_agent(app_pool: Pool) -> N
     assert not at.exception
     assert at.multiselect[0].value == ["per_arm", "shared", "hybrid"]
     at.multiselect[0].set_value(["shared"]).run()
-    assert any("a sweep needs at least 2" in c.value for c in at.caption)
-    run(at)
-    assert any("a sweep needs at least 2" in e.value for e in at.error)
+    assert [w.value for w in at.warning] == ["Sharing has 1 values; a sweep needs at least 2."]
+    assert next(b for b in at.button if b.label == "Run").disabled
 
 
 def test_a_broken_link_is_one_sentence(app_pool: Pool) -> None:
@@ -431,6 +430,8 @@ def test_runs_lists_sweeps_to_open_and_delete(app_pool: Pool, two: Landscape) ->
     assert [box(at, f"{n} parameter").value for n in ("First", "Second")] == ["agents.0.alpha", "agents.0.ridge"]
     at = at.switch_page("pages/runs.py").run()
     at.button(key=f"drop-{two.sweep.hash}").click().run()
+    assert sweeping.sweeper().get(two.sweep.hash) is not None  # it is asked first
+    at.button(key="go-sweep").click().run()
     assert not at.exception
     assert sweeping.sweeper().get(two.sweep.hash) is None
 
@@ -446,4 +447,4 @@ def test_the_arena_says_what_a_sweep_knows(app_pool: Pool, one: Landscape) -> No
     assert not at.exception
     said = [c.value for c in at.caption if "Swept before" in c.value]
     assert len(said) == 1
-    assert "near Exploration 0.1" in said[0]
+    assert "at the nearest of its points, Exploration 0.1" in said[0]

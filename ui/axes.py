@@ -163,6 +163,13 @@ def _values(path: str, owner: type[Params], key: str, told: Asked, number: int, 
     return {"path": path, "low": first, "high": last, "number": many, "scale": "log" if log else "linear"}
 
 
+def title(data: Asked, path: str) -> str:
+    """What the page calls a parameter."""
+    world = type(found.simulator) if (found := draft.current().experiment()) is not None else Params
+    owner = world if path.startswith("simulator.") else AGENTS[data["experiment"]["agents"][0]["kind"]].Params
+    return _title(owner, path)
+
+
 def _title(owner: type[Params], path: str) -> str:
     field = owner.model_fields[path.rpartition(".")[2]]
     return ("World: " if path.startswith("simulator.") else "") + str(field.title)

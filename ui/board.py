@@ -41,8 +41,10 @@ def safe_cell(text: str) -> str:
     return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
 
 
-def steer(job: Job, row: DeltaGenerator) -> Job:
+def steer(job: Job, row: DeltaGenerator, *, changed: bool = False) -> Job:
     """The buttons that suit the job's state: pause, resume or continue, and stop. Returns the job to show.
+
+    A run goes on with its own settings: where the controls have been ``changed``, that would throw the changes away.
 
     Raises
     ------
@@ -52,7 +54,9 @@ def steer(job: Job, row: DeltaGenerator) -> Job:
     me, goes_on = runs.owner(), job.status in ("paused", "stopped", "failed")
     if job.status == "finished":
         more = "As many steps again, from where it ended."
-        if row.button("Continue", icon=":material/fast_forward:", shortcut="Alt+P", help=more):
+        if changed:
+            more = "The controls have changed: Run begins anew with them; Undo brings back those of this run."
+        if row.button("Continue", icon=":material/fast_forward:", shortcut="Alt+P", help=more, disabled=changed):
             job = runs.keep(runs.pool().extend(job, 2 * job.experiment.steps, me))
             draft.load(job.experiment)
             st.rerun()

@@ -41,13 +41,18 @@ def _sweeper(_pool: Pool, which: int) -> Sweeper:  # noqa: ARG001 - the key: a p
 _judged = lru_cache(maxsize=16)(read)  # a thousand points take a moment, and the page is drawn at every touch
 
 
-def size(data: dict[str, Any]) -> str:
-    """How much is asked for, or why it cannot be, in a sentence."""
+def size(data: dict[str, Any]) -> tuple[str, bool]:
+    """How much is asked for, or why it cannot be, in a sentence; and whether it can."""
+    if not data["axes"]:
+        return "Choose at least one parameter.", False
     try:
         sweep = _judged(json.dumps(data))
     except Refused as sentence:
-        return f":material/error: {board.plain(str(sentence))}."
-    return f"{_size(sweep)}, all with the same visitors and the same luck."
+        said = str(sentence).removeprefix("axes: ").replace("low must be below high", "From must be below To")
+        for axis in data["axes"]:
+            said = said.replace(axis["path"], axes.title(data, axis["path"]))
+        return f"{board.plain(said[:1].upper() + said[1:])}.", False
+    return f"{_size(sweep)}, all with the same visitors and the same luck.", True
 
 
 def _size(sweep: Sweep) -> str:
@@ -204,9 +209,10 @@ def _told(found: Sweeping, metric: str) -> None:
         pairing, explained = landscape.pairing(metric), landscape.explained(metric)
     if not found.active:
         good = sum(cell.best for cell in cells)
+        so = {1: "it stands alone", len(cells): "so few runs cannot tell them apart"}.get(good, "choose any of these")
         st.markdown(
             f"- {good} of {len(cells)} points are not shown to be worse than the best (paired t tests, Holm's "
-            "correction): choose any of these. The best was chosen by the very runs that its interval is made of, so "
+            f"correction): {so}. The best was chosen by the very runs that its interval is made of, so "
             "that is somewhat too high."
         )
     if pairing == pairing:
@@ -264,7 +270,7 @@ def foretell(experiment: Experiment | None) -> None:
         at = ", ".join(
             f"{figures.named(answer.sweep, i)} {figures.spoken(v)}" for i, v in enumerate(answer.sweep.at(answer.point))
         )
-        near = "" if answer.exact else "near "
+        near = "" if answer.exact else "at the nearest of its points, "
         st.caption(
             f":material/grid_on: Swept before: {board.plain(answer.label)} earned {words.number(answer.estimate.mean)} "
             f"({words.between(answer.estimate)}, {answer.runs} runs) {near}{at}."
@@ -291,14 +297,23 @@ def shelf() -> None:
                     st.session_state[_SEEN] = sweep.hash
                     _adopt(sweep)
                     st.switch_page("pages/sweep.py")
-                drop.button("Delete", key=f"drop-{sweep.hash}", icon=":material/delete:", width="stretch",
-                            on_click=_drop, args=(sweep,))  # fmt: skip
+                if drop.button("Delete", key=f"drop-{sweep.hash}", icon=":material/delete:", width="stretch"):
+                    st.dialog("Delete this sweep?")(_ask)(sweep)
 
 
 def described(sweep: Sweep) -> str:
     """An agent and what was varied: LinUCB: Exploration, Ridge."""
     varied = ", ".join(figures.named(sweep, i) for i in range(len(sweep.axes)))
     return f"{sweep.experiment.labels[0]}: {varied}"
+
+
+def _ask(sweep: Sweep) -> None:
+    st.markdown(f"{board.plain(described(sweep))}, {_size(sweep)}. It cannot be brought back, only computed again.")
+    with st.container(horizontal=True):
+        if st.button("Delete for good", type="primary", on_click=_drop, args=(sweep,), key="go-sweep"):
+            st.rerun()
+        if st.button("Cancel", key="keep-sweep"):
+            st.rerun()
 
 
 def _drop(sweep: Sweep) -> None:

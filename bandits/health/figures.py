@@ -41,7 +41,7 @@ def panels(
     specs = {
         "heat": heat(history),
         "smallest": _smallest(history, label, look),
-        "condition": _curve(_above_zero(metrics.condition_number(history)), label, look, "λ max / λ min", log_y=True),
+        "condition": _condition(history, label, look),
         "dimension": _dimension(history, params, label, look),
         "doubt": _doubt(history, label, look),
         "lock_in": _lock_in(history, label, look, oracle),
@@ -180,6 +180,13 @@ def _above_zero(band: Band | None) -> Band | None:
     if band is None or not (band.mid > 0).any():
         return band
     return band._replace(low=np.maximum(band.low, band.mid[band.mid > 0].min() / 10))
+
+
+def _condition(history: History, label: str, look: Style) -> Spec:
+    band = _above_zero(metrics.condition_number(history))
+    spec = _curve(band, label, look, "λ max / λ min (a square)", log_y=True)
+    spec["layout"]["yaxis"]["tickformat"] = "~s"  # 100M, which has room
+    return spec
 
 
 def _smallest(history: History, label: str, look: Style) -> Spec:

@@ -182,7 +182,7 @@ def _doubt(history: History, params: AgentParams) -> Finding:
 
 def _lock_in(history: History, oracle: Oracle | None) -> Finding:
     title = "Lock-in"
-    healthy = "Choices are spread at least as widely as perfect knowledge would spread them."
+    healthy = "Choices are spread at least as widely as perfect knowledge would spread them, within 0.1."
     if history.count_size < 2:
         return Finding(title, healthy, "none", "Nothing has been counted yet.")
     steps = WINDOW if oracle is None else oracle.steps

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 import re
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, TimeoutError, expect
 
 from bandits import link, read
 from tests.browser.conftest import Open
@@ -31,8 +32,13 @@ def settled(page: Page) -> None:
 
 
 def choose(page: Page, label: str, option: str) -> None:
-    page.get_by_role("combobox", name=re.compile(f"{label}$")).click()
-    page.get_by_role("option", name=option, exact=True).click()
+    box = page.get_by_role("combobox", name=re.compile(f"{label}$"))
+    for _ in range(9):  # a page that is drawn anew closes a list that is open
+        box.click()
+        with suppress(TimeoutError):
+            page.get_by_role("option", name=option, exact=True).click(timeout=8000)
+            break
+        page.keyboard.press("Escape")
     settled(page)
 
 

@@ -194,10 +194,15 @@ def test_a_runner_that_is_killed_goes_on_where_it_was(series: int, whole: Undist
     check_rows(home, whole)
 
 
+def heed_control_c() -> None:
+    """What a shell starts in the background ignores it, and so do its children: these tests may be run like that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_control_c_ends_it_in_a_sentence_and_loses_nothing(whole: Undisturbed, tmp_path: Path) -> None:
     for attempt in range(5):  # on a busy machine it may have come to its end before the signal reaches it
         home = tmp_path / str(attempt)
-        command = Command(whole, home, "--workers", "1")
+        command = Command(whole, home, "--workers", "1", preexec_fn=heed_control_c)
         if command.reach(1):
             os.killpg(command.process.pid, signal.SIGINT)  # as a terminal does: to all of the command's processes
         status, said = command.ended()

@@ -7,12 +7,14 @@ import os
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar, Literal
 
 from .refused import Refused
 
 Status = Literal["waiting", "running", "finished", "failed"]
+NICE = 5  # how far processes of ours step back behind the pages, where both want a processor
 
 
 def worker_environment() -> dict[str, str]:
@@ -35,6 +37,9 @@ def start(*command: str, told: str = "", output: int = subprocess.DEVNULL, **var
         [sys.executable, "-m", *command], stdin=subprocess.PIPE, stdout=output, text=True, encoding="utf-8",
         env={**worker_environment(), **variables},
     )  # fmt: skip
+    if hasattr(os, "setpriority"):  # whoever looks at a page goes first
+        with suppress(ProcessLookupError):  # it has ended already
+            os.setpriority(os.PRIO_PROCESS, process.pid, NICE)
     assert process.stdin is not None
     try:
         process.stdin.write(told)

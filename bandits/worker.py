@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
+from .elsewhere import NICE
 from .refused import Refused
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 UPDATE = 0.25  # seconds between news
 CHECKPOINT = 2.0  # seconds between saved states
-NICE = 5  # how far a worker steps back behind the pages, where both want a processor
 
 Message = tuple[dict[str, Any], dict[str, Any]]
 

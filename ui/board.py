@@ -83,7 +83,7 @@ class Frame(NamedTuple):
 
 def _board(job: Job, view: View, key: str, was_active: bool) -> None:
     before = runs.before(job) if view.before else None
-    moment = (job.id, _version(job), view, before and (before.id, _version(before)))
+    moment = (job.id, version(job), view, before and (before.id, version(before)))
     frame = _frame(job, view, before, moment)
     st.progress(min(job.progress, 1.0), text=status(job))
     live.mount(frame.packed, key=key)
@@ -95,7 +95,7 @@ def _board(job: Job, view: View, key: str, was_active: bool) -> None:
         st.rerun()
 
 
-def _version(job: Job) -> tuple[object, ...]:
+def version(job: Job) -> tuple[object, ...]:
     """Changes whenever there is something else to be drawn."""
     reached = tuple((h.step, len(h.spectra)) for h in job.histories.values())
     return job.status, reached, tuple(sorted(job.waiting))
@@ -103,7 +103,7 @@ def _version(job: Job) -> tuple[object, ...]:
 
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _frame(_job: Job, _view: View, _before: Job | None, moment: object) -> Frame:  # noqa: ARG001 - the key
-    behind = _behind_it(_before, _view, _job.experiment.steps, (_before.id, _version(_before))) if _before else None
+    behind = _behind_it(_before, _view, _job.experiment.steps, (_before.id, version(_before))) if _before else None
     with _job.lock:
         result = _job.result
         specs = plots(result, **_view.drawn(), before=behind)

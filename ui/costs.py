@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 import streamlit as st
@@ -87,16 +87,32 @@ def show(found: Measurement, limit: float) -> None:
 def _show(found: Measurement, limit: float, was_active: bool) -> None:
     costs, memory = found.costs, machine_memory()
     st.progress(min(found.share, 1.0), text=status(found))
-    specs = plots(costs, patience=limit, memory=memory)
-    for spec in specs:
-        spec["layout"]["uirevision"] = f"{costs.question}{limit}"
-    alt = [f"{s['layout']['title']['text']}: {s['layout']['meta']['note']}" for s in specs]
-    live.live_panel(specs, key="cost", alt=alt, legend=_tiles(costs), note=_note(costs))
-    if sentences := cost_words.verdict(costs, limit, memory):
-        st.markdown("\n".join(f"- {sentence}" for sentence in sentences))
-        _tables(costs, limit, memory)
+    frame = _frame(costs, limit, memory, hash(costs))
+    live.mount(frame.packed, key="cost")
+    if frame.sentences:
+        st.markdown("\n".join(f"- {sentence}" for sentence in frame.sentences))
+        _tables(costs, frame.rows)
     if was_active and not found.active:
         st.rerun()
+
+
+class Frame(NamedTuple):
+    """One moment of a measurement, ready to be sent; the same for everybody who looks at it with equal patience."""
+
+    packed: bytes
+    sentences: list[str]
+    rows: list[dict[str, str]]
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _frame(_costs: Costs, limit: float, memory: float, moment: int) -> Frame:  # noqa: ARG001 - the key
+    specs = plots(_costs, patience=limit, memory=memory)
+    for spec in specs:
+        spec["layout"]["uirevision"] = f"{_costs.question}{limit}"
+    alt = [f"{s['layout']['title']['text']}: {s['layout']['meta']['note']}" for s in specs]
+    packed = live.pack(specs, alt, 300, _tiles(_costs), _note(_costs))
+    sentences = cost_words.verdict(_costs, limit, memory)
+    return Frame(packed, sentences, _rows(_costs, limit, memory) if sentences else [])
 
 
 def status(found: Measurement) -> str:
@@ -128,7 +144,7 @@ def _tiles(costs: Costs) -> list[dict[str, str]]:
     return tiles
 
 
-def _tables(costs: Costs, limit: float, memory: float) -> None:
+def _rows(costs: Costs, limit: float, memory: float) -> list[dict[str, str]]:
     rows = []
     for kind, way in WAYS.items():
         point = costs.here(kind)
@@ -137,6 +153,10 @@ def _tables(costs: Costs, limit: float, memory: float) -> None:
         ends = {f"Infeasible from {a}": cost_words.limits(costs, kind, a, limit, memory) for a in ("p", "t", "K")}
         held = cost_words.size(way.held(costs.question.sizes))
         rows.append({"Way": way.title, "Decision": times[0], "Update": times[1], "Memory": held, **ends})
+    return rows
+
+
+def _tables(costs: Costs, rows: list[dict[str, str]]) -> None:
     st.subheader("In numbers", anchor=False)
     st.dataframe(pd.DataFrame(rows), hide_index=True, height="content")
     st.caption(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import streamlit as st
 
 from bandits import Experiment, Refused, health, words
@@ -27,41 +29,73 @@ def show(job: Job) -> None:
 
 
 def _show(job: Job, beside: Compared, was_going: bool) -> None:
-    coming = beside.coming
-    with job.lock:
-        result = job.result
-        seen = {label: h for label, h in result.histories.items() if h.step}
+    moment = (job.id, board.version(job), tuple(sorted(beside.coming)), *(found is None for found in beside.found))
+    judged = _judged(job, beside, moment)
     if was_going and not (job.active or beside.active):
         st.rerun()
     st.caption(f"{board.status(job)}. {words.described(job.experiment)}{_state(beside)}")
     if beside.error:
         world = _world_of(job.experiment)
         st.button("Compare again", key="health-again", on_click=_compared.clear, args=(job.experiment, world))
-    if not seen:
+    if not judged.findings:
         st.markdown("There is nothing to judge yet.")
         return
-    compared = beside.oracle, beside.line, beside.slots
-    with job.lock:
-        found = {label: health.findings(result, label, *compared, coming=coming) for label in seen}
-    titles = [finding.title for finding in next(iter(found.values())).values()]
-    table: dict[str, list[str]] = {_DIAGNOSTIC: titles}
+    pinned = {_DIAGNOSTIC: st.column_config.TextColumn(pinned=True)}
+    st.dataframe(judged.table, hide_index=True, key="health-verdicts", height="content", column_config=pinned)
+    label = st.selectbox("Agent", list(judged.findings), key=f"health-agent-{job.id[:12]}", width=320)
+    pictures = _pictures(job, beside, judged.findings[label], label, moment)
+    if pictures.moving is not None:
+        _play(pictures.moving, label)
+    live.mount(pictures.packed, key="health")
+
+
+class Judged(NamedTuple):
+    """One moment's findings by agent, and the table of their verdicts."""
+
+    findings: dict[str, dict[str, health.Finding]]
+    table: dict[str, list[str]]
+
+
+class Pictures(NamedTuple):
+    """One moment of one agent, ready to be sent; ``moving`` is its spectrum, if it has one."""
+
+    moving: Spec | None
+    packed: bytes
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _judged(_job: Job, _beside: Compared, moment: object) -> Judged:  # noqa: ARG001 - the key
+    """The same for everybody who looks at that run."""
+    coming = _beside.coming
+    with _job.lock:
+        result = _job.result
+        seen = [label for label, history in result.histories.items() if history.step]
+        found = {label: health.findings(result, label, *_beside.found, coming=coming) for label in seen}
+    if not seen:
+        return Judged({}, {})
+    table: dict[str, list[str]] = {_DIAGNOSTIC: [finding.title for finding in found[seen[0]].values()]}
     for label, findings in found.items():
         cells = (f"{MARKS[f.verdict]} {f.verdict}" if f.verdict != "none" else MARKS["none"] for f in findings.values())
         table[board.safe_cell(label)] = list(cells)
-    pinned = {_DIAGNOSTIC: st.column_config.TextColumn(pinned=True)}
-    st.dataframe(table, hide_index=True, key="health-verdicts", height="content", column_config=pinned)
-    label = st.selectbox("Agent", list(seen), key=f"health-agent-{job.id[:12]}", width=320)
-    look = styles(job.experiment)[label]
-    with job.lock:
-        moving = growth(seen[label], label, look)
-        specs = panels(result, label, found[label], *compared)
+    return Judged(found, table)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _pictures(
+    _job: Job,
+    _beside: Compared,
+    _findings: dict[str, health.Finding],
+    label: str,
+    moment: object,  # noqa: ARG001 - the key
+) -> Pictures:
+    with _job.lock:
+        result = _job.result
+        moving = growth(result.histories[label], label, styles(_job.experiment)[label])
+        specs = panels(result, label, _findings, *_beside.found)
         for spec in specs.values():
-            spec["layout"]["uirevision"] = f"{job.id}{label}"
+            spec["layout"]["uirevision"] = f"{_job.id}{label}"
         alt = [f"{s['layout']['title']['text']}: {s['layout']['meta']['note']}" for s in specs.values()]
-        packed = live.pack(list(specs.values()), alt, 280)
-    if moving is not None:
-        _play(moving, label)
-    live.mount(packed, key="health")
+        return Pictures(moving, live.pack(list(specs.values()), alt, 280))
 
 
 def _play(moving: Spec, label: str) -> None:

@@ -18,6 +18,7 @@ Quantity = Literal["seconds", "bytes"]
 LAST = 4  # measured points of each ladder that the constants are fitted to
 LOWEST: dict[Axis, float] = {"p": 60, "t": 40, "K": 4}  # where lines begin
 FAR = 1e10  # nobody asks for more
+STEPS, THIN = 1000, 4  # sizes of which a line of theory is made, and of how many one is drawn
 
 
 class Point(NamedTuple):
@@ -72,6 +73,16 @@ class Step(NamedTuple):
     doing: str
     found: Point | Agreement | None
     timed: bool = False
+
+
+class Line(NamedTuple):
+    """A way along one axis: what was measured, and how theory goes on, from there (joined) or all along."""
+
+    x: FloatArray
+    y: FloatArray
+    theory_x: FloatArray
+    theory_y: FloatArray
+    joined: bool
 
 
 class Curve(NamedTuple):
@@ -142,22 +153,10 @@ class Costs:
 
     def curve(self, kind: str, axis: Axis, quantity: Quantity, limit: float, until: float = FAR) -> Curve:
         """One line of a plot: drawn up to ``until`` on its axis, too much beyond ``limit`` seconds or bytes."""
-        points = self.along(kind, axis)
-        x = np.array([p.sizes.at(axis) for p in points])
-        y = np.array([p.seconds if quantity == "seconds" else p.held for p in points], dtype=np.float64)
-        if not self.timed or (quantity == "seconds" and kind not in self._constants):
-            return Curve(x, y, np.empty(0), np.empty(0), None)
-        ends = x[-1] if len(x) and WAYS[kind].steepest[axis] else None  # what does not grow is drawn all along
-        steps = self._steps(axis, ends)
-        far = np.array([s.at(axis) for s in steps])
-        if quantity == "bytes":
-            beyond = np.array([WAYS[kind].held(s) for s in steps])
-        else:
-            beyond = np.array([self._foretold(kind, s, 0) + self._foretold(kind, s, 1) for s in steps])
-            if len(y):
-                beyond *= y[-1] / beyond[0]
-        whole_x, whole_y = (far, beyond) if ends is None else (np.append(x, far[1:]), np.append(y, beyond[1:]))
-        return Curve(x, y, far[far <= until], beyond[far <= until], _crossing(whole_x, whole_y, limit))
+        x, y, far, beyond, joined = self._line(kind, axis, quantity)
+        whole_x, whole_y = (np.append(x, far[1:]), np.append(y, beyond[1:])) if joined else (far, beyond)
+        shown = far[::THIN] <= until
+        return Curve(x, y, far[::THIN][shown], beyond[::THIN][shown], _crossing(whole_x, whole_y, limit))
 
     def limits(self, kind: str, axis: Axis, patience: float, memory: float) -> tuple[float, Quantity] | None:
         """Where a way becomes infeasible along an axis, and by what; None if nowhere (up to 10^10)."""
@@ -165,15 +164,41 @@ class Costs:
         found = [(c.limit[0], q) for q, most in asked if (c := self.curve(kind, axis, q, most)).limit is not None]
         return min(found, default=None)
 
+    def _line(self, kind: str, axis: Axis, quantity: Quantity) -> Line:
+        """A line without a limit; made once, for hundreds of sizes at every look of every visitor take their time."""
+        if (kind, axis, quantity) not in self._lines:
+            self._lines[kind, axis, quantity] = self._drawn(kind, axis, quantity)
+        return self._lines[kind, axis, quantity]
+
+    @cached_property
+    def _lines(self) -> dict[tuple[str, Axis, Quantity], Line]:
+        return {}
+
+    def _drawn(self, kind: str, axis: Axis, quantity: Quantity) -> Line:
+        points = self.along(kind, axis)
+        x = np.array([p.sizes.at(axis) for p in points], dtype=np.float64)
+        y = np.array([p.seconds if quantity == "seconds" else p.held for p in points], dtype=np.float64)
+        if not self.timed or (quantity == "seconds" and kind not in self._constants):
+            return Line(x, y, np.empty(0), np.empty(0), joined=False)
+        ends = x[-1] if len(x) and WAYS[kind].steepest[axis] else None  # what does not grow is drawn all along
+        steps = self._steps(axis, ends)
+        far = np.array([s.at(axis) for s in steps])
+        if quantity == "bytes":
+            return Line(x, y, far, np.array([WAYS[kind].held(s) for s in steps]), joined=ends is not None)
+        beyond = np.array([self._foretold(kind, s, 0) + self._foretold(kind, s, 1) for s in steps])
+        if len(y):
+            beyond *= y[-1] / beyond[0]
+        return Line(x, y, far, beyond, joined=ends is not None)
+
     def _steps(self, axis: Axis, start: float | None) -> list[Sizes]:
         """Sizes along an axis, from where measuring ended (else from small ones) to far beyond."""
         base = self.question.sizes
         if axis == "p":
-            scales = np.geomspace(1e-3, 1e6, 1000)
+            scales = np.geomspace(1e-3, 1e6, STEPS)
             steps = [base.scaled(float(s)) for s in scales]
             low = LOWEST["p"] if start is None else start
             return [*([_exactly(base, start)] if start else []), *(s for s in steps if low < s.p <= FAR)]
-        values = np.geomspace(start or LOWEST[axis], FAR, 1000)
+        values = np.geomspace(start or LOWEST[axis], FAR, STEPS)
         return [base._replace(K=float(v)) if axis == "K" else base._replace(t=float(v)) for v in values]
 
     def _foretold(self, kind: str, sizes: Sizes, part: int) -> float:

@@ -42,7 +42,7 @@ class Compared(Errand):
         self.oracle: Oracle | None = None
         self.line: Line | None = None
         self.slots: Slots | None = None
-        self._found: set[str] = set()
+        self._heard: set[str] = set()
         super().__init__()
 
     def started(self) -> subprocess.Popen[str]:
@@ -54,12 +54,17 @@ class Compared(Errand):
             self.error = said["refused"]
             return
         setattr(self, said["kind"], found_of(said))
-        self._found.add(said["kind"])
+        self._heard.add(said["kind"])
+
+    @property
+    def found(self) -> tuple[Oracle | None, Line | None, Slots | None]:
+        """What has come so far; None too where there is nothing to compare with."""
+        return self.oracle, self.line, self.slots
 
     @property
     def coming(self) -> set[str]:
         """Those still to come: ``oracle``, ``line``, ``slots``."""
-        return set(KINDS) - self._found if self.active else set()
+        return set(KINDS) - self._heard if self.active else set()
 
 
 def data_of(kind: str, experiment: Experiment) -> dict[str, Any]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
+import os
 import platform
 import time
 from collections.abc import Callable, Sequence
@@ -26,6 +28,9 @@ PROBE = {
     },
     "axes": [{"path": "agents.0.sigma2", "values": [0.1, 1.0]}],
 }
+
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
+KEPT = 128 * 2**20  # bytes a process may keep after it has freed them
 
 Make = dict[str, str]
 
@@ -108,6 +113,7 @@ def block(text: str, rows: Sequence[Row], ours: Make, answer: str, topic: str, k
     worker = get_worker()
     if sentence := unlike(ours, answer):
         raise Lost(sentence)
+    _keep_memory()
     told = time.monotonic()
 
     def tell(step: int) -> None:
@@ -121,6 +127,19 @@ def block(text: str, rows: Sequence[Row], ours: Make, answer: str, topic: str, k
         return task is None or task.state != "executing" or worker.status in (Status.closing, Status.closed)
 
     return compute(_sweep(text), Block(tuple((point, run) for point, run in rows)), tell, stop)
+
+
+@lru_cache(maxsize=1)
+def _keep_memory() -> None:
+    """Take back Dask's wish that a worker return every freed page at once: our arrays come and go by the thousand.
+
+    It sets MALLOC_TRIM_THRESHOLD_ where it starts workers, so that big data frames leave memory; ours would ask the
+    system for the same pages again at every step. Only glibc can be told so.
+    """
+    library = ctypes.CDLL(None) if os.name == "posix" else None
+    if (mallopt := getattr(library, "mallopt", None)) is not None:
+        mallopt(M_TRIM_THRESHOLD, KEPT)
+        mallopt(M_MMAP_THRESHOLD, KEPT // 4)
 
 
 @lru_cache(maxsize=4)

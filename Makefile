@@ -59,7 +59,7 @@ bench: setup
 stress: setup-dev
 	BANDITS_STRESS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not browser" $(ARGS) tests/test_kills.py tests/test_sweep_kills.py tests/test_store.py \
 		tests/test_malformed.py tests/test_experiment.py tests/test_invariance.py tests/test_confidence.py tests/test_neural.py \
-		tests/test_bring.py tests/test_link.py
+		tests/test_bring.py tests/test_link.py tests/test_forgetting.py
 	$(BIN)/python -m benchmarks.ranking scale
 	$(BIN)/python -m benchmarks.viewers --viewers 30 --minutes $(MINUTES)
 	$(BIN)/python -m benchmarks.load --sessions 50 --minutes 5

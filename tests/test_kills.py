@@ -20,7 +20,7 @@ from bandits.worker import UPDATE
 from tests.support import PATIENCE, STRESS, experiment, often, same, wait_for
 
 ROOT = Path(__file__).parent.parent
-KILLS = 60 if STRESS else 3
+KILLS = 60 if STRESS else 2
 SERVER = """
 import sys, threading, time
 from pathlib import Path

@@ -14,6 +14,7 @@ from tests.support import wait_for
 pytestmark = pytest.mark.browser
 expect.set_options(timeout=240_000)  # patience, not a claim: a busy machine trains networks meanwhile
 
+LOOK = 250  # milliseconds between looks: at every frame they would take the processor from what is looked at
 DRAWN = ".bp-plot:not([data-wait]) .scatterlayer path.js-line"
 RACERS = ["LinUCB", "LinTS", "ε-greedy", "Static MLP", "Random"]
 # the numbers behind the lines of a plot: the last step, and how many points are finite
@@ -50,7 +51,9 @@ def drawn(page: Page, plots: int = 4) -> None:
         plot.scroll_into_view_if_needed()
         expect(page.locator(".bp-cell").nth(i).locator(DRAWN).first).to_be_attached()
         page.wait_for_function(
-            f"i => {{ const all = ({LINES})(i); return all.length && all.every(t => t.points > 3) }}", arg=i
+            f"i => {{ const all = ({LINES})(i); return all.length && all.every(t => t.points > 3) }}",
+            arg=i,
+            polling=LOOK,
         )
         path = page.locator(".bp-cell").nth(i).locator(DRAWN).first.get_attribute("d") or ""
         assert path.count("L") + path.count("H") + path.count("V") > 2 or path.count("C") > 2, path
@@ -72,7 +75,7 @@ def run_long(page: Page) -> None:
     set_number(page, "Steps", 10_000_000)
     run_button(page).click()
     status(page, "^Step [1-9]")
-    page.wait_for_function("() => document.querySelectorAll('.bp-plot:not([data-wait])').length >= 2")
+    page.wait_for_function("() => document.querySelectorAll('.bp-plot:not([data-wait])').length >= 2", polling=LOOK)
 
 
 def stop(page: Page) -> None:
@@ -125,7 +128,7 @@ def test_a_slider_a_key_and_another_result(visit: Open) -> None:
     status(page, "^Finished: 2,000 steps, 16 runs each")
     expect(page.get_by_text("to see what that does")).to_have_count(0)
     expect(tiles(page)).to_have_count(5)
-    drawn(page)
+    drawn(page, 1)
     assert {line["last"] for line in page.evaluate(LINES, 0)} == {2000}
     before = tiles(page).all_inner_texts()
     slider.press("Home")  # no exploration at all
@@ -148,17 +151,17 @@ def test_zoom_survives_the_ticks_of_a_live_run(visit: Open) -> None:
     page.mouse.move(box["x"] + 200, box["y"] + 150, steps=6)
     page.mouse.move(box["x"] + 260, box["y"] + 200, steps=6)
     page.mouse.up()
-    page.wait_for_function(f"() => ({RANGE})(1)[0] > 0")
+    page.wait_for_function(f"() => ({RANGE})(1)[0] > 0", polling=LOOK)
     zoomed = page.evaluate(RANGE, 1)
     for _ in range(3):  # three times more points than before
         last = page.evaluate(LAST, 1)
-        page.wait_for_function(f"last => ({LAST})(1) > last", arg=last)
+        page.wait_for_function(f"last => ({LAST})(1) > last", arg=last, polling=LOOK)
         assert page.evaluate(RANGE, 1) == zoomed
     stop(page)
     assert page.evaluate(RANGE, 1) == zoomed
     assert page.evaluate("document.querySelectorAll('.bp-plot')[1].mark") == "the same"
     page.mouse.dblclick(box["x"] + 200, box["y"] + 150)
-    page.wait_for_function(f"end => ({RANGE})(1)[1] > end", arg=zoomed[1])
+    page.wait_for_function(f"end => ({RANGE})(1)[1] > end", arg=zoomed[1], polling=LOOK)
 
 
 def test_a_run_goes_on_while_its_visitor_is_elsewhere(visit: Open) -> None:
@@ -204,7 +207,7 @@ def test_pause_resume_stop_and_continue(visit: Open) -> None:
     main.get_by_role("button", name="Continue").click()
     status(page, "^Finished: 1,000 steps")
     expect(page.get_by_role("spinbutton", name=re.compile("^Steps"))).to_have_value("1000")
-    drawn(page)
+    drawn(page, 1)
 
 
 def test_a_shared_link_gives_the_same_numbers_in_another_browser(visit: Open) -> None:
@@ -239,6 +242,7 @@ def test_an_agent_is_hidden_and_left_alone_in_all_plots_at_once(visit: Open) -> 
                 f"""i => {{ const names = [...new Set(document.querySelectorAll('.bp-plot')[i].data
                 .filter(t => t.visible !== false && t.legendgroup).map(t => t.name))]; return {holds} }}""",
                 arg=i,
+                polling=LOOK,
             )
 
     tile = tiles(page).filter(has_text="LinTS").get_by_role("button", name=re.compile("^LinTS"))
@@ -341,4 +345,4 @@ def test_what_is_refused_is_said_and_the_result_stays(visit: Open) -> None:
     assert alert.get_by_role("paragraph").inner_text().count("This cannot be done") == 1
     status(page, "^Finished: 20,000 steps")
     assert tiles(page).all_inner_texts() == before
-    drawn(page)
+    drawn(page, 1)

@@ -20,7 +20,7 @@ from tests.browser.test_journeys import run_button, set_number, status, tiles
 from tests.support import same, wait_for
 
 pytestmark = pytest.mark.browser
-STEPS = 60_000  # long enough to be interrupted
+STEPS = 30_000  # long enough to be interrupted
 
 
 def race(steps: int) -> str:

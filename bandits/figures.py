@@ -141,6 +141,17 @@ def without_data(layout: Spec, why: str) -> Spec:
     return {"data": [], "layout": {**layout, "annotations": [told]}}
 
 
+def _rate(result: Result, label: str, window: int) -> Band:
+    """A click rate; where rewards are 0 or 1, no interval of a mean reaches beyond them."""
+    band, e = _settled(metrics.ctr(result.histories[label], window), window), result.experiment
+    return within(band, 0.0, 1.0) if "binary" in e.simulator_class().describe(e.simulator).offers else band
+
+
+def within(band: Band, least: float, most: float) -> Band:
+    """A band that ends where its quantity does."""
+    return band._replace(low=np.maximum(band.low, least), high=np.minimum(band.high, most))
+
+
 def _settled(band: Band, window: int) -> Band:
     """Without its first points: a rate over a handful of steps is noise whose band dwarfs all that follows."""
     return _cut(band, band.x >= min(window, band.x[-1] if len(band.x) else 0) / 20)
@@ -348,7 +359,7 @@ def bands(
     """The curves of each plot of the board by label, ``until`` a step."""
     histories = result.histories
     out: Bands = {
-        "rate": {label: _settled(metrics.ctr(h, window), window) for label, h in histories.items()},
+        "rate": {label: _rate(result, label, window) for label in histories},
         "regret": {label: metrics.pseudo_regret(h) for label, h in histories.items()},
         "entropy": {label: metrics.entropy(h, window) for label, h in histories.items()},
         "calibration": {
@@ -396,7 +407,7 @@ def overlay(results: Mapping[str, Result], window: int = metrics.WINDOW) -> Spec
     drawn = sorted({metrics.window_drawn(h, window) for _, _, h in agents} or {window})
     steps = " to ".join(f"{n:,}" for n in drawn[:: max(len(drawn) - 1, 1)])  # long runs are kept on coarser grids
     return curves(
-        {f"{name} · {label}": _settled(metrics.ctr(h, window), window) for name, label, h in agents},
+        {f"{name} · {label}": _rate(results[name], label, window) for name, label, _ in agents},
         {f"{name} · {label}": looks[name][label] for name, label, _ in agents},
         title=" or ".join(rates), y_title=f"{' or '.join(nouns)} per step",
         note=f"Average over the last {steps} steps. Bands: 95 % interval over the replications of each run.",

@@ -111,10 +111,11 @@ def ahead_by(a: History, b: History) -> float:
 
 
 def window_drawn(history: History, window: int, *, of_counts: bool = False) -> int:
-    """The window that a curve really has: no shorter than the grid its sums (or arm counts) are stored on."""
+    """The window that a curve really has: no shorter than the grid its sums (or arm counts) are stored on, no longer
+    than the race."""
     grid = history.count_grid if of_counts else history.grid
     spacing = int(grid[1]) if len(grid) > 1 else 1
-    return -(-window // spacing) * spacing
+    return min(-(-window // spacing) * spacing, history.steps)
 
 
 def _reached(history: History, name: str) -> FloatArray:

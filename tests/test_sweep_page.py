@@ -400,6 +400,19 @@ def test_a_cell_opens_in_the_arena(app_pool: Pool, one: Landscape) -> None:
     assert at.session_state["job"] == one.sweep.points[best.point].hash
 
 
+def test_the_controls_of_a_sweep_are_there_again_after_another_page(app_pool: Pool, two: Landscape) -> None:
+    at = visit(**link.fields(two.sweep))
+    box(at, "Second parameter").set_value("agents.0.sharing").run()
+    at = ended(run(at))
+    seen = at.session_state["sweep-seen"]
+    assert seen != two.sweep.hash
+    at = at.switch_page("pages/arena.py").run().switch_page("pages/sweep.py").run()
+    assert not at.exception
+    assert at.session_state["sweep-seen"] == seen
+    assert box(at, "Second parameter").value == "agents.0.sharing"
+    assert any("9 points × 4 runs × 300 steps" in c.value for c in at.caption)
+
+
 def test_the_first_visit_offers_a_sweep_of_the_arenas_agent(app_pool: Pool) -> None:
     at = visit()
     assert box(at, "Agent").value == "LinUCB"

@@ -15,8 +15,8 @@ from bandits.sweeps.sweep import MAX_AXES, MAX_BATCH, MAX_PROPOSED, suggested, s
 from . import draft
 from .forms import fields
 
-_GIVEN = "sweep-given"
-_SEARCH = {"grid": "Every point", "halving": "Drop the worse early", "optuna": "Optuna proposes"}
+_GIVEN, _AGENT = "sweep-given", "sweep-agent"
+_SEARCH = {"grid": "Every point", "halving": "Drop the worse early", "optuna": "Optuna"}
 _SAMPLERS = {"tpe": "Densities (TPE)", "gp": "Gaussian process", "random": "By chance"}
 
 Asked = dict[str, Any]
@@ -27,6 +27,14 @@ def give(sweep: Sweep) -> None:
     version, _ = _given()
     kept = {"axes", "search", "metric", "number", "batch", "sampler"}
     st.session_state[_GIVEN] = version + 1, sweep.model_dump(include=kept)
+    found, (label,) = draft.current().experiment(), sweep.experiment.labels
+    if found is not None and label in found.labels:
+        st.session_state[_AGENT] = label
+
+
+def gone() -> bool:
+    """Whether nothing is in the controls, as their visitor comes from another page."""
+    return _AGENT not in st.session_state
 
 
 def _given() -> tuple[int, Asked | None]:
@@ -43,14 +51,14 @@ def choose() -> Asked | None:
         return None
     labels = list(found.labels)
     left, right = st.columns([1, 2])
-    label = left.selectbox("Agent", labels, key="sweep-agent", help="Who is swept, of the agents at the left.")
+    label = left.selectbox("Agent", labels, key=_AGENT, help="Who is swept, of the agents at the left.")
     version, given = _given()
     search = right.segmented_control(
         "Which points", list(_SEARCH), default=given["search"] if given else "grid", required=True,
         format_func=_SEARCH.__getitem__, key=f"sweep-{version}-search",
         help="Every point: all runs of all points. Drop the worse early: a quarter of the runs of every point first; "
-        "points that are clearly worse than the best get no more. Optuna proposes: for three to eight parameters; it "
-        "is told what the last points gave.",
+        "points that are clearly worse than the best get no more. Optuna: for three to eight parameters; it proposes "
+        "points and is told what the last ones gave.",
     )  # fmt: skip
     agent = found.agents[labels.index(label)]
     offered = {f"agents.0.{n}": AGENTS[agent.kind].Params for n in _ordered(AGENTS[agent.kind].Params)}
@@ -86,6 +94,8 @@ def _ranges(offered: dict[str, type[Params]], kind: str) -> list[Asked]:
     )  # fmt: skip
     axes, columns = [], st.columns(2)
     for i, path in enumerate(paths):
+        if i and i % 2 == 0:  # a line of their own, so that they keep their order one below the other on a phone
+            columns = st.columns(2)
         with columns[i % 2].container(border=True):
             st.markdown(f"**{_title(offered[path], path)}**")
             key = f"sweep-{version}-{kind}-range-{path}"

@@ -8,16 +8,17 @@ import numpy as np
 
 from .. import metrics
 from ..agents import AgentParams
-from ..figures import REFERENCE, Bands, Spec, Style, curves, distinct, styles, without_data
+from ..figures import REFERENCE, Bands, Spec, Style, curves, distinct, styles, within, without_data
 from ..metrics import Band
 from ..result import Result
 from ..rounds import FloatArray
 from ..trace import BINS, LEVELS, History
 from .comparisons import Line, Oracle, Slots
 from .curves import doubt, effective_dimension, foresight, places, segment_coverage, segment_entropy
-from .verdicts import COMING, Finding
+from .verdicts import COMING, Finding, most_times, times_as_well
 
 MARKS = {"healthy": "✓", "watch": "!", "alarm": "✕", "none": "–"}
+DEEP = -2.0  # foresight is not drawn below
 _DASHES = ("dot", "dash", "solid")
 _LEGENDS = {
     "slots": " Full dots need no truth: from the clicks on a few slates, each shown to its user again and again in "
@@ -41,13 +42,13 @@ def panels(
     specs = {
         "heat": heat(history),
         "smallest": _smallest(history, label, look),
-        "condition": _condition(history, label, look),
+        "condition": _condition(history, params, label, look, line),
         "dimension": _dimension(history, params, label, look),
         "doubt": _doubt(history, label, look),
         "lock_in": _lock_in(history, label, look, oracle),
         "calibration": _calibration(history, look),
         "places": _places(history, look),
-        "foresight": _curve(foresight(history), label, look, "share foreseen", references={"all": 1.0}),
+        "foresight": _foresight(history, label, look),
         "line": _line(look, line if found["line"].verdict != "none" else None),
     }
     if names := result.experiment.simulator_class().segment_names():
@@ -182,11 +183,11 @@ def _above_zero(band: Band | None) -> Band | None:
     return band._replace(low=np.maximum(band.low, band.mid[band.mid > 0].min() / 10))
 
 
-def _condition(history: History, label: str, look: Style) -> Spec:
-    band = _above_zero(metrics.condition_number(history))
-    spec = _curve(band, label, look, "λ max / λ min (a square)", log_y=True)
-    spec["layout"]["yaxis"]["tickformat"] = "~s"  # 100M, which has room
-    return spec
+def _condition(history: History, params: AgentParams, label: str, look: Style, line: Line | None) -> Spec:
+    band = _above_zero(times_as_well(history))
+    limit, _ = most_times(params, line)
+    spec = _curve(band, label, look, "times as well known: √(λ max / λ min)", references={"limit": limit}, log_y=True)
+    return _named(spec, "top left")
 
 
 def _smallest(history: History, label: str, look: Style) -> Spec:
@@ -194,16 +195,27 @@ def _smallest(history: History, label: str, look: Style) -> Spec:
     lines: Bands = {}
     if band is not None and len(band.x) > 1:
         lines = {"": {"√t": _through(band, np.sqrt(band.x)), "log t": _through(band, np.log(np.maximum(band.x, 2)))}}
-    return curves(
+    spec = curves(
         {} if band is None else {label: band}, {label: look}, title="", note="", y_title="smallest eigenvalue",
         references=lines.get(""), log_x=True, log_y=True,
     )  # fmt: skip
+    return _named(spec, "top left", "bottom left")
+
+
+def _named(spec: Spec, *places: str) -> Spec:
+    """With the names of its dashed lines at their right ends, each on the side where it has room."""
+    references = [trace for trace in spec["data"] if trace.get("meta") == "reference"]
+    for trace, place in zip(references, places, strict=False):
+        names = [""] * (len(trace["x"]) - 1) + [trace["name"]]
+        trace |= {"mode": "lines+text", "text": names, "textposition": place, "hoverinfo": "x+y+name"}
+    return spec
 
 
 def _dimension(history: History, params: AgentParams, label: str, look: Style) -> Spec:
     band = effective_dimension(history, params)
     most = float((~np.isnan(history.spectra[-1].eigenvalues)).sum(axis=2).max()) if history.spectra else 0.0
-    return _curve(band, label, look, "directions", references={"all directions": most})
+    band = band and within(band, 0.0, most)
+    return _named(_curve(band, label, look, "directions", references={"all directions": most}), "bottom left")
 
 
 def _doubt(history: History, label: str, look: Style) -> Spec:
@@ -211,10 +223,11 @@ def _doubt(history: History, label: str, look: Style) -> Spec:
     lines = None
     if band is not None and len(band.x) > 1 and (band.mid > 0).all():
         lines = {"1/√t": _through(band, band.x**-0.5)}
-    return curves(
+    spec = curves(
         {} if band is None else {label: band}, {label: look}, title="", note="", y_title="doubt in the first choice",
         references=lines, log_x=True, log_y=lines is not None,
     )  # fmt: skip
+    return _named(spec, "bottom left")
 
 
 def _lock_in(history: History, label: str, look: Style, oracle: Oracle | None) -> Spec:
@@ -247,6 +260,14 @@ def _segment_entropy(history: History, names: list[str], oracle: Oracle | None) 
     x = bands[0].x if bands else np.empty(0)
     lines = {f"oracle: {goal:.2f}": _band(x, np.full(len(x), goal)) for goal in goals}
     return _per_segment(bands, names, y_title="selection entropy", references=lines)
+
+
+def _foresight(history: History, label: str, look: Style) -> Spec:
+    """Between nothing and all; how far below nothing is no matter, and would leave no room for the rest."""
+    band = foresight(history)
+    y_range = None if band is None or np.nanmin(band.low) >= DEEP else (DEEP, 1.1)
+    spec = _curve(band, label, look, "share foreseen", references={"all": 1.0, "none": 0.0}, y_range=y_range)
+    return _named(spec, "bottom left", "top left")
 
 
 def _calibration(history: History, look: Style) -> Spec:

@@ -35,6 +35,7 @@ from .curves import (
 Verdict = Literal["healthy", "watch", "alarm", "none"]
 ALIKE = 0.05  # slots that differ by no more may be taken for the same
 RUNS = 4  # of which calibration is told, at least: candidates of one run err together,
+TIMES = 30.0  # as well known
 WORTH = 4  # and all of a run's say about as much as so many that do not
 FORGETS = "It forgets on purpose, so its evidence does not add up."
 COMING = "What it is compared with is being computed."
@@ -132,18 +133,33 @@ def _smallest(history: History, params: AgentParams) -> Finding:
     return Finding(title, healthy, verdict, told)
 
 
+def times_as_well(history: History) -> Band | None:
+    """How many times as well the best known direction is known as the least known: the condition number's root."""
+    band = metrics.condition_number(history)
+    if band is None:
+        return None
+    mid, low, high = (np.sqrt(np.maximum(edge, 0)) for edge in (band.mid, band.low, band.high))
+    return band._replace(mid=mid, low=low, high=high)
+
+
+def most_times(params: AgentParams, line: Line | None) -> tuple[float, float]:
+    """Up to how many times that is healthy, and how many random choices come to (0: there is nothing to compare)."""
+    relative = getattr(params, "sharing", "") == "shared" and not getattr(params, "fourier", 0)
+    usual = math.sqrt(line.condition) if line is not None and relative and math.isfinite(line.condition) else 0.0
+    return max(TIMES, 3 * usual), usual
+
+
 def _condition(history: History, params: AgentParams, line: Line | None) -> Finding:
     title = "Condition number"
-    band = metrics.condition_number(history)
-    relative = line is not None and getattr(params, "sharing", "") == "shared" and not getattr(params, "fourier", 0)
-    usual = math.sqrt(line.condition) if line is not None and relative else 1.0
-    least = max(30.0, 3 * usual) if math.isfinite(usual) else 30.0
-    than = f" (random choices: {number(usual)} times)" if relative and math.isfinite(usual) else ""
-    healthy = f"The best known direction is known at most {number(least)} times as well (in standard deviations) as "
-    healthy += "the least known: 30 times, or three times what random choices would come to."
+    band = times_as_well(history)
+    least, usual = most_times(params, line)
+    than = f" (random choices: {number(usual)} times)" if usual else ""
+    healthy = f"The best known direction is known at most {number(least)} times as well (in standard deviations, the "
+    healthy += "root of the condition number) as the least known"
+    healthy += ": three times what random choices would come to." if least > TIMES else "."
     if band is None or not np.isfinite(band.mid[-1:]).all():
         return Finding(title, healthy, "none", "This agent keeps no covariance.")
-    times = math.sqrt(max(band.mid[-1], 0))
+    times = float(band.mid[-1])
     verdict: Verdict = "healthy" if times <= least else "watch" if times <= 10 * least else "alarm"
     return Finding(title, healthy, verdict, f"{number(times)} times as well, at step {band.x[-1]:,.0f}{than}.")
 

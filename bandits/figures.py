@@ -114,7 +114,8 @@ def curves(
     if log_x:
         layout["xaxis"] |= {"type": "log", **_ticks([band.x for band in bands.values()])}
     if log_y:
-        layout["yaxis"] |= _ticks([edge for band in bands.values() for edge in (band.low, band.high)])
+        drawn = [*bands.values(), *(references or {}).values()]
+        layout["yaxis"] |= _ticks([edge for band in drawn for edge in (band.low, band.high)])
     if y_range is not None:
         layout["yaxis"]["range"] = list(y_range)
     return {"data": data, "layout": layout} if data else without_data(layout, empty)

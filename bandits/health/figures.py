@@ -187,7 +187,7 @@ def _condition(history: History, params: AgentParams, label: str, look: Style, l
     band = _above_zero(times_as_well(history))
     limit, _ = most_times(params, line)
     spec = _curve(band, label, look, "times as well known: √(λ max / λ min)", references={"limit": limit}, log_y=True)
-    return _named(spec, "top left")
+    return _named(spec, "bottom left")
 
 
 def _smallest(history: History, label: str, look: Style) -> Spec:
@@ -203,10 +203,12 @@ def _smallest(history: History, label: str, look: Style) -> Spec:
 
 
 def _named(spec: Spec, *places: str) -> Spec:
-    """With the names of its dashed lines at their right ends, each on the side where it has room."""
+    """With the names of its dashed lines: "left" of a line's last point, or "right" of its first."""
     references = [trace for trace in spec["data"] if trace.get("meta") == "reference"]
     for trace, place in zip(references, places, strict=False):
-        names = [""] * (len(trace["x"]) - 1) + [trace["name"]]
+        name = f"<br>{trace['name']}" if place.startswith("bottom") else trace["name"]  # a line's height below
+        names = [""] * len(trace["x"])
+        names[-1 if place.endswith("left") else 0] = name
         trace |= {"mode": "lines+text", "text": names, "textposition": place, "hoverinfo": "x+y+name"}
     return spec
 
@@ -227,14 +229,13 @@ def _doubt(history: History, label: str, look: Style) -> Spec:
         {} if band is None else {label: band}, {label: look}, title="", note="", y_title="doubt in the first choice",
         references=lines, log_x=True, log_y=lines is not None,
     )  # fmt: skip
-    return _named(spec, "bottom left")
+    return _named(spec, "bottom right")
 
 
 def _lock_in(history: History, label: str, look: Style, oracle: Oracle | None) -> Spec:
     levels = {} if oracle is None else {"oracle": oracle.entropy}
-    return _curve(
-        metrics.entropy(history), label, look, "selection entropy", references=levels, y_range=(0, 1.04)
-    )  # fmt: skip
+    spec = _curve(metrics.entropy(history), label, look, "selection entropy", references=levels, y_range=(0, 1.04))
+    return _named(spec, "top left")
 
 
 def _per_segment(bands: list[Band] | None, names: list[str], **more: Any) -> Spec:

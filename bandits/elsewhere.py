@@ -38,8 +38,8 @@ def start(*command: str, told: str = "", output: int = subprocess.DEVNULL, **var
         env={**worker_environment(), **variables},
     )  # fmt: skip
     if hasattr(os, "setpriority"):  # whoever looks at a page goes first
-        with suppress(ProcessLookupError):  # it has ended already
-            os.setpriority(os.PRIO_PROCESS, process.pid, NICE)
+        with suppress(OSError):  # it has ended already
+            os.setpriority(os.PRIO_PROCESS, process.pid, max(os.getpriority(os.PRIO_PROCESS, 0), NICE))
     assert process.stdin is not None
     try:
         process.stdin.write(told)

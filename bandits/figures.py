@@ -16,6 +16,7 @@ from .explanation import Candidate, Why
 from .metrics import Band
 from .result import Result
 from .rounds import BoolArray, FloatArray, IntArray
+from .trace import History
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -142,10 +143,11 @@ def without_data(layout: Spec, why: str) -> Spec:
     return {"data": [], "layout": {**layout, "annotations": [told]}}
 
 
-def _rate(result: Result, label: str, window: int) -> Band:
+def rate(experiment: Experiment, history: History, window: int) -> Band:
     """A click rate; where rewards are 0 or 1, no interval of a mean reaches beyond them."""
-    band, e = _settled(metrics.ctr(result.histories[label], window), window), result.experiment
-    return within(band, 0.0, 1.0) if "binary" in e.simulator_class().describe(e.simulator).offers else band
+    band = _settled(metrics.ctr(history, window), window)
+    binary = "binary" in experiment.simulator_class().describe(experiment.simulator).offers
+    return within(band, 0.0, 1.0) if binary else band
 
 
 def within(band: Band, least: float, most: float) -> Band:
@@ -360,7 +362,7 @@ def bands(
     """The curves of each plot of the board by label, ``until`` a step."""
     histories = result.histories
     out: Bands = {
-        "rate": {label: _rate(result, label, window) for label in histories},
+        "rate": {label: rate(result.experiment, h, window) for label, h in histories.items()},
         "regret": {label: metrics.pseudo_regret(h) for label, h in histories.items()},
         "entropy": {label: metrics.entropy(h, window) for label, h in histories.items()},
         "calibration": {
@@ -408,7 +410,7 @@ def overlay(results: Mapping[str, Result], window: int = metrics.WINDOW) -> Spec
     drawn = sorted({metrics.window_drawn(h, window) for _, _, h in agents} or {window})
     steps = " to ".join(f"{n:,}" for n in drawn[:: max(len(drawn) - 1, 1)])  # long runs are kept on coarser grids
     return curves(
-        {f"{name} · {label}": _rate(results[name], label, window) for name, label, _ in agents},
+        {f"{name} · {label}": rate(results[name].experiment, h, window) for name, label, h in agents},
         {f"{name} · {label}": looks[name][label] for name, label, _ in agents},
         title=" or ".join(rates), y_title=f"{' or '.join(nouns)} per step",
         note=f"Average over the last {steps} steps. Bands: 95 % interval over the replications of each run.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 
 from bandits import Experiment, __main__, run
 from bandits.agents import REGISTRY as AGENTS
-from bandits.elsewhere import worker_environment
+from bandits.elsewhere import NICE, worker_environment
 from bandits.result import CURVES
 from bandits.simulators import REGISTRY as SIMULATORS
 
@@ -298,3 +299,12 @@ def test_a_refusal_in_a_shell_is_one_line_and_status_2(tmp_path: Path) -> None:
     usage = command("run")
     assert usage.returncode == 2
     assert "Traceback" not in usage.stderr
+
+
+def test_processes_of_ours_step_back_and_never_forward() -> None:
+    told = "import os; from bandits.elsewhere import start; p = start('bandits.health', told='{'); "
+    told += "print(os.getpriority(os.PRIO_PROCESS, p.pid)); p.wait()"
+    for more in (0, NICE + 2):
+        command = ["nice", "-n", f"{more}", sys.executable, "-c", told]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+        assert int(done.stdout) == min(19, max(os.getpriority(os.PRIO_PROCESS, 0) + more, NICE))

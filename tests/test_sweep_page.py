@@ -411,6 +411,15 @@ def test_the_controls_of_a_sweep_are_there_again_after_another_page(app_pool: Po
     assert at.session_state["sweep-seen"] == seen
     assert box(at, "Second parameter").value == "agents.0.sharing"
     assert any("9 points × 4 runs × 300 steps" in c.value for c in at.caption)
+    at.button(key="sweep-open").click().run()  # one point of it is in the Arena's controls
+    at = at.switch_page("pages/sweep.py").run()
+    assert box(at, "Second parameter").value == "agents.0.sharing"
+    at = at.switch_page("pages/arena.py").run()
+    next(n for n in at.number_input if n.label.startswith("Steps")).set_value(400).run()
+    at = at.switch_page("pages/sweep.py").run()  # of another experiment now, which the page says
+    assert not at.exception
+    assert box(at, "Second parameter").value == "agents.0.sharing"
+    assert any("9 points × 4 runs × 400 steps" in c.value for c in at.caption)
 
 
 def test_the_first_visit_offers_a_sweep_of_the_arenas_agent(app_pool: Pool) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import streamlit as st
 
+from bandits import Experiment
 from bandits.agents import REGISTRY as AGENTS
 from bandits.params import Params
 from bandits.sweeps import Sweep, figures
@@ -27,14 +28,28 @@ def give(sweep: Sweep) -> None:
     version, _ = _given()
     kept = {"axes", "search", "metric", "number", "batch", "sampler"}
     st.session_state[_GIVEN] = version + 1, sweep.model_dump(include=kept)
-    found, (label,) = draft.current().experiment(), sweep.experiment.labels
-    if found is not None and label in found.labels:
+
+
+def again(sweep: Sweep) -> None:
+    """Put a sweep into the controls of a visitor who comes back to it, if agent and world at the left are still its."""
+    if _AGENT in st.session_state:
+        return
+    if (label := _swept_of(draft.current().experiment(), sweep)) is not None:
+        give(sweep)
         st.session_state[_AGENT] = label
 
 
-def gone() -> bool:
-    """Whether nothing is in the controls, as their visitor comes from another page."""
-    return _AGENT not in st.session_state
+def _swept_of(found: Experiment | None, sweep: Sweep) -> str | None:
+    """The agent of an experiment that a sweep is of, whatever the values of what is swept; None if it is of none."""
+    swept = [axis.path.split(".") for axis in sweep.axes]
+    own, world = ({path[-1] for path in swept if path[0] == part} for part in ("agents", "simulator"))
+    rest = {"agents": True} | ({"simulator": world} if world else {})
+    one = sweep.experiment
+    if found is None or found.model_dump(exclude=rest) != one.model_dump(exclude=rest):
+        return None
+    wanted = one.agents[0].model_dump(exclude=own)
+    alike = (agent.model_dump(exclude=own) == wanted for agent in found.agents)
+    return next((label for label, same in zip(found.labels, alike, strict=True) if same), None)
 
 
 def _given() -> tuple[int, Asked | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import NamedTuple
 
 import streamlit as st
@@ -108,7 +109,7 @@ def _play(moving: Spec, label: str) -> None:
             "arms."
         )
         chart = {"config": {"displayModeBar": False, "scrollZoom": False}, "height": 380}
-        st.plotly_chart(moving, key=f"health-growth-{label}", **chart)
+        st.plotly_chart(deepcopy(moving), key=f"health-growth-{label}", **chart)
 
 
 def _state(beside: Compared) -> str:

@@ -91,8 +91,7 @@ def current() -> Sweeping | None:
     """
     seen = st.session_state.get(_SEEN)
     if seen is not None and (found := sweeper().get(seen)) is not None:
-        if axes.gone():
-            axes.give(found.sweep)
+        axes.again(found.sweep)
         return _keep(found)
     if seen is None and link.holds_sweep(st.query_params):
         sweep = link.follow(st.query_params.to_dict())

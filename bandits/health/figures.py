@@ -59,6 +59,8 @@ def panels(
     for name, finding in found.items():
         specs[name]["layout"]["title"] = {"text": f"{MARKS[finding.verdict]} {finding.title}"}
         more = _LEGENDS.get(name, "")
+        if name == "foresight" and "range" in specs[name]["layout"]["yaxis"]:
+            more = f" Not drawn below −{-DEEP:g}."
         specs[name]["layout"]["meta"] = {"note": f"Healthy: {finding.healthy} This run: {finding.told}{more}"}
         for told in specs[name]["layout"].get("annotations", ()):
             told["text"] = finding.told if finding.told == COMING else "Nothing to draw."
@@ -185,6 +187,7 @@ def _above_zero(band: Band | None) -> Band | None:
 
 def _condition(history: History, params: AgentParams, label: str, look: Style, line: Line | None) -> Spec:
     band = _above_zero(times_as_well(history))
+    band = band and within(band, 1.0, np.inf)
     limit, _ = most_times(params, line)
     spec = _curve(band, label, look, "times as well known: √(λ max / λ min)", references={"limit": limit}, log_y=True)
     return _named(spec, "bottom left")
@@ -266,7 +269,9 @@ def _segment_entropy(history: History, names: list[str], oracle: Oracle | None) 
 def _foresight(history: History, label: str, look: Style) -> Spec:
     """Between nothing and all; how far below nothing is no matter, and would leave no room for the rest."""
     band = foresight(history)
-    y_range = None if band is None or np.nanmin(band.low) >= DEEP else (DEEP, 1.1)
+    band = band and within(band, -np.inf, 1.0)
+    cut = band is not None and (band.low < DEEP).any() and (band.mid > DEEP).any()
+    y_range = (DEEP, 1.1) if cut else None
     spec = _curve(band, label, look, "share foreseen", references={"all": 1.0, "none": 0.0}, y_range=y_range)
     return _named(spec, "bottom left", "top left")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import metrics
-from ..figures import Spec, Style, curves, styles, without_data
+from ..figures import Spec, Style, curves, rate, styles, without_data
 from ..metrics import Band
 from ..refused import short
 from ..rounds import BoolArray, FloatArray
@@ -184,8 +184,8 @@ def cell(found: Landscape, point: int | None, metric: str) -> list[Spec]:
         layouts = [{"title": {"text": title}, "meta": {"note": ""}} for title in titles]
         return [without_data(layout, "The first points are on their way.") for layout in layouts]
     leader = found.leader(metric)
-    noun = found.sweep.experiment.simulator_class().reward_noun
-    look = next(iter(styles(found.sweep.experiment).values()))
+    e = found.sweep.experiment
+    noun, look = e.simulator_class().reward_noun, next(iter(styles(e).values()))
     shown = {"chosen": point} | ({"best": leader} if leader not in (None, point) else {})
     looks = {"chosen": look, "best": Style(OUTLINE, "dash")}
     histories = {name: found.curves(p) for name, p in shown.items() if p is not None}
@@ -194,7 +194,7 @@ def cell(found: Landscape, point: int | None, metric: str) -> list[Spec]:
         return [without_data({"title": {"text": title}, "meta": {"note": ""}}, gone) for title in titles]
     told = "Solid: the chosen point. " + ("Dashed: the best. " if "best" in shown else "It is the best. ")
     return [
-        curves({n: metrics.ctr(h) for n, h in histories.items()}, looks, title=titles[0],
+        curves({n: rate(e, h, metrics.WINDOW) for n, h in histories.items()}, looks, title=titles[0],
                note=f"{told}Average over the last {metrics.window_drawn(histories['chosen'], metrics.WINDOW):,} steps.",
                y_title=f"{noun} per step"),
         curves({n: metrics.pseudo_regret(h) for n, h in histories.items()}, looks, title=titles[1],

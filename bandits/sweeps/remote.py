@@ -30,7 +30,7 @@ PROBE = {
 }
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
-KEPT = 128 * 2**20  # bytes a process may keep after it has freed them
+KEPT = 128 * 2**20  # bytes that an arena of malloc may keep after they were freed
 
 Make = dict[str, str]
 

@@ -29,7 +29,7 @@ $(APP_STAMP): $(VENV)/bin/python
 	@echo "Installing requirements (a few minutes the first time) ..."
 	@$(PIP) -r requirements.txt
 	@echo "Compiling the kernels ..."
-	@$(BIN)/python -m bandits.worker < /dev/null > /dev/null
+	@$(BIN)/python -m bandits.runtime.worker < /dev/null > /dev/null
 	@rm -f $(VENV)/.app-* && touch $@
 
 $(DEV_STAMP): $(APP_STAMP)
@@ -57,18 +57,19 @@ bench: setup
 	$(BIN)/python -m benchmarks
 
 stress: setup-dev
-	BANDITS_STRESS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not browser" $(ARGS) tests/test_kills.py tests/test_sweep_kills.py tests/test_store.py \
-		tests/test_malformed.py tests/test_experiment.py tests/test_invariance.py tests/test_confidence.py tests/test_neural.py \
-		tests/test_bring.py tests/test_link.py tests/test_forgetting.py
-	$(BIN)/python -m benchmarks.ranking scale
-	$(BIN)/python -m benchmarks.viewers --viewers 30 --minutes $(MINUTES)
-	$(BIN)/python -m benchmarks.load --sessions 50 --minutes 5
+	BANDITS_STRESS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not browser" $(ARGS) tests/slow/test_kill_worker_and_server.py tests/slow/test_kill_sweep.py \
+		tests/storage/test_run_store.py tests/experiments/test_malformed_input.py tests/experiments/test_validation.py \
+		tests/experiments/test_row_invariance.py tests/models/test_gradient_covariance.py tests/agents/test_neural.py \
+		tests/simulators/test_uploads.py tests/experiments/test_url.py tests/models/test_nonstationary.py
+	$(BIN)/python -m benchmarks.reproduction.ranking scale
+	$(BIN)/python -m benchmarks.load.viewers --viewers 30 --minutes $(MINUTES)
+	$(BIN)/python -m benchmarks.load.mixed --sessions 50 --minutes 5
 
 reproduce: setup
-	$(BIN)/python -m benchmarks.reproduce
-	$(BIN)/python -m benchmarks.showdown
-	$(BIN)/python -m benchmarks.ranking
-	$(BIN)/python -m benchmarks.published
+	$(BIN)/python -m benchmarks.reproduction.tables
+	$(BIN)/python -m benchmarks.reproduction.showdown
+	$(BIN)/python -m benchmarks.reproduction.ranking
+	$(BIN)/python -m benchmarks.reproduction.published
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

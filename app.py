@@ -5,7 +5,7 @@ from pathlib import Path
 import streamlit as st
 
 from ui import entry
-from ui.runs import pool
+from ui.session import pool
 
 icon = Path(__file__).parent / "ui" / "icon.svg"
 st.set_page_config(page_title="Bandit Playground", page_icon=str(icon), layout="wide")

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .experiment import Experiment, Refused, read
-from .metrics import Band, Comparison, Estimate, compare
-from .result import Result
-from .trace import History, Trace
+from bandits.experiments.experiment import Experiment, Refused, read
+from bandits.experiments.history import History, Trace
+from bandits.results.metrics import Band, Comparison, Estimate, compare
+from bandits.results.result import Result
 
 __all__ = [
     "Band", "Comparison", "Estimate", "Experiment", "History", "Refused", "Result", "Trace",
@@ -36,7 +36,7 @@ def run(experiment: Experiment, *, progress: Callable[[int, int], Any] | None = 
     Result
         The same numbers as the app's for the same experiment.
     """
-    from .race import Race, drive
+    from bandits.experiments.race import Race, drive
 
     race = Race(experiment)
     drive(race, progress)
@@ -45,6 +45,6 @@ def run(experiment: Experiment, *, progress: Callable[[int, int], Any] | None = 
 
 def simulate(experiment: Experiment) -> Iterator[tuple[str, Trace]]:
     """Run an experiment and hand over every step as it happens: pairs of label and `Trace`."""
-    from .race import simulate as steps
+    from bandits.experiments.race import simulate as steps
 
     return steps(experiment)

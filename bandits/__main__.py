@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from . import agents, listing, simulators
-from .experiment import MAX_TEXT, Experiment, Refused, describe_range, read
-from .params import extra
+from bandits.base.params import extra
+from bandits.experiments.experiment import MAX_TEXT, Experiment, Refused, describe_range, read
+
+from . import agents, simulators
+from .cli import stored_runs
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -23,11 +25,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     running = commands.add_parser("run", help="run an experiment file")
     running.add_argument("--out", metavar="DIR", help="write experiment, curves, summary and timing there")
     auditing = commands.add_parser("audit", help="what the index of a world in two stages finds, costs and loses")
-    for command in (running, auditing):
-        command.add_argument("experiment", metavar="EXPERIMENT.json", help="a file, or - for standard input")
-        command.add_argument("--replications", metavar="N", help="instead of the file's")
-        command.add_argument("--steps", metavar="N", help="instead of the file's")
-        command.add_argument(
+    for sweep in (running, auditing):
+        sweep.add_argument("experiment", metavar="EXPERIMENT.json", help="a file, or - for standard input")
+        sweep.add_argument("--replications", metavar="N", help="instead of the file's")
+        sweep.add_argument("--steps", metavar="N", help="instead of the file's")
+        sweep.add_argument(
             "--set", metavar="PATH=VALUE", action="append", default=[], help="change one field: agents.0.alpha=2"
         )
     sweeping = commands.add_parser("sweep", help="run a sweep file: an experiment and axes")
@@ -37,10 +39,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sweeping.add_argument(
         "--cluster", metavar="URL", help="a Dask scheduler: tls://host:port; BANDITS_CLUSTER by default"
     )
-    listing.add_commands(commands)
+    stored_runs.add_commands(commands)
     parsed = parser.parse_args(arguments)
     try:
-        return {"list": _list, "run": _run, "sweep": _sweep, "audit": _audit, **listing.COMMANDS}[parsed.command](
+        return {"list": _list, "run": _run, "sweep": _sweep, "audit": _audit, **stored_runs.COMMANDS}[parsed.command](
             parsed
         )
     except Refused as refused:
@@ -107,14 +109,14 @@ def _run(parsed: argparse.Namespace) -> int:
         result = run(experiment, progress=lambda step, _: bar.update(step - bar.n))
     if parsed.out:
         result.save(parsed.out)
-    print(listing.leaderboard(result))
+    print(stored_runs.leaderboard(result))
     return 0
 
 
 def _sweep(parsed: argparse.Namespace) -> int:
-    from .sweeps import command
+    from .cli import sweep
 
-    return command.run(_text(parsed.sweep), parsed.out, parsed.workers, parsed.cluster)
+    return sweep.run(_text(parsed.sweep), parsed.out, parsed.workers, parsed.cluster)
 
 
 def _text(name: str) -> bytes | str:
@@ -127,12 +129,12 @@ def _text(name: str) -> bytes | str:
 
 
 def _audit(parsed: argparse.Namespace) -> int:
-    from . import audit
+    from .diagnostics import retrieval
 
     experiment = _experiment(parsed)
-    if (found := audit.of(experiment)) is None:
+    if (found := retrieval.of(experiment)) is None:
         _refuse("only the world ranking with simulator.retrieval nearest has an index to audit")
-    for what, told in audit.lines(found):
+    for what, told in retrieval.lines(found):
         print(f"{what}: {told}")
     return 0
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from . import growth, peers, preset, textbook
 from .measure import RESULTS, machine
+from .peers import linear
+from .speed import growth, preset, textbook
 
 INTRODUCTION = """# Results
 
@@ -27,7 +28,7 @@ def main() -> None:
     """Print the sections as they are measured; the file is replaced once all are there."""
     parts = [INTRODUCTION, machine() + "."]
     print("\n\n".join(parts), end="\n\n", flush=True)
-    for part in (textbook, preset, peers, growth):
+    for part in (textbook, preset, linear, growth):
         section = part.run()
         parts.append(str(section).rstrip())
         print(section, flush=True)

@@ -2,11 +2,15 @@
 
 import streamlit as st
 
-from bandits import Refused, read, words
-from bandits.presets import presets
-from ui import board, draft, entry, runs, share, sweeping, view, why
-from ui.controls import controls
-from ui.explain import explain
+from bandits import Refused, read
+from bandits.experiments.presets import presets
+from bandits.results import text
+from ui import entry, session
+from ui.arena import decision, draft, share
+from ui.arena.controls import controls
+from ui.arena.formulas import explain
+from ui.run_view import board, options
+from ui.sweep import view as sweeping
 
 entry.through_app("pages/arena.py")
 
@@ -17,11 +21,11 @@ def choose() -> None:
         draft.load(presets()[st.session_state.preset].experiment)
 
 
-job, on = runs.current(), view.presenting()
+job, on = session.current(), options.presenting()
 head = st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center", gap="small")
 if on:
-    view.dress()
-    head.subheader(words.described(job.experiment), anchor=False, width="content")
+    options.dress()
+    head.subheader(text.described(job.experiment), anchor=False, width="content")
 else:
     head.title("Arena", anchor=False, width="content")
 with st.sidebar:  # drawn in presentation mode too, where it is hidden: what is drawn anew comes back in the wrong size
@@ -36,16 +40,16 @@ if not on:
     )  # fmt: skip
 pressed = row.button("Run", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter")
 refused = st.session_state.pop("refused", [])  # of a link, or just before the page drew itself anew
-seen = view.View()
+seen = options.View()
 try:
     if pressed:
-        job = runs.look_at(read(draft.current().data()))
+        job = session.look_at(read(draft.current().data()))
 except Refused as sentence:
     refused.append(str(sentence))
 try:
     job = board.steer(job, row, changed=draft.current().experiment() != job.experiment)
     with tools.popover("View", icon=":material/visibility:", type="tertiary"):
-        seen = view.choose(job.experiment, job.arms, None if job.active else job.step)
+        seen = options.choose(job.experiment, job.arms, None if job.active else job.step)
     with tools.popover("Share", icon=":material/link:", type="tertiary"):
         share.share(job)
     with tools.popover("Export", icon=":material/download:", type="tertiary"):
@@ -53,7 +57,7 @@ try:
 except Refused as sentence:
     refused.append(str(sentence))
 tools.button("Leave" if on else "Present", icon=":material/cast_for_education:", key="present", type="tertiary",
-             on_click=view.present, args=(not on,), help="Bigger type, fewer controls: for a projector.")  # fmt: skip
+             on_click=options.present, args=(not on,), help="Bigger type, fewer controls, for a projector")  # fmt: skip
 
 for sentence in refused:
     board.refuse(sentence)
@@ -65,11 +69,11 @@ if drafted != job.experiment:
     st.caption(f":material/edit: {changed}Press **Run** (Ctrl+Enter) to see {'it' if known else 'what that does'}.")
     sweeping.foretell(drafted)
 elif not on:
-    st.caption(known or words.described(job.experiment))
+    st.caption(known or text.described(job.experiment))
 board.show(job, key="arena", view=seen)
 if not on:
     if not job.active:
-        why.ask(job)
+        decision.ask(job)
     with st.expander("How it works: formulas and symbols", icon=":material/function:"):
         explain(job.experiment)
     with st.expander("Details: configuration and hash", icon=":material/data_object:"):

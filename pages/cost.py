@@ -3,7 +3,9 @@
 import streamlit as st
 
 from bandits import Refused
-from ui import board, costs, entry
+from ui import entry
+from ui.cost import view
+from ui.run_view import board
 
 entry.through_app("pages/cost.py")
 
@@ -14,22 +16,22 @@ st.markdown(
     r"$A=\lambda I+\sum gg^\top$ over what was shown. A textbook's program needs a $p\times p$ matrix for it. Here are "
     "five ways to that width, or to something cheaper, timed on this machine."
 )
-data = costs.choose()
+data = view.choose()
 row = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
 asked = row.button("Measure", type="primary", icon=":material/timer:", shortcut="Ctrl+Enter")
 with row:
-    patience = costs.patience()
+    patience = view.patience()
 try:
     if asked:
-        costs.ask(data)
+        view.ask(data)
 except Refused as sentence:
     board.refuse(sentence)
 try:
-    found = costs.current()
-    if costs.changed(found, data):
+    found = view.current()
+    if view.changed(found, data):
         st.caption(":material/edit: The controls have changed. Press **Measure** (Ctrl+Enter) to see what that does.")
-    costs.show(found, patience)
+    view.show(found, patience)
 except Refused as sentence:
     board.refuse(sentence)
 with st.expander("How each way works", icon=":material/function:"):
-    costs.explain()
+    view.explain()

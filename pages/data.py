@@ -2,8 +2,13 @@
 
 import streamlit as st
 
-from bandits import Refused, brought, presets, tables
-from ui import board, draft, entry, runs, upload
+from bandits import Refused
+from bandits.experiments import presets
+from bandits.simulators.datasets import csv_table, uploads
+from ui import entry, session
+from ui.arena import draft
+from ui.data import upload
+from ui.run_view import board
 
 entry.through_app("pages/data.py")
 
@@ -12,7 +17,7 @@ def race(name: str) -> None:
     """Load a sensible experiment on a data set into the controls, run it, and go there."""
     experiment = presets.on_data(name)
     draft.load(experiment)
-    runs.look_at(experiment)
+    session.look_at(experiment)
     st.switch_page("pages/arena.py")
 
 
@@ -23,7 +28,7 @@ st.markdown(
     "1 if it is right, and are told nothing else: a wrong guess does not reveal what would have been right."
 )
 st.download_button(
-    "Sample to try (iris, 150 flowers)", tables.sample, "iris.csv", "text/csv", icon=":material/download:",
+    "Sample to try (iris, 150 flowers)", csv_table.sample, "iris.csv", "text/csv", icon=":material/download:",
     on_click="ignore",
 )  # fmt: skip
 file = st.file_uploader(
@@ -37,7 +42,7 @@ try:
     if file is not None and (chosen := upload.choose(file)) and st.button(
         "Keep and race on it", type="primary", icon=":material/play_arrow:", disabled=not chosen.possible
     ):  # fmt: skip
-        race(brought.keep(chosen.table, target=chosen.target, leave_out=chosen.leave_out, title=chosen.title))
+        race(uploads.keep(chosen.table, target=chosen.target, leave_out=chosen.leave_out, title=chosen.title))
 except Refused as sentence:
     board.refuse(sentence)
 try:

@@ -2,7 +2,8 @@
 
 import streamlit as st
 
-from ui import entry, health, retriever, runs
+from ui import entry, session
+from ui.diagnostics import findings, retrieval
 
 entry.through_app("pages/diagnostics.py")
 
@@ -12,5 +13,5 @@ st.markdown(
     "shrink, does it know what it does not know? Every verdict (✓ healthy, ! watch, ✕ alarm, – cannot be told) is a "
     "rule of thumb: it says where to look. The run is the one you last looked at in the Arena."
 )
-health.show(runs.current())
-retriever.show(runs.current())
+findings.show(session.current())
+retrieval.show(session.current())

@@ -3,9 +3,11 @@
 import streamlit as st
 
 from bandits import Refused
-from bandits.presets import presets
-from ui import board, draft, entry
-from ui.runs import look_at, pool
+from bandits.experiments.presets import presets
+from ui import entry
+from ui.arena import draft
+from ui.run_view import board
+from ui.session import look_at, pool
 
 entry.through_app("pages/home.py")
 preset = presets()["race"]

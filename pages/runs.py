@@ -2,21 +2,23 @@
 
 import streamlit as st
 
-from ui import comparison, entry, shelf, sweeping
+from ui import entry
+from ui.runs import comparison, table
+from ui.sweep import view
 
 entry.through_app("pages/runs.py")
 
 st.title("Runs", anchor=False)
-shelf.say()
-if chosen := shelf.compared():
-    st.button("Back to all runs", icon=":material/arrow_back:", on_click=shelf.back)
+table.say()
+if chosen := table.compared():
+    st.button("Back to all runs", icon=":material/arrow_back:", on_click=table.back)
     comparison.show(chosen)
     st.stop()
 
-shelf.going_on()
-shelf.unfinished()
-sweeping.shelf()
-kept = shelf.kept()
+table.going_on()
+table.unfinished()
+view.shelf()
+kept = table.kept()
 if not kept:
     st.markdown("No run has been finished yet. Every race that reaches its end is kept here by itself.")
     if st.button("Start one in the Arena", type="primary", icon=":material/play_arrow:"):
@@ -29,14 +31,14 @@ asked = st.text_input(
     label_visibility="collapsed",
 )  # fmt: skip
 buttons = st.container(horizontal=True)
-found = shelf.matching(kept, asked)
+found = table.matching(kept, asked)
 if not found:
     st.markdown("No run has all of these words.")
     st.stop()
 st.caption(
     f"{len(found)} of {len(kept)} runs, newest first. Tick one on its left to open, rename, tag or delete it, "
-    f"2 to {shelf.MOST} to compare."
+    f"2 to {table.MOST} to compare."
 )
-picked = shelf.table(found)
+picked = table.table(found)
 with buttons:
-    shelf.actions(picked)
+    table.actions(picked)

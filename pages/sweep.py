@@ -3,15 +3,18 @@
 import streamlit as st
 
 from bandits import Refused
-from bandits.sweeps.landscape import METRICS
-from ui import axes, board, draft, entry, sweep_files, sweeping
-from ui.controls import controls
+from bandits.sweeps.analysis.landscape import METRICS
+from ui import entry
+from ui.arena import draft
+from ui.arena.controls import controls
+from ui.run_view import board
+from ui.sweep import axes, export, view
 
 entry.through_app("pages/sweep.py")
 
 refused = []
 try:
-    found = sweeping.current()
+    found = view.current()
 except Refused as sentence:
     found = None
     refused.append(str(sentence))
@@ -25,7 +28,7 @@ st.markdown(
     "Optuna propose points; every value is run in the same world, with the same visitors and the same luck."
 )
 data = axes.choose()
-asked, able = sweeping.size(data) if data is not None else ("", False)
+asked, able = view.size(data) if data is not None else ("", False)
 row = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
 pressed = row.button("Run", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter", disabled=not able)
 stopped = row.button("Stop", icon=":material/stop:", disabled=found is None or not found.active)
@@ -35,10 +38,10 @@ metric = row.selectbox(
 )  # fmt: skip
 try:
     if pressed and data is not None:
-        sweeping.start(data)
+        view.start(data)
         st.rerun()  # the button beside it can be pressed now
     if stopped and found is not None:
-        sweeping.stop(found)
+        view.stop(found)
 except Refused as sentence:
     refused.append(str(sentence))
 for said in refused:
@@ -52,5 +55,5 @@ if found is None:
     st.caption(f":material/touch_app: Press **Run** (Ctrl+Enter). {fills}.")
 else:
     with tools.popover("Export", icon=":material/download:", type="tertiary"):
-        sweep_files.files(found, metric)
-    sweeping.show(found, metric)
+        export.files(found, metric)
+    view.show(found, metric)

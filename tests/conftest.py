@@ -17,7 +17,7 @@ settings.register_profile("bandits", deadline=None, derandomize=True)  # the sam
 settings.register_profile("stress", deadline=None, derandomize=True, max_examples=1000)  # make stress
 settings.load_profile("stress" if os.environ.get("BANDITS_STRESS") == "1" else "bandits")
 
-WAITING = ("browser", "test_kills", "test_jobs", "test_page")  # for pages, ticks and workers, while others compute
+WAITING = ("browser", "slow/test_kill", "slow/test_pool", "pages")  # for pages, ticks and workers, while others compute
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

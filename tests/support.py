@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bandits import Experiment, History, Trace, simulate
-from bandits.rounds import FloatArray
+from bandits.base.types import FloatArray
 
 STRESS = os.environ.get("BANDITS_STRESS") == "1"
 PATIENCE = 240.0  # seconds after which a thing that was waited for is declared missing

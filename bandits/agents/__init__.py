@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-from ..params import registry
+from bandits.base.params import registry
+
 from .base import Agent, AgentParams
 
 REGISTRY: dict[str, type[Agent]] = registry(
     __name__,
-    "linucb.LinUCB",
-    "lints.LinTS",
-    "epsilon_greedy.EpsilonGreedy",
-    "logistic_ucb.LogisticUCB",
-    "logistic_ts.LogisticTS",
-    "sgd_ts.SGDTS",
-    "neural_greedy.NeuralGreedy",
-    "neural_ucb.NeuralUCB",
-    "neural_ts.NeuralTS",
-    "neural_linucb.NeuralLinUCB",
-    "neural_linear_ts.NeuralLinearTS",
-    "neural_click_ts.NeuralClickTS",
-    "ensemble.Ensemble",
-    "mc_dropout.MCDropout",
-    "static_mlp.StaticMLP",
-    "ucb1.UCB1",
-    "beta_ts.BetaTS",
-    "popularity.Popularity",
-    "random.Random",
-    "oracle.Oracle",
+    "linear.linucb.LinUCB",
+    "linear.lints.LinTS",
+    "linear.epsilon_greedy.EpsilonGreedy",
+    "logistic.logistic_ucb.LogisticUCB",
+    "logistic.logistic_ts.LogisticTS",
+    "logistic.sgd_ts.SGDTS",
+    "neural.neural_greedy.NeuralGreedy",
+    "neural.neural_ucb.NeuralUCB",
+    "neural.neural_ts.NeuralTS",
+    "neural.neural_linucb.NeuralLinUCB",
+    "neural.neural_linear_ts.NeuralLinearTS",
+    "neural.neural_click_ts.NeuralClickTS",
+    "neural.ensemble.Ensemble",
+    "neural.mc_dropout.MCDropout",
+    "neural.static_mlp.StaticMLP",
+    "context_free.ucb1.UCB1",
+    "context_free.beta_ts.BetaTS",
+    "context_free.popularity.Popularity",
+    "context_free.random.Random",
+    "context_free.oracle.Oracle",
 )
 
 __all__ = ["REGISTRY", "Agent", "AgentParams"]

@@ -9,12 +9,12 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from .. import positions
-from ..explanation import Explanation
-from ..params import Params, setting
-from ..positions import Position
-from ..randomness import Streams
-from ..rounds import BoolArray, Feedback, FloatArray, IntArray, Round, Script, Setting, World
+from bandits.base.explanation import Explanation
+from bandits.base.params import Params, setting
+from bandits.base.randomness import Streams
+from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, Round, Script, Setting, World
+from bandits.models import position_bias
+from bandits.models.position_bias import Position
 
 Propensity = Literal["exact", "monte_carlo", "deterministic"]
 
@@ -83,7 +83,7 @@ class Agent(ABC):
 
     def shows(self, feedback: Feedback) -> FloatArray:
         """How often each slot counts as shown, float64 (R, S); see `positions.shows`."""
-        return positions.shows(feedback, self.position, self.setting.positions)
+        return position_bias.shows(feedback, self.position, self.setting.positions)
 
     def play(self, script: Script, alive: BoolArray) -> IntArray | None:  # noqa: ARG002
         """Choose for, and learn from, a whole stretch at once: items (T, R), the same bits as step by step.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..params import registry
+from bandits.base.params import registry
+
 from .base import Simulator, SimulatorParams
 
 REGISTRY: dict[str, type[Simulator]] = registry(

@@ -9,10 +9,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from .. import kernels
-from ..params import Params
-from ..randomness import Streams
-from ..rounds import Feedback, FloatArray, IntArray, Log, Round, Script, Setting, Truth, World
+from bandits.base.params import Params
+from bandits.base.randomness import Streams
+from bandits.base.types import Feedback, FloatArray, IntArray, Log, Round, Script, Setting, Truth, World
+from bandits.models.linear import ridge_kernels
 
 
 class SimulatorParams(Params):
@@ -150,7 +150,7 @@ class ClickTable(NamedTuple):
 
     def respond(self, context: IntArray, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:
         """Click ~ Bernoulli(probability), decided by the uniform."""
-        rewards, value, best_value, random_value, best_reward = kernels.click(*self, context, slate, uniforms)
+        rewards, value, best_value, random_value, best_reward = ridge_kernels.click(*self, context, slate, uniforms)
         return (
             Feedback(rewards, np.ones(slate.shape, np.bool_)),
             Truth(value, best_value, random_value, best_reward),

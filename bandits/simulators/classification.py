@@ -8,13 +8,14 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from .. import brought
-from ..params import setting
-from ..randomness import Streams
-from ..refused import Refused, short
-from ..rounds import Contexts, Feedback, FloatArray, IntArray, Log, Round, Setting, Truth
-from ..tables import MISSING, in_order
+from bandits.base.errors import Refused, short
+from bandits.base.params import setting
+from bandits.base.randomness import Streams
+from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Log, Round, Setting, Truth
+from bandits.simulators.datasets.csv_table import MISSING, in_order
+
 from .base import ClickTable, Simulator, SimulatorParams
+from .datasets import uploads
 
 # rows, features, classes: known without loading, so that impossible sizes are refused before anything is read
 SIZES = {
@@ -55,9 +56,9 @@ def sizes(name: str) -> tuple[int, int, int]:
     """
     if name in SIZES:
         return SIZES[name]
-    if kept := brought.find(name):
+    if kept := uploads.find(name):
         return kept.rows, kept.features, kept.classes
-    known = ", ".join([*SIZES, *(k.id for k in brought.listing())])
+    known = ", ".join([*SIZES, *(k.id for k in uploads.listing())])
     raise Refused(f"data '{short(name)}' is not here: bring the CSV again on the page Your data; known are {known}")
 
 
@@ -74,8 +75,8 @@ def load(name: str) -> DataSet:
     else:
         import pandas as pd
 
-        shipped = files("bandits") / "data" / f"{name}.parquet"
-        frame = pd.read_parquet(str(shipped)) if name in SIZES else brought.load(name)
+        shipped = files("bandits.simulators.datasets") / f"{name}.parquet"
+        frame = pd.read_parquet(str(shipped)) if name in SIZES else uploads.load(name)
         answers = frame.pop(frame.columns[-1])
         classes = in_order(answers)
         labels = answers.map({text: i for i, text in enumerate(classes)}).to_numpy(np.int64)
@@ -117,7 +118,7 @@ class Classification(Simulator):
         def choices(cls, name: str) -> dict[str, str] | None:
             if name != "data":
                 return None
-            kept = brought.listing()
+            kept = uploads.listing()
             titles = [k.title for k in kept]
             more = {k.id: f" {k.id[-4:]}" if titles.count(k.title) > 1 else "" for k in kept}
             return {**_TITLES, **{k.id: f"{k.title}{more[k.id]} (brought)" for k in kept}}
@@ -195,7 +196,7 @@ class Classification(Simulator):
     def credit(cls, params: Any) -> str:
         if params.data in SIZES:
             return _CREDITS.get(params.data, f"{params.data}, shipped with scikit-learn")
-        kept = brought.find(params.data)
+        kept = uploads.find(params.data)
         return f"{kept.id}, brought as a CSV of {kept.rows:,} examples" if kept else ""
 
     @classmethod

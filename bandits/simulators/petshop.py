@@ -7,9 +7,10 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from ..params import setting
-from ..randomness import Streams, together
-from ..rounds import Contexts, Feedback, FloatArray, IntArray, Log, Round, Script, Setting, Truth
+from bandits.base.params import setting
+from bandits.base.randomness import Streams, together
+from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Log, Round, Script, Setting, Truth
+
 from .base import ClickTable, Simulator, SimulatorParams
 
 PERSONAS = ("new_puppy_parent", "cat_connoisseur", "budget_shopper", "fish_hobbyist")

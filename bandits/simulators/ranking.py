@@ -10,10 +10,12 @@ import numpy as np
 from pydantic import model_validator
 from scipy.special import expit, logsumexp
 
-from .. import kernels, retrieval, slates
-from ..params import setting
-from ..randomness import Streams, block_length
-from ..rounds import Contexts, Feedback, FloatArray, IntArray, Log, Round, Setting, Truth
+from bandits.base.params import setting
+from bandits.base.randomness import Streams, block_length
+from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Log, Round, Setting, Truth
+from bandits.models.linear import ridge_kernels
+
+from . import ann_index, ranking_kernels
 from .base import Simulator, SimulatorParams
 
 HALF_WIDTH = 0.1  # embeddings are uniform between plus and minus this
@@ -49,9 +51,9 @@ class Layouts:
         return found
 
     @cached_property
-    def indexes(self) -> list[retrieval.Lists]:
+    def indexes(self) -> list[ann_index.Lists]:
         """An approximate index of the items of each layout."""
-        return [retrieval.Lists(items) for items in self.seen_items]
+        return [ann_index.Lists(items) for items in self.seen_items]
 
     @staticmethod
     def _make(p: Any, generator: np.random.Generator) -> tuple[FloatArray, ...]:
@@ -149,9 +151,9 @@ class Ranking(Simulator):
                 raise ValueError(
                     f"simulator.n_candidates is {self.n_candidates:,}; it must be at most n_items, {self.n_items:,}"
                 )
-            if self.retrieval == "nearest" and self.n_items < retrieval.FEWEST:
+            if self.retrieval == "nearest" and self.n_items < ann_index.FEWEST:
                 raise ValueError(
-                    f"simulator.n_items is {self.n_items}; retrieval nearest needs at least {retrieval.FEWEST}"
+                    f"simulator.n_items is {self.n_items}; retrieval nearest needs at least {ann_index.FEWEST}"
                 )
             if self.slate > self.n_candidates:
                 raise ValueError(
@@ -214,7 +216,7 @@ class Ranking(Simulator):
         one = 8 * (params.n_users + n) * d * (1 + (params.noise > 0))
         held = layouts * one + (one if layouts > 1 else 0) * layouts  # stacked from the parts
         if params.retrieval == "nearest":
-            held += layouts * retrieval.memory(n, d) + retrieval.building(n, d)
+            held += layouts * ann_index.memory(n, d) + ann_index.building(n, d)
         return int(held)
 
     def _denominators(self, users: FloatArray, items: FloatArray) -> FloatArray:
@@ -230,7 +232,7 @@ class Ranking(Simulator):
         concatenated, product = p.features != "product", p.features != "concatenation"
 
         def features() -> FloatArray:
-            return slates.pairs(
+            return ranking_kernels.pairs(
                 self.seen_users, self.seen_items, self._which, who, items, concatenated, product, p.constant
             )
 
@@ -239,7 +241,7 @@ class Ranking(Simulator):
 
     def _candidates(self, step: int, who: IntArray) -> IntArray:
         if self.params.retrieval == "random":
-            return slates.distinct(self._drawn.at(step), self._pool)
+            return ranking_kernels.distinct(self._drawn.at(step), self._pool)
         return self.retrieve(who, exact=self.params.retrieval == "exact")
 
     def retrieve(self, who: IntArray, *, exact: bool, seen: bool = True) -> IntArray:
@@ -254,16 +256,16 @@ class Ranking(Simulator):
         """
         K, breadth = self.params.n_candidates, self.params.breadth
         users, items = (self.seen_users, self.seen_items) if seen else (self.users, self.items)
-        among = np.full((len(who), min(self.params.n_items, retrieval.SPARE * K + retrieval.SLACK)), -1)
+        among = np.full((len(who), min(self.params.n_items, ann_index.SPARE * K + ann_index.SLACK)), -1)
         for layout in np.unique(self._which):
             rows = np.flatnonzero(self._which == layout)
             asking = users[layout, who[rows]]
             if exact or not seen:
-                found = retrieval.everything(items[layout], asking, K)
+                found = ann_index.everything(items[layout], asking, K)
             else:
                 found = self.shared.indexes[layout].search(asking, K, breadth)
             among[rows, : found.shape[1]] = found
-        return slates.nearest(users, items, self._which, who, among, K)
+        return ranking_kernels.nearest(users, items, self._which, who, among, K)
 
     def visitors(self, step: int) -> IntArray:
         """Who comes to each row, int64 (R,); the draw behind `round_at`, without the search."""
@@ -283,14 +285,14 @@ class Ranking(Simulator):
 
     def respond(self, round: Round, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:
         p, alive = self.probabilities(round), np.ones(len(slate), np.bool_)
-        best = kernels.top(p, round.available, alive, slate.shape[1])
+        best = ridge_kernels.top(p, round.available, alive, slate.shape[1])
         shown, ideal = (np.take_along_axis(p, which, axis=1) * self.positions for which in (slate, best))
-        rewards, examined = slates.looked_down(shown, uniforms)
+        rewards, examined = ranking_kernels.looked_down(shown, uniforms)
         truth = Truth(
             value=1 - (1 - shown).prod(axis=1),
             best_value=1 - (1 - ideal).prod(axis=1),
-            random_value=slates.random_value(p, self.positions),
-            best_reward=slates.looked_down(ideal, uniforms)[0].sum(axis=1),
+            random_value=ranking_kernels.random_value(p, self.positions),
+            best_reward=ranking_kernels.looked_down(ideal, uniforms)[0].sum(axis=1),
         )
         return Feedback(rewards, examined), truth
 
@@ -300,11 +302,11 @@ class Ranking(Simulator):
     def clicks(self, who: IntArray, items: IntArray, among: IntArray) -> FloatArray:
         """Chance of a click on each of ``items (R, n)`` shown first, where ``among (R, K)`` are the candidates."""
         p = self.params
-        utility = slates.utilities(self.users, self.items, self._which, who, items, p.temperature)
+        utility = ranking_kernels.utilities(self.users, self.items, self._which, who, items, p.temperature)
         if p.choice == "sigmoid":
             return np.asarray(expit(utility - p.intercept))
         if p.choice == "candidates":
-            others = utility if among is items else slates.utilities(
+            others = utility if among is items else ranking_kernels.utilities(
                 self.users, self.items, self._which, who, among, p.temperature
             )  # fmt: skip
             return np.asarray(np.exp(utility - logsumexp(others, axis=1, keepdims=True)))

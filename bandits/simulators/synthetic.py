@@ -8,9 +8,10 @@ from typing import Any, Literal
 import numpy as np
 from scipy.special import expit
 
-from ..params import setting
-from ..randomness import Streams, block_length
-from ..rounds import Contexts, Feedback, FloatArray, IntArray, Log, Round, Setting, Truth
+from bandits.base.params import setting
+from bandits.base.randomness import Streams, block_length
+from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Log, Round, Setting, Truth
+
 from .base import Simulator, SimulatorParams, answer, normal
 
 # what is earned along the hidden direction, by a.x

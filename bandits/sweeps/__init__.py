@@ -14,7 +14,8 @@
 
 from __future__ import annotations
 
-from .landscape import Landscape
+from bandits.sweeps.analysis.landscape import Landscape
+
 from .runner import run
 from .sweep import Axis, Sweep, read
 

@@ -20,11 +20,12 @@ from typing import NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from ..cache import Arrays
-from ..experiment import Experiment
-from ..params import structure
-from ..race import make_lane
-from ..trace import History
+from bandits.base.files import Arrays
+from bandits.base.params import structure
+from bandits.experiments.experiment import Experiment
+from bandits.experiments.history import History
+from bandits.experiments.race import make_lane
+
 from .sweep import Sweep
 
 MEMORY = 256 * 2**20

@@ -8,13 +8,14 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from functools import partial
 
-from ..cache import Arrays
+from bandits.base.files import Arrays
+from bandits.sweeps.analysis.landscape import METRICS, Landscape
+from bandits.sweeps.execution.executors import Executor, Here
+from bandits.sweeps.storage.block_files import Files
+
 from .blocks import Block, Row, Stopped, pack
-from .executors import Executor, Here
-from .files import Files
-from .landscape import METRICS, Landscape
-from .proposals import Study
-from .search import drop, rungs, wanted
+from .halving import drop, rungs, wanted
+from .optuna_search import Study
 from .sweep import Sweep
 
 PAUSE = 0.2  # seconds between looks at whether to stop

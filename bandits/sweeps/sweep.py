@@ -13,10 +13,10 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field, ValidationError, model_validator
 
-from ..experiment import Experiment, describe_range, parse, refusal
-from ..experiment import read as read_experiment
-from ..params import Params, content, extra, schemas, setting
-from ..refused import Refused, short
+from bandits.base.errors import Refused, short
+from bandits.base.params import Params, content, extra, schemas, setting
+from bandits.experiments.experiment import Experiment, describe_range, parse, refusal
+from bandits.experiments.experiment import read as read_experiment
 
 MAX_POINTS = 1024  # of one sweep
 MAX_ROWS = 65_536  # points times runs

@@ -71,7 +71,7 @@ class App:
                 command = (folder / "cmdline").read_bytes()
             except OSError:  # it has ended meanwhile
                 continue
-            if parent == self.process.pid and b"bandits.worker" in command:
+            if parent == self.process.pid and b"bandits.runtime.worker" in command:
                 found.append(int(folder.name))
         return found
 

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from bandits import run
-from bandits.export import report
+from bandits.results.export import report
 from tests.support import experiment
 
 pytestmark = pytest.mark.browser

@@ -12,9 +12,12 @@ from urllib.parse import parse_qsl
 import pytest
 from playwright.sync_api import Page, expect
 
-from bandits import Experiment, Result, link, metrics, run, words
-from bandits.presets import presets
-from bandits.store import Store
+from bandits import Experiment, Result, run
+from bandits.experiments import url
+from bandits.experiments.presets import presets
+from bandits.results import metrics
+from bandits.results import text as words
+from bandits.storage.run_store import Store
 from tests.browser.conftest import App, Open
 from tests.browser.test_journeys import run_button, set_number, status, tiles
 from tests.support import same, wait_for
@@ -26,13 +29,13 @@ STEPS = 30_000  # long enough to be interrupted
 def race(steps: int) -> str:
     """A link to a race of explorers: nothing else is run, and no network trained."""
     e = presets()["too-much"].experiment
-    return f"/arena?{link.query(e.model_copy(update={'steps': steps}))}"
+    return f"/arena?{url.query(e.model_copy(update={'steps': steps}))}"
 
 
 def named(page: Page, steps: int) -> str:
     """The run that the address names, once it is the one of so many steps."""
     page.wait_for_url(re.compile(f"steps={steps}"))
-    return link.follow(dict(parse_qsl(page.url.split("?")[1]))).experiment.hash
+    return url.follow(dict(parse_qsl(page.url.split("?")[1]))).experiment.hash
 
 
 def tick_the_only(page: Page, asked: str) -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, TimeoutError, expect
 
-from bandits import link, read
+from bandits import read
+from bandits.experiments import url
 from tests.browser.conftest import Open
 from tests.browser.test_journeys import run_button, status
 
@@ -72,7 +73,7 @@ def press(page: Page, x: float, y: float) -> None:
 
 
 def test_a_sweep_from_its_axes_to_a_cell_a_link_and_a_file(visit: Open, tmp_path: Path) -> None:
-    page = visit(f"/arena?{link.query(RACE)}")
+    page = visit(f"/arena?{url.query(RACE)}")
     status(page, "^Finished: 300 steps")
     page.get_by_role("link", name="Sweep").click()
     expect(page.get_by_role("heading", name="Sweep", exact=True)).to_be_visible()

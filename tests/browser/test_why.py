@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from bandits import link
+from bandits.experiments import url
 from tests.browser.conftest import Open
 from tests.support import experiment
 
@@ -28,7 +28,7 @@ def pick(page: Page, name: str) -> None:
 
 def test_why_and_how_well(visit: Open) -> None:
     e = experiment("linucb", "lints", "random", steps=800, replications=4, seed=31)
-    page = visit(f"/arena?{link.query(e)}", viewport={"width": 1280, "height": 4200})  # all plots in sight
+    page = visit(f"/arena?{url.query(e)}", viewport={"width": 1280, "height": 4200})  # all plots in sight
     expect(page.get_by_test_id("stProgress").get_by_text(re.compile("^Finished: 800"))).to_be_visible()
 
     page.get_by_test_id("stMain").get_by_text("Why this arm?").click()

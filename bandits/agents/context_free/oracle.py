@@ -1,0 +1,27 @@
+"""The ceiling."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from bandits.agents.base import Agent, AgentParams
+from bandits.base.types import BoolArray, FloatArray, IntArray, Round, Script
+
+
+class Oracle(Agent):
+    """Knows every click probability of the moment and shows the best: what perfect knowledge earns."""
+
+    class Params(AgentParams):
+        kind: Literal["oracle"] = "oracle"
+
+    title = "Oracle"
+    formula = r"p(\text{click}\mid\text{user},a)"
+    learns = False
+    needs = frozenset({"truth"})
+
+    def scores(self, round: Round) -> FloatArray:
+        return self.world.probabilities(round)
+
+    def play(self, script: Script, alive: BoolArray) -> IntArray:  # noqa: ARG002
+        best: IntArray = script.best[script.context]
+        return best

@@ -1,0 +1,31 @@
+"""The best seller list."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from bandits.agents.base import LearnerParams
+from bandits.base.explanation import Explanation
+from bandits.base.types import FloatArray, Round
+
+from .base import ContextFreeAgent
+
+
+class Popularity(ContextFreeAgent):
+    """Shows the item with the highest click rate so far, to everybody alike.
+
+    rate = (clicks + 1) / (shows + 2), so that an item never shown starts at one half and gets its chance.
+    """
+
+    class Params(LearnerParams):
+        kind: Literal["popularity"] = "popularity"
+
+    title = "Popularity"
+    formula = r"\bar r_a=\text{clicks}_a\,/\,n_a"
+
+    def scores(self, round: Round) -> FloatArray:
+        shows, clicks = self.counts(round)
+        return (clicks + 1) / (shows + 2)
+
+    def explain(self, round: Round) -> Explanation:
+        return Explanation("greedy", self.scores(round), self.scores(round))

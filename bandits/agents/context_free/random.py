@@ -1,0 +1,45 @@
+"""The floor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from bandits.agents.base import Agent, AgentParams
+from bandits.base.explanation import Explanation
+from bandits.base.randomness import Streams
+from bandits.base.types import BoolArray, FloatArray, IntArray, Round, Script, Setting, World
+
+
+class Random(Agent):
+    """Every available candidate is equally likely: what no learning at all earns."""
+
+    class Params(AgentParams):
+        kind: Literal["random"] = "random"
+
+    title = "Random"
+    formula = r"u_a\sim\mathrm{Uniform}(0,1)"
+    learns = False
+    propensity = "exact"
+
+    def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
+        super().__init__(params, setting, streams, world)
+        K = setting.n_candidates
+        self.dice = streams.blocks("agent", lambda g, n: g.random((n, K)), width=K)
+
+    def scores(self, round: Round) -> FloatArray:
+        return self.dice.at(round.step)
+
+    def explain(self, round: Round) -> Explanation:
+        return Explanation("score", self.scores(round), rolled=np.ones(len(self.params), np.bool_))
+
+    def play(self, script: Script, alive: BoolArray) -> IntArray:  # noqa: ARG002
+        n = len(script.context)
+        best: IntArray = self.dice.stretch(script.start, n).argmax(axis=2)
+        return best
+
+    def probabilities(self, round: Round) -> FloatArray:
+        available = round.available.astype(np.float64)
+        return np.asarray(available / available.sum(axis=1, keepdims=True))

@@ -1,0 +1,54 @@
+"""UCB1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from bandits.agents.base import LearnerParams
+from bandits.base.explanation import Explanation
+from bandits.base.params import setting
+from bandits.base.randomness import Streams
+from bandits.base.types import FloatArray, Round, Setting, World
+
+from .base import ContextFreeAgent
+
+
+class UCB1(ContextFreeAgent):
+    """Upper confidence bound without context [1]_: what context is worth is the distance to LinUCB.
+
+    score_a = mean_a + alpha sqrt(2 ln t / n_a); an item never shown comes first. alpha = 1 is the paper's.
+
+    References
+    ----------
+    .. [1] Auer, Cesa-Bianchi, Fischer (2002), Finite-time analysis of the multiarmed bandit problem, Figure 1.
+    """
+
+    class Params(LearnerParams):
+        kind: Literal["ucb1"] = "ucb1"
+        alpha: float = setting(
+            1.0, title="Exploration", symbol=r"\alpha", ge=0, le=10, typical=(0, 4), basic=True,
+            help="Width of the confidence bound: how strongly doubt counts as promise.",
+        )  # fmt: skip
+
+    title = "UCB1"
+    formula = r"\bar r_a+\alpha\sqrt{2\ln t\,/\,n_a}"
+
+    def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
+        super().__init__(params, setting, streams, world)
+        self.alpha = self.column("alpha")
+
+    def scores(self, round: Round) -> FloatArray:
+        shows, clicks = self.counts(round)
+        seen = np.where(shows > 0, shows, 1)
+        bonus = np.sqrt(2 * np.log(max(round.step, 1)) / seen)
+        return np.where(shows == 0, np.inf, clicks / seen + self.alpha[:, None] * bonus)
+
+    def explain(self, round: Round) -> Explanation:
+        shows, clicks = self.counts(round)
+        seen = np.where(shows > 0, shows, 1)
+        mean = np.where(shows == 0, np.nan, clicks / seen)
+        width = np.where(shows == 0, np.inf, np.sqrt(2 * np.log(max(round.step, 1)) / seen))
+        return Explanation("bonus", self.scores(round), mean, width, self.alpha[:, None], "alpha")

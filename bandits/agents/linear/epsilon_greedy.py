@@ -1,0 +1,73 @@
+"""Epsilon-greedy on ridge models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from bandits.base.explanation import Explanation
+from bandits.base.params import setting
+from bandits.base.randomness import Streams
+from bandits.base.types import BoolArray, FloatArray, IntArray, Round, Script, Setting, World
+from bandits.models.linear import ridge_kernels
+from bandits.models.linear.ridge import Ridge
+
+from .base import LinearAgent, LinearParams
+
+
+class EpsilonGreedy(LinearAgent):
+    """Shows the best ridge mean; with probability epsilon, per slot, a random candidate instead.
+
+    epsilon_t = epsilon / (1 + decay t)
+    """
+
+    class Params(LinearParams):
+        kind: Literal["epsilon_greedy"] = "epsilon_greedy"
+        epsilon: float = setting(
+            0.1, title="Exploration rate", symbol=r"\varepsilon", ge=0, le=1, basic=True,
+            help="Share of decisions made by rolling dice.",
+        )  # fmt: skip
+        decay: float = setting(
+            0.0, title="Decay", symbol=r"\delta", ge=0, le=1, typical=(0, 0.01), unit="per step",
+            help="How fast the dice are put away: at step t the rate is epsilon / (1 + decay t).",
+        )  # fmt: skip
+
+    title = "ε-greedy"
+    formula = r"\hat\theta_a^\top x_a,\quad\text{but a random arm with probability }\varepsilon/(1+\delta t)"
+    propensity = "exact"
+    model: Ridge
+
+    def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
+        super().__init__(params, setting, streams, world)
+        self.epsilon, self.decay = self.column("epsilon"), self.column("decay")
+        S = setting.slate
+        self.dice = streams.blocks("agent", lambda g, n: g.random((n, S, 2)), width=2 * S)
+
+    def scores(self, round: Round) -> FloatArray:
+        mean = self.model.mean(self.seen(round))
+        return ridge_kernels.epsilon_slate(mean, round.available, self.rate(round.step), self.dice.at(round.step))
+
+    def explain(self, round: Round) -> Explanation:
+        rolled = np.any(self.dice.at(round.step)[:, :, 0] < self.rate(round.step)[:, None], axis=1)
+        mean = self.model.mean(self.seen(round))
+        return Explanation("greedy", self.scores(round), mean, rolled=np.asarray(rolled))
+
+    def play(self, script: Script, alive: BoolArray) -> IntArray | None:
+        if self.waves is not None:
+            return None
+        n = len(script.context)
+        rates = self.rate(np.arange(script.start, script.start + n)[:, None])
+        dice = self.dice.stretch(script.start, n)[:, :, 0]
+        return self.model.play(script, alive, epsilon=rates, dice=dice)
+
+    def rate(self, step: int | IntArray) -> FloatArray:
+        """epsilon_t, float64 (R,), or (T, R) for steps (T, 1)."""
+        return self.epsilon / (1 + self.decay * step)
+
+    def probabilities(self, round: Round) -> FloatArray:
+        rate = self.rate(round.step)[:, None]
+        mean = np.where(round.available, self.model.mean(self.seen(round)), -np.inf)
+        greedy = np.eye(mean.shape[1])[mean.argmax(axis=1)]
+        return np.asarray((1 - rate) * greedy + rate * round.available / round.available.sum(axis=1, keepdims=True))

@@ -1,0 +1,69 @@
+"""Linear Thompson sampling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from bandits.base.explanation import Explanation
+from bandits.base.params import setting
+from bandits.base.randomness import Streams, block_length
+from bandits.base.types import BoolArray, FloatArray, IntArray, Round, Script, Setting, World
+from bandits.models.linear.ridge import Ridge
+
+from .base import LinearAgent, LinearParams
+
+
+class LinTS(LinearAgent):
+    """Linear Thompson sampling [1]_: shows what is best under one draw of what it believes.
+
+    score_a = theta~ . x_a with ONE draw theta~ ~ N(theta, sigma^2 A^-1) per model and step
+
+    References
+    ----------
+    .. [1] Agrawal, Goyal (2013), Thompson sampling for contextual bandits with linear payoffs, Algorithm 1.
+    """
+
+    class Params(LinearParams):
+        kind: Literal["lints"] = "lints"
+        sigma2: float = setting(
+            0.25, title="Noise", symbol=r"\sigma^2", ge=0, le=100, typical=(0, 2), basic=True,
+            help="Variance of the reward noise it assumes: larger draws wander further from the mean.",
+        )  # fmt: skip
+
+    title = "LinTS"
+    formula = r"\tilde\theta_a^\top x_a,\quad\tilde\theta_a\sim\mathcal N(\hat\theta_a,\ \sigma^2A_a^{-1})"
+    propensity = "monte_carlo"
+    joint = True
+    model: Ridge
+
+    def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
+        super().__init__(params, setting, streams, world)
+        self.sigma = np.sqrt(self.column("sigma2"))
+        width = Ridge.noise_width(self.setting, params[0].sharing)
+        self.normals = streams.blocks("agent", lambda g, n: g.standard_normal((n, width)), width=width)
+
+    def scores(self, round: Round) -> FloatArray:
+        return self.model.sample(self.seen(round), self.sigma, self.normals.at(round.step))
+
+    def explain(self, round: Round) -> Explanation:
+        mean, variance = self.model.predict(self.seen(round))
+        return Explanation("sample", self.scores(round), mean, np.sqrt(variance), self.sigma[:, None])
+
+    def redraws(self, round: Round, generator: np.random.Generator) -> Iterator[FloatArray]:
+        seen, shape = self.seen(round), self.normals.at(round.step).shape
+        while True:
+            yield self.model.sample(seen, self.sigma, generator.standard_normal(shape))
+
+    def play(self, script: Script, alive: BoolArray) -> IntArray | None:
+        if self.model.sharing != "per_arm" or self.waves is not None:
+            return None
+        noise = self.normals.stretch(script.start, len(script.context))
+        return self.model.play(script, alive, scale=self.sigma, noise=noise)
+
+    @classmethod
+    def model_memory(cls, params: Any, setting: Setting) -> int:
+        width = Ridge.noise_width(setting, params.sharing)
+        return super().model_memory(params, setting) + 8 * block_length(width) * width

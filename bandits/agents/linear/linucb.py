@@ -1,0 +1,95 @@
+"""LinUCB."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, Self
+
+import numpy as np
+from pydantic import model_validator
+
+from bandits.base.explanation import Explanation
+from bandits.base.params import setting
+from bandits.base.randomness import Streams
+from bandits.base.types import BoolArray, FloatArray, IntArray, Round, Script, Setting, World
+from bandits.models.linear.nonstationary import DiscountedRidge, WindowRidge
+from bandits.models.linear.ridge import Ridge
+
+from .base import LinearAgent, LinearParams
+
+
+class LinUCB(LinearAgent):
+    """Linear upper confidence bound [1]_: optimism in the face of uncertainty.
+
+    score_a = theta_a . x_a + alpha sqrt(x_a' A_a^-1 x_a)
+
+    For worlds that change it can forget: by a discount gamma [2]_ or a sliding window [3]_.
+
+    References
+    ----------
+    .. [1] Li, Chu, Langford, Schapire (2010), A contextual-bandit approach to personalized news article
+       recommendation: Algorithm 1 (per arm), Algorithm 2 (hybrid).
+    .. [2] Russac, Vernade, Cappé (2019), Weighted linear bandits for non-stationary environments, Algorithm 1.
+    .. [3] Cheung, Simchi-Levi, Zhu (2019), Learning to optimize under non-stationarity.
+    """
+
+    class Params(LinearParams):
+        kind: Literal["linucb"] = "linucb"
+        alpha: float = setting(
+            1.0, title="Exploration", symbol=r"\alpha", ge=0, le=10, typical=(0, 4), basic=True,
+            help="Width of the confidence bound: how strongly doubt counts as promise. 0 never explores.",
+        )  # fmt: skip
+        gamma: float = setting(
+            1.0, title="Memory", symbol=r"\gamma", gt=0, le=1, typical=(0.99, 1),
+            help="Weight of yesterday: an observation k steps old counts gamma to the power k. 1 forgets nothing.",
+        )  # fmt: skip
+        window: int | None = setting(
+            None, title="Window", unit="steps", empty="all steps", ge=1, le=1_000_000, structural=True,
+            help="Learns from its last so many steps only. Empty: from all.",
+        )  # fmt: skip
+
+        def mode(self) -> str:
+            return "discounted" if self.gamma < 1 else ""
+
+        @model_validator(mode="after")
+        def _one_way_to_forget(self) -> Self:
+            if self.gamma < 1 and self.window is not None:
+                raise ValueError("linucb: choose gamma below 1 or a window, not both")
+            if (self.gamma < 1 or self.window is not None) and self.sharing == "hybrid":
+                raise ValueError("linucb: gamma below 1 and window need sharing per_arm or shared, not hybrid")
+            return self
+
+    title = "LinUCB"
+    formula = r"\hat\theta_a^\top x_a+\alpha\sqrt{x_a^\top A_a^{-1}x_a}"
+
+    def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
+        super().__init__(params, setting, streams, world)
+        self.alpha = self.column("alpha")
+
+    def make_model(self) -> Ridge | DiscountedRidge:
+        p, ridge = self.params[0], self.column("ridge")
+        if p.window is not None:
+            return WindowRidge(ridge, self.setting, p.sharing, p.window)
+        if p.gamma < 1:
+            return DiscountedRidge(ridge, self.column("gamma"), self.setting, p.sharing)
+        return super().make_model()
+
+    def scores(self, round: Round) -> FloatArray:
+        mean, variance = self.model.predict(self.seen(round))
+        return np.asarray(mean + self.alpha[:, None] * np.sqrt(variance))
+
+    def explain(self, round: Round) -> Explanation:
+        mean, variance = self.model.predict(self.seen(round))
+        return Explanation("bonus", self.scores(round), mean, np.sqrt(variance), self.alpha[:, None], "alpha")
+
+    def play(self, script: Script, alive: BoolArray) -> IntArray | None:
+        if self.waves is not None or type(self.model) is not Ridge:
+            return None
+        return self.model.play(script, alive, scale=self.alpha)
+
+    @classmethod
+    def model_memory(cls, params: Any, setting: Setting) -> int:
+        if params.gamma < 1:
+            return DiscountedRidge.memory(setting, params.sharing)
+        ring = 0 if params.window is None else WindowRidge.ring_memory(setting, params.window)
+        return super().model_memory(params, setting) + ring

@@ -1,0 +1,70 @@
+"""Logistic Thompson sampling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from bandits.base.explanation import Explanation
+from bandits.base.params import setting
+from bandits.base.randomness import Streams
+from bandits.base.types import FloatArray, Round, Setting, World
+from bandits.models.linear.logistic import Covariance
+from bandits.models.linear.ridge import Ridge
+
+from .base import LogisticAgent, LogisticParams
+
+
+class LogisticTS(LogisticAgent):
+    """Thompson sampling for clicks: shows what is best under one draw from the Laplace posterior.
+
+    score_a = theta~ . x_a with ONE draw theta~ ~ N(theta, sigma^2 H^-1) per model and step
+
+    With the diagonal covariance this is [1]_ (its update is a batch; here a batch is one observation, and the refit
+    goes back over all). The full one is the same Laplace approximation with its correlations.
+
+    References
+    ----------
+    .. [1] Chapelle, Li (2011), An empirical evaluation of Thompson sampling, Algorithm 3.
+    """
+
+    class Params(LogisticParams):
+        kind: Literal["logistic_ts"] = "logistic_ts"
+        sigma2: float = setting(
+            1.0, title="Temper", symbol=r"\sigma^2", ge=0, le=100, typical=(0, 2), basic=True,
+            help="Scale of the posterior's variance: 1 draws from the posterior as it is, less explores less.",
+        )  # fmt: skip
+        covariance: Covariance = setting(
+            "full", title="Covariance", structural=True,
+            help="full: doubts about weights hang together. diagonal: every weight has its own (as published).",
+        )  # fmt: skip
+
+    title = "Logistic TS"
+    formula = r"\tilde\theta_a^\top x_a,\quad\tilde\theta_a\sim\mathcal N(\hat\theta_a,\ \sigma^2H_a^{-1})"
+    propensity = "monte_carlo"
+    joint = True
+
+    def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
+        super().__init__(params, setting, streams, world)
+        self.sigma = np.sqrt(self.column("sigma2"))
+        width = Ridge.noise_width(setting, params[0].sharing)
+        self.normals = streams.blocks("agent", lambda g, n: g.standard_normal((n, width)), width=width)
+
+    @classmethod
+    def covariance(cls, params: Any) -> Covariance:
+        kept: Covariance = params.covariance
+        return kept
+
+    def scores(self, round: Round) -> FloatArray:
+        return self.model.sample(round, self.sigma, self.normals.at(round.step))
+
+    def explain(self, round: Round) -> Explanation:
+        mean, variance = self.model.predict(round)
+        return Explanation("sample", self.scores(round), mean, np.sqrt(variance), self.sigma[:, None], logit=True)
+
+    def redraws(self, round: Round, generator: np.random.Generator) -> Iterator[FloatArray]:
+        shape = self.normals.at(round.step).shape
+        while True:
+            yield self.model.sample(round, self.sigma, generator.standard_normal(shape))

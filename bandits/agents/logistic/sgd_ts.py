@@ -1,0 +1,145 @@
+"""SGD-TS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from bandits.agents.base import Agent, LearnerParams
+from bandits.base.explanation import Explanation
+from bandits.base.params import setting
+from bandits.base.randomness import Streams, block_length
+from bandits.base.types import Feedback, FloatArray, IntArray, Round, Setting, World
+from bandits.models.linear import logistic_kernels, ridge_kernels
+from bandits.models.linear.logistic import Sharing, history_memory, make_history
+
+
+class SGDTS(Agent):
+    """Online stochastic gradient descent with Thompson sampling [1]_: O(D) per step, no matrix but in the first fit.
+
+    tau random rounds and a fit theta^; then, after every batch j of tau rounds, one step on its log loss,
+    theta_j = projection of theta_j-1 - eta / j grad onto the ball around theta^, and one draw around the mean of the
+    iterates, theta~ ~ N(mean, sigma^2 / j I), which all choices of the next batch are made with.
+
+    Notes
+    -----
+    Where this differs from the paper: its step size 1 / (alpha j) is eta / j, and its covariance
+    A_j = (2 c_3 g_1(j)^2 / (alpha j) + 2 g_2(j)^2 / j) I is sigma^2 / j I, as in the authors' own code, which tunes
+    eta and 2 g_1^2 + 2 g_2^2 as constants (the paper's g_1, g_2 grow like sqrt(log j) and need unknown constants).
+    Where the maximum-likelihood estimate of the first tau rounds is infinite that code changes an observation; here the
+    start is a MAP with a ridge. The ball's radius, 2 in the paper (which assumes |theta*|, |x| <= 1), can be set.
+    ``sharing`` per arm is the published algorithm on the features one-hot(arm) (x) x: one clock, one ball, one draw.
+
+    References
+    ----------
+    .. [1] Ding, Hsieh, Sharpnack (2021), An efficient algorithm for generalized linear bandit: online stochastic
+       gradient descent and Thompson sampling, Algorithm 1.
+    """
+
+    class Params(LearnerParams):
+        kind: Literal["sgd_ts"] = "sgd_ts"
+        sigma2: float = setting(
+            0.1, title="Exploration", symbol=r"\sigma^2", ge=0, le=1000, typical=(0, 10), basic=True,
+            help="Variance of the draw around the mean; after j batches it has shrunk by the factor j.",
+        )  # fmt: skip
+        learning_rate: float = setting(
+            1.0, title="Step size", symbol=r"\eta", gt=0, le=100, typical=(0.01, 10), basic=True, log=True,
+            help="Length of the first gradient step; after j batches it has shrunk by the factor j.",
+        )  # fmt: skip
+        batch: int = setting(
+            50, title="Batch", symbol=r"\tau", unit="steps", ge=1, le=100_000, typical=(10, 1000), structural=True,
+            help="So many random choices first, then one gradient step and one new draw after every so many.",
+        )  # fmt: skip
+        radius: float = setting(
+            2.0, title="Radius", symbol=r"\rho", gt=0, le=1000, typical=(1, 20),
+            help="How far the weights may move away from the first fit (2 as published).",
+        )  # fmt: skip
+        ridge: float = setting(
+            1.0, title="Ridge", symbol=r"\lambda", ge=1e-6, le=1e4, typical=(0.01, 100), log=True,
+            help="Strength of the belief, in the first fit, that all weights are small.",
+        )  # fmt: skip
+        sharing: Sharing = setting(
+            "shared", title="Sharing", structural=True,
+            help="shared: one model for all products, as published. per_arm: a model of its own for every product.",
+        )  # fmt: skip
+
+    title = "SGD-TS"
+    formula = (
+        r"\tilde\theta^\top x_a,\quad\tilde\theta\sim\mathcal N(\bar\theta_j,\ \tfrac{\sigma^2}{j}I),\quad"
+        r"\theta_j=\Pi_{|\theta-\hat\theta|\le\rho}\big(\theta_{j-1}-\tfrac{\eta}{j}\nabla\ell_j(\theta_{j-1})\big),"
+        r"\ \bar\theta_j=\tfrac1j\textstyle\sum_{i\le j}\theta_i"
+    )
+    needs = frozenset({"binary"})
+    propensity = "monte_carlo"
+    state = (
+        *("center", "iterate", "mean", "drawn", "gradient"),
+        *(f"history.{name}" for name in logistic_kernels.History._fields),
+    )
+
+    def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
+        super().__init__(params, setting, streams, world)
+        p, R, K = params[0], len(params), setting.n_candidates
+        M, D = 1 if p.sharing == "shared" else setting.n_items, setting.n_features
+        self.batch, self.shared = p.batch, p.sharing == "shared"
+        self.sigma2, self.rate = self.column("sigma2"), self.column("learning_rate")
+        self.radius, self.ridge = self.column("radius"), self.column("ridge")
+        # theta^, theta_j, the mean of the iterates, theta~, and the gradient of the batch so far
+        self.center, self.iterate, self.mean, self.drawn, self.gradient = np.zeros((5, R, M, D))
+        self.history = make_history(R, p.batch * setting.slate, setting.n_stored)  # of the random rounds
+        self.dice = streams.blocks("agent", lambda g, n: g.random((n, K)), width=K)
+        self.normals = streams.blocks("agent", lambda g, n: g.standard_normal((n, M, D)), width=M * D, part=1)
+
+    def models(self, round: Round) -> IntArray:
+        """Model of every candidate, int64 (R, K)."""
+        return np.zeros_like(round.items) if self.shared else round.items
+
+    def scores(self, round: Round) -> FloatArray:
+        if round.step < self.batch:
+            return self.dice.at(round.step)
+        return self.logits(round, self.drawn)
+
+    def logits(self, round: Round, theta: FloatArray) -> FloatArray:
+        """theta . x of every candidate, (R, K), for ``theta (R, M, D)``."""
+        values, columns, _ = round.contexts
+        return ridge_kernels.ridge_mean(values, columns, round.context, self.models(round), theta)
+
+    def explain(self, round: Round) -> Explanation:
+        if (j := round.step // self.batch) == 0:
+            return Explanation("score", self.scores(round), rolled=np.ones(len(self.params), np.bool_))
+        width = np.linalg.norm(round.contexts.values[round.context], axis=-1) / np.sqrt(j)
+        mean, sigma = self.logits(round, self.mean), np.sqrt(self.sigma2)[:, None]
+        return Explanation("sample", self.scores(round), mean, width, sigma, logit=True)
+
+    def redraws(self, round: Round, generator: np.random.Generator) -> Iterator[FloatArray]:
+        j = round.step // self.batch
+        while True:
+            if j:
+                noise = np.sqrt(self.sigma2 / j)[:, None, None] * generator.standard_normal(self.mean.shape)
+                yield self.logits(round, self.mean + noise)
+            else:
+                yield generator.random(round.items.shape)
+
+    def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
+        values, columns, _ = round.contexts
+        logistic_kernels.sgd_observe(
+            values, values.view(np.int64), columns, round.context, self.models(round), slate, feedback.rewards,
+            self.shows(feedback), self.iterate, self.gradient, self.history, round.step < self.batch,
+        )  # fmt: skip
+        j, rest = divmod(round.step + 1, self.batch)
+        if rest:
+            return
+        if j == 1:
+            logistic_kernels.sgd_start(self.history, self.ridge, self.center, self.iterate)
+        logistic_kernels.sgd_step(
+            j, self.rate, self.sigma2, self.radius, self.normals.at(j), self.center, self.iterate, self.mean,
+            self.drawn, self.gradient,
+        )  # fmt: skip
+
+    @classmethod
+    def memory(cls, params: Any, setting: Setting) -> int:
+        weights = setting.n_features * (1 if params.sharing == "shared" else setting.n_items)
+        history = history_memory(params.batch * setting.slate, setting.n_stored)
+        fit = 16 * setting.n_features**2
+        return fit + history + 8 * weights * (5 + block_length(weights))

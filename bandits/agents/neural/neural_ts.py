@@ -1,0 +1,55 @@
+"""NeuralTS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from bandits.base.explanation import Explanation
+from bandits.base.params import setting
+from bandits.base.randomness import Streams
+from bandits.base.types import FloatArray, Round, Setting, World
+
+from .neural_ucb import GradientAgent, GradientParams
+
+
+class NeuralTS(GradientAgent):
+    """Neural Thompson sampling [1]_: one draw of each candidate's reward from the width of a network's gradient.
+
+    score_a ~ N(f(x_a), sigma^2 g_a' A^-1 g_a), independent over candidates, as published
+
+    References
+    ----------
+    .. [1] Zhang, Zhou, Li, Gu (2021), Neural Thompson sampling, Algorithm 1: nu there is sigma / sqrt(lambda) here.
+    """
+
+    class Params(GradientParams):
+        kind: Literal["neural_ts"] = "neural_ts"
+        sigma2: float = setting(
+            0.25, title="Noise", symbol=r"\sigma^2", ge=0, le=100, typical=(0, 2), basic=True,
+            help="Variance of the reward noise it assumes: larger draws wander further from the mean.",
+        )  # fmt: skip
+
+    title = "NeuralTS"
+    formula = r"\tilde r_a\sim\mathcal N\big(f(x_a),\ \sigma^2g_a^\top A^{-1}g_a\big),\quad g_a=\nabla_w f(x_a)"
+    propensity = "monte_carlo"
+
+    def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
+        super().__init__(params, setting, streams, world)
+        self.sigma, K = np.sqrt(self.column("sigma2")), setting.n_candidates
+        self.normals = streams.blocks("agent", lambda g, n: g.standard_normal((n, K)), width=K)
+
+    def scores(self, round: Round) -> FloatArray:
+        mean, width = self.predict(round)
+        return np.asarray(mean + self.sigma[:, None] * width * self.normals.at(round.step))
+
+    def explain(self, round: Round) -> Explanation:
+        mean, width = self.predict(round)
+        return Explanation("sample", self.scores(round), mean, width, self.sigma[:, None], logit=self.log_odds)
+
+    def redraws(self, round: Round, generator: np.random.Generator) -> Iterator[FloatArray]:
+        mean, width = self.predict(round)
+        while True:
+            yield mean + self.sigma[:, None] * width * generator.standard_normal(mean.shape)

@@ -1,0 +1,142 @@
+"""The batched recommender that the bandits have to beat."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from bandits.agents.base import Agent, AgentParams
+from bandits.base.explanation import Explanation
+from bandits.base.files import cached_arrays
+from bandits.base.params import setting
+from bandits.base.randomness import Streams
+from bandits.base.types import BoolArray, FloatArray, IntArray, Round, Script, Setting, World
+from bandits.models.neural.offline_training import click_logits, fit_click_model
+
+_CELLS = 100_000  # pairs of user and item that are scored at once
+Width = Annotated[int, Field(ge=1, le=1024)]
+
+
+class StaticMLP(Agent):
+    """A neural network trained once on logged random interactions, then frozen.
+
+    User and product embeddings feed a multilayer perceptron; in worlds without identities the candidate's
+    features do. One network per layout; its weights are cached under the content that made them.
+    """
+
+    class Params(AgentParams):
+        kind: Literal["static_mlp"] = "static_mlp"
+        interactions: int = setting(
+            200_000, title="Logged interactions", ge=1000, le=2_000_000, structural=True, basic=True,
+            help="Random interactions it is trained on before the race.",
+        )  # fmt: skip
+        epochs: int = setting(
+            10, title="Epochs", ge=1, le=100, structural=True, basic=True,
+            help="Times it goes through the log.",
+        )  # fmt: skip
+        embedding: int = setting(
+            32, title="Embedding", ge=1, le=256, structural=True,
+            help="Numbers that describe a user, and a product, where the world knows who they are.",
+        )  # fmt: skip
+        hidden: tuple[Width, ...] = setting(
+            (64, 32), title="Hidden layers", structural=True, min_length=1, max_length=6, strict=False,
+            help="Widths of the hidden layers.",
+        )  # fmt: skip
+        learning_rate: float = setting(
+            1e-3, title="Learning rate", symbol=r"\eta", gt=0, le=1, structural=True, log=True,
+            help="Step size of Adam.",
+        )  # fmt: skip
+        batch: int = setting(
+            512, title="Batch", ge=1, le=100_000, structural=True, help="Interactions per step of Adam.",
+        )  # fmt: skip
+
+    title = "Static MLP"
+    formula = r"\mathrm{MLP}\big([\,e_\mathrm{user},\ e_a\,]\big)"
+    learns = False
+    needs = frozenset({"log", "binary"})  # it minimises the log loss of clicks
+
+    def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
+        super().__init__(params, setting, streams, world)
+        self._networks: dict[int, dict[str, Any]] | None = None
+        self._tables = np.empty((0, 0, 0))  # (L, n_users, n_items): every score there will ever be
+        self._layouts, self._layout_of = np.unique(world.layouts, return_inverse=True)
+        self.validation_loss = float("nan")
+
+    def prepare(self) -> None:
+        """Train, or read back, one network per layout."""
+        if self._networks is not None:
+            return
+        networks = {int(layout): self._weights(int(layout)) for layout in self._layouts}
+        self.validation_loss = float(np.mean([n.pop("validation_loss") for n in networks.values()]))
+        if self.setting.n_users:
+            self._tables = np.stack([_every_score(n) for n in networks.values()])
+        self._networks = networks
+
+    def scores(self, round: Round) -> FloatArray:
+        self.prepare()
+        assert self._networks is not None
+        if self.setting.n_users:
+            return self._tables[self._layout_of[:, None], round.users[:, None], round.items]
+        features, scores = round.features.astype(np.float32), np.empty(round.items.shape)
+        for i, network in enumerate(self._networks.values()):
+            rows = self._layout_of == i
+            scores[rows] = click_logits(network, features[rows])
+        return scores
+
+    def explain(self, round: Round) -> Explanation:
+        return Explanation("greedy", self.scores(round), self.scores(round), logit=True)
+
+    def play(self, script: Script, alive: BoolArray) -> IntArray | None:  # noqa: ARG002
+        self.prepare()
+        if not self.setting.n_users or np.isnan(self._tables).any():
+            return None
+        best: IntArray = self._tables.argmax(axis=2)[self._layout_of, script.users]
+        return best
+
+    @classmethod
+    def memory(cls, params: Any, setting: Setting) -> int:
+        inputs = 2 * params.embedding if setting.n_users else setting.n_features
+        return int(16 * setting.n_candidates * (inputs + sum(params.hidden)))
+
+    @classmethod
+    def shared_memory(cls, params: Any, setting: Setting, layouts: int) -> int:
+        log = params.interactions * (3 + 3 * setting.n_stored) * 16
+        # each with its gradient and Adam's two moments
+        embeddings = 16 * params.embedding * (setting.n_users + setting.n_items) if setting.n_users else 0
+        scores = 16 * setting.n_users * setting.n_items
+        scored_at_once = 8 * _CELLS * (2 * params.embedding + max(params.hidden))
+        return int(log + scored_at_once + layouts * (embeddings + scores))  # trained one after the other
+
+    def _weights(self, layout: int) -> dict[str, Any]:
+        p, s = self.params[0], self.setting
+        recipe = p.model_dump(exclude={"kind", "label"})
+        content = json.dumps(["static_mlp", 2, recipe, self.world.key, layout], sort_keys=True)
+
+        def make() -> dict[str, Any]:
+            log = self.world.log(layout, p.interactions)
+            seed = int(self.streams.generator("log", row=layout, part=1).integers(2**31))
+            weights, loss = fit_click_model(
+                log, n_features=s.n_features, n_users=s.n_users, n_items=s.n_items, embedding=p.embedding,
+                hidden=p.hidden, learning_rate=p.learning_rate, batch=p.batch, epochs=p.epochs, seed=seed,
+            )  # fmt: skip
+            return {**weights, "validation_loss": np.array(loss)}
+
+        return cached_arrays("weights", content, make)
+
+
+def _every_score(weights: dict[str, Any]) -> FloatArray:
+    """Logits of every user and item, float64 (n_users, n_items), a few users at a time."""
+    user, item = weights["user"], weights["item"]
+    out = np.empty((len(user), len(item)))
+    step = max(1, _CELLS // len(item))
+    for start in range(0, len(user), step):
+        rows = user[start : start + step]
+        pairs = np.concatenate(
+            [np.repeat(rows[:, None], len(item), axis=1), np.broadcast_to(item, (len(rows), *item.shape))], axis=2
+        )
+        out[start : start + step] = click_logits(weights, pairs)
+    return out

@@ -1,0 +1,145 @@
+"""``python -m bandits sweep``: a sweep on the command line, that goes on where it was stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+from bandits.base.errors import Refused, short
+from bandits.base.files import home
+from bandits.results.text import number, percent
+from bandits.runtime.pool import Pool
+from bandits.sweeps.analysis.landscape import METRICS, Landscape
+from bandits.sweeps.execution.executors import Executor, Here, Processes, Rescued
+from bandits.sweeps.optuna_search import require
+from bandits.sweeps.runner import Runner
+from bandits.sweeps.storage.block_files import Files
+from bandits.sweeps.sweep import Sweep, read
+
+MAX_WORKERS = 64
+
+
+def run(text: bytes | str, out: str | None, workers: str | None, cluster: str | None) -> int:
+    """Run a sweep to its end, with a progress bar; returns the exit status.
+
+    Raises
+    ------
+    Refused
+    KeyboardInterrupt
+        What is finished is kept: the same command goes on from there.
+    """
+    from tqdm import tqdm
+
+    sweep = read(text)
+    if not sweep.gridded:
+        require()
+    if out:
+        Path(out).mkdir(parents=True, exist_ok=True)  # found out before the run, not after it
+    with ExitStack() as stack:
+        executor = _executor(_count(workers), cluster or os.environ.get("BANDITS_CLUSTER", ""), stack)
+        stopping = threading.Event()
+        runner = Runner(sweep, executor, Files(sweep, home() / "sweeps"), stopping.is_set)
+        bar = stack.enter_context(tqdm(total=100, unit="%", desc="sweeping", file=sys.stderr, disable=None))
+        said: list[str] = []
+
+        def watch(done: float) -> None:
+            bar.update(int(100 * done) - bar.n)
+            for notice in runner.notices:
+                if notice not in said:
+                    said.append(notice)
+                    bar.write(notice, file=sys.stderr)
+
+        runner.watch = watch
+        try:
+            landscape = runner.run()
+        except KeyboardInterrupt:
+            print("What is finished is kept: the same command goes on from there.", file=sys.stderr)
+            raise
+        watch(1.0)
+    if out:
+        save(landscape, out)
+    print(told(landscape))
+    return 0
+
+
+def save(landscape: Landscape, folder: str | Path) -> None:
+    """Write ``sweep.json, points.parquet, summary.json, timing.json`` into a folder."""
+    out, sweep = Path(folder), landscape.sweep.having(())
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "sweep.json").write_text(sweep.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    landscape.table(sweep.metric).to_parquet(out / "points.parquet", index=False)
+    for name, data in (("summary", landscape.summary(sweep.metric)), ("timing", {"seconds": landscape.seconds})):
+        text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
+        (out / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+
+
+def told(landscape: Landscape) -> str:
+    """The best point, its region and what matters, in a few lines."""
+    sweep = landscape.sweep
+    metric, best = METRICS[sweep.metric], landscape.best(sweep.metric)
+    if not landscape.known.any():
+        return "no point that was proposed is possible: there is no best"
+    if best is None:
+        return "every run of every point diverged: there is no best"
+    lines = [f"best: {_point(sweep, best.point)}  {metric.title.lower()} {_interval(best.estimate)}"]
+    good = [cell for cell in landscape.cells(sweep.metric) if cell.best]
+    tried = sweep.size if sweep.gridded else len(sweep.proposed)
+    lines.append(f"as good, as far as {best.runs} runs can tell: {len(good)} of {tried} points")
+    for each in landscape.importance(sweep.metric):
+        name = each.path.rpartition(".")[2]
+        cost = f"worst {short(each.worst)}, which costs {_interval(each.cost)} clicks per 1,000 users"
+        lines.append(
+            f"{name}: best {short(each.best)}, {cost}" if each.matters else f"{name}: no value is shown to be worse"
+        )
+    ranges = {axis.path for axis in sweep.axes if axis.values is None}
+    for one in landscape.explained(sweep.metric):
+        reached = (" to " if one.path in ranges else ", ").join(map(short, one.good))
+        explains = f"; explains {percent(one.share)} of the differences" if one.share == one.share else ""
+        lines.append(f"{one.path.rpartition('.')[2]}: best {short(one.best)}, as good {reached}{explains}")
+    if landscape.saved and sweep.gridded:
+        lines.append(f"runs saved by dropping points early: {100 * landscape.saved:.0f} %")
+    return "\n".join(lines)
+
+
+def _point(sweep: Sweep, point: int) -> str:
+    values = zip(sweep.axes, sweep.at(point), strict=True)
+    return ", ".join(f"{axis.name} {short(value)}" for axis, value in values)
+
+
+def _interval(estimate: tuple[float, float, float]) -> str:
+    mean, low, high = estimate
+    return number(mean) + (f" ({number(low)} to {number(high)})" if low == low else "")
+
+
+def _count(workers: str | None) -> int:
+    if workers is None:
+        return min(os.cpu_count() or 1, MAX_WORKERS)
+    if not workers.isdecimal() or not int(workers) <= MAX_WORKERS:
+        raise Refused(
+            f"--workers is {short(workers)}; it must be a whole number from 0 (in this process) to {MAX_WORKERS}"
+        )
+    return int(workers)
+
+
+def _executor(workers: int, cluster: str, stack: ExitStack) -> Executor:
+    """The cluster, if there is to be one, and this machine if it is lost; else this machine."""
+    if not cluster:
+        return _machine(workers, stack)
+    from bandits.sweeps.execution.dask_client import Cluster
+
+    found = Rescued(Cluster(cluster), partial(_machine, workers, stack))
+    stack.callback(found.close)
+    return found
+
+
+def _machine(workers: int, stack: ExitStack) -> Executor:
+    if workers == 0:
+        return Here()
+    pool = Pool(workers)
+    stack.callback(pool.close)
+    return Processes(pool)

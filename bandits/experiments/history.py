@@ -1,0 +1,390 @@
+"""What a run leaves behind: step by step (`Trace`), and what is kept of it (`History`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandits.base.types import BoolArray, FloatArray, IntArray
+
+MAX_POINTS = 2000  # points of a stored curve
+MAX_COUNTS = 200  # points at which the arms' counts are stored
+SNAPSHOTS = 40  # spectra and calibrations per run, at most
+LEVELS = (0.5, 0.8, 0.95)  # of the intervals whose calibration is kept
+SEGMENT_CELLS = 100_000  # segments x items that are counted, at most
+FORMAT = 2  # of what a history tells; 1: without a number, without counts per segment, the oldest without checkups
+BINS = 10  # of the histogram of where in an agent's beliefs the truth lies
+
+
+class Trace(NamedTuple):
+    """T consecutive steps of R rows. Values of a row that has stopped are NaN.
+
+    Attributes
+    ----------
+    start : int
+        Steps done before the first of these.
+    items : int64 (T, R, S)
+        Items shown.
+    segments : int64 (T, R)
+        The group that the user belonged to.
+    rewards, best_rewards : float64 (T, R)
+        Clicks earned, and those the optimal slate would have earned with the same luck.
+    value, best_value, random_value : float64 (T, R)
+        Expected reward of what was shown, of the optimum, and of a uniformly random choice.
+    alive : bool (R,)
+        Rows still running at the end.
+    """
+
+    start: int
+    items: IntArray
+    segments: IntArray
+    rewards: FloatArray
+    best_rewards: FloatArray
+    value: FloatArray
+    best_value: FloatArray
+    random_value: FloatArray
+    alive: BoolArray
+
+
+def nice_spacing(steps: int, points: int) -> int:
+    """Smallest of 1, 2, 10, 20, 100, 200, ... that needs at most ``points`` points for ``steps`` steps.
+
+    Each divides the next, so that the grid of a longer run is part of that of a shorter one: a finished run can be
+    continued and has the same points as if it had been that long from the start.
+    """
+    spacing, factor = 1, 2
+    while steps > spacing * points:
+        spacing, factor = spacing * factor, 7 - factor
+    return spacing
+
+
+def _grid(steps: int, spacing: int) -> IntArray:
+    """0, spacing, 2 spacing, ... and ``steps`` itself."""
+    grid = np.arange(0, steps + 1, spacing, dtype=np.int64)
+    return grid if grid[-1] == steps else np.append(grid, steps)
+
+
+def count_spacing(steps: int, n_counted: int) -> int:
+    """Steps between stored counts: a few hundred points, fewer where much is counted."""
+    points = max(2, min(MAX_COUNTS, 400_000 // max(n_counted, 1)))
+    return nice_spacing(steps, points)
+
+
+def snapshot_steps(steps: int) -> list[int]:
+    """Steps at which spectra are taken, the last one included."""
+    return [int(s) for s in _grid(steps, nice_spacing(steps, SNAPSHOTS))[1:]]
+
+
+@dataclass(slots=True)
+class Calibration:
+    """How many of the truths lay inside an agent's intervals at one step, float64 (R, levels): shares of 1."""
+
+    step: int
+    inside: FloatArray
+
+
+@dataclass(slots=True)
+class Checkup:
+    """How an agent stood at one step, over the candidates of the next rounds: float64 (R, 3 + `BINS`).
+
+    Columns: how much doubt there was in what it would have shown first (NaN: none stated); mean squared error of what
+    it expected; variance of the truths within a round; then shares of the truths by their place in its beliefs, a
+    tenth of these each (NaN: no beliefs).
+    """
+
+    step: int
+    values: FloatArray
+
+    @property
+    def doubt(self) -> FloatArray:
+        """(R,)."""
+        return self.values[:, 0]
+
+    @property
+    def explained(self) -> FloatArray:
+        """Share of the variance of the truths within a round that it foresaw, (R,): at most 1."""
+        variance = self.values[:, 2][np.isfinite(self.values[:, 2])]
+        if not variance.any():
+            return np.full(len(self.values), np.nan)
+        return np.asarray(1 - self.values[:, 1] / variance.mean())
+
+    @property
+    def places(self) -> FloatArray:
+        """(R, `BINS`)."""
+        return self.values[:, 3:]
+
+
+@dataclass(slots=True)
+class Spectrum:
+    """Eigenvalues of the design matrix at one step, float64 (R, M, m), descending, NaN-padded."""
+
+    step: int
+    eigenvalues: FloatArray
+
+
+class SegmentCounts:
+    """How often each item was shown to each segment of the users, at the snapshots.
+
+    Attributes
+    ----------
+    grid : int64 (P,)
+        Fewer points than there are snapshots where the catalogue is large.
+    counts : int64 (P, R, G, n_items)
+        Times each item was shown to each of the G segments since the start.
+    """
+
+    def __init__(self, steps: int, rows: int, n_segments: int, n_items: int) -> None:
+        self.n_segments, self.n_items = n_segments, n_items
+        self.grid = _grid(steps, nice_spacing(steps, self.points(n_segments, n_items)))
+        self.counts = np.zeros((len(self.grid), rows, n_segments, n_items), np.int64)
+        self.now = np.zeros((rows, n_segments, n_items), np.int64)
+
+    @staticmethod
+    def points(n_segments: int, n_items: int) -> int:
+        """How many are kept; 0 where there is but one segment, or too much to count."""
+        cells = n_segments * n_items
+        return 0 if n_segments < 2 or cells > SEGMENT_CELLS else min(SNAPSHOTS, 4 * SEGMENT_CELLS // cells)
+
+    def reached(self, step: int) -> int:
+        """Points of ``grid`` up to a step."""
+        return int(np.searchsorted(self.grid, step, side="right"))
+
+    def extend(self, trace: Trace) -> None:
+        """Take in the next steps."""
+        end = trace.start + len(trace.rewards)
+        group = np.arange(len(self.now)) * self.n_segments + trace.segments
+        cells = group[:, :, None] * self.n_items + trace.items
+        if not trace.alive.all():  # a row that has stopped shows nothing
+            cells[np.isnan(trace.rewards)] = -1
+        points = range(self.reached(trace.start), self.reached(end))
+        begin = 0
+        for point in points:
+            stop = int(self.grid[point]) - trace.start
+            self._add(cells[begin:stop])
+            self.counts[point] = self.now
+            begin = stop
+        self._add(cells[begin:])
+
+    def _add(self, cells: IntArray) -> None:
+        self.now += np.bincount(cells[cells >= 0], minlength=self.now.size).reshape(self.now.shape)
+
+
+class History:
+    """Cumulative sums on a grid of at most 2,000 points: every window and every curve follows from them.
+
+    Memory depends on the grid, not on the number of steps. Sums run step by step, so that the chunks in which
+    traces arrive change no bit.
+
+    Parameters
+    ----------
+    steps, rows, n_items : int
+        With no items, nothing is counted by item.
+    points : int
+        Of the grid, at most.
+
+    Attributes
+    ----------
+    grid : int64 (G,)
+        Steps at which sums are stored; ``grid[:size]`` have been reached.
+    sums : dict of float64 (G, R)
+        ``clicks, best_clicks, value, best_value, random_value`` since the start.
+    count_grid : int64 (H,)
+    counts : int64 (H, R, n_counted)
+        Times each item was shown since the start; where a catalogue is large, each shelf of neighbouring items.
+    shelf, n_counted : int
+        Items to a shelf (1: each is counted by itself), and the number of shelves.
+    spectra : list of Spectrum
+    calibrations : list of Calibration
+    checkups : list of Checkup
+    segments : SegmentCounts, optional
+        None where users form no groups, where there is too much to count, or if it was kept before there were such.
+    format : int
+        What the version that made it told: see `FORMAT`.
+    note : str
+        How the agent keeps what it knows, in words, where there is a choice.
+    """
+
+    SUMS = ("clicks", "best_clicks", "value", "best_value", "random_value")
+
+    def __init__(
+        self, steps: int, rows: int, n_items: int, n_segments: int = 0, *, shelf: int = 1, points: int = MAX_POINTS
+    ) -> None:
+        self.steps, self.rows, self.n_items, self.n_segments = steps, rows, n_items, n_segments
+        self.shelf, self.n_counted = shelf, -(-n_items // shelf)
+        self.grid = _grid(steps, nice_spacing(steps, points))
+        self.count_grid = _grid(steps, count_spacing(steps, self.n_counted))
+        self.sums = {name: np.full((len(self.grid), rows), np.nan) for name in self.SUMS}
+        self.counts: NDArray[np.int64] = np.zeros((len(self.count_grid), rows, self.n_counted), np.int64)
+        self.spectra: list[Spectrum] = []
+        self.calibrations: list[Calibration] = []
+        self.checkups: list[Checkup] = []
+        counted = SegmentCounts.points(n_segments, n_items) > 0
+        self.segments = SegmentCounts(steps, rows, n_segments, n_items) if counted else None
+        self.format = FORMAT
+        self.note = ""
+        self.alive = np.ones(rows, np.bool_)
+        self.step = 0
+        self.seconds = 0.0
+        self._sum_now = {name: np.zeros(rows) for name in self.SUMS}
+        self._count_now = np.zeros((rows, self.n_counted), np.int64)
+        for sums in self.sums.values():
+            sums[0] = 0.0
+
+    @property
+    def counted(self) -> str:
+        """What is counted, in words."""
+        return "arms" if self.shelf == 1 else f"shelves of {self.shelf:,} neighbouring items"
+
+    @staticmethod
+    def memory(steps: int, rows: int, n_items: int, n_segments: int = 0, *, shelf: int = 1) -> int:
+        """Bytes, by arithmetic."""
+        points, counted = min(steps, MAX_POINTS) + 1, -(-n_items // shelf)
+        kept = SegmentCounts.points(n_segments, n_items)
+        by_segment = n_items * n_segments * (steps // nice_spacing(steps, kept) + 3) if kept else 0
+        return 8 * rows * (5 * points + counted * (steps // count_spacing(steps, counted) + 3) + by_segment)
+
+    @property
+    def size(self) -> int:
+        """Points of ``grid`` reached."""
+        return int(np.searchsorted(self.grid, self.step, side="right"))
+
+    @property
+    def count_size(self) -> int:
+        """Points of ``count_grid`` reached."""
+        return int(np.searchsorted(self.count_grid, self.step, side="right"))
+
+    def extend(self, trace: Trace) -> None:
+        """Take in the next steps."""
+        if trace.start != self.step:
+            raise ValueError(f"the trace starts at step {trace.start}, the history ends at {self.step}")
+        end = trace.start + len(trace.rewards)
+        columns = (trace.rewards, trace.best_rewards, trace.value, trace.best_value, trace.random_value)
+        low, high = np.searchsorted(self.grid, [trace.start, end], side="right")
+        for name, column in zip(self.SUMS, columns, strict=True):
+            running = np.cumsum(np.concatenate([self._sum_now[name][None], column]), axis=0)
+            self.sums[name][low:high] = running[self.grid[low:high] - trace.start]
+            self._sum_now[name] = running[-1]
+        self._count(trace, end)
+        if self.segments is not None:
+            self.segments.extend(trace)
+        self.alive = trace.alive.copy()
+        self.step = end
+
+    def _count(self, trace: Trace, end: int) -> None:
+        if not self.n_items:
+            return
+        low, high = np.searchsorted(self.count_grid, [trace.start, end], side="right")
+        stops = self.count_grid[low:high] - trace.start
+        cells = np.arange(self.rows)[None, :, None] * self.n_counted + trace.items // self.shelf
+        if not trace.alive.all():  # a row that has stopped shows nothing
+            cells[np.isnan(trace.rewards)] = -1
+        begin = 0
+        for h, stop in zip(range(low, high), stops, strict=True):
+            self._add(cells[begin:stop])
+            self.counts[h] = self._count_now
+            begin = stop
+        self._add(cells[begin:])
+
+    def _add(self, cells: IntArray) -> None:
+        added = np.bincount(cells[cells >= 0], minlength=self.rows * self.n_counted)
+        self._count_now += added.reshape(self.rows, self.n_counted)
+
+    def since(self, step: int) -> dict[str, Any]:
+        """What has been added after a step (0: everything), as arrays: enough for `merge` elsewhere."""
+        size = int(np.searchsorted(self.grid, step, side="right")) if step else 0
+        count_size = int(np.searchsorted(self.count_grid, step, side="right")) if step else 0
+        by_segment = {}
+        if (told := self.segments) is not None:
+            first = told.reached(step) if step else 0
+            new = told.counts[first : told.reached(self.step)].astype(np.int32)
+            by_segment = {"segments.from": np.array(first), "segments.counts": new}
+        return {
+            "format": np.array(self.format),
+            "from": np.array([size, count_size]),
+            **by_segment,
+            **{f"sum.{name}": sums[size : self.size] for name, sums in self.sums.items()},
+            "counts": self.counts[count_size : self.count_size].astype(np.int32),
+            "alive": self.alive,
+            "step": np.array(self.step),
+            "seconds": np.array(self.seconds),
+            "note": np.array(self.note),
+            **{f"spectrum.{s.step}": s.eigenvalues for s in self.spectra if s.step > step},
+            **{f"calibration.{c.step}": c.inside for c in self.calibrations if c.step > step},
+            **{f"checkup.{c.step}": c.values for c in self.checkups if c.step > step},
+        }
+
+    def merge(self, added: dict[str, Any]) -> None:
+        """Take in what `since` gave; such a copy is for reading, not for `extend`."""
+        low, count_low = int(added["from"][0]), int(added["from"][1])
+        for name, sums in self.sums.items():
+            new = added[f"sum.{name}"]
+            sums[low : low + len(new)] = new
+        self.counts[count_low : count_low + len(added["counts"])] = added["counts"]
+        self.alive, self.step = added["alive"], int(added["step"])
+        self.seconds = float(added["seconds"])
+        self.note = str(added.get("note", ""))
+        self.format = int(added.get("format", 1))
+        if "segments.counts" not in added:
+            self.segments = None
+        if self.segments is not None:
+            first, new = int(added["segments.from"]), added["segments.counts"]
+            self.segments.counts[first : first + len(new)] = new
+        self.spectra += [Spectrum(*new) for new in _snapshots(added, "spectrum.", self.spectra)]
+        self.calibrations += [Calibration(*new) for new in _snapshots(added, "calibration.", self.calibrations)]
+        self.checkups += [Checkup(*new) for new in _snapshots(added, "checkup.", self.checkups)]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Arrays and plain values from which `load_state_dict` goes on to the bit."""
+        everything = self.since(0)
+        now = {f"now.{name}": value.copy() for name, value in self._sum_now.items()}
+        plain = {"steps": self.steps, "now.counts": self._count_now}
+        if self.segments is not None:
+            plain["now.segments"] = self.segments.now
+        return {k: np.array(v) for k, v in {**everything, **now, **plain}.items()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put a saved history back into a new one of the same rows and items, of as many steps or more.
+
+        The points that a longer run has in common with the saved one are kept: all of them, as its grid is coarser.
+        """
+        steps = int(state["steps"])
+        old = History(steps, self.rows, self.n_items, self.n_segments, shelf=self.shelf)
+        old.merge(state)
+        _copy_common(old.grid, self.grid, old.step, old.sums, self.sums)
+        _copy_common(old.count_grid, self.count_grid, old.step, {"": old.counts}, {"": self.counts})
+        if self.segments is not None and (told := old.segments) is not None:
+            counts, longer = {"": told.counts}, {"": self.segments.counts}
+            _copy_common(told.grid, self.segments.grid, old.step, counts, longer)
+            self.segments.now = state["now.segments"].copy()
+        else:
+            self.segments = None
+        self.format = old.format
+        wanted = set(snapshot_steps(self.steps))
+        self.spectra = [s for s in old.spectra if s.step in wanted]
+        self.calibrations = [c for c in old.calibrations if c.step in wanted]
+        self.checkups = [c for c in old.checkups if c.step in wanted]
+        self.note = old.note
+        self.alive, self.step, self.seconds = old.alive, old.step, old.seconds
+        self._sum_now = {name: state[f"now.{name}"].copy() for name in self.SUMS}
+        self._count_now = state["now.counts"].copy()
+
+
+def _snapshots(
+    added: dict[str, Any], prefix: str, known: Sequence[Spectrum | Calibration | Checkup]
+) -> list[tuple[int, FloatArray]]:
+    """Those of a kind by step, without what is told again after a restart."""
+    last = known[-1].step if known else 0
+    found = ((int(name.removeprefix(prefix)), value) for name, value in added.items() if name.startswith(prefix))
+    return sorted((new for new in found if new[0] > last), key=lambda new: new[0])
+
+
+def _copy_common(old: IntArray, new: IntArray, step: int, source: dict[str, Any], target: dict[str, Any]) -> None:
+    """Copy the points that two grids share, as far as ``step``."""
+    reached = new[new <= step]
+    at = np.searchsorted(old, reached)
+    for name, values in source.items():
+        target[name][: len(reached)] = values[at]

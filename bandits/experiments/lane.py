@@ -1,0 +1,124 @@
+"""The time loop: step by step, or a stretch at once where world and agent can (`Agent.play`), to the same bits."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from bandits.agents.base import Agent
+from bandits.base.types import Feedback, FloatArray
+from bandits.models.linear import ridge_kernels
+from bandits.simulators.base import Simulator
+
+from .history import Trace
+
+
+class Lane:
+    """R rows of one agent in one world, moved on together.
+
+    Parameters
+    ----------
+    simulator, agent
+        Built for the same rows.
+    """
+
+    def __init__(self, simulator: Simulator, agent: Agent) -> None:
+        self.simulator, self.agent = simulator, agent
+        self.rows = len(agent.params)
+        self.step = 0
+        self.alive = np.ones(self.rows, np.bool_)
+        self.scripted = True  # False: always step by step
+        self.seconds = 0.0  # wall time of world, scores, learning and trace
+
+    def advance(self, n: int) -> Trace:
+        """Move ``n`` steps on.
+
+        Rows whose scores hold a NaN stop there; the other rows go on undisturbed.
+        """
+        began = time.perf_counter()
+        end, parts = self.step + n, []
+        while self.step < end:
+            parts.append(self._play(end - self.step) or self._walk(end - self.step))
+            self.step += len(parts[-1].rewards)
+        self.seconds += time.perf_counter() - began
+        return join(parts) if len(parts) > 1 else parts[0] if parts else self._walk(0)
+
+    def _walk(self, n: int) -> Trace:
+        """The loop: step by step, for every world and agent."""
+        world, agent, alive = self.simulator, self.agent, self.alive
+        S = world.setting.slate
+        items = np.zeros((n, self.rows, S), np.int64)
+        segments = np.empty((n, self.rows), np.int64)
+        rewards, best_rewards, value, best_value, random_value = np.empty((5, n, self.rows))
+        stopped_at = np.where(alive, n, 0)
+        living = self.rows if alive.all() else int(alive.sum())
+        rows = np.arange(self.rows)[:, None]
+        for i in range(n):
+            step = self.step + i
+            # the agent looks and chooses
+            round = world.round_at(step)
+            slate = ridge_kernels.top(agent.scores(round), round.available, alive, S)
+            if (left := int(np.count_nonzero(alive))) < living:
+                stopped_at[~alive & (stopped_at == n)] = i
+                living = left
+            # the user answers, the agent learns
+            feedback, truth = world.respond(round, slate, world.uniforms.at(step))
+            if living < self.rows:
+                feedback = Feedback(feedback.rewards, feedback.examined & alive[:, None])
+            agent.learn(round, slate, feedback)
+            # what is kept
+            items[i], segments[i] = round.items[rows, slate], round.segments
+            rewards[i] = feedback.rewards[:, 0] if S == 1 else feedback.rewards.sum(axis=1)
+            value[i], best_value[i], random_value[i], best_rewards[i] = truth
+        if living < self.rows:
+            after = np.arange(n)[:, None] >= stopped_at[None, :]
+            for column in (rewards, best_rewards, value, best_value, random_value):
+                column[after] = np.nan
+        columns = rewards, best_rewards, value, best_value, random_value
+        return Trace(self.step, items, segments, *columns, alive.copy())
+
+    def _play(self, n: int) -> Trace | None:
+        """A stretch at once, where the world can be drawn ahead and the agent can play it: the same bits, sooner."""
+        script = self.simulator.script(self.step, n) if self.scripted else None
+        shown = None if script is None else self.agent.play(script, self.alive)
+        if script is None or shown is None:
+            return None
+        context, uniforms = script.context, script.uniforms
+        stopped = shown < 0
+        value = script.probabilities[context, shown]
+        best_value = script.probabilities[context, script.best[context]]
+
+        def kept(column: FloatArray) -> FloatArray:
+            return np.where(stopped, np.nan, column) if stopped.any() else column
+
+        return Trace(
+            start=self.step,
+            items=np.maximum(shown, 0)[:, :, None],
+            segments=script.segments,
+            rewards=kept((uniforms < value).astype(np.float64)),
+            best_rewards=kept((uniforms < best_value).astype(np.float64)),
+            value=kept(value),
+            best_value=kept(best_value),
+            random_value=kept(script.average[context]),
+            alive=self.alive.copy(),
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """Arrays and plain values from which `load_state_dict` goes on to the bit. Never pickles."""
+        agent = {f"agent.{name}": value for name, value in self.agent.state_dict().items()}
+        return {"step": self.step, "alive": self.alive.copy(), "seconds": self.seconds, **agent}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put a saved state back."""
+        self.step, self.seconds = int(state["step"]), float(state["seconds"])
+        self.alive[...] = state["alive"]
+        prefix = "agent."
+        self.agent.load_state_dict({k[len(prefix) :]: v for k, v in state.items() if k.startswith(prefix)})
+
+
+def join(traces: list[Trace]) -> Trace:
+    """Consecutive traces as one."""
+    columns = {name: np.concatenate([getattr(t, name) for t in traces]) for name in Trace._fields[1:-1]}
+    return Trace(start=traces[0].start, alive=traces[-1].alive, **columns)

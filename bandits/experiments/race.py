@@ -1,0 +1,239 @@
+"""An experiment brought to life: its agents advance in lockstep, so that their curves grow together."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from bandits.agents import AgentParams
+from bandits.base.params import structure
+from bandits.base.processes import start
+from bandits.base.randomness import Streams
+from bandits.base.types import FloatArray
+from bandits.simulators import Simulator
+
+from . import calibration
+from .experiment import Experiment
+from .history import Calibration, Checkup, History, Spectrum, Trace, snapshot_steps
+from .lane import Lane
+
+CHUNK = 500  # steps between looks at the clock
+
+
+def make_lane(
+    experiment: Experiment, agent: int, rows: Sequence[int] | None = None, params: Sequence[AgentParams] | None = None
+) -> Lane:
+    """One agent of an experiment in its world.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    agent : int
+        Its position in the experiment.
+    rows : sequence of int, optional
+        Replication number of each row; all of them by default.
+    params : sequence of AgentParams, optional
+        The agent's parameters row by row (the points of a sweep), equal in structure.
+
+    Raises
+    ------
+    ValueError
+        Rows of different structure cannot share a lane; see `blocks`.
+    """
+    rows = tuple(range(experiment.replications) if rows is None else rows)
+    params = [experiment.agents[agent]] * len(rows) if params is None else list(params)
+    if len({structure(p) for p in params}) > 1:
+        raise ValueError("rows of one lane must agree in their structural parameters: group them with blocks()")
+    streams = Streams(experiment.seed, rows)
+    simulator = experiment.simulator_class()(experiment.simulator, streams)
+    built = experiment.agent_class(agent)(params, simulator.setting, streams, simulator.world())
+    return Lane(simulator, built)
+
+
+def blocks(params: Sequence[AgentParams]) -> list[list[int]]:
+    """Positions of rows that can share a lane: equal kind and structural parameters."""
+    groups: dict[str, list[int]] = {}
+    for i, p in enumerate(params):
+        groups.setdefault(structure(p), []).append(i)
+    return list(groups.values())
+
+
+@dataclass
+class _Runner:
+    """A lane, its history, and the training it may have to wait for."""
+
+    lane: Lane
+    history: History
+    bases: list[FloatArray] | None
+    training: subprocess.Popen[str] | None = None
+    prepared: bool = False
+    snapshots: list[int] = field(default_factory=list)
+
+    def advance(self, to: int) -> Iterator[Trace]:
+        """Go on to step ``to``, stopping for spectra on the way."""
+        while self.lane.step < to:
+            stop = min([to, *(s for s in self.snapshots if s > self.lane.step)])
+            trace = self.lane.advance(stop - self.lane.step)
+            self.history.extend(trace)
+            if stop in self.snapshots:
+                self._look(stop)
+            self.history.seconds = self.lane.seconds
+            yield trace
+
+    def _look(self, step: int) -> None:
+        """Take the spectrum, the calibration, the checkup and the note, where the agent has them."""
+        self.history.note = self.lane.agent.note()
+        eigenvalues = None if self.bases is None else self.lane.agent.spectrum(self.bases)
+        if eigenvalues is not None:
+            self.history.spectra.append(Spectrum(step, eigenvalues))
+        inside, values = calibration.look(self.lane)
+        if inside is not None:
+            self.history.calibrations.append(Calibration(step, inside))
+        if values is not None:
+            self.history.checkups.append(Checkup(step, values))
+
+
+class Race:
+    """All agents of an experiment, chunk by chunk.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    background : bool
+        Let an agent that must be trained first do so in a process of its own while the others start; it catches
+        up. Otherwise it is trained before the start.
+    """
+
+    def __init__(self, experiment: Experiment, *, background: bool = False) -> None:
+        self.experiment = experiment
+        self.step = 0
+        self._background = background
+        self.runners: dict[str, _Runner] = {}
+        spans: dict[bool, list[FloatArray]] = {}
+        for i, label in enumerate(experiment.labels):
+            lane = make_lane(experiment, i)
+            per_arm = lane.agent.spans_arms(experiment.agents[i])
+            if per_arm is not None and per_arm not in spans:
+                spans[per_arm] = lane.simulator.bases(per_arm)
+            bases = None if per_arm is None else spans[per_arm]
+            runner = _Runner(lane, experiment.empty_history(), bases, snapshots=snapshot_steps(experiment.steps))
+            if background and "log" in lane.agent.requires(experiment.agents[i]):
+                runner.training = _train_elsewhere(experiment, i)
+            self.runners[label] = runner
+
+    @property
+    def done(self) -> bool:
+        """Every agent has reached the last step."""
+        return all(r.lane.step >= self.experiment.steps for r in self.runners.values())
+
+    @property
+    def histories(self) -> dict[str, History]:
+        """What each agent has left behind so far."""
+        return {label: r.history for label, r in self.runners.items()}
+
+    @property
+    def simulator(self) -> Simulator:
+        """The world (of the first agent: all worlds are equal)."""
+        return next(iter(self.runners.values())).lane.simulator
+
+    def advance(self, n: int = CHUNK) -> Iterator[tuple[str, Trace]]:
+        """Everybody ``n`` steps on; who is still being trained waits and catches up later."""
+        if all(self.waiting(label) or r.lane.step >= self.experiment.steps for label, r in self.runners.items()):
+            time.sleep(0.05)  # only somebody in training is left
+        self.step = min(self.step + n, self.experiment.steps)
+        for label, runner in self.runners.items():
+            if runner.training is not None:
+                if runner.training.poll() is None:
+                    continue
+                runner.training = None
+            # BLAS on one thread: the same bits alone or beside others
+            with threadpool_limits(1):
+                if not runner.prepared:
+                    runner.lane.agent.prepare()
+                    _compile(self.experiment, list(self.runners).index(label))
+                    runner.prepared = True
+                # who is behind catches up a few chunks at a time, so that everybody's curves keep growing
+                for trace in runner.advance(min(self.step, runner.lane.step + 8 * n)):
+                    yield label, trace
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything from which `load_state_dict` goes on to the bit: arrays and plain values."""
+        state: dict[str, Any] = {"step": self.step}
+        for i, runner in enumerate(self.runners.values()):
+            state |= {f"{i}.lane.{name}": value for name, value in runner.lane.state_dict().items()}
+            state |= {f"{i}.history.{name}": value for name, value in runner.history.state_dict().items()}
+        return state
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a saved state of this experiment, or of the same one with fewer steps."""
+        self.step = int(state["step"])
+        for i, runner in enumerate(self.runners.values()):
+            runner.lane.load_state_dict(_part(state, f"{i}.lane."))
+            runner.history.load_state_dict(_part(state, f"{i}.history."))
+
+    def waiting(self, label: str) -> bool:
+        """Whether this agent is still being trained."""
+        return self.runners[label].training is not None
+
+    def close(self) -> None:
+        """Stop whatever is still being trained."""
+        for runner in self.runners.values():
+            if runner.training is not None and runner.training.poll() is None:
+                runner.training.kill()
+                runner.training.wait()
+
+
+def histories_of(experiment: Experiment, state: dict[str, Any] | None = None) -> dict[str, History]:
+    """Every agent's history by label: empty, or as a saved state of the race has it. Builds no world and no agent."""
+    found = {}
+    for i, label in enumerate(experiment.labels):
+        found[label] = experiment.empty_history()
+        if state:
+            found[label].load_state_dict(_part(state, f"{i}.history."))
+    return found
+
+
+def _part(state: dict[str, Any], prefix: str) -> dict[str, Any]:
+    return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
+
+
+def _train_elsewhere(experiment: Experiment, agent: int) -> subprocess.Popen[str]:
+    """Prepare one agent in a process of its own; what it learns arrives by the cache."""
+    return start("bandits.experiments.race", str(agent), told=experiment.model_dump_json())
+
+
+def _compile(experiment: Experiment, agent: int) -> None:
+    """Compile, or load, the loops this lane will use: two steps of a throw-away row, outside the timing."""
+    if "log" not in experiment.agent_class(agent).requires(
+        experiment.agents[agent]
+    ):  # that one would be trained again, and compiles little
+        make_lane(experiment, agent, rows=[0]).advance(2)
+
+
+def simulate(experiment: Experiment, *, chunk: int = CHUNK) -> Iterator[tuple[str, Trace]]:
+    """Run an experiment and hand over every step as it happens: pairs of label and `Trace`."""
+    race = Race(experiment)
+    while not race.done:
+        yield from race.advance(chunk)
+
+
+def drive(race: Race, progress: Callable[[int, int], Any] | None = None, chunk: int = CHUNK) -> None:
+    """Run a race to its end; ``progress(step, steps)`` is told after every chunk."""
+    while not race.done:
+        for _ in race.advance(chunk):
+            pass
+        if progress is not None:
+            progress(race.step, race.experiment.steps)
+
+
+if __name__ == "__main__":
+    told = Experiment.model_validate(json.loads(sys.stdin.buffer.read()))
+    with threadpool_limits(1):
+        make_lane(told, int(sys.argv[1])).agent.prepare()

@@ -1,0 +1,117 @@
+"""An experiment as the query of a web address: readable, complete, and judged like any upload.
+
+The names are those of the JSON file and of ``--set``: ``simulator=petshop&simulator.shock_step=10000&
+agents.0=linucb&agents.0.alpha=1.5&steps=20000&replications=16&seed=42&check=1a2b3c4d5e6f``. What is left out has its
+default; ``check``, the beginning of the experiment's hash, tells whether the defaults are still those of whoever made
+the link.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from bandits import agents, simulators
+from bandits.base.params import Params, schemas
+
+from .experiment import MAX_TEXT, Experiment, Refused, read
+
+MAX_FIELDS = 400
+_CHECK = 12  # hexadecimal digits of the hash
+_FIELD = re.compile(r"^(simulator|agents\.([0-9]{1,2}))(?:\.([a-z0-9_]{1,40}))?$")
+_TOP = ("steps", "replications", "seed")
+
+
+class Shared(NamedTuple):
+    """An experiment that came by a link, and whether it is the very one the link was made from."""
+
+    experiment: Experiment
+    same: bool
+
+
+def fields(experiment: Experiment) -> dict[str, str]:
+    """What the query says, by name, in order."""
+    out = {"simulator": experiment.simulator.kind, **_changed("simulator", experiment.simulator)}
+    for i, agent in enumerate(experiment.agents):
+        out |= {f"agents.{i}": agent.kind, **_changed(f"agents.{i}", agent)}
+    out |= {name: str(getattr(experiment, name)) for name in _TOP}
+    return {**out, "check": experiment.hash[:_CHECK]}
+
+
+def query(experiment: Experiment) -> str:
+    """The part of the address behind the question mark."""
+    return urlencode(fields(experiment))
+
+
+def _changed(prefix: str, params: Params) -> dict[str, str]:
+    """Fields that differ from their defaults, as text."""
+    values = params.model_dump(mode="json")
+    found = {}
+    for name, field in type(params).model_fields.items():
+        if name != "kind" and getattr(params, name) != field.default:
+            value = values[name]
+            found[f"{prefix}.{name}"] = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+    return found
+
+
+def holds_experiment(given: Mapping[str, str]) -> bool:
+    """Whether an address names an experiment at all."""
+    return any(_FIELD.match(name) for name in given)
+
+
+def follow(given: Mapping[str, str]) -> Shared:
+    """The experiment that an address names; other names in it (a page's own) are left alone.
+
+    Raises
+    ------
+    Refused
+        One sentence: what, where, allowed range.
+    """
+    named = {name: text for name, text in given.items() if _FIELD.match(name) or name in _TOP}
+    if len(named) > MAX_FIELDS:
+        raise Refused(f"the link names {len(named):,} fields; at most {MAX_FIELDS} are allowed")
+    if (size := sum(len(n) + len(t) for n, t in named.items())) > MAX_TEXT:
+        raise Refused(f"the link has {size:,} characters; at most {MAX_TEXT:,} are allowed")
+    data: dict[str, Any] = {name: _number(name, named[name]) for name in _TOP if name in named}
+    world: dict[str, Any] = {}
+    racers: dict[int, dict[str, Any]] = {}
+    for name, text in named.items():
+        if (match := _FIELD.match(name)) is None:
+            continue
+        part, position, field = match.groups()
+        registry: Mapping[str, Any] = simulators.REGISTRY if part == "simulator" else agents.REGISTRY
+        target = world if part == "simulator" else racers.setdefault(int(position), {})
+        target[field or "kind"] = text if field is None else _value(registry, named.get(part, ""), field, name, text)
+    if sorted(racers) != list(range(len(racers))):
+        raise Refused(f"the link's agents are numbered {', '.join(map(str, sorted(racers)))}; they must count from 0")
+    if world:
+        data["simulator"] = world
+    experiment = read({**data, "agents": [racers[i] for i in sorted(racers)]})
+    return Shared(experiment, given.get("check", "") in ("", experiment.hash[:_CHECK]))
+
+
+def _number(name: str, text: str) -> int:
+    if not re.fullmatch(r"-?[0-9]{1,19}", text):
+        raise Refused(f"{name} is '{text}'; it must be a whole number")
+    return int(text)
+
+
+def _value(registry: Mapping[str, Any], kind: str, field: str, name: str, text: str) -> Any:
+    """A field's text as the value it stands for: text where the field takes text, JSON everywhere else."""
+    properties = schemas(registry[kind].Params) if kind in registry else {}
+    schema = properties.get(field, {})
+    if "string" in {schema.get("type"), *(option.get("type") for option in schema.get("anyOf", []))}:
+        return text
+    try:
+        value = json.loads(text)
+        json.dumps(value, allow_nan=False)
+    except json.JSONDecodeError:
+        return text  # the field's own rules say what it must be
+    except RecursionError:
+        raise Refused(f"{name} is nested too deeply") from None
+    except ValueError:
+        raise Refused(f"{name} is '{text}'; numbers must be finite and of a sensible length") from None
+    return value

@@ -1,0 +1,128 @@
+"""Ridge models that forget, for worlds that change: a sliding window, or a discount."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bandits.base.types import Feedback, FloatArray, IntArray, Round, Setting
+
+from . import ridge_kernels
+from .ridge import Ridge, Sharing
+
+
+class WindowRidge(Ridge):
+    """Ridge models of the last ``window`` steps: what leaves the window is taken out by a rank-one downdate.
+
+    Every model ages with global time: a step leaves the window whether or not its arm was chosen since.
+
+    References
+    ----------
+    Cheung, Simchi-Levi, Zhu (2019), Learning to optimize under non-stationarity: SW-UCB.
+    """
+
+    RING = ("ring_values", "ring_columns", "ring_model", "ring_reward", "ring_seen")
+
+    def __init__(self, ridge: FloatArray, setting: Setting, sharing: Sharing, window: int) -> None:
+        super().__init__(ridge, setting.n_features, setting.n_items, sharing)
+        shape = (window, len(ridge), setting.slate)
+        self.window = window
+        self.ring_values = np.zeros((*shape, setting.n_stored))
+        self.ring_columns = np.zeros((*shape, setting.n_stored), np.int64)
+        self.ring_model = np.zeros(shape, np.int64)
+        self.ring_reward = np.zeros(shape)
+        self.ring_seen = np.zeros(shape, np.bool_)
+        self._rows = np.arange(len(ridge))[:, None]
+
+    @property
+    def state(self) -> tuple[str, ...]:
+        return super().state + self.RING
+
+    def update(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
+        at = round.step % self.window
+        ridge_kernels.ridge_forget(
+            self.ring_values[at], self.ring_columns[at], self.ring_model[at], self.ring_reward[at],
+            self.ring_seen[at], self.A, self.inverse, self.b, self.theta, self.count,
+        )  # fmt: skip
+        super().update(round, slate, feedback)
+        values, columns, _ = round.contexts
+        context = round.context[:, None]
+        self.ring_values[at], self.ring_columns[at] = values[context, slate], columns[context, slate]
+        self.ring_model[at] = self.models(round)[self._rows, slate]
+        self.ring_reward[at], self.ring_seen[at] = feedback.rewards, feedback.examined
+
+    @staticmethod
+    def ring_memory(setting: Setting, window: int) -> int:
+        """Bytes per row that the window adds."""
+        return window * setting.slate * (16 * setting.n_stored + 17)
+
+
+class DiscountedRidge:
+    """Ridge models in which a step k steps ago weighs gamma^k, with the ridge kept whole.
+
+    V = sum gamma^k x x' + ridge I and V~ = sum gamma^2k x x' + ridge I, b = sum gamma^k r x; theta = V^-1 b and the
+    variance is x' V^-1 V~ V^-1 x. Every model ages at every step, chosen or not.
+
+    Between two updates of a model V only fades: V = gamma^k G + ridge I with G as it was. With G = Q diag(g) Q' that
+    is Q diag(gamma^k g + ridge) Q', so that ageing costs nothing; the model that learns is decomposed afresh.
+
+    References
+    ----------
+    Russac, Vernade, Cappé (2019), Weighted linear bandits for non-stationary environments, Algorithm 1.
+
+    Attributes
+    ----------
+    gram, gram2 : float64 (R, M, D, D)
+        sum gamma^k x x' and sum gamma^2k x x', at the model's ``stamp``.
+    b : float64 (R, M, D)
+    stamp : int64 (R, M)
+        Step after which they were brought up to date.
+    """
+
+    state = ("gram", "gram2", "b", "stamp", "vectors", "values", "turned", "target")
+
+    def __init__(self, ridge: FloatArray, gamma: FloatArray, setting: Setting, sharing: Sharing) -> None:
+        R, D, M = len(ridge), setting.n_features, 1 if sharing == "shared" else setting.n_items
+        self.ridge, self.gamma, self.sharing = ridge, gamma, sharing
+        self.gram, self.gram2 = np.zeros((R, M, D, D)), np.zeros((R, M, D, D))
+        self.b = np.zeros((R, M, D))
+        self.stamp = np.zeros((R, M), np.int64)
+        # eigenvectors and -values of gram; gram2 and b in their coordinates
+        self.vectors = np.tile(np.eye(D), (R, M, 1, 1))
+        self.values = np.zeros((R, M, D))
+        self.turned, self.target = np.zeros((R, M, D, D)), np.zeros((R, M, D))
+        self._step = 0
+
+    @staticmethod
+    def memory(setting: Setting, sharing: Sharing) -> int:
+        """Bytes per row, by arithmetic."""
+        models = 1 if sharing == "shared" else setting.n_items
+        return 8 * models * (4 * setting.n_features**2 + 3 * setting.n_features + 1)
+
+    def models(self, round: Round) -> IntArray:
+        """Model of every candidate, int64 (R, K)."""
+        return np.zeros_like(round.items) if self.sharing == "shared" else round.items
+
+    def predict(self, round: Round) -> tuple[FloatArray, FloatArray]:
+        """theta . x and x' V^-1 V~ V^-1 x of every candidate, two of (R, K)."""
+        values, columns, _ = round.contexts
+        return ridge_kernels.discount_predict(
+            values, columns, round.context, self.models(round), round.step, self.gamma, self.ridge, self.stamp,
+            self.vectors, self.values, self.turned, self.target,
+        )  # fmt: skip
+
+    def update(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
+        """Age the models that learn to now, and add the examined slots of the slate."""
+        values, columns, _ = round.contexts
+        ridge_kernels.discount_update(
+            values, columns, round.context, self.models(round), slate, feedback.rewards, feedback.examined,
+            round.step, self.gamma, self.gram, self.gram2, self.b, self.stamp, self.vectors, self.values,
+            self.turned, self.target,
+        )  # fmt: skip
+        self._step = round.step + 1
+
+    def spectrum(self, bases: list[FloatArray]) -> FloatArray:
+        """Eigenvalues of V as it is now; see `Ridge.spectrum`."""
+        now = Ridge(self.ridge, self.b.shape[2], self.b.shape[1], self.sharing)
+        age = self.gamma[:, None] ** (max(self._step, int(self.stamp.max())) - self.stamp)
+        now.A = now.A + age[:, :, None, None] * self.gram
+        return now.spectrum(bases)

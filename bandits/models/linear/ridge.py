@@ -1,0 +1,252 @@
+"""Bayesian ridge regression, batched over rows and models: the one home of A, A^-1, b and theta.
+
+A = ridge I + sum x x', b = sum r x, theta = A^-1 b; posterior N(theta, sigma^2 A^-1). Kept by rank-one updates
+of the inverse, which is computed afresh every 4,096 updates of a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, Round, Script, Setting
+
+from . import ridge_kernels
+
+Sharing = Literal["per_arm", "shared", "hybrid"]
+
+
+class Ridge:
+    """Ridge models of R rows: one per arm, one shared by all arms, or hybrid (both).
+
+    Parameters
+    ----------
+    ridge : float64 (R,)
+        lambda > 0, also that of the hybrid's shared part.
+    n_features, n_items : int
+        D and the number of arms.
+    sharing : {"per_arm", "shared", "hybrid"}
+        Hybrid is Li et al. (2010), Algorithm 2, with z = x: equal to one ridge on [x; one-hot(arm) (x) x].
+    joint : bool
+        Keep what `noise` needs to draw from a posterior that several candidates share.
+
+    Attributes
+    ----------
+    A, inverse : float64 (R, M, D, D)
+    b, theta : float64 (R, M, D)
+        M models: the number of arms, or 1. In the hybrid ``theta`` is A_a^-1 b_a.
+    count : int64 (R, M)
+        Observations.
+    """
+
+    STATE: ClassVar[tuple[str, ...]] = ("A", "inverse", "b", "theta", "count", "factor")
+    HYBRID: ClassVar[tuple[str, ...]] = ("A0", "shared", "b0", "beta")
+
+    def __init__(
+        self, ridge: FloatArray, n_features: int, n_items: int, sharing: Sharing, *, joint: bool = False
+    ) -> None:
+        self.ridge, self.sharing = ridge, sharing
+        R, D, M = len(ridge), n_features, 1 if sharing == "shared" else n_items
+        eye = np.eye(D)
+        self.A = np.empty((R, M, D, D))
+        self.A[:] = ridge[:, None, None, None] * eye
+        self.inverse = np.empty((R, M, D, D))
+        self.inverse[:] = (1 / ridge)[:, None, None, None] * eye
+        self.b, self.theta = np.zeros((R, M, D)), np.zeros((R, M, D))
+        self.count = np.zeros((R, M), np.int64)
+        root = np.sqrt(ridge)[:, None, None] * eye
+        self.factor = np.zeros((R, M, 0, 0))
+        if sharing == "hybrid":
+            self.A0, self.shared = self.A[:, 0].copy(), self.inverse[:, 0].copy()
+            self.b0, self.beta = np.zeros((R, D)), np.zeros((R, D))
+            self.factor = root if joint else np.zeros((R, 0, 0))
+        elif sharing == "shared" and joint:
+            self.factor = root[:, None].copy()
+        self._one = np.zeros((R, 1), np.int64)
+
+    @property
+    def state(self) -> tuple[str, ...]:
+        """Names of the arrays that learning changes."""
+        return self.STATE + (self.HYBRID if self.sharing == "hybrid" else ())
+
+    @staticmethod
+    def memory(setting: Setting, sharing: Sharing) -> int:
+        """Bytes per row, by arithmetic."""
+        models = 1 if sharing == "shared" else setting.n_items
+        return 8 * (models * (2 * setting.n_features**2 + 2 * setting.n_features + 1) + 4 * setting.n_features**2)
+
+    def models(self, round: Round) -> IntArray:
+        """Model of every candidate, int64 (R, K)."""
+        if self.sharing != "shared":
+            return round.items
+        if self._one.shape != round.items.shape:
+            self._one = np.zeros(round.items.shape, np.int64)
+        return self._one
+
+    def mean(self, round: Round) -> FloatArray:
+        """Posterior mean of every candidate's reward, float64 (R, K)."""
+        if self.sharing == "hybrid":
+            return self.predict(round)[0]
+        values, columns, _ = round.contexts
+        return ridge_kernels.ridge_mean(values, columns, round.context, self.models(round), self.theta)
+
+    def predict(self, round: Round) -> tuple[FloatArray, FloatArray]:
+        """Posterior mean and x' Sigma x (the variance in units of sigma^2) of every candidate, two of (R, K)."""
+        values, columns, _ = round.contexts
+        models = self.models(round)
+        if self.sharing == "hybrid":
+            mean, variance, _ = ridge_kernels.hybrid_predict(
+                values, columns, round.context, models, self.ridge, self.theta, self.inverse, self.beta, self.shared
+            )
+            return mean, variance
+        return ridge_kernels.ridge_predict(values, columns, round.context, models, self.theta, self.inverse)
+
+    def sample(self, round: Round, sigma: FloatArray, normals: FloatArray) -> FloatArray:
+        """Each candidate's reward under ONE posterior draw per model, float64 (R, K).
+
+        Parameters
+        ----------
+        sigma : float64 (R,)
+            Scale of the noise.
+        normals : float64 (R, W)
+            Standard normals, W = `noise_width`.
+
+        Notes
+        -----
+        Models with a single candidate each (per arm) need no draw of the whole theta: theta~ . x of independent
+        models is exactly N(theta . x, sigma^2 x' A_a^-1 x). A shared theta~ is drawn whole.
+        """
+        values, columns, _ = round.contexts
+        models = self.models(round)
+        D = self.b.shape[2]
+        if self.sharing == "per_arm":
+            mean, variance = self.predict(round)
+            return mean + sigma[:, None] * np.sqrt(variance) * normals
+        if self.sharing == "shared":
+            theta = self.draw(sigma, normals)
+            return ridge_kernels.ridge_mean(values, columns, round.context, models, theta[:, None])
+        beta = self.draw(sigma, normals[:, :D])
+        mean, _, own = ridge_kernels.hybrid_predict(
+            values, columns, round.context, models, self.ridge, self.theta, self.inverse, beta, self.shared
+        )
+        return mean + sigma[:, None] * np.sqrt(own) * normals[:, D:]
+
+    def play(
+        self,
+        script: Script,
+        alive: BoolArray,
+        *,
+        scale: FloatArray | None = None,
+        noise: FloatArray | None = None,
+        epsilon: FloatArray | None = None,
+        dice: FloatArray | None = None,
+    ) -> IntArray | None:
+        """Play a stretch in one compiled loop, items int64 (T, R); None unless models are per arm and features sparse.
+
+        Parameters
+        ----------
+        scale : float64 (R,), optional
+            Factor of the width sqrt(x' A^-1 x) in the score; the score is the mean alone without it.
+        noise : float64 (T, R, K), optional
+            Multiplies the width.
+        epsilon, dice : float64 (T, R), (T, R, 2), optional
+            Chance of a random item, and its coin and choice.
+        """
+        values, columns, n_features = script.contexts
+        if self.sharing != "per_arm" or values.shape[2] == n_features:
+            return None
+        R = script.context.shape[1]
+        return ridge_kernels.play_per_arm(
+            values, columns, script.context, script.probabilities, script.uniforms, alive, self.A, self.inverse,
+            self.b, self.theta, self.count, self.factor,
+            np.zeros(R) if scale is None else scale, scale is not None,
+            np.empty((0, 0, 0)) if noise is None else noise,
+            np.empty((0, 0)) if epsilon is None else epsilon,
+            np.empty((0, 0, 0)) if dice is None else dice,
+        )  # fmt: skip
+
+    def draw(self, sigma: FloatArray, normals: FloatArray) -> FloatArray:
+        """One draw of the shared parameter per row, float64 (R, D), from N(theta, sigma^2 A^-1)."""
+        hybrid = self.sharing == "hybrid"
+        center, factor = (self.beta, self.factor) if hybrid else (self.theta[:, 0], self.factor[:, 0])
+        noise = ridge_kernels.posterior_noise(np.ascontiguousarray(factor), np.ascontiguousarray(normals))
+        drawn: FloatArray = center + sigma[:, None] * noise
+        return drawn
+
+    @staticmethod
+    def noise_width(setting: Setting, sharing: Sharing) -> int:
+        """Standard normals that `sample` needs per row and step."""
+        shared = 0 if sharing == "per_arm" else setting.n_features
+        return shared + (0 if sharing == "shared" else setting.n_candidates)
+
+    def update(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
+        """Learn from the examined slots of the slate."""
+        self._update(round, slate, feedback.rewards, feedback.examined)
+
+    def _update(self, round: Round, slate: IntArray, rewards: FloatArray, examined: BoolArray) -> None:
+        values, columns, _ = round.contexts
+        seen = (values, columns, round.context, self.models(round), slate, rewards, examined)
+        own = (self.A, self.inverse, self.b, self.theta, self.count)
+        if self.sharing == "hybrid":
+            shared = (self.A0, self.shared, self.b0, self.beta, self.factor)
+            ridge_kernels.hybrid_update(*seen, self.ridge, *own, *shared)
+        else:
+            ridge_kernels.ridge_update(*seen, *own, self.factor)
+
+    def refit(self, gram: FloatArray, b: FloatArray, count: IntArray) -> None:
+        """Start over from sums that were made elsewhere: sum x x' (R, M, D, D), sum r x (R, M, D), counts (R, M)."""
+        if self.sharing == "hybrid":
+            raise ValueError("a hybrid is not refitted from sums of its own arms")
+        self.A[...] = gram + self.ridge[:, None, None, None] * np.eye(gram.shape[-1])
+        self.b[...], self.count[...] = b, count
+        sound = np.asarray(np.isfinite(self.A).all(axis=(2, 3)))  # a row that has diverged must not stop the others
+        safe = np.where(sound[..., None, None], self.A, np.eye(gram.shape[-1]))
+        self.inverse[...] = np.where(sound[..., None, None], _each(np.linalg.inv, safe), np.nan)
+        self.theta[...] = (self.inverse @ self.b[..., None])[..., 0]
+        if self.factor.shape[-1]:
+            self.factor[...] = np.where(sound[..., None, None], _each(np.linalg.cholesky, safe), np.nan)
+
+    def spectrum(self, bases: list[FloatArray]) -> FloatArray:
+        """Eigenvalues of A on the span of the features on offer; see `spectrum`."""
+        return spectrum(self.A, bases)
+
+
+def _each(decompose: Callable[[FloatArray], Any], matrices: FloatArray) -> FloatArray:
+    """A decomposition of matrices (R, M, D, D); NaN in place of those that have none."""
+    try:
+        return np.asarray(decompose(matrices))
+    except np.linalg.LinAlgError:
+        out = np.full(matrices.shape, np.nan)
+        for place in np.ndindex(*matrices.shape[:2]):
+            with suppress(np.linalg.LinAlgError):
+                out[place] = decompose(matrices[place])
+        return out
+
+
+def spectrum(A: FloatArray, bases: list[FloatArray]) -> FloatArray:
+    """Eigenvalues of design matrices ``A (R, M, D, D)`` on the span of the features on offer.
+
+    Parameters
+    ----------
+    bases : list of float64 (D, m_k)
+        Orthonormal basis of that span: one per arm, or a single one for a shared model.
+
+    Returns
+    -------
+    float64 (R, M, m)
+        Descending, NaN-padded.
+    """
+    R, M = A.shape[:2]
+    out = np.full((R, M, max(basis.shape[1] for basis in bases)), np.nan)
+    for width in {basis.shape[1] for basis in bases[:M]}:  # those of equal width at once
+        arms = [m for m in range(M) if bases[m].shape[1] == width]
+        B = np.stack([bases[m] for m in arms])
+        restricted = B.transpose(0, 2, 1) @ A[:, arms] @ B
+        sound = np.isfinite(restricted).all(axis=(2, 3))  # of a row that has diverged nothing can be said
+        values = np.full(restricted.shape[:3], np.nan)
+        values[sound] = np.linalg.eigvalsh(restricted[sound])[:, ::-1]
+        out[:, arms, :width] = values
+    return out

@@ -1,0 +1,127 @@
+"""The gradient of a network with one hidden layer over all that is remembered, a block of observations at a time.
+
+A step on everything is a pass over n observations; done as a few operations on all of them, each hidden unit of each
+goes through memory half a dozen times. Here a block stays in the processor's cache from its features to its part of the
+gradient, and features that are 0 in all of an item's observations (the other arms' blocks) are left out. The sums have
+another order than in `networks.Networks`: both agree up to rounding.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from bandits.base.types import IntArray
+
+BLOCK = 512  # observations
+_MATH = {"reassoc", "contract", "arcp", "nsz"}  # sums in any order; NaN stays NaN
+
+
+class Everything(NamedTuple):
+    """One row's memory, in blocks of one item's observations each.
+
+    Attributes
+    ----------
+    x : float32 (sum of d_g n_g,)
+        Of each block g, one after the other, its d_g features (d_g, n_g).
+    first, begin : int64 (G + 1,)
+        Where each block's features begin, and its observations.
+    columns : int64 (G, D)
+        Which features those are, in the first d_g places.
+    width : int64 (G,)
+        d_g.
+    reward, weight : float32 (n,)
+        By block; weights are divided by their sum.
+    """
+
+    x: Any
+    first: IntArray
+    begin: IntArray
+    columns: IntArray
+    width: IntArray
+    reward: Any
+    weight: Any
+
+
+def gathered(x: Any, items: IntArray, rewards: Any, weight: Any) -> Everything:
+    """Put observations into blocks: features (n, D), items, rewards and weights (n,)."""
+    order = np.argsort(items, kind="stable")
+    cuts = [0, *(np.flatnonzero(np.diff(items[order])) + 1).tolist(), len(order)]
+    begin, columns, width, parts = [0], [], [], []
+    for start, end in itertools.pairwise(cuts):
+        mine = x[order[start:end]]
+        used = np.flatnonzero(mine.any(axis=0))
+        for s in range(0, len(mine), BLOCK):
+            block = mine[s : s + BLOCK, used]
+            parts.append(block.T.ravel())
+            begin.append(begin[-1] + len(block))
+            width.append(len(used))
+            columns.append(np.concatenate([used, np.zeros(x.shape[1] - len(used), np.int64)]))
+    first = np.cumsum([0, *(len(part) for part in parts)], dtype=np.int64)
+    share = weight[order] / max(float(weight.sum()), 1.0)
+    return Everything(
+        np.concatenate(parts), first, np.array(begin), np.stack(columns), np.array(width),
+        np.ascontiguousarray(rewards[order]), share.astype(np.float32),
+    )  # fmt: skip
+
+
+@njit(cache=True, fastmath=_MATH)
+def gradient(
+    weights: Any, D: int, H: int, x: Any, first: Any, begin: Any, columns: Any, width: Any, reward: Any, weight: Any,
+    root: float, log_odds: bool, out: Any,
+) -> None:  # fmt: skip
+    """Gradient of the mean loss of f = root * network, for one row.
+
+    Parameters
+    ----------
+    weights, out : float32 (p,)
+        In the order of `networks.Networks`; ``out`` is overwritten.
+    D, H : int
+        Features and hidden units.
+    log_odds : bool
+        The log loss of sigmoid(f); else (f - r)^2.
+    """
+    W, b, v = weights[: H * D].reshape(H, D), weights[H * D : H * D + H], weights[H * D + H : H * D + 2 * H]
+    gW, gb, gv = out[: H * D].reshape(H, D), out[H * D : H * D + H], out[H * D + H : H * D + 2 * H]
+    out[:] = 0
+    half, zero = np.float32(0.5), np.float32(0)
+    units = np.empty(H * BLOCK, np.float32)
+    f, error = np.empty(BLOCK, np.float32), np.empty(BLOCK, np.float32)
+    for g in range(len(width)):
+        d, n, at = width[g], begin[g + 1] - begin[g], begin[g]
+        used = np.empty((H, d), np.float32)
+        for k in range(d):
+            used[:, k] = W[:, columns[g, k]]
+        X, active = x[first[g] : first[g + 1]].reshape(d, n), units[: H * n].reshape(H, n)
+        # forward
+        np.dot(used, X, active)
+        f[:n] = weights[H * D + 2 * H]
+        for h in range(H):
+            a, bias, out_weight = active[h], b[h], v[h]
+            for s in range(n):
+                t = a[s] + bias
+                t = half * (t + abs(t))  # ReLU, as the compiler makes vectors of it
+                a[s] = t
+                f[s] += out_weight * t
+        # the loss's slope
+        for s in range(n):
+            told = root * f[s]
+            slope = 1 / (1 + np.exp(-told)) - reward[at + s] if log_odds else 2 * (told - reward[at + s])
+            error[s] = slope * root * weight[at + s]
+            out[H * D + 2 * H] += error[s]
+        # backward
+        for h in range(H):
+            a, sum_v, sum_b = active[h], zero, zero
+            for s in range(n):
+                sum_v += a[s] * error[s]
+                t = error[s] if a[s] > zero else zero
+                a[s] = t
+                sum_b += t
+            gv[h] += sum_v
+            gb[h] += v[h] * sum_b
+        np.dot(active, X.T, used)
+        for k in range(d):
+            gW[:, columns[g, k]] += v * used[:, k]

@@ -1,0 +1,151 @@
+"""Multilayer perceptrons trained offline on a log. torch is imported on first use: linear runs never pay for it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from bandits.base.types import Log
+
+Float32 = NDArray[np.float32]
+
+
+class Fitted(NamedTuple):
+    """Weights of a trained network, NumPy arrays by name, and how well it predicted what it had not seen."""
+
+    weights: dict[str, Float32]
+    validation_loss: float
+
+
+def fit_click_model(
+    log: Log,
+    *,
+    n_features: int,
+    n_users: int,
+    n_items: int,
+    embedding: int,
+    hidden: Sequence[int],
+    learning_rate: float,
+    batch: int,
+    epochs: int,
+    seed: int,
+) -> Fitted:
+    """Train a click model by Adam on the log loss; the last tenth of the log validates.
+
+    With ``n_users > 0`` the input is a user's and an item's embedding, else the candidate's features (D). One
+    thread, own generator: the same numbers everywhere on one kind of processor.
+
+    Returns
+    -------
+    Fitted
+        ``user (n_users, E)`` and ``item (n_items, E)`` or neither, and ``w0 (in, out), b0, w1, ...``.
+    """
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with threadpool_limits(1):
+            generator = torch.Generator().manual_seed(seed)
+            sizes = [2 * embedding if n_users else n_features, *hidden, 1]
+            tensors = _initial(torch, generator, sizes, n_users, n_items, embedding)
+            return _train(torch, generator, tensors, log, n_features, learning_rate, batch, epochs)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _initial(
+    torch: Any, generator: Any, sizes: list[int], n_users: int, n_items: int, embedding: int
+) -> dict[str, Any]:
+    """torch's own defaults: N(0, 1) embeddings, uniform(-1/sqrt(in), 1/sqrt(in)) layers."""
+    tensors: dict[str, Any] = {}
+    if n_users:
+        tensors["user"] = torch.randn((n_users, embedding), generator=generator)
+        tensors["item"] = torch.randn((n_items, embedding), generator=generator)
+    for i, (fan_in, fan_out) in enumerate(itertools.pairwise(sizes)):
+        bound = fan_in**-0.5
+        tensors[f"w{i}"] = (torch.rand((fan_in, fan_out), generator=generator) * 2 - 1) * bound
+        tensors[f"b{i}"] = (torch.rand(fan_out, generator=generator) * 2 - 1) * bound
+    return tensors
+
+
+def _train(
+    torch: Any,
+    generator: Any,
+    tensors: dict[str, Any],
+    log: Log,
+    n_features: int,
+    learning_rate: float,
+    batch: int,
+    epochs: int,
+) -> Fitted:
+    n = len(log.rewards)
+    data = {
+        "users": torch.from_numpy(log.users),
+        "items": torch.from_numpy(log.items),
+        "values": torch.from_numpy(log.values.astype(np.float32)),
+        "columns": torch.from_numpy(np.ascontiguousarray(log.columns)),
+        "rewards": torch.from_numpy(log.rewards.astype(np.float32))[:, None],
+    }
+    for tensor in tensors.values():
+        tensor.grad = torch.zeros_like(tensor)
+    optimiser = torch.optim.Adam(list(tensors.values()), lr=learning_rate, fused=True)
+    with torch.no_grad():
+        for _ in range(epochs):
+            order = torch.randperm(n - n // 10, generator=generator)
+            shuffled = {name: column[order] for name, column in data.items()}
+            for start in range(0, len(order), batch):
+                part = {name: column[start : start + batch] for name, column in shuffled.items()}
+                _backward(torch, tensors, part, n_features)
+                optimiser.step()
+        rest = {name: column[n - n // 10 :] for name, column in data.items()}
+        logits = _forward(torch, tensors, rest, n_features)[-1]
+        loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, rest["rewards"])
+    return Fitted({name: t.numpy().copy() for name, t in tensors.items()}, float(loss))
+
+
+def _forward(torch: Any, tensors: dict[str, Any], part: dict[str, Any], n_features: int) -> list[Any]:
+    """The input of every layer h, and the logits (n, 1) last."""
+    if "user" in tensors:
+        x = torch.cat([tensors["user"][part["users"]], tensors["item"][part["items"]]], dim=1)
+    else:
+        x = torch.zeros((len(part["rewards"]), n_features)).scatter_(1, part["columns"], part["values"])
+    h = [x]
+    layers = sum(name.startswith("w") for name in tensors)
+    for i in range(layers):
+        out = torch.addmm(tensors[f"b{i}"], h[-1], tensors[f"w{i}"])
+        h.append(out.relu_() if i < layers - 1 else out)
+    return h
+
+
+def _backward(torch: Any, tensors: dict[str, Any], part: dict[str, Any], n_features: int) -> None:
+    """Gradients of the mean log loss, into ``grad``: by hand, in a third of the time that autograd takes here.
+
+    delta is the derivative of the loss by a layer's output before the ReLU; a layer's gradient is h' delta.
+    """
+    *h, logits = _forward(torch, tensors, part, n_features)
+    delta = (logits.sigmoid() - part["rewards"]).div_(len(logits))
+    for i in range(len(h) - 1, -1, -1):
+        torch.mm(h[i].t(), delta, out=tensors[f"w{i}"].grad)
+        torch.sum(delta, 0, out=tensors[f"b{i}"].grad)
+        if i > 0:
+            delta = (delta @ tensors[f"w{i}"].t()).mul_(h[i] > 0)
+    if "user" in tensors:
+        back = delta @ tensors["w0"].t()
+        embedding = tensors["user"].shape[1]
+        tensors["user"].grad.zero_().index_add_(0, part["users"], back[:, :embedding])
+        tensors["item"].grad.zero_().index_add_(0, part["items"], back[:, embedding:])
+
+
+def click_logits(weights: dict[str, Float32], x: Float32) -> Float32:
+    """The network's output before the sigmoid, float32 (..., ), for inputs ``x (..., in)``."""
+    layers = sum(name.startswith("w") for name in weights)
+    for i in range(layers):
+        x = np.matmul(x, weights[f"w{i}"]) + weights[f"b{i}"]
+        x = np.maximum(x, 0, out=x) if i < layers - 1 else x
+    return x[..., 0]

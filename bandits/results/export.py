@@ -1,0 +1,208 @@
+"""A result to take along: tables, a script that makes it again, and one page that works without a network."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import json
+import math
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from bandits.experiments.experiment import Experiment
+
+from . import metrics
+from . import text as words
+from .figures import board, styles
+from .result import Result
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_FORMULAS = "=+-@\t\r\n"  # a spreadsheet takes a cell that begins so for a formula
+
+
+def table_csv(result: Result) -> str:
+    """All curves in long form, as CSV that no spreadsheet will run."""
+    return csv_of(result.table())
+
+
+def csv_of(frame: pd.DataFrame) -> str:
+    """A table as CSV that no spreadsheet will run."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(frame.columns)
+    for row in frame.itertuples(index=False, name=None):
+        writer.writerow([_defused(cell) for cell in row])
+    return out.getvalue()
+
+
+def _defused(cell: Any) -> Any:
+    if not isinstance(cell, str):
+        return cell
+    text = cell.replace("\r", " ")  # the csv module would not quote it
+    return "'" + text if cell[:1] in _FORMULAS else text
+
+
+def table_parquet(result: Result) -> bytes:
+    """All curves in long form, as a Parquet file: every digit, and types."""
+    return parquet_of(result.table())
+
+
+def parquet_of(frame: pd.DataFrame) -> bytes:
+    """A table as a Parquet file."""
+    buffer = io.BytesIO()
+    frame.to_parquet(buffer, index=False)
+    return buffer.getvalue()
+
+
+def script(experiment: Experiment) -> str:
+    """Ten lines of Python that make the same numbers again."""
+    text = experiment.model_dump_json(exclude_defaults=False)
+    return "\n".join(
+        [
+            f"# Bandit Playground, experiment {experiment.hash[:12]}",
+            "from bandits import read, run",
+            "",
+            f"experiment = read({text!r})",
+            f'assert experiment.hash == "{experiment.hash}"',
+            "result = run(experiment)",
+            "for label, agent in result.summary()['agents'].items():",
+            "    print(label, agent['ctr'], agent['pseudo_regret'])",
+            'result.save("results")',
+            "",
+        ]
+    )
+
+
+def report(result: Result, *, window: int = metrics.WINDOW) -> str:
+    """One self-contained HTML page: live plots, leaderboard, sentences, configuration; light and dark, offline."""
+    experiment = result.experiment
+    bundle = resources.files("plotly").joinpath("package_data", "plotly.min.js").read_text(encoding="utf-8")
+    sentences = [*words.diverged(result), *words.verdicts(result), words.lesson(result)] if result.histories else []
+    return _PAGE.format(
+        title=html.escape(", ".join(experiment.labels)),
+        subtitle=html.escape(_subtitle(result)),
+        rows="".join(_rows(result)),
+        sentences="".join(f"<li>{html.escape(s)}</li>" for s in sentences),
+        json=html.escape(experiment.model_dump_json(indent=2)),
+        script=html.escape(script(experiment)),
+        noun=html.escape(experiment.simulator_class().reward_noun),
+        hash=experiment.hash,
+        bundle=bundle.replace("</script", "<\\/script"),
+        # no text can end the element it stands in, whatever it says
+        figures=json.dumps(board(result, window), default=_numbers, allow_nan=False).replace("<", "\\u003c"),
+    )
+
+
+def _subtitle(result: Result) -> str:
+    e = result.experiment
+    text = words.described(e)
+    reached = min((h.step for h in result.histories.values()), default=0)
+    return text if reached == e.steps else f"{text}; not finished, at step {reached:,}"
+
+
+def _rows(result: Result) -> list[str]:
+    """The leaderboard, best first, then who has not begun."""
+    looks, summary, order = styles(result.experiment), result.summary()["agents"], words.ranking(result)
+    rows = []
+    for label in [*order, *(one for one in result.experiment.labels if one not in order)]:
+        found = summary.get(label)
+        if found is None or found["ctr"]["mean"] is None:
+            said = "has not begun" if found is None else "stopped in every run"
+            cells = f"<td colspan=4>{said}</td>"
+        else:
+            learned = found["learned"]["mean"]
+            numbers = [
+                _rate(found["ctr"]),
+                words.count(found["clicks"]["mean"]),
+                words.count(found["pseudo_regret"]["mean"]),
+                "–" if learned is None else words.percent(learned),
+            ]
+            if found["rows"] < result.experiment.replications:
+                numbers[0] += f"<br><small>{found['rows']} of {result.experiment.replications} runs finished</small>"
+            cells = "".join(f"<td>{n}</td>" for n in numbers)
+        dot = f'<span style="color:{looks[label].color}" aria-hidden="true">●</span>'
+        rows.append(f"<tr><th scope=row>{dot} {html.escape(label)}</th>{cells}</tr>")
+    return rows
+
+
+def _numbers(array: Any) -> Any:
+    """An array as JSON knows it: what is not a number is a gap."""
+    if array.dtype.kind != "f":
+        return array.tolist()
+    return [value if math.isfinite(value) else None for value in array.tolist()]
+
+
+def _rate(found: dict[str, Any]) -> str:
+    if found["mean"] is None:
+        return "–"
+    spread = "" if found["low"] is None else f" <small>({found['low']:.4f} to {found['high']:.4f})</small>"
+    return f"{found['mean']:.4f}{spread}"
+
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'unsafe-inline';
+style-src 'unsafe-inline'; img-src data: blob:">
+<title>Bandit Playground: {title}</title>
+<style>
+:root{{--ink:#1d282c;--page:#fcfcfb;--line:#d5dbd9;color-scheme:light dark}}
+@media (prefers-color-scheme:dark){{:root{{--ink:#e3e9ea;--page:#0d1316;--line:#303c42}}}}
+body{{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--page);max-width:70rem;margin:2rem auto;
+padding:0 1rem}}
+h1{{margin:0;font-size:1.6rem}}p{{margin:.2rem 0 1rem}}small{{opacity:.75}}
+table{{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}}
+th,td{{text-align:left;padding:.35rem .6rem;border-bottom:1px solid var(--line)}}
+thead th{{font-size:.85rem;vertical-align:bottom}}th[scope=row],td small{{white-space:nowrap}}
+.scroll{{overflow-x:auto}}
+@media (max-width:700px){{table{{font-size:.85rem}}td small{{display:block}}th,td{{padding:.3rem .3rem}}
+thead th{{font-size:.75rem}}thead th:last-child{{min-width:5rem}}}}
+.plots{{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(26rem,100%),1fr));gap:1rem;margin:1.5rem 0}}
+.plots figure{{display:flex;flex-direction:column;margin:0;padding:.8rem;
+border:1px solid var(--line);border-radius:.6rem;min-width:0}}
+figcaption b{{display:block}}figcaption{{font-size:.85rem;flex:1}}
+pre{{overflow:auto;border:1px solid var(--line);border-radius:.6rem;padding:.8rem;font-size:.8rem}}
+</style></head><body>
+<h1>{title}</h1><p>{subtitle}</p>
+<div class="scroll"><table><thead><tr><th>agent</th><th>{noun} per step (95&nbsp;% interval)</th><th>{noun}</th>
+<th>regret</th><th>way from random to oracle</th></tr></thead><tbody>{rows}</tbody></table></div>
+<div class="plots" id="plots"></div>
+<ul>{sentences}</ul>
+<details><summary>Configuration and hash</summary><p>{hash}</p><pre>{json}</pre></details>
+<details><summary>The same numbers again, in Python</summary><pre>{script}</pre></details>
+<script>{bundle}</script>
+<script type="application/json" id="figures">{figures}</script>
+<script>
+const figures = JSON.parse(document.getElementById("figures").textContent);
+const dark = matchMedia("(prefers-color-scheme: dark)");
+function draw() {{
+  const ink = dark.matches ? "#e3e9ea" : "#1d282c", line = dark.matches ? "#303c42" : "#d5dbd9";
+  figures.forEach((figure, i) => {{
+    const box = document.getElementById("plot" + i);
+    const axis = {{gridcolor: line, zerolinecolor: line, linecolor: line, separatethousands: true}};
+    const layout = {{...figure.layout, title: undefined, height: 320, margin: {{l: 60, r: 15, t: 10, b: 45}},
+      font: {{color: ink, family: "system-ui, sans-serif"}}, hovermode: "x unified",
+      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+      xaxis: {{...figure.layout.xaxis, ...axis}}, yaxis: {{...figure.layout.yaxis, ...axis}},
+      hoverlabel: {{bgcolor: dark.matches ? "#182126" : "#ffffff", font: {{color: ink}}}}}};
+    const config = {{responsive: true, displaylogo: false, showSendToCloud: false, plotlyServerURL: ""}};
+    Plotly.react(box, figure.data, layout, config);
+  }});
+}}
+figures.forEach((figure, i) => {{
+  const cell = document.createElement("figure"), caption = document.createElement("figcaption");
+  const name = document.createElement("b"), box = document.createElement("div");
+  name.textContent = figure.layout.title.text;
+  caption.append(name, figure.layout.meta.note);
+  box.id = "plot" + i;
+  box.setAttribute("role", "img");
+  box.setAttribute("aria-label", caption.textContent);
+  cell.append(caption, box);
+  document.getElementById("plots").append(cell);
+}});
+draw();
+dark.addEventListener("change", draw);
+</script></body></html>
+"""

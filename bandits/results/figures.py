@@ -1,0 +1,520 @@
+"""Bands -> figures. Plain plotly dictionaries, cheap enough to make every second; `figure` makes a graph object.
+
+Colours of text and grid are left to whoever shows them, so that light and dark both work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from bandits.base.explanation import Candidate, Why
+from bandits.base.types import BoolArray, FloatArray, IntArray
+from bandits.experiments.experiment import Experiment
+from bandits.experiments.history import History
+
+from . import metrics
+from .metrics import Band
+from .result import Result
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+Spec = dict[str, Any]
+Bands = dict[str, dict[str, Band]]  # by plot and label
+XAxis = Literal["step", "log step", "earned"]
+Fourth = Literal["spectrum", "calibration"]
+MAX_POINTS = 400  # points a line is drawn with
+
+# Okabe and Ito (2008), safe for colour-blind readers; each kind of agent keeps its own
+_OKABE_ITO = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#B8A500", "#7F7F7F")
+_HOME = {
+    "linucb": (0, 0), "lints": (1, 0), "epsilon_greedy": (2, 0), "static_mlp": (3, 0), "ucb1": (4, 0),
+    "beta_ts": (5, 0), "popularity": (6, 0), "random": (7, 0),
+    "neural_ucb": (5, 1), "neural_linucb": (4, 1), "neural_linear_ts": (2, 1), "ensemble": (1, 1),
+    "mc_dropout": (6, 1), "neural_ts": (3, 1), "neural_greedy": (3, 2),
+    "neural_click_ts": (2, 3),
+    "logistic_ucb": (4, 2), "logistic_ts": (5, 2), "sgd_ts": (6, 2),
+}  # fmt: skip
+_DASHES = ("solid", "dash", "dot", "dashdot")
+RUN_DASHES = (*_DASHES, "longdash", "longdashdot")  # one per run where several share a figure
+REFERENCE = "#8A8A8A"
+
+
+class Style(NamedTuple):
+    """How one agent is drawn, everywhere."""
+
+    color: str
+    dash: str
+
+
+def palette(kinds: Sequence[str]) -> list[Style]:
+    """A look per agent, colour and dash: its kind's own; for a second of a kind a free colour, then free dashes."""
+    pairs = [(slot, dash) for dash in range(len(_DASHES)) for slot in range(len(_OKABE_ITO))]
+    own = [_HOME.get(kind) for kind in kinds]
+    looks: list[tuple[int, int]] = []
+    for i, home in enumerate(own):
+        taken = {*looks, *(later for later in own[i + 1 :] if later)}  # others keep their own
+        if home is None or home in looks:
+            free = [pair for pair in pairs if pair not in taken] or pairs
+            colors = {slot for slot, _ in taken}
+            home = next((pair for pair in free if pair[0] not in colors), free[0])
+        looks.append(home)
+    return [Style(_OKABE_ITO[slot], _DASHES[dash]) for slot, dash in looks]
+
+
+def styles(experiment: Experiment) -> dict[str, Style]:
+    """The look of every agent of an experiment, by label."""
+    return dict(zip(experiment.labels, palette([a.kind for a in experiment.agents]), strict=True))
+
+
+def distinct(names: Sequence[str]) -> dict[str, Style]:
+    """A look for each of a few things that are not agents, by name."""
+    n = len(_OKABE_ITO)
+    return {name: Style(_OKABE_ITO[i % n], _DASHES[i // n % len(_DASHES)]) for i, name in enumerate(names)}
+
+
+def curves(
+    bands: dict[str, Band],
+    looks: dict[str, Style],
+    *,
+    title: str,
+    note: str,
+    x_title: str = "step",
+    y_title: str = "",
+    references: dict[str, Band] | None = None,
+    before: dict[str, Band] | None = None,
+    log_x: bool = False,
+    log_y: bool = False,
+    y_range: Sequence[float] | None = None,
+    empty: str = "Nothing to draw yet.",
+) -> Spec:
+    """Lines with their bands, thin dashed reference lines, dotted lines of the run ``before``.
+
+    Without any curve it is an empty figure that says why.
+    """
+    data: list[Spec] = []
+    for label, band in (before or {}).items() if any(len(band.x) for band in bands.values()) else ():
+        if label in looks and len(band.x) > 1:  # of a far longer run hardly a point may be left here
+            data.append(_ghost(label, thin(band, MAX_POINTS // 2), looks[label]))
+    for label, band in bands.items():
+        if len(band.x):
+            data.extend(_drawn(label, thin(band), looks[label]))
+    for label, band in (references or {}).items() if data else ():
+        kept, line = thin(band, MAX_POINTS // 2), {"color": REFERENCE, "width": 1.2, "dash": "dash"}
+        trace = {"type": "scatter", "mode": "lines", "name": label, "x": kept.x, "y": kept.mid, "line": line}
+        data.append({**trace, "meta": "reference"})
+    layout: Spec = {
+        "title": {"text": title},
+        "meta": {"note": note},
+        "xaxis": {"title": {"text": x_title}},
+        "yaxis": {"title": {"text": y_title}, "type": "log" if log_y else "linear"},
+        "showlegend": False,
+    }
+    if log_x:
+        layout["xaxis"] |= {"type": "log", **_ticks([band.x for band in bands.values()])}
+    if log_y:
+        drawn = [*bands.values(), *(references or {}).values()]
+        layout["yaxis"] |= _ticks([edge for band in drawn for edge in (band.low, band.high)])
+    if y_range is not None:
+        layout["yaxis"]["range"] = list(y_range)
+    return {"data": data, "layout": layout} if data else without_data(layout, empty)
+
+
+def _ticks(values: Sequence[FloatArray]) -> Spec:
+    """Of a logarithmic axis: powers of ten, or 1, 2 and 5 times them where fewer than two of these are in sight."""
+    seen = np.concatenate([v[v > 0] for v in values]) if values else np.empty(0)
+    if not len(seen):
+        return {}
+    low, high = float(seen.min()), float(seen.max())
+    if np.floor(np.log10(high)) - np.ceil(np.log10(low)) >= 1:
+        return {"dtick": 1}
+    powers = range(int(np.floor(np.log10(low))) - 1, int(np.ceil(np.log10(high))) + 2)
+    ticks = [m * 10.0**e for e in powers for m in (1, 2, 5)]  # Plotly's own would all read 1, 2, 5
+    if sum(low <= tick <= high for tick in ticks) < 2:
+        return {}
+    return {"tickvals": ticks, "ticktext": [f"{tick:,.10g}" for tick in ticks]}
+
+
+def without_data(layout: Spec, why: str) -> Spec:
+    """A figure without curves, that says why."""
+    told = {"text": why, "showarrow": False, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
+    return {"data": [], "layout": {**layout, "annotations": [told]}}
+
+
+def rate(experiment: Experiment, history: History, window: int) -> Band:
+    """A click rate; where rewards are 0 or 1, no interval of a mean reaches beyond them."""
+    band = _settled(metrics.ctr(history, window), window)
+    binary = "binary" in experiment.simulator_class().describe(experiment.simulator).offers
+    return within(band, 0.0, 1.0) if binary else band
+
+
+def within(band: Band, least: float, most: float) -> Band:
+    """A band that ends where its quantity does."""
+    return band._replace(low=np.maximum(band.low, least), high=np.minimum(band.high, most))
+
+
+def _settled(band: Band, window: int) -> Band:
+    """Without its first points: a rate over a handful of steps is noise whose band dwarfs all that follows."""
+    return _cut(band, band.x >= min(window, band.x[-1] if len(band.x) else 0) / 20)
+
+
+def _cut(band: Band, kept: BoolArray) -> Band:
+    return Band(band.x[kept], band.mid[kept], band.low[kept], band.high[kept], band.rows)
+
+
+def thin(band: Band, points: int = MAX_POINTS) -> Band:
+    """Every k-th point and the last: curves are averages or sums, so nothing between them is lost."""
+    every = -(-len(band.x) // points)
+    if every <= 1:
+        return band
+    kept = np.unique(np.append(np.arange(0, len(band.x), every), len(band.x) - 1))
+    return Band(band.x[kept], band.mid[kept], band.low[kept], band.high[kept], band.rows)
+
+
+def _drawn(label: str, band: Band, look: Style) -> list[Spec]:
+    line = {"color": look.color, "width": 2.2, "dash": look.dash}
+    name = label.replace("<", "&lt;")
+    common = {"type": "scatter", "mode": "lines", "name": name, "legendgroup": label}
+    curve = {**common, "x": band.x, "y": band.mid, "line": line}
+    if band.rows < 2:
+        return [curve]
+    edge = thin(band, MAX_POINTS // 2)
+    outline = {
+        **common, "hoverinfo": "skip", "fill": "toself",
+        "x": np.concatenate([edge.x, edge.x[::-1]]), "y": np.concatenate([edge.high, edge.low[::-1]]),
+        "line": {"width": 0, "color": look.color}, "fillcolor": _faint(look.color),
+    }  # fmt: skip
+    return [outline, curve]
+
+
+def _ghost(label: str, band: Band, look: Style) -> Spec:
+    line = {"color": look.color, "width": 1.5, "dash": "dot"}
+    return {
+        "type": "scatter", "mode": "lines", "name": label.replace("<", "&lt;") + ", before", "legendgroup": label,
+        "x": band.x, "y": band.mid, "line": line, "opacity": 0.65, "meta": "before",
+    }  # fmt: skip
+
+
+def _faint(color: str, alpha: float = 0.16) -> str:
+    red, green, blue = (int(color[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{alpha})"
+
+
+def board(
+    result: Result,
+    window: int = metrics.WINDOW,
+    *,
+    x: XAxis = "step",
+    log_regret: bool = False,
+    fourth: Fourth = "spectrum",
+    level: float = 0.95,
+    at: int | None = None,
+    arm: int | None = None,
+    before: Bands | None = None,
+) -> list[Spec]:
+    """The four plots of the Arena: click rate, regret, selection entropy, and eigenvalue spectrum or calibration.
+
+    Parameters
+    ----------
+    result : Result
+    window : int
+        Steps that click rate and entropy are averaged over.
+    x : {"step", "log step", "earned"}
+        What the first three are drawn against; "earned" is the agent's own mean clicks so far.
+    log_regret : bool
+        A logarithmic axis for the regret.
+    fourth : {"spectrum", "calibration"}
+    level : float
+        Of the intervals whose calibration is drawn: one of ``trace.LEVELS``.
+    at, arm : int, optional
+        The spectrum at its last snapshot up to this step, and of one arm; the latest, and of all arms.
+    before : dict, optional
+        What `bands` makes of another run of the same kind of world: agents of the same name are drawn dotted behind.
+    """
+    looks, world = styles(result.experiment), result.experiment.simulator_class()
+    noun, runs = world.reward_noun, result.experiment.replications
+    best = "slate" if getattr(result.experiment.simulator, "slate", 1) > 1 else world.item_noun
+    found = bands(result, window, x=x, level=level, at=at, arm=arm)
+    ghosts = before or {}
+    seen_before = any(label in looks for label in ghosts.get("rate", {}))
+    first = max(result.histories.values(), key=lambda h: h.step, default=None)
+    references, rate_window, count_window, taken, counted = {}, window, window, None, "arms"
+    if first is not None:
+        counted = first.counted
+        rate_window = metrics.window_drawn(first, window)
+        count_window = metrics.window_drawn(first, window, of_counts=True)
+        for label, name in (("oracle", "best_value"), ("random choice", "random_value")):
+            band = _settled(metrics.reference(first, name, window), window)
+            references[label] = _against(band, first.grid, first.sums[name], x)
+        taken = next((s.step for s in reversed(first.spectra) if at is None or s.step <= at), None)
+    dotted = " Dotted: the run before." if seen_before else ""
+    whole = all(h.alive.all() for h in result.histories.values())
+    living = f"{runs} runs" if whole else "the runs that go on"
+    banded = f" Bands: 95 % interval over {living}." if runs > 1 else ""
+    over = bool(result.histories) and all(h.step >= h.steps for h in result.histories.values())
+    x_title = f"{noun} earned" if x == "earned" else "step"
+    common: Spec = {"looks": looks, "x_title": x_title, "log_x": x == "log step"}
+    wait = "The first points are on their way."
+    plots = [
+        curves(
+            found["rate"], title=world.rate_title, y_title=f"{noun} per step", references=references,
+            before=ghosts.get("rate"), empty=wait, **common,
+            note=f"Average over the last {rate_window:,} steps. Thin, dashed: oracle above, random below."
+            f"{banded}{dotted}",
+        ),
+        curves(
+            found["regret"], title="Cumulative regret", y_title=f"{noun} lost", log_y=log_regret,
+            before=ghosts.get("regret"), empty=wait, **common,
+            note=f"Expected {noun} lost against always choosing the best {best}. Flat means: nothing left "
+            "to learn.",
+        ),
+        curves(
+            found["entropy"], title="Selection entropy", y_title="0 to 1", y_range=(0, 1.04),
+            before=ghosts.get("entropy"), empty=wait, **common,
+            note=f"How evenly {counted} were chosen in the last {count_window:,} steps. 1: all alike, 0: always the "
+            "same.",
+        ),
+    ]  # fmt: skip
+    for plot, name in zip(plots, ("rate", "regret", "entropy"), strict=True):
+        plot["data"] += [_stop(label, *end, looks[label]) for label, end in _stops(result, found[name], name).items()]
+    if fourth == "spectrum":
+        return [*plots, _spectrum(found["spectrum"], looks, ghosts.get("spectrum"), taken, arm, over)]
+    flat = {"x": np.array([0.0, result.experiment.steps]), "mid": np.full(2, level)}
+    goal = Band(**flat, low=flat["mid"], high=flat["mid"], rows=0)
+    if x != "step":  # the goal is as long as the curves are
+        ends = [b.x for b in found["calibration"].values() if len(b.x) and np.isfinite(b.x).all()]
+        goal = goal._replace(x=np.array([min(e[0] for e in ends), max(e[-1] for e in ends)]) if ends else goal.x)
+    calibrated = curves(
+        found["calibration"], title="Calibration", y_title="share of truths inside", y_range=(0, 1.04),
+        references={"goal": goal}, before=ghosts.get("calibration"), **common,
+        note=f"Share of candidates whose true value lies inside the agent's own {100 * level:.0f} % interval. On the "
+        "dashed line: it knows how much it knows. Below: too sure of itself. Above: too doubtful. Agents that state no "
+        "doubt have no line.",
+        empty="None of these agents states its doubt." if over
+        else "The first points come after a twentieth of the run.",
+    )  # fmt: skip
+    return [*plots, calibrated]
+
+
+def _spectrum(
+    found: dict[str, Band],
+    looks: dict[str, Style],
+    before: dict[str, Band] | None,
+    taken: int | None,
+    arm: int | None,
+    over: bool,
+) -> Spec:
+    whose = "over runs" if arm is not None else "over runs and arms"
+    plot = curves(
+        found, looks, log_y=True, before=before,
+        title="Eigenvalue spectrum", x_title="rank of the eigenvalue", y_title="evidence (eigenvalue)",
+        note="Eigenvalues of A = λI + Σxx′: evidence gathered in each direction of feature space. A low tail: "
+        f"directions hardly explored. Line: median; band: middle 80 % {whose}"
+        f"{'' if taken is None else f', at step {taken:,}'}.",
+        empty="None of these agents has a ridge model or the like." if over
+        else "The first spectrum comes after a twentieth of the run.",
+    )  # fmt: skip
+    if max((len(b.x) for b in found.values()), default=0) <= 10:  # there is no rank 1.5
+        plot["layout"]["xaxis"]["dtick"] = 1
+    return plot
+
+
+def _stops(result: Result, drawn: dict[str, Band], name: str) -> dict[str, tuple[FloatArray, FloatArray, list[str]]]:
+    """Where runs of each agent ended early, on its curve: points and what they say."""
+    found = {}
+    for label, history in result.histories.items():
+        steps, counts = np.unique(metrics.stopped(history), return_counts=True)
+        band = drawn[label]
+        if not len(steps) or not len(band.x):
+            continue
+        of_counts = name == "entropy"
+        grid, size = (history.count_grid, history.count_size) if of_counts else (history.grid, history.size)
+        left_out = size - len(band.x)  # points at the beginning that are not drawn
+        at = np.clip(np.searchsorted(grid, steps) - left_out, 0, len(band.x) - 1)
+        drawn_at = np.isfinite(band.mid[at])  # where all runs have stopped there is no curve
+        if drawn_at.any():
+            pairs = zip(counts[drawn_at], steps[drawn_at], strict=True)
+            text = [f"{n} run{'s' if n > 1 else ''} stopped about step {step:,}" for n, step in pairs]
+            found[label] = (band.x[at][drawn_at], band.mid[at][drawn_at], text)
+    return found
+
+
+def _stop(label: str, x: FloatArray, y: FloatArray, text: list[str], look: Style) -> Spec:
+    return {
+        "type": "scatter", "mode": "markers", "name": label.replace("<", "&lt;"), "legendgroup": label, "x": x, "y": y,
+        "text": text, "hovertemplate": "%{text}<extra>%{fullData.name}</extra>", "showlegend": False,
+        "marker": {"symbol": "x", "size": 11, "color": look.color, "line": {"width": 1}},
+    }  # fmt: skip
+
+
+def bands(
+    result: Result,
+    window: int = metrics.WINDOW,
+    *,
+    x: XAxis = "step",
+    level: float = 0.95,
+    at: int | None = None,
+    arm: int | None = None,
+    until: int | None = None,
+) -> Bands:
+    """The curves of each plot of the board by label, ``until`` a step."""
+    histories = result.histories
+    out: Bands = {
+        "rate": {label: rate(result.experiment, h, window) for label, h in histories.items()},
+        "regret": {label: metrics.pseudo_regret(h) for label, h in histories.items()},
+        "entropy": {label: metrics.entropy(h, window) for label, h in histories.items()},
+        "calibration": {
+            label: band for label, h in histories.items() if (band := metrics.calibration(h, level)) is not None
+        },
+    }
+    for curve in out.values():
+        for label in curve:
+            h = histories[label]
+            kept = _cut(curve[label], curve[label].x <= (until or h.steps))
+            curve[label] = _against(kept, h.grid, h.sums["clicks"], x)
+    spectra = {label: metrics.spectrum(h, at or until, arm) for label, h in histories.items()}
+    out["spectrum"] = {label: band for label, band in spectra.items() if band is not None}
+    return out
+
+
+def _against(band: Band, grid: IntArray, earned: FloatArray, x: XAxis) -> Band:
+    """The same curve against another axis: the mean of ``earned (G, R)`` instead of the step."""
+    if x == "log step":  # a logarithm has no place for step 0
+        return _cut(band, band.x > 0)
+    if x == "earned" and len(band.x):
+        at = np.searchsorted(grid, band.x)
+        alive = ~np.isnan(earned[at[-1]])
+        mean = earned[at][:, alive].mean(axis=1) if alive.any() else np.full(len(at), np.nan)
+        return band._replace(x=mean)
+    return band
+
+
+def looks_of_runs(experiments: Mapping[str, Experiment]) -> dict[str, dict[str, Style]]:
+    """The look of every agent of every run: the same label in the same colour, every run in a dash of its own."""
+    kinds = {label: agent.kind for e in experiments.values() for label, agent in zip(e.labels, e.agents, strict=True)}
+    colors = dict(zip(kinds, palette(list(kinds.values())), strict=True))
+    return {
+        name: {label: Style(colors[label].color, RUN_DASHES[i % len(RUN_DASHES)]) for label in e.labels}
+        for i, (name, e) in enumerate(experiments.items())
+    }
+
+
+def overlay(results: Mapping[str, Result], window: int = metrics.WINDOW) -> Spec:
+    """Click rates of all agents of several runs, by name, in one figure."""
+    looks = looks_of_runs({name: r.experiment for name, r in results.items()})
+    agents = [(n, label, r.histories[label]) for n, r in results.items() for label in r.histories]
+    worlds = [r.experiment.simulator_class() for r in results.values()]
+    nouns, rates = dict.fromkeys(w.reward_noun for w in worlds), dict.fromkeys(w.rate_title for w in worlds)
+    drawn = sorted({metrics.window_drawn(h, window) for _, _, h in agents} or {window})
+    steps = " to ".join(f"{n:,}" for n in drawn[:: max(len(drawn) - 1, 1)])  # long runs are kept on coarser grids
+    return curves(
+        {f"{name} · {label}": rate(results[name].experiment, h, window) for name, label, h in agents},
+        {f"{name} · {label}": looks[name][label] for name, label, _ in agents},
+        title=" or ".join(rates), y_title=f"{' or '.join(nouns)} per step",
+        note=f"Average over the last {steps} steps. Bands: 95 % interval over the replications of each run.",
+    )  # fmt: skip
+
+
+_READ = {
+    "bonus": "Dot: the mean it expects. Bar: the bonus for doubt. What reaches farthest is shown (ring).",
+    "sample": "Dot and bar: what it expects, give or take a standard deviation. Diamond: what it drew. The highest is "
+    "shown (ring).",
+    "greedy": "Dot: what it expects. The highest is shown (ring).",
+    "score": "Dot: its score. The highest is shown (ring).",
+    "": "It rolled dice (ring: what it showed).",
+}
+_DRAWN = 12  # candidates in a figure of one decision
+
+
+def decision(why: Why, look: Style) -> Spec:
+    """One decision: a line for everything on offer, with what the agent made of it and the truth."""
+    drawn = _worth_drawing(why.candidates)
+    rows = np.arange(len(drawn), dtype=np.float64)
+
+    def column(name: str) -> FloatArray:
+        values = np.array([getattr(c, name) for c in drawn], dtype=np.float64)
+        return np.where(np.isfinite(values), values, np.nan)
+
+    def on_axis(values: FloatArray) -> FloatArray:
+        return 1 / (1 + np.exp(-values)) if why.logit else values
+
+    mean, score, spread, truth = (column(name) for name in ("mean", "score", "spread", "truth"))
+    ends = (mean - spread, mean + spread) if why.how == "sample" else (mean, score)
+    alike = [(x, y) for y, c in zip(rows, drawn, strict=True) for x in c.others[:200] if np.isfinite(x)]
+    others = np.array(alike).reshape(-1, 2)
+    decided = np.where(np.isnan(score), np.where(np.isnan(mean), truth, on_axis(mean)), on_axis(score))
+    shown, never = np.array([c.slot > 0 for c in drawn]), np.array([np.isinf(c.width) for c in drawn])
+
+    def marks(name: str, x: FloatArray, y: FloatArray, marker: Spec, **more: Any) -> Spec:
+        told = {"hovertemplate": f"%{{x:.3~f}}<extra>{name}</extra>"}
+        return {"type": "scatter", "mode": "markers", "name": name, "x": x, "y": y, "marker": marker, **told, **more}
+
+    def bars(name: str, x: Sequence[FloatArray], y: Sequence[FloatArray], **more: Any) -> Spec:
+        gap = np.full(len(rows), np.nan)
+        broken = {"x": np.stack([*x, gap], axis=1).ravel(), "y": np.stack([*y, gap], axis=1).ravel()}
+        return {"type": "scatter", "mode": "lines", "name": name, "hoverinfo": "skip", **broken, **more}
+
+    data = [
+        bars("doubt", [on_axis(end) for end in ends], [rows, rows],
+             line={"width": 4 if why.how == "sample" else 10, "color": _faint(look.color, 0.4)}),
+        marks("others like it", on_axis(others[:, 0]), others[:, 1], {"size": 4, "color": _faint(look.color, 0.45)}),
+        bars("truth", [truth, truth], [rows - 0.36, rows + 0.36], line={"width": 2, "color": REFERENCE},
+             meta="reference"),
+        marks("mean", on_axis(mean), rows, {"size": 9, "color": look.color}),
+    ]  # fmt: skip
+    if why.how in ("sample", "score"):
+        data.append(marks("score", on_axis(score), rows, {"size": 12, "color": look.color, "symbol": "diamond"}))
+    look_here = {"size": 20, "color": look.color, "symbol": "circle-open", "line": {"width": 2}}
+    data.append(marks("shown", decided[shown], rows[shown], look_here, hoverinfo="skip", hovertemplate=None))
+    if never.any():
+        data.append(marks("", truth[never], rows[never], {}, mode="text", text=["  never shown"] * int(never.sum()),
+                          textposition="middle right", hoverinfo="skip", hovertemplate=None))  # fmt: skip
+    who = f"Visitor: {why.visitor}. " if why.visitor else ""
+    small = " Small dots: the others of that name." if alike else ""
+    left_out = len(why.candidates) - len(drawn)
+    rest = f" Not drawn: {left_out:,} more." if left_out else ""
+    x = np.concatenate([trace["x"] for trace in data])
+    low, high = np.nanmin(x), np.nanmax(x)
+    room = 0.06 * (high - low) or 0.1
+    how = "" if why.rolled and not np.isfinite(mean).any() else why.how
+    layout: Spec = {
+        "title": {"text": f"{why.label} at step {why.step:,}"},
+        "meta": {"note": f"{who}{_READ[how]}{small} Upright line: the truth.{rest}"},
+        "xaxis": {
+            "title": {"text": f"{why.reward_noun} to be expected"}, "range": [float(low - room), float(high + room)],
+            "showspikes": False,
+        },
+        "yaxis": {
+            "tickvals": rows.tolist(), "ticktext": [_tick(c) for c in drawn], "range": [len(drawn) - 0.4, -0.6],
+            "automargin": True, "showgrid": False, "ticks": "", "fixedrange": True,
+        },
+        "hovermode": "closest",
+        "showlegend": False,
+    }  # fmt: skip
+    return {"data": data, "layout": layout}
+
+
+def _worth_drawing(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """As many as can be read: what was shown, what is best, and then those that came closest."""
+    kept = [c for c in candidates if c.slot or c.best][:_DRAWN]
+    room = _DRAWN - len(kept)
+    more = [c for c in candidates if not (c.slot or c.best)][: max(room, 0)]
+    return [c for c in candidates if c in kept or c in more]
+
+
+def _tick(c: Candidate) -> str:
+    name = (c.name if len(c.name) <= 20 else f"{c.name[:19]}…").replace("<", "&lt;")
+    name = f"<b>{name}</b>" if c.slot else name
+    return f"{name} ×{c.alike}" if c.alike > 1 else name
+
+
+def figure(spec: Spec, *, dark: bool = False) -> go.Figure:
+    """A spec as a plotly graph object, for notebooks, export and reports."""
+    import plotly.graph_objects as go
+
+    made = go.Figure(spec)
+    made.update_layout(template="plotly_dark" if dark else "plotly_white", font={"size": 14})
+    return made

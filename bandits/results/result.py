@@ -1,0 +1,135 @@
+"""A race seen as numbers: curves, a summary and a table, the same in the app, a script and on the command line."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bandits.experiments.experiment import Experiment
+from bandits.experiments.history import LEVELS, History
+
+from . import metrics
+from .metrics import Band, Comparison
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CURVES: dict[str, Callable[[History], Band | None]] = {
+    "ctr": metrics.ctr,
+    "clicks": metrics.cumulative_clicks,
+    "pseudo_regret": metrics.pseudo_regret,
+    "average_regret": lambda h: metrics.pseudo_regret(h, average=True),
+    "realised_regret": metrics.realised_regret,
+    "entropy": metrics.entropy,
+    "coverage": metrics.coverage,
+    "smallest_eigenvalue": metrics.smallest_eigenvalue,
+    "condition_number": metrics.condition_number,
+    **{f"calibration_{100 * level:.0f}": partial(metrics.calibration, level=level) for level in LEVELS},
+    "spectrum": metrics.spectrum,
+}
+
+
+_ENDS = ("mean", "low", "high")
+
+
+class Result:
+    """What an experiment left behind.
+
+    Every curve of ``CURVES`` is an attribute, a dict from label to `Band`: ``result.ctr["LinUCB"].mid``.
+
+    Attributes
+    ----------
+    experiment : Experiment
+    histories : dict of str to History
+    """
+
+    def __init__(self, experiment: Experiment, histories: dict[str, History]) -> None:
+        self.experiment, self.histories = experiment, histories
+
+    def curve(self, name: str) -> dict[str, Band]:
+        """One metric's curves by label; agents that have none are left out."""
+        found = {label: CURVES[name](history) for label, history in self.histories.items()}
+        return {label: band for label, band in found.items() if band is not None}
+
+    def __getattr__(self, name: str) -> dict[str, Band]:
+        if name not in CURVES:
+            raise AttributeError(f"Result has no '{name}'; its curves are {', '.join(CURVES)}")
+        return self.curve(name)
+
+    def compare(self, a: str, b: str) -> Comparison:
+        """Paired comparison of two agents by label."""
+        return metrics.compare(self.histories[a], self.histories[b])
+
+    def summary(self) -> dict[str, Any]:
+        """Totals and comparisons as plain data; equal experiments give equal bytes."""
+        agents = {}
+        for label, h in self.histories.items():
+            clicks = metrics.total(h, "clicks")
+            entropy = metrics.entropy(h)
+            agents[label] = {
+                "ctr": metrics.estimate(metrics.click_rate(h))._asdict(),
+                "clicks": metrics.estimate(clicks)._asdict(),
+                "pseudo_regret": metrics.estimate(metrics.total(h, "best_value") - metrics.total(h, "value"))._asdict(),
+                "realised_regret": metrics.estimate(metrics.total(h, "best_clicks") - clicks)._asdict(),
+                # a run that is under way may not have reached its first counts
+                "entropy": {k: v[-1] if len(v) else None for k, v in zip(_ENDS, entropy[1:4], strict=True)},
+                "learned": metrics.learned(h)._asdict(),
+                "rows": int(h.alive.sum()),
+            }
+        pairs = [(a, b, self.compare(a, b)) for a, b in itertools.combinations(self.histories, 2)]
+        adjusted = metrics.holm([c.p_value for _, _, c in pairs])
+        comparisons = [
+            {**c._asdict(), "a": a, "b": b, "difference": c.difference._asdict(), "p_value_holm": p}
+            for (a, b, c), p in zip(pairs, adjusted, strict=True)
+        ]
+        found: dict[str, Any] = plain({"hash": self.experiment.hash, "agents": agents, "comparisons": comparisons})
+        return found
+
+    def timing(self) -> dict[str, Any]:
+        """Wall time of world, scores, learning and trace."""
+        decisions = {label: h.step * h.rows for label, h in self.histories.items()}
+        agents = {
+            label: {"microseconds_per_decision": 1e6 * h.seconds / max(decisions[label], 1)}
+            for label, h in self.histories.items()
+        }
+        return {"agents": agents, "seconds": sum(h.seconds for h in self.histories.values())}
+
+    def table(self) -> pd.DataFrame:
+        """All curves in long form: columns agent, metric, step, mid, low, high."""
+        import pandas as pd
+
+        frames = [
+            pd.DataFrame({"agent": label, "metric": name, "step": b.x, "mid": b.mid, "low": b.low, "high": b.high})
+            for name in CURVES
+            if name != "spectrum"  # by rank, not by step
+            for label, b in self.curve(name).items()
+        ]
+        if not frames:
+            return pd.DataFrame(columns=["agent", "metric", "step", "mid", "low", "high"])
+        return pd.concat(frames, ignore_index=True).astype({"step": "int64"})
+
+    def save(self, folder: str | Path) -> None:
+        """Write ``experiment.json, curves.parquet, summary.json, timing.json`` into a folder."""
+        out = Path(folder)
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "experiment.json").write_text(self.experiment.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        self.table().to_parquet(out / "curves.parquet", index=False)
+        for name, data in (("summary", self.summary()), ("timing", self.timing())):
+            text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
+            (out / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+
+
+def plain(value: Any) -> Any:
+    """Only what JSON knows; not-a-number becomes null."""
+    if isinstance(value, dict):
+        return {k: plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    return value

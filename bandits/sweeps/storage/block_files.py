@@ -1,0 +1,164 @@
+"""The blocks of a sweep on disk: one checksummed file each, under the sweep's own folder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+
+from bandits.base.errors import Refused
+from bandits.base.files import Arrays, write
+from bandits.experiments.history import History
+from bandits.storage.eviction import Evictable
+from bandits.storage.run_store import RUN, pack, unpack
+from bandits.sweeps.analysis.landscape import late
+from bandits.sweeps.blocks import GRID, Block
+from bandits.sweeps.sweep import Sweep, read
+
+
+class Files:
+    """What is kept of one sweep.
+
+    Parameters
+    ----------
+    sweep : Sweep
+        With the points that have been proposed so far, where they are.
+    folder : Path
+        Of all sweeps.
+    """
+
+    def __init__(self, sweep: Sweep, folder: Path) -> None:
+        self.sweep, self.folder = sweep, folder / sweep.hash
+
+    def get(self, block: Block) -> Arrays | None:
+        """A block's arrays; None if it cannot be read. A damaged file is removed: it is computed again."""
+        path = self._path(block)
+        try:
+            data = path.read_bytes()
+        except OSError:
+            return None
+        if not _whole(data):
+            path.unlink(missing_ok=True)
+            return None
+        return unpack(data[32:])
+
+    def begin(self) -> None:
+        """Say what the folder is of."""
+        about = self.folder / "sweep.json"
+        if not about.exists():
+            write(about, self.sweep.model_dump_json(exclude={"proposed"}).encode())
+
+    def keep(self, block: Block, arrays: Arrays) -> None:
+        """Write a block: all of it or nothing.
+
+        Raises
+        ------
+        OSError
+            The disk is full or cannot be written.
+        """
+        self.begin()
+        _write(self._path(block), arrays)
+
+    @property
+    def study(self) -> Path:
+        """Where Optuna keeps its study of it."""
+        return self.folder / "study.db"
+
+    @property
+    def changed(self) -> float:
+        """When something was last kept, in seconds since 1970; 0 if nothing is."""
+        try:
+            return self.folder.stat().st_mtime
+        except OSError:
+            return 0.0
+
+    @property
+    def bytes(self) -> int:
+        """What it weighs."""
+        total = 0
+        for path in self.folder.glob("*"):
+            with suppress(FileNotFoundError):  # it was being written, and has its name now
+                total += path.stat().st_size
+        return total
+
+    def thin(self) -> int:
+        """Give up the curves: of every sum only what the metrics need stays. Returns the bytes this has freed."""
+        before, grid = self.bytes, History(self.sweep.experiment.steps, 1, 0, points=GRID).grid
+        for path in self.folder.glob("*.block"):
+            data = path.read_bytes()
+            if not _whole(data):
+                continue
+            arrays = unpack(data[32:])
+            if bool(arrays.get("thin", False)):
+                continue
+            for name in History.SUMS:
+                gone = np.ones(len(grid), np.bool_)
+                gone[[0, late(grid), -1]] = False
+                arrays[f"sum.{name}"][gone] = np.nan
+            _write(path, {**arrays, "thin": np.array(True)})
+        return before - self.bytes
+
+    def delete(self) -> None:
+        """Remove all of it."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _path(self, block: Block) -> Path:
+        about = json.dumps(block.rows)
+        if not self.sweep.gridded:  # its hash says nothing of the points
+            about += json.dumps([self.sweep.at(point) for point, _ in block.rows])
+        return self.folder / f"{hashlib.sha256(about.encode()).hexdigest()[:32]}.block"
+
+
+def kept(folder: Path, sweep: str) -> Sweep | None:
+    """The sweep of this hash, if there is one that this version can read."""
+    if not RUN.fullmatch(sweep):
+        return None
+    try:
+        found = read((folder / sweep / "sweep.json").read_bytes())
+    except (OSError, Refused):
+        return None
+    return found if found.hash == sweep else None
+
+
+def evictable_sweeps(folder: Path) -> list[Evictable]:
+    """The curves of stored sweeps; the numbers of all points stay."""
+    found = [kept(folder, path.name) for path in folder.iterdir()] if folder.is_dir() else []
+    files = [Files(sweep, folder) for sweep in found if sweep is not None]
+    return [Evictable(f.changed, f.bytes, f"sweep {f.folder.name[:12]}", f.thin) for f in files]
+
+
+def clear(folder: Path) -> list[str]:
+    """Remove damaged blocks, unfinished files and unreadable sweeps; returns one sentence for each sweep."""
+    messages = []
+    for sweep in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if not sweep.is_dir() or not RUN.fullmatch(sweep.name):
+            continue
+        if kept(folder, sweep.name) is None:
+            shutil.rmtree(sweep)
+            messages.append(f"sweep {sweep.name[:12]} did not say what it is; it was removed")
+            continue
+        bad = [path for path in sweep.iterdir() if path.suffix == ".part" or not sound(path)]
+        for path in bad:
+            path.unlink()
+        if bad:
+            count = f"{len(bad)} damaged or unfinished blocks were removed"
+            messages.append(f"sweep {sweep.name[:12]}: {count}; run it again")
+    return messages
+
+
+def sound(path: Path) -> bool:
+    """Whether a file of a sweep is what was written."""
+    return path.suffix != ".block" or _whole(path.read_bytes())
+
+
+def _whole(data: bytes) -> bool:
+    return hashlib.sha256(data[32:]).digest() == data[:32]
+
+
+def _write(path: Path, arrays: Arrays) -> None:
+    data = pack(arrays)
+    write(path, hashlib.sha256(data).digest() + data)

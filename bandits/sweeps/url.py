@@ -1,0 +1,90 @@
+"""A sweep as the query of a web address: the experiment's own fields, and the axes.
+
+``simulator=petshop&agents.0=linucb&steps=20000&replications=16&seed=42&axes.0=agents.0.alpha,0.1,10,9,log&
+axes.1=agents.0.sharing:per_arm,shared``, and where there is no grid
+``search=optuna&metric=click_rate&sampler=tpe&number=64&batch=8``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from bandits.base.errors import Refused, short
+from bandits.experiments import url
+
+from .sweep import Axis, Sweep, read
+
+_AXIS = re.compile(r"^axes\.([0-9])$")
+_OPTUNA = ("sampler", "number", "batch")
+_LENGTH = 4000  # characters of an axis
+
+
+def fields(sweep: Sweep) -> dict[str, str]:
+    """What the query says, by name, in order."""
+    told = {name: text for name, text in url.fields(sweep.experiment).items() if name != "check"}
+    told |= {f"axes.{i}": _text(axis) for i, axis in enumerate(sweep.axes)}
+    if sweep.search != "grid":
+        told |= {"search": sweep.search, "metric": sweep.metric}
+    if not sweep.gridded:
+        told |= {name: str(getattr(sweep, name)) for name in _OPTUNA}
+    return told
+
+
+def query(sweep: Sweep) -> str:
+    """The part of the address behind the question mark."""
+    return urlencode(fields(sweep))
+
+
+def holds_sweep(given: Mapping[str, str]) -> bool:
+    """Whether an address names a sweep."""
+    return any(_AXIS.match(name) for name in given)
+
+
+def follow(given: Mapping[str, str]) -> Sweep:
+    """The sweep that an address names, judged like an upload.
+
+    Raises
+    ------
+    Refused
+        One sentence: what, where, allowed range.
+    """
+    axes = {int(match[1]): _axis(name, text) for name, text in given.items() if (match := _AXIS.match(name))}
+    if sorted(axes) != list(range(len(axes))):
+        raise Refused(f"the link's axes are numbered {', '.join(map(str, sorted(axes)))}; they must count from 0")
+    experiment = url.follow(given).experiment
+    named: dict[str, Any] = {name: given[name] for name in ("search", "metric") if name in given}
+    named |= {name: _value(given[name]) for name in _OPTUNA if name in given}
+    return read({"experiment": experiment.model_dump(mode="json"), "axes": [axes[i] for i in sorted(axes)], **named})
+
+
+def _text(axis: Axis) -> str:
+    if axis.values is not None:
+        return f"{axis.path}:{','.join(v if isinstance(v, str) else json.dumps(v) for v in axis.values)}"
+    low, high = (f"{v:.12g}" for v in (axis.low or 0.0, axis.high or 0.0))
+    return f"{axis.path},{low},{high},{axis.number},{axis.scale}"
+
+
+def _axis(name: str, text: str) -> dict[str, Any]:
+    if len(text) > _LENGTH:
+        raise Refused(f"{name} has {len(text):,} characters; at most {_LENGTH:,} are allowed")
+    path, colon, values = text.partition(":")
+    if colon:
+        return {"path": path, "values": [_value(v) for v in values.split(",")]}
+    parts = text.split(",")
+    if len(parts) != 5:
+        raise Refused(f"{name} is '{short(text)}'; write path,low,high,number,scale or path:value,value")
+    low, high, number = (_value(part) for part in parts[1:4])
+    return {"path": parts[0], "low": low, "high": high, "number": number, "scale": parts[4]}
+
+
+def _value(text: str) -> Any:
+    """A number, true, false or null as JSON has them; anything else is a word."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value if isinstance(value, (int, float, bool)) or value is None else text

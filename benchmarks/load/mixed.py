@@ -1,0 +1,316 @@
+"""What a class costs the server: many browser sessions at once, ten of them with runs of their own, two with sweeps.
+
+    python -m benchmarks.load.mixed --sessions 50 --minutes 5 --write
+
+starts the app with a home of its own; one visitor opens every page. Then ten sessions race: all at once, then one of
+them alone, then all at once again, each run with a seed of its own. Two sessions sweep, one sweep after the other. All
+others walk from page to page. All of it goes through the pages, as a visitor's browser would (`sessions`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import random
+import re
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from bandits import Experiment, read, sweeps
+from bandits.experiments import url
+from bandits.sweeps import Sweep
+from bandits.sweeps import url as sweep_link
+from benchmarks.measure import Section, keep, machine
+
+from .sessions import Answer, Server, Session, Watch, session
+
+RACERS, SWEEPERS = 10, 2
+SAMPLE = 5.0  # seconds between looks at the memory
+READING = (5.0, 20.0)  # seconds that somebody looks at a page before opening another
+PAGES = ("home", "arena", "sweep", "diagnostics", "runs", "data", "cost")
+BEGUN, ENDED = re.compile(r"Step [1-9]|Finished"), re.compile(r"Finished")
+SOON, STILL = 20.0, 30.0  # seconds, of the targets
+
+
+class Wait(NamedTuple):
+    """Seconds from the press of Run, as its visitor sees them.
+
+    Attributes
+    ----------
+    news, end : float
+        Until the first steps, and until it is finished.
+    """
+
+    news: float
+    end: float
+
+
+@dataclass
+class Seen:
+    """What all sessions saw.
+
+    Attributes
+    ----------
+    together : list of lists of Wait
+        Runs that were submitted at the same moment.
+    alone : list of Wait
+        Runs that were submitted while nothing but sweeps was going on.
+    swept : list of lists of (float, float)
+        Of each session that sweeps: moments, and how many sweeps it was through by then.
+    resident, others : list of float
+        MiB of the server, and of all that it has started, every few seconds.
+    """
+
+    watch: Watch = field(default_factory=Watch)
+    together: list[list[Wait]] = field(default_factory=list)
+    alone: list[Wait] = field(default_factory=list)
+    swept: list[list[tuple[float, float]]] = field(default_factory=lambda: [[] for _ in range(SWEEPERS)])
+    resident: list[float] = field(default_factory=list)
+    others: list[float] = field(default_factory=list)
+    processor: float = 0.0
+
+
+def race(seed: int) -> Experiment:
+    """A run of ordinary size."""
+    agents = [{"kind": kind} for kind in ("linucb", "lints", "epsilon_greedy", "random")]
+    return read({"agents": agents, "steps": 20_000, "replications": 16, "seed": seed})
+
+
+def landscape(seed: int) -> Sweep:
+    """What the page Sweep offers at first."""
+    axes = [
+        {"path": "agents.0.alpha", "low": 0.1, "high": 10.0, "number": 9, "scale": "log"},
+        {"path": "agents.0.ridge", "low": 0.01, "high": 10.0, "number": 7, "scale": "log"},
+    ]
+    one = {"agents": [{"kind": "linucb"}], "steps": 20_000, "replications": 16, "seed": seed}
+    return sweeps.read({"experiment": one, "axes": axes})
+
+
+# -- what sessions do ------------------------------------------------------------------------------------------------
+
+
+async def guarded(watch: Watch, doing: Awaitable[None]) -> None:
+    """Have a session do something; one that fails is a result too."""
+    try:
+        await doing
+    except Exception as error:  # noqa: BLE001 - whatever it is
+        watch.failures.append(f"{type(error).__name__}: {error}")
+
+
+async def walk(host: str, watch: Watch, dice: random.Random) -> None:
+    """Open a page, look at it for a while, open another."""
+    async with session(host, watch) as visitor:
+        await visitor.enter(dice.choice(PAGES))
+        while True:
+            await asyncio.sleep(dice.uniform(*READING))
+            await visitor.go(dice.choice([page for page in PAGES if page != visitor.page]))
+
+
+async def sweep(host: str, watch: Watch, seeds: Iterator[int], reached: list[tuple[float, float]]) -> None:
+    """One sweep after the other."""
+    async with session(host, watch) as visitor:
+        await visitor.enter("sweep", sweep_link.query(landscape(next(seeds))))
+        await visitor.press("Run")
+        for through in itertools.count():
+            while not ENDED.match(text := await visitor.news()):
+                if share := re.match(r"Sweeping: (\d+) %", text):
+                    reached.append((time.monotonic(), through + int(share[1]) / 100))
+            await visitor.press("Run", Seed=next(seeds))
+
+
+async def wait(visitor: Session, seed: int, waits: list[Wait]) -> None:
+    """Run an experiment and watch it to its end."""
+    began = time.monotonic()
+    if visitor.page:
+        await visitor.press("Run", Seed=seed)
+    else:
+        await visitor.enter("arena", url.query(race(seed)))
+    while not BEGUN.match(visitor.progress):
+        await visitor.news()
+    news = time.monotonic() - began
+    while not ENDED.match(visitor.progress):
+        await visitor.news()
+    waits.append(Wait(news, time.monotonic() - began))
+
+
+async def compete(host: str, seen: Seen, seeds: Iterator[int], racers: int) -> None:
+    """Everybody at once, then one alone, and again."""
+    async with AsyncExitStack() as stack:
+        visitors = [await stack.enter_async_context(session(host, seen.watch)) for _ in range(racers)]
+        for turn in itertools.count():
+            waits: list[Wait] = []
+            seen.together.append(waits)
+            await asyncio.gather(*(guarded(seen.watch, wait(one, next(seeds), waits)) for one in visitors))
+            await asyncio.sleep(2)
+            await wait(visitors[turn % racers], next(seeds), seen.alone)
+            await asyncio.sleep(2)
+
+
+async def warm(host: str) -> None:
+    """The first visitor of a server, who waits for it to read its programs, opens every page once."""
+    async with session(host, Watch()) as visitor:
+        await visitor.enter()
+        for page in PAGES[1:]:
+            await visitor.go(page)
+
+
+# -- measuring -------------------------------------------------------------------------------------------------------
+
+
+async def measure(server: Server, sessions: int, seconds: float) -> Seen:
+    """Let the sessions in one by one, and see what happens to them."""
+    seen, seeds = Seen(), itertools.count(1)
+    await warm(server.host)
+    doing: list[Awaitable[None]] = [sweep(server.host, seen.watch, seeds, reached) for reached in seen.swept]
+    doing.append(compete(server.host, seen, seeds, RACERS))
+    walkers = range(sessions - RACERS - SWEEPERS)
+    doing += [walk(server.host, seen.watch, random.Random(number)) for number in walkers]
+    going = []
+    for one in doing:
+        going.append(asyncio.create_task(guarded(seen.watch, one)))
+        await asyncio.sleep(0.2)  # a class does not open a page in the same instant
+    seen.watch.counting, began, seen.processor = True, time.monotonic(), -server.processor()
+    while (left := began + seconds - time.monotonic()) > 0:
+        seen.resident.append(server.resident())
+        seen.others.append(sum(server.others()))
+        await asyncio.sleep(min(SAMPLE, left))
+    seen.watch.counting = False
+    seen.processor += server.processor()
+    for task in going:
+        task.cancel()
+    await asyncio.gather(*going, return_exceptions=True)
+    return seen
+
+
+def run(sessions: int, minutes: float) -> Section:
+    """Measure."""
+    seconds = 60 * minutes
+    with tempfile.TemporaryDirectory() as home:
+        server = Server.start(home)
+        try:
+            seen = asyncio.run(measure(server, sessions, seconds))
+            errors = server.errors()
+        finally:
+            server.stop()
+    e, s = race(1), landscape(1)
+    section = Section(
+        f"Load: {sessions} sessions for {minutes:g} minutes",
+        f"{machine()}.\n\n`python -m benchmarks.load.mixed`: {sessions} websockets speak Streamlit's protocol with one "
+        f"server. {RACERS} of them race ({len(e.agents)} agents, {e.steps:,} steps, {e.replications} runs, a seed of "
+        "its own each): all at once, then one alone, and again. "
+        f"{SWEEPERS} sweep ({s.size} points of {s.experiment.replications} runs, {s.experiment.steps:,} steps), one "
+        "sweep after the other. All others open a page, look at it for 5 to 20 seconds and open another. Workers, and "
+        "whatever pages measure, compute on the same machine; every page has been opened once before. A delay is from "
+        "a request to the end of its answer; waits are what the visitor sees, who looks once a second.",
+        ("what", "measured"),
+    )
+    section.rows = rows(seen, seconds, errors)
+    section.targets = targets(seen, errors)
+    return section
+
+
+def rows(seen: Seen, seconds: float, errors: Sequence[str]) -> list[tuple[str, ...]]:
+    """What there is to say."""
+    pages = [answer for answer in seen.watch.answers if not answer.fragment]
+    ticks = [answer for answer in seen.watch.answers if answer.fragment]
+    waits = [one for together in seen.together for one in together]
+    return [
+        ("sessions that failed", counted(seen.watch.failures)),
+        ("tracebacks in the server's log", counted(errors)),
+        ("answers a second: pages, ticks", f"{len(pages) / seconds:.1f}, {len(ticks) / seconds:.1f}"),
+        ("delay of a page: median, 95th percentile, longest", late(pages)),
+        *((f"– {page}", late([answer for answer in pages if answer.page == page])) for page in PAGES),
+        ("delay of a tick: median, 95th percentile, longest", late(ticks)),
+        ("ticks asked for a second", f"{seen.watch.ticks / seconds:.1f}"),
+        ("script runs cut short by a newer request", f"{seen.watch.overtaken:,}"),
+        ("server processor load", f"{seen.processor / seconds:.2f} cores"),
+        ("server memory: start, middle, end, most", mib(seen.resident)),
+        ("all its workers' memory: start, middle, end, most", mib(seen.others)),
+        (f"{len(waits)} runs, {RACERS} at once, first news after: median, longest", spread(waits, lambda w: w.news)),
+        ("– finished after", spread(waits, lambda w: w.end)),
+        (f"{len(seen.alone)} runs alone beside {SWEEPERS} sweeps, first news after: median, longest",
+         spread(seen.alone, lambda w: w.news)),
+        ("– finished after", spread(seen.alone, lambda w: w.end)),
+        ("sweeps that each session got through", ", ".join(f"{through(reached):.2f}" for reached in seen.swept)),
+        ("longest that a sweep stood still", f"{max(map(stood, seen.swept)):.1f} s"),
+    ]  # fmt: skip
+
+
+def targets(seen: Seen, errors: Sequence[str]) -> list[tuple[str, str, bool]]:
+    """What must hold."""
+    wrong = len(seen.watch.failures) + len(errors)
+    grown = seen.resident[-1] / seen.resident[len(seen.resident) // 2]
+    whole = [together for together in seen.together if len(together) == RACERS]
+    unfair = max((max(ends) / float(np.median(ends)) for ends in ([w.end for w in t] for t in whole)), default=np.nan)
+    soon = max((w.news for w in seen.alone), default=np.nan)
+    still = max(map(stood, seen.swept))
+    shares = sorted(map(through, seen.swept))
+    return [
+        ("no session fails, nor does the server say so", f"{wrong}", wrong == 0),
+        ("server memory at the end at most 1.25 times that at the middle", f"{grown:.2f} times", grown <= 1.25),
+        (f"{RACERS} equal runs at once wait in one line: the last ends within 2.5 times the median", f"{unfair:.2f}",
+         unfair <= 2.5),
+        (f"a run alone beside {SWEEPERS} sweeps has its first news within {SOON:g} s", f"{soon:.1f} s", soon <= SOON),
+        (f"no sweep stands still for more than {STILL:g} s", f"{still:.1f} s", still <= STILL),
+        ("the slower session gets through at least half as many sweeps", f"{shares[0]:.2f} of {shares[1]:.2f}",
+         shares[0] >= shares[1] / 2 > 0),
+    ]  # fmt: skip
+
+
+def counted(said: Sequence[str]) -> str:
+    """How many, and each of them once."""
+    return f"{len(said)}" + "".join(f" ({one})" for one in sorted(set(said)))
+
+
+def late(answers: Sequence[Answer]) -> str:
+    """Median, 95th percentile and longest of their delays."""
+    found = np.quantile([a.seconds for a in answers], [0.5, 0.95, 1.0]) if answers else np.full(3, np.nan)
+    return ", ".join(f"{1000 * s:,.0f} ms" for s in found)
+
+
+def mib(found: Sequence[float]) -> str:
+    """At the start, in the middle, at the end, and the most."""
+    return ", ".join(f"{m:,.0f} MiB" for m in (found[0], found[len(found) // 2], found[-1], max(found)))
+
+
+def spread(waits: Sequence[Wait], of: Callable[[Wait], float]) -> str:
+    """Median and longest."""
+    found = [of(one) for one in waits] or [np.nan]
+    return f"{np.median(found):.1f} s, {max(found):.1f} s"
+
+
+def through(reached: Sequence[tuple[float, float]]) -> float:
+    """How many sweeps a session got through."""
+    return reached[-1][1] if reached else 0.0
+
+
+def stood(reached: Sequence[tuple[float, float]]) -> float:
+    """The longest time, in seconds, in which a sweep did not move."""
+    moved = [at for (at, share), (_, before) in itertools.pairwise(reversed(reached)) if share > before]
+    return max((later - sooner for later, sooner in itertools.pairwise(moved)), default=np.nan)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, print, and write RESULTS.md if asked to."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.load.mixed", description=__doc__.split("\n")[0])
+    parser.add_argument("--sessions", type=int, default=50)
+    parser.add_argument("--minutes", type=float, default=5.0)
+    parser.add_argument("--write", action="store_true", help="put the table into RESULTS.md")
+    parsed = parser.parse_args(arguments)
+    if parsed.sessions < RACERS + SWEEPERS:
+        parser.error(f"--sessions is {parsed.sessions}; it must be at least {RACERS + SWEEPERS}")
+    section = run(parsed.sessions, parsed.minutes)
+    print(section)
+    if parsed.write:
+        keep(section)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,343 @@
+"""The app in a process of its own, and browser sessions without browsers.
+
+A session is a websocket that speaks Streamlit's protocol (`BackMsg`, `ForwardMsg`) as the browser's side does: it opens
+pages, presses buttons, and asks for a fragment at the interval the server told, whether or not the last answer has
+come. It draws nothing. The client is the `websockets` library, which Streamlit brings along.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from bandits import Experiment
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 120.0  # seconds until an answer that does not come is a failure
+# `streamlit run`, after a race was submitted to the pool that the pages will share, with no end to its time
+BEHIND_A_RACE = """
+import sys
+import bandits.jobs
+bandits.runtime.pool.TIME_LIMIT = 1e9
+from bandits import read
+from ui.runs import pool
+pool().submit(read(sys.stdin.read()))
+from streamlit.web import cli
+sys.argv = ["streamlit", *sys.argv[1:]]
+cli.main()
+"""
+
+
+@dataclass
+class Server:
+    """The app in a process of its own."""
+
+    process: subprocess.Popen[str]
+    host: str
+    log: IO[str]
+
+    @classmethod
+    def start(cls, home: str, race: Experiment | None = None) -> Server:
+        """Start it on a folder of its own, behind a race if there is one, and wait until it answers."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+        program = ["-m", "streamlit"] if race is None else ["-c", BEHIND_A_RACE]
+        log = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - closed by `stop`
+        process = subprocess.Popen(
+            [sys.executable, *program, "run", "app.py", "--server.headless", "true", "--server.port", str(port)],
+            cwd=ROOT, stdin=subprocess.PIPE, text=True, stdout=log, stderr=subprocess.STDOUT,
+            env={**os.environ, "BANDITS_HOME": home, "PYTHONPATH": path},
+        )  # fmt: skip
+        assert process.stdin is not None
+        process.stdin.write("" if race is None else race.model_dump_json())
+        process.stdin.close()
+        server = cls(process, f"127.0.0.1:{port}", log)
+        while process.poll() is None:
+            with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=5):
+                return server
+            time.sleep(0.2)
+        raise RuntimeError(f"the app did not start: {server.said()}")
+
+    def said(self) -> str:
+        """All that it has written."""
+        self.log.seek(0)
+        return self.log.read()
+
+    def errors(self) -> list[str]:
+        """What its tracebacks end with."""
+        return re.findall(r"Traceback \(most recent call last\):.*?\n(?![ |])(\S.*)", self.said(), re.DOTALL)
+
+    def processor(self) -> float:
+        """Seconds of processor time of the server alone, without its workers."""
+        fields = _stat(self.process.pid)
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def resident(self) -> float:
+        """MiB in memory, without its workers."""
+        return _resident(self.process.pid)
+
+    def others(self) -> list[float]:
+        """MiB in memory of each process that it has started."""
+        found = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError, IndexError):  # it has ended meanwhile
+                if int(_stat(int(folder.name))[1]) == self.process.pid:
+                    found.append(_resident(int(folder.name)))
+        return found
+
+    def stop(self) -> None:
+        """End it; its workers see that and end by themselves."""
+        self.process.terminate()
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.log.close()
+
+
+def _stat(process: int) -> list[str]:
+    return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
+
+
+def _resident(process: int) -> float:
+    return int(Path(f"/proc/{process}/status").read_text().split("VmRSS:")[1].split()[0]) / 2**10
+
+
+class Answer(NamedTuple):
+    """One script run, to its end.
+
+    Attributes
+    ----------
+    page : str
+        As the address has it; "home" for the first.
+    fragment : bool
+        A part of the page alone.
+    seconds : float
+        From the first request that it answers.
+    size : int
+        Bytes, before compression.
+    """
+
+    page: str
+    fragment: bool
+    seconds: float
+    size: int
+
+
+@dataclass
+class Watch:
+    """What all sessions saw, from the moment it counts."""
+
+    counting: bool = False
+    ticks: int = 0  # fragments that were asked for
+    answers: list[Answer] = field(default_factory=list)
+    overtaken: int = 0  # answers that a newer one replaced before the server had sent them
+    failures: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Session:
+    """One browser tab, from the server's point of view.
+
+    Attributes
+    ----------
+    page : str
+        Where it is.
+    progress : str
+        The text of the last progress bar.
+    """
+
+    channel: Any
+    watch: Watch
+    page: str = ""
+    progress: str = ""
+    listening: asyncio.Task[None] | None = None
+    _script: str = ""  # the page, as the protocol names it
+    _query: str = ""
+    _pages: dict[str, str] = field(default_factory=dict)  # from the address to the protocol's name
+    _widgets: dict[str, str] = field(default_factory=dict)  # from label to id; the page's as it was last drawn whole
+    _drawn: dict[str, str] = field(default_factory=dict)  # what it will be
+    _typed: dict[str, float] = field(default_factory=dict)  # by id
+    _ticking: dict[str, asyncio.Task[None]] = field(default_factory=dict)  # by fragment
+    _ticks: list[float] = field(default_factory=list)  # requests that no script run has taken up yet
+    _asked: float | None = None  # when the page was, if no script run has taken that up yet
+    _answered: asyncio.Event = field(default_factory=asyncio.Event)
+    _told: asyncio.Event = field(default_factory=asyncio.Event)
+
+    # -- what a visitor does -------------------------------------------------------------------------------------
+
+    async def enter(self, page: str = "home", query: str = "") -> None:
+        """Open an address."""
+        self._query = query
+        await self._run(page_name="" if page == "home" else page)
+
+    async def go(self, page: str) -> None:
+        """Follow the navigation to a page."""
+        self._leave()
+        self._script, self._query, self._ticks = self._pages[page], "", []
+        await self._run()
+
+    async def press(self, label: str, **typed: float) -> None:
+        """Type numbers into the boxes of these labels, and press a button."""
+        self._typed |= {self._widgets[name]: number for name, number in typed.items()}
+        self.progress = ""
+        await self._run(pressed=self._widgets[label])
+
+    async def news(self) -> str:
+        """The progress bar's next text."""
+        self._told.clear()
+        await asyncio.wait_for(self._or_end(self._told), PATIENCE)
+        return self.progress
+
+    # -- the protocol --------------------------------------------------------------------------------------------
+
+    async def _run(self, **what: Any) -> None:
+        """Have the page run, and wait for the end of it."""
+        self._answered.clear()
+        self._asked = time.monotonic()
+        await self._ask(**what)
+        await asyncio.wait_for(self._or_end(self._answered), PATIENCE)
+
+    async def _ask(self, *, pressed: str = "", **what: Any) -> None:
+        from streamlit.proto.BackMsg_pb2 import BackMsg
+
+        message = BackMsg()
+        rerun = message.rerun_script
+        rerun.query_string, rerun.page_script_hash = self._query, self._script
+        for name, value in what.items():
+            setattr(rerun, name, value)
+        for widget, number in self._typed.items():
+            rerun.widget_states.widgets.add(id=widget, double_value=number)
+        if pressed:
+            rerun.widget_states.widgets.add(id=pressed, trigger_value=True)
+        await self.channel.send(message.SerializeToString())
+
+    async def _or_end(self, event: asyncio.Event) -> None:
+        """Wait for an event; what ended the connection is raised."""
+        assert self.listening is not None
+        waiting = asyncio.create_task(event.wait())
+        try:
+            await asyncio.wait({waiting, self.listening}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            waiting.cancel()
+        if self.listening.done():
+            self.listening.result()
+
+    async def _tick(self, fragment: str, interval: float) -> None:
+        """Ask at the interval, come what may, as the browser's timer does."""
+        due = time.monotonic()
+        while True:
+            due += interval
+            await asyncio.sleep(max(0.0, due - time.monotonic()))
+            self._ticks.append(time.monotonic())
+            self.watch.ticks += self.watch.counting
+            await self._ask(fragment_id=fragment, is_auto_rerun=True)
+
+    def _leave(self) -> None:
+        """The page is no longer there, nor are its timers."""
+        for ticking in self._ticking.values():
+            ticking.cancel()
+        self._ticking.clear()
+
+    async def listen(self) -> None:
+        """Read what the server sends; requests that came too fast have one answer together."""
+        from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+
+        ticks: list[float] = []
+        asked: float | None = None
+        size, part = 0, False
+        async for raw in self.channel:
+            size += len(raw)
+            message = ForwardMsg.FromString(raw)
+            kind = message.WhichOneof("type")
+            if kind == "new_session":
+                part = bool(message.metadata.run.fragment_ids)
+                ticks, self._ticks = [*ticks, *self._ticks], []  # kept if the run before was cut short
+                if not part:
+                    asked, self._asked = self._asked or asked, None
+                    self._script = message.new_session.page_script_hash
+                    self._drawn = {}
+                    self._leave()
+            elif kind == "script_finished" and message.script_finished == ForwardMsg.FINISHED_EARLY_FOR_RERUN:
+                self.watch.overtaken += self.watch.counting
+            elif kind == "script_finished":
+                if message.script_finished == ForwardMsg.FINISHED_WITH_COMPILE_ERROR:
+                    raise RuntimeError(f"{self.page}: the page does not compile")
+                since = asked if not part and asked is not None else ticks[0] if ticks else None
+                if since is not None and self.watch.counting:
+                    self.watch.answers.append(Answer(self.page, part, time.monotonic() - since, size))
+                if not part:
+                    self._widgets = self._drawn
+                if not part and asked is not None:
+                    asked = None
+                    self._answered.set()
+                ticks, size = [], 0
+            else:
+                self._take(kind or "", message)
+        raise ConnectionError(f"{self.page}: the server closed the connection")
+
+    def _take(self, kind: str, message: Any) -> None:
+        """Take in what is neither the beginning nor the end of a script run."""
+        if kind == "navigation":
+            self._script = message.navigation.page_script_hash  # of an address, a new session knows only app.py
+            self._pages = {page.url_pathname or "home": page.page_script_hash for page in message.navigation.app_pages}
+            self.page = {script: page for page, script in self._pages.items()}.get(self._script, "")
+        elif kind == "page_info_changed":
+            self._query = message.page_info_changed.query_string
+        elif kind == "auto_rerun" and message.auto_rerun.fragment_id not in self._ticking:
+            told = message.auto_rerun
+            self._ticking[told.fragment_id] = asyncio.create_task(self._tick(told.fragment_id, told.interval))
+        elif kind == "stop_auto_rerun":
+            for fragment in message.stop_auto_rerun.fragment_ids:
+                if (ticking := self._ticking.pop(fragment, None)) is not None:
+                    ticking.cancel()
+        elif kind == "delta" and message.delta.WhichOneof("type") == "new_element":
+            self._see(message.delta.new_element)
+
+    def _see(self, element: Any) -> None:
+        """Take in an element; whatever says that something went wrong is raised."""
+        kind = element.WhichOneof("type")
+        shown = getattr(element, kind) if kind else None
+        if kind == "exception":
+            raise RuntimeError(f"{self.page}: {shown.type}: {shown.message}")
+        if kind == "alert" and shown.format == shown.ERROR:
+            raise RuntimeError(f"{self.page}: {shown.body}")
+        if kind == "progress":
+            self.progress = shown.text
+            self._told.set()
+        elif kind in ("button", "number_input"):
+            self._drawn[shown.label] = shown.id
+
+
+@asynccontextmanager
+async def session(host: str, watch: Watch) -> AsyncIterator[Session]:
+    """A session that is listened to until it is left."""
+    from websockets.asyncio.client import connect
+    from websockets.typing import Subprotocol
+
+    # like a browser, it is patient and asks for no sign of life
+    patience: dict[str, Any] = {"max_size": None, "open_timeout": 120, "ping_interval": None}
+    async with connect(f"ws://{host}/_stcore/stream", subprotocols=[Subprotocol("streamlit")], **patience) as channel:
+        made = Session(channel, watch)
+        made.listening = asyncio.create_task(made.listen())
+        try:
+            yield made
+        finally:
+            made.listening.cancel()
+            made._leave()
+            await asyncio.gather(made.listening, return_exceptions=True)

@@ -1,0 +1,249 @@
+"""NeuralUCB, NeuralTS and neural-linear Thompson sampling against calvera's, in an environment of its own.
+
+python -m benchmarks.peers.neural --write
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from bandits.agents.neural.base import NeuralAgent
+from bandits.agents.neural.neural_linear_ts import NeuralLinearTS
+from bandits.agents.neural.neural_ts import NeuralTS
+from bandits.agents.neural.neural_ucb import NeuralUCB
+from bandits.base.randomness import Streams
+from bandits.base.types import Contexts, Feedback, FloatArray, Log, Round, Setting, World
+from bandits.models.linear import ridge_kernels
+from benchmarks.measure import Section, interleave, keep, machine, ratio, stopwatch
+
+from .linear import ENVIRONMENT, PYTHON
+from .neural_child import BANDITS, BATCH, EPSILON, EVERY, EXPLORATION, NETWORKS, PENALTY, RATE, RIDGE, UPDATES
+
+K, ROWS, REPEATS = 10, 16, 7
+STEPS = 3 * EVERY + 1  # the first decision is not timed, three trainings are
+HERE = Path(__file__).parent
+REQUIRED = (HERE.parent / "requirements-neural.txt").read_text().splitlines()
+WANTED = dict(line.strip().split("==") for line in REQUIRED if "==" in line)
+ALONE = frozenset({"calvera"})  # goes in without its dependencies; requirements-neural.txt says why
+THREADS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+
+TRAINED: dict[str, Any] = {
+    "learning_rate": RATE, "optimiser": "adam", "loss": "squared",
+    "training": "replay", "every": EVERY, "updates": UPDATES, "batch": BATCH,
+}  # fmt: skip
+DOUBT: dict[str, Any] = {"ridge": PENALTY, "covariance": "diagonal", "scaling": "code", "regularised": True}
+OURS: dict[str, tuple[type[NeuralAgent], dict[str, Any]]] = {
+    "NeuralUCBBandit": (NeuralUCB, {"alpha": (PENALTY * EXPLORATION) ** 0.5, **DOUBT}),
+    "NeuralTSBandit": (NeuralTS, {"sigma2": PENALTY * EXPLORATION, **DOUBT}),
+    "NeuralLinearBandit": (NeuralLinearTS, {"sigma2": 1.0, "ridge": RIDGE, "heads": "shared"}),
+}
+NOTES = f"""Dense contexts, K = {K} candidates, each with features of its own. A decision is choice and learning; \
+processor time on one thread, both sides with the same release of torch (CPU).
+
+Equal on both sides: the networks (widths in the table, ReLU, float32); {UPDATES} steps of Adam on up to {BATCH} \
+remembered observations each, after every {EVERY} observations; learning rate {RATE:g}, squared loss, training goes on \
+from the weights as they are. UCB and TS: the diagonal covariance (calvera has no other), prior {PENALTY:g}, a penalty \
+on the weights, the scale of the bonus or draw (nu = {EXPLORATION:g}). Neural-linear: one head on the last hidden \
+layer, prior {RIDGE:g}, noise 1, fitted anew to all that is remembered after each training. {EVERY}, {BATCH}, \
+{RATE:g}, {PENALTY:g}, {EXPLORATION:g} and the hidden layer of 100 are those of calvera's NeuralUCB example; the steps \
+are not: it trains one epoch, which is 313 steps once its memory of 10,000 is full. calvera's initial stage, in which \
+it trains after every decision, is off.
+
+Not equal: calvera begins each training with a new Adam and goes through its memory in shuffled epochs, whose last \
+batch can be smaller; ours keeps Adam's moments and draws with replacement. calvera does not divide the penalty by the \
+number of observations. Its head is float32 and adds {EPSILON:g} to the diagonal at each update (it must add \
+something); ours is float64. It gets its contexts as float32 tensors; ours makes a round of float64 arrays, in the \
+time.
+
+What calvera does per decision: UCB and TS run one backward pass per candidate, in a Python loop, and write out all \
+gradients. Neural-linear factors the whole covariance to draw from it; its head learns with two inverses of it. \
+*trainer*: when `should_train_network` says so, and only then (its examples call it after every decision, which takes \
+longer), a Lightning trainer with `barebones=True` trains the network; the neural-linear head learns from every \
+observation, as ours does, by `training_step` without a trainer. *loop*: a loop by hand around `training_step`, which \
+its documentation does not show, in place of the trainer. *idle*: trainer, but the head learns nothing between two \
+trainings; ours still learns from every observation.
+
+Ours: the same agent with 1 row, and with {ROWS} rows, then per row. {STEPS - 1} decisions with three trainings, after \
+one that is not timed; imports and building are not timed. In turn, {REPEATS} times, after a short run of each that is \
+not timed."""
+
+
+def install() -> str | None:
+    """The version of calvera that is installed, None if there is none; makes the environment if there is none."""
+    if not PYTHON.exists():
+        venv.create(ENVIRONMENT, with_pip=True)
+    installed = _installed()
+    for name, release in WANTED.items():
+        if installed.get(name, "").split("+")[0] != release:  # torch's CPU build calls itself 2.13.0+cpu
+            print(f"installing {name} {release} into {ENVIRONMENT.name}", file=sys.stderr)
+            alone = ["--no-deps"] if name in ALONE else []
+            subprocess.run([str(PYTHON), "-m", "pip", "install", "-q", *alone, f"{name}=={release}"], check=False)
+    return _installed().get("calvera")
+
+
+def _installed() -> dict[str, str]:
+    command = [str(PYTHON), "-m", "pip", "list", "--format=freeze"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return dict(line.split("==") for line in listed.split() if "==" in line)
+
+
+def data(n_features: int) -> tuple[FloatArray, FloatArray]:
+    """Contexts (T, R, K, D) and the clicks every candidate would earn (T, R, K): a logistic world."""
+    generator = np.random.default_rng(7)
+    contexts = generator.standard_normal((STEPS, ROWS, K, n_features))
+    weights = 2 * generator.standard_normal(n_features) / np.sqrt(n_features)
+    clicks = generator.random((STEPS, ROWS, K)) < 1 / (1 + np.exp(-contexts @ weights))
+    return contexts, clicks.astype(np.float64)
+
+
+def agent(bandit: str, widths: tuple[int, ...], rows: int) -> NeuralAgent:
+    """Our counterpart of a bandit of calvera's, without a world."""
+    cls, own = OURS[bandit]
+    params = cls.Params(hidden=widths[1:-1], **TRAINED, **own)  # type: ignore[call-arg]
+    setting = Setting(n_items=K, n_candidates=K, n_features=widths[0], n_stored=widths[0])
+    world = World(lambda _: np.empty(0), _no_log, np.zeros(rows, np.int64), "")
+    return cls([params] * rows, setting, Streams(7, range(rows)), world)
+
+
+def _no_log(layout: int, n: int) -> Log:
+    raise NotImplementedError
+
+
+def ours(bandit: str, widths: tuple[int, ...], contexts: FloatArray, clicks: FloatArray) -> float:
+    """Microseconds per decision and row, the first decision not counted."""
+    R, D = contexts.shape[1], widths[0]
+    model = agent(bandit, widths, R)
+    items = np.ascontiguousarray(np.broadcast_to(np.arange(K), (R, K)))
+    columns = np.ascontiguousarray(np.broadcast_to(np.arange(D), (R, K, D)))
+    rows, every, alive = np.arange(R), np.ones((R, K), np.bool_), np.ones(R, np.bool_)
+    examined, slots = np.ones((R, 1), np.bool_), np.arange(R)[:, None]
+
+    def decide(step: int) -> None:
+        round = Round(step, rows, items, Contexts(contexts[step], columns, D), rows, every, rows)
+        slate = ridge_kernels.top(model.scores(round), every, alive, 1)
+        model.learn(round, slate, Feedback(clicks[step][slots, slate], examined))
+
+    def work() -> None:
+        for step in range(1, len(contexts)):
+            decide(step)
+
+    decide(0)
+    return 1e6 * stopwatch(work) / float((len(contexts) - 1) * R)
+
+
+def ask(child: subprocess.Popen[str], network: str, bandit: str, way: str, steps: int = STEPS) -> float:
+    """Microseconds per decision of calvera's bandit.
+
+    Raises
+    ------
+    RuntimeError
+        It failed, or its process ended.
+    """
+    assert child.stdin is not None
+    assert child.stdout is not None
+    print(network, bandit, way, steps, file=child.stdin, flush=True)
+    answer = child.stdout.readline().strip()
+    if not answer or answer.startswith("failed"):
+        raise RuntimeError(answer or "failed: its process ended")
+    return float(answer)
+
+
+def run() -> Section:
+    """Measure."""
+    import torch
+
+    torch.set_num_threads(1)
+    os.environ["BANDITS_DEVICE"] = "cpu"
+    version = install()
+    section = Section(
+        "Neural peers: calvera",
+        f"{machine()}.\n\n{NOTES}",
+        (
+            "network", f"calvera {version or WANTED['calvera']}", "way", "its µs per decision, median",
+            "ours with 1 row, µs", "its time over ours, median (range)",
+            f"ours with {ROWS} rows, µs per row", "its time over that",
+        ),
+    )  # fmt: skip
+    if version is None:
+        section.rows.append(("", "calvera", "did not install here", "", "", "", "", ""))
+        return section
+    worlds = {network: data(widths[0]) for network, widths in NETWORKS.items()}
+    gains: dict[str, list[tuple[str, Any, Any]]] = {bandit: [] for bandit in BANDITS}
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "data.npz"
+        shown = {
+            f"{network}.{name}": array[:, 0].astype(np.float32)
+            for network, world in worlds.items()
+            for name, array in zip(("contexts", "rewards"), world, strict=True)
+        }
+        np.savez(file, **shown)  # type: ignore[arg-type]
+        with suppress(BrokenPipeError), subprocess.Popen(  # at its end, if it had died
+            [str(PYTHON), str(HERE / "neural_child.py"), str(file)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=folder,
+            env={**os.environ, **THREADS},
+        ) as child:  # fmt: skip
+            for network, widths in NETWORKS.items():
+                contexts, clicks = worlds[network]
+                for bandit, ways in BANDITS.items():
+                    sides: dict[str, Callable[..., float]] = {
+                        "one": partial(ours, bandit, widths, contexts[:, :1], clicks[:, :1]),
+                        "many": partial(ours, bandit, widths, contexts, clicks),
+                    }
+                    for rows in (1, ROWS):
+                        ours(bandit, widths, contexts[: EVERY + 1, :rows], clicks[: EVERY + 1, :rows])  # compiles
+                    try:
+                        for way in ways:
+                            ask(child, network, bandit, way, EVERY + 1)
+                            sides[way] = partial(ask, child, network, bandit, way)
+                        times = interleave(sides, REPEATS)
+                    except (RuntimeError, ValueError, OSError) as error:
+                        section.rows.append((network, bandit, str(error), "", "", "", "", ""))
+                        continue
+                    one, many = times["one"], times["many"]
+                    for way in ways:
+                        section.rows.append((
+                            network, bandit, way, f"{median(times[way]):,.0f}", f"{median(one):,.0f}",
+                            str(ratio(times[way], one)), f"{median(many):,.0f}", str(ratio(times[way], many)),
+                        ))  # fmt: skip
+                    gains[bandit].append((network, ratio(times["trainer"], one), ratio(times["loop"], one)))
+    for bandit, found in gains.items():
+        if found:
+            title = OURS[bandit][0].title
+            what = f"{title}: at least 5 times faster per decision than {bandit} with its Lightning trainer"
+            measured = "; ".join(f"{network}: {gain}, than the loop by hand: {loop}" for network, gain, loop in found)
+            section.targets.append((what, measured, all(gain.middle >= 5 for _, gain, _ in found)))
+    return section
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, print, and write RESULTS.md if asked to."""
+    from threadpoolctl import threadpool_limits
+
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.peers.neural", description=__doc__.split("\n")[0])
+    parser.add_argument("--write", action="store_true", help="put the table into RESULTS.md")
+    write = parser.parse_args(arguments).write
+    began = time.monotonic()
+    with threadpool_limits(1):
+        section = run()
+    print(section, flush=True)
+    if write:
+        keep(section)
+    print(f"{time.monotonic() - began:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""How time and memory grow with steps, rows, arms and features."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+from bandits.experiments.experiment import Experiment
+from bandits.experiments.race import Race, drive, make_lane
+from benchmarks.measure import Section, interleave, stopwatch
+from benchmarks.peers.linear import ours
+
+REPEATS = 5
+LINEAR = 1.1  # an exponent up to this counts as linear: timings of a shared machine scatter
+
+
+def _lane(steps: int = 2_000, rows: int = 16, arms: int = 50) -> float:
+    """Seconds of LinUCB on the pet shop."""
+    lane = make_lane(
+        Experiment.model_validate(
+            {
+                "simulator": {"kind": "petshop", "n_products": arms},
+                "agents": [{"kind": "linucb"}],
+                "steps": steps,
+                "replications": rows,
+            }
+        ),
+        0,
+    )
+    return stopwatch(lambda: lane.advance(steps))
+
+
+def _dense(features: int, steps: int = 300, rows: int = 4, arms: int = 10) -> float:
+    """Seconds of LinUCB per arm on dense features, without a world."""
+    generator = np.random.default_rng(7)
+    contexts = generator.standard_normal((steps, rows, features)) / np.sqrt(features)
+    clicks = generator.integers(0, 2, (steps, rows, arms)).astype(np.float64)
+    return 1e-6 * ours(contexts, clicks) * steps * rows
+
+
+def exponent(sizes: Sequence[int], seconds: Sequence[float]) -> float:
+    """Slope of the straight line through the logarithms."""
+    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
+
+
+def _measure(work: Callable[[int], float], sizes: Sequence[int]) -> tuple[list[float], float, str]:
+    """Median seconds at each size, the fitted exponent, and its range over the repeats."""
+    work(sizes[0])
+    times = interleave({str(n): partial(work, n) for n in sizes}, REPEATS)
+    fits = [exponent(sizes, [times[str(n)][i] for n in sizes]) for i in range(REPEATS)]
+    middle = [median(times[str(n)]) for n in sizes]
+    return middle, exponent(sizes, middle), f"{min(fits):.2f} to {max(fits):.2f}"
+
+
+def _peak_memory(steps: int) -> float:
+    """MiB of the largest a fresh process got while it lived that many steps."""
+    command = [sys.executable, "-m", "benchmarks.speed.growth", str(steps)]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def _child(steps: int) -> None:
+    agents = [{"kind": kind} for kind in ("random", "epsilon_greedy", "linucb", "lints")]
+    drive(Race(Experiment.model_validate({"agents": agents, "steps": steps, "replications": 16})))
+    print(_high_water())
+
+
+def _high_water() -> float:
+    """MiB of the largest this process has been."""
+    status = Path("/proc/self/status")
+    if status.exists():  # getrusage would say what the parent was when it forked, if that was more
+        return int(status.read_text().split("VmHWM:")[1].split()[0]) / 2**10
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)
+
+
+def run() -> Section:
+    """Measure."""
+    section = Section(
+        "Growth",
+        "Processor time of LinUCB per arm, medians of sides in turn; the exponent is the slope of a straight line "
+        "through the logarithms, with its range over the repeats; the last step alone shows where the models outgrow "
+        "the processor's caches. Steps, rows and arms: a whole lane on the pet shop "
+        "(2,000 steps, R = 16, K = 50; while arms vary 500 steps, R = 4, up to so many that Python's cost per step "
+        "hardly counts). Features: dense, K = 10, R = 4, without a world. Memory: peak resident size of a fresh "
+        "process running random, ε-greedy, LinUCB and LinTS with 16 rows each. Compiled before measuring.",
+        ("varied", "sizes", "seconds (MiB for memory)", "exponent (range)", "last step alone"),
+    )
+
+    def arms(n: int) -> float:
+        return _lane(500, 4, n)
+
+    series: list[tuple[str, Callable[[int], float], tuple[int, ...], float, str]] = [
+        ("steps", _lane, (2_000, 4_000, 8_000, 16_000, 32_000), LINEAR, f"linear in steps: exponent at most {LINEAR}"),
+        ("rows", lambda n: _lane(rows=n), (1, 4, 16, 64), 1.0, "sublinear in rows up to 64: exponent below 1"),
+        ("arms", arms, (50, 200, 800, 3_200, 12_800), LINEAR, f"linear in arms: exponent at most {LINEAR}"),
+        ("features", _dense, (16, 32, 64, 128, 256), 2.0, "at most quadratic in features: exponent at most 2"),
+    ]
+    for name, work, sizes, limit, what in series:
+        seconds, fitted, spread = _measure(work, sizes)
+        measured = f"{fitted:.2f} ({spread})"
+        took = "; ".join(f"{s:.3g}" for s in seconds)
+        last = f"{exponent(sizes[-2:], seconds[-2:]):.2f}"
+        section.rows.append((name, "; ".join(f"{n:,}" for n in sizes), took, measured, last))
+        section.targets.append((what, measured, fitted < limit if name == "rows" else fitted <= limit))
+    lengths = (5_000, 20_000, 80_000)
+    _peak_memory(lengths[0])  # a compiler at work would count as memory of the run
+    peaks = [_peak_memory(n) for n in lengths]
+    fitted = exponent(lengths, peaks)
+    took = "; ".join(f"{p:.0f}" for p in peaks)
+    last = f"{exponent(lengths[-2:], peaks[-2:]):.3f}"
+    section.rows.append(("steps (memory)", "; ".join(f"{n:,}" for n in lengths), took, f"{fitted:.3f}", last))
+    growth = max(peaks) / min(peaks)
+    what = "memory of a live run independent of steps: largest within 5 % of smallest"
+    section.targets.append((what, f"{growth:.3f} times", growth <= 1.05))
+    return section
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        _child(int(sys.argv[1]))
+    else:
+        print(run())

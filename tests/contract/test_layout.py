@@ -1,0 +1,113 @@
+"""The layout of the package: imports go one way, package by package; private names stay in their package."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import bandits
+
+SOURCE = Path(bandits.__file__).parent
+FILES = sorted(SOURCE.rglob("*.py"))
+ORDER = (
+    "base", "models", "simulators", "agents", "experiments", "results", "storage", "runtime", "diagnostics",
+    "profiling", "sweeps", "cli",
+)  # fmt: skip
+APART = {("simulators", "agents"), ("agents", "simulators"), ("profiling", "diagnostics")}
+ALIASES = {"why", "export", "health", "presets", "cost", "worker"}  # public names of earlier versions
+
+
+class Import(NamedTuple):
+    """One imported name: its dotted path from the root, and the line."""
+
+    path: str
+    line: int
+
+
+def package_of(file: Path) -> str:
+    """The package of a file below bandits/, or the name of a file at its top."""
+    return file.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imports(file: Path) -> Iterator[Import]:
+    """Every name that a file imports, at its top or inside a function."""
+    package = ["bandits", *file.relative_to(SOURCE).parent.parts]
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (Import(name.name, node.lineno) for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            start = package[: len(package) - node.level + 1] if node.level else []
+            base = [*start, *(node.module or "").split(".")] if node.module else start
+            yield from (Import(".".join([*base, name.name]), node.lineno) for name in node.names)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda f: str(f.relative_to(SOURCE)))
+def test_imports_go_one_way(file: Path) -> None:
+    package = package_of(file)
+    for path, line in imports(file):
+        top = path.split(".")
+        assert top[0] not in ("streamlit", "ui", "pages", "tests", "benchmarks"), f"{file}:{line} imports {path}"
+        if package not in ORDER or top[0] != "bandits" or top[1] == package:
+            continue
+        assert top[1] in ORDER, f"{file}:{line} imports {path}, which is above all packages"
+        assert ORDER.index(top[1]) < ORDER.index(package), f"{file}:{line} imports {path} upwards"
+        assert (package, top[1]) not in APART, f"{file}:{line}: {package} does not know {top[1]}"
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda f: str(f.relative_to(SOURCE)))
+def test_private_names_stay_in_their_package(file: Path) -> None:
+    package = package_of(file)
+    for path, line in imports(file):
+        parts = path.split(".")
+        if parts[0] == "bandits" and len(parts) > 1 and parts[1] != package:
+            private = [part for part in parts if part.startswith("_") and not part.startswith("__")]
+            assert not private, f"{file}:{line} imports the private name {path}"
+
+
+def test_every_file_is_in_a_package_or_is_an_alias() -> None:
+    folders = {folder.name for folder in SOURCE.iterdir() if folder.is_dir() and folder.name != "__pycache__"}
+    assert folders == set(ORDER)
+    assert {package_of(file) for file in SOURCE.glob("*.py")} == {*ALIASES, "__init__", "__main__"}
+    for name in ALIASES:
+        lines = inspect.cleandoc((SOURCE / f"{name}.py").read_text(encoding="utf-8")).splitlines()
+        assert len(lines) <= 10, f"{name}.py is more than an alias"
+
+
+def test_there_are_no_cycles_between_modules() -> None:
+    modules = {".".join(("bandits", *file.relative_to(SOURCE).with_suffix("").parts)): file for file in FILES}
+    modules = {name.removesuffix(".__init__"): file for name, file in modules.items()}
+    arrows: dict[str, set[str]] = {}
+    for name, file in modules.items():
+        found = {path if path in modules else path.rpartition(".")[0] for path, _ in imports_at_top(file)}
+        arrows[name] = {
+            other for other in found if other in modules and other != name and not name.startswith(f"{other}.")
+        }
+    done: set[str] = set()
+
+    def visit(name: str, path: tuple[str, ...]) -> None:
+        assert name not in path, f"a cycle: {' -> '.join((*path[path.index(name) :], name))}"
+        if name not in done:
+            for other in sorted(arrows[name]):
+                visit(other, (*path, name))
+            done.add(name)
+
+    for name in sorted(arrows):
+        visit(name, ())
+
+
+def imports_at_top(file: Path) -> Iterator[Import]:
+    """What a file imports when it is itself imported."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    inside = {
+        line
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        or (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    }
+    yield from (found for found in imports(file) if found.line not in inside)

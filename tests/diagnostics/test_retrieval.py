@@ -1,0 +1,111 @@
+"""The retriever's own numbers, against everything worked out by brute force."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from bandits import read, run
+from bandits.__main__ import main
+from bandits.base.randomness import Streams
+from bandits.diagnostics import retrieval
+from bandits.experiments.experiment import Experiment
+from bandits.simulators.ranking import Ranking
+from benchmarks.reproduction import ranking
+
+SMALL: dict[str, Any] = {
+    "kind": "ranking", "n_users": 30, "n_items": 900, "n_candidates": 20, "slate": 3, "embedding": 6, "breadth": 3,
+    "temperature": 0.01, "intercept": 2.0, "retrieval": "nearest",
+}  # fmt: skip
+
+
+def two_stages(**world: Any) -> Experiment:
+    agents = [{"kind": "lints", "sharing": "shared"}, {"kind": "random"}]
+    return read({"simulator": {**SMALL, **world}, "agents": agents, "steps": 150, "replications": 4})
+
+
+def brute_force(e: Experiment, users: int) -> dict[str, np.ndarray]:
+    """Visitor by visitor: recall, and the best slates of what is nearest in truth, as seen, and of what was found."""
+    p: Any = e.simulator
+    world, out = Ranking(p, Streams(e.seed, range(4))), {name: [] for name in ("recall", "whole", "exact", "found")}
+    for step in range(users // 4):
+        round = world.round_at(step)
+        for r, who in enumerate(round.users):
+            utility = world.items[0] @ world.users[0, who] / p.temperature
+            true = np.argsort(-utility, kind="stable")[: p.n_candidates]
+            seen = np.argsort(-(world.seen_items[0] @ world.seen_users[0, who]), kind="stable")[: p.n_candidates]
+            chance = (
+                expit(utility - p.intercept) if p.choice == "sigmoid" else np.exp(utility) / np.exp(utility[true]).sum()
+            )
+            out["recall"].append(len(set(seen) & set(round.items[r])) / p.n_candidates)
+            for name, items in (("whole", true), ("exact", seen), ("found", round.items[r])):
+                best = np.sort(chance[items])[::-1][: p.slate]
+                out[name].append(1 - np.prod(1 - best / np.arange(1, p.slate + 1)))
+    return {name: np.array(values) for name, values in out.items()}
+
+
+@pytest.mark.parametrize("choice", ["sigmoid", "candidates"])
+@pytest.mark.parametrize("noise", [0.0, 0.04])
+def test_recall_and_what_is_lost_are_those_of_brute_force(choice: str, noise: float) -> None:
+    e = two_stages(choice=choice, noise=noise)
+    found, expected = retrieval.of(e, users=80), brute_force(e, 80)
+    assert found is not None
+    assert found.users == 80
+    assert found.recall.mean == pytest.approx(expected["recall"].mean(), abs=1e-12)
+    assert 0.2 < found.recall.mean < 0.95
+    assert found.best == pytest.approx(expected["whole"].mean(), rel=1e-9)
+    assert found.lost_to_index.mean == pytest.approx((expected["exact"] - expected["found"]).mean(), rel=1e-7)
+    assert found.lost_to_noise.mean == pytest.approx((expected["whole"] - expected["exact"]).mean(), abs=1e-12)
+    assert found.lost_to_index.mean > 0
+    assert (found.lost_to_noise.mean > 0) == (noise > 0)
+    assert found.vector_bytes == 900 * 6 * 8
+    assert found.index_ms > 0
+
+
+def test_an_index_that_looks_everywhere_loses_nothing() -> None:
+    wide = retrieval.of(two_stages(breadth=1000), users=80)
+    assert wide is not None
+    assert wide.scanned == 1.0
+    assert wide.recall.mean > 0.995
+    assert abs(wide.lost_to_index.mean) < 1e-3
+
+
+def test_where_nothing_is_retrieved_by_an_index_there_is_nothing_to_audit() -> None:
+    assert retrieval.of(two_stages(retrieval="exact")) is None
+    assert retrieval.of(two_stages(retrieval="random")) is None
+    assert retrieval.of(read({"agents": [{"kind": "random"}]})) is None
+
+
+def test_the_agents_own_regret_stands_beside_the_retrievers() -> None:
+    e = two_stages()
+    result, found = run(e), retrieval.of(e, users=40)
+    assert found is not None
+    lines = dict(retrieval.lines(found, result.histories))
+    regret = result.summary()["agents"]["Random"]["pseudo_regret"]["mean"] / e.steps
+    assert lines["Lost by Random"].startswith(f"{regret:.4f} (")
+    assert lines["Recall"].startswith(f"{100 * found.recall.mean:.1f} % (")
+    assert "Lost by LinTS" in lines
+    assert "Lost to noise in the vectors" not in lines
+
+
+def test_the_command_line_audits_and_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "two.json"
+    file.write_text(two_stages().model_dump_json())
+    assert main(["audit", str(file), "--set", "simulator.breadth=30"]) == 0
+    told = capsys.readouterr().out
+    assert "of what exact search retrieves; 200 visitors" in told.splitlines()[0]
+    assert "Looked at: 100.0 % of the catalogue" in told
+    assert main(["audit", str(file), "--set", "simulator.retrieval=exact"]) == 2
+    assert "only the world ranking with simulator.retrieval nearest has an index" in capsys.readouterr().err
+
+
+def test_the_report_on_scale_tells_sizes_recall_and_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranking, "SIZES", (1000, 2000))
+    told = ranking.scale(steps=10, replications=2, repeats=1)
+    assert "| 1,000 |" in told
+    assert "| 2,000 |" in told
+    assert "A decision among 2,000 items takes, as against 1,000: LinTS " in told

@@ -1,0 +1,167 @@
+"""Calibration: an agent's intervals against the truth."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from bandits.agents import REGISTRY
+from bandits.experiments import calibration
+from bandits.experiments.history import BINS, LEVELS, Checkup
+from bandits.results import metrics
+from bandits.simulators.classification import Classification
+from bandits.simulators.petshop import PetShop
+from tests.contract.worlds import NEURAL, Cascade, Linear, join, make, same, small_network
+from tests.support import experiment
+
+TINY = {"n_products": 10, "n_users": 40}
+
+
+def test_shares_are_counted_as_defined() -> None:
+    """Per arm, from scratch: ridge regressions on what was shown, at one step."""
+    alpha, ridge, steps = 0.7, 2.0, 80
+    lane = make("linucb", PetShop, options=TINY, alpha=alpha, ridge=ridge)
+    shown = lane.advance(steps)
+    X = [lane.simulator.round_at(step).features for step in range(steps)]
+    ahead = calibration.CELLS // 10
+    expected, means, truths, places = np.zeros((lane.rows, len(LEVELS))), [], [], np.zeros((lane.rows, BINS))
+    doubt = np.zeros(lane.rows)
+    for r in range(lane.rows):
+        A = np.stack([ridge * np.eye(9)] * 10)
+        b = np.zeros((10, 9))
+        for step in range(steps):
+            arm = shown.items[step, r, 0]
+            x = X[step][r, arm]
+            A[arm] += np.outer(x, x)
+            b[arm] += shown.rewards[step, r] * x
+        for step in range(steps, steps + ahead):
+            round = lane.simulator.round_at(step)
+            truth = lane.simulator.probabilities(round)[r]
+            bonus, mean = np.zeros(10), np.zeros(10)
+            for arm in range(10):
+                x = round.features[r, arm]
+                inverse = np.linalg.inv(A[arm])
+                sd = alpha * np.sqrt(x @ inverse @ x)
+                bonus[arm], mean[arm] = sd, x @ inverse @ b[arm]
+                away = (truth[arm] - mean[arm]) / sd
+                expected[r] += abs(away) <= stats.norm.ppf(0.5 + np.array(LEVELS) / 2)
+                places[r, int(stats.norm.cdf(away) * BINS)] += 1
+            doubt[r] += bonus[np.argmax(mean + bonus)] / ahead
+            means.append(mean)
+            truths.append(truth)
+    found, values = calibration.look(lane)
+    assert found is not None
+    assert values is not None
+    np.testing.assert_allclose(found, expected / (10 * ahead), atol=1e-12)
+    checkup = Checkup(steps, values)
+    np.testing.assert_allclose(checkup.doubt, doubt, rtol=1e-9)
+    np.testing.assert_allclose(checkup.places, places / (10 * ahead), atol=1e-12)
+    mean, truth = (np.reshape(all_, (lane.rows, -1)) for all_ in (means, truths))
+    within = truth.reshape(lane.rows, ahead, 10).var(axis=2).mean()  # of the truths of a round, over all rows
+    explained = 1 - ((mean - truth) ** 2).mean(axis=1) / within
+    np.testing.assert_allclose(checkup.explained, explained, rtol=1e-9)
+
+
+def test_a_posterior_that_is_right_holds_the_truth_as_often_as_it_says() -> None:
+    """theta ~ N(0, I), noise .5, the agent knows both: by definition of a posterior, whatever was shown."""
+    runs, noise = 400, 0.5
+    world = {"reward": "gaussian", "noise": noise, "layout": "per_row", "n_features": 6}
+    lane = make("lints", Linear, rows=range(runs), options=world, sharing="shared", sigma2=noise**2, ridge=noise**2)
+    for _ in range(2):
+        lane.advance(60)
+        found = calibration.look(lane).inside
+        assert found is not None
+        error = found.std(axis=0, ddof=1) / runs**0.5
+        assert (np.abs(found.mean(axis=0) - LEVELS) < 4 * error).all()
+        values = calibration.look(lane).values
+        assert values is not None
+        places = Checkup(0, values).places  # and each tenth of its beliefs as often as any other
+        assert (np.abs(places.mean(axis=0) - 1 / BINS) < 5 * places.std(axis=0, ddof=1) / runs**0.5).all()
+
+
+def test_too_sure_and_too_doubtful_are_told_apart() -> None:
+    world = {"reward": "gaussian", "noise": 0.5, "layout": "per_row"}
+    rates = {}
+    for sigma2 in (0.01, 0.25, 4.0):
+        lane = make("lints", Linear, rows=range(50), options=world, sharing="shared", sigma2=sigma2, ridge=0.25)
+        lane.advance(100)
+        found = calibration.look(lane).inside
+        assert found is not None
+        rates[sigma2] = found.mean(axis=0)
+    assert (rates[0.01] < rates[0.25]).all()
+    assert (rates[0.25] < rates[4.0]).all()
+    assert rates[0.01][-1] < 0.6
+    assert rates[4.0][0] > 0.9
+
+
+@pytest.mark.parametrize("kind", sorted(set(REGISTRY) - {"static_mlp"}))
+def test_asking_changes_nothing(kind: str) -> None:
+    """And what is said is a share, or nothing."""
+    params = small_network(kind) if kind in NEURAL else {}
+    asked, left = (make(kind, Cascade, **params) for _ in range(2))
+    traces = []
+    for n in (1, 20, 30):
+        traces.append(asked.advance(n))
+        found = calibration.look(asked).inside
+        assert found is None or (found.shape == (3, len(LEVELS)) and (found >= 0).all() and (found <= 1).all())
+        assert found is None or (np.diff(found, axis=1) >= 0).all()  # a wider interval holds no less
+    assert same(join(traces), left.advance(51))
+
+
+@pytest.mark.parametrize("kind", ["random", "oracle", "popularity", "epsilon_greedy", "neural_greedy"])
+def test_who_states_no_doubt_is_left_out(kind: str) -> None:
+    lane = make(kind)
+    lane.advance(5)
+    assert calibration.look(lane).inside is None
+
+
+def test_what_was_never_tried_is_anyones_guess() -> None:
+    lane = make("ucb1", Linear, options={"n_arms": 5})
+    lane.advance(2)  # three arms have not been shown
+    found = calibration.look(lane).inside
+    assert found is not None
+    assert (found >= 3 / 5).all()
+
+
+def test_a_row_that_has_stopped_has_no_share() -> None:
+    healthy, ill = (make("neural_ucb", PetShop, options=TINY, hidden=(6,)) for _ in range(2))
+    for lane in (healthy, ill):
+        lane.advance(20)
+    ill.agent.net.flat[1] = float("nan")  # type: ignore[attr-defined]
+    for lane in (healthy, ill):
+        lane.advance(1)
+    assert ill.alive.tolist() == [True, False, True]
+    expected, found = calibration.look(healthy).inside, calibration.look(ill).inside
+    assert expected is not None
+    assert found is not None
+    assert np.isnan(found[1]).all()
+    assert np.array_equal(found[[0, 2]], expected[[0, 2]])
+
+
+def test_the_race_keeps_it_at_every_snapshot() -> None:
+    from bandits import run
+
+    result = run(experiment("linucb", "epsilon_greedy", steps=400))
+    told, silent = result.histories["LinUCB"], result.histories["ε-greedy"]
+    assert [c.step for c in told.calibrations] == [s.step for s in told.spectra]
+    assert metrics.calibration(silent) is None
+    for level in LEVELS:
+        curve = metrics.calibration(told, level)
+        assert curve is not None
+        column = [c.inside[:, LEVELS.index(level)].mean() for c in told.calibrations]
+        np.testing.assert_allclose(curve.mid, column)
+    assert list(result.calibration_95) == ["LinUCB"]
+
+
+def test_certain_answers_have_no_log_odds_to_hold() -> None:
+    """On labelled data every truth is 0 or 1: who believes in log-odds is not asked, who believes in means is."""
+    for kind, asked in (("logistic_ucb", False), ("sgd_ts", False), ("linucb", True)):
+        lane = make(kind, Classification, options={"data": "wine"})
+        lane.advance(30)
+        assert (calibration.look(lane).inside is not None) == asked
+    lane = make("ucb1", Linear, options={"n_arms": 5}, alpha=0.0)
+    lane.advance(2)
+    found = calibration.look(lane).inside
+    assert found is not None
+    assert (found >= 3 / 5).all()  # no width times an alpha of 0 makes knowledge of what was never tried

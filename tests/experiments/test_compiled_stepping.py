@@ -1,0 +1,73 @@
+"""A stretch played at once is the step by step, to the bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bandits import Experiment
+from bandits.agents import REGISTRY, Agent
+from bandits.experiments.history import Trace
+from bandits.experiments.lane import Lane
+from bandits.experiments.race import make_lane
+from tests.contract.worlds import variants
+
+SHOPS: list[dict[str, Any]] = [
+    {"kind": "petshop", "shock_step": 300},
+    {"kind": "petshop", "layout": "per_row", "features": "both", "n_products": 12},
+    {"kind": "petshop", "features": "interaction", "n_products": 150},
+]
+
+
+def pair(shop: dict[str, Any], agent: dict[str, Any]) -> tuple[Lane, Lane]:
+    if agent["kind"] == "static_mlp":
+        agent = {**agent, "interactions": 1000, "epochs": 1}
+    experiment = Experiment(simulator={**shop, "n_users": 40}, agents=[agent], steps=900, replications=3, seed=11)
+    played, walked = make_lane(experiment, 0), make_lane(experiment, 0)
+    walked.scripted = False
+    return played, walked
+
+
+def same(a: Trace, b: Trace) -> None:
+    for name in Trace._fields:
+        np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
+
+
+PLAYERS = [
+    {"kind": kind, **more} for kind in REGISTRY if REGISTRY[kind].play is not Agent.play for more in variants(kind)
+]
+
+
+@pytest.mark.parametrize("shop", SHOPS, ids=["shock", "per_row", "many arms"])
+@pytest.mark.parametrize("agent", PLAYERS, ids=str)
+def test_played_is_walked(shop: dict[str, Any], agent: dict[str, Any]) -> None:
+    played, walked = pair(shop, agent)
+    for n in (1, 250, 149, 200):  # over the shock and the blocks' ends
+        same(played.advance(n), walked.advance(n))
+    a, b = played.state_dict(), walked.state_dict()
+    for name in a.keys() - {"seconds"}:
+        np.testing.assert_array_equal(a[name], b[name], err_msg=name)
+
+
+@pytest.mark.parametrize("kind", ["linucb", "lints", "epsilon_greedy"])
+def test_a_row_that_diverges_stops_at_the_same_step(kind: str) -> None:
+    played, walked = pair(SHOPS[0], {"kind": kind})
+    for lane in (played, walked):
+        lane.advance(100)
+        lane.agent.model.theta[1] = np.nan  # type: ignore[attr-defined]
+        trace = lane.advance(50)
+        assert lane.alive.tolist() == [True, False, True]
+        assert np.isnan(trace.value[:, 1]).all()
+        assert np.isfinite(trace.value[:, [0, 2]]).all()
+    same(played.advance(200), walked.advance(200))
+
+
+def test_the_preset_race_is_played() -> None:
+    """So that it is fast: all five agents, not the step by step."""
+    for agent in ("random", "epsilon_greedy", "linucb", "lints", "oracle"):
+        lane, _ = pair(SHOPS[0], {"kind": agent})
+        script = lane.simulator.script(0, 10)
+        assert script is not None
+        assert lane.agent.play(script, lane.alive) is not None

@@ -1,0 +1,72 @@
+"""A race is saved, resumed and continued to the bit."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bandits import Experiment
+from bandits.experiments.history import History, nice_spacing, snapshot_steps
+from bandits.experiments.race import Race, drive
+
+AGENTS: list[dict[str, Any]] = [
+    {"kind": "linucb", "sharing": "hybrid"},
+    {"kind": "lints"},
+    {"kind": "beta_ts"},
+    {"kind": "epsilon_greedy", "decay": 0.01},
+    {"kind": "linucb", "label": "window", "window": 50},
+    {"kind": "static_mlp", "interactions": 1000, "epochs": 1},
+]
+
+
+def experiment(steps: int, agents: list[dict[str, Any]] = AGENTS) -> Experiment:
+    world = {"kind": "petshop", "n_products": 10, "n_users": 50}
+    return Experiment(simulator=world, agents=agents, steps=steps, replications=3, seed=5)
+
+
+def same(a: dict[str, History], b: dict[str, History]) -> None:
+    for label, history in a.items():
+        other = b[label]
+        for name in History.SUMS:
+            np.testing.assert_array_equal(history.sums[name], other.sums[name])
+        np.testing.assert_array_equal(history.counts, other.counts)
+        assert [s.step for s in history.spectra] == [s.step for s in other.spectra]
+        for s, t in zip(history.spectra, other.spectra, strict=True):
+            np.testing.assert_array_equal(s.eigenvalues, t.eigenvalues)
+        assert [(c.step, c.inside.tolist()) for c in history.calibrations] == [
+            (c.step, c.inside.tolist()) for c in other.calibrations
+        ]
+
+
+@pytest.mark.parametrize("at", [1, 137, 400])
+def test_a_race_saved_in_the_middle_goes_on_to_the_bit(at: int) -> None:
+    whole, first, second = (Race(experiment(500)) for _ in range(3))
+    drive(whole)
+    list(first.advance(at))
+    second.load_state_dict(first.state_dict())
+    drive(second, chunk=77)
+    same(whole.histories, second.histories)
+
+
+@pytest.mark.parametrize(("short", "long"), [(300, 500), (1000, 2500), (2000, 9000)])
+def test_a_finished_race_continued_is_the_longer_race(short: int, long: int) -> None:
+    agents = [{"kind": "linucb"}, {"kind": "lints", "sharing": "shared"}]
+    brief, longer, whole = (Race(experiment(steps, agents)) for steps in (short, long, long))
+    drive(brief)
+    longer.load_state_dict(brief.state_dict())
+    drive(longer)
+    drive(whole)
+    same(whole.histories, longer.histories)
+
+
+def test_every_spacing_divides_the_next() -> None:
+    spacings = [nice_spacing(steps, 2000) for steps in (1, 2000, 2001, 10_000, 30_000, 100_000, 10_000_000)]
+    assert spacings == sorted(spacings)
+    assert all(b % a == 0 for a, b in itertools.pairwise(spacings))
+    for steps in (1, 39, 41, 2000, 12_345, 10_000_000):
+        assert steps <= nice_spacing(steps, 2000) * 2000
+        assert snapshot_steps(steps)[-1] == steps
+        assert len(snapshot_steps(steps)) <= 41

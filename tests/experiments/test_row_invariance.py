@@ -1,0 +1,259 @@
+"""Numbers that may not depend on chunks, company, interruptions or order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bandits.agents import REGISTRY as AGENTS
+from bandits.agents.linear.linucb import LinUCB
+from bandits.base.types import FloatArray, Round
+from bandits.experiments.experiment import read
+from bandits.experiments.history import History, snapshot_steps
+from bandits.experiments.lane import Lane
+from bandits.experiments.race import Race, blocks, drive, make_lane
+from bandits.simulators.classification import Classification
+from bandits.simulators.petshop import PetShop
+from tests.contract import worlds
+from tests.contract.worlds import join, make, same, take
+from tests.support import often
+
+CASES: list[Any] = [
+    pytest.param(kind, params, id="-".join(map(str, (kind, *params.values()))))
+    for kind in AGENTS
+    if kind != "static_mlp" and kind not in worlds.NEURAL  # those have test_neural
+    for params in worlds.variants(kind)
+]
+cases = pytest.mark.parametrize(("kind", "params"), CASES)
+TINY = {"n_products": 6, "n_users": 30, "shock_step": 1000}
+STEPS = 2400  # more than two blocks of random numbers, and every second step is stored
+
+
+def run(lane: Lane, sizes: Sequence[int]) -> tuple[worlds.Trace, History]:
+    groups = len(lane.simulator.segment_names())
+    history = History(sum(sizes), lane.rows, lane.simulator.setting.n_items, groups)
+    traces = []
+    for n in sizes:
+        traces.append(lane.advance(n))
+        history.extend(traces[-1])
+    return join(traces), history
+
+
+def chunks(total: int, size: int) -> list[int]:
+    return [min(size, total - start) for start in range(0, total, size)]
+
+
+def same_history(a: History, b: History) -> bool:
+    sums = all(np.array_equal(a.sums[n], b.sums[n], equal_nan=True) for n in History.SUMS)
+    spectra = [(s.step, s.eigenvalues.tolist()) for s in a.spectra] == [
+        (s.step, s.eigenvalues.tolist()) for s in b.spectra
+    ]
+    calibrated = [(c.step, c.inside.tolist()) for c in a.calibrations] == [
+        (c.step, c.inside.tolist()) for c in b.calibrations
+    ]
+    by_segment = (a.segments is None) == (b.segments is None)
+    if a.segments is not None and b.segments is not None:
+        by_segment = np.array_equal(a.segments.counts, b.segments.counts)
+    return bool(
+        by_segment
+        and sums
+        and spectra
+        and calibrated
+        and np.array_equal(a.counts, b.counts)
+        and np.array_equal(a.alive, b.alive)
+    )
+
+
+@cases
+def test_the_size_of_chunks_changes_no_bit(kind: str, params: dict[str, Any]) -> None:
+    whole, history = run(make(kind, PetShop, options=TINY, **params), [STEPS])
+    sizes = [*[1] * 60, *[7] * 80, *chunks(STEPS - 620, 500)]
+    trace, chunked = run(make(kind, PetShop, options=TINY, **params), sizes)
+    assert same(trace, whole)
+    assert same_history(chunked, history)
+
+
+@settings(max_examples=often(30, 150))
+@given(
+    cuts=st.lists(st.integers(1, 79), unique=True),
+    case=st.sampled_from([c.values for c in CASES]),
+    rows=st.lists(st.integers(0, 7), unique=True, min_size=1),
+)
+def test_any_chunks_and_any_company_change_no_bit(cuts: list[int], case: Any, rows: list[int]) -> None:
+    kind, params = case
+    all_rows = make(kind, worlds.Cascade, rows=range(8), **params).advance(80)
+    some = make(kind, worlds.Cascade, rows=rows, **params)
+    assert same(join([some.advance(b - a) for a, b in pairwise([0, *sorted(cuts), 80])]), take(all_rows, rows))
+
+
+@cases
+@pytest.mark.parametrize("world", [PetShop, Classification, worlds.Cascade, worlds.Changing])
+def test_sixteen_rows_are_four_times_four(kind: str, params: dict[str, Any], world: Any) -> None:
+    whole = make(kind, world, rows=range(16), **params).advance(150)
+    for start in range(0, 16, 4):
+        rows = range(start, start + 4)
+        assert same(make(kind, world, rows=rows, **params).advance(150), take(whole, rows))
+
+
+@cases
+def test_a_saved_run_goes_on_to_the_bit(kind: str, params: dict[str, Any]) -> None:
+    """Saved in the middle of a block of random numbers, and of a stretch of the stored grid."""
+    lane = make(kind, PetShop, options=TINY, **params)
+    history = History(STEPS, lane.rows, 6, 4)
+    history.extend(lane.advance(1101))
+    saved, told = lane.state_dict(), history.state_dict()
+    rest = lane.advance(STEPS - 1101)
+    history.extend(rest)
+
+    fresh, resumed = make(kind, PetShop, options=TINY, **params), History(STEPS, lane.rows, 6, 4)
+    fresh.load_state_dict(saved)
+    resumed.load_state_dict(told)
+    again = fresh.advance(STEPS - 1101)
+    resumed.extend(again)
+    assert same(again, rest)
+    assert same_history(resumed, history)
+    end, other = lane.state_dict(), fresh.state_dict()
+    assert end.keys() == other.keys()
+    assert all(np.array_equal(end[k], other[k]) for k in end if k != "seconds")
+
+
+def test_a_saved_state_is_a_copy() -> None:
+    lane = make("linucb")
+    history = History(100, lane.rows, 5)
+    history.extend(lane.advance(50))
+    saved, told = lane.state_dict(), history.state_dict()
+    before = {k: np.array(v) for k, v in {**saved, **told}.items()}
+    history.extend(lane.advance(50))
+    for k, v in {**saved, **told}.items():
+        np.testing.assert_array_equal(before[k], v)
+
+
+def test_a_history_travels_in_parts() -> None:
+    experiment = read(
+        {"simulator": {"kind": "petshop", **TINY}, "agents": [{"kind": "linucb"}], "steps": STEPS, "replications": 3}
+    )
+    race, copy = Race(experiment), History(STEPS, 3, 6, 4)
+    (history,) = race.histories.values()
+    while not race.done:
+        for _ in race.advance(333):
+            pass
+        copy.merge(history.since(copy.step))
+    assert [s.step for s in copy.spectra] == snapshot_steps(STEPS)
+    assert (copy.step, copy.size, copy.count_size) == (STEPS, len(copy.grid), len(copy.count_grid))
+    assert same_history(copy, history)
+
+
+def test_a_history_holds_the_sums_of_its_trace() -> None:
+    trace, history = run(make("linucb", PetShop, options=TINY), chunks(STEPS, 500))
+    columns = (trace.rewards, trace.best_rewards, trace.value, trace.best_value, trace.random_value)
+    for name, column in zip(History.SUMS, columns, strict=True):
+        np.testing.assert_allclose(history.sums[name][-1], column.sum(axis=0), rtol=1e-12)
+        np.testing.assert_allclose(history.sums[name][100], column[: history.grid[100]].sum(axis=0), rtol=1e-12)
+    shown = np.stack([np.bincount(trace.items[: history.count_grid[7], r, 0], minlength=6) for r in range(3)])
+    assert np.array_equal(history.counts[7], shown)
+    with pytest.raises(ValueError, match="starts at step"):
+        history.extend(trace)
+
+
+@pytest.mark.parametrize("world", [PetShop, Classification, worlds.Linear, worlds.Cascade])
+def test_all_agents_meet_the_same_users_with_the_same_luck(world: Any) -> None:
+    """Where two agents show the same, they earn the same; what the best would have earned is common to all."""
+    reference = make("oracle", world).advance(400)
+    for case in CASES:
+        kind, params = case.values
+        trace = make(kind, world, **params).advance(400)
+        assert np.array_equal(trace.best_rewards, reference.best_rewards)
+        assert np.array_equal(trace.best_value, reference.best_value)
+        assert np.array_equal(trace.random_value, reference.random_value)
+        agree = (trace.items == reference.items).all(axis=2)
+        assert np.array_equal(trace.rewards[agree], reference.rewards[agree])
+        assert np.array_equal(trace.value[agree], reference.value[agree])
+
+
+def test_seeds_and_rows_differ() -> None:
+    first, other = make("random").advance(50), make("random", seed=8).advance(50)
+    assert not np.array_equal(first.best_value, other.best_value)
+    assert not np.array_equal(first.best_value[:, 0], first.best_value[:, 1])
+    assert not np.array_equal(first.items[:, 0], first.items[:, 1])
+
+
+@pytest.mark.parametrize(
+    ("kind", "params"),
+    [*(("linucb", {"sharing": s}) for s in ("per_arm", "shared", "hybrid")), ("lints", {"sharing": "shared"})],
+)
+def test_the_order_of_candidates_changes_nothing(kind: str, params: dict[str, Any]) -> None:
+    plain, shuffled = make(kind, worlds.Linear, **params), make(kind, worlds.Shuffled, **params)
+    a, b = plain.advance(300), shuffled.advance(300)
+    assert np.array_equal(a.items, b.items)
+    assert np.array_equal(a.rewards, b.rewards)
+
+
+@settings(max_examples=often(20, 100))
+@given(
+    alphas=st.lists(st.floats(0, 10), min_size=2, max_size=6),
+    kind=st.sampled_from(["linucb", "lints", "epsilon_greedy", "ucb1", "beta_ts"]),
+    ridge=st.floats(1e-6, 1e4),
+)
+def test_rows_of_a_sweep_are_runs_of_their_own(alphas: list[float], kind: str, ridge: float) -> None:
+    cls = AGENTS[kind].Params
+    name = next(n for n in ("alpha", "sigma2", "epsilon", "prior_clicks") if n in cls.model_fields)
+    values = [a / 10 if name == "epsilon" else max(a, 0.01) for a in alphas]
+    more = {"ridge": ridge} if "ridge" in cls.model_fields else {}
+    sweep = [cls(**{name: v}, **(more if i % 2 else {})) for i, v in enumerate(values)]
+    together = make(sweep, rows=range(len(sweep))).advance(60)
+    for i, params in enumerate(sweep):
+        assert same(make([params], rows=[i]).advance(60), take(together, [i]))
+
+
+def test_rows_of_different_structure_are_refused() -> None:
+    experiment = read({"agents": [{"kind": "linucb"}], "steps": 10, "replications": 3})
+    mixed = [LinUCB.Params(sharing=s) for s in ("shared", "per_arm", "shared")]  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="structural"):
+        make_lane(experiment, 0, params=mixed)
+    assert blocks(mixed) == [[0, 2], [1]]
+    assert blocks([LinUCB.Params(alpha=a) for a in (0.0, 1.0)]) == [[0, 1]]
+
+
+class Poisoned(LinUCB):
+    """Row 1 loses its mind at step 50."""
+
+    def scores(self, round: Round) -> FloatArray:
+        scores = super().scores(round)
+        if round.step >= 50:
+            scores[1] = np.nan
+        return scores
+
+
+@pytest.mark.parametrize("world", [PetShop, worlds.Cascade])
+def test_a_row_that_diverges_stops_and_spares_the_others(world: Any) -> None:
+    healthy, ill = make("linucb", world), make("linucb", world)
+    ill.agent = Poisoned(ill.agent.params, ill.simulator.setting, ill.simulator.streams, ill.agent.world)
+    expected, (trace, history) = healthy.advance(200), run(ill, [40, 30, 130])
+    assert trace.alive.tolist() == [True, False, True]
+    assert same(take(trace, [0, 2]), take(expected, [0, 2]))
+    for column, reference in zip(trace[3:-1], expected[3:-1], strict=True):
+        assert np.array_equal(column[:50, 1], reference[:50, 1])
+        assert np.isnan(column[50:, 1]).all()
+    S = ill.simulator.setting.slate
+    assert history.counts[-1].sum(axis=1).tolist() == [200 * S, 50 * S, 200 * S]
+    assert np.isnan(history.sums["value"][51:, 1]).all()
+    assert np.isfinite(history.sums["value"][:51, 1]).all()
+
+
+def test_a_race_is_its_lanes() -> None:
+    """Agents beside each other earn what each earns alone, spectra and all."""
+    agents = [{"kind": "linucb"}, {"kind": "lints", "sharing": "hybrid"}, {"kind": "random"}]
+    world = {"kind": "petshop", **TINY}
+    both = Race(read({"simulator": world, "agents": agents, "steps": 700, "replications": 4}))
+    drive(both, chunk=123)
+    for i, (_label, history) in enumerate(both.histories.items()):
+        alone = Race(read({"simulator": world, "agents": [agents[i]], "steps": 700, "replications": 4}))
+        drive(alone, chunk=700)
+        (other,) = alone.histories.values()
+        assert same_history(history, other)

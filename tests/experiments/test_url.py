@@ -1,0 +1,214 @@
+"""Links: complete, readable, and judged like any upload."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import re
+import tracemalloc
+from typing import Any
+from urllib.parse import parse_qsl, quote, unquote
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from bandits import Experiment, Refused
+from bandits.agents import REGISTRY as AGENTS
+from bandits.experiments import url
+from bandits.experiments.presets import presets
+from bandits.simulators import REGISTRY as SIMULATORS
+from bandits.simulators.petshop import CLICK_RATES
+from tests.support import often
+
+
+def through(e: Experiment) -> url.Shared:
+    """What arrives when an experiment is sent as an address."""
+    return url.follow(dict(parse_qsl(url.query(e), keep_blank_values=True)))
+
+
+def varied(model: type[Any]) -> list[dict[str, Any]]:
+    """Parameters of a kind with each numeric field moved off its default, one at a time."""
+    found: list[dict[str, Any]] = [{}]
+    for name in model.model_fields:
+        found += [{name: value} for value in model.choices(name) or ()]
+        schema = model.model_json_schema()["properties"][name]
+        for option in (schema, *schema.get("anyOf", [])):
+            if "enum" in option:
+                found += [{name: value} for value in option["enum"]]
+            elif option.get("type") in ("integer", "number"):
+                low = option.get("minimum", option.get("exclusiveMinimum", 0))
+                found.append({name: low + 1 if option["type"] == "integer" else (low + 0.1) / 3 + 0.01})
+    kept = []
+    for values in found:
+        try:
+            model.model_validate(values)
+        except ValueError:
+            continue
+        kept.append(values)
+    return kept
+
+
+@pytest.mark.parametrize("name", presets())
+def test_a_preset_comes_back_as_it_was_sent(name: str) -> None:
+    e = presets()[name].experiment
+    assert through(e) == (e, True)
+    assert through(e).experiment.hash == e.hash
+    assert re.fullmatch(r"[\w.=&~+\[\],-]+", unquote(url.query(e)))  # lists apart, nothing that a bar shows encoded
+    assert len(url.query(e)) < 700
+
+
+@pytest.mark.parametrize(("group", "kind"), [("a", k) for k in AGENTS] + [("s", k) for k in SIMULATORS])
+def test_every_field_of_every_kind_travels_to_the_bit(group: str, kind: str) -> None:
+    registry: dict[str, Any] = AGENTS if group == "a" else SIMULATORS
+    for values in varied(registry[kind].Params):
+        agent = {"kind": kind, **values} if group == "a" else {"kind": "random"}
+        world = {"kind": kind, **values} if group == "s" else {"kind": "petshop"}
+        if values.get("vectors") == "tuned":
+            world = {"kind": "ranking", "features": "concatenation"}
+        e = Experiment.model_validate({"agents": [agent, {"kind": "random"}], "simulator": world, "steps": 10})
+        assert through(e) == (e, True)
+
+
+def test_what_is_awkward_to_write_travels_too() -> None:
+    rates = [list(row) for row in CLICK_RATES]
+    rates[0][0] = 0.1 + 0.2  # seventeen digits
+    e = Experiment.model_validate(
+        {
+            "simulator": {"kind": "petshop", "click_rates": rates, "shock_step": 10},
+            "agents": [
+                {"kind": "linucb", "label": "123"},
+                {"kind": "linucb", "label": "Ünïcode name", "alpha": 1e-7},
+                {"kind": "linucb", "label": "null"},
+                {"kind": "static_mlp", "hidden": [8, 4]},
+            ],
+            "seed": 2**53 - 1,
+        }
+    )
+    assert through(e) == (e, True)
+    assert url.fields(e)["agents.0.label"] == "123"
+    assert url.fields(e)["agents.3.hidden"] == "[8,4]"
+
+
+@given(
+    alpha=st.floats(0, 10, allow_nan=False), ridge=st.floats(1e-3, 100), seed=st.integers(0, 2**53 - 1),
+    steps=st.integers(1, 10_000_000), agents=st.lists(st.sampled_from(sorted(AGENTS)), min_size=1, max_size=12),
+)  # fmt: skip
+def test_any_experiment_comes_back_as_it_was_sent(
+    alpha: float, ridge: float, seed: int, steps: int, agents: list[str]
+) -> None:
+    raced = [{"kind": "linucb", "alpha": alpha, "ridge": ridge}, *({"kind": k} for k in agents[1:])]
+    e = Experiment.model_validate({"agents": raced, "seed": seed, "steps": steps, "replications": 1})
+    assert through(e) == (e, True)
+
+
+def test_a_link_that_was_edited_says_so_and_other_names_are_left_alone() -> None:
+    e = presets()["race"].experiment
+    said = url.fields(e)
+    assert url.follow({**said, "view": "big", "utm_source": "mail"}) == (e, True)
+    assert not url.follow({**said, "agents.0.alpha": "2.0"}).same
+    del said["check"]
+    assert url.follow(said).same  # written by hand: nothing to check
+    assert url.holds_experiment(said)
+    assert not url.holds_experiment({"utm_source": "mail", "steps": "5"})
+
+
+CORPUS = [
+    {"agents.0": "linucb", "agents.0.alpha": "NaN"},
+    {"agents.0": "linucb", "agents.0.alpha": "1e999"},
+    {"agents.0": "linucb", "agents.0.alpha": "-1"},
+    {"agents.0": "linucb", "agents.0.alpha": "true"},
+    {"agents.0": "linucb", "agents.0.alpha": ""},
+    {"agents.0": "linucb", "agents.0.alpha": "9" * 5000},
+    {"agents.0": "linucb", "agents.0.alpha": "[" * 100_000},
+    {"agents.0": "linucb", "agents.0.sharing": "nobody"},
+    {"agents.0": "linucb", "agents.0.nonsense": "1"},
+    {"agents.0": "linucb", "agents.0.label": "=cmd|' /C calc'!A0"},
+    {"agents.0": "linucb", "agents.0.label": "<script>alert(1)</script>"},
+    {"agents.0": "linucb", "agents.0.label": "quote \" and ' and \\"},
+    {"agents.0": "linucb", "agents.0.label": "x" * 10_000},
+    {"agents.0": "linucb", "agents.0.label": "two\nlines\u2028three"},
+    {"agents.0": "linucb", "agents.0.label": "A", "agents.1": "random", "agents.1.label": "A"},
+    {"agents.0": "linucb", "agents.0.window": "5", "agents.0.gamma": "0.5"},
+    {"agents.0.alpha": "1"},
+    {"agents.0": ""},
+    {"agents.7": "linucb"},
+    {"agents.0": "linucb", "agents.2": "random"},
+    {f"agents.{i}": "random" for i in range(13)},
+    {f"agents.0.{chr(97 + i % 26)}{i}": "1" for i in range(1000)},
+    {"simulator": "petshop"},
+    {"simulator": "../../etc/passwd", "agents.0": "random"},
+    {"simulator": "petshop", "simulator.n_products": "10000000", "agents.0": "linucb"},
+    {"simulator": "petshop", "simulator.click_rates": "[[1]]", "agents.0": "linucb"},
+    {"simulator": "classification", "simulator.data": "../../../etc/passwd", "agents.0": "linucb"},
+    {"agents.0": "random", "steps": "1e3"},
+    {"agents.0": "random", "steps": "-5"},
+    {"agents.0": "random", "steps": "٣"},
+    {"agents.0": "random", "seed": "99999999999999999999"},
+    {"agents.0": "random", "replications": "0"},
+    {"agents.0": "x" * 300_000},
+]
+
+
+@pytest.mark.parametrize("number", range(len(CORPUS)))
+def test_what_cannot_be_run_is_refused_in_one_sentence(number: int) -> None:
+    with pytest.raises(Refused) as refused:
+        url.follow(CORPUS[number])
+    one_sentence(str(refused.value))
+
+
+def one_sentence(text: str) -> None:
+    assert 0 < len(text) <= 400
+    assert text.isprintable()
+
+
+PARTS = ["simulator", "agents.0", "agents.1", "steps", "replications", "seed", "check", *(
+    f"{part}.{name}"
+    for part, registry in (("simulator", SIMULATORS), ("agents.0", AGENTS), ("agents.1", AGENTS))
+    for name in itertools.chain.from_iterable(cls.Params.model_fields for cls in registry.values())  # type: ignore[attr-defined]
+)]  # fmt: skip
+VALUES = st.one_of(
+    st.sampled_from(
+        [*AGENTS, *SIMULATORS, "", "null", "true", "NaN", "-Infinity", "1e999", "[]", "{}", '"', "[[0.5]]"]
+    ),
+    st.integers().map(str),
+    st.floats().map(str),
+    st.text(max_size=60),
+)
+
+
+@settings(max_examples=often(200, 500))
+@given(st.dictionaries(st.sampled_from(PARTS) | st.text(max_size=20), VALUES, max_size=10))
+@example({"agents.0": "linucb", "agents.0.alpha": "[" * 5000})
+def test_any_link_gives_an_experiment_or_one_sentence(query: dict[str, str]) -> None:
+    try:
+        found = url.follow(query)
+    except Refused as sentence:
+        one_sentence(str(sentence))
+    else:
+        assert through(found.experiment) == (found.experiment, True)
+
+
+def test_malformed_links_leave_nothing_behind() -> None:
+    def all_of_them() -> None:
+        for query in CORPUS:
+            with pytest.raises(Refused):
+                url.follow(query)
+        gc.collect()
+
+    all_of_them()  # what is cached is cached now
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    for _ in range(3):
+        all_of_them()
+    grown = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert grown < sum(len(str(query)) for query in CORPUS)  # less than one copy of what came in three times
+
+
+def test_links_read_as_they_are_meant() -> None:
+    e = Experiment.model_validate({"agents": [{"kind": "linucb", "alpha": 1.5}], "simulator": {"kind": "petshop"}})
+    assert url.query(e) == (
+        f"simulator=petshop&agents.0=linucb&agents.0.alpha=1.5&steps=20000&replications=16&seed=42&check={e.hash[:12]}"
+    )
+    assert quote(url.query(e), safe="=&") == url.query(e)

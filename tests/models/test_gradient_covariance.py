@@ -1,0 +1,242 @@
+"""Every way to the width, against the matrix that the textbook inverts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from bandits.base.randomness import Streams
+from bandits.base.types import FloatArray
+from bandits.models.neural import gradient_covariance
+from bandits.models.neural.gradient_covariance import Diagonal, Dual, Exact, Primal, Sketch
+from bandits.models.neural.incremental_cholesky import Growing
+from bandits.models.neural.mlp import Factors, Networks, initial
+from tests.support import often
+
+WIDTHS = (9, 16, 8, 1)  # p = 305
+K = 5
+ALL = torch.ones(2)
+
+
+class Walk:
+    """Networks that change a little with every step, and the p x p matrices kept by the book."""
+
+    def __init__(
+        self,
+        ridge: float,
+        widths: tuple[int, ...] = WIDTHS,
+        near: float | None = None,
+        rows: int = 2,
+        *,
+        double: bool = True,
+    ) -> None:
+        self.ridge = np.array([ridge, 2 * ridge])[:rows]
+        self.net = Networks(initial(Streams(1, range(rows)), widths, part=1), widths, double=double)
+        p = self.net.flat.shape[1]
+        self.A = self.ridge[:, None, None] * np.eye(p)
+        self.rng, self.near = np.random.default_rng(0), near
+        self.base = self.rng.standard_normal((20, 9))
+
+    def candidates(self) -> Factors:
+        x = (
+            self.base[self.rng.integers(0, 20, (len(self.ridge), K))]
+            if self.near
+            else self.rng.standard_normal((len(self.ridge), K, 9))
+        )
+        x = x + (self.near or 0) * self.rng.standard_normal(x.shape)
+        return self.net.factors(self.net.forward(torch.tensor(x, dtype=self.net.flat.dtype)))
+
+    def choose(self, factors: Factors) -> Factors:
+        """One of them is learned from, and the networks move on."""
+        chosen = factors.take(
+            torch.arange(len(self.ridge))[:, None], torch.tensor(self.rng.integers(0, K, (len(self.ridge), 1)))
+        )
+        g = chosen.double().dense().numpy()
+        self.A += g.transpose(0, 2, 1) @ g
+        self.net.flat.add_(torch.tensor(1e-3 * self.rng.standard_normal(self.net.flat.shape)))
+        return chosen
+
+    def widths(self, factors: Factors) -> FloatArray:
+        """By a direct p x p solve."""
+        g = factors.double().dense().numpy()
+        return np.einsum("rkp,rpk->rk", g, np.linalg.solve(self.A, g.transpose(0, 2, 1)))
+
+
+def exact(walk: Walk, **more: Any) -> Exact:
+    return Exact(walk.ridge, walk.net.flat.shape[1], **more)
+
+
+def test_dual_and_primal_are_the_direct_solve() -> None:
+    walk = Walk(1.0)
+    ways = [Dual(walk.ridge), Primal.empty(walk.ridge, 305), exact(walk)]
+    for _ in range(200):
+        factors = walk.candidates()
+        expected = walk.widths(factors)
+        for way in ways:
+            np.testing.assert_allclose(way.squared_widths(factors), expected, rtol=1e-8)
+        chosen = walk.choose(factors)
+        for way in ways:
+            way.add(chosen, ALL)
+
+
+def test_the_dual_stays_exact_over_near_repeated_contexts() -> None:
+    walk = Walk(0.001, near=1e-6, rows=1)
+    dual = Dual(walk.ridge)
+    for t in range(often(1500, 3000)):
+        factors = walk.candidates()
+        if t % 500 == 499:
+            np.testing.assert_allclose(dual.squared_widths(factors), walk.widths(factors), rtol=1e-6)
+        dual.add(walk.choose(factors), ALL[:1])
+
+
+def test_the_diagonal_is_that_of_the_matrix() -> None:
+    walk = Walk(0.5)
+    way = Diagonal(walk.ridge, 305)
+    for _ in range(50):
+        factors = walk.candidates()
+        g, diagonal = factors.dense().numpy(), np.diagonal(walk.A, axis1=1, axis2=2)
+        np.testing.assert_allclose(way.squared_widths(factors), (g**2 / diagonal[:, None]).sum(2), rtol=1e-4)
+        way.add(walk.choose(factors), ALL)
+
+
+def test_past_its_limit_the_dual_becomes_the_primal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gradient_covariance, "REFRESH", 40)
+    walk = Walk(1.0)
+    way = exact(walk, limit=100)
+    for t in range(200):
+        factors = walk.candidates()
+        np.testing.assert_allclose(way.squared_widths(factors), walk.widths(factors), rtol=1e-8)
+        way.add(walk.choose(factors), ALL)
+        assert way.way.name == ("dual" if t < 100 else "primal")
+        assert way.error() is None
+
+
+def test_what_a_float32_network_has_learned_is_the_same_in_the_dual_and_the_primal() -> None:
+    """Its factors are multiplied in float64 either way, and read so."""
+    walk = Walk(1.0, double=False)
+    ways = [exact(walk, limit=50), Primal.empty(walk.ridge, 305)]
+    for _ in range(100):
+        factors = walk.candidates()
+        for way in ways:
+            np.testing.assert_allclose(way.squared_widths(factors), walk.widths(factors), rtol=1e-9)
+        chosen = walk.choose(factors)
+        for way in ways:
+            way.add(chosen, ALL)
+
+
+def test_where_no_matrix_fits_the_dual_goes_up_to_the_limit_that_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Past as many observations as the network has weights too: what would follow is not exact."""
+    monkeypatch.setattr(gradient_covariance, "PRIMAL_BYTES", 0)
+    walk = Walk(1.0, (9, 2, 1))  # p = 23
+    way = exact(walk, limit=60, sketch=4)
+    for t in range(70):
+        factors = walk.candidates()
+        if t <= 60:
+            np.testing.assert_allclose(way.squared_widths(factors), walk.widths(factors), rtol=1e-8)
+        way.add(walk.choose(factors), ALL)
+        assert way.way.name == ("dual" if t < 60 else "sketch")
+    assert Exact.memory(23, 0, 1000, 4) > Exact.memory(23, 0, 100, 4)
+
+
+def test_where_no_matrix_fits_a_sketch_goes_on_and_says_how_far_it_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gradient_covariance, "PRIMAL_BYTES", 1000)
+    walk = Walk(1.0)
+    way = exact(walk, limit=100, sketch=32)
+    off = 1.0
+    for t in range(300):
+        factors = walk.candidates()
+        ratio = (way.squared_widths(factors).numpy() / walk.widths(factors)) ** 0.5
+        bound = way.error()
+        if t <= 100:
+            np.testing.assert_allclose(ratio, 1, rtol=1e-8)
+        else:
+            assert way.way.name == "sketch"
+            assert bound is not None
+            assert (ratio >= 1 - 1e-9).all()  # rounding in float64, as the networks are
+            assert (ratio <= bound[:, None] * (1 + 1e-9)).all()
+            off = max(off, ratio.max())
+        way.add(walk.choose(factors), ALL)
+    assert 1.001 < off < 3  # it does leave something out, and not much
+
+
+def test_a_sketch_with_room_for_everything_leaves_nothing_out() -> None:
+    walk = Walk(1.0)
+    way = Sketch(walk.ridge, 305, rows=60)
+    for _ in range(100):
+        factors = walk.candidates()
+        np.testing.assert_allclose(way.squared_widths(factors), walk.widths(factors), rtol=1e-9)
+        way.add(walk.choose(factors), ALL)
+    assert not way.shrunk.any()
+
+
+@pytest.mark.parametrize("primal", [True, False])
+def test_a_saved_state_goes_on_to_the_same_widths(primal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gradient_covariance, "PRIMAL_BYTES", 2**30 if primal else 1)
+    walk = Walk(1.0)
+    way = exact(walk, limit=70, sketch=20)
+    for t in range(150):
+        if t in (0, 1, 65, 70, 71, 130):
+            other = exact(walk, limit=70, sketch=20)
+            other.load_state_dict(way.state_dict())
+            way = other
+        factors = walk.candidates()
+        if t == 0:
+            reference = exact(walk, limit=70, sketch=20)
+        np.testing.assert_allclose(way.squared_widths(factors), reference.squared_widths(factors), rtol=1e-12)
+        chosen = walk.choose(factors)
+        way.add(chosen, ALL)
+        reference.add(chosen, ALL)
+
+
+@pytest.mark.parametrize("way", ["Diagonal", "Primal", "Dual", "Sketch"])
+def test_what_was_not_observed_teaches_nothing(way: str) -> None:
+    walk = Walk(1.0)
+    made = {
+        "Diagonal": lambda: Diagonal(walk.ridge, 305), "Primal": lambda: Primal.empty(walk.ridge, 305),
+        "Dual": lambda: Dual(walk.ridge), "Sketch": lambda: Sketch(walk.ridge, 305, 10),
+    }[way]()  # fmt: skip
+    factors = walk.candidates()
+    before = made.squared_widths(factors).clone()
+    made.add(walk.choose(factors), torch.tensor([1.0, 0.0]))
+    after = made.squared_widths(factors)
+    assert (after[0] < before[0]).any()
+    np.testing.assert_allclose(after[1], before[1], rtol=1e-12)
+
+
+def test_a_row_that_diverged_spares_the_others() -> None:
+    walk = Walk(1.0)
+    dual, healthy = Dual(walk.ridge), Dual(walk.ridge)
+    for t in range(40):
+        factors = walk.candidates()
+        chosen = walk.choose(factors)
+        healthy.add(chosen, ALL)
+        ill = Factors([h.clone() for h in chosen.h], [d.clone() for d in chosen.delta])
+        if t > 20:
+            ill.delta[0][1] = float("nan")
+        dual.add(ill, ALL)
+    found = dual.squared_widths(factors)
+    np.testing.assert_allclose(found[0], healthy.squared_widths(factors)[0], rtol=1e-12)
+    assert found[1].isnan().all()
+
+
+def test_rounding_leaves_no_pivot_below_the_ridge() -> None:
+    """The same long gradient again and again: what is new in it is far below the last digit of its length."""
+    ridge = torch.tensor([1e-6], dtype=torch.float64)
+    factor, length = Growing(ridge), torch.tensor([1e12], dtype=torch.float64)
+    for t in range(20):
+        factor.grow(length.expand(1, t, 1), length)
+    pivots = factor.inverse.diagonal(dim1=1, dim2=2) ** -2
+    assert (pivots >= (1 - 1e-12) * ridge).all()
+
+
+def test_memory_is_what_the_arithmetic_says() -> None:
+    walk = Walk(1.0)
+    way = exact(walk, limit=150)
+    n_factors = 2 * sum(WIDTHS)
+    for _ in range(200):
+        way.add(walk.choose(walk.candidates()), ALL)
+        held = sum(a.nbytes for a in way.state_dict().values() if isinstance(a, np.ndarray))
+        assert held <= 2 * Exact.memory(305, n_factors, 150, 64)

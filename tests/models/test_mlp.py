@@ -1,0 +1,171 @@
+"""Networks with a row axis are networks: against autograd and plain torch.nn."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+import torch
+
+from bandits.base.randomness import Streams
+from bandits.models.neural import mlp
+from bandits.models.neural.mlp import Networks, initial, masks, optimiser, size
+
+WIDTHS = (5, 8, 6, 1)
+
+
+def make(rows: Sequence[int] = (0,), widths: Sequence[int] = WIDTHS, *, double: bool = True) -> Networks:
+    return Networks(initial(Streams(3, rows), widths, part=1), widths, double=double)
+
+
+def plain(net: Networks, row: int) -> torch.nn.Sequential:
+    """The same network of torch.nn modules."""
+    layers: list[torch.nn.Module] = []
+    for (weight, bias), (a, b) in zip(net.layers, itertools.pairwise(net.widths), strict=True):
+        linear = torch.nn.Linear(a, b, dtype=net.flat.dtype)
+        with torch.no_grad():
+            linear.weight.copy_(weight[row])
+            linear.bias.copy_(bias[row])
+        layers += [linear, torch.nn.ReLU()]
+    return torch.nn.Sequential(*layers[:-1])
+
+
+def flat(module: torch.nn.Module) -> torch.Tensor:
+    return torch.cat([p.detach().flatten() for p in module.parameters()])
+
+
+@pytest.mark.parametrize(("double", "tolerance"), [(True, 1e-10), (False, 1e-5)])
+@pytest.mark.parametrize("name", ["adam", "sgd"])
+def test_one_row_trains_as_plain_torch_does(name: str, double: bool, tolerance: float) -> None:
+    net = make(double=double)
+    module = plain(net, 0)
+    ours = optimiser(name, net.flat, np.array([1e-3]))
+    theirs = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[name](module.parameters(), lr=1e-3)
+    rng = np.random.default_rng(0)
+    x = torch.tensor(rng.standard_normal((1000, 32, 5)), dtype=net.flat.dtype)
+    y = x.sum(2).sin()
+    for i in range(1000):
+        passed = net.forward(x[None, i])
+        ours.step(net.backward(passed, 2 * (passed.out - y[None, i, :, None]) / 32))
+        theirs.zero_grad()
+        torch.nn.functional.mse_loss(module(x[i])[:, 0], y[i]).backward()
+        theirs.step()
+    np.testing.assert_allclose(net.flat[0], flat(module), atol=tolerance, rtol=tolerance)
+
+
+def test_rows_train_as_if_they_were_alone() -> None:
+    rows, rates = (0, 1, 2, 3, 4), np.array([1e-3, 1e-2, 3e-3, 1e-3, 1e-2])
+
+    def train(chosen: list[int]) -> torch.Tensor:
+        net = make([rows[r] for r in chosen], double=False)
+        adam = optimiser("adam", net.flat, rates[chosen])
+        rng = np.random.default_rng(1)
+        for _ in range(200):
+            x = torch.tensor(rng.standard_normal((5, 16, 5))[chosen], dtype=torch.float32)
+            passed = net.forward(x)
+            adam.step(net.backward(passed, (passed.out - x.sum(2, keepdim=True)) / 16))
+        return net.flat
+
+    together = train([0, 1, 2, 3, 4])
+    for r in range(5):
+        np.testing.assert_allclose(train([r])[0], together[r], atol=1e-6)
+
+
+@pytest.mark.parametrize(("double", "tolerance"), [(True, 1e-12), (False, 1e-5)])
+def test_factors_are_the_gradients_of_an_autograd_loop(double: bool, tolerance: float) -> None:
+    net = make((0, 1, 2), double=double)
+    x = torch.tensor(np.random.default_rng(2).standard_normal((3, 4, 5)), dtype=net.flat.dtype)
+    factors = net.factors(net.forward(x))
+    dense = factors.dense()
+    assert dense.shape == (3, 4, size(WIDTHS))
+    for r, k in itertools.product(range(3), range(4)):
+        module = plain(net, r)
+        module(x[r, k]).backward()
+        expected = torch.cat([p.grad.flatten() for p in module.parameters() if p.grad is not None])
+        np.testing.assert_allclose(dense[r, k], expected, atol=tolerance, rtol=tolerance)
+    np.testing.assert_allclose(factors.times(factors), dense @ dense.transpose(1, 2), rtol=1e-5, atol=tolerance)
+    np.testing.assert_allclose(factors.norms(), dense.square().sum(2), rtol=1e-5, atol=tolerance)
+
+
+def test_factors_are_the_vectorised_jacobian() -> None:
+    net = make()
+    x = torch.tensor(np.random.default_rng(4).standard_normal((1, 7, 5)))
+    module = plain(net, 0)
+    weights = dict(module.named_parameters())
+
+    def one(weights: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+        return torch.func.functional_call(module, weights, (x,))[0]
+
+    found = torch.func.vmap(torch.func.grad(one), in_dims=(None, 0))(weights, x[0])
+    jacobian = torch.cat([g.detach().flatten(1) for g in found.values()], dim=1)
+    np.testing.assert_allclose(net.factors(net.forward(x)).dense()[0], jacobian, atol=1e-12)
+
+
+def test_dropout_gradients_are_those_of_autograd() -> None:
+    net = make((0, 1))
+    rng = np.random.default_rng(5)
+    x = torch.tensor(rng.standard_normal((2, 6, 5)))
+    keep = torch.full((2, 1, 1), 0.7, dtype=torch.float64)
+    m = masks(torch.tensor(rng.random((2, 6, 14))), WIDTHS, keep)
+    assert sorted({round(float(v), 6) for v in m[0].unique()}) == [0.0, round(1 / 0.7, 6)]
+    passed = net.forward(x, m)
+    gradient = net.backward(passed, torch.ones_like(passed.out), m).clone()
+    weights = net.flat.clone().requires_grad_()
+    h = x
+    for i, (weight, bias) in enumerate(net.views(weights)):
+        h = h @ weight.transpose(1, 2) + bias[:, None]
+        h = h.relu() * m[i] if i < 2 else h
+    h.sum().backward()
+    assert weights.grad is not None
+    np.testing.assert_allclose(gradient, weights.grad, atol=1e-12)
+
+
+def test_embeddings_train_as_torch_modules_do() -> None:
+    """Two tables of two rows, entries that occur twice in a batch, Adam."""
+    tables, e, widths = (4, 3), 2, (3 + 4, 6, 1)
+    first = initial(Streams(8, (0, 1)), widths, part=1, entries=e * sum(tables))
+    net = Networks(first, widths, tables=tables, embedding=e, double=True)
+    adam = optimiser("adam", net.flat, np.array([0.02, 0.05]))
+    rng = np.random.default_rng(9)
+    parts = []
+    for r, rate in ((0, 0.02), (1, 0.05)):
+        body = plain(net, r)
+        lookups = [torch.nn.Embedding.from_pretrained(t[r].clone(), freeze=False) for t in net.entries(net.flat)]
+        weights = [*body.parameters(), *(p for lookup in lookups for p in lookup.parameters())]
+        parts.append((body, lookups, torch.optim.Adam(weights, lr=rate)))
+    for _ in range(50):
+        ids = np.stack([rng.integers(0, n, (2, 8)) for n in tables], axis=2)
+        features, y = torch.tensor(rng.standard_normal((2, 8, 3))), torch.tensor(rng.standard_normal((2, 8)))
+        passed = net.forward(torch.cat([features, torch.tensor(ids).double()], dim=2))
+        adam.step(net.backward(passed, 2 * (passed.out - y[..., None]) / 8))
+        for r, (body, lookups, other) in enumerate(parts):
+            entries = [lookup(torch.tensor(ids[r, :, i])) for i, lookup in enumerate(lookups)]
+            other.zero_grad()
+            torch.nn.functional.mse_loss(body(torch.cat([features[r], *entries], dim=1))[:, 0], y[r]).backward()
+            other.step()
+    for r, (body, lookups, _) in enumerate(parts):
+        expected = torch.cat([flat(body), *(lookup.weight.flatten() for lookup in lookups)])
+        np.testing.assert_allclose(net.flat[r], expected.detach(), atol=1e-10)
+
+
+def test_the_papers_start_is_symmetric_and_silent() -> None:
+    widths = (7, 64, 32, 1)
+    first = initial(Streams(3, (0, 1)), widths, part=1, symmetric=True)
+    net = Networks(first, widths, double=True)
+    x = torch.tensor(np.random.default_rng(6).standard_normal((2, 9, 7)))
+    np.testing.assert_allclose(net.forward(x).out, 0, atol=1e-12)
+    # variances 4/m of the first layer, 2/m of the last; the sampling deviation of n squared normals is sqrt(2/n)
+    w, last = net.layers[0][0][:, :32].numpy(), net.layers[-1][0][:, :, :16].numpy()
+    assert abs(w.var() * 64 / 4 - 1) < 5 * np.sqrt(2 / w.size)
+    assert abs(last.var() * 32 / 2 - 1) < 5 * np.sqrt(2 / last.size)
+    assert not np.array_equal(first[0], first[1])
+
+
+def test_the_device_is_what_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BANDITS_DEVICE", "cpu")
+    assert mlp.device() == "cpu"
+    monkeypatch.setenv("BANDITS_DEVICE", "abacus")
+    with pytest.raises(ValueError, match=r"abacus.*auto, cpu, cuda"):
+        mlp.device()

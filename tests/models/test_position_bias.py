@@ -1,0 +1,161 @@
+"""Slots of a slate: what each way of taking them learns, against fits written out from the formula."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from sklearn.linear_model import Ridge as SklearnRidge
+
+from bandits.agents.linear.linucb import LinUCB
+from bandits.base.types import Feedback, FloatArray, IntArray
+from bandits.models import position_bias
+from bandits.simulators.ranking import Ranking
+from tests.contract.worlds import make
+
+WORLD = {"n_users": 20, "n_items": 12, "n_candidates": 8, "slate": 4, "embedding": 3, "temperature": 0.01}
+STEPS = 120
+BIAS = np.array([1, 1 / 2, 1 / 3, 1 / 4])
+
+
+def lived(kind: str, **params: Any) -> tuple[Any, FloatArray, IntArray, FloatArray, FloatArray]:
+    """An agent after a run of one row, and what it was shown: features (n, D), items, clicks, examined (n,)."""
+    lane = make(kind, Ranking, rows=[0], options=WORLD, **params)
+    kept: list[tuple[Any, ...]] = []
+    agent, learn = lane.agent, lane.agent.learn
+
+    def watch(round: Any, slate: IntArray, feedback: Feedback) -> None:
+        kept.append((round.features[0, slate[0]], round.items[0, slate[0]], feedback.rewards[0], feedback.examined[0]))
+        learn(round, slate, feedback)
+
+    agent.learn = watch  # type: ignore[method-assign]
+    lane.advance(STEPS)
+    return agent, *(np.concatenate(column) for column in zip(*kept, strict=True))  # type: ignore[return-value]
+
+
+def counted(position: str, examined: FloatArray) -> FloatArray:
+    """The weight of every slot, from its definition."""
+    if position == "ignored":
+        return np.ones(len(examined))
+    return examined * (np.tile(BIAS, STEPS) if position == "aware" else 1.0)
+
+
+each = pytest.mark.parametrize("position", ["examined", "ignored", "aware"])
+
+
+@each
+def test_counts_are_clicks_over_weighted_shows(position: str) -> None:
+    agent, _, items, clicks, examined = lived("popularity", position=position)
+    weight = counted(position, examined)
+    np.testing.assert_allclose(agent.shown[0], np.bincount(items, weight, 12), rtol=1e-12)
+    np.testing.assert_allclose(agent.clicks[0], np.bincount(items, clicks, 12), rtol=1e-12)
+
+
+@each
+@pytest.mark.parametrize("more", [{}, {"gamma": 1.0 - 1e-12}, {"window": 500}])
+def test_ridge_is_scikit_learns_with_sample_weights(position: str, more: dict[str, Any]) -> None:
+    agent, x, _, clicks, examined = lived("linucb", sharing="shared", position=position, **more)
+    assert isinstance(agent, LinUCB)
+    weight = counted(position, examined)
+    seen = weight > 0
+    fit = SklearnRidge(alpha=1.0, fit_intercept=False, solver="cholesky")
+    fit.fit(x[seen], clicks[seen] / weight[seen], sample_weight=weight[seen])
+    round = make("linucb", Ranking, rows=[0], options=WORLD, sharing="shared").simulator.round_at(STEPS)
+    mean, variance = agent.model.predict(round)
+    np.testing.assert_allclose(mean[0], round.features[0] @ fit.coef_, atol=1e-8)
+    A = np.eye(4) + (x * weight[:, None]).T @ x
+    expected = np.einsum("kd,de,ke->k", round.features[0], np.linalg.inv(A), round.features[0])
+    np.testing.assert_allclose(variance[0], expected, rtol=1e-6)
+
+
+@each
+@pytest.mark.parametrize("kind", ["logistic_ts", "logistic_ucb"])
+def test_a_logistic_refit_is_the_minimum_of_the_weighted_loss(position: str, kind: str) -> None:
+    agent, x, _, clicks, examined = lived(kind, sharing="shared", position=position, refit=1, history=1000)
+    weight = counted(position, examined)
+
+    def loss(theta: FloatArray) -> float:
+        z = x @ theta
+        return float((weight * np.logaddexp(0, z) - clicks * z).sum() + theta @ theta / 2)
+
+    found = minimize(loss, np.zeros(4), method="BFGS", options={"gtol": 1e-9})
+    np.testing.assert_allclose(agent.model.posterior.theta[0, 0], found.x, atol=1e-5)
+    p = 1 / (1 + np.exp(-x @ found.x))
+    H = np.eye(4) + (x * (weight * p * (1 - p))[:, None]).T @ x
+    np.testing.assert_allclose(agent.model.posterior.H[0, 0], H, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("shows", [0.1, 0.5, 1.0])
+@pytest.mark.parametrize("reward", [0.0, 1.0])
+def test_one_weighted_observation_moves_the_map_to_the_minimum(shows: float, reward: float) -> None:
+    from bandits.models.linear.logistic_kernels import shift
+
+    for logit, quadratic in ((-4.0, 0.3), (0.0, 2.0), (3.0, 40.0)):
+        s = shift(logit, quadratic, reward, shows)
+        assert s == pytest.approx(reward - shows / (1 + np.exp(-(logit + s * quadratic))), abs=1e-12)
+
+
+@each
+@pytest.mark.parametrize("loss", ["squared", "log"])
+def test_a_network_descends_the_weighted_loss(position: str, loss: str) -> None:
+    """One step of plain descent on the first slate, against autograd."""
+    import torch
+
+    from bandits.models.neural import mlp
+
+    params = {"hidden": (5,), "training": "newest", "optimiser": "sgd", "learning_rate": 0.1, "loss": loss}
+    lane = make("neural_greedy", Ranking, rows=[0], options=WORLD, position=position, **params)
+    agent: Any = lane.agent
+    before = agent.net.flat.clone().double().requires_grad_()
+    round = lane.simulator.round_at(0)
+    slate = np.array([[3, 0, 5, 1]])
+    feedback = Feedback(np.array([[0.0, 0.0, 1.0, 0.0]]), np.array([[True, True, True, False]]))
+    agent.learn(round, slate, feedback)
+    (w1, b1), (w2, b2) = mlp.Networks.views(agent.net, before)
+    x = torch.tensor(round.features[0, slate[0]])
+    out = (torch.relu(x @ w1[0].T + b1[0]) @ w2[0].T + b2[0])[:, 0]
+    weight = torch.tensor({"examined": [1.0, 1, 1, 0], "ignored": [1.0] * 4, "aware": [1, 1 / 2, 1 / 3, 0]}[position])
+    clicks = torch.tensor(feedback.rewards[0])
+    squared = weight * (out - clicks / weight.clamp_min(1e-9)) ** 2
+    logs = weight * torch.nn.functional.softplus(out) - clicks * out
+    ((squared if loss == "squared" else logs).sum() / weight.sum().clamp_min(1.0)).backward()  # type: ignore[no-untyped-call]
+    assert before.grad is not None
+    np.testing.assert_allclose(agent.net.flat, (before - 0.1 * before.grad).detach(), atol=1e-6)
+
+
+def test_a_row_that_has_stopped_shows_nothing_even_where_slots_are_ignored() -> None:
+    feedback = Feedback(np.zeros((2, 3)), np.array([[True, True, False], [False, False, False]]))
+    assert position_bias.shows(feedback, "ignored", (1.0, 0.5, 0.3)).tolist() == [[1, 1, 1], [0, 0, 0]]
+    assert position_bias.shows(feedback, "aware", (1.0, 0.5, 0.3)).tolist() == [[1, 0.5, 0], [0, 0, 0]]
+    assert position_bias.shows(feedback, "aware", ()).tolist() == [[1, 1, 0], [0, 0, 0]]
+
+
+@pytest.mark.parametrize("kind", ["beta_ts", "ucb1", "popularity"])
+def test_counts_stand_many_clicks_far_down(kind: str) -> None:
+    """A click in the last slot is more than the item was shown there."""
+    world = {**WORLD, "choice": "sigmoid", "intercept": -2.0}
+    lane = make(kind, Ranking, options=world, position="aware")
+    for _ in range(20):
+        told = lane.agent.explain(lane.simulator.round_at(lane.step))
+        assert told.width is None or not np.isnan(told.width).any()
+        assert np.isfinite(lane.advance(10).rewards).all()
+
+
+def test_only_the_aware_rates_are_right() -> None:
+    """One item is always last and one always first, both equally attractive: who ignores slots sees a difference."""
+    rng, p, n = np.random.default_rng(3), 0.4, 4000
+    rates = {}
+    for position in ("examined", "ignored", "aware"):
+        clicks, shown = np.zeros(4), np.zeros(4)
+        for uniforms in rng.random((n, 1, 4)):
+            would = uniforms < p * BIAS
+            examined = np.cumsum(would, axis=1) - would == 0
+            feedback = Feedback((would & examined).astype(float), examined)
+            shown += position_bias.shows(feedback, position, tuple(BIAS))[0]  # type: ignore[arg-type]
+            clicks += feedback.rewards[0]
+        rates[position] = clicks / shown
+    assert np.abs(rates["aware"] - p).max() < 0.1  # the last slot: three standard errors of about .03
+    for wrong in ("examined", "ignored"):
+        assert rates[wrong][-1] < p / 3

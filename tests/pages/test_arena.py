@@ -1,0 +1,759 @@
+"""Every page in every state, through app.py, with real workers behind it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+from urllib.parse import parse_qsl
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from bandits import Experiment, Refused, read, run
+from bandits.agents import REGISTRY as AGENTS
+from bandits.base.params import extra
+from bandits.experiments import url
+from bandits.experiments.history import snapshot_steps
+from bandits.experiments.presets import presets
+from bandits.results import decision as whys
+from bandits.results import metrics
+from bandits.results import text as words
+from bandits.runtime.pool import ATTEMPTS, Job, Pool
+from bandits.simulators import REGISTRY as SIMULATORS
+from bandits.simulators.petshop import CLICK_RATES
+from tests.pages.support import ROOT, arrive
+from tests.support import experiment, same, wait_for
+from ui import session
+from ui.live_panel import panel as live
+
+TITLES = ["Click rate", "Cumulative regret", "Selection entropy", "Eigenvalue spectrum"]
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Pool]:
+    """The app's own, which all sessions share."""
+    made = session.pool()
+    yield made
+    made.close()
+    session.pool.clear()
+
+
+@pytest.fixture
+def endless(pool: Pool) -> Iterator[Callable[[int], Job]]:
+    """Runs that last until the test is over."""
+    begun: list[Job] = []
+
+    def begin(seed: int) -> Job:
+        begun.append(pool.submit(experiment(steps=10_000_000, replications=48, seed=seed)))
+        return begun[-1]
+
+    yield begin
+    for job in begun:
+        pool.stop(job)
+
+
+def visit() -> AppTest:
+    at = arrive()
+    assert not at.exception
+    return at
+
+
+def arena(job: Job | None = None) -> AppTest:
+    """The Arena, opened by the link to a run."""
+    return settled(arrive("arena", url.fields(job.experiment) if job is not None else None))
+
+
+def settled(at: AppTest) -> AppTest:
+    assert not at.exception
+    assert at.title[0].value == "Arena"
+    return at
+
+
+def ended(job: Job) -> Job:
+    wait_for(lambda: not job.active, "the end of the run")
+    return job
+
+
+def under_way(job: Job) -> Job:
+    wait_for(lambda: len(job.result.histories) == len(job.experiment.labels), "the first points")
+    return job
+
+
+def status(at: AppTest) -> str:
+    return str(at.get("progress")[0].proto.text)
+
+
+def panel(at: AppTest) -> dict[str, Any]:
+    (found,) = at.get("bidi_component")
+    proto = getattr(found.proto, "bidi_component", found.proto)
+    return live.unpack(proto.bytes)
+
+
+def board(at: AppTest) -> str:
+    """The leaderboard, best first, as one reads it."""
+    return "\n".join(f"{t['label']}: {t['rate']}{t['spread']}, {t['detail']}" for t in panel(at)["legend"])
+
+
+def plots(at: AppTest) -> list[dict[str, Any]]:
+    return [cell["figure"] for cell in panel(at)["cells"]]
+
+
+def sentences(at: AppTest) -> list[str]:
+    """The verdict below the plots."""
+    told = [m.value.replace("\u00a0", " ") for m in at.main.markdown if m.value.startswith("- ")]
+    return [line[2:] for text in told for line in text.split("\n")]
+
+
+def refusals(at: AppTest) -> list[str]:
+    """What was refused, as a reader sees it: without the signs that keep markup from being markup."""
+    return [e.value.replace("\\", "").replace("\u200b", "") for e in at.error]
+
+
+def press(at: AppTest, label: str) -> AppTest:
+    (button,) = [b for b in at.button if b.label == label and not b.disabled]
+    return settled(button.click().run())
+
+
+def widget(at: AppTest, ending: str) -> Any:
+    (found,) = [e for e in at.sidebar if (getattr(e, "key", None) or "").endswith(ending)]
+    return found
+
+
+def address(at: AppTest) -> str:
+    """The run that the address names."""
+    given = {name: text if isinstance(text, str) else text[0] for name, text in at.query_params.items()}
+    found = url.follow(given)
+    assert found.same
+    return found.experiment.hash
+
+
+def draft(at: AppTest) -> Experiment:
+    """What the controls say."""
+    return read(at.session_state["draft"].data())
+
+
+# states
+
+
+def test_home_says_what_it_is_and_shows_a_race(pool: Pool) -> None:
+    at = visit()
+    assert at.title[0].value == "Bandit Playground"
+    assert "contextual bandit" in at.markdown[0].value
+    race = pool.get(presets()["race"].experiment.hash)
+    assert race is not None
+    assert [p["layout"]["title"]["text"] for p in plots(at)] == TITLES
+    at = press(at, "Open in the Arena")
+    assert draft(at) == race.experiment
+    assert address(at) == race.id
+
+
+def test_the_arena_opens_with_a_race_and_not_with_a_form(pool: Pool) -> None:
+    at = arena()
+    assert draft(at) == presets()["race"].experiment
+    assert address(at) == presets()["race"].experiment.hash
+    assert len(plots(at)) == 4
+
+
+def test_a_run_that_waits_says_how_many_are_before_it(pool: Pool, endless: Callable[[int], Job]) -> None:
+    race = pool.get(presets()["race"].experiment.hash)
+    assert race is None or ended(race)
+    busy = [endless(seed) for seed in range(900, 902 + pool.workers)]  # two more than there are workers
+    wait_for(lambda: pool.ahead(busy[-1]) == 1, "all workers to be busy")
+    assert status(arena(busy[-2])) == "Next in line, as soon as another run ends"
+    at = arena(busy[-1])
+    assert status(at) == "Waiting: 1 other run first"
+    assert "waiting" in board(at)
+    assert [p["data"] for p in plots(at)] == [[]] * 4
+    assert all(p["layout"]["annotations"][0]["text"].endswith(".") for p in plots(at))
+    at = press(at, "Stop")
+    assert status(at) == "Stopped at step 0 of 10,000,000; what was computed stays"
+
+
+def test_a_live_run_grows_and_can_be_stopped(pool: Pool, endless: Callable[[int], Job]) -> None:
+    job = under_way(endless(910))
+    at = arena(job)
+    assert status(at).startswith("Step ")
+    assert "leads" in board(at)
+    assert sentences(at) == []  # during a run nothing is called significant
+    before = plots(at)[1]["data"]
+    size = job.result.histories["LinUCB"].size
+    wait_for(lambda: job.result.histories["LinUCB"].size > size, "more points")
+    after = plots(settled(at.run()))[1]["data"]
+    assert max(after[1]["x"]) >= max(before[1]["x"])
+    at = press(at, "Stop")
+    assert job.status == "stopped"
+    assert status(at).startswith("Stopped at step ")
+    assert status(at).endswith("; what was computed stays")
+    at.run()
+    assert all(p["data"] for p in plots(at)[:2])
+    assert sentences(at)
+    assert [b.disabled for b in at.button if b.label == "Stop"] == [True]
+
+
+def test_a_finished_run_shows_its_numbers(pool: Pool) -> None:
+    job = ended(pool.submit(experiment("linucb", "lints", "random", steps=2000, seed=920)))
+    at = arena(job)
+    assert status(at).startswith("Finished: 2,000 steps, 3 runs each, in ")
+    order = words.ranking(job.result)
+    assert sorted(order, key=board(at).index) == order
+    best = metrics.estimate(metrics.click_rate(job.histories[order[0]]))
+    assert f"{best.mean:.3f} ± {(best.high - best.low) / 2:.3f}" in board(at)
+    assert sentences(at)[:2] == words.verdicts(job.result)
+    assert sentences(at)[2] == words.lesson(job.result)
+    click_rate = {t["name"]: t for t in plots(at)[0]["data"] if "fill" not in t}
+    assert click_rate["LinTS"]["y"][-1] == pytest.approx(metrics.ctr(job.histories["LinTS"]).mid[-1], rel=1e-6)
+    window = at.select_slider(key="view-window")
+    assert window.value == 1000
+    at = settled(window.set_value(100).run())
+    click_rate = {t["name"]: t for t in plots(at)[0]["data"] if "fill" not in t}
+    assert click_rate["LinTS"]["y"][-1] == pytest.approx(metrics.ctr(job.histories["LinTS"], 100).mid[-1], rel=1e-6)
+
+
+def test_a_run_whose_workers_keep_dying_is_told_in_a_sentence_and_can_be_repeated(
+    pool: Pool, endless: Callable[[int], Job]
+) -> None:
+    job = under_way(endless(930))
+    at = arena(job)
+
+    def given_up() -> bool:
+        if (process := pool._processes.get(job)) is not None:
+            process.kill()
+            process.wait()
+        return not job.active
+
+    wait_for(given_up, "the pool to give up")
+    at = settled(at.run())
+    assert status(at) == f"Failed: its worker process died {ATTEMPTS} times"
+    assert "leads" in board(at)  # what was computed stays
+    at = press(at, "Run")
+    again = pool.get(job.id)
+    assert again is not None
+    assert again is not job
+    assert again.active
+    at = press(at, "Stop")
+    assert again.status == "stopped"
+
+
+def test_what_cannot_be_run_is_refused_in_one_sentence_and_the_result_stays(pool: Pool) -> None:
+    job = ended(pool.submit(experiment({"kind": "linucb"}, {"kind": "random"}, seed=940)))
+    at = arena(job)
+    before, buttons = board(at), [b.label for b in at.main.button]
+    number = next(iter(at.session_state["draft"].agents))
+    widget(at, f"agent{number}-label").set_value("![x](http://x/y.png)")
+    at = press(settled(at.run()), "Run")
+    (said,) = refusals(at)
+    assert said.startswith("This cannot be done: agents.0.label is ![x](http://x/y.png); it must be a text of 1 to 40 ")
+    assert said.endswith(".")
+    assert said.count(". ") == said.count("\n") == 0  # one sentence
+    assert "![x](" not in at.error[0].value  # quoted, not drawn
+    assert (board(at), address(at)) == (before, job.id)
+    assert [b.label for b in at.main.button] == buttons  # a run that is on can still be stopped
+    widget(at, f"agent{number}-label").set_value("Mine")
+    at = press(settled(at.run()), "Run")
+    assert not at.error
+    assert address(at) != job.id
+
+
+def test_only_who_started_a_run_can_end_it(pool: Pool) -> None:
+    mine = arena(ended(pool.submit(experiment(seed=944))))
+    for ending, value in (("-steps", 10_000_000), ("-runs", 48)):
+        widget(mine, ending).set_value(value)
+    mine = press(settled(mine.run()), "Run")
+    job = pool.get(address(mine))
+    assert job is not None
+    under_way(job)
+    yours = press(arena(job), "Stop")
+    assert refusals(yours) == ["This cannot be done: only who started this run may pause, continue or stop it."]
+    assert job.status == "running"
+    mine = press(settled(mine.run()), "Pause")
+    wait_for(lambda: job not in pool._processes, "its worker to be free")
+    assert status(settled(mine.run())).startswith("Paused at step ")
+    paused = job.step
+    mine = press(mine, "Resume")
+    wait_for(lambda: job.step > paused, "the run to go on")
+    press(settled(mine.run()), "Stop")
+    assert job.status == "stopped"
+
+
+def test_a_run_that_ends_takes_no_refusal_away(
+    pool: Pool, endless: Callable[[int], Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page draws itself anew when a run ends: perhaps just after something was refused."""
+    job = under_way(endless(918))
+    at = arena(job)
+
+    def refuse(e: Experiment) -> Job:
+        raise Refused("there is no such thing")
+
+    def drawn_as_it_ends(packed: bytes, *, key: str) -> None:
+        pool.stop(job)
+        wait_for(lambda: not job.active, "the end")
+
+    monkeypatch.setattr(session, "look_at", refuse)
+    monkeypatch.setattr(live, "mount", drawn_as_it_ends)
+    at = press(at, "Run")
+    assert job.status == "stopped"
+    assert refusals(at) == ["This cannot be done: there is no such thing."]
+    assert refusals(settled(at.run())) == []
+
+
+def test_a_finished_run_can_be_continued(pool: Pool) -> None:
+    at = press(arena(ended(pool.submit(experiment(seed=945)))), "Continue")
+    longer = pool.get(address(at))
+    assert longer is not None
+    assert longer.experiment.steps == draft(at).steps == 600
+    assert not any("Press **Run**" in c.value for c in at.caption)  # it is what is shown
+    assert ended(longer).status == "finished"
+
+
+@pytest.mark.parametrize("typed", ["64, -3", "many", "", "64; 32", "1.5", ", ".join(["8"] * 7), "99999"])
+def test_widths_that_are_none_are_refused(pool: Pool, typed: str) -> None:
+    at = arena(ended(pool.submit(experiment({"kind": "random"}, seed=941))))
+    at = press(at, "Static MLP")
+    widget(at, "-hidden").set_value(typed)
+    at = press(settled(at.run()), "Run")
+    assert "agents.1.hidden" in refusals(at)[0]
+
+
+def opened(given: dict[str, str]) -> AppTest:
+    """The Arena, opened by an address."""
+    return settled(arrive("arena", given))
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"simulator": "casino"}, "simulator.kind is 'casino'; it must be one of petshop, classification"),
+        ({"simulator": "petshop", "agents.0": "linucb", "agents.0.alpha": "1e999"}, "agents.0.alpha"),
+        ({"agents.1": "linucb"}, "they must count from 0"),
+        ({"agents.0": "linucb", "steps": "many"}, "steps is 'many'; it must be a whole number"),
+        ({"agents.0": "linucb", "agents.0.label": "<img src=x onerror=alert(1)>"}, "agents.0.label is <img src=x"),
+        ({"agents.0": "é" * 500}, "must be one of"),
+        ({"agents.0": "www.example.com/login"}, "www.example.com/login"),
+    ],
+)
+def test_a_link_that_cannot_be_run_is_refused_in_one_sentence(pool: Pool, given: dict[str, str], said: str) -> None:
+    at = opened(given)
+    (refusal,) = refusals(at)
+    assert said in refusal
+    assert "<img" not in at.error[0].value.replace("\\<", "")  # quoted, not drawn
+    assert address(at) == presets()["race"].experiment.hash
+    assert not settled(at.run()).error  # said once
+
+
+def test_an_address_that_says_nothing_of_an_experiment_is_no_error(pool: Pool) -> None:
+    for given in ({"run": "../../etc/passwd"}, {"utm_source": "mail"}, {"x.y": "<script>"}):
+        assert address(opened(given)) == presets()["race"].experiment.hash
+
+
+def test_a_link_runs_what_is_not_here_and_loads_it_into_the_controls(pool: Pool) -> None:
+    e = experiment({"kind": "linucb", "label": "Mine", "alpha": 0.37}, "random", seed=946)
+    at = opened(url.fields(e))
+    assert draft(at) == e
+    assert address(at) == e.hash
+    job = pool.get(e.hash)
+    assert job is not None
+    for label, history in run(e).histories.items():
+        same(ended(job).histories[label], history)
+
+
+def test_a_link_that_was_edited_is_followed_and_says_so(pool: Pool) -> None:
+    e = experiment({"kind": "linucb", "alpha": 0.37}, "random", seed=947)
+    at = opened({**url.fields(e), "agents.0.alpha": "0.73"})
+    assert draft(at).agents[0].alpha == 0.73
+    assert address(at) != e.hash
+
+
+def test_pages_can_be_left_and_come_back_to(pool: Pool) -> None:
+    job = ended(pool.submit(experiment(seed=942)))
+    at = arena(job)
+    widget(at, "-alpha").set_value(2.5)
+    at.run()
+    assert at.switch_page("pages/home.py").run().title[0].value == "Bandit Playground"
+    at = settled(at.switch_page("pages/arena.py").run())
+    assert draft(at).agents[0].alpha == 2.5  # what was set stays set
+    assert widget(at, "-alpha").value == 2.5
+    assert address(at) == job.id
+
+
+def test_a_run_that_was_deleted_is_not_begun_again_by_itself(pool: Pool) -> None:
+    job = ended(pool.submit(experiment(seed=948)))
+    at = arena(job)
+    pool.delete(job.id)
+    at = settled(at.run())
+    assert pool.get(job.id) is None
+    assert address(at) == presets()["race"].experiment.hash
+    assert draft(at) == job.experiment  # its settings are still in the controls
+
+
+def test_equal_experiments_of_two_visitors_are_one_run(pool: Pool) -> None:
+    job = pool.submit(experiment(seed=943))
+    one, two = arena(job), arena(job)
+    for at in (one, two):
+        widget(at, "-alpha").set_value(3.0)
+        press(settled(at.run()), "Run")
+    assert address(one) == address(two) != job.id
+
+
+def test_what_was_changed_is_undone_redone_and_reset(pool: Pool) -> None:
+    at = arena(ended(pool.submit(experiment(seed=957))))
+    begun = draft(at)
+    for alpha in (2.0, 3.0):
+        widget(at, "-alpha").set_value(alpha)
+        at = settled(at.run())
+    at = press(at, "Oracle")
+    assert len(draft(at).agents) == 3
+    for alpha, agents in ((3.0, 2), (2.0, 2), (begun.agents[0].alpha, 2)):
+        at = press(at, "Undo")
+        assert (draft(at).agents[0].alpha, len(draft(at).agents)) == (alpha, agents)
+        assert widget(at, "-alpha").value == alpha  # the widgets follow
+    assert draft(at) == begun
+    at = press(press(at, "Redo"), "Redo")
+    assert widget(at, "-alpha").value == 3.0
+    widget(at, "-alpha").set_value(0.5)
+    at = settled(at.run())
+    assert [b.disabled for b in at.button if b.label == "Redo"] == [True]  # a new change ends what was ahead
+    at = press(at, "Reset")
+    assert draft(at) == begun
+    at = press(at, "Undo")  # a reset can be undone too
+    assert draft(at).agents[0].alpha == 0.5
+
+
+def test_the_run_before_stands_dotted_behind_the_new_one(pool: Pool) -> None:
+    at = arena(ended(pool.submit(experiment(steps=600, seed=958))))
+    assert not any(t.get("meta") == "before" for p in plots(at) for t in p["data"])
+    widget(at, "-alpha").set_value(3.0)
+    at = press(settled(at.run()), "Run")
+    job = pool.get(address(at))
+    assert job is not None
+    ended(job)
+    at = settled(at.run())
+    for plot in plots(at)[:3]:
+        assert [t["name"] for t in plot["data"] if t.get("meta") == "before"] == ["LinUCB, before", "Random, before"]
+    assert "before: 0." in board(at)
+    at = settled(at.toggle(key="view-before").set_value(False).run())
+    assert not any(t.get("meta") == "before" for p in plots(at) for t in p["data"])
+
+
+def test_the_tile_of_the_run_before_speaks_of_the_same_step(pool: Pool) -> None:
+    longer = ended(pool.submit(experiment(steps=4000, seed=962)))
+    at = arena(longer)
+    widget(at, "-alpha").set_value(3.0)
+    widget(at, "-steps").set_value(200)
+    at = press(settled(at.run()), "Run")
+    job = pool.get(address(at))
+    assert job is not None
+    ended(job)
+    was = metrics.estimate(metrics.click_rate(longer.histories["LinUCB"], 200)).mean
+    (told,) = [t["detail"] for t in panel(settled(at.run()))["legend"] if t["label"] == "LinUCB"]
+    assert told.endswith(f"before by this step: {was:.3f}")
+
+
+def test_an_arm_that_the_run_before_did_not_have_is_no_error(pool: Pool) -> None:
+    at = arena(ended(pool.submit(experiment(seed=963, simulator={"kind": "petshop", "n_products": 5}))))
+    widget(at, "-n_products").set_value(20)
+    at = press(settled(at.run()), "Run")
+    job = pool.get(address(at))
+    assert job is not None
+    ended(job)
+    (arm,) = [n for n in settled(at.run()).number_input if (n.key or "").startswith("view-arm")]
+    arm.set_value(12)
+    at = settled(at.run())
+    assert [t.get("meta") for t in plots(at)[3]["data"]].count("before") == 0
+
+
+def test_axes_spectrum_and_window_are_chosen_for_all_plots(pool: Pool) -> None:
+    job = ended(pool.submit(experiment(steps=2000, seed=959)))
+    at = arena(job)
+    h = job.histories["LinUCB"]
+    at = settled(at.segmented_control(key="view-x").set_value("earned").run())
+    last = [max(t["x"][-1] for t in p["data"] if t["name"] == "LinUCB") for p in plots(at)[:3]]
+    assert last == pytest.approx([metrics.cumulative_clicks(h).mid[-1]] * 3, rel=1e-6)
+    assert plots(at)[0]["layout"]["xaxis"]["title"]["text"] == "clicks earned"
+    at = settled(at.segmented_control(key="view-x").set_value("log step").run())
+    assert [p["layout"]["xaxis"].get("type") for p in plots(at)] == ["log", "log", "log", None]
+    assert all(min(t["x"]) > 0 for p in plots(at)[:3] for t in p["data"])
+    at = settled(at.toggle(key="view-log").set_value(True).run())
+    assert plots(at)[1]["layout"]["yaxis"]["type"] == "log"
+    (step,) = [s for s in at.select_slider if s.key.startswith("view-at")]
+    (arm,) = [n for n in at.number_input if n.key.startswith("view-arm")]
+    step.set_value(snapshot_steps(2000)[3])
+    arm.set_value(4)
+    drawn = plots(settled(at.run()))[3]
+    wanted = metrics.spectrum(h, snapshot_steps(2000)[3], 4)
+    assert wanted is not None
+    (line,) = [t for t in drawn["data"] if t["name"] == "LinUCB" and "fill" not in t]
+    assert line["y"].tolist() == pytest.approx(wanted.mid.tolist(), rel=1e-6)
+    assert f"at step {snapshot_steps(2000)[3]:,}" in drawn["layout"]["meta"]["note"]
+    at = settled(at.segmented_control(key="view-fourth").set_value("calibration").run())
+    at = settled(at.segmented_control(key="view-level").set_value(0.8).run())
+    drawn = plots(at)[3]
+    assert drawn["layout"]["title"]["text"] == "Calibration"
+    curve = metrics.calibration(h, 0.8)
+    assert curve is not None
+    (line,) = [t for t in drawn["data"] if t["name"] == "LinUCB" and "fill" not in t]
+    assert line["y"].tolist() == pytest.approx(curve.mid.tolist(), rel=1e-6)
+
+
+def test_presenting_leaves_the_run_and_its_buttons(pool: Pool) -> None:
+    at = press(arena_in_presentation(pool), "Leave")
+    assert at.title[0].value == "Arena"
+    assert at.sidebar.button
+
+
+def arena_in_presentation(pool: Pool) -> AppTest:
+    at = arena(ended(pool.submit(experiment(seed=960))))
+    at.button(key="present").click().run()
+    assert not at.exception
+    assert not at.title
+    assert "Pet shop" in at.subheader[0].value
+    assert any("html{font-size" in h.proto.body and "stSidebar" in h.proto.body for h in at.get("html"))
+    assert {b.label for b in at.main.button} == {"Run", "Continue", "Stop", "Leave"}
+    assert len(plots(at)) == 4
+    return at
+
+
+def test_the_link_the_formulas_and_the_downloads_are_there(pool: Pool) -> None:
+    job = ended(pool.submit(experiment("linucb", "beta_ts", seed=961)))
+    at = arena(job)
+    (shared,) = [c.value for c in at.code if "?simulator=" in c.value]
+    given = dict(parse_qsl(shared.split("?", 1)[1]))
+    assert url.follow(given) == (job.experiment, True)
+    shown = [element.value for element in at.main.latex]
+    for kind in ("linucb", "beta_ts"):
+        assert any(AGENTS[kind].formula in text for text in shown)
+    assert len([b for b in at.get("download_button")]) == 5
+
+
+def asked(at: AppTest) -> tuple[dict[str, Any], str]:
+    """The figure and the answer to Why this arm?"""
+    figure = at.get("bidi_component")[-1].proto
+    (cell,) = live.unpack(getattr(figure, "bidi_component", figure).bytes)["cells"]
+    (said,) = [m.value for m in at.main.markdown if m.value.startswith("**") and " chose " in m.value]
+    return cell["figure"], said.replace("\\", "").replace("**", "")
+
+
+def test_a_run_that_rests_is_asked_why_it_showed_an_arm(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    e = experiment("linucb", "lints", "random", steps=600, seed=964)
+    at = arena(ended(pool.submit(e)))
+    assert len(at.get("bidi_component")) == 1  # closed, it computes nothing
+    at.session_state["why-open"] = True
+    at = settled(at.run())
+    figure, said = asked(at)
+    assert said == " ".join(words.because(whys.why(e, "LinUCB", 600, 0)))
+    assert figure["layout"]["title"]["text"] == "LinUCB at step 600"
+    (agent,) = [s for s in at.selectbox if s.label == "Agent"]
+    at = settled(agent.set_value("LinTS").run())
+    for label, value in (("Step", 17), ("Run", 3)):
+        (number,) = [n for n in at.number_input if n.label == label]
+        at = settled(number.set_value(value).run())
+    figure, said = asked(at)
+    assert said == " ".join(words.because(whys.why(e, "LinTS", 17, 2)))
+    assert len(figure["layout"]["yaxis"]["ticktext"]) == 5
+    monkeypatch.setattr(whys, "SECONDS", 1e-9)
+    (number,) = [n for n in at.number_input if n.label == "Step"]
+    at = settled(number.set_value(500).run())
+    assert refusals(at)[0].startswith("This cannot be done: step 500 of LinTS is too far")
+    assert len(at.get("bidi_component")) == 1
+
+
+def test_a_run_that_moves_is_not_asked_why(pool: Pool, endless: Callable[[int], Job]) -> None:
+    job = under_way(endless(965))
+    at = arena(job)
+    assert "Why this arm?" not in [e.label for e in at.expander]
+    at = press(at, "Pause")
+    wait_for(lambda: job not in pool._processes, "its worker to be free")
+    assert "Why this arm?" in [e.label for e in settled(at.run()).expander]
+    at.button(key="present").click().run()
+    assert not at.exception
+    assert "Why this arm?" not in [e.label for e in at.expander]
+
+
+# controls
+
+
+def test_controls_that_differ_from_the_run_say_so(pool: Pool) -> None:
+    at = arena(ended(pool.submit(experiment(seed=950))))
+
+    def told() -> bool:
+        return any("controls have changed" in c.value for c in at.caption)
+
+    assert not told()
+    widget(at, "-alpha").set_value(3.5)
+    at = settled(at.run())
+    assert told()
+    at = press(at, "Run")
+    assert not told()
+
+
+def spoken(field: Any) -> str:
+    """A field's help, its options called as in the box."""
+    text = str(field.description)
+    for option in get_args(field.annotation) if get_origin(field.annotation) is Literal else ():
+        text = text.replace(f"{option}:", f"{option.replace('_', ' ')}:")
+    return text
+
+
+@pytest.mark.parametrize("kind", AGENTS)
+def test_every_agent_can_be_added_duplicated_named_and_removed(pool: Pool, kind: str) -> None:
+    at = arena(ended(pool.submit(experiment({"kind": "random"}, seed=951))))
+    at = press(at, AGENTS[kind].title)
+    assert [a.kind for a in draft(at).agents] == ["random", kind]
+    number = list(at.session_state["draft"].agents)[-1]
+    for name, field in AGENTS[kind].Params.model_fields.items():
+        if name != "kind" and not extra(field, "slates"):
+            told = widget(at, f"agent{number}-{name}")
+            assert told.proto.help == spoken(field)
+            assert told.label.startswith(field.title)
+    widget(at, f"agent{number}-label").set_value("Mine")
+    at = settled(at.run())
+    assert draft(at).labels == ("Random", "Mine")
+    at = settled(widget(at, f"agent{number}-copy").click().run())
+    copy = AGENTS[kind].title
+    assert draft(at).labels == ("Random", "Mine", copy if kind != "random" else "Random 2")
+    assert draft(at).agents[2].model_dump(exclude={"label"}) == draft(at).agents[1].model_dump(exclude={"label"})
+    at = settled(widget(at, f"agent{number}-remove").click().run())
+    assert [a.kind for a in draft(at).agents] == ["random", kind]
+    assert draft(at).agents[1].label is None
+
+
+def test_there_is_always_one_agent_and_there_are_never_more_than_twelve(pool: Pool) -> None:
+    at = arena(ended(pool.submit(experiment({"kind": "random"}, seed=952))))
+    assert widget(at, "-remove").disabled
+    full = experiment(*["random"] * 12, seed=952, steps=10)
+    at = arena(ended(pool.submit(full)))
+    assert all(b.disabled for b in at.sidebar.button if (b.key or "").endswith("-copy"))
+    assert len(draft(at).labels) == 12
+    assert status(at).startswith("Finished")
+
+
+@pytest.mark.parametrize("kind", SIMULATORS)
+def test_every_field_of_every_world_has_its_widget_and_help(pool: Pool, kind: str) -> None:
+    at = arena(ended(pool.submit(experiment({"kind": "random"}, seed=953))))
+    for chosen in (*SIMULATORS, kind):
+        at = settled(widget(at, "-world").set_value(chosen).run())
+    assert draft(at).simulator == SIMULATORS[kind].Params()  # a new world begins with its defaults
+    for name, field in SIMULATORS[kind].Params.model_fields.items():
+        if name == "kind":
+            continue
+        told = widget(at, f"world-{kind}-{name}")
+        if name == "click_rates":
+            assert tuple(map(tuple, told.value.to_numpy())) == CLICK_RATES
+            assert any(field.description in c.value for c in at.sidebar.caption)
+        else:
+            assert told.proto.help == spoken(field)
+            assert told.label.startswith(field.title)
+    described = Experiment.model_fields
+    for ending, name in (("-steps", "steps"), ("-runs", "replications"), ("-seed", "seed")):
+        assert widget(at, ending).proto.help == described[name].description
+
+
+def other(at: AppTest, ending: str, field: Any) -> Any:
+    """Give a widget another value than it has; returns that value as the experiment should hold it."""
+    found = widget(at, ending)
+    if ending.endswith("-data"):
+        found.set_value("wine")
+        return "wine"
+    if get_origin(field.annotation) is Literal:
+        choice = next(o for o in get_args(field.annotation) if o != found.value)
+        found.set_value(choice)
+        return choice
+    if ending.endswith("-hidden"):
+        found.set_value("16,8, 4")
+        return (16, 8, 4)
+    if field.annotation is bool:
+        value = not found.value
+    elif type(found).__name__ == "SelectSlider":
+        value = next(float(o) for o in found.options if float(o) != found.value)
+    elif type(found).__name__ == "Slider":
+        value = found.max if found.value != found.max else found.min
+    else:  # a number: one more, or one where there was none
+        value = 7 if found.value is None else found.value + 1
+    found.set_value(value)
+    return value
+
+
+@pytest.mark.parametrize("kind", AGENTS)
+def test_every_widget_of_an_agent_reaches_the_experiment(pool: Pool, kind: str) -> None:
+    at = press(arena(ended(pool.submit(experiment("random", seed=954)))), AGENTS[kind].title)
+    number = list(at.session_state["draft"].agents)[-1]
+    fields = {n: f for n, f in AGENTS[kind].Params.model_fields.items() if n not in ("kind", "label")}
+    fields = {n: f for n, f in fields.items() if not extra(f, "slates")}  # the pet shop shows one product at a time
+    expected = {}
+    for name, field in fields.items():
+        expected[name] = other(at, f"agent{number}-{name}", field)
+        at = settled(at.run())  # one at a time, as people do
+        agent = at.session_state["draft"].data()["agents"][-1]
+        assert {n: tuple(agent[n]) if n == "hidden" else agent[n] for n in expected} == expected
+    at = settled(at.run())
+    assert {n: widget(at, f"agent{number}-{n}").value for n in expected if n != "hidden"} == {
+        n: v for n, v in expected.items() if n != "hidden"
+    }
+
+
+@pytest.mark.parametrize("kind", SIMULATORS)
+def test_every_widget_of_a_world_reaches_the_experiment(pool: Pool, kind: str) -> None:
+    at = arena(ended(pool.submit(experiment("random", seed=955))))
+    at = settled(widget(at, "-world").set_value(kind).run())
+    fields = {n: f for n, f in SIMULATORS[kind].Params.model_fields.items() if n not in ("kind", "click_rates")}
+    expected = {}
+    for name, field in fields.items():
+        expected[name] = other(at, f"world-{kind}-{name}", field)
+        at = settled(at.run())
+        assert {n: getattr(draft(at).simulator, n) for n in expected} == expected
+    for ending, value in (("-steps", 50), ("-runs", 2), ("-seed", 2**53 - 1)):
+        widget(at, ending).set_value(value)
+    at = settled(at.run())
+    assert (draft(at).steps, draft(at).replications, draft(at).seed) == (50, 2, 2**53 - 1)
+
+
+@pytest.mark.parametrize("name", presets())
+def test_presets_load_into_the_controls(pool: Pool, name: str) -> None:
+    at = arena(ended(pool.submit(experiment(seed=956))))
+    pick = at.selectbox(key="preset")
+    at = settled(pick.set_value(name).run())
+    assert draft(at) == presets()[name].experiment
+    assert any(presets()[name].about in c.value for c in at.caption)
+    assert status(at).startswith("Finished: 300 steps")  # only Run runs it
+    at = settled(at.selectbox(key="preset").set_value(None).run())
+    assert draft(at) == presets()[name].experiment
+
+
+def test_home_tells_how_the_race_ended(pool: Pool) -> None:
+    visit()
+    race = pool.get(presets()["race"].experiment.hash)
+    assert race is not None
+    assert ended(race).status == "finished"
+    at = visit()
+    assert status(at).startswith("Finished: 20,000 steps, 16 runs each, in ")
+    for label in race.experiment.labels:
+        assert label in board(at)
+    assert len(sentences(at)) == len(race.experiment.labels) + 1  # four pairs, the lesson, the scope
+    assert all(p["data"] for p in plots(at))
+
+
+# rules
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "pages").glob("*.py")), ids=lambda p: p.name)
+def test_pages_are_short_and_contain_no_mathematics(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 120
+    imported = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            imported |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            imported.add((node.module or "").split(".")[0])
+    assert not imported & {"numpy", "pandas", "scipy", "sklearn", "torch", "numba", "math", "plotly"}
+    assert f"pages/{page.name}" in (ROOT / "app.py").read_text(encoding="utf-8")
+
+
+def test_the_package_knows_nothing_of_streamlit_and_the_pages() -> None:
+    for path in (ROOT / "bandits").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) and node.level == 0 else []
+            assert not {n.split(".")[0] for n in names} & {"streamlit", "ui", "pages"}, path

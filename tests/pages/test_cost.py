@@ -1,0 +1,174 @@
+"""The page Cost of confidence: measured elsewhere, filled while it goes on, refused in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from bandits.profiling import WAYS, Question
+from bandits.profiling.background import Measurement
+from bandits.runtime.pool import Pool
+from tests.pages.support import arrive
+from tests.support import wait_for
+from ui import session
+from ui.cost import view
+from ui.live_panel import panel as live
+
+SMALL = Question(hidden=(6,), n_candidates=5, past=20)
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Pool]:
+    """The app's own, which all sessions share."""
+    made = session.pool()
+    yield made
+    made.close()
+    session.pool.clear()
+    view._measurement.clear()
+
+
+def visit(question: Question = SMALL) -> AppTest:
+    """The page in a session that has asked this already: the usual question takes longer."""
+    return settled(arrive("cost", **{"cost-asked": question.model_dump_json()}))
+
+
+def settled(at: AppTest) -> AppTest:
+    assert not at.exception
+    assert at.title[0].value == "Cost of confidence"
+    return at
+
+
+def known(question: Question = SMALL) -> Measurement:
+    return view._measurement(question.model_dump_json())
+
+
+def ended(at: AppTest, question: Question = SMALL) -> AppTest:
+    found = known(question)
+    wait_for(lambda: not found.active, "the measurement")
+    assert found.status == "finished", found.error
+    return settled(at.run())
+
+
+def panel(at: AppTest) -> dict[str, Any]:
+    (found,) = at.get("bidi_component")
+    proto = getattr(found.proto, "bidi_component", found.proto)
+    return live.unpack(proto.bytes)
+
+
+def status(at: AppTest) -> str:
+    return str(at.get("progress")[0].proto.text)
+
+
+def press(at: AppTest) -> AppTest:
+    (button,) = [b for b in at.button if b.label == "Measure"]
+    return settled(button.click().run())
+
+
+def said(at: AppTest) -> str:
+    return "\n".join(e.value for kind in (at.markdown, at.caption) for e in kind)
+
+
+def test_from_the_first_look_to_tables_and_sentences(pool: Pool) -> None:
+    at = visit()
+    assert status(at).startswith(("Waiting", "Warming up", "Measuring"))
+    assert [tile["label"] for tile in panel(at)["legend"]] == [way.title for way in WAYS.values()]
+    assert {tile["rate"] for tile in panel(at)["legend"]} == {"–"}
+    at = ended(at)
+    assert status(at) == f"Measured: {len(known().costs.points)} points"
+    cells = panel(at)["cells"]
+    assert len(cells) == 6
+    assert all(cell["figure"]["data"] for cell in cells)
+    for cell in cells:
+        assert cell["alt"].startswith(cell["figure"]["layout"]["title"]["text"])
+        assert cell["alt"].endswith(cell["figure"]["layout"]["meta"]["note"])
+    for tile, way in zip(panel(at)["legend"], WAYS.values(), strict=True):
+        assert tile["rate"].split()[1] in ("µs", "ms", "s")
+        assert tile["detail"].startswith("exact · " if way.exact else "not exact · ")
+    numbers, agreement = (frame.value for frame in at.dataframe)
+    assert list(numbers["Way"]) == [way.title for way in WAYS.values()]
+    assert list(numbers.columns)[-3:] == ["Infeasible from p", "Infeasible from t", "Infeasible from K"]
+    assert len(agreement) == 6
+    assert list(agreement["Same choice"][4:]) == ["100 %"] * 2
+    assert "With p = 67 weights, K = 5 candidates and t = 20 observations, a decision with exact widths" in said(at)
+
+
+def test_another_patience_measures_nothing_anew(pool: Pool) -> None:
+    at = ended(visit())
+    before = known()
+    at = settled(at.segmented_control[0].set_value(0.01).run())
+    assert known() is before
+    assert "10\u00a0ms" in panel(at)["cells"][0]["figure"]["layout"]["meta"]["note"]
+
+
+def test_a_nudge_of_the_controls_measures_nothing_until_it_is_asked(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = ended(visit())
+    assert "The controls have changed" in said(at)  # they stand at the usual question
+    for field, value in zip(at.number_input, (9, 5, 20), strict=True):
+        field.set_value(value)
+    at.text_input[0].set_value("6")
+    at = settled(at.run())
+    assert "The controls have changed" not in said(at)
+    at = settled(at.number_input[1].set_value(6).run())
+    assert "The controls have changed" in said(at)
+    begun: list[Question] = []
+    monkeypatch.setattr(Measurement, "_follow", lambda self: begun.append(self.costs.question))
+    at = press(at)
+    wait_for(lambda: begun, "the measurement")
+    assert begun == [SMALL.model_copy(update={"n_candidates": 6})]
+    assert "K = 6" in panel(at)["note"]
+    wait_for(lambda: not known(begun[0]).active, "its end")
+    press(at)  # times are of a moment: asked again, measured again
+    wait_for(lambda: len(begun) == 2, "the second measurement")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("128, x", "hidden holds x; each width must be a whole number from 1 to 1,024"),
+        ("", r"hidden is \[\]; it must be a list of 1 to 6 entries"),
+        ("1024, 1024, 1024", "has 2,110,465 weights; at most 2,000,000 are measured here"),
+        ("![i](http://x)", r"hidden holds \!\[i\](http\:/"),
+    ],
+)
+def test_what_cannot_be_measured_is_said_and_the_last_one_stays(pool: Pool, text: str, sentence: str) -> None:
+    at = ended(visit())
+    at.text_input[0].set_value(text)
+    at = press(at)
+    assert at.error[0].value.startswith("This cannot be done: ")
+    assert sentence in at.error[0].value
+    assert "p = 67" in panel(at)["note"]
+    assert status(at).startswith("Measured")
+
+
+def test_a_measurement_that_fails_says_so(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    question = SMALL.model_copy(update={"seed": 7})
+
+    def follow(self: Measurement) -> None:
+        self.error = "the measuring process ended with status 1; the server's log tells why"
+
+    monkeypatch.setattr(Measurement, "_follow", follow)
+    at = visit(question)
+    wait_for(lambda: not known(question).active, "its end")
+    at = settled(at.run())
+    assert status(at).startswith("Failed: the measuring process ended with status 1")
+
+
+def test_when_too_many_wait_the_page_says_so(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Measurement, "_follow", lambda self: None)
+    with Measurement.desk.turn:
+        waiting = [Measurement(SMALL) for _ in range(Measurement.desk.waiting + 1)]
+        at = visit(SMALL.model_copy(update={"seed": 8}))
+        assert "8 measurements are waiting already" in at.error[0].value
+    wait_for(lambda: not any(m.active for m in waiting), "their turns")
+
+
+def test_how_each_way_works(pool: Pool) -> None:
+    at = visit()
+    for way in WAYS.values():
+        assert way.about in said(at)
+        assert way.growth in said(at)

@@ -1,0 +1,121 @@
+"""The Diagnostics page: verdicts and pictures of the run that is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from bandits.diagnostics.background import Compared
+from bandits.diagnostics.figures import MARKS
+from bandits.experiments import url
+from bandits.runtime.pool import Job, Pool
+from bandits.simulators.datasets import csv_table, uploads
+from tests.pages.support import arrive
+from tests.support import experiment, wait_for
+from ui import session
+from ui.live_panel import panel as live
+
+SHOP = "town,age,bought\n" + "".join(
+    f"{'Rome' if i % 2 else 'Oslo'},{20 + i},{'yes' if i % 3 else 'no'}\n" for i in range(40)
+)
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Pool]:
+    """The app's own."""
+    made = session.pool()
+    yield made
+    made.close()
+    session.pool.clear()
+
+
+def page(job: Job, *, by_link: bool = True) -> AppTest:
+    at = arrive("diagnostics", url.fields(job.experiment)) if by_link else arrive("diagnostics", job=job.id)
+    assert not at.exception
+    return at
+
+
+def told(at: AppTest) -> str:
+    """The line about the run and its comparisons."""
+    return next(c.value for c in at.caption if "Finished:" in c.value)
+
+
+def panel(at: AppTest) -> list[str]:
+    (data,) = [e.proto.bytes for e in at.get("bidi_component")]
+    return [cell["figure"]["layout"]["title"]["text"] for cell in live.unpack(data)["cells"]]
+
+
+def test_verdicts_of_all_agents_and_pictures_of_one(pool: Pool) -> None:
+    job = pool.submit(experiment("linucb", "lints", "random", seed=971, steps=600))
+    wait_for(lambda: job.status == "finished", "the run")
+    at = page(job)
+    (table,) = at.dataframe
+    assert list(table.value.columns) == ["Diagnostic / agent", "LinUCB", "LinTS", "Random"]
+    assert len(table.value) == 11
+    cells = table.value.drop(columns="Diagnostic / agent").to_numpy().ravel()
+    assert {cell.split()[0] for cell in cells} <= set(MARKS.values())
+    titles = panel(at)
+    assert titles[0] == "Spectrum over time"
+    assert len(titles) == 12
+    assert f"{MARKS['none']} Smallest eigenvalue" not in titles
+    (choice,) = at.selectbox
+    at = choice.set_value("Random").run()
+    assert not at.exception
+    assert f"{MARKS['none']} Smallest eigenvalue" in panel(at)
+    assert any("Finished: 600 steps" in c.value for c in at.caption)
+
+
+def test_a_run_whose_data_are_gone_is_judged_without_comparison(pool: Pool) -> None:
+    name = uploads.keep(csv_table.inspect(SHOP.encode()), target="bought", title="Shop")
+    world = {"kind": "classification", "data": name, "encoding": "context"}
+    job = pool.submit(experiment("linucb", "random", simulator=world, seed=972, steps=300))
+    wait_for(lambda: job.status == "finished", "the run")
+    uploads.delete(name)
+    at = page(job, by_link=False)
+    wait_for(lambda: "being computed" not in told(at.run()), "the end of the comparison")
+    assert f"Compared with nothing: data '{name}' is not here" in told(at)
+    assert [b.label for b in at.button] == ["Compare again"]
+    table = at.dataframe[0].value.set_index("Diagnostic / agent")
+    assert list(table.columns) == ["LinUCB", "Random"]
+    assert set(table.loc["Is a line enough?"]) == {MARKS["none"]}
+
+
+def test_the_page_does_not_wait_for_comparisons(pool: Pool) -> None:
+    job = pool.submit(experiment("linucb", "random", seed=973, steps=600))
+    wait_for(lambda: job.status == "finished", "the run")
+    with Compared.desk.turn:
+        at = page(job)
+        assert "being computed" in told(at)
+        before = panel(at)
+        table = at.dataframe[0].value.set_index("Diagnostic / agent")
+        assert set(table.loc["Lock-in"]) == {MARKS["none"]}
+        assert table.loc["Smallest eigenvalue", "LinUCB"] != MARKS["none"]
+    wait_for(lambda: "being computed" not in told(at.run()), "the comparison")
+    table = at.dataframe[0].value.set_index("Diagnostic / agent")
+    assert MARKS["none"] not in set(table.loc["Lock-in"])
+    assert [title[2:] for title in panel(at)[1:]] == [title[2:] for title in before[1:]]  # none more, none less
+
+
+def test_a_run_that_has_not_begun_says_so(pool: Pool) -> None:
+    waiting = [pool.submit(experiment(steps=10_000_000, replications=48, seed=980 + i)) for i in range(6)]
+    try:
+        at = page(waiting[-1])
+        assert any("nothing to judge yet" in m.value for m in at.markdown)
+        assert not at.dataframe
+    finally:
+        for job in waiting:
+            pool.stop(job)
+
+
+def test_a_world_in_two_stages_shows_what_its_index_loses(pool: Pool) -> None:
+    world = {"kind": "ranking", "n_items": 900, "n_candidates": 20, "slate": 3, "retrieval": "nearest", "breadth": 2}
+    e = experiment("lints", "random", seed=975, steps=150, simulator=world)
+    job = pool.submit(e)
+    wait_for(lambda: job.status == "finished", "the run")
+    at = page(job)
+    (_, table) = at.dataframe
+    told = dict(table.value.to_numpy().tolist())
+    assert {"Recall", "Time of a search", "Lost to the index", "Lost by LinTS", "Lost by Random"} <= set(told)
+    assert [h.value for h in at.subheader] == ["The retriever"]

@@ -1,0 +1,385 @@
+"""The Runs page: what goes on, what was interrupted, what is kept, and nothing lost that was not confirmed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from bandits import Experiment, run
+from bandits.experiments import url
+from bandits.experiments.presets import presets
+from bandits.experiments.race import Race, histories_of
+from bandits.results import metrics
+from bandits.results.run_comparison import paired
+from bandits.runtime.pool import Job, Pool
+from bandits.storage.run_store import Store, StoredRun, pack
+from tests.pages.support import arrive
+from tests.support import experiment, same, wait_for
+from ui import session
+from ui.live_panel import panel as live
+from ui.runs import table
+
+HOSTILE = '<img src=x onerror="alert(1)"> **bold** :smile: ![i](http://x/y.png) \u202e =cmd $x^2$ é😀'
+
+
+@pytest.fixture(scope="module")
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
+    """The app's own, which all sessions share, on a shelf that no other test has filled."""
+    session.pool.clear()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BANDITS_HOME", str(tmp_path_factory.mktemp("shelf")))
+        made = session.pool()
+        yield made
+        made.close()
+    session.pool.clear()
+
+
+@pytest.fixture
+def store(pool: Pool) -> Iterator[Store]:
+    """The app's own, empty but for what a test puts there."""
+    assert pool.store is not None
+    yield pool.store
+    for job in pool.going():
+        pool.discard(job.id, job.owner)
+    for e in pool.unfinished():
+        pool.discard(e.hash)
+    for each in pool.store.runs():
+        pool.delete(each.id)
+
+
+def put(store: Store, *agents: Any, **changes: Any) -> Experiment:
+    """Keep a finished run."""
+    e = experiment(*agents, **changes)
+    store.put(e, run(e).histories, 1.0)
+    return e
+
+
+def leave_behind(store: Store, e: Experiment) -> Race:
+    """Keep the checkpoint of a run that was interrupted after 1,000 steps."""
+    race = Race(e)
+    for _ in race.advance(1000):
+        pass
+    store.keep_checkpoint(e.hash, e, pack({k: np.asarray(v) for k, v in race.state_dict().items()}))
+    return race
+
+
+def visit() -> AppTest:
+    return settled(arrive("runs"))
+
+
+def told(at: AppTest) -> dict[str, str]:
+    """What the address says."""
+    return {name: text if isinstance(text, str) else text[0] for name, text in at.query_params.items()}
+
+
+def settled(at: AppTest, title: str = "Runs") -> AppTest:
+    assert not at.exception
+    assert at.title[0].value == title
+    return at
+
+
+def button(at: AppTest, label: str) -> Any:
+    (found,) = [b for b in at.button if b.label == label]
+    return found
+
+
+def press(at: AppTest, label: str, title: str = "Runs") -> AppTest:
+    found = button(at, label)
+    assert not found.disabled
+    return settled(found.click().run(), title)
+
+
+def listed(at: AppTest) -> Any:
+    """The table of finished runs."""
+    return at.dataframe[0].value
+
+
+def pick(at: AppTest, store: Store, *chosen: Experiment, among: list[StoredRun] | None = None) -> AppTest:
+    """Tick the rows of these runs."""
+    rows = store.runs() if among is None else among
+    places = [i for i, each in enumerate(rows) if each.experiment in chosen]
+    assert len(places) == len(chosen)
+    at.session_state[table.table_key(rows)] = {"selection": {"rows": places}}
+    return settled(at.run())
+
+
+def text(at: AppTest) -> str:
+    """All that the page says outside its tables."""
+    said = [e.value for kind in (at.markdown, at.caption, at.error, at.subheader) for e in kind]
+    return "\n".join([*said, *(h.proto.body for h in at.get("html"))])
+
+
+def test_an_empty_shelf_says_how_it_fills_and_leads_to_the_arena(store: Store, pool: Pool) -> None:
+    for job in pool.going():  # the race of the first page
+        pool.discard(job.id, job.owner)
+    at = visit()
+    assert "No run has been finished yet." in text(at)
+    assert len(at.dataframe) == 0
+    press(at, "Start one in the Arena", "Arena")
+
+
+def test_runs_are_listed_newest_first_without_loading_them(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = put(store, "linucb", "random")
+    second = put(store, "lints", steps=400, replications=2)
+    store.tag(first.hash, "lesson 3, class")
+    visit()
+    loaded: list[str] = []
+    monkeypatch.setattr(Store, "get", lambda _, run: loaded.append(run))
+    frame = listed(at := visit())
+    assert not {first.hash, second.hash} & set(loaded)
+    assert list(frame["Title"]) == ["LinTS", "LinUCB, Random"]
+    assert list(frame["Agents"]) == ["LinTS", "LinUCB, Random"]
+    assert list(frame["World"]) == ["Pet shop"] * 2
+    assert (list(frame["Steps"]), list(frame["Runs"])) == ([second.steps, first.steps], [2, 3])
+    assert [list(tags) for tags in frame["Tags"]] == [[], ["lesson 3", "class"]]
+    assert list(frame["Size"]) == [each.bytes for each in store.runs()]
+    assert [when.timestamp() for when in frame["When"]] == pytest.approx([r.created for r in store.runs()], abs=1e-3)
+    assert [b.label for b in at.button if b.disabled][-5:] == [
+        "Open in the Arena", "Compare", "Rename", "Tag", "Delete"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ("", {"LinTS", "LinUCB, Random", "Für die Klasse"}),
+        ("linucb", {"LinUCB, Random"}),
+        ("RANDOM pet", {"LinUCB, Random"}),
+        ("klasse", {"Für die Klasse"}),
+        ("FÜR lesson", {"Für die Klasse"}),
+        ("classification", {"Für die Klasse"}),
+        ("lints lesson", set()),
+        ("[.*(", set()),
+    ],
+)
+def test_search_finds_runs_with_every_word(store: Store, asked: str, found: set[str]) -> None:
+    put(store, "linucb", "random")
+    put(store, "lints")
+    wine = put(store, "popularity", simulator={"kind": "classification", "data": "wine"}, steps=50)
+    store.rename(wine.hash, "Für die Klasse")
+    store.tag(wine.hash, "lesson 3")
+    at = settled(visit().text_input(key="shelf-search").set_value(asked).run())
+    if found:
+        assert set(listed(at)["Title"]) == found
+        assert f"{len(found)} of 3 runs" in text(at)
+    else:
+        assert "No run has all of these words." in text(at)
+        assert len(at.dataframe) == 0
+
+
+def test_a_choice_never_slips_to_another_run(store: Store) -> None:
+    first = put(store, "linucb")
+    at = pick(visit(), store, first)
+    assert not button(at, "Delete").disabled
+    put(store, "lints")  # another run ends meanwhile, and takes the first row
+    at = settled(at.run())
+    assert list(listed(at)["Title"]) == ["LinTS", "LinUCB"]
+    assert button(at, "Delete").disabled
+
+
+def test_a_run_is_opened_in_the_arena(store: Store) -> None:
+    e = put(store, {"kind": "linucb", "alpha": 3.0}, "random")
+    at = press(pick(visit(), store, e), "Open in the Arena", "Arena")
+    assert told(at) == url.fields(e)
+    assert at.session_state["draft"].data()["agents"][0]["alpha"] == 3.0
+    assert str(at.get("progress")[0].proto.text).startswith("Finished: 300 steps")
+
+
+def test_a_damaged_run_is_set_aside_in_a_sentence_and_the_page_lives(store: Store, pool: Pool) -> None:
+    e, other = put(store, {"kind": "linucb", "alpha": 2.5}), put(store, "random")
+    at = pick(visit(), store, e)
+    ((content,),) = store._ask("SELECT content FROM runs WHERE id = ?", e.hash)
+    path = store._object(content)
+    path.write_bytes(path.read_bytes()[:-1])
+    at = press(at, "Open in the Arena")
+    assert [error.value.replace("\\", "") for error in at.error] == [
+        "The stored file of this run is damaged: it was set aside. Its settings are in the Arena now; press Run there "
+        "to compute it again."
+    ]
+    assert list(listed(at)["Title"]) == ["Random"]
+    assert at.session_state["draft"].data()["agents"][0]["alpha"] == 2.5
+    assert [each.id for each in store.runs()] == [other.hash]
+    assert not settled(at.run()).error
+
+
+def test_a_run_is_renamed_and_tagged(store: Store) -> None:
+    e = put(store, "linucb")
+    at = press(pick(visit(), store, e), "Rename")
+    at.text_input(key=f"Rename-{e.hash}").set_value("  For the\n board   meeting ")
+    at = press(at, "Save")
+    assert store.runs()[0].title == "For the board meeting"
+    assert list(listed(at)["Title"]) == ["For the board meeting"]
+    at = press(pick(at, store, e), "Tag")
+    at.text_input(key=f"Tag-{e.hash}").set_value("lesson 3, class ,,")
+    at = press(at, "Save")
+    assert [list(tags) for tags in listed(at)["Tags"]] == [["lesson 3", "class"]]
+    at = press(pick(at, store, e), "Rename")
+    at.text_input(key=f"Rename-{e.hash}").set_value(" \n ")
+    press(at, "Save")
+    assert store.runs()[0].title == "LinUCB"  # without a title it goes by its agents
+
+
+def test_names_are_text_whatever_is_in_them(store: Store, pool: Pool) -> None:
+    e, other = put(store, "linucb"), put(store, "random")
+    at = press(pick(visit(), store, e), "Rename")
+    at.text_input(key=f"Rename-{e.hash}").set_value(HOSTILE + "\0" + "x" * 500)
+    at = press(at, "Save")
+    title = store.runs()[1].title
+    assert title.startswith("<img src=x")
+    assert len(title) <= table.LENGTH
+    assert "\0" not in title
+    for ask, key in (("Delete", "Cancel"), ("Rename", None)):
+        at = press(pick(at, store, e), ask)
+        assert "&lt;img src=x" in text(at)
+        assert "<img" not in text(at)
+        assert not any("bold" in m.value for m in at.markdown)
+        at = press(at, key) if key else settled(at.run())
+    at = press(pick(at, store, e, other), "Compare")
+    assert "&lt;img src=x" in text(at)
+    assert "<img" not in text(at)
+
+
+def test_nothing_is_deleted_before_it_is_confirmed(store: Store, pool: Pool) -> None:
+    e, other, third = put(store, "linucb"), put(store, "random"), put(store, "lints")
+    job = pool.get(e.hash)
+    at = press(pick(visit(), store, e, other), "Delete")
+    assert "<li><bdi>LinUCB (Pet shop, 300 steps, 3 runs, seed 42)</bdi></li>" in text(at)
+    assert "<li><bdi>Random (Pet shop, 300 steps, 3 runs, seed 42)</bdi></li>" in text(at)
+    assert "<li><bdi>LinTS" not in text(at)
+    assert len(store.runs()) == 3
+    at = press(at, "Cancel")
+    assert len(store.runs()) == 3
+    at = press(press(pick(at, store, e, other), "Delete"), "Delete for good")
+    assert list(listed(at)["Title"]) == ["LinTS"]
+    assert [each.id for each in store.runs()] == [third.hash]
+    assert job is not None
+    assert pool.get(e.hash) is None  # not from memory either
+
+
+def test_a_run_that_goes_on_cannot_be_deleted(store: Store, pool: Pool) -> None:
+    e = experiment("linucb", steps=10_000_000)
+    store.put(e, histories_of(e), 1.0)
+    at = press(pick(visit(), store, e), "Delete")
+    pool.delete(e.hash)  # somebody else deletes it, and runs it again
+    job = pool.submit(e, "somebody else")
+    at = press(at, "Delete for good")
+    assert "this run is going on; stop it before you delete it" in text(at)
+    assert job.active
+    assert pool.get(e.hash) is job
+
+
+def test_two_runs_are_compared(store: Store, pool: Pool) -> None:
+    a = put(store, {"kind": "linucb", "alpha": 0.1}, "random")
+    b = put(store, {"kind": "linucb", "alpha": 2.0}, "random", steps=500)
+    at = pick(visit(), store, a)
+    assert button(at, "Compare").disabled
+    at = press(pick(at, store, a, b), "Compare")
+    differs, came, luck = (d.value for d in at.dataframe)
+    assert [list(row) for row in differs.to_numpy()] == [["steps", "300", "500"], ["agents.LinUCB.alpha", "0.1", "2.0"]]
+    results = {name: run(e) for name, e in (("A", a), ("B", b))}
+    rate = metrics.estimate(metrics.click_rate(results["B"].histories["LinUCB"]))
+    assert came["B"][0] == f"{rate.mean:.3f} ({rate.low:.3f} to {rate.high:.3f})"
+    expected = paired(results)
+    assert list(luck["Agent"]) == ["LinUCB", "Random"]
+    assert list(luck["Up to step"]) == ["300", "300"]
+    assert luck["Clicks more"][0].lstrip("+−") == f"{abs(expected[0].difference.mean):,.0f}"
+    assert luck["Clicks more"][1] == "0"  # the same dice
+    (panel,) = at.get("bidi_component")
+    proto = getattr(panel.proto, "bidi_component", panel.proto)
+    (cell,) = live.unpack(proto.bytes)["cells"]
+    lines = {t["name"]: t for t in cell["figure"]["data"] if "fill" not in t}
+    assert list(lines) == ["A · LinUCB", "A · Random", "B · LinUCB", "B · Random"]
+    at = press(at, "Back to all runs")
+    assert len(listed(at)) == 2
+
+
+def test_runs_that_do_not_pair_say_why_and_deleted_ones_are_not_compared(store: Store, pool: Pool) -> None:
+    a, b, c = put(store, "linucb", seed=1), put(store, "linucb", seed=2), put(store, "lints", seed=2)
+    at = press(pick(visit(), store, a, b, c), "Compare")
+    assert len(at.dataframe) == 2
+    assert "A and B do not pair, because they differ in seed" in text(at)
+    assert "B and C do not pair" not in text(at)
+    pool.delete(a.hash)
+    at = settled(at.run())
+    assert "These runs pair, but no agent takes part in two of them under the same name." in text(at)
+    pool.delete(b.hash)
+    assert len(listed(settled(at.run()))) == 1  # nothing left to compare: the list again
+
+
+def test_what_goes_on_is_told_and_can_be_opened(store: Store, pool: Pool) -> None:
+    job = pool.submit(experiment(steps=10_000_000, replications=48, seed=71))
+    wait_for(lambda: job.result.histories, "the first points")
+    at = visit()
+    assert "Going on now" in text(at)
+    assert any("of 10,000,000" in str(p.proto.text) for p in at.get("progress"))
+    (open_it,) = [b for b in at.button if b.key == f"going-{job.id}"]
+    at = settled(open_it.click().run(), "Arena")
+    assert told(at) == url.fields(job.experiment)
+    pool.stop(job)
+    wait_for(lambda: job not in pool._processes, "its last checkpoint")
+    assert "Unfinished" in text(visit())  # stopped: it can be resumed from here
+
+
+def test_an_interrupted_run_is_resumed_to_the_numbers_of_an_uninterrupted_one(store: Store, pool: Pool) -> None:
+    e = experiment("linucb", "random", steps=3000, seed=72)
+    leave_behind(store, e)
+    at = visit()
+    assert "Unfinished" in text(at)
+    assert "Pet shop, 3,000 steps, 3 runs, seed 72" in text(at)
+    at = settled(at.button(key=f"resume-{e.hash}").click().run(), "Arena")
+    job = ended(pool.get(e.hash))
+    assert job.status == "finished"
+    for label, history in run(e).histories.items():
+        same(job.histories[label], history)
+    assert "Unfinished" not in text(visit())
+
+
+def test_whoever_opens_an_interrupted_run_sees_what_it_had_computed(store: Store, pool: Pool) -> None:
+    e = experiment("linucb", "random", steps=3000, seed=73)
+    race = leave_behind(store, e)
+    at = settled(arrive("arena", url.fields(e)), "Arena")
+    assert str(at.get("progress")[0].proto.text) == (
+        "Stopped at step 1,000 of 3,000; what was computed stays · interrupted when the app ended"
+    )
+    rate = metrics.estimate(metrics.click_rate(race.histories["LinUCB"]))
+    (panel,) = at.get("bidi_component")
+    legend = live.unpack(getattr(panel.proto, "bidi_component", panel.proto).bytes)["legend"]
+    assert {tile["label"]: tile["rate"] for tile in legend}["LinUCB"] == f"{rate.mean:.3f}"
+    press(at, "Resume", "Arena")
+    assert ended(pool.get(e.hash)).status == "finished"
+
+
+def test_an_interrupted_run_is_discarded_when_that_is_confirmed(store: Store, pool: Pool) -> None:
+    e = experiment(steps=3000, seed=74)
+    leave_behind(store, e)
+    at = settled(visit().button(key=f"discard-{e.hash}").click().run())
+    assert "<li><bdi>LinUCB, Random</bdi></li>" in text(at)
+    assert pool.unfinished() == [e]
+    at = press(press(at, "Cancel"), "Discard")
+    assert pool.unfinished() == [e]
+    at = press(at, "Discard for good")
+    assert pool.unfinished() == []
+    assert "Unfinished" not in text(at)
+
+
+def test_home_goes_on_with_its_race_when_that_was_interrupted(store: Store, pool: Pool) -> None:
+    e = presets()["race"].experiment
+    if (job := pool.get(e.hash)) is not None:
+        pool.discard(e.hash, job.owner)
+    made = Race(e)
+    store.keep_checkpoint(e.hash, e, pack({k: np.asarray(v) for k, v in made.state_dict().items()}))
+    arrive()
+    job = pool.get(e.hash)
+    assert job is not None
+    assert job.active
+    assert not job.interrupted
+
+
+def ended(job: Job | None) -> Job:
+    assert job is not None
+    wait_for(lambda: not job.active, "the end of the run")
+    return job

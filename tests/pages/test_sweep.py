@@ -1,0 +1,475 @@
+"""The page Sweep, its links, its pictures, and sweeps beside the runs of an app."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from bandits import sweeps
+from bandits.base.errors import Refused
+from bandits.experiments import url as experiment_link
+from bandits.runtime.pool import Pool
+from bandits.sweeps import Landscape, Sweep, url
+from bandits.sweeps.analysis.nearest import nearest
+from bandits.sweeps.figures import grid
+from bandits.sweeps.manager import Sweeper
+from tests.support import wait_for
+from tests.sweeps.test_sweep import ALPHA, small
+from ui import session
+from ui.live_panel import panel
+from ui.sweep import view
+
+ROOT = Path(__file__).parents[2]
+
+RIDGE = {"path": "agents.0.ridge", "values": [0.1, 1.0]}
+
+
+@pytest.fixture(scope="module")
+def two() -> Landscape:
+    return sweeps.run(small([ALPHA, RIDGE]))
+
+
+@pytest.fixture(scope="module")
+def one() -> Landscape:
+    return sweeps.run(small())
+
+
+@pytest.fixture(scope="module")
+def pool() -> Any:
+    made = Pool(1)
+    yield made
+    made.close()
+
+
+def finished(sweeper: Sweeper, sweep: Sweep, owner: str = "me") -> Any:
+    found = sweeper.submit(sweep, owner)
+    wait_for(lambda: not found.active, "the sweep")
+    return found
+
+
+# -- links ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "sweep",
+    [
+        small(),
+        small([ALPHA, RIDGE], search="halving", metric="pseudo_regret"),
+        small([{"path": "agents.0.sharing", "values": ["per_arm", "shared"]}]),
+        small([{"path": "simulator.shock_step", "values": [None, 100]}]),
+    ],
+    ids=["range", "halving", "words", "none"],
+)
+def test_a_link_holds_the_whole_sweep(sweep: Sweep) -> None:
+    told = url.fields(sweep)
+    assert url.holds_sweep(told)
+    assert url.follow(told).hash == sweep.hash
+    assert "check" not in told
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"axes.0": "agents.0.alpha,1"}, "write path,low,high,number,scale"),
+        ({"axes.0": "agents.0.alpha,1,2,3,cubic"}, "scale"),
+        ({"axes.0": "x" * 5000}, "at most 4,000 are allowed"),
+        ({"axes.2": "agents.0.ridge:1,2"}, "they must count from 0"),
+        ({"axes.0": "agents.0.alpha:1e999,2"}, "numbers must be finite"),
+        ({"axes.0": "agents.0.alpha,NaN,2,3,linear"}, "numbers must be finite"),
+        ({"agents.1": "random"}, "a sweep is of one agent"),
+    ],
+)
+def test_a_link_is_judged_like_an_upload(changes: dict[str, str], said: str) -> None:
+    with pytest.raises(Refused, match=said):
+        url.follow({**url.fields(small()), **changes})
+
+
+# -- pictures ------------------------------------------------------------------------------------------------------
+
+
+def test_the_map_shows_every_mean_and_outlines_the_region(two: Landscape) -> None:
+    spec = grid.landscape(two, "click_rate", picked=0)
+    heat, outline, star, ring = spec["data"]
+    means = two.numbers("click_rate").mean(axis=1).reshape(3, 2).T
+    np.testing.assert_allclose(heat["z"], means)
+    leader = two.leader("click_rate")
+    assert leader is not None
+    assert (star["x"][0], star["y"][0]) == divmod(leader, 2)
+    assert (ring["x"][0], ring["y"][0]) == (0, 0)
+    assert all(grid.point_at(two, "click_rate", *divmod(p, 2)) == p for p in range(6))
+    assert grid.point_at(two, "click_rate", 9, 9) is None
+    assert spec["layout"]["xaxis"]["ticktext"] == ["0.1", "1", "10"]
+    edges = np.stack([outline["x"], outline["y"]]).T.reshape(-1, 3, 2)
+    region = two.region("click_rate").reshape(3, 2).T
+    inside = np.pad(region, 1)
+    borders = sum((inside != np.roll(inside, 1, axis)).sum() for axis in (0, 1))
+    assert len(edges) == borders
+    assert np.isnan(edges[:, 2]).all()
+    assert np.allclose(np.abs(edges[:, 1] - edges[:, 0]).sum(axis=1), 1)
+
+
+def test_a_curve_over_one_parameter(one: Landscape) -> None:
+    spec = grid.landscape(one, "pseudo_regret")
+    points = next(trace for trace in spec["data"] if trace["name"] == "points")
+    np.testing.assert_allclose(points["y"], one.numbers("pseudo_regret").mean(axis=1))
+    assert "4 runs" in points["text"][0]
+    assert grid.point_at(one, "click_rate", 1.2, 0.5) == 1
+
+
+def test_further_axes_stand_at_the_best_values() -> None:
+    sweep = small([ALPHA, RIDGE, {"path": "agents.0.sharing", "values": ["per_arm", "shared"]}], steps=60)
+    landscape = sweeps.run(sweep)
+    spec = grid.landscape(landscape, "click_rate")
+    leader = landscape.leader("click_rate")
+    assert leader is not None
+    best = sweep.at(leader)
+    assert spec["layout"]["title"]["text"] == f"Click rate at sharing {grid.spoken(best[2])}"
+    shown = [p for p in range(sweep.size) if sweep.at(p)[2] == best[2]]
+    means = landscape.numbers("click_rate").mean(axis=1)[shown].reshape(3, 2).T
+    np.testing.assert_allclose(spec["data"][0]["z"], means)
+
+
+def test_a_landscape_of_nothing_waits() -> None:
+    nothing = Landscape(small())
+    for spec in (grid.landscape(nothing, "click_rate"), *grid.cell(nothing, None, "click_rate")):
+        assert spec["data"] == []
+        assert "on their way" in spec["layout"]["annotations"][0]["text"]
+
+
+def test_the_curves_of_a_cell_stand_beside_the_best(two: Landscape) -> None:
+    leader = two.leader("click_rate")
+    assert leader is not None
+    other = (leader + 1) % 6
+    names = [{trace["name"] for trace in spec["data"]} for spec in grid.cell(two, other, "click_rate")]
+    assert names == [{"chosen", "best"}] * 2
+    assert {trace["name"] for trace in grid.cell(two, leader, "click_rate")[0]["data"]} == {"chosen"}
+
+
+# -- what if ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "values"),
+    [
+        ({"alpha": 1.0, "ridge": 1.0}, (1.0, 1.0)),
+        ({"alpha": 0.9, "ridge": 0.2}, (1.0, 0.1)),
+        ({"alpha": 0.3, "ridge": 0.1}, (0.1, 0.1)),  # on a log scale .316 is half way
+        ({"alpha": 0.33, "ridge": 0.1}, (1.0, 0.1)),
+        ({"alpha": 0.05, "ridge": 0.1}, None),
+        ({"alpha": 1.0, "ridge": 5.0}, None),
+        ({"alpha": 1.0, "ridge": 1.0, "sharing": "shared"}, None),
+        ({"alpha": 1.0, "ridge": 1.0, "label": "mine"}, (1.0, 1.0)),
+    ],
+    ids=str,
+)
+def test_the_nearest_swept_point_answers(two: Landscape, changes: dict[str, Any], values: Any) -> None:
+    asked = small(agent={"kind": "linucb", **changes}, axes=[{"path": "agents.0.gamma", "values": [0.5, 1.0]}])
+    found = nearest([(two.sweep, two.at)], asked.experiment)
+    if values is None:
+        assert found == []
+        return
+    (answer,) = found
+    assert two.sweep.at(answer.point) == values
+    assert answer.exact == (values == (changes["alpha"], changes["ridge"]))
+    assert answer.estimate.mean == two.numbers("click_rate")[answer.point].mean()
+    assert nearest([(two.sweep, two.at)], small(seed=1).experiment) == []
+    assert nearest([(two.sweep, two.at)], small(steps=200).experiment) == []
+
+
+# -- beside the runs -----------------------------------------------------------------------------------------------
+
+
+def test_processes_come_to_the_same_bits(pool: Pool, two: Landscape, tmp_path: Path) -> None:
+    found = finished(Sweeper(pool, tmp_path), two.sweep)
+    assert (found.status, found.error, found.done) == ("finished", "", 1.0)
+    for metric in sweeps.landscape.METRICS:
+        assert np.array_equal(found.landscape.numbers(metric), two.numbers(metric))
+
+
+def test_equal_sweeps_are_one_and_are_found_again(pool: Pool, one: Landscape, tmp_path: Path) -> None:
+    first = Sweeper(pool, tmp_path)
+    found = finished(first, one.sweep)
+    assert first.submit(one.sweep, "somebody else") is found
+    later = Sweeper(pool, tmp_path)
+    again = later.get(one.sweep.hash)
+    assert again is not None
+    assert again.status == "finished"
+    assert np.array_equal(again.landscape.numbers("click_rate"), one.numbers("click_rate"))
+    assert [line.sweep for line in later.sweeps()] == [one.sweep]
+    later.delete(again.id)
+    assert later.get(one.sweep.hash) is None
+    assert Sweeper(pool, tmp_path).get(again.id) is None
+
+
+def test_who_stops_it_and_how_it_goes_on(pool: Pool, tmp_path: Path) -> None:
+    sweep = small([{**ALPHA, "number": 12}], steps=20_000)
+    sweeper = Sweeper(pool, tmp_path)
+    found = sweeper.submit(sweep, "me")
+    with pytest.raises(Refused, match="only who started this sweep may stop it"):
+        sweeper.stop(found, "you")
+    with pytest.raises(Refused, match="this sweep is going on"):
+        sweeper.delete(found.id)
+    wait_for(lambda: found.done > 0.1, "some of it")
+    sweeper.stop(found, "me")
+    wait_for(lambda: not found.active, "the end")
+    assert found.status == "stopped"
+    assert 0 < found.done < 1
+    known = found.landscape.known.sum()
+    assert finished(sweeper, sweep) is found
+    assert found.status == "finished"
+    assert found.landscape.known.all()
+    assert known < found.landscape.known.size
+    whole = sweeps.run(sweep)
+    assert np.array_equal(found.landscape.numbers("click_rate"), whole.numbers("click_rate"))
+
+
+def test_one_owner_cannot_take_all_workers(pool: Pool, tmp_path: Path) -> None:
+    sweeper = Sweeper(pool, tmp_path)
+    going = [sweeper.submit(small(steps=50_000, seed=seed), "me") for seed in (1, 2)]
+    with pytest.raises(Refused, match="you have 2 sweeps going"):
+        sweeper.submit(small(seed=3), "me")
+    assert finished(sweeper, small(seed=4), "you").status == "finished"  # its turn comes between theirs
+    for found in going:
+        sweeper.stop(found, "me")
+    wait_for(lambda: not any(found.active for found in going), "the end")
+
+
+def test_a_server_remembers_the_last_sweeps_and_finds_the_others_again(
+    pool: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bandits.sweeps.manager.KEPT", 2)
+    sweeper = Sweeper(pool, tmp_path)
+    begun = [finished(sweeper, small(steps=40, seed=seed)) for seed in range(5)]
+    assert [sweeper.get(one.id) is one for one in begun[3:]] == [True, True]
+    again = sweeper.get(begun[0].id)
+    assert again is not None
+    assert again is not begun[0]
+    assert again.status == "finished"
+    assert np.array_equal(again.landscape.numbers("click_rate"), begun[0].landscape.numbers("click_rate"))
+
+
+def test_a_cluster_that_cannot_be_used_costs_a_sentence(pool: Pool, one: Landscape, tmp_path: Path) -> None:
+    found = finished(Sweeper(pool, tmp_path, "tcp://192.0.2.1:8786"), one.sweep)
+    assert found.status == "finished"
+    assert "this machine goes on alone" in found.error
+    assert np.array_equal(found.landscape.numbers("click_rate"), one.numbers("click_rate"))
+
+
+def test_a_server_does_not_take_what_would_take_days(pool: Pool, tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="a server takes at most 5,000,000,000"):
+        Sweeper(pool, tmp_path).submit(small(steps=10_000_000, replications=200), "me")
+
+
+def test_a_run_gets_its_turn_between_blocks(pool: Pool, tmp_path: Path) -> None:
+    sweeper = Sweeper(pool, tmp_path)
+    sweep = small([{**ALPHA, "number": 24}], steps=20_000)
+    found = sweeper.submit(sweep, "me")
+    job = pool.submit(small(seed=9).experiment, "you")
+    wait_for(lambda: not job.active, "the run")
+    assert job.status == "finished"
+    assert found.active
+    sweeper.stop(found, "me")
+    wait_for(lambda: not found.active, "the end")
+
+
+def test_long_runs_leave_a_sweep_a_worker(tmp_path: Path) -> None:
+    pool = Pool(2)
+    try:
+        found = Sweeper(pool, tmp_path).submit(small([{**ALPHA, "number": 8}], steps=20_000), "me")
+        going = [pool.submit(small(steps=10_000_000, seed=seed).experiment, "you") for seed in range(3)]
+        wait_for(lambda: not found.active, "the sweep")
+        assert found.status == "finished"
+        assert all(job.active for job in going)
+        assert going[0].step > 0
+    finally:
+        pool.close()
+
+
+# -- the page ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def app_pool() -> Iterator[Pool]:
+    """The app's own, which all sessions share."""
+    made = session.pool()
+    yield made
+    made.close()
+    session.pool.clear()
+    view._sweeper.clear()
+
+
+def visit(**query: str) -> AppTest:
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
+    for name, text in query.items():
+        at.query_params[name] = text
+    at = at.switch_page("pages/sweep.py").run()
+    assert not at.exception
+    return at
+
+
+def run(at: AppTest) -> AppTest:
+    at.button[[b.label for b in at.button].index("Run")].click().run()
+    assert not at.exception
+    return at
+
+
+def ended(at: AppTest) -> AppTest:
+    if view.sweeper().get(at.session_state["sweep-seen"]) is None:  # a link alone computes nothing
+        assert at.get("bidi_component") == []
+        run(at)
+    found = view.sweeper().get(at.session_state["sweep-seen"])
+    assert found is not None
+    wait_for(lambda: not found.active, "the sweep")
+    at.run()
+    assert not at.exception
+    return at
+
+
+def titles(at: AppTest) -> list[str]:
+    (data,) = [e.proto.bytes for e in at.get("bidi_component")]
+    return [cell["figure"]["layout"]["title"]["text"] for cell in panel.unpack(data)["cells"]]
+
+
+def box(at: AppTest, label: str) -> Any:
+    return next(b for b in at.selectbox if b.label == label)
+
+
+def test_a_link_is_run_and_shown(app_pool: Pool, two: Landscape) -> None:
+    at = ended(visit(**url.fields(two.sweep)))
+    assert titles(at) == ["Click rate", "Click rate over time", "Cumulative regret"]
+    said = " ".join(m.value for m in at.markdown)
+    assert "of 6 points are not shown to be worse than the best" in said
+    table = next(frame for frame in at.dataframe if "Parameter" in frame.value)
+    assert set(table.value["Parameter"]) == {"Exploration", "Ridge"}
+    # the controls say what is shown, so that pressing Run finds the very same sweep
+    assert any("6 points × 4 runs × 300 steps" in c.value for c in at.caption)
+    before = at.session_state["sweep-seen"]
+    assert run(at).session_state["sweep-seen"] == before
+    box(at, "Show").set_value("pseudo_regret").run()
+    assert titles(at)[0] == "Regret"
+
+
+def test_a_link_of_a_halving_is_run_as_one(app_pool: Pool) -> None:
+    sweep = small([ALPHA, RIDGE], search="halving", metric="pseudo_regret", seed=5)
+    at = ended(visit(**url.fields(sweep)))
+    assert at.session_state["sweep-seen"] == sweep.hash
+
+
+def test_a_search_by_optuna_is_run_and_shown(app_pool: Pool) -> None:
+    ridge = {"path": "agents.0.ridge", "low": 0.1, "high": 1.0}
+    own = {"search": "optuna", "number": 12, "batch": 6, "metric": "pseudo_regret"}
+    sweep = sweeps.read(small([ALPHA, ridge]).model_dump(mode="json") | own)
+    at = ended(visit(**url.fields(sweep)))
+    assert at.session_state["sweep-seen"] == sweep.hash  # the controls say all of it
+    assert titles(at)[:3] == [
+        "Click rate: the best so far",
+        "Click rate against Exploration",
+        "Click rate against Ridge",
+    ]
+    assert any("points are not shown to be worse than the best" in m.value for m in at.markdown)
+    table = next(frame for frame in at.dataframe if "Explains" in frame.value)
+    assert set(table.value["Parameter"]) == {"Exploration", "Ridge"}
+    at.button(key="sweep-open").click().run()
+    assert not at.exception
+    found = view.sweeper().get(sweep.hash)
+    assert found is not None
+    best = found.landscape.best()
+    assert best is not None
+    assert at.session_state["job"] == found.landscape.sweep.point(best.point).hash
+
+
+def test_without_optuna_the_page_says_so(app_pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "optuna", None)  # an import of it fails
+    at = visit()
+    at.segmented_control[0].set_value("optuna").run()
+    assert box(at, "Sampler").value == "tpe"
+    run(at)
+    assert any("Optuna, which is not installed; pip install -r requirements-optuna.txt" in e.value for e in at.error)
+
+
+def test_a_cell_opens_in_the_arena(app_pool: Pool, one: Landscape) -> None:
+    at = ended(visit(**url.fields(one.sweep)))
+    best = one.best()
+    assert best is not None
+    at.button(key="sweep-open").click().run()
+    assert not at.exception
+    assert at.title[0].value == "Arena"
+    assert at.session_state["job"] == one.sweep.points[best.point].hash
+
+
+def test_the_controls_of_a_sweep_are_there_again_after_another_page(app_pool: Pool, two: Landscape) -> None:
+    at = visit(**url.fields(two.sweep))
+    box(at, "Second parameter").set_value("agents.0.sharing").run()
+    at = ended(run(at))
+    seen = at.session_state["sweep-seen"]
+    assert seen != two.sweep.hash
+    at = at.switch_page("pages/arena.py").run().switch_page("pages/sweep.py").run()
+    assert not at.exception
+    assert at.session_state["sweep-seen"] == seen
+    assert box(at, "Second parameter").value == "agents.0.sharing"
+    assert any("9 points × 4 runs × 300 steps" in c.value for c in at.caption)
+    at.button(key="sweep-open").click().run()  # one point of it is in the Arena's controls
+    at = at.switch_page("pages/sweep.py").run()
+    assert box(at, "Second parameter").value == "agents.0.sharing"
+    at = at.switch_page("pages/arena.py").run()
+    next(n for n in at.number_input if n.label.startswith("Steps")).set_value(400).run()
+    at = at.switch_page("pages/sweep.py").run()  # of another experiment now, which the page says
+    assert not at.exception
+    assert box(at, "Second parameter").value == "agents.0.sharing"
+    assert any("9 points × 4 runs × 400 steps" in c.value for c in at.caption)
+
+
+def test_the_first_visit_offers_a_sweep_of_the_arenas_agent(app_pool: Pool) -> None:
+    at = visit()
+    assert box(at, "Agent").value == "LinUCB"
+    assert [box(at, f"{n} parameter").value for n in ("First", "Second")] == ["agents.0.alpha", "agents.0.ridge"]
+    assert any("63 points × 16 runs" in c.value for c in at.caption)
+    assert any("The map fills in" in c.value for c in at.caption)
+    box(at, "Second parameter").set_value("agents.0.sharing").run()
+    assert not at.exception
+    assert at.multiselect[0].value == ["per_arm", "shared", "hybrid"]
+    at.multiselect[0].set_value(["shared"]).run()
+    assert [w.value for w in at.warning] == ["Sharing has 1 values; a sweep needs at least 2."]
+    assert next(b for b in at.button if b.label == "Run").disabled
+
+
+def test_a_broken_link_is_one_sentence(app_pool: Pool) -> None:
+    at = visit(**{**url.fields(small()), "axes.0": "agents.0.alpha,1"})
+    assert any("write path,low,high,number,scale" in e.value for e in at.error)
+
+
+def test_runs_lists_sweeps_to_open_and_delete(app_pool: Pool, two: Landscape) -> None:
+    ended(visit(**url.fields(two.sweep)))
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120).run().switch_page("pages/runs.py").run()
+    assert not at.exception
+    assert any("Exploration, Ridge" in m.value for m in at.markdown)
+    at.button(key=f"sweep-{two.sweep.hash}").click().run()
+    assert not at.exception
+    assert at.title[0].value == "Sweep"
+    assert [box(at, f"{n} parameter").value for n in ("First", "Second")] == ["agents.0.alpha", "agents.0.ridge"]
+    at = at.switch_page("pages/runs.py").run()
+    at.button(key=f"drop-{two.sweep.hash}").click().run()
+    assert view.sweeper().get(two.sweep.hash) is not None  # it is asked first
+    at.button(key="go-sweep").click().run()
+    assert not at.exception
+    assert view.sweeper().get(two.sweep.hash) is None
+
+
+def test_the_arena_says_what_a_sweep_knows(app_pool: Pool, one: Landscape) -> None:
+    ended(visit(**url.fields(one.sweep)))
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
+    for name, text in experiment_link.fields(one.sweep.points[0]).items():
+        at.query_params[name] = text
+    at = at.switch_page("pages/arena.py").run()
+    slider = next(s for s in at.slider if "Exploration" in s.label)
+    slider.set_value(0.2).run()
+    assert not at.exception
+    said = [c.value for c in at.caption if "Swept before" in c.value]
+    assert len(said) == 1
+    assert "at the nearest of its points, Exploration 0.1" in said[0]

@@ -1,0 +1,450 @@
+"""What confidence costs: the ways agree, hold what arithmetic says, keep to their budgets, and lines tell the truth."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from bandits.base.errors import Refused
+from bandits.base.randomness import Streams
+from bandits.models.neural.mlp import Networks, initial
+from bandits.profiling import WAYS, Agreement, Costs, Point, Question, Sizes, Step, measure, read
+from bandits.profiling import text as words
+from bandits.profiling.agreement import SCENES, look, spearman
+from bandits.profiling.background import Measurement, data_of, machine_memory, step_of
+from bandits.profiling.figures import board, way_color
+from bandits.profiling.methods import REGISTRY, RIDGE, Way
+from bandits.results.figures import figure
+from tests.support import wait_for
+
+ROOT = Path(__file__).parents[2]
+TIMING = sys.modules["bandits.profiling.measure"]
+SMALL = Question(hidden=(6,), n_candidates=5, past=20)
+
+
+def net(*widths: int, double: bool = True) -> Networks:
+    return Networks(initial(Streams(3, (0,)), widths, part=1), widths, double=double)
+
+
+def decisions(network: Networks, n: int, K: int = 7) -> Iterator[tuple[torch.Tensor, int]]:
+    """Candidates and a choice, from a network that has changed after each."""
+    dice = np.random.default_rng(4)
+    for _ in range(n):
+        x = torch.from_numpy(dice.normal(size=(K, network.widths[0]))).to(network.flat.dtype)
+        yield x, int(dice.integers(K))
+        network.flat.add_(torch.from_numpy(dice.normal(0, 0.02, network.flat.shape)))
+
+
+def gradients(network: Networks, x: torch.Tensor) -> torch.Tensor:
+    return network.factors(network.forward(x[None])).dense()[0].double()
+
+
+# the ways
+
+
+@pytest.mark.parametrize("widths", [(3, 1), (5, 6, 1), (4, 7, 5, 1)])
+def test_the_exact_ways_are_one_number_while_the_network_learns(widths: tuple[int, ...]) -> None:
+    network = net(*widths)
+    ways = [REGISTRY[kind](network) for kind, about in WAYS.items() if about.exact]
+    A = RIDGE * torch.eye(network.flat.shape[1], dtype=torch.float64)
+    for x, arm in decisions(network, 80):
+        G = gradients(network, x)
+        truth = (G @ torch.linalg.inv(A) * G).sum(1).sqrt()
+        for way in ways:
+            torch.testing.assert_close(way.widths(x).double(), truth, rtol=1e-9, atol=1e-12)
+            way.update(arm)
+        A.addr_(G[arm], G[arm])
+
+
+def test_in_the_precision_that_is_measured_they_still_are() -> None:
+    network = net(9, 16, 8, 1, double=False)
+    ways = [REGISTRY[kind](network) for kind, about in WAYS.items() if about.exact]
+    for x, arm in decisions(network, 100):
+        first, *others = (way.widths(x).double() for way in ways)
+        for other in others:
+            torch.testing.assert_close(other, first, rtol=2e-3, atol=1e-4)
+        for way in ways:
+            way.update(arm)
+
+
+def test_the_others_are_what_they_say() -> None:
+    network = net(5, 6, 4, 1)
+    diagonal, last = REGISTRY["diagonal"](network), REGISTRY["last"](network)
+    A = RIDGE * torch.ones(network.flat.shape[1], dtype=torch.float64)
+    B = RIDGE * torch.eye(5, dtype=torch.float64)
+    for x, arm in decisions(network, 60):
+        G = gradients(network, x)
+        torch.testing.assert_close(diagonal.widths(x), (G**2 / A).sum(1).sqrt(), rtol=1e-5, atol=1e-6)
+        z = G[:, -5:]  # weights and bias of the last layer
+        torch.testing.assert_close(last.widths(x), (z @ torch.linalg.inv(B) * z).sum(1).sqrt(), rtol=1e-9, atol=1e-12)
+        for way in (diagonal, last):
+            way.update(arm)
+        A += G[arm] ** 2
+        B.addr_(z[arm], z[arm])
+
+
+def test_the_dual_filled_at_once_is_the_dual_filled_one_by_one() -> None:
+    network, dice = net(4, 7, 1), np.random.default_rng(5)
+    past, x = (torch.from_numpy(dice.normal(size=(n, 4))) for n in (150, 6))
+    at_once, slowly = (REGISTRY["dual"](network, t=150) for _ in range(2))
+    at_once.fill(past)
+    for row in past:
+        slowly.widths(row[None])
+        slowly.update(0)
+    for _ in range(3):
+        torch.testing.assert_close(at_once.widths(x), slowly.widths(x), rtol=1e-9, atol=1e-12)
+        at_once.update(2)
+        slowly.update(2)
+
+
+@pytest.mark.parametrize("kind", list(WAYS))
+@pytest.mark.parametrize("sizes", [Sizes(3, 10, (2, 2, 1)), Sizes(5, 64, (9, 16, 8, 1)), Sizes(17, 300, (4, 30, 1))])
+def test_what_a_way_holds_is_what_arithmetic_says(kind: str, sizes: Sizes) -> None:
+    network = net(*(int(width) for width in sizes.widths), double=False)
+    way = REGISTRY[kind](network, t=int(sizes.t))
+    dice = np.random.default_rng(6)
+    past, x = (torch.from_numpy(dice.normal(size=(int(n), int(sizes.widths[0])))).float() for n in (sizes.t, sizes.K))
+    way.fill(past)
+    way.widths(x)
+    assert way.held() == WAYS[kind].held(sizes)
+
+
+def test_the_matrix_of_the_default_network_is_368_megabytes() -> None:
+    sizes = Question().sizes
+    assert sizes.p == 9601
+    assert 4 * sizes.p**2 == pytest.approx(368.7e6, rel=1e-4)
+    assert WAYS["jacobian"].held(sizes) == 4 * 9601**2 + 4 * 50 * 9601
+    assert WAYS["passes"].held(sizes) == 8 * 9601**2 + 4 * 50 * 9601
+
+
+@pytest.mark.parametrize("kind", ["passes", "jacobian"])
+def test_a_matrix_beyond_a_gigabyte_is_refused_before_it_is_made(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    network = net(9, 200, 200, 1, double=False)
+    monkeypatch.setattr(torch, "eye", lambda *_, **__: pytest.fail("allocated"))
+    with pytest.raises(
+        Refused, match=r"^(K passes|Jacobian) would hold \d+\.\d GB for 42,401 weights and 0 observ"
+    ) as e:
+        REGISTRY[kind](network)
+    assert "\n" not in str(e.value)
+    with pytest.raises(Refused, match=r"20,000 observations; at most 1.1 GB"):
+        REGISTRY["dual"](network, t=20_000)
+
+
+# the question
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({"hidden": [1024, 1024, 1024]}, "the network 9-1024-1024-1024-1 has 2,110,465 weights; at most 2,000,000 are"),
+        ({"hidden": [5000]}, "hidden holds 5000; each width must be a whole number from 1 to 1,024"),
+        ({"hidden": ["x"]}, "hidden holds x; each width must be"),
+        ({"hidden": []}, r"hidden is \[\]; it must be a list of 1 to 6 entries"),
+        ({"n_candidates": 1}, "n_candidates is 1; it must be a whole number from 2 to 5,000"),
+        ({"past": 10**9}, "past is 1000000000; it must be a whole number from 10 to 10,000"),
+        ({"n_features": True}, "n_features is true; it must be a whole number from 1 to 1,000"),
+        ({"layers": 3}, "layers is not a known field; known are n_features, hidden, n_candidates, past, seed"),
+        ([], "a question must be an object of names and values"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_in_one_sentence(data: Any, said: str) -> None:
+    with pytest.raises(Refused, match=f"^{said}") as refused:
+        read(data)
+    assert "\n" not in str(refused.value)
+
+
+# measuring
+
+
+@pytest.fixture(scope="module")
+def measured() -> list[Step]:
+    return list(measure(SMALL))
+
+
+def test_every_way_is_timed_at_the_sizes_that_were_asked_for(measured: list[Step]) -> None:
+    costs = Costs.of(SMALL, measured)
+    for kind, way in WAYS.items():
+        here = costs.here(kind)
+        assert costs.measured(kind)
+        assert here is not None
+        assert 0 < here.update < here.decide + here.update < 5
+        assert here.held == way.held(SMALL.sizes)
+        assert len(costs.along(kind, "p")) > 2
+        assert len(costs.along(kind, "K")) > 2
+    assert len(costs.along("dual", "t")) > 3
+    assert all(p.held == WAYS[p.kind].held(p.sizes) for p in costs.points)
+
+
+def test_news_come_one_by_one_with_a_share_that_grows(measured: list[Step]) -> None:
+    shares = [step.share for step in measured]
+    assert shares == sorted(shares)
+    assert 0 < shares[0] < 0.1
+    assert shares[-1] == pytest.approx(1)
+    assert [step.timed for step in measured] == sorted(step.timed for step in measured)
+    assert all(isinstance(step.found, Agreement) for step in measured if step.timed and step.found)
+
+
+def test_steps_survive_the_way_between_processes(measured: list[Step]) -> None:
+    assert [step_of(json.loads(json.dumps(data_of(step)))) for step in measured] == measured
+
+
+def test_torchs_threads_are_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    before, seen = torch.get_num_threads(), []
+    timed = TIMING._timed
+
+    def spy(*args: Any) -> Any:
+        seen.append(torch.get_num_threads())
+        return timed(*args)
+
+    monkeypatch.setattr(TIMING, "_timed", spy)
+    torch.set_num_threads(2)
+    try:
+        steps = measure(SMALL)
+        for _ in range(3):
+            next(steps)
+            assert torch.get_num_threads() == 2
+        steps.close()
+        monkeypatch.setattr(TIMING, "_timed", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            next(measure(SMALL))
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert set(seen) == {1}
+
+
+LAW = {"passes": 2e-11, "jacobian": 4e-11, "dual": 1e-11, "diagonal": 1e-10, "last": 1e-10}
+
+
+def lawful(kind: str, sizes: Sizes, seed: int = 0) -> tuple[Point, Any]:
+    """What a machine would measure that obeys theory to the digit: an overhead and the steepest term."""
+    way = WAYS[kind]
+    decide = 1e-4 * way.decide(sizes)[0] + LAW[kind] * way.decide(sizes)[-1]
+    update = 1e-5 + LAW[kind] * way.update(sizes)[-1]
+    setup = 1e-10 * sizes.t**3 if kind == "dual" else 0.0
+    return Point(kind, sizes, decide, update, int(way.held(sizes))), TIMING.Rung(sizes, decide + update, setup)
+
+
+def foretold(question: Question, monkeypatch: pytest.MonkeyPatch) -> Costs:
+    monkeypatch.setattr(TIMING, "_timed", lawful)
+    monkeypatch.setattr("bandits.profiling.agreement.look", lambda *_: [])
+    return Costs.of(question, measure(question))
+
+
+LARGE = Question(n_features=1000, hidden=(1024, 900), n_candidates=5000, past=10_000)
+
+
+@pytest.mark.parametrize("question", [Question(), Question(n_candidates=500), Question(past=10_000), LARGE])
+def test_nothing_large_or_slow_is_measured(question: Question, monkeypatch: pytest.MonkeyPatch) -> None:
+    costs = foretold(question, monkeypatch)
+    for point in costs.points:
+        assert WAYS[point.kind].held(point.sizes) <= 256 * 2**20
+        assert point.kind not in ("passes", "jacobian") or 4 * point.sizes.p**2 <= 128 * 2**20
+        rung = {p.sizes.p for p in costs.points if p.kind == point.kind}
+        assert point.seconds <= 0.5 or point.sizes.p == min(rung)  # of the smallest it is not known before
+    assert {p.kind for p in costs.points} == set(WAYS)
+
+
+@pytest.mark.parametrize("question", [Question(), Question(n_candidates=500), Question(past=10_000), LARGE])
+def test_lines_are_the_law_behind_the_points(question: Question, monkeypatch: pytest.MonkeyPatch) -> None:
+    costs = foretold(question, monkeypatch)
+    for kind in WAYS:
+        here = costs.here(kind)
+        assert here is not None
+        assert here.seconds == pytest.approx(lawful(kind, question.sizes)[0].seconds, rel=0.02), kind
+    assert costs.measured("dual") == (question.past == 500)
+    assert not costs.measured("passes")
+
+
+def test_where_a_way_becomes_infeasible(monkeypatch: pytest.MonkeyPatch) -> None:
+    costs = foretold(Question(), monkeypatch)
+    dual = costs.limits("dual", "t", 1.0, 1e12)
+    assert dual is not None
+    x, why = dual
+    assert why == "seconds"
+    assert lawful("dual", costs.question.sizes._replace(t=x))[0].seconds == pytest.approx(1, rel=0.02)
+    p, why = costs.limits("jacobian", "p", 1e9, 4e9) or (0, "")  # patient, but small
+    assert why == "bytes"
+    assert 4 * p**2 + 4 * 50 * p == pytest.approx(4e9, rel=0.02)
+    assert costs.limits("passes", "K", 1.0, 1e12) == (0, "seconds")  # whatever K
+    assert costs.limits("diagonal", "t", 1.0, 1e12) is None
+    assert words.limits(costs, "diagonal", "t", 1.0, 1e12) == "never"
+    assert words.limits(costs, "passes", "K", 1.0, 1e12) == "everywhere (time)"
+    assert costs.limits("dual", "t", 1e-6, 1e12) == (0, "seconds")  # even what was measured is too slow
+
+
+def test_before_all_is_timed_there_are_points_and_no_lines(measured: list[Step]) -> None:
+    half = Costs.of(SMALL, [step for step in measured if not step.timed])
+    curve = half.curve("dual", "p", "seconds", 1.0)
+    assert len(curve.x) > 2
+    assert len(curve.theory_x) == 0
+    assert curve.limit is None
+    assert words.verdict(half, 1.0, 1e10) == []
+    assert Costs(SMALL).here("dual") is None
+
+
+# agreement
+
+
+def test_the_exact_ways_agree_with_the_agents_own(measured: list[Step]) -> None:
+    found = [step.found for step in measured if isinstance(step.found, Agreement)]
+    assert [(a.world, a.kind) for a in found] == [
+        ("Pet shop", "diagonal"), ("Pet shop", "last"), ("Quadratic rewards", "diagonal"),
+        ("Quadratic rewards", "last"), ("Pet shop, small", "passes"), ("Pet shop, small", "jacobian"),
+    ]  # fmt: skip
+    for a in found:
+        assert a.past == 20
+        assert 0 <= a.same <= 1
+        assert len(a.exact) == len(a.widths) <= 300
+        if WAYS[a.kind].exact:
+            assert (a.same, a.decisions) == (1, 100)
+            assert a.rank > 0.99
+            assert a.scale == pytest.approx(1, rel=1e-3)
+            np.testing.assert_allclose(a.widths, a.exact, rtol=0.02, atol=1e-3)
+        else:
+            assert a.decisions == 200
+        if a.kind == "last":  # a part of the gradient never is more doubtful than the whole
+            assert np.all(np.array(a.widths) <= np.array(a.exact) * (1 + 1e-3))
+
+
+def test_agreement_is_reproducible() -> None:
+    assert look(SMALL, SCENES[0]) == look(SMALL, SCENES[0])
+
+
+def test_rank_correlation() -> None:
+    a = np.array([[1.0, 2, 3, 4], [1, 1, 2, 3], [5, 5, 5, 5]])
+    b = np.array([[9.0, 7, 5, 1], [2, 2, 8, 9], [1, 2, 3, 4]])
+    np.testing.assert_allclose(spearman(a, b), [-1, 1, np.nan])
+
+
+# words and pictures
+
+
+@pytest.mark.parametrize(
+    ("told", "text"),
+    [
+        (words.duration(2.44e-3), "2.4 ms"), (words.duration(1.0), "1 s"), (words.duration(11.4), "11 s"),
+        (words.duration(99.96e-6), "100 µs"), (words.duration(9.996e-4), "1 ms"), (words.duration(250), "250 s"),
+        (words.duration(3 * 3600), "3 hours"), (words.duration(1e6), "12 days"), (words.size(368_716_804), "369 MB"),
+        (words.size(1e3), "1 kB"), (words.size(25.3e9), "25.3 GB"), (words.size(12), "12 B"),
+        (words.rounded(13_412), "13,000"), (words.rounded(84), "84"), (words.rounded(3e9), "10^9"),
+    ],
+)  # fmt: skip
+def test_numbers_for_people(told: str, text: str) -> None:
+    assert told.replace("\u00a0", " ") == text
+
+
+def test_the_verdict_says_what_the_pictures_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    costs = foretold(Question(), monkeypatch)
+    agreed = Agreement("diagonal", "Pet shop", 9601, 300, 200, rank=0.5, same=0.79, scale=0.8)
+    costs = costs.after(Step(1, "", agreed, timed=True))
+    said = [sentence.replace("\u00a0", " ") for sentence in words.verdict(costs, 1.0, 24e9)]
+    first, square, ends, dual, cheap = said
+    assert first.startswith("With p = 9,601 weights, K = 50 candidates and t = 500 observations, a decision with exact")
+    assert "a p × p matrix, which alone is 369 MB: about 18 s a decision with a backward pass per candidate" in square
+    assert "K passes at about p = 3,700 (1 s a decision), Jacobian at about p = " in ends
+    assert "too much from about t = 33,000 (24 GB, all this machine has) on" in dual
+    assert "Of 200 decisions of one agent in the pet shop they would have made the same: diagonal in 79 %." in cheap
+    assert "all this machine has" in words.verdict(costs, 1e6, 1e9)[2]
+
+
+def test_the_board_is_five_plots_of_cost_and_one_of_agreement(measured: list[Step]) -> None:
+    specs = board(Costs.of(SMALL, measured), patience=1.0, memory=24e9)
+    assert [s["layout"]["title"]["text"] for s in specs] == [
+        "Time against the network", "Memory against the network", "Time against the past", "Memory against the past",
+        "Time against the candidates", "Do they agree?",
+    ]  # fmt: skip
+    for spec in specs:
+        assert figure(spec).data
+        assert figure(spec, dark=True).data
+        assert spec["layout"]["xaxis"]["type"] == spec["layout"]["yaxis"]["type"] == "log"
+        assert spec["layout"]["meta"]["note"].endswith(".")
+    for spec in specs[:5]:
+        assert {t["name"] for t in spec["data"] if t.get("meta") != "reference"} == {w.title for w in WAYS.values()}
+        assert spec["layout"]["yaxis"]["ticktext"][0] in ("10\u00a0µs", "1\u00a0kB")
+        for trace in spec["data"]:
+            assert len(trace["x"]) == len(trace["y"])
+            assert np.all(np.asarray(trace["x"]) > 0)
+        dashes = [t["line"]["dash"] for t in spec["data"] if t.get("mode") == "lines" and "meta" not in t]
+        assert set(dashes) == {"dash"}
+    assert len({way_color(kind) for kind in WAYS}) == len(WAYS)
+
+
+def test_without_points_the_board_says_why() -> None:
+    for spec in board(Costs(SMALL), patience=1.0, memory=24e9):
+        assert spec["data"] == []
+        assert spec["layout"]["annotations"][0]["text"]
+
+
+# a process of its own
+
+
+def test_a_measurement_elsewhere_finds_the_same(measured: list[Step]) -> None:
+    found = Measurement(SMALL)
+    wait_for(lambda: not found.active, "the measurement")
+    assert (found.status, found.error) == ("finished", "")
+    assert found.share == pytest.approx(1)
+    assert found.costs.timed
+    here = {s.found.sizes for s in measured if isinstance(s.found, Point)}
+    there = {p.sizes for p in found.costs.points}
+    assert len(here & there) >= 0.8 * len(here | there)  # how far it goes depends on how busy the machine is
+    same = [s.found for s in measured if isinstance(s.found, Agreement)]
+    assert [(a.kind, a.world, a.decisions) for a in found.costs.agreements] == [
+        (a.kind, a.world, a.decisions) for a in same
+    ]
+
+
+def test_a_process_that_dies_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    found = Measurement(SMALL)
+    wait_for(lambda: not found.active, "its end")
+    assert found.status == "failed"
+    assert found.error == "the measuring process ended with status 1; the server's log tells why"
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    found = Measurement(SMALL)
+    wait_for(lambda: not found.active, "its end")
+    assert found.error == "the measuring process could not be started (No such file or directory)"
+
+
+def test_one_at_a_time_and_not_too_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Measurement, "_follow", lambda self: None)
+    with Measurement.desk.turn:
+        begun = [Measurement(SMALL) for _ in range(Measurement.desk.waiting + 1)]
+        assert {m.status for m in begun} == {"waiting"}
+        with pytest.raises(Refused, match=r"^8 measurements are waiting already; try again in a minute$"):
+            Measurement(SMALL)
+    wait_for(lambda: not any(m.active for m in begun), "their turns")
+    wait_for(lambda: not Measurement(SMALL).active, "one more")
+
+
+def test_on_the_command_line() -> None:
+    def call(text: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "bandits.profiling", text]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+    refused = call('{"past": 1}')
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr == "error: past is 1; it must be a whole number from 10 to 10,000\n"
+    assert call("{").returncode == 2
+
+
+def test_memory_of_this_machine() -> None:
+    assert 2**28 < machine_memory() < 2**50
+
+
+def test_the_page_does_not_wait_for_torch() -> None:
+    code = "import sys, bandits.profiling.background, bandits.profiling.figures; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
+def test_every_way_is_told_of() -> None:
+    assert list(REGISTRY) == list(WAYS)
+    assert all(issubclass(way, Way) and way.kind == kind for kind, way in REGISTRY.items())

@@ -1,0 +1,374 @@
+"""Why this arm: what is said of a decision is true of the run, and of its agent with another alpha or other dice."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import ndtr
+
+from bandits import Experiment, Refused
+from bandits.agents import REGISTRY as AGENTS
+from bandits.base.explanation import Candidate, Why, takes_over
+from bandits.experiments.race import make_lane
+from bandits.results import decision as whys
+from bandits.results import text
+from bandits.results.decision import why
+from bandits.results.figures import decision, styles
+from bandits.simulators import REGISTRY as SIMULATORS
+from tests.contract import worlds
+from tests.support import experiment, traces
+from ui.live_panel import panel
+
+SMALL: dict[str, dict[str, Any]] = {
+    "static_mlp": {"interactions": 1000, "epochs": 1, "embedding": 2, "hidden": (4,)},
+    **{kind: worlds.small_network(kind) for kind in worlds.NEURAL},
+    "logistic_ts": {"refit": 10},
+    "sgd_ts": {"batch": 20},
+}
+STEPS = 60
+AT_ONCE = {"petshop": 10, "classification": 3, "wheel": 5}
+WORLDS: dict[str, dict[str, Any]] = {
+    "petshop": {"n_products": 10, "n_users": 40}, "classification": {"data": "wine"}, "wheel": {"delta": 0.8},
+}  # fmt: skip
+
+
+def every_agent(world: str) -> list[Experiment]:
+    """All agents that fit (in the pet shop in all their variants), twelve at a time."""
+    chosen = {"kind": world, **WORLDS[world]}
+    offers = SIMULATORS[world].describe(SIMULATORS[world].Params(**WORLDS[world])).offers
+    fit = [
+        {"kind": kind, **SMALL.get(kind, {}), **variant}
+        for kind in AGENTS
+        if AGENTS[kind].needs <= offers
+        for variant in (worlds.variants(kind) if world == "petshop" else [{}])
+    ]
+    return [experiment(*fit[i : i + 12], simulator=chosen, steps=STEPS) for i in range(0, len(fit), 12)]
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_what_is_explained_is_what_the_run_did(world: str) -> None:
+    for e in every_agent(world):
+        for i, label in enumerate(e.labels):
+            trace = make_lane(e, i).advance(STEPS)  # without a race's looks at what agents believe
+            step, row = ((24, 2), (STEPS, 1))[i % 2]
+            found = why(e, i, step, row)
+            shown = found.candidates[0]
+            assert (found.label, found.step, found.replication) == (label, step, row)
+            assert (shown.item, shown.slot) == (trace.items[step - 1, row, 0], 1)
+            assert found.reward == trace.rewards[step - 1, row]
+            assert shown.truth == trace.value[step - 1, row]
+            assert max(c.truth for c in found.candidates if c.best) == trace.best_value[step - 1, row]
+            assert sum(c.alike for c in found.candidates) == AT_ONCE[world]
+            if found.how != "score" and not found.rolled:
+                assert shown.score == max(s for c in found.candidates for s in (c.score, *c.others))
+            told = text.because(found)
+            assert all(s.endswith(".") and "nan" not in s for s in told), told
+            panel.pack([decision(found, styles(e)[label])], [told[0]], 300)  # plain numbers, or gaps in arrays
+
+
+# which alpha would have changed it
+
+
+def best_at(mean: list[Fraction], width: list[Fraction], alpha: Fraction) -> int:
+    scores = [m + alpha * w for m, w in zip(mean, width, strict=True)]
+    return scores.index(max(scores))
+
+
+numbers = st.integers(-8, 8).map(lambda n: Fraction(n, 4))
+lines = st.lists(st.tuples(numbers, numbers.map(abs), st.integers(0, 2)), min_size=2, max_size=7)
+
+
+@given(candidates=lines, where=st.integers(0, 30))
+def test_the_nearest_other_alpha_is_that_of_a_sweep(candidates: list[Any], where: int) -> None:
+    """Between two neighbouring crossings of lines nothing changes, so looking once in each gap is exhaustive."""
+    mean, width, kind = (list(column) for column in zip(*candidates, strict=True))
+    pairs = [(a, b) for a, b in itertools.combinations(range(len(mean)), 2) if width[a] != width[b]]
+    crossings = sorted({c for a, b in pairs if (c := (mean[a] - mean[b]) / (width[b] - width[a])) > 0})
+    edges = [Fraction(0), *crossings, (crossings[-1] if crossings else Fraction(0)) + 2]
+    gaps = [(low + high) / 2 for low, high in itertools.pairwise(edges)]
+    here = where % len(gaps)
+    chosen = best_at(mean, width, gaps[here])
+    arrays = (np.array([float(m) for m in mean]), np.array([float(w) for w in width]), np.array(kind))
+    for up in (True, False):
+        walk = range(here + 1, len(gaps)) if up else range(here - 1, -1, -1)
+        then = next((g for g in walk if kind[best_at(mean, width, gaps[g])] != kind[chosen]), None)
+        found = takes_over(*arrays, chosen, float(gaps[here]), up=up)
+        if then is None:
+            assert found is None
+        else:
+            assert found == (float(edges[then if up else then + 1]), best_at(mean, width, gaps[then]))
+
+
+@pytest.mark.parametrize(
+    "agent",
+    [
+        {"kind": "linucb", "alpha": 1.5},
+        {"kind": "linucb", "sharing": "shared"},
+        {"kind": "logistic_ucb"},
+        {"kind": "neural_ucb", "hidden": (8,)},
+        {"kind": "ucb1"},
+    ],
+    ids=lambda a: "-".join(map(str, a.values())),
+)
+def test_the_agent_with_that_alpha_would_have_shown_the_other_arm(agent: dict[str, Any]) -> None:
+    e = experiment(agent, steps=400, replications=1)
+    turned = 0
+    for step in (30, 100, 250, 400):
+        found = why(e, 0, step)
+        lane = make_lane(e, 0, rows=[0])
+        lane.advance(step - 1)
+        round, asked = lane.simulator.round_at(step - 1), lane.agent
+        assert asked.alpha[0] == found.scale  # type: ignore[attr-defined]
+        for turn, way in ((found.below, -1), (found.above, 1)):
+            if turn is None:
+                continue
+            names = []
+            for alpha in (turn.at * (1 - way * 1e-6), turn.at * (1 + way * 1e-6)):  # on this side and beyond
+                asked.alpha[:] = alpha  # type: ignore[attr-defined]
+                names.append(lane.simulator.name(int(asked.scores(round)[0].argmax())))
+            assert names == [found.candidates[0].name, turn.name]
+            turned += 1
+    assert turned > 1
+
+
+# what other dice would have shown
+
+
+def test_the_chance_of_two_gaussians_is_the_closed_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    """P(a ~ N(m, s^2) beats b ~ N(m', s'^2)) = Phi((m - m') / hypot(s, s')); Hoeffding bounds the estimate's error."""
+    monkeypatch.setattr(whys, "REDRAWS", 40_000)
+    e = experiment("lints", simulator={"kind": "petshop", "n_products": 2}, replications=1)
+    bound = math.sqrt(math.log(2 / 1e-9) / (2 * 40_000))
+    for step in (1, 10, 60, 300):
+        found = why(e, "LinTS", step)
+        a, b = found.candidates
+        assert found.redraws == 40_000
+        assert a.chance + b.chance == pytest.approx(1, abs=1e-12)
+        assert abs(a.chance - ndtr((a.mean - b.mean) / math.hypot(a.spread, b.spread))) < bound
+
+
+@pytest.mark.parametrize(
+    ("kind", "params"),
+    [
+        *(("lints", {"sharing": s}) for s in ("per_arm", "shared", "hybrid")),
+        *(
+            ("logistic_ts", {"sharing": s, "covariance": c})
+            for s in ("per_arm", "shared")
+            for c in ("full", "diagonal")
+        ),
+        ("sgd_ts", {"batch": 20}),
+        ("beta_ts", {}),
+        ("neural_ts", {"hidden": (6,)}),
+        ("neural_linear_ts", {"hidden": (6,), "every": 20}),
+        ("neural_linear_ts", {"hidden": (6,), "every": 20, "heads": "per_arm"}),
+    ],
+)
+def test_redraws_have_the_mean_and_the_spread_that_are_told(kind: str, params: dict[str, Any]) -> None:
+    """6 standard errors of mean and variance; a fourth moment of 9 (a skewed Beta's) is allowed for."""
+    lane, n = worlds.make(kind, SIMULATORS["petshop"], options=WORLDS["petshop"], **params), 4000
+    lane.advance(100)
+    round = lane.simulator.round_at(100)
+    told = lane.agent.explain(round)
+    assert told.mean is not None
+    assert told.width is not None
+    spread = told.scale * told.width
+    drawn = np.stack(list(itertools.islice(lane.agent.redraws(round, np.random.default_rng(1)), n)))
+    assert (np.abs(drawn.mean(axis=0) - told.mean) <= 6 * spread / math.sqrt(n)).all()
+    assert (np.abs(drawn.var(axis=0) / spread**2 - 1) <= 6 * math.sqrt(8 / n)).all()
+
+
+def test_exact_chances_are_not_drawn() -> None:
+    found = why(experiment({"kind": "epsilon_greedy", "epsilon": 0.4}, replications=1), 0, 100)
+    assert found.redraws == 0
+    assert sorted(c.chance for c in found.candidates) == pytest.approx([0.08] * 4 + [0.68])
+    assert all(c.chance == pytest.approx(0.2) for c in why(experiment("random"), 0, 5).candidates)
+
+
+# what is alike
+
+
+def test_products_of_a_category_are_one_line() -> None:
+    e = experiment("linucb", simulator={"kind": "petshop", "n_products": 50}, replications=1)
+    lane = make_lane(e, 0, rows=[0])
+    lane.advance(199)
+    round = lane.simulator.round_at(199)
+    told, truth = lane.agent.explain(round), lane.simulator.probabilities(round)[0]
+    assert told.mean is not None
+    found = why(e, 0, 200)
+    assert len(found.candidates) == 5
+    assert {c.alike for c in found.candidates} == {10}
+    assert found.visitor == lane.simulator.segment_names()[round.segments[0]]
+    for c in found.candidates:
+        alike = [k for k in range(50) if lane.simulator.name(k) == c.name]
+        assert {truth[k] for k in alike} == {c.truth}
+        assert sorted([c.score, *c.others]) == sorted(told.score[0, alike])
+        assert (c.score, c.mean) == (told.score[0, c.item], told.mean[0, c.item])
+        assert c.score == max(told.score[0, alike])
+    scores = [c.score for c in found.candidates]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_dice_are_told_from_opinions() -> None:
+    e = experiment({"kind": "epsilon_greedy", "epsilon": 0.5}, replications=1)
+    found = [why(e, 0, step) for step in range(100, 120)]
+    assert {w.rolled for w in found} == {True, False}
+    for w in found:
+        assert all(math.isnan(c.score) for c in w.candidates) == w.rolled
+        assert ("rolled its dice" in text.because(w)[0]) == w.rolled
+
+
+# what cannot be answered
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (("LinUCB", 0, 0), "step is 0; it must be a whole number from 1 to 300"),
+        (("LinUCB", 301, 0), "step is 301; it must be a whole number from 1 to 300"),
+        (("LinUCB", 1, 3), "replication is 3; it must be a whole number from 0 to 2"),
+        (("Nobody", 1, 0), "agent is Nobody; it must be one of LinUCB, Random, or a number from 0 to 1"),
+        ((2, 1, 0), "agent is 2; it must be one of LinUCB, Random, or a number from 0 to 1"),
+    ],
+)
+def test_a_decision_that_is_none_is_refused(asked: tuple[Any, int, int], said: str) -> None:
+    with pytest.raises(Refused) as sentence:
+        why(experiment(), *asked)
+    assert str(sentence.value) == said
+
+
+def test_what_would_take_too_long_is_refused_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(whys, "SECONDS", 1e-6)
+    assert why(experiment(), 0, 2).step == 2  # nothing to wait for
+    with pytest.raises(Refused, match=r"^step 300 of LinUCB is too far: to live its run again until there would take "):
+        why(experiment(), 0, 300)
+
+
+def test_a_row_that_has_stopped_says_so() -> None:
+    diverges = {"kind": "neural_greedy", "hidden": (64,), "optimiser": "sgd", "learning_rate": 0.3}
+    e = experiment(diverges, simulator={"kind": "synthetic", "function": "form", "scale": 10.0}, replications=1)
+    rewards = traces(e)["Neural greedy"].rewards[:, 0]
+    stopped = int(np.isnan(rewards).argmax()) + 1
+    assert 1 < stopped < 300
+    assert why(e, 0, stopped - 1).reward == rewards[stopped - 2]
+    for step in (stopped, 300):
+        with pytest.raises(Refused, match=r"^Neural greedy stopped early in this run, because its numbers grew "):
+            why(e, 0, step)
+
+
+# how it is told
+
+
+def made(how: Any, *candidates: Candidate, **more: Any) -> Why:
+    usual: dict[str, Any] = {
+        "label": "A", "step": 7, "replication": 0, "visitor": "", "item_noun": "arm", "reward_noun": "clicks",
+        "how": how, "knob": "alpha", "logit": False, "scale": 1.5, "rolled": False, "candidates": candidates,
+        "below": None, "above": None, "redraws": 0, "reward": 1.0,
+    }  # fmt: skip
+    return Why(**{**usual, **more})
+
+
+def arm(name: str, **values: Any) -> Candidate:
+    usual: dict[str, Any] = {
+        "name": name, "item": 3, "alike": 1, "truth": 0.4, "score": 0.5, "mean": 0.41, "width": 0.06, "spread": 0.09,
+        "chance": math.nan, "slot": 0, "best": False, "others": (),
+    }  # fmt: skip
+    return Candidate(**{**usual, **values})
+
+
+SHOWN, OTHER = arm("Cat Food", slot=1), arm("Dog Toy", truth=0.5, best=True, score=0.3)
+CAME = (
+    "In truth Cat Food was worth 0.4 clicks on average, and Dog Toy, the best, 0.5; this time what was shown earned 1."
+)
+
+
+@pytest.mark.parametrize(
+    ("decided", "said"),
+    [
+        (
+            made("bonus", SHOWN, OTHER, below=whys.Switch(0.8, "Dog Toy")),
+            "A chose Cat Food: its mean plus bonus, 0.41 + 1.5 × 0.06 = 0.5, was the highest; with alpha below 0.8 "
+            "Dog Toy would have been shown.",
+        ),
+        (
+            made("bonus", SHOWN, OTHER, below=whys.Switch(1.49996, "Dog Toy"), above=whys.Switch(2, "Fish")),
+            "A chose Cat Food: its mean plus bonus, 0.41 + 1.5 × 0.06 = 0.5, was the highest; with alpha below 1.49996 "
+            "Dog Toy and above 2 Fish would have been shown.",
+        ),
+        (
+            made("bonus", SHOWN, OTHER._replace(score=0.5), logit=True),
+            "A chose Cat Food: its mean plus bonus, 0.41 + 1.5 × 0.06 = 0.5 (in log-odds), was as high as any, and the "
+            "first of equals is shown; no other alpha would have changed that.",
+        ),
+        (
+            made("bonus", SHOWN._replace(width=math.inf, score=math.inf, mean=math.nan), OTHER),
+            "A chose Cat Food: it had never been shown before, and such come first.",
+        ),
+        (
+            made("greedy", SHOWN._replace(score=0.0, mean=0.0, alike=10), OTHER._replace(score=-1.0), logit=True),
+            "A chose Cat Food (arm 3): its estimate, 0.5, was the highest.",
+        ),
+        (made("score", SHOWN._replace(score=1234.5), OTHER), "A chose Cat Food: its score, 1,234, was the highest."),
+        (made("greedy", SHOWN._replace(score=math.nan), OTHER, rolled=True), "A rolled its dice and showed Cat Food."),
+    ],
+)  # fmt: skip
+def test_a_decision_in_one_sentence(decided: Why, said: str) -> None:
+    assert text.because(decided) == [said, CAME]
+
+
+def test_what_came_of_it_in_one_sentence() -> None:
+    right = SHOWN._replace(best=True)
+    assert text.because(made("greedy", right, OTHER))[-1] == (
+        "In truth Cat Food was worth 0.4 clicks on average, the most there was; this time it earned 1."
+    )
+    slate = made("greedy", right, OTHER._replace(slot=2), reward=0.0)
+    assert text.because(slate)[-1].endswith(", the most there was; this time the slate earned 0.")
+
+
+def test_chances_in_one_sentence() -> None:
+    four = [SHOWN._replace(chance=0.2), OTHER._replace(chance=0.7), arm("Fish", score=0.2, chance=0.06)]
+    four.append(arm("Toy", score=0.1, chance=0.04))
+    said = text.because(made("sample", *four, redraws=1000))
+    assert said[0] == "A chose Cat Food: what it drew for it, 0.5, was the highest (its mean is 0.41)."
+    assert said[1] == (
+        "In 1,000 other draws it would have shown Dog Toy (70 %), Cat Food (20 %), Fish (6 %) or another (4 %)."
+    )
+    assert text.because(made("sample", *four))[1].startswith("Over all its draws it would have shown Dog Toy (70 %)")
+
+
+def test_the_figure_has_a_line_for_everything_and_a_ring_for_what_was_shown() -> None:
+    e = experiment("linucb", "lints", "random", replications=1)
+    for label in e.labels:
+        found = why(e, label, 200)
+        spec = decision(found, styles(e)[label])
+        drawn = {t["name"]: t for t in spec["data"]}
+        ticks = spec["layout"]["yaxis"]["ticktext"]
+        assert [t.replace("<b>", "").replace("</b>", "") for t in ticks] == [f"{c.name} ×2" for c in found.candidates]
+        assert [t.startswith("<b>") for t in ticks] == [c.slot > 0 for c in found.candidates]
+        assert drawn["truth"]["x"][::3].tolist() == [c.truth for c in found.candidates]
+        assert drawn["shown"]["y"].tolist() == [0]
+        shown = found.candidates[0]
+        assert drawn["shown"]["x"][0] == (shown.truth if label == "Random" else shown.score)
+        low, high = spec["layout"]["xaxis"]["range"]
+        assert all(low < x < high for t in spec["data"] for x in t["x"] if math.isfinite(x))
+
+
+def test_log_odds_are_drawn_as_chances() -> None:
+    e = experiment("logistic_ucb", replications=1)
+    found = why(e, 0, 200)
+    (mean,) = [t for t in decision(found, styles(e)["Logistic UCB"])["data"] if t["name"] == "mean"]
+    assert mean["x"].tolist() == pytest.approx([1 / (1 + math.exp(-c.mean)) for c in found.candidates])
+
+
+def test_of_many_arms_those_are_drawn_that_matter() -> None:
+    arms = [arm(f"arm {i}", item=i, score=-float(i), slot=int(i == 0), best=i == 39) for i in range(40)]
+    spec = decision(made("bonus", *arms), styles(experiment())["LinUCB"])
+    names = [f"arm {i}" for i in range(1, 11)]
+    assert spec["layout"]["yaxis"]["ticktext"] == ["<b>arm 0</b>", *names, "arm 39"]
+    assert "Not drawn: 28 more." in spec["layout"]["meta"]["note"]

@@ -1,0 +1,233 @@
+"""What is taken along: tables to the digit, a script that reproduces, a report that loads nothing from elsewhere."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bandits import Experiment, History, Result, run
+from bandits.results import metrics
+from bandits.results.export import report, script, table_csv, table_parquet
+from bandits.results.figures import board
+from tests.support import experiment
+
+ROOT = Path(__file__).parents[2]
+HOSTILE = (
+    "</script><script>alert(1)</script>", "<img src=https://elsewhere.example/x onerror=alert(1)>", "<!--<script>",
+    "\"'><a href='https://elsewhere.example'>here</a>", "{title}{{}}", "]]>&lt;b&gt;", "=HYPERLINK(1)", "\u2028x",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def result() -> Result:
+    return run(experiment("linucb", "beta_ts", "random", steps=1500))
+
+
+def hostile(result: Result, label: str) -> Result:
+    """The same result with a name that validation would not let pass, for the first agent."""
+    e = result.experiment
+    agent = e.agents[0].model_copy(update={"label": label})
+    bad = e.model_copy(update={"agents": (agent, *e.agents[1:])})
+    return Result(bad, dict(zip(bad.labels, result.histories.values(), strict=True)))
+
+
+# -- tables --------------------------------------------------------------------------------------------------------
+
+
+def test_csv_comes_back_to_the_digit(result: Result) -> None:
+    back = pd.read_csv(io.StringIO(table_csv(result)))
+    pd.testing.assert_frame_equal(back, result.table(), check_dtype=False, check_exact=True)
+    assert [t.kind for t in back.dtypes[2:]] == ["i", "f", "f", "f"]
+
+
+def test_parquet_comes_back_with_its_types(result: Result) -> None:
+    data = table_parquet(result)
+    pd.testing.assert_frame_equal(pd.read_parquet(io.BytesIO(data)), result.table(), check_exact=True)
+    assert data == table_parquet(result)
+
+
+@pytest.mark.parametrize("label", ["=1+1", "+x", "-x", "@x", "\tx", "\rx", "\nx", "=cmd|' /C calc'!A0", "a=b"])
+def test_no_cell_is_a_formula_and_numbers_stay_numbers(result: Result, label: str) -> None:
+    text = table_csv(hostile(result, label))
+    back = pd.read_csv(io.StringIO(text), keep_default_na=False)
+    names = set(back.agent)
+    assert len(names) == 3
+    assert not any(name[0] in "=+-@\t\r\n" for name in names)
+    assert (label if label == "a=b" else f"'{label}").replace("\r", " ") in names
+    np.testing.assert_array_equal(back.mid, result.table().mid)
+    assert (back.low < 0).any()  # a minus before a number is a number
+
+
+# -- script --------------------------------------------------------------------------------------------------------
+
+
+def test_the_script_makes_the_same_summary_in_a_fresh_process(result: Result, tmp_path: Path) -> None:
+    text = script(result.experiment)
+    assert 8 <= len(text.strip().splitlines()) <= 11
+    (tmp_path / "again.py").write_text(text, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "again.py"], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert [line.split(" {")[0] for line in done.stdout.splitlines()] == list(result.experiment.labels)
+    result.save(tmp_path / "direct")
+    made, direct = tmp_path / "results", tmp_path / "direct"
+    assert (made / "summary.json").read_bytes() == (direct / "summary.json").read_bytes()
+    assert (made / "experiment.json").read_bytes() == (direct / "experiment.json").read_bytes()
+
+
+# -- report --------------------------------------------------------------------------------------------------------
+
+
+class Page(HTMLParser):
+    """The elements of a page, and the text of each kind of element."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: dict[str, list[str]] = {}
+        self._open: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self.texts.setdefault(tag, []).append("")
+        if tag not in ("meta", "br"):
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self._open:
+            self.texts[self._open[-1]][-1] += data
+
+    def figures(self) -> Any:
+        (at,) = [i for i, (_, a) in enumerate(t for t in self.tags if t[0] == "script") if a.get("id") == "figures"]
+        return json.loads(self.texts["script"][at])
+
+
+def plain(value: Any) -> Any:
+    """A figure as JSON would hold it."""
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, dict):
+        return {k: plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def elements(page: Page) -> list[str]:
+    return [tag for tag, _ in page.tags]
+
+
+def test_the_report_holds_the_figures_of_the_board_and_asks_nobody(result: Result) -> None:
+    page = Page(report(result))
+    assert page.figures() == plain(board(result))
+    assert len(page.figures()) == 4
+    for tag, attributes in page.tags:
+        assert not {"src", "href", "action", "data", "srcset", "poster"} & set(attributes), tag
+        assert not any(name.startswith("on") for name in attributes)
+    policy = next(a["content"] for t, a in page.tags if t == "meta" and "http-equiv" in a)
+    assert policy is not None
+    assert policy.startswith("default-src 'none'")  # the browser itself refuses requests to elsewhere
+    assert "http" not in policy
+    assert page.texts["h1"] == [", ".join(result.experiment.labels)]
+    assert json.loads(page.texts["pre"][0]) == json.loads(result.experiment.model_dump_json())
+    assert page.texts["pre"][1] == script(result.experiment)
+    assert result.experiment.hash in page.texts["p"]
+
+
+def test_the_window_is_the_readers(result: Result) -> None:
+    assert Page(report(result, window=100)).figures() == plain(board(result, 100))
+
+
+@pytest.mark.parametrize("label", HOSTILE)
+def test_no_name_becomes_an_element(result: Result, label: str) -> None:
+    harmless, page = Page(report(result)), Page(report(hostile(result, label)))
+    assert elements(page) == elements(harmless)
+    assert label in page.texts["h1"][0]
+    assert any(label in text for text in page.texts["th"])
+    assert any(label in text for text in page.texts["li"])
+    names = {trace.get("name") for figure in page.figures() for trace in figure["data"]}
+    assert label.replace("<", "&lt;") in names  # Plotly takes names for HTML
+
+
+def dead(histories: dict[str, History], label: str, rows: slice) -> None:
+    """Rows that have diverged: nothing of them is a number any more."""
+    for sums in histories[label].sums.values():
+        sums[1:, rows] = np.nan
+    histories[label].alive = histories[label].alive.copy()
+    histories[label].alive[rows] = False
+
+
+def made(*agents: str, **changes: Any) -> Result:
+    return run(experiment(*agents, **changes))
+
+
+def died(rows: slice, *labels: str) -> Result:
+    result = made("linucb", "random")
+    for label in labels:
+        dead(result.histories, label, rows)
+    return result
+
+
+def begun(*labels: str) -> Result:
+    whole = made("linucb", "random")
+    return Result(whole.experiment, {label: whole.histories[label] for label in labels})
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        pytest.param(lambda: died(slice(None), "LinUCB"), "stopped in every run", id="an agent that died in every run"),
+        pytest.param(lambda: died(slice(0, 1), "LinUCB"), "2 of 3 runs finished", id="an agent that died in some runs"),
+        pytest.param(lambda: died(slice(None), "LinUCB", "Random"), "stopped in every run", id="nobody left"),
+        pytest.param(lambda: made("linucb", "random", replications=1), "1 run,", id="one replication"),
+        pytest.param(lambda: made("beta_ts", "random"), "ridge model", id="no spectra"),
+        pytest.param(lambda: begun("LinUCB"), "has not begun", id="an agent still waiting"),
+        pytest.param(lambda: begun(), "not finished, at step 0", id="nobody has begun"),
+        pytest.param(lambda: made("random", steps=1, replications=1), "1 steps", id="a single step"),
+    ],
+)
+def test_odd_results_have_a_report_and_tables(make: Callable[[], Result], says: str) -> None:
+    odd = make()
+    page = Page(report(odd))
+    assert says in " ".join(t for tag in page.texts for t in page.texts[tag])
+    assert page.figures() == plain(board(odd))
+    assert page.tags.count(("tr", {})) == 1 + len(odd.experiment.labels)
+    text = " ".join(t for tag in ("td", "li", "p") for t in page.texts.get(tag, []))
+    assert "nan" not in text.lower().split()
+    back = pd.read_csv(io.StringIO(table_csv(odd)))
+    pd.testing.assert_frame_equal(back, odd.table(), check_dtype=False, check_exact=True)
+    assert len(pd.read_parquet(io.BytesIO(table_parquet(odd)))) == len(back)
+
+
+def test_a_run_under_way_has_a_summary_before_its_first_counts() -> None:
+    """Counts are stored on a coarser grid than sums."""
+    e = Experiment.model_validate({"agents": [{"kind": "random"}], "steps": 20_000, "replications": 2})
+    whole = run(e.model_copy(update={"steps": 50}))
+    (label,) = e.labels
+    begun = History(e.steps, 2, 50)
+    begun.load_state_dict(whole.histories[label].state_dict())
+    assert begun.size > 1
+    assert begun.count_size == 1
+    under_way = Result(e, {label: begun})
+    assert under_way.summary()["agents"][label]["entropy"] == {"mean": None, "low": None, "high": None}
+    assert under_way.summary()["agents"][label]["ctr"]["mean"] == metrics.click_rate(begun).mean()
+    assert "not finished, at step 50" in report(under_way)

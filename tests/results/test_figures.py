@@ -1,0 +1,292 @@
+"""Figures: what is drawn, in which colour, and with how many points."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+
+from bandits import Experiment, History, run
+from bandits.agents import REGISTRY
+from bandits.experiments.history import LEVELS
+from bandits.results import metrics
+from bandits.results.figures import MAX_POINTS, REFERENCE, Spec, bands, board, curves, figure, palette, styles, thin
+from bandits.results.metrics import Band
+from bandits.results.result import Result
+from tests.support import experiment, history
+
+TITLES = ["Click rate", "Cumulative regret", "Selection entropy", "Eigenvalue spectrum"]
+
+
+@lru_cache(maxsize=1)
+def race() -> Result:
+    return run(experiment("linucb", "lints", "random", "linucb", steps=6000))
+
+
+def lines(spec: Spec) -> dict[str, Spec]:
+    """The curves of a plot by name: neither the outlines of bands nor marks nor references."""
+    drawn = (t for t in spec["data"] if "fill" not in t and "marker" not in t)
+    return {t["name"]: t for t in drawn if t.get("meta") != "reference"}
+
+
+def straight(points: int, rows: int = 4) -> Band:
+    x = np.arange(points, dtype=float)
+    return Band(x, 2 * x, 2 * x - 1, 2 * x + 1, rows)
+
+
+def test_the_board_is_four_plots_of_every_agent() -> None:
+    specs = board(race())
+    assert [s["layout"]["title"]["text"] for s in specs] == TITLES
+    for spec in specs[:3]:
+        assert list(lines(spec)) == ["LinUCB", "LinTS", "Random", "LinUCB 2"]
+    assert list(lines(specs[3])) == ["LinUCB", "LinTS", "LinUCB 2"]  # a random choice has no design matrix
+    assert specs[3]["layout"]["yaxis"]["type"] == "log"
+    assert all(s["layout"]["meta"]["note"] for s in specs)
+
+
+def test_lines_show_the_numbers_of_the_metrics() -> None:
+    result = race()
+    click_rate, regret, entropy, spectrum = (lines(s) for s in board(result, window=500))
+    for label, h in result.histories.items():
+        for drawn, band in (
+            (click_rate, metrics.ctr(h, 500)),
+            (regret, metrics.pseudo_regret(h)),
+            (entropy, metrics.entropy(h, 500)),
+            (spectrum, metrics.spectrum(h)),
+        ):
+            if band is None:
+                assert label not in drawn
+                continue
+            x, y = drawn[label]["x"], drawn[label]["y"]
+            value = dict(zip(band.x, band.mid, strict=True))
+            assert y.tolist() == [value[step] for step in x]
+            assert x[0] <= max(band.x[0], 500 / 20 + 2 * h.grid[1])  # the first steps of a rate are noise
+            assert x[-1] == band.x[-1]
+
+
+def test_oracle_and_random_are_thin_dashed_lines_of_no_agents_colour() -> None:
+    (click_rate, *others) = board(race())
+    references = [t for t in click_rate["data"] if t.get("meta") == "reference"]
+    assert [t["name"] for t in references] == ["oracle", "random choice"]
+    assert references[0]["y"][-1] > references[1]["y"][-1]
+    assert {(t["line"]["dash"], t["line"]["color"]) for t in references} == {("dash", REFERENCE)}
+    assert not any(t.get("meta") == "reference" for s in others for t in s["data"])
+
+
+def test_no_line_has_more_points_than_a_screen_shows() -> None:
+    result = race()
+    assert len(result.ctr["LinUCB"].x) > MAX_POINTS
+    for spec in board(result):
+        for trace in spec["data"]:
+            assert len(trace["x"]) == len(trace["y"]) <= MAX_POINTS + 2
+
+
+def test_against_clicks_every_agent_has_its_own_axis() -> None:
+    result = race()
+    for spec in board(result, x="earned")[:3]:
+        assert spec["layout"]["xaxis"]["title"]["text"] == "clicks earned"
+        for label, line in lines(spec).items():
+            assert line["x"][-1] == metrics.cumulative_clicks(result.histories[label]).mid[-1]
+            assert (np.diff(line["x"]) >= 0).all()
+    regret = lines(board(result, x="earned")[1])["LinUCB"]
+    earned = metrics.cumulative_clicks(result.histories["LinUCB"])
+    lost = dict(zip(earned.mid, metrics.pseudo_regret(result.histories["LinUCB"]).mid, strict=False))
+    assert regret["y"][-1] == lost[regret["x"][-1]]
+
+
+def test_a_logarithmic_axis_leaves_out_step_zero() -> None:
+    rate, regret, entropy, spectrum = board(race(), x="log step", log_regret=True)
+    for spec in (rate, regret, entropy):
+        assert spec["layout"]["xaxis"]["type"] == "log"
+        assert all(trace["x"].min() > 0 for trace in spec["data"])
+    assert regret["layout"]["yaxis"]["type"] == "log"
+    assert "type" not in spectrum["layout"]["xaxis"]
+
+
+def test_the_spectrum_of_one_arm_at_one_step() -> None:
+    result = race()
+    taken = [s.step for s in result.histories["LinUCB"].spectra]
+    drawn = board(result, at=taken[2] + 1, arm=3)[3]
+    for label, line in lines(drawn).items():
+        wanted = metrics.spectrum(result.histories[label], taken[2], 3)
+        assert wanted is not None
+        np.testing.assert_array_equal(line["y"], wanted.mid)
+    assert f"at step {taken[2]:,}" in drawn["layout"]["meta"]["note"]
+    assert "over runs, at" in drawn["layout"]["meta"]["note"]
+
+
+def test_the_run_before_is_dotted_thin_and_behind() -> None:
+    result = race()
+    before = bands(run(experiment("linucb", "ucb1", steps=4000)))
+    for spec in board(result, before=before)[:3]:
+        ghosts = [t for t in spec["data"] if t.get("meta") == "before"]
+        assert [t["name"] for t in ghosts] == ["LinUCB, before"]  # nobody here is called UCB1
+        assert spec["data"][: len(ghosts)] == ghosts  # drawn first: behind
+        assert {t["line"]["dash"] for t in ghosts} == {"dot"}
+        assert [t["line"]["color"] for t in ghosts] == [styles(result.experiment)["LinUCB"].color]
+        assert max(len(t["x"]) for t in ghosts) <= MAX_POINTS // 2 + 1
+    far = bands(run(experiment("linucb", "ucb1", steps=4000)), until=1000)
+    longer = board(run(experiment("linucb", steps=1000)), before=far)
+    assert max(t["x"].max() for s in longer[:3] for t in s["data"]) == 1000  # as far as there is something to compare
+    assert "Dotted: the run before." in board(result, before=before)[0]["layout"]["meta"]["note"]
+    assert "Dotted" not in board(result)[0]["layout"]["meta"]["note"]
+
+
+def test_hiding_an_agent_reaches_all_that_is_drawn_of_it() -> None:
+    for spec in board(race(), before=bands(race())):
+        assert all(t["legendgroup"] in race().experiment.labels for t in spec["data"] if t.get("meta") != "reference")
+
+
+@pytest.mark.parametrize("points", [0, 1, 2, 399, 400, 401, 799, 801, 2001])
+def test_thinning_keeps_the_first_and_the_last_point(points: int) -> None:
+    band = straight(points)
+    kept = thin(band)
+    assert len(kept.x) <= MAX_POINTS + 1
+    assert len(kept.x) > min(points, MAX_POINTS) // 2 - 1
+    assert kept.x[:1].tolist() == band.x[:1].tolist()
+    assert kept.x[-1:].tolist() == band.x[-1:].tolist()
+    np.testing.assert_array_equal(kept.mid, 2 * kept.x)
+    assert kept.rows == band.rows
+
+
+def test_a_band_is_an_outline_that_goes_up_one_side_and_down_the_other() -> None:
+    (outline, line) = curves({"a": straight(50)}, {"a": palette(["linucb"])[0]}, title="", note="")["data"]
+    assert outline["fill"] == "toself"
+    np.testing.assert_array_equal(outline["y"], np.concatenate([2 * line["x"] + 1, 2 * line["x"][::-1] - 1]))
+    np.testing.assert_array_equal(outline["x"], np.concatenate([line["x"], line["x"][::-1]]))
+    assert outline["hoverinfo"] == "skip"
+    alone = curves({"a": straight(50, rows=1)}, {"a": palette(["linucb"])[0]}, title="", note="")
+    assert len(alone["data"]) == 1  # one run has no interval
+
+
+def test_a_run_of_one_does_not_speak_of_intervals() -> None:
+    note = board(run(experiment(replications=1)))[0]["layout"]["meta"]["note"]
+    assert "interval" not in note
+    assert "95 % interval over 3 runs" in board(run(experiment()))[0]["layout"]["meta"]["note"]
+
+
+@pytest.mark.parametrize("kind", REGISTRY)
+def test_every_kind_has_its_own_look_alone_and_in_company(kind: str) -> None:
+    everybody = list(REGISTRY)
+    looks = dict(zip(everybody, palette(everybody), strict=True))
+    assert len(set(looks.values())) == len(everybody)
+    if kind != "oracle":  # the ceiling takes what is free
+        assert palette([kind]) == [looks[kind]]
+        assert dict(zip(everybody[::-1], palette(everybody[::-1]), strict=True))[kind].color == looks[kind].color
+
+
+def test_twelve_agents_are_told_apart_even_if_all_are_of_a_kind() -> None:
+    company = [*REGISTRY, "linucb", "linucb", "lints"]
+    assert len(set(palette(company))) == len(company)
+    for kinds in (["linucb"] * 12, ["oracle"] * 12):
+        looks = palette(kinds)
+        assert len(set(looks)) == 12
+        assert len({look.color for look in looks[:8]}) == 8
+
+
+def test_a_duplicate_takes_no_other_kinds_colour() -> None:
+    first, second, other = palette(["linucb", "linucb", "lints"])
+    assert (first, other) == (palette(["linucb"])[0], palette(["lints"])[0])
+    assert second.color not in (first.color, other.color)
+
+
+def test_an_agent_keeps_its_colour_in_all_plots() -> None:
+    looks = styles(race().experiment)
+    for spec in board(race()):
+        for label, trace in lines(spec).items():
+            assert (trace["line"]["color"], trace["line"]["dash"]) == looks[label]
+
+
+def test_an_empty_plot_says_why() -> None:
+    e = experiment()
+    for spec in board(Result(e, {})):
+        (sentence,) = spec["layout"]["annotations"]
+        assert sentence["text"].endswith(".")
+    waiting = board(Result(e, {label: History(e.steps, 3, 10) for label in e.labels}))
+    assert [len(spec["data"]) for spec in (waiting[0], *waiting[2:])] == [0, 0, 0]
+    assert waiting[0]["layout"]["annotations"]
+    without = board(run(experiment("random", "ucb1")))[3]
+    assert without["data"] == []
+    assert "ridge model" in without["layout"]["annotations"][0]["text"]
+
+
+def test_labels_cannot_carry_markup() -> None:
+    for spec in board(race()):
+        assert "annotations" not in spec["layout"]
+    name = "<img src=x onerror=alert(1)>"
+    spec = curves({name: straight(5)}, {name: palette(["linucb"])[0]}, title="t", note="n")
+    assert all("<" not in t["name"] for t in spec["data"])
+    with pytest.raises(ValueError, match="label"):  # and the experiment does not take such a name at all
+        Experiment.model_validate({"agents": [{"kind": "random", "label": name}]})
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_spec_becomes_a_plotly_figure(dark: bool) -> None:
+    for spec in board(race()):
+        made = figure(spec, dark=dark)
+        assert isinstance(made, go.Figure)
+        assert len(made.data) == len(spec["data"])
+        assert made.layout.title.text == spec["layout"]["title"]["text"]
+        assert made.to_json()
+
+
+def test_the_fourth_plot_can_be_the_calibration() -> None:
+    result = race()
+    for level in LEVELS:
+        drawn = board(result, fourth="calibration", level=level)[3]
+        assert drawn["layout"]["title"]["text"] == "Calibration"
+        assert f"{100 * level:.0f} %" in drawn["layout"]["meta"]["note"]
+        assert list(lines(drawn)) == ["LinUCB", "LinTS", "LinUCB 2"]
+        (goal,) = [t for t in drawn["data"] if t.get("meta") == "reference"]
+        assert set(goal["y"]) == {level}
+        for label, line in lines(drawn).items():
+            curve = metrics.calibration(result.histories[label], level)
+            assert curve is not None
+            np.testing.assert_array_equal(line["y"], curve.mid)
+    against = board(result, fourth="calibration", x="earned")[3]
+    (goal,) = [t for t in against["data"] if t.get("meta") == "reference"]
+    assert goal["x"][1] == max(line["x"][-1] for line in lines(against).values())
+
+
+def test_runs_that_stopped_are_marked_on_their_curve() -> None:
+    """Two of four runs die, at different steps; of an agent of whom nobody lives there is no curve to mark."""
+    rng = np.random.default_rng(3)
+    clicks = (rng.random((300, 4)) < 0.4).astype(float)
+    clicks[120:, 1], clicks[200:, 2] = np.nan, np.nan
+    nothing = np.full((300, 4), np.nan)
+    nothing[:40] = 1.0
+    e = experiment("linucb", "lints", "random", steps=300, replications=4)
+    made = {
+        "LinUCB": history(clicks, n_items=10, alive=[True, False, False, True]),
+        "LinTS": history(nothing, n_items=10, alive=[False] * 4),
+        "Random": history(np.nan_to_num(clicks), n_items=10),
+    }
+    rate, regret, entropy, spectrum = board(Result(e, made), window=50)
+    for spec in (rate, regret, entropy):
+        marks = {t["name"]: t for t in spec["data"] if t.get("marker", {}).get("symbol") == "x"}
+        assert list(marks) == ["LinUCB"]
+        assert marks["LinUCB"]["x"].tolist() == [120, 200]
+        assert marks["LinUCB"]["text"] == ["1 run stopped about step 120", "1 run stopped about step 200"]
+        curve = lines(spec)["LinUCB"]
+        value = dict(zip(curve["x"], curve["y"], strict=True))
+        assert marks["LinUCB"]["y"].tolist() == [value[120], value[200]]
+    assert not any("marker" in t for t in spectrum["data"])
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"),
+    [(3.0, 4.0, {}), (2.0, 8.0, {"dtick": "D2"}), (2.0, 80.0, {"dtick": "D2"}), (2.0, 800.0, {"dtick": 1})],
+)
+def test_a_logarithmic_axis_has_numbers_even_within_a_decade(low: float, high: float, ticks: dict[str, object]) -> None:
+    x, y = np.array([1.0, 2.0]), np.array([low, high])
+    looks = dict(zip("a", palette(["linucb"]), strict=True))
+    spec = curves({"a": Band(x, y, y, y, 3)}, looks, title="t", note="n", log_y=True)
+    axis = spec["layout"]["yaxis"]
+    shown = dict(zip(axis.pop("tickvals", []), axis.pop("ticktext", []), strict=True))
+    assert axis == {"title": {"text": ""}, "type": "log", **({} if "D2" in ticks.values() else ticks)}
+    assert bool(shown) == ("D2" in ticks.values())
+    if shown:
+        assert sum(low <= tick <= high for tick in shown) >= 2
+        assert (shown[0.5], shown[20.0]) == ("0.5", "20")

@@ -1,0 +1,412 @@
+"""Every metric against its formula, computed the slow way from every step of a run."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from bandits import Experiment, History, Trace, run
+from bandits.experiments.history import SegmentCounts, snapshot_steps
+from bandits.experiments.race import make_lane
+from bandits.results import metrics
+from bandits.results.result import CURVES, Result
+from tests.support import experiment, history, joined, traces
+
+WINDOWS = [1, 7, 100, 1000, 10_000]
+
+
+class Run:
+    """A race with its histories and with every step of it; longer than the grid has points."""
+
+    def __init__(self) -> None:
+        self.experiment = experiment(
+            {"kind": "linucb", "sharing": "shared", "ridge": 2.0}, "lints", "popularity", "random", steps=4103
+        )
+        self.result = run(self.experiment)
+        self.traces = traces(self.experiment)
+
+
+@lru_cache(maxsize=1)
+def the_run() -> Run:
+    return Run()
+
+
+@pytest.fixture(params=["LinUCB", "LinTS", "Popularity", "Random"])
+def pair(request: pytest.FixtureRequest) -> tuple[History, Trace]:
+    return the_run().result.histories[request.param], the_run().traces[request.param]
+
+
+def close(band: metrics.Band, x: Any, rows: Any) -> None:
+    """A band against values (G, R): mean and Student's interval."""
+    rows = np.asarray(rows, dtype=float)
+    np.testing.assert_array_equal(band.x, x)
+    np.testing.assert_allclose(band.mid, rows.mean(axis=1), atol=1e-9)
+    spread = stats.sem(rows, axis=1)
+    half = np.where(spread > 0, stats.t.ppf(0.975, rows.shape[1] - 1) * spread, 0)
+    np.testing.assert_allclose(band.high - band.mid, half, atol=1e-9)
+    np.testing.assert_allclose(band.mid - band.low, half, atol=1e-9)
+    assert band.rows == rows.shape[1]
+
+
+def starts(grid: np.ndarray, window: int) -> list[int]:
+    """Where the window of every grid point begins: at least ``window`` steps before, or at the start."""
+    return [max([g for g in grid if g <= t - window], default=0) for t in grid[1:]]
+
+
+def test_the_grids_hold_the_start_every_so_many_steps_and_the_end() -> None:
+    h = the_run().result.histories["LinUCB"]
+    assert h.grid[0] == 0
+    assert h.grid[-2:].tolist() == [4100, 4103]
+    assert len(set(np.diff(h.grid[:-1]))) == 1
+    assert h.grid[1] > 1  # or these tests would not see that windows are rounded to the grid
+    assert len(set(np.diff(h.count_grid[:-1]))) == 1
+    assert h.count_grid[-1] == 4103
+    assert h.size == len(h.grid) <= 2002
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_click_rate_is_the_mean_click_of_the_window(pair: tuple[History, Trace], window: int) -> None:
+    h, trace = pair
+    ends = h.grid[1:]
+    rows = [trace.rewards[s:t].mean(axis=0) for s, t in zip(starts(h.grid, window), ends, strict=True)]
+    # a window is never shorter than asked for, unless the run is, and longer by no more than the grid's spacing
+    assert all(t - s >= min(window, t) for s, t in zip(starts(h.grid, window), ends, strict=True))
+    assert all(t - s <= window + h.grid[1] for s, t in zip(starts(h.grid, window), ends, strict=True))
+    close(metrics.ctr(h, window), ends, rows)
+
+
+@pytest.mark.parametrize("name", ["best_value", "random_value"])
+def test_references_are_the_mean_expectation_of_the_window(pair: tuple[History, Trace], name: str) -> None:
+    h, trace = pair
+    for window in WINDOWS:
+        spans = zip(starts(h.grid, window), h.grid[1:], strict=True)
+        close(
+            metrics.reference(h, name, window), h.grid[1:], [getattr(trace, name)[s:t].mean(axis=0) for s, t in spans]
+        )
+
+
+def test_sums_over_time(pair: tuple[History, Trace]) -> None:
+    h, t = pair
+
+    def summed(column: np.ndarray) -> np.ndarray:
+        return np.stack([column[:g].sum(axis=0) for g in h.grid])
+
+    pseudo, realised = summed(t.best_value - t.value), summed(t.best_rewards - t.rewards)
+    close(metrics.cumulative_clicks(h), h.grid, summed(t.rewards))
+    close(metrics.pseudo_regret(h), h.grid, pseudo)
+    close(metrics.realised_regret(h), h.grid, realised)
+    later = h.grid[1:]
+    close(metrics.pseudo_regret(h, average=True), later, pseudo[1:] / later[:, None])
+    close(metrics.realised_regret(h, average=True), later, realised[1:] / later[:, None])
+    np.testing.assert_allclose(metrics.total(h, "clicks"), t.rewards.sum(axis=0))
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_entropy_and_coverage_of_what_was_shown(pair: tuple[History, Trace], window: int) -> None:
+    h, trace = pair
+    bits, covered = [], []
+    for s, t in zip(starts(h.count_grid, window), h.count_grid[1:], strict=True):
+        shown = [np.bincount(trace.items[s:t, r, 0], minlength=10) for r in range(3)]
+        bits.append([stats.entropy(n) / np.log(min(10, t - s)) for n in shown])
+        covered.append([(n > 0).mean() for n in shown])
+    close(metrics.entropy(h, window), h.count_grid[1:], bits)
+    close(metrics.coverage(h, window), h.count_grid[1:], covered)
+
+
+def test_entropy_of_a_window_shorter_than_the_catalogue() -> None:
+    items = np.arange(4).repeat(3).reshape(4, 3, 1)  # four different items in four steps, of 100
+    found = metrics.entropy(history(np.zeros((4, 3)), items, n_items=100))
+    assert found.mid[-1] == pytest.approx(1.0)  # nothing more even is possible
+    same = metrics.entropy(history(np.zeros((4, 3)), n_items=100))
+    assert same.mid.tolist() == [0.0] * 4  # also in a window of one step, which leaves no choice
+    half = metrics.entropy(history(np.zeros((4, 3)), items // 2, n_items=100), window=4)
+    assert half.mid[-1] == pytest.approx(np.log(2) / np.log(4))
+
+
+def test_entropy_of_optimal_play_on_the_published_pet_shop() -> None:
+    """Two personas like cat food best, so three of fifty products are all that is ever shown."""
+    e = Experiment.model_validate({"agents": [{"kind": "oracle"}], "steps": 4000, "replications": 4})
+    h = run(e).histories["Oracle"]
+    even = stats.entropy([1, 2, 1]) / np.log(50)  # if the four personas were equally frequent: .266
+    assert metrics.entropy(h, 4000).mid[-1] == pytest.approx(even, abs=0.02)
+    assert metrics.coverage(h, 4000).mid[-1] == pytest.approx(3 / 50)
+
+
+def test_spectrum_is_that_of_the_design_matrix_on_the_span_of_the_features() -> None:
+    r = the_run()
+    simulator = make_lane(r.experiment, 0).simulator
+    h, items = r.result.histories["LinUCB"], r.traces["LinUCB"].items[:, :, 0]
+    (basis,) = simulator.bases(False)
+    A = np.stack([2.0 * np.eye(9)] * 3)
+    by_step = {}
+    for t in range(4103):
+        x = simulator.round_at(t).features[np.arange(3), items[t]]
+        A += x[:, :, None] * x[:, None, :]
+        by_step[t + 1] = A.copy()
+    assert [s.step for s in h.spectra] == snapshot_steps(4103)
+    assert h.spectra[-1].step == 4103
+    expected = np.stack([np.linalg.eigvalsh(basis.T @ by_step[s.step] @ basis)[:, ::-1] for s in h.spectra])
+    for i, step in ((-1, None), (4, h.spectra[4].step), (4, h.spectra[5].step - 1)):
+        band = metrics.spectrum(h, step)
+        assert band is not None
+        np.testing.assert_allclose(band.mid, np.median(expected[i], axis=0), rtol=1e-9)
+        np.testing.assert_allclose(band.low, np.quantile(expected[i], 0.1, axis=0), rtol=1e-9)
+        np.testing.assert_allclose(band.high, np.quantile(expected[i], 0.9, axis=0), rtol=1e-9)
+        np.testing.assert_array_equal(band.x, np.arange(1, 9))  # one-hots: nine features span eight directions
+    smallest, condition = metrics.smallest_eigenvalue(h), metrics.condition_number(h)
+    assert smallest is not None
+    assert condition is not None
+    steps = [s.step for s in h.spectra]
+    np.testing.assert_allclose(smallest.mid, expected[:, :, -1].mean(axis=1), rtol=1e-9)
+    np.testing.assert_allclose(condition.mid, (expected[:, :, 0] / expected[:, :, -1]).mean(axis=1), rtol=1e-9)
+    np.testing.assert_array_equal(smallest.x, steps)
+
+
+def test_spectra_of_one_model_per_arm() -> None:
+    h = the_run().result.histories["LinTS"]
+    values = h.spectra[-1].eigenvalues  # (R, arms, m)
+    assert values.shape[:2] == (3, 10)
+    band, one = metrics.spectrum(h), metrics.spectrum(h, arm=4)
+    assert band is not None
+    assert one is not None
+    np.testing.assert_allclose(band.mid, np.nanmedian(values.reshape(30, -1), axis=0))
+    np.testing.assert_allclose(one.mid, np.nanmedian(values[:, 4], axis=0))
+
+
+def test_agents_without_a_design_matrix_have_no_spectrum() -> None:
+    h = the_run().result.histories["Random"]
+    assert [metrics.spectrum(h), metrics.smallest_eigenvalue(h), metrics.condition_number(h)] == [None] * 3
+    assert metrics.spectrum(the_run().result.histories["LinUCB"], step=3) is None  # before the first snapshot
+
+
+def test_every_curve_of_a_result_is_an_attribute() -> None:
+    result = the_run().result
+    for name in CURVES:
+        curve = getattr(result, name)
+        assert set(curve) <= set(result.histories)
+        assert all(np.isfinite(b.mid).all() and (b.low <= b.high).all() for b in curve.values())
+    with pytest.raises(AttributeError, match="its curves are ctr"):
+        _ = result.profit
+
+
+def test_how_much_was_learned_lies_between_random_and_the_oracle() -> None:
+    e = experiment("oracle", "random", "linucb", steps=2000)
+    result, all_steps = run(e), traces(e)
+    for label, t in all_steps.items():
+        rows = (t.value - t.random_value).sum(axis=0) / (t.best_value - t.random_value).sum(axis=0)
+        found = metrics.learned(result.histories[label])
+        assert found.mean == pytest.approx(rows.mean())
+        assert found.high - found.mean == pytest.approx(stats.t.ppf(0.975, 2) * stats.sem(rows), abs=1e-12)
+    assert metrics.learned(result.histories["Oracle"]).mean == pytest.approx(1.0)
+    assert abs(metrics.learned(result.histories["Random"]).mean) < 0.1
+
+
+def test_nothing_to_learn_is_not_a_number() -> None:
+    flat = {"kind": "petshop", "n_products": 5, "click_rates": [[0.5] * 5] * 4}
+    result = run(experiment("random", simulator=flat))
+    assert np.isnan(metrics.learned(result.histories["Random"]).mean)
+
+
+@pytest.mark.parametrize("n", [2, 3, 16, 100])
+def test_band_and_estimate_are_student_t_intervals(n: int) -> None:
+    values = np.random.default_rng(n).normal(3, 2, size=(7, n))
+    found = metrics.band(np.arange(7), values, np.ones(n, np.bool_))
+    low, high = stats.t.interval(0.95, n - 1, loc=values.mean(axis=1), scale=stats.sem(values, axis=1))
+    np.testing.assert_allclose(found.low, low)
+    np.testing.assert_allclose(found.high, high)
+    assert metrics.estimate(values[0]) == pytest.approx((values[0].mean(), low[0], high[0]))
+
+
+def test_one_row_has_no_interval_and_none_no_value() -> None:
+    values = np.array([[1.0, 2.0], [3.0, 4.0]])
+    one = metrics.band(np.arange(2), values, np.array([False, True]))
+    assert (one.mid.tolist(), one.low.tolist(), one.high.tolist(), one.rows) == ([2, 4], [2, 4], [2, 4], 1)
+    none = metrics.band(np.arange(2), values, np.zeros(2, np.bool_))
+    assert none.rows == 0
+    assert np.isnan([none.mid, none.low, none.high]).all()
+    mean, *interval = metrics.estimate(np.array([2.0]))
+    assert mean == 2.0
+    assert np.isnan(interval).all()
+    assert np.isnan(metrics.estimate(np.array([np.nan]))).all()
+
+
+def test_dead_rows_flatter_nobody() -> None:
+    rng = np.random.default_rng(5)
+    clicks = (rng.random((50, 4)) < 0.4).astype(float)
+    items = rng.integers(0, 5, size=(50, 4, 1))
+    dying = clicks.copy()
+    dying[20:, 2] = np.nan
+    dead, fine = (
+        history(dying, items, alive=[True, True, False, True]),
+        history(clicks[:, [0, 1, 3]], items[:, [0, 1, 3]]),
+    )
+    for metric in (metrics.ctr, metrics.cumulative_clicks, metrics.entropy, metrics.coverage, metrics.pseudo_regret):
+        a, b = metric(dead), metric(fine)
+        assert a.rows == b.rows == 3
+        for mine, other in zip(a[1:4], b[1:4], strict=True):
+            np.testing.assert_array_equal(mine, other)
+    assert metrics.estimate(metrics.total(dead, "clicks")) == metrics.estimate(metrics.total(fine, "clicks"))
+    other = history(np.roll(clicks, 1, axis=0), items)
+    kept = history(np.roll(clicks, 1, axis=0)[:, [0, 1, 3]], items[:, [0, 1, 3]])
+    np.testing.assert_equal(tuple(metrics.compare(dead, other)), tuple(metrics.compare(fine, kept)))
+
+
+def test_rows_that_all_died_are_reported_not_hidden() -> None:
+    nothing = history(np.full((10, 2), np.nan), alive=[False, False])
+    assert metrics.ctr(nothing).rows == 0
+    found = metrics.compare(nothing, history(np.ones((10, 2))))
+    assert np.isnan(found.difference.mean)
+    assert found.p_value == 1.0
+    assert found.probability_better == 0.5
+    assert found.rows == 0
+    assert found.break_even_step is None
+
+
+def gap(*steps: float, rows: int = 6, noise: float = 0.0) -> tuple[History, History]:
+    """Two histories whose clicks differ by ``steps`` on average."""
+    rng = np.random.default_rng(0)
+    common = rng.integers(0, 2, size=(len(steps), rows)).astype(float)
+    more = np.array(steps)[:, None] + noise * rng.normal(size=(len(steps), rows))
+    return history(common + more), history(common)
+
+
+def test_a_comparison_is_paired_by_row() -> None:
+    result, all_steps = the_run().result, the_run().traces
+    a, b = (all_steps[name].rewards.sum(axis=0) for name in ("LinUCB", "Random"))
+    found = result.compare("LinUCB", "Random")
+    d = a - b
+    assert found.difference.mean == pytest.approx(d.mean())
+    assert found.difference[1:] == pytest.approx(stats.t.interval(0.95, 2, d.mean(), stats.sem(d)))
+    assert found.p_value == pytest.approx(stats.ttest_rel(a, b).pvalue)
+    assert found.probability_better == pytest.approx(1 - stats.ttest_rel(a, b, alternative="greater").pvalue)
+    back = result.compare("Random", "LinUCB")
+    assert back.difference.mean == -found.difference.mean
+    assert back.probability_better == pytest.approx(1 - found.probability_better)
+    assert back.p_value == pytest.approx(found.p_value)
+
+
+def test_common_luck_makes_differences_sharper_than_the_agents_own_intervals() -> None:
+    a, b = gap(*[0.5] * 40, noise=0.1)
+    own = [metrics.estimate(metrics.total(h, "clicks")) for h in (a, b)]
+    paired = metrics.compare(a, b).difference
+    assert paired.high - paired.low < min(e.high - e.low for e in own)
+
+
+@pytest.mark.parametrize(
+    ("steps", "at", "cost"),
+    [
+        ((1, 1, 1, 1), 0, 0),  # always ahead
+        ((-1, -1, -1, -1), None, 4),  # never
+        ((0, 0, 0, 0), None, 0),  # never: equal is not ahead
+        ((-1, -1, 1, 1, 1, 1), 5, 2),  # crosses once, ahead from step 5
+        ((0, 0, 1, 1), 3, 0),  # equal at first
+        ((1, 1, -3, 1, 1, 1), 5, 1),  # was ahead, fell behind, is ahead for good
+        ((1, 1, 1, -4), None, 1),  # crosses back at the end
+        ((1, 1, -2), None, 0),  # back to equal at the end
+    ],
+)
+def test_break_even_is_the_step_from_which_the_lead_lasts(steps: tuple[int, ...], at: int | None, cost: float) -> None:
+    found = metrics.compare(*gap(*steps))
+    assert found.break_even_step == at
+    assert found.exploration_cost == pytest.approx(cost)
+    if at is None:
+        assert found.break_even_interval is None
+    else:  # all rows agree, so resampling them moves nothing
+        assert found.break_even_interval == (at, at)
+
+
+def test_break_even_interval_covers_the_step_and_needs_enough_certainty() -> None:
+    found = metrics.compare(*gap(*[-0.5] * 20, *[0.5] * 60, noise=0.4))
+    assert found.break_even_step is not None
+    assert found.break_even_interval is not None
+    low, high = found.break_even_interval
+    assert low <= found.break_even_step <= high
+    assert low < high
+    assert found == metrics.compare(*gap(*[-0.5] * 20, *[0.5] * 60, noise=0.4))  # resampled with a fixed seed
+    barely = metrics.compare(*gap(*[-0.5] * 20, *[0.5] * 20, 0.2, noise=0.4))
+    assert barely.break_even_interval is None
+
+
+def test_break_even_speaks_in_steps_of_a_long_run() -> None:
+    shift = np.concatenate([np.full(3000, -0.5), np.full(7000, 0.5)])
+    a, b = gap(*shift)
+    found = metrics.compare(a, b)
+    assert found.break_even_step == a.grid[a.grid > 6000][0]  # the first stored step after they were equal
+    assert found.exploration_cost == pytest.approx(1500)
+
+
+def test_agents_that_have_come_differently_far_are_compared_where_both_have_been() -> None:
+    a, _ = gap(*[1.0] * 10)
+    late = history(np.zeros((4, 6)), steps=10)
+    assert metrics.compare(a, late).difference.mean == a.sums["clicks"][4].mean()
+    assert metrics.compare(late, History(10, 6, 5)).break_even_step is None  # one has not started
+
+
+def test_one_row_proves_nothing() -> None:
+    found = metrics.compare(*gap(1.0, 1.0, rows=1))
+    assert found.p_value == 1.0
+    assert found.break_even_interval is None
+    assert found.difference.mean == 2.0
+    assert found.rows == 1
+    assert np.isnan(found.difference[1:]).all()
+    assert found.probability_better == 0.5
+
+
+def test_holm_against_a_worked_example() -> None:
+    assert metrics.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert metrics.holm([]) == []
+    assert metrics.holm([0.2]) == [0.2]
+    assert metrics.holm([0.9, 0.8, 0.7]) == [1.0, 1.0, 1.0]
+    assert metrics.holm([0.0, 0.0]) == [0.0, 0.0]
+
+
+def test_traces_handed_over_in_pieces_make_the_same_history() -> None:
+    e = experiment(steps=2500)
+    whole = traces(e)["LinUCB"]
+    pieces = [Trace(s, *(c[s : s + 333] for c in whole[1:-1]), whole.alive) for s in range(0, 2500, 333)]
+    assert joined(pieces).rewards.shape == whole.rewards.shape
+    made = History(2500, 3, 10)
+    for piece in pieces:
+        made.extend(piece)
+    for name in History.SUMS:
+        np.testing.assert_array_equal(made.sums[name], run(e).histories["LinUCB"].sums[name])
+    with pytest.raises(ValueError, match="ends at 2500"):
+        made.extend(pieces[0])
+
+
+def test_items_are_counted_for_each_segment() -> None:
+    """Against the trace itself, at every snapshot; a grid of fewer points where the catalogue is larger."""
+    e = experiment(steps=450)
+    whole, told = traces(e)["LinUCB"], run(e).histories["LinUCB"].segments
+    assert told is not None
+    assert told.grid.tolist() == [0, *snapshot_steps(450)]
+    for step, counts in zip(told.grid, told.counts, strict=True):
+        by_hand = np.zeros((3, 4, 10), np.int64)
+        rows = np.broadcast_to(np.arange(3), (step, 3))
+        np.add.at(by_hand, (rows, whole.segments[:step], whole.items[:step, :, 0]), 1)
+        np.testing.assert_array_equal(counts, by_hand)
+    assert [SegmentCounts.points(4, n) for n in (10, 5000, 25_000, 25_001)] == [40, 20, 4, 0]
+    assert SegmentCounts.points(1, 10) == 0
+
+
+def test_click_rate_counts_the_steps_whose_clicks_are_stored() -> None:
+    """A long run is stored every so many steps; one that was stopped in between knows the clicks up to the last."""
+    every = int(History(10_000_000, 1, 5).grid[1])
+    stopped = history(np.ones((2 * every - 1, 2)), steps=10_000_000)
+    assert stopped.step > stopped.grid[stopped.size - 1] == every
+    assert metrics.click_rate(stopped).tolist() == [1.0, 1.0]
+    barely = history(np.ones((every - 1, 2)), steps=10_000_000)
+    assert metrics.click_rate(barely).tolist() == [0.0, 0.0]  # nothing stored yet, and no division by nothing
+    assert metrics.compare(barely, stopped).break_even_step is None
+
+
+def test_an_empty_result_has_curves_without_points() -> None:
+    e = experiment()
+    result = Result(e, {label: History(e.steps, 3, 10) for label in e.labels})
+    assert {len(b.x) for b in result.ctr.values()} == {0}
+    assert {len(b.x) for b in result.entropy.values()} == {0}
+    assert result.spectrum == {}

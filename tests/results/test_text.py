@@ -1,0 +1,195 @@
+"""Sentences, numbers for people, and the ready-made races."""
+
+from __future__ import annotations
+
+import json
+import math
+from importlib.resources import files
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from bandits import Experiment, History, read, run
+from bandits.experiments.presets import Preset, presets
+from bandits.results import metrics, text
+from bandits.results.metrics import Comparison, Estimate
+from bandits.results.result import Result
+from tests.support import experiment, history
+
+
+def comparison(
+    difference: tuple[float, float, float] = (412.0, 380.0, 445.0),
+    even: int | None = 0,
+    interval: tuple[int, int] | None = None,
+    cost: float = 0.0,
+    rows: int = 16,
+) -> Comparison:
+    return Comparison(Estimate(*difference), rows, 0.99, 0.001, even, interval, cost)
+
+
+@pytest.mark.parametrize(
+    ("found", "p", "sentence"),
+    [
+        (comparison(), 0.001, "A earns 412 more clicks than B (95 % interval 380 to 445)."),
+        (
+            comparison(even=3100, interval=(2900, 3400), cost=57.2),
+            0.001,
+            "A earns 412 more clicks than B (95 % interval 380 to 445); it broke even at step 3,100 (2,900 to 3,400) "
+            "after having been 57 clicks behind.",
+        ),
+        (
+            comparison(even=3100, cost=0.4),
+            0.001,
+            "A earns 412 more clicks than B (95 % interval 380 to 445).",
+        ),
+        (
+            comparison((12345.6, 11000.0, 13000.0)),
+            0.001,
+            "A earns 12,346 more clicks than B (95 % interval 11,000 to 13,000).",
+        ),
+        (
+            comparison((100.0, 90.0, 110.0)),
+            0.005,  # five times its own: an interval of 99 %, 2.947 / 2.131 times as wide
+            "A earns 100 more clicks than B (95 % interval 86 to 114).",
+        ),
+        (
+            comparison((1.0, -20.0, 26.0), even=10)._replace(p_value=0.4),
+            0.4,
+            "A and B are too close to call: 1 click apart (95 % interval −20 to 26).",
+        ),
+        (
+            comparison((5.0, float("nan"), float("nan")), rows=1),
+            1.0,
+            "A earned 5 more clicks than B in this one run; one run proves nothing.",
+        ),
+        (
+            comparison((0.0, 0.0, 0.0)),
+            1.0,
+            "A and B are 0 clicks apart in each of the 16 runs.",
+        ),
+    ],
+)
+def test_a_comparison_in_words(found: Comparison, p: float, sentence: str) -> None:
+    assert text.compared("A", "B", found, p) == sentence
+
+
+@given(
+    gap=st.lists(st.integers(-20, 20), min_size=2, max_size=8).filter(lambda v: len(set(v)) > 1),
+    pairs=st.integers(1, 66),
+)  # fmt: skip
+def test_a_corrected_interval_holds_zero_just_when_its_p_value_is_above_a_twentieth(gap: list[int], pairs: int) -> None:
+    clicks = np.array([gap], dtype=float)
+    found = metrics.compare(history(clicks), history(np.zeros_like(clicks)))
+    p_value = min(1.0, pairs * found.p_value)
+    assume(abs(p_value - 0.05) > 1e-9)
+    wide = metrics.corrected(found, p_value)
+    assert (wide.low <= 0 <= wide.high) == (p_value > 0.05)
+    assert wide.low <= found.difference.low
+    assert wide.mean == found.difference.mean
+
+
+def test_numbers_for_people() -> None:
+    assert [text.count(n) for n in (0, 999.6, 1234, math.nan, math.inf)] == ["0", "1,000", "1,234", "–", "–"]
+    assert [text.percent(n) for n in (0.874, math.nan)] == ["87 %", "–"]
+    assert text.percent(0.8745, 1) == "87.5 %"
+
+
+def test_ranking_is_by_clicks_per_step_so_far() -> None:
+    e = experiment("linucb", "lints", "random", "ucb1", steps=10)
+    lead, slow = np.ones((10, 3)), np.zeros((10, 3))
+    dead = np.full((10, 3), np.nan)
+    histories = {
+        "LinUCB": history(slow),
+        "LinTS": history(lead[:5], steps=10),  # half way, but ahead per step
+        "Random": history(dead, alive=[False] * 3),
+        "UCB1": History(10, 3, 5),
+    }
+    assert text.ranking(Result(e, histories)) == ["LinTS", "LinUCB", "UCB1", "Random"]
+
+
+def test_verdicts_compare_the_leader_with_each_of_the_others() -> None:
+    result = run(experiment("linucb", "random", "oracle", steps=2000, replications=8))
+    found = text.verdicts(result)
+    assert len(found) == 2
+    assert found[0].startswith("Oracle earns ")
+    assert found[1].startswith("Oracle earns ")
+    assert "than LinUCB" in found[0]
+    assert "than Random" in found[1]
+    assert text.verdicts(run(experiment("random"))) == []
+
+
+def test_verdicts_are_corrected_for_the_number_of_pairs() -> None:
+    """Two of three runs of a pair at p = .03 each: alone a difference, beside others none."""
+    rng = np.random.default_rng(3)
+    base = rng.normal(size=(20, 8))
+    shift = np.array([1.0, 1.2, 0.1, 0.9, -0.1, 0.2, 0.9, 0.15]) / 20
+    lead, other = history(base + shift), history(base)
+    e = experiment("linucb", "lints", "random", steps=20, replications=8)
+    pair = Result(e, {"LinUCB": lead, "LinTS": other})
+    assert 0.01 < pair.compare("LinUCB", "LinTS").p_value < 0.05
+    assert "earns" in text.verdicts(pair)[0]
+    crowd = Result(e, {"LinUCB": lead, "LinTS": other, "Random": other, "UCB1": other, "Popularity": other})
+    assert all("too close to call" in sentence for sentence in text.verdicts(crowd))
+
+
+def test_who_stopped_in_every_run_is_not_compared() -> None:
+    e = experiment("linucb", "random", steps=10)
+    histories = {"LinUCB": history(np.full((10, 3), np.nan), alive=[False] * 3), "Random": history(np.ones((10, 3)))}
+    assert text.verdicts(Result(e, histories)) == []
+
+
+def test_the_lesson_says_whether_anyone_learned() -> None:
+    learned = text.lesson(run(experiment("oracle", "linucb", "random", steps=1000)))
+    assert learned.startswith("Did anyone learn? Of those that learn during the race, LinUCB came ")
+    assert text.lesson(run(experiment("oracle", "random"))) == "Nobody learns during this race."
+    stubborn = {"kind": "epsilon_greedy", "epsilon": 1.0}
+    assert "random choice does as well" in text.lesson(run(experiment(stubborn, steps=1000)))
+    flat = {"kind": "petshop", "n_products": 5, "click_rates": [[0.5] * 5] * 4}
+    assert text.lesson(run(experiment("linucb", simulator=flat))).startswith("Nothing could be learned here")
+
+
+def test_one_run_is_told_as_one_run() -> None:
+    result = run(experiment("linucb", "oracle", steps=2000, replications=1))
+    (sentence,) = text.verdicts(result)
+    assert sentence.endswith("in this one run; one run proves nothing.")
+
+
+@pytest.mark.parametrize("preset", presets().values(), ids=presets())
+def test_a_preset_is_a_valid_experiment_with_a_title_and_a_sentence(preset: Preset) -> None:
+    assert 3 <= len(preset.title) <= 40
+    assert preset.about.endswith((".", "?"))
+    e = preset.experiment
+    assert read(e.model_dump_json()) == e
+    assert len(set(e.labels)) == len(e.labels) >= 2
+    assert e.replications > 1  # a band needs more than one run
+    # small enough to be watched: some seconds of two cores, or minutes where it says so, and nobody's memory
+    assert e.steps * e.replications * len(e.agents) <= (4_000_000 if "minutes" in preset.about else 2_000_000)
+    assert e.memory() < 2**30
+
+
+def test_presets_are_all_files_and_all_different() -> None:
+    found = [path for path in (files("bandits.experiments.presets")).iterdir() if path.name.endswith(".json")]
+    assert len(presets()) == len(found) >= 5
+    assert next(iter(presets())) == "race"
+    assert len({p.title for p in presets().values()}) == len(found)
+    assert len({p.experiment.hash for p in presets().values()}) == len(found)
+    for path in found:
+        assert set(json.loads(path.read_text(encoding="utf-8"))) == {"title", "about", "experiment"}
+
+
+def test_the_first_preset_is_the_published_race() -> None:
+    e: Experiment = presets()["race"].experiment
+    assert [a.kind for a in e.agents] == ["linucb", "lints", "epsilon_greedy", "static_mlp", "random"]
+    assert (e.simulator.kind, e.steps, e.replications) == ("petshop", 20_000, 16)
+
+
+def test_runs_that_diverged_are_said() -> None:
+    result = run(experiment("linucb", "random", steps=300))
+    assert text.diverged(result) == []
+    history = result.histories["Random"]
+    history.alive[2] = False
+    history.sums["value"][101:, 2] = np.nan
+    (sentence,) = text.diverged(result)
+    assert sentence.startswith(f"1 of {history.rows} runs of Random diverged, the first about step 100, and stopped")

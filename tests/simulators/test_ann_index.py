@@ -1,0 +1,289 @@
+"""Two stages: the index against brute force, and the world that retrieves with it."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from threadpoolctl import threadpool_limits
+
+from bandits import Refused, read, run
+from bandits.base.randomness import Streams
+from bandits.base.types import FloatArray
+from bandits.experiments.history import History
+from bandits.experiments.race import make_lane
+from bandits.results import figures
+from bandits.simulators import ann_index, ranking_kernels
+from bandits.simulators.ranking import Layouts, Ranking
+
+SMALL: dict[str, Any] = {"n_users": 40, "n_items": 2000, "n_candidates": 50, "slate": 5, "retrieval": "nearest"}
+
+
+def built(rows: int = 4, **params: Any) -> Ranking:
+    return Ranking(Ranking.Params(**{**SMALL, **params}), Streams(3, range(rows)))
+
+
+def points(n: int, d: int = 32, seed: int = 0) -> FloatArray:
+    return np.random.default_rng(seed).uniform(-0.1, 0.1, (n, d))
+
+
+def recall(found: np.ndarray, right: np.ndarray) -> float:
+    """Share of the right ones that were found."""
+    return float(np.mean([np.isin(r, f).mean() for f, r in zip(found, right, strict=True)]))
+
+
+# the index
+
+
+@pytest.mark.parametrize("d", [1, 2, 7, 32])
+@pytest.mark.parametrize("n", [16, 100, 3000])
+def test_the_index_finds_different_items_and_enough_of_them(n: int, d: int) -> None:
+    index, k = ann_index.Lists(points(n, d)), min(n, 60)
+    for breadth in (1, 5, 1000):
+        found = index.search(points(30, d, seed=1), k, breadth)
+        assert found.dtype == np.int64
+        assert found.max() < n
+        for row in found:
+            there = row[row >= 0]
+            assert len(np.unique(there)) == len(there) >= k
+
+
+def test_all_lists_miss_one_in_a_thousand_at_most_and_fewer_lists_miss_more() -> None:
+    """4 bits a number leave .2 to .3 standard deviations of error; twice as many are weighed again: measured .9996."""
+    items, users = points(10_000), points(100, seed=1)
+    right = np.argsort(-(users @ items.T), axis=1, kind="stable")[:, :300]
+    index = ann_index.Lists(items)
+
+    def found(breadth: int) -> np.ndarray:
+        zeros = np.zeros(100, np.int64)
+        return ranking_kernels.nearest(
+            users[None], items[None], zeros, np.arange(100), index.search(users, 300, breadth), 300
+        )
+
+    recalls = [recall(found(breadth), right) for breadth in (5, 20, 50, 100)]
+    assert recalls == sorted(recalls)
+    assert recalls[0] < 0.6
+    assert recalls[-1] > 0.998
+
+
+def test_a_user_finds_the_same_alone_in_company_in_any_order_and_on_any_number_of_threads() -> None:
+    items, users = points(5000, 16), points(70, 16, seed=1)
+    index = ann_index.Lists(items)
+    together = index.search(users, 40, 9)
+    assert np.array_equal(together, np.concatenate([index.search(u[None], 40, 9) for u in users]))
+    assert np.array_equal(together[::-1], index.search(users[::-1], 40, 9))
+    with threadpool_limits(2):
+        assert np.array_equal(together, ann_index.Lists(items).search(users, 40, 9))
+
+
+def test_another_process_builds_the_same_bytes_beside_torch_and_numba() -> None:
+    program = (
+        "import torch, numba, numpy as np, hashlib; from bandits import retrieval; "
+        "torch.ones(64, 64) @ torch.ones(64, 64); "
+        "x = np.random.default_rng(0).uniform(-.1, .1, (3000, 8)).astype('f'); "
+        "print(hashlib.sha256(retrieval.built(x)).hexdigest())"
+    )
+    root = Path(__file__).parents[2]
+    there = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=root)
+    assert there.stdout.strip() == hashlib.sha256(ann_index.built(points(3000, 8).astype("f"))).hexdigest()
+
+
+def test_who_retrieves_at_random_does_not_wait_for_the_index() -> None:
+    program = (
+        "import sys; from bandits import read; from bandits.experiments.race import make_lane; "
+        "e = read({'simulator': {'kind': 'ranking', 'n_items': 600}, 'agents': [{'kind': 'random'}]}); "
+        "make_lane(e, 0, rows=[0]).advance(2); print('faiss' in sys.modules)"
+    )
+    root = Path(__file__).parents[2]
+    there = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=root)
+    assert there.stdout.strip() == "False"
+
+
+def test_a_large_index_is_kept_and_a_damaged_file_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BANDITS_HOME", str(tmp_path))
+    monkeypatch.setattr(ann_index, "KEPT", 1000)
+    items, users = points(1000, 4), points(5, 4, seed=1)
+    first = ann_index.Lists(items).search(users, 20, 3)
+    (file,) = (tmp_path / "indexes").iterdir()
+    assert np.array_equal(ann_index.Lists(items).search(users, 20, 3), first)
+    ann_index.Lists(items + 1e-3)
+    assert len(list((tmp_path / "indexes").iterdir())) == 2  # named by what it was made from
+    file.write_bytes(file.read_bytes()[:-100])
+    assert np.array_equal(ann_index.Lists(items).search(users, 20, 3), first)
+
+
+def test_ten_times_the_items_are_not_ten_times_the_work() -> None:
+    """sqrt(n) lists of sqrt(n): at the same breadth a hundred thousand items cost sqrt(10) = 3.2 times ten thousand."""
+    users, looked = points(50, seed=1), {}
+    for n in (10_000, 100_000):
+        index = ann_index.Lists(points(n))
+        looked[n] = index.scanned(users, 50).mean()
+        assert ann_index.lists(n) ** 2 == pytest.approx(n, rel=0.01)
+    assert 2 < looked[100_000] / looked[10_000] < 5
+    assert index.bytes <= ann_index.memory(100_000, 32) < 100_000 * 32 * 8 / 8  # an eighth of the vectors
+
+
+# the better half of what was found
+
+
+@given(
+    n=st.integers(3, 40), k=st.integers(1, 40), ties=st.booleans(), seed=st.integers(0, 1000)
+)  # fmt: skip
+def test_the_nearest_of_those_found_are_those_of_a_stable_sort(n: int, k: int, ties: bool, seed: int) -> None:
+    rng, k = np.random.default_rng(seed), min(k, n)
+    items = rng.integers(-2, 3, (1, n, 2)).astype(float) if ties else rng.normal(size=(1, n, 2))
+    users = rng.integers(-2, 3, (1, 6, 2)).astype(float)
+    among = np.stack([rng.permutation(np.append(np.arange(n), [-1, -1])) for _ in range(6)])
+    found = ranking_kernels.nearest(users, items, np.zeros(6, np.int64), np.arange(6), among, k)
+    for r in range(6):
+        worth = (items[0] * users[0, r]).sum(axis=1)
+        assert found[r].tolist() == sorted(np.argsort(-worth, kind="stable")[:k].tolist())
+
+
+# the world
+
+
+def digest(world: Ranking) -> str:
+    rounds = [world.round_at(step) for step in (0, 5, 1500)]
+    parts = [a for round in rounds for a in (round.users, round.items, round.features)]
+    return hashlib.sha256(b"".join(a.tobytes() for a in parts)).hexdigest()[:16]
+
+
+@pytest.mark.parametrize(
+    ("params", "before"),
+    [
+        ({}, "08dbf10f0b0ccb22"),
+        ({"noise": 0.03}, "bb4956e8d8d4944c"),
+        ({"layout": "per_row", "noise": 0.03}, "02d5eb8e3d61b3d4"),
+    ],
+)
+def test_random_candidates_are_what_they_were_before_there_was_a_choice(params: Any, before: str) -> None:
+    world = built(rows=3, n_items=400, n_candidates=20, retrieval="random", **params)
+    assert digest(world) == before
+    plain = {"simulator": {"kind": "ranking"}, "agents": [{"kind": "random"}]}
+    same = read({**plain, "simulator": {"kind": "ranking", "retrieval": "random", "breadth": 128}})
+    assert read(plain).hash == same.hash == "7d359a8de96c453bbb42dacf8cd3f56a353791430cf0982e200fa2937674fada"
+    assert read({**plain, "simulator": {"kind": "ranking", "retrieval": "nearest"}}).hash != same.hash
+
+
+@pytest.mark.parametrize("layout", ["shared", "per_row"])
+@pytest.mark.parametrize("noise", [0.0, 0.05])
+def test_exact_retrieval_is_a_sort_of_everything_as_agents_see_it(layout: str, noise: float) -> None:
+    world = built(retrieval="exact", layout=layout, noise=noise)
+    for step in (0, 3, 700):
+        round = world.round_at(step)
+        for r in range(4):
+            where = world._which[r]
+            worth = world.seen_items[where] @ world.seen_users[where, round.users[r]]
+            assert round.items[r].tolist() == sorted(np.argsort(-worth, kind="stable")[:50].tolist())
+
+
+def test_the_retriever_sees_what_agents_see_and_noise_costs_it_near_items() -> None:
+    world = built(retrieval="exact", noise=0.05)
+    who = world.round_at(0).users
+    assert world.seen_items is not world.items
+    blind = recall(world.retrieve(who, exact=True), world.retrieve(who, exact=True, seen=False))
+    assert blind < 0.9
+    assert built().seen_items is built().items  # without noise there is one array
+
+
+@pytest.mark.parametrize("retrieves", ["nearest", "exact"])
+@pytest.mark.parametrize("layout", ["shared", "per_row"])
+def test_a_row_retrieves_the_same_alone_and_among_others(retrieves: str, layout: str) -> None:
+    options = {"retrieval": retrieves, "layout": layout, "breadth": 3}
+    together = built(rows=25, **options)
+    for row in (0, 7, 24):
+        alone = Ranking(Ranking.Params(**{**SMALL, **options}), Streams(3, [row]))
+        for step in (0, 40):
+            assert np.array_equal(together.round_at(step).items[row], alone.round_at(step).items[0])
+
+
+def test_chunks_and_a_saved_state_change_no_bit() -> None:
+    e = read({"simulator": {"kind": "ranking", **SMALL, "breadth": 6},
+              "agents": [{"kind": "lints", "sharing": "shared"}], "steps": 60, "replications": 3})  # fmt: skip
+    whole, parts = make_lane(e, 0).advance(60), make_lane(e, 0)
+    items = [parts.advance(n).items for n in (1, 7, 32)]
+    later = make_lane(e, 0)
+    later.load_state_dict(parts.state_dict())
+    assert np.array_equal(np.concatenate([*items, later.advance(20).items]), whole.items)
+
+
+def test_worlds_of_one_process_share_their_vectors_and_their_index() -> None:
+    one, other, elsewhere = built(), built(rows=2), Ranking(Ranking.Params(**SMALL), Streams(4, range(4)))
+    assert one.shared is other.shared
+    assert one.shared.indexes is other.shared.indexes
+    assert elsewhere.shared is not one.shared
+    assert built(layout="per_row").shared is not one.shared
+    seen = len(Layouts._known)
+    del elsewhere
+    assert len(Layouts._known) < seen  # and when nobody lives there any more, they go
+
+
+def test_memory_covers_vectors_index_and_what_is_counted() -> None:
+    for params in ({}, {"noise": 0.1}, {"layout": "per_row"}, {"retrieval": "random", "n_items": 100_000}):
+        world = built(**params)
+        held = {id(a.base if a.base is not None else a): (a.base if a.base is not None else a).nbytes
+                for a in (world.users, world.items, world.seen_users, world.seen_items)}  # fmt: skip
+        index = sum(i.bytes for i in world.shared.indexes) if world.params.retrieval == "nearest" else 0
+        layouts = len(world.items)
+        assert sum(held.values()) + index <= Ranking.shared_memory(world.params, layouts)
+    million = {"kind": "ranking", "n_items": 1_000_000, "retrieval": "nearest", "n_candidates": 300}
+    agents = [{"kind": "lints", "sharing": "shared"}, {"kind": "random"}]
+    e = read({"simulator": million, "agents": agents, "replications": 8, "steps": 2000})
+    assert 2**28 < e.memory() < 2**30  # a second agent shares the 244 MiB of vectors
+    for shelf in (1, 7):
+        made = History(2000, 3, 1000, shelf)
+        assert made.counts.nbytes + made._count_now.nbytes <= History.memory(2000, 3, 1000, shelf)
+
+
+def test_a_large_catalogue_is_counted_by_shelf() -> None:
+    described = Ranking.describe(Ranking.Params(n_items=1_000_000))
+    assert described.shelf == 100
+    assert Ranking.describe(Ranking.Params(n_items=100_000)).shelf == 1
+    assert Ranking.describe(Ranking.Params(n_items=100_000, retrieval="nearest")).shelf == 10
+    e = read({"simulator": {"kind": "ranking", **SMALL}, "agents": [{"kind": "random"}], "steps": 40,
+              "replications": 2})  # fmt: skip
+    trace = make_lane(e, 0).advance(40)
+    each, shelves = History(40, 2, 2000), History(40, 2, 2000, shelf=7)
+    each.extend(trace)
+    shelves.extend(trace)
+    assert shelves.counts.shape[2] == 286
+    edges = np.arange(0, 2000, 7)
+    assert np.array_equal(np.add.reduceat(each.counts, edges, axis=2), shelves.counts)
+    again = History(80, 2, 2000, shelf=7)
+    again.load_state_dict(shelves.state_dict())
+    assert np.array_equal(again._count_now, shelves._count_now)
+    assert shelves.counted == "shelves of 7 neighbouring items"
+
+
+def test_what_is_counted_by_shelf_is_told_by_shelf() -> None:
+    world = {"kind": "ranking", **SMALL, "n_items": 20_001}
+    result = run(read({"simulator": world, "agents": [{"kind": "random"}], "steps": 20, "replications": 2}))
+    entropy = next(p for p in figures.board(result) if p["layout"]["title"]["text"] == "Selection entropy")
+    assert "How evenly shelves of 3 neighbouring items were chosen" in entropy["layout"]["meta"]["note"]
+    assert result.histories["Random"].counts.sum(axis=2)[-1].tolist() == [100, 100]  # 20 slates of five
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"n_items": 10, "n_candidates": 9}, "simulator.n_items is 10; retrieval nearest needs at least 16"),
+        ({"n_candidates": 2001}, "simulator.n_candidates is 2,001; it must be at most n_items, 2,000"),
+        ({"breadth": 0}, "simulator.breadth is 0; it must be a whole number from 1 to 1,000"),
+        ({"breadth": 1001}, "simulator.breadth is 1001; it must be a whole number from 1 to 1,000"),
+        ({"retrieval": "hnsw"}, "simulator.retrieval is hnsw; it must be one of random, nearest, exact"),
+        ({"n_items": 1_000_001}, "simulator.n_items is 1000001; it must be a whole number from 2 to 1,000,000"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_retrieved_is_refused_in_a_sentence(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(Refused, match=said):
+        read({"simulator": {"kind": "ranking", **SMALL, **changes}, "agents": [{"kind": "random"}]})

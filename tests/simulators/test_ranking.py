@@ -1,0 +1,206 @@
+"""The ranking world: against brute force, closed forms, and the figures of its source."""
+
+from __future__ import annotations
+
+from itertools import combinations, permutations
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import expit
+
+from bandits import Refused, read
+from bandits.base.randomness import Streams
+from bandits.base.types import FloatArray
+from bandits.simulators import ranking_kernels
+from bandits.simulators.ranking import Ranking
+
+SMALL: dict[str, Any] = {
+    "n_users": 9,
+    "n_items": 14,
+    "n_candidates": 7,
+    "slate": 3,
+    "embedding": 3,
+    "temperature": 0.004,
+}
+
+
+def built(rows: int = 4, **params: Any) -> Ranking:
+    return Ranking(Ranking.Params(**{**SMALL, **params}), Streams(3, range(rows)))
+
+
+def cascade(p: FloatArray, bias: FloatArray, slate: tuple[int, ...]) -> float:
+    """Chance of a click, slot by slot."""
+    still, clicked = 1.0, 0.0
+    for slot, item in enumerate(slate):
+        clicked += still * bias[slot] * p[item]
+        still *= 1 - bias[slot] * p[item]
+    return clicked
+
+
+@pytest.mark.parametrize("choice", ["catalogue", "candidates", "sigmoid"])
+def test_probabilities_are_the_formula(choice: str) -> None:
+    world = built(choice=choice, intercept=1.5, layout="per_row")
+    for step in range(5):
+        round, p = world.round_at(step), world.probabilities(world.round_at(step))
+        for r in range(4):
+            u, catalogue = world.users[r, round.users[r]], world.items[r] @ world.users[r, round.users[r]] / 0.004
+            own = world.items[r, round.items[r]] @ u / 0.004
+            everything = {"catalogue": catalogue, "candidates": own}.get(choice)
+            expected = expit(own - 1.5) if everything is None else np.exp(own) / np.exp(everything).sum()
+            np.testing.assert_allclose(p[r], expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("bias", [0.0, 1.0, 2.5])
+def test_values_of_shown_best_and_random_slates_are_those_of_all_slates(bias: float) -> None:
+    world = built(bias=bias)
+    b = np.arange(1, 4) ** -bias
+    for step in range(6):
+        round = world.round_at(step)
+        p = world.probabilities(round)
+        slate = np.array([[2, 0, 6]] * 4)
+        _, truth = world.respond(round, slate, world.uniforms.at(step))
+        for r in range(4):
+            every = [cascade(p[r], b, s) for s in permutations(range(7), 3)]
+            assert truth.value[r] == pytest.approx(cascade(p[r], b, (2, 0, 6)), rel=1e-12)
+            assert truth.best_value[r] == pytest.approx(max(every), rel=1e-12)
+            assert truth.random_value[r] == pytest.approx(np.mean(every), rel=1e-10)
+
+
+@given(
+    p=st.lists(st.floats(0, 1), min_size=2, max_size=6), b=st.lists(st.floats(0, 1), min_size=1, max_size=6)
+)  # fmt: skip
+def test_a_random_slate_in_closed_form_is_the_mean_of_all(p: list[float], b: list[float]) -> None:
+    bias = np.array(b[: len(p)])
+    every = [cascade(np.array(p), bias, s) for s in permutations(range(len(p)), len(bias))]
+    assert ranking_kernels.random_value(np.array([p]), bias)[0] == pytest.approx(np.mean(every), abs=1e-12)
+
+
+def test_the_user_looks_down_and_stops_at_the_first_click() -> None:
+    """10^6 visits to one slate: clicks by slot and looks by slot, within three standard errors, and what is told."""
+    world = built(rows=1, temperature=0.01)
+    round, n = world.round_at(0), 1_000_000
+    slate, p = np.array([[4, 1, 5]]), world.probabilities(world.round_at(0))[0, [4, 1, 5]]
+    b = np.array([1, 1 / 2, 1 / 3])
+    coins = np.random.default_rng(8).random((n, 3))
+    rewards, examined = ranking_kernels.looked_down(np.broadcast_to(p * b, (n, 3)), coins)
+    looks = np.cumprod(np.append(1, 1 - p * b))[:3]
+    for found, chance in ((examined.mean(0), looks), (rewards.mean(0), looks * p * b)):
+        assert (np.abs(found - chance) <= 3 * np.sqrt(chance * (1 - chance) / n)).all()
+    assert (rewards.sum(1) <= 1).all()
+    value = world.respond(round, slate, coins[:1])[1].value[0]
+    assert abs(rewards.sum() / n - value) < 3 * np.sqrt(value * (1 - value) / n)
+    for coin in coins[:200]:  # and respond is that very user
+        feedback, _ = world.respond(round, slate, coin[None])
+        alone = ranking_kernels.looked_down((p * b)[None], coin[None])
+        assert np.array_equal(feedback.rewards, alone[0])
+        assert np.array_equal(feedback.examined, alone[1])
+
+
+def test_candidates_are_distinct_and_equally_likely() -> None:
+    pool = np.arange(6)
+    drawn = ranking_kernels.distinct(np.random.default_rng(4).random((40_000, 2)), pool)
+    assert pool.tolist() == list(range(6))
+    counts = np.bincount(6 * drawn[:, 0] + drawn[:, 1], minlength=36).reshape(6, 6)
+    assert not counts.diagonal().any()
+    expected = 40_000 / 30
+    chi2 = ((counts[~np.eye(6, dtype=bool)] - expected) ** 2 / expected).sum()
+    assert chi2 < 29 + 5 * np.sqrt(2 * 29)
+    assert ranking_kernels.distinct(np.array([[0.0, 0.999999999999], [1.0, 1.0]]), pool).tolist() == [
+        [0, 5],
+        [5, 0],
+    ]  # 0 has moved to 5's place
+
+
+@pytest.mark.parametrize(("features", "D"), [("concatenation", 6), ("product", 3), ("both", 9)])
+@pytest.mark.parametrize("constant", [False, True])
+def test_features_are_those_of_the_pair(features: str, D: int, constant: bool) -> None:
+    world = built(features=features, constant=constant, noise=0.05)
+    round = world.round_at(3)
+    assert world.setting.n_features == D + constant
+    assert ("vectors" in world.setting.offers) == (features == "concatenation")
+    for r in range(4):
+        u = world.seen_users[0, round.users[r]]
+        for k in range(7):
+            v = world.seen_items[0, round.items[r, k]]
+            parts = {"concatenation": [u, v], "product": [u * v], "both": [u, v, u * v]}[features]
+            assert np.array_equal(round.features[r, k], np.concatenate([*parts, [1.0] * constant]))
+    error = world.seen_items - world.items
+    assert 0.03 < error.std() < 0.07
+
+
+def test_what_is_published_is_what_is_found() -> None:
+    """The optimum pays .0507 on average and next to nothing in the median round, a random slate .0003; with the
+    candidates to compete with, .90 / .49 / .17 / .05 at temperatures .001 / .005 / .01 / .02."""
+
+    def looks(steps: int, **params: Any) -> tuple[FloatArray, FloatArray]:
+        world = Ranking(Ranking.Params(**params), Streams(42, range(8)))
+        truths = [
+            world.respond(world.round_at(s), np.tile(np.arange(10), (8, 1)), world.uniforms.at(s))[1]
+            for s in range(steps)
+        ]
+        return np.array([t.best_value for t in truths]), np.array([t.random_value for t in truths])
+
+    best, random = looks(150, choice="catalogue", temperature=0.001)
+    assert abs(best.mean() - 0.0507) < 3 * best.std() / np.sqrt(best.size)
+    assert np.median(best) < 1e-5
+    assert 0.85 < (best < 0.01).mean() < 0.91
+    assert abs(random.mean() - 0.0003) < 3 * random.std() / np.sqrt(random.size)
+    for temperature, optimum in ((0.001, 0.90), (0.005, 0.49), (0.01, 0.17), (0.02, 0.05)):
+        best, random = looks(60, choice="candidates", temperature=temperature)
+        assert abs(best.mean() - optimum) < 0.005 + 3 * best.std() / np.sqrt(best.size)
+        assert 0.005 < random.mean() < 0.007
+
+
+def test_a_random_slate_of_fifty_loses_no_digit_where_nearly_all_is_clicked() -> None:
+    for p, expected in ((0.99, 1.0), (0.3, 1 - 0.7**50), (1e-9, 1 - (1 - 1e-9) ** 50)):
+        assert ranking_kernels.random_value(np.full((1, 100), p), np.ones(50))[0] == pytest.approx(expected, abs=1e-12)
+
+
+def test_every_row_lives_in_the_layout_of_its_replication() -> None:
+    """Rows of a sweep come in any order, and more than once."""
+    sweep = Ranking(Ranking.Params(**SMALL, layout="per_row"), Streams(3, [3, 0, 0]))
+    for step in range(3):
+        mixed = sweep.round_at(step)
+        for r, row in enumerate((3, 0, 0)):
+            alone = Ranking(Ranking.Params(**SMALL, layout="per_row"), Streams(3, [row]))
+            assert np.array_equal(mixed.features[r], alone.round_at(step).features[0])
+            p = alone.probabilities(alone.round_at(step))[0]
+            np.testing.assert_allclose(sweep.probabilities(mixed)[r], p, rtol=1e-12)
+
+
+def test_ten_slots_of_five_hundred_are_a_sum_over_all_subsets() -> None:
+    """The closed form at full size, against subsets drawn at random."""
+    rng = np.random.default_rng(0)
+    p, bias = rng.beta(0.3, 3, (1, 500)), 1 / np.arange(1, 11)
+    shown = np.stack([rng.permutation(500)[:10] for _ in range(20_000)])
+    drawn = 1 - (1 - p[0][shown] * bias).prod(axis=1)
+    assert abs(ranking_kernels.random_value(p, bias)[0] - drawn.mean()) < 4 * drawn.std() / np.sqrt(len(drawn))
+    small = p[:, :9]
+    pairs = [1 - (1 - small[0, i]) * (1 - small[0, j]) for i, j in combinations(range(9), 2)]
+    assert ranking_kernels.random_value(small, np.ones(2))[0] == pytest.approx(np.mean(pairs), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"n_candidates": 600, "n_items": 500}, "simulator.n_candidates is 600; it must be at most n_items, 500"),
+        ({"slate": 11, "n_candidates": 10}, "simulator.slate is 11; it must be at most n_candidates, 10"),
+        ({"choice": "catalogue", "n_users": 100_000, "n_items": 100_000}, "at most 200,000,000 pairs are possible"),
+        ({"temperature": 0.0}, "simulator.temperature is 0.0; it must be a number from 0.0001 to 1"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_a_sentence(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(Refused, match=said):
+        read({"simulator": {"kind": "ranking", **changes}, "agents": [{"kind": "random"}]})
+
+
+def test_vectors_are_tuned_only_where_features_are_vectors() -> None:
+    agents = [{"kind": "neural_click_ts", "vectors": "tuned"}]
+    assert read({"simulator": {"kind": "ranking", "features": "concatenation"}, "agents": agents})
+    with pytest.raises(
+        Refused, match="needs features that are the vectors of user and item, which ranking does not offer"
+    ):
+        read({"simulator": {"kind": "ranking"}, "agents": agents})

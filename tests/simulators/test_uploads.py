@@ -1,0 +1,667 @@
+"""A CSV that was brought is a world like any other, or is refused in one sentence."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sklearn import datasets
+
+from bandits import Refused, read, run
+from bandits.__main__ import main
+from bandits.base.files import home
+from bandits.experiments import presets
+from bandits.runtime.pool import Pool
+from bandits.simulators import classification
+from bandits.simulators.classification import SIZES, Classification
+from bandits.simulators.datasets import csv_table, uploads
+from bandits.simulators.datasets.csv_table import MAX_CELL, MAX_COLUMNS, MAX_ROWS, Table, inspect
+from bandits.storage.run_store import Store
+from tests.contract import worlds
+from tests.support import experiment, often, same, wait_for
+
+ROOT = Path(__file__).parents[2]
+SMALL = "age,city,bought\n30,Rome,yes\n40,Oslo,no\n50,Rome,yes\n60,Oslo,no\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Every test brings its data to a folder of its own, and nothing is remembered from the last one."""
+    monkeypatch.setenv("BANDITS_HOME", str(tmp_path))
+    classification.load.cache_clear()
+    yield tmp_path / "data"
+    classification.load.cache_clear()
+
+
+def written(names: list[str], rows: list[list[Any]], **options: Any) -> bytes:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n", **options).writerows([names, *rows])
+    return out.getvalue().encode()
+
+
+def of_scikit_learn(name: str, *, spoken: bool) -> bytes:
+    """A data set as a CSV: numbers in full, classes as names or as numbers."""
+    bunch = getattr(datasets, f"load_{name}")()
+    answers = [bunch.target_names[y] if spoken else int(y) for y in bunch.target]
+    names = [f"x{i}" for i in range(bunch.data.shape[1])]
+    return written([*names, "answer"], [[*map(repr, x), y] for x, y in zip(bunch.data.tolist(), answers, strict=True)])
+
+
+def bring(text: str | bytes, target: str | None = None, title: str = "Mine", leave_out: Any = ()) -> str:
+    table = inspect(text if isinstance(text, bytes) else text.encode())
+    return uploads.keep(table, target=target or table.suggested_target(), leave_out=leave_out, title=title)
+
+
+def sentence(caught: pytest.ExceptionInfo[Refused]) -> str:
+    said = str(caught.value)
+    assert said.isprintable()  # one line
+    assert 0 < len(said) <= 400
+    return said
+
+
+def refused(text: str | bytes, target: str | None = None, **more: Any) -> str:
+    with pytest.raises(Refused) as caught:
+        bring(text, target, **more)
+    return sentence(caught)
+
+
+def race(data: str, **changes: Any) -> dict[str, Any]:
+    agents = [{"kind": "linucb"}, {"kind": "lints", "sharing": "shared"}, {"kind": "static_mlp", "interactions": 1000}]
+    world = {"kind": "classification", "data": data}
+    return {"simulator": world, "agents": agents, "steps": 400, "replications": 3, **changes}
+
+
+# equality with what is built in
+
+
+def test_a_brought_wine_races_as_the_built_in_one_to_the_bit() -> None:
+    name = bring(of_scikit_learn("wine", spoken=True), "answer")
+    mine, theirs = run(read(race(name))), run(read(race("wine")))
+    assert mine.experiment.hash != theirs.experiment.hash
+    for label, history in theirs.histories.items():
+        same(mine.histories[label], history)
+
+
+def test_a_log_and_what_is_learned_from_it_are_those_of_the_built_in_set() -> None:
+    name = bring(of_scikit_learn("wine", spoken=True), "answer")
+    logs = [
+        Classification(Classification.Params(data=data), worlds.Streams(3, (0,))).log(0, 500) for data in (name, "wine")
+    ]
+    assert all(np.array_equal(a, b) for a, b in zip(*logs, strict=True))
+
+
+@pytest.mark.parametrize("data", ["wine", "digits", "breast_cancer"])
+def test_numbers_as_classes_are_numbered_by_size(data: str) -> None:
+    mine, theirs = (classification.load(n) for n in (bring(of_scikit_learn(data, spoken=False), "answer"), data))
+    assert np.array_equal(mine.features, theirs.features)
+    assert np.array_equal(mine.labels, theirs.labels)
+    assert mine.classes == tuple(map(str, range(SIZES[data][2])))
+
+
+def test_experiments_on_built_in_data_keep_their_hashes() -> None:
+    """Links and stored runs made before data could be brought."""
+    plain = {"agents": [{"kind": "linucb"}]}
+    hashes = {d: read({**plain, "simulator": {"kind": "classification", "data": d}}).hash for d in ("magic", "wine")}
+    assert hashes == {
+        "magic": "09d1890d873a61e96162a44f9d993c3ad37195efb656123da72612c1e61d8a9e",
+        "wine": "9d8f76d09f70da6e7a1e97516147c3341d4eaa01e65b07763bc28a6189e3efea",
+    }
+
+
+# reading
+
+
+def test_columns_are_typed_counted_and_described() -> None:
+    table = inspect(
+        b"id,size,colour,empty,n,kind\na1, 1.5 ,red,,1,x\na2,?, red ,NA,2,y\na3,-2e1,,nan,3,x\na4,0,blue,,4,y\n"
+    )
+    found = {c.name: (c.kind, c.example, c.missing, c.distinct, c.trouble) for c in table.columns}
+    assert found == {
+        "id": ("category", "a1", 0, 4, ""),
+        "size": ("number", "1.5", 1, 3, ""),
+        "colour": ("category", "red", 1, 2, ""),
+        "empty": ("number", "", 4, 0, ""),
+        "n": ("number", "1", 0, 4, ""),
+        "kind": ("category", "x", 0, 2, ""),
+    }
+    assert table.rows == (2, 3, 4, 5)
+    assert table.column("colour").values == ("red", "red", "?", "blue")
+    np.testing.assert_array_equal(table.column("size").values, [1.5, np.nan, -20, 0])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\ufeff" + SMALL,
+        SMALL.replace(",", ";"),
+        SMALL.replace(",", "\t"),
+        SMALL.replace("\n", "\r\n"),
+        SMALL.replace("\n", "\r"),
+        SMALL.rstrip("\n"),
+        "\n" + SMALL.replace("\n", "\n\n,,\n") + "\n\n",
+        '"age","city","bought"\n"30","Rome","yes"\n40,Oslo,no\n 50 , Rome\t,yes\n60.0,Oslo,"no"\n',
+    ],
+)
+def test_the_same_table_in_other_clothes_is_the_same_data(text: str) -> None:
+    assert bring(text, "bought") == bring(SMALL, "bought")
+    assert len(uploads.listing()) == 1
+
+
+def test_decimal_commas_where_semicolons_separate() -> None:
+    table = inspect(b"a;b;c\n1,5;1.5;x\n-0,25;2;y\n,5;3e2;x\n1.000,5;1;y\n")
+    assert [c.kind for c in table.columns] == ["category", "number", "category"]  # thousands are not guessed at
+    table = inspect(b"a;b\n1,5;x\n-0,25;y\n")
+    np.testing.assert_array_equal(table.column("a").values, [1.5, -0.25])
+    assert inspect(b'a,b\n"1,5",x\n"2,5",y\n').column("a").kind == "category"
+
+
+def test_rows_are_counted_as_a_spreadsheet_shows_them() -> None:
+    text = 'note,kind\n"two\nlines",x\n\nplain,y\n,\nplain,x,more\n'
+    assert refused(text) == "row 6 has 3 cells, the header has 2"
+
+
+def test_suggestions() -> None:
+    rows = [[f"C-{i}", i + 1, i % 7, ["Rome", "Oslo"][i % 2], ["yes", "no"][i % 3 == 0], i / 3] for i in range(40)]
+    table = inspect(written(["customer", "row", "weekday", "city", "stayed", "spent"], rows))
+    assert table.suggested_target() == "stayed"  # the last one that can be one: money is measured
+    assert table.suggested_omissions("stayed") == ["customer", "row"]
+    assert table.classes("stayed") == {"no": 14, "yes": 26}
+    assert list(table.classes("weekday")) == list("0123456")
+    hopeless = inspect(b"a,b\nx,y\n")
+    assert hopeless.suggested_target() == "b"
+    assert hopeless.suggested_omissions("b") == []
+
+
+def test_the_sample_can_be_raced_on() -> None:
+    table = inspect(csv_table.sample())
+    assert [c.name for c in table.columns] == ["sepal length", "sepal width", "petal length", "petal width", "species"]
+    assert table.classes(table.suggested_target()) == {"setosa": 50, "versicolor": 50, "virginica": 50}
+    assert table.suggested_omissions("species") == []
+    result = run(presets.on_data(uploads.keep(table, target="species", title="iris")))
+    learned = result.summary()["agents"]["LinUCB"]["learned"]
+    assert learned["low"] > 0  # better than chance, with 95 % confidence
+
+
+def test_coding_is_the_published_protocol() -> None:
+    """Missing is -1, categories by alphabetical rank, rows divided by their norm; a row of zeros stays one."""
+    text = "a,b,kind\n3,zebra,x\n,ant,x\n0,ant,y\n4,?,y\n"
+    data = classification.load(bring(text))
+    norms = np.array([[np.sqrt(10)], [1], [1], [np.sqrt(17)]])
+    np.testing.assert_array_equal(data.features, np.array([[3, 1], [-1, 0], [0, 0], [4, -1]]) / norms)
+    assert data.labels.tolist() == [0, 0, 1, 1]
+    assert data.classes == ("x", "y")
+
+
+# refusals
+
+WIDE = ",".join(f"c{i}" for i in range(MAX_COLUMNS + 1)).encode()
+GOOD = "".join(f"{i},{'xy'[i % 2]}\n" for i in range(9))
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        (b"", "the file is empty"),
+        (b"\xef\xbb\xbf \r\n\n", "the file is empty"),
+        (b"a,b\n1,x\n2,\xe9\n", "the file is not text in UTF-8 (line 3): save it as CSV (UTF-8)"),
+        ("a,b\n1,x\n".encode("utf-16"), "the file is text in UTF-16, not a CSV: save it as CSV (UTF-8) first"),
+        (b"PK\x03\x04rest", "the file is an Excel or zip file, not a CSV: save it as CSV (UTF-8) first"),
+        (b"\xd0\xcf\x11\xe0\xa1", "the file is an old Excel file, not a CSV: save it as CSV (UTF-8) first"),
+        (b"%PDF-1.7\n", "the file is a PDF, not a CSV: save it as CSV (UTF-8) first"),
+        (b"a,b\n1,\0\n", "line 2 holds a NUL byte: the file is not a CSV in UTF-8"),
+        (b"x" * (5 * 2**20 + 1), "the file has 5.0 MB; at most 5 MB are allowed"),
+        (b"a,b\n", "the table has a header and no rows below it"),
+        (b"a\n1\n2\n", "the header has one column; commas, semicolons or tabs must separate at least two"),
+        (b"a,,c\n1,2,3\n", "row 1, column 2: the header is empty; every column needs a name"),
+        (b",,\n1,2,3\n", "row 1, column 1: the header is empty; every column needs a name"),
+        (b"\n\na, a \n1,2\n", "row 3: columns 1 and 2 are both called 'a'"),
+        (b"a," + b"n" * 101 + b"\n1,2\n", "row 1, column 2: the name has 101 characters; 100 are allowed"),
+        (WIDE + b'\n"', "the header has 101 columns; at most 100 are allowed"),
+        (b"a,b\n" + b"1,x\n" * (MAX_ROWS + 1), "the table has more than 200,000 rows below its header, which is the "
+         "most allowed"),
+        (b"a,b,c,d\n" + b"1,2,3,x\n" * 15 + b"1,2,3,4,x\n", "row 17 has 5 cells, the header has 4"),
+        (b"a,b\n1,x\n2\n", "row 3 has 1 cell, the header has 2"),
+        (b'a,b\n1,x\n2,"y\n3,x\n', "row 3 opens a quotation mark that is never closed"),
+        (b'a;b\n1;"x\n', "row 2 opens a quotation mark that is never closed"),
+        (b'a,b\n1,"x"y\n', "row 2 has more text behind a closing quotation mark; a quotation mark inside quotes is "
+         "written twice"),
+        (b'a,b\n1,"' + b"x\n" * 100_000, "row 2 has a cell of more than 1,000 characters; perhaps a quotation mark is "
+         "never closed"),
+        (b"a,b\n1,x\n2," + b"y" * (MAX_CELL + 1), "row 3, column 'b': the cell has 1,001 characters; 1,000 are "
+         "allowed"),
+        (("age,b\n" + GOOD + "abc,x\n").encode(), "row 11, column 'age': 'abc' is not a number, as the rest of the "
+         "column is: mend it, or leave the column out"),
+        (("age,b\n" + GOOD + "1e999,x\n").encode(), "row 11, column 'age': '1e999' is out of range; numbers must lie "
+         "between -1e+100 and 1e+100: mend it, or leave the column out"),
+        (("age,b\n" + GOOD + "-inf,x\n").encode(), "row 11, column 'age': '-inf' is out of range; numbers must lie "
+         "between -1e+100 and 1e+100: mend it, or leave the column out"),
+        (b"a,b\n1,x\n2,\n3,y\n", "row 3 has no value in the target column 'b'; every example needs its right answer"),
+        (b"a,b\n1,x\n2,x\n", "column 'b' cannot be the target: it has only one value; 2 to 50 classes are needed"),
+        (("a,b\n" + "".join(f"1,k{i}\n" * 3 for i in range(51))).encode(), "column 'b' cannot be the target: it has "
+         "51 different values; at most 50 classes are allowed"),
+        (("a,b\n" + "".join(f"1,{i / 8}\n" * 3 for i in range(13))).encode(), "column 'b' cannot be the target: it has "
+         "13 different numbers with fractions, which are measurements, not classes"),
+        (b"a,b\n1,x\n2,y\n3,z\n", "column 'b' cannot be the target: it has 3 different values in 3 rows; a class needs "
+         "two rows on average"),
+    ],
+    ids=itertools.count(),
+)  # fmt: skip
+def test_refusals(raw: bytes, said: str) -> None:
+    assert refused(raw, "b") == said
+    assert uploads.listing() == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"target": "sex"}, "there is no column 'sex'; there are age, city, bought"),
+        ({"leave_out": ["sex"]}, "there is no column 'sex'; there are age, city, bought"),
+        ({"leave_out": ["bought"]}, "the target column 'bought' cannot be left out"),
+        ({"leave_out": ["age", "city"]}, "no column is left that an agent could learn from"),
+        ({"title": ""}, "the name is ''; it must be a text of 1 to 40 letters, digits, spaces, points, dashes or "
+         "underscores"),
+        ({"title": "<b>"}, "the name is '<b>'; it must be a text of 1 to 40 letters, digits, spaces, points, dashes "
+         "or underscores"),
+        ({"title": "x" * 41}, f"the name is '{'x' * 41}'; it must be a text of 1 to 40 letters, digits, spaces, "
+         "points, dashes or underscores"),
+    ],
+)  # fmt: skip
+def test_choices_that_are_none_are_refused(changes: dict[str, Any], said: str) -> None:
+    assert refused(SMALL, **{"target": "bought", **changes}) == said
+    assert uploads.listing() == []
+
+
+def test_a_column_with_mistakes_can_be_left_out_or_be_the_target() -> None:
+    text = "age,b\n" + GOOD + "abc,x\n"
+    assert uploads.find(bring(text.replace("\n", ",1\n").replace("b,1", "b,c", 1), "b", leave_out=["age"]))
+    grades = "points,grade\n" + "".join(f"{i},{i % 3}\n" for i in range(30)) + "1,failed\n"
+    assert inspect(grades.encode()).column("grade").kind == "mixed"
+    assert classification.load(bring(grades, "grade")).classes == ("0", "1", "2", "failed")
+
+
+def test_markup_and_formulas_are_text() -> None:
+    nasty = ["=cmd()", "<img src=x>", "[a](http://b)", "../../x", "`$x$`"]
+    text = written(["n", "<script>"], [[i, nasty[i % 5]] for i in range(20)])
+    assert classification.load(bring(text, "<script>")).classes == tuple(sorted(nasty))
+
+
+# anything at all
+
+cell = st.one_of(
+    st.text(max_size=6),
+    st.sampled_from(
+        ["", "?", "NA", "inf", "1e999", "0", "1", "2.5", "-3", "1,5", "x", "y", '"', '""', "a b", "\u202e", "=1+1", "٣"]
+    ),
+)
+
+
+@st.composite
+def csv_like(draw: st.DrawFn) -> bytes:
+    """A table that is mostly in order: now and then a cell too many, a stray quote, other line ends, a cut."""
+    width = draw(st.integers(1, 4))
+    names = draw(st.one_of(st.just([f"c{i}" for i in range(width)]), st.lists(cell, min_size=width, max_size=width)))
+    kinds = [draw(st.sampled_from([st.integers(-5, 5), st.floats(), st.sampled_from("xyz"), cell])) for _ in names]
+    n = draw(st.integers(0, 25))
+    rows = [[draw(kind) for kind in kinds] for _ in range(n)]
+    out = io.StringIO()
+    end = draw(st.sampled_from(["\n", "\r\n", "\r"]))
+    csv.writer(out, delimiter=draw(st.sampled_from(",;\t")), lineterminator=end).writerows([names, *rows])
+    raw = draw(st.sampled_from(["", "\ufeff"])).encode() + out.getvalue().encode("utf-8", "surrogatepass")
+    for _ in range(draw(st.sampled_from([0, 0, 0, 1, 3]))):
+        at = draw(st.integers(0, len(raw)))
+        junk = draw(st.one_of(st.sampled_from([b'"', b",", b";", b"\n", b"\r", b"\0", b"\xff"]), st.binary(max_size=3)))
+        raw = raw[:at] + junk + raw[at:]
+    return raw
+
+
+def one_sentence(said: str) -> bool:
+    """Never anything else; False, for it is no table."""
+    assert said.isprintable()
+    assert 0 < len(said) <= 400
+    return False
+
+
+def survives(raw: bytes) -> bool:
+    """A table or one sentence; and if a table, then a data set or one sentence."""
+    try:
+        table = inspect(raw)
+    except Refused as refusal:
+        return one_sentence(str(refusal))
+    assert isinstance(table, Table)
+    assert len({c.name for c in table.columns}) == len(table.columns) >= 2
+    assert all(len(c.values) == len(table.rows) > 0 for c in table.columns)
+    target = table.suggested_target()
+    try:
+        name = uploads.keep(table, target=target, leave_out=table.suggested_omissions(target), title="Any")
+    except Refused as refusal:
+        return one_sentence(str(refusal))
+    data, kept = classification.load(name), uploads.find(name)
+    assert kept is not None
+    assert (*data.features.shape, len(data.classes)) == (kept.rows, kept.features, kept.classes)
+    assert np.isfinite(data.features).all()
+    assert set(data.labels.tolist()) == set(range(kept.classes))
+    uploads.delete(name)
+    return True
+
+
+relaxed = settings(
+    max_examples=often(150, 400), suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
+
+
+@relaxed
+@given(st.one_of(st.binary(max_size=200), st.text(max_size=200).map(lambda t: t.encode("utf-8", "surrogatepass"))))
+def test_any_bytes_are_a_table_or_one_sentence(raw: bytes) -> None:
+    survives(raw)
+
+
+@relaxed
+@given(csv_like())
+def test_anything_like_a_csv_is_a_table_or_one_sentence(raw: bytes) -> None:
+    survives(raw)
+
+
+def test_damaged_tables_are_tables_or_one_sentence() -> None:
+    """A real file, with bytes changed, inserted, doubled and lost."""
+    dice = random.Random(1)
+    whole, kept = csv_table.sample()[:1500], 0
+    for _ in range(300):
+        raw = bytearray(whole)
+        for _ in range(dice.randint(1, 3)):
+            at = dice.randrange(len(raw))
+            raw[at : at + dice.randint(0, 3)] = bytes(dice.choices(b',;"\n\r\t x1.\0\xff', k=dice.randint(0, 3)))
+        kept += survives(bytes(raw))
+    assert 0 < kept < 300  # or little was tried
+
+
+# keeping
+
+
+def test_what_is_kept_is_known_without_loading_it(folder: Path) -> None:
+    name = bring(SMALL, "bought", "Käufer 2.csv", leave_out=["city"])
+    (kept,) = uploads.listing()
+    assert kept == uploads.find(name)
+    assert kept[:-1] == (name, "Käufer 2.csv", "bought", 4, 1, 2)
+    assert name == f"kaufer-2-csv-{kept.content[:12]}"
+    assert [p.name for p in folder.iterdir()] == [f"{name}.parquet"]  # one file, nothing staged is left
+    frame = uploads.load(name)
+    assert list(frame.columns) == ["age", "bought"]
+    assert frame["bought"].tolist() == ["yes", "no", "yes", "no"]
+    assert Classification.describe(Classification.Params(data=name)).n_features == 2
+    assert Classification.credit(Classification.Params(data=name)) == f"{name}, brought as a CSV of 4 examples"
+    assert not Classification.travels(Classification.Params(data=name))
+    assert Classification.travels(Classification.Params(data="wine"))
+
+
+def test_the_name_follows_from_the_content_and_the_choice() -> None:
+    names = [
+        bring(SMALL, "bought"),
+        bring(SMALL, "city"),
+        bring(SMALL, "bought", leave_out=["age"]),
+        bring(SMALL.replace("30", "31"), "bought"),
+        bring(SMALL.replace("age", "years"), "bought"),
+        bring(SMALL, "bought", "Yours"),
+    ]
+    assert len(set(names)) == len(names)
+    assert names[-1][-12:] == names[0][-12:]
+    assert bring(SMALL, "bought") == names[0]
+    assert all(uploads.find(n) for n in names)
+    for title, slug in (("日本", "data"), ("--", "data"), ("ß. _x_ " * 5, "x-x-x-x-x"), ("ﬃ" * 40, "ffi" * 13 + "f")):
+        assert bring(SMALL, "bought", title) == f"{slug}-{names[0][-12:]}"
+
+
+@pytest.mark.parametrize(
+    ("file", "title"),
+    [("iris.csv", "iris"), ("Umsatz (1).CSV", "Umsatz 1"), ("../a<b>.csv", ".. a b"), ("#.csv", "My data"),
+     ("a" * 90 + ".csv", "a" * 40), (".csv", ".csv"), ("", "My data")],
+)  # fmt: skip
+def test_titles_from_the_names_of_files(file: str, title: str) -> None:
+    assert uploads.title_from(file) == title
+    assert uploads.TITLE.fullmatch(title)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "x-123",
+        "",
+        "..",
+        "../data",
+        "../../etc/passwd",
+        "mine-0123456789ab",
+        "a" * 61,
+        "Magic",
+        "magic ",
+        "é",
+        "\n",
+        None,
+        3,
+    ],
+)
+def test_unknown_data_are_refused_wherever_they_are_named(name: Any) -> None:
+    known = bring(SMALL, "bought")
+    with pytest.raises(Refused) as caught:
+        read(race(name))
+    assert all(word in sentence(caught) for word in ("magic", "breast_cancer", known))
+    if name in ("x-123", "mine-0123456789ab"):
+        assert sentence(caught).startswith(
+            f"data '{name}' is not here: bring the CSV again on the page Your data; known are magic, adult, "
+        )
+    uploads.delete(str(name))
+    assert [k.id for k in uploads.listing()] == [known]
+
+
+def test_the_command_line_runs_brought_data_and_refuses_unknown(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    name = bring(SMALL, "bought")
+    file = tmp_path / "race.json"
+    file.write_text(json.dumps(race(name, agents=[{"kind": "linucb"}], steps=20)))
+    assert main(["run", str(file)]) == 0
+    assert "LinUCB" in capsys.readouterr().out
+    assert main(["list"]) == 0
+    assert f'data = "magic"  (one of magic, adult, digits, wine, breast_cancer, {name})' in capsys.readouterr().out
+    assert main(["run", str(file), "--set", "simulator.data=gone-0123456789ab"]) == 2
+    assert capsys.readouterr().err.startswith("error: data 'gone-0123456789ab' is not here: bring the CSV again")
+    (home() / "data" / f"{name}.parquet").write_bytes(b"PAR1 but no more")
+    assert main(["run", str(file)]) == 2
+    assert capsys.readouterr().err == (
+        f"error: the file of data '{name}' is damaged: bring the CSV again on the page Your data\n"
+    )
+
+
+def test_what_can_be_chosen() -> None:
+    assert list(Classification.Params.choices("data") or ()) == list(SIZES)
+    assert Classification.Params.choices("encoding") is None
+    first, second = bring(SMALL, "bought"), bring(SMALL, "city")
+    found = Classification.Params.choices("data")
+    assert found is not None
+    assert found[first] == f"Mine {first[-4:]} (brought)"  # two of the same title
+    uploads.delete(first)
+    found = Classification.Params.choices("data")
+    assert found is not None
+    assert found[second] == "Mine (brought)"
+
+
+def test_tampered_files_are_refused(folder: Path) -> None:
+    name = bring(SMALL, "bought")
+    path = folder / f"{name}.parquet"
+    whole, table = path.read_bytes(), pq.ParquetFile(path).read()
+    facts = json.loads(table.schema.metadata[b"bandit-playground"])
+    damaged = f"the file of data '{name}' is damaged: bring the CSV again on the page Your data"
+
+    def rewrite(data: pa.Table, **changes: Any) -> None:
+        metadata = {b"bandit-playground": json.dumps({**facts, **changes})}
+        pq.write_table(data.replace_schema_metadata(metadata), path)
+
+    def said() -> str:
+        with pytest.raises(Refused) as caught:
+            classification.load(name)
+        return sentence(caught)
+
+    ages = table.set_column(0, "age", pa.array([30.0, 40, 50, 61]))
+    for change in (
+        lambda: rewrite(ages),
+        lambda: rewrite(table.rename_columns(["years", "city", "bought"])),
+        lambda: rewrite(table.select(["age", "bought", "city"])),
+        lambda: rewrite(table.slice(0, 3)),
+        lambda: rewrite(table, rows=5),
+        lambda: rewrite(table, features=10**9),
+        lambda: rewrite(table, classes="2"),
+        lambda: rewrite(table, title="<b>"),
+        lambda: rewrite(table, content="0" * 64),
+        lambda: rewrite(table, more=1),
+        lambda: path.write_bytes(whole[:-10]),
+        lambda: path.write_bytes(b""),
+    ):
+        change()
+        assert said() == damaged
+    other = bring(SMALL, "city")
+    shutil.copy(folder / f"{other}.parquet", path)  # another set's file under this name
+    assert said() == damaged
+    assert [k.id for k in uploads.listing()] == [other]
+    assert bring(SMALL, "bought") == name  # bringing it again mends it
+    assert classification.load(name).classes == ("no", "yes")
+
+
+def test_two_processes_may_keep_the_same_file_at_once(tmp_path: Path) -> None:
+    (tmp_path / "wine.csv").write_bytes(of_scikit_learn("wine", spoken=True))
+    code = (
+        "import sys; from pathlib import Path; from bandits import brought, tables\n"
+        "table = tables.inspect(Path(sys.argv[1]).read_bytes()); print('ready', flush=True); input()\n"
+        "for _ in range(20): name = brought.keep(table, target='answer', title='wine'); brought.load(name)\n"
+        "print(name)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    both = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(tmp_path / "wine.csv")], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            env=environment, text=True,
+        )
+        for _ in range(2)
+    ]  # fmt: skip
+    for process in both:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in both:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+    names = {process.communicate(timeout=120)[0].strip() for process in both}
+    assert [process.returncode for process in both] == [0, 0]
+    assert names == {bring(of_scikit_learn("wine", spoken=True), "answer", "wine")}
+    assert len(list((tmp_path / "data").iterdir())) == 1
+
+
+def test_a_full_disk_and_a_full_shelf_are_said(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    def full(path: Path, data: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(uploads, "write", full)
+        assert refused(SMALL, "bought") == "the data could not be kept on disk: No space left on device"
+    monkeypatch.setattr(uploads, "MAX_SETS", 1)
+    name = bring(SMALL, "bought")
+    assert refused(SMALL, "city") == "there are 1 data sets already; delete one first"
+    assert bring(SMALL, "bought") == name
+
+
+def test_wide_data_are_refused_by_arithmetic() -> None:
+    names = [*(f"x{i}" for i in range(99)), "kind"]
+    name = bring(written(names, [[*range(99), f"k{i % 50}"] for i in range(100)]))
+    with pytest.raises(Refused) as caught:
+        read(race(name, agents=[{"kind": "linucb", "sharing": "shared"}], replications=64))
+    assert "GiB of memory" in sentence(caught)
+    assert presets.on_data(name).memory() < 2**29
+
+
+# living with it
+
+
+@pytest.mark.parametrize(
+    ("kind", "encoding"),
+    [*itertools.product(["linucb", "lints", "epsilon_greedy"], ["block", "context"]), ("static_mlp", "block")],
+)
+def test_agents_live_in_a_brought_world(kind: str, encoding: str) -> None:
+    name = bring("a,b,kind\n" + "".join(f"{i % 7},{'uvw'[i % 3]},{'xyz'[i % 3]}\n" for i in range(60)), "kind")
+    extra: dict[str, Any] = {"interactions": 10_000} if kind == "static_mlp" else {}
+    lane = worlds.make(kind, Classification, options={"data": name, "encoding": encoding}, **extra)
+    lane.agent.prepare()
+    trace = lane.advance(600)
+    assert trace.alive.all()
+    assert np.array_equal(trace.best_value, np.ones_like(trace.best_value))
+    assert set(np.unique(trace.rewards)) <= {0.0, 1.0}
+    late = trace.rewards[-300:]  # the answer is in the features; guessing is right a third of the time
+    assert late.mean() > 1 / 3 + 4 * np.sqrt(2 / 9 / late.size)
+
+
+def test_workers_find_the_data_and_deleting_them_costs_no_worker(tmp_path: Path) -> None:
+    """What waits for deleted data fails in a sentence, what ran on them is not found, the worker serves the next."""
+    name = bring(SMALL, "bought")
+    plan = read(race(name, agents=[{"kind": "linucb"}, {"kind": "random"}]))
+    pool = Pool(workers=1, store=Store(tmp_path))
+    try:
+        done = pool.submit(plan)
+        wait_for(lambda: not done.active, "the race on brought data")
+        assert done.status == "finished", done.error
+        for label, history in run(plan).histories.items():
+            same(done.histories[label], history)
+        endless = pool.submit(experiment(steps=10_000_000, replications=48))
+        waiting = pool.submit(read(race(name, seed=7)))
+        uploads.delete(name)
+        assert uploads.listing() == []
+        with pytest.raises(Refused, match=f"data '{name}' is not here"):
+            read(race(name))
+        pool.stop(endless)
+        wait_for(lambda: not waiting.active, "the race that lost its data")
+        assert waiting.status == "failed"
+        assert waiting.error.startswith(f"data '{name}' is not here: bring the CSV again")
+        after = pool.submit(experiment("random", seed=8))
+        wait_for(lambda: not after.active, "the race after it")
+        assert after.status == "finished"
+        assert Pool(workers=0, store=Store(tmp_path)).get(plan.hash) is None
+        bring(SMALL, "bought")
+        again = Pool(workers=0, store=Store(tmp_path)).get(plan.hash)
+        assert again is not None
+        assert again.status == "finished"
+    finally:
+        pool.close()
+
+
+def test_a_damaged_file_fails_a_run_in_one_sentence(folder: Path) -> None:
+    name = bring(SMALL, "bought")
+    path = folder / f"{name}.parquet"
+    table = pq.ParquetFile(path).read()
+    changed = table.set_column(0, "age", pa.array([30.0, 40, 50, 61]))  # the facts are in order, the numbers are not
+    pq.write_table(changed.replace_schema_metadata(table.schema.metadata), path)
+    pool = Pool(workers=1)
+    try:
+        job = pool.submit(read(race(name)))
+        wait_for(lambda: not job.active, "the end")
+        assert (job.status, job.error) == (
+            "failed", f"the file of data '{name}' is damaged: bring the CSV again on the page Your data",
+        )  # fmt: skip
+    finally:
+        pool.close()
+
+
+def test_long_cells_cost_no_more_than_they_are_long() -> None:
+    """A cell is matched in one go: work that grew with the square of its length would never end here."""
+    cells = "\n".join("1" * 990 + f"{i:05d}x" for i in range(4000))
+    assert inspect(f"a,b\n{cells.replace(chr(10), ',1' + chr(10))},1\n".encode()).column("a").kind == "category"

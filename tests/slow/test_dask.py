@@ -1,0 +1,331 @@
+"""Sweeps on a Dask cluster: the same bits as anywhere, encrypted, and refused in a sentence where it cannot be."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import dask
+import numpy as np
+import pytest
+
+from bandits import __main__, sweeps
+from bandits.base.errors import Refused
+from bandits.base.processes import worker_environment
+from bandits.runtime.pool import Pool
+from bandits.sweeps import Landscape, Sweep
+from bandits.sweeps.analysis.landscape import METRICS
+from bandits.sweeps.blocks import Block
+from bandits.sweeps.execution import dask_client
+from bandits.sweeps.execution.dask_client import Cluster
+from bandits.sweeps.execution.executors import Executor, Lost, Processes
+from bandits.sweeps.runner import Runner
+from tests.slow.cluster_support import Dask
+from tests.support import PATIENCE, wait_for
+
+ROOT = Path(__file__).parents[2]
+PARTS = {"CA_FILE": "ca.pem", "CLIENT__CERT": "node.pem", "CLIENT__KEY": "node.key"}
+DATA: dict[str, Any] = {
+    "experiment": {
+        "simulator": {"kind": "petshop", "n_products": 10},
+        "agents": [{"kind": "lints"}],
+        "steps": 500,
+        "replications": 4,
+    },
+    "axes": [
+        {"path": "agents.0.sigma2", "low": 0.01, "high": 1, "number": 4, "scale": "log"},
+        {"path": "agents.0.sharing", "values": ["per_arm", "shared"]},
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dask]:
+    found = Dask(tmp_path_factory.mktemp("dask"), workers=2)
+    yield found
+    found.end()
+
+
+@pytest.fixture
+def lonely(tmp_path: Path) -> Iterator[Dask]:
+    """A scheduler without workers."""
+    found = Dask(tmp_path)
+    yield found
+    found.end()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "sweep.json"
+    path.write_text(json.dumps(DATA), encoding="utf-8")
+    return path
+
+
+def small() -> Sweep:
+    return sweeps.read(DATA)
+
+
+def long() -> tuple[Sweep, Block]:
+    """A block that takes minutes."""
+    data = {**DATA, "experiment": {**DATA["experiment"], "steps": 1_000_000}}
+    return sweeps.read(data), Block(tuple((0, run) for run in range(4)))
+
+
+def same(a: Landscape, b: Landscape) -> None:
+    """Equal to the bit: numbers and curves."""
+    for metric in METRICS:
+        np.testing.assert_array_equal(a.numbers(metric), b.numbers(metric))
+    for point in range(a.sweep.size):
+        for name, sums in a.curves(point).sums.items():
+            np.testing.assert_array_equal(sums, b.curves(point).sums[name])
+
+
+def on(executor: Executor) -> Landscape:
+    try:
+        runner = Runner(small(), executor)
+        landscape = runner.run()
+        assert runner.notices == []
+        return landscape
+    finally:
+        executor.close()
+
+
+def refused(address: str) -> str:
+    """The sentence with which a cluster is refused."""
+    with pytest.raises(Refused) as said:
+        Cluster(address)
+    assert "\n" not in str(said.value)
+    return str(said.value)
+
+
+# -- addresses -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("127.0.0.1:8786", "must be tls://host:port"),
+        ("http://127.0.0.1:8786", "must be tls://host:port"),
+        ("inproc://1/2", "must be tls://host:port"),
+        ("tls://", "must be tls://host:port"),
+        ("tls://somewhere", "must be tls://host:port"),
+        ("tls://somewhere:123456", "must be tls://host:port"),
+        ("tls://me@somewhere:8786", "must be tls://host:port"),
+        ("tls://somewhere:8786/there", "must be tls://host:port"),
+        ("tls://[::1:8786", "must be tls://host:port"),
+        ("tcp://192.0.2.1:8786", "is not encrypted"),
+        ("tcp://example.org:8786", "is not encrypted"),
+        ("tcp://127.0.0.1.example.org:8786", "is not encrypted"),
+        ("tcp://0.0.0.0:8786", "is not encrypted"),
+        ("tls://127.0.0.1:8786", "set DASK_DISTRIBUTED__COMM__TLS__CA_FILE"),
+    ],
+)
+def test_an_address_that_is_none_or_open_to_all_is_refused(
+    address: str, said: str, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert said in refused(address)
+    assert __main__.main(["sweep", str(file), "--cluster", address]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: ")
+    assert said in line
+
+
+def test_nobody_at_an_address_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dask_client, "CONNECT", 0.5)
+    assert "no Dask scheduler answers at tcp://127.0.0.1:9" in refused("tcp://127.0.0.1:9")
+
+
+def test_without_dask_it_is_said(file: Path) -> None:
+    code = "import sys; sys.modules['distributed'] = None; from bandits.__main__ import main; sys.exit(main())"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "sweep", str(file), "--cluster", "tcp://127.0.0.1:8786"],
+        capture_output=True, text=True, env=worker_environment(), check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr == (
+        "error: a sweep on a cluster needs Dask, which is not installed; pip install -r requirements-cluster.txt\n"
+    )
+
+
+# -- numbers -------------------------------------------------------------------------------------------------------
+
+
+def test_here_in_the_pool_and_on_a_cluster_are_the_same_bits(pair: Dask) -> None:
+    here, pool = sweeps.run(small()), Pool(1)
+    try:
+        same(on(Processes(pool)), here)
+    finally:
+        pool.close()
+    away = Cluster(pair.address)
+    wait_for(lambda: away.workers == 2, "the second worker")
+    same(on(away), here)
+
+
+def test_what_optuna_proposes_is_computed_to_the_same_bits(pair: Dask) -> None:
+    sweep = sweeps.read({**DATA, "search": "optuna", "number": 8, "batch": 4})
+    here, away = sweeps.run(sweep), Cluster(pair.address)
+    try:
+        found = Runner(sweep, away).run()
+    finally:
+        away.close()
+    assert found.sweep.proposed == here.sweep.proposed
+    for metric in METRICS:
+        np.testing.assert_array_equal(found.numbers(metric), here.numbers(metric))
+
+
+def test_the_command_line_finds_the_cluster_in_the_environment(
+    pair: Dask, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place, address in (("here", ""), ("there", pair.address)):
+        monkeypatch.setenv("BANDITS_HOME", str(tmp_path / f"home-{place}"))
+        monkeypatch.setenv("BANDITS_CLUSTER", address)
+        assert __main__.main(["sweep", str(file), "--workers", "0", "--out", str(tmp_path / place)]) == 0
+    for name in ("points.parquet", "summary.json", "sweep.json"):
+        assert (tmp_path / "here" / name).read_bytes() == (tmp_path / "there" / name).read_bytes()
+
+
+def test_a_block_that_nobody_wants_any_more_is_left(pair: Dask) -> None:
+    away, heard = Cluster(pair.address), list[int]()
+    try:
+        future = away.submit(*long(), heard.append)
+        wait_for(lambda: len(heard) > 1, "news of a block")
+        assert heard == sorted(heard)
+        assert busy(away) == 1
+        assert future.cancel()
+        wait_for(lambda: busy(away) == 0, "the end of a block that was cancelled")
+    finally:
+        away.close()
+
+
+def test_who_goes_away_leaves_no_block_behind(pair: Dask) -> None:
+    away, other, heard = Cluster(pair.address), Cluster(pair.address), list[int]()
+    try:
+        away.submit(*long(), heard.append)
+        wait_for(lambda: heard, "news of a block")
+        away.close()
+        wait_for(lambda: busy(other) == 0, "the end of a block whose client is gone")
+    finally:
+        other.close()
+
+
+def busy(away: Cluster) -> int:
+    """Blocks that are being computed on the workers."""
+    return sum(away._client.run(lambda dask_worker: len(dask_worker.active_threads)).values())
+
+
+def test_what_a_worker_cannot_do_is_told(pair: Dask) -> None:
+    away = Cluster(pair.address)
+    try:
+        future = away.submit(small(), Block(((99, 0),)), lambda step: None)
+        assert str(future.exception()) == "tuple index out of range"
+        assert isinstance(future.exception(), Refused)
+    finally:
+        away.close()
+
+
+def test_a_block_that_its_workers_die_of_is_told(pair: Dask) -> None:
+    away, heard = Cluster(pair.address), list[int]()
+    away._client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 0))
+    try:
+        future = away.submit(*long(), heard.append)
+        wait_for(lambda: heard, "news of a block")
+        (worker,) = (address for address, keys in away._client.processing().items() if keys)
+        os.kill(away._client.run(os.getpid, workers=[worker])[worker], signal.SIGKILL)
+        with pytest.raises(Refused, match="1 workers of the cluster died of the same block"):
+            future.result()
+    finally:
+        away._client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 3))
+        away.close()
+
+
+# -- who may compute -----------------------------------------------------------------------------------------------
+
+
+def test_without_a_worker_of_one_thread_it_is_said(lonely: Dask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dask_client, "FIRST", 0.5)
+    assert f"has no workers; start one: dask worker {lonely.address}" in refused(lonely.address)
+    lonely.work("--nthreads", "2", "--no-nanny")
+    monkeypatch.setattr(dask_client, "FIRST", PATIENCE)
+    assert "has 2 threads; start it with --nthreads 1" in refused(lonely.address)
+
+
+def test_other_code_is_refused_early_or_late_and_nobody_is_not_waited_for(lonely: Dask, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(ROOT / "bandits", other / "bandits", ignore=shutil.ignore_patterns("*.nb?"))
+    with (other / "bandits" / "experiments" / "lane.py").open("a") as code:
+        code.write("# newer\n")
+    env = {**worker_environment(), "PYTHONPATH": str(other)}
+    lonely.work("--no-nanny", env=env)
+    said = refused(lonely.address)
+    assert re.search(r"the worker tcp://127\.0\.0\.1:\d+ has other code \(\w{12}; where .* \w{12}\)", said)
+    lonely.stop_workers()
+    lonely.work("--no-nanny")
+    patient, hasty, heard = Cluster(lonely.address), Cluster(lonely.address, silence=1.0), list[int]()
+    try:
+        future = hasty.submit(*long(), heard.append)
+        wait_for(lambda: heard, "news of a block")
+        lonely.stop_workers()
+        with pytest.raises(Lost, match="has had no worker for"):
+            future.result()
+        with pytest.raises(Lost, match="has had no worker for"):
+            hasty.submit(*long(), heard.append)
+        lonely.work("--no-nanny", env=env)
+        with pytest.raises(Lost, match="has other code"):
+            patient.submit(*long(), heard.append).result()
+    finally:
+        patient.close()
+        hasty.close()
+
+
+# -- mutual TLS ----------------------------------------------------------------------------------------------------
+
+
+def test_mutual_tls_as_the_readme_says(tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine, others = certificates(tmp_path / "mine"), certificates(tmp_path / "others")
+    options = ("--tls-ca-file", str(mine / "ca.pem"), "--tls-cert", str(mine / "node.pem"),
+               "--tls-key", str(mine / "node.key"))  # fmt: skip
+    found = Dask(tmp_path / "dask", scheme="tls", options=options)
+    try:
+        assert found.address.startswith("tls://")
+        found.work("--no-nanny")
+        shown = {f"DASK_DISTRIBUTED__COMM__TLS__{name}": str(mine / path) for name, path in PARTS.items()}
+        done = subprocess.run(
+            [sys.executable, "-m", "bandits", "sweep", str(file), "--cluster", found.address],
+            capture_output=True, text=True, env={**worker_environment(), **shown}, check=False,
+        )  # fmt: skip
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.startswith("best: ")
+        monkeypatch.setattr(dask_client, "CONNECT", 2.0)
+        with configured(others):
+            assert "no Dask scheduler answers" in refused(found.address)
+        with configured(tmp_path / "nowhere"):
+            assert "No such file" in refused(found.address)
+        assert "no Dask scheduler answers" in refused(found.address.replace("tls", "tcp"))
+    finally:
+        found.end()
+
+
+def configured(folder: Path) -> AbstractContextManager[object]:
+    """Dask's settings say that the certificates are there."""
+    names = {name: f"distributed.comm.tls.{name.lower().replace('__', '.').replace('_', '-')}" for name in PARTS}
+    return dask.config.set({names[name]: str(folder / path) for name, path in PARTS.items()})
+
+
+def certificates(folder: Path) -> Path:
+    """Made by the commands that the README names."""
+    folder.mkdir()
+    section = (ROOT / "README.md").read_text(encoding="utf-8").split("## Sweeps on a cluster")[1]
+    commands = [block for block in re.findall(r"```\n(.*?)```", section, re.DOTALL) if "openssl" in block]
+    assert len(commands) == 1
+    done = subprocess.run(["bash", "-ec", commands[0]], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return folder

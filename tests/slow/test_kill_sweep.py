@@ -1,0 +1,240 @@
+"""A sweep whose workers, scheduler or runner are killed, or whose disk is full: every point is there, with its bits."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from bandits import sweeps
+from bandits.base.processes import worker_environment
+from bandits.cli.sweep import save
+from bandits.runtime.pool import Pool
+from bandits.storage.run_store import unpack
+from bandits.sweeps import Landscape, Sweep
+from bandits.sweeps.blocks import Stopped
+from bandits.sweeps.execution.dask_client import Cluster
+from bandits.sweeps.execution.executors import Executor, Processes
+from bandits.sweeps.runner import Runner
+from bandits.sweeps.storage.block_files import Files
+from tests.slow.cluster_support import Dask
+from tests.support import PATIENCE, often, wait_for
+
+KILLS = often(2, 6)
+RUNNERS = often(3, 20)
+DATA: dict[str, Any] = {
+    "experiment": {
+        "simulator": {"kind": "petshop", "n_products": 10},
+        "agents": [{"kind": "linucb"}],
+        "steps": often(12_000, 40_000),
+        "replications": 8,
+    },
+    "axes": [
+        {"path": "agents.0.alpha", "low": 0.1, "high": 10, "number": 3, "scale": "log"},
+        {"path": "agents.0.ridge", "low": 0.1, "high": 10, "number": 3, "scale": "log"},
+    ],
+}
+RESULTS = ("points.parquet", "summary.json", "sweep.json")
+
+
+class Undisturbed(NamedTuple):
+    sweep: Sweep
+    file: Path
+    landscape: Landscape
+    out: Path
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+    folder = tmp_path_factory.mktemp("whole")
+    (folder / "sweep.json").write_text(json.dumps(DATA), encoding="utf-8")
+    landscape = sweeps.run(sweeps.read(DATA))
+    save(landscape, folder / "out")
+    return Undisturbed(landscape.sweep, folder / "sweep.json", landscape, folder / "out")
+
+
+@pytest.fixture
+def dask(tmp_path: Path) -> Iterator[Dask]:
+    """A scheduler, without workers."""
+    found = Dask(tmp_path / "dask")
+    yield found
+    found.end()
+
+
+def check(out: Path, whole: Undisturbed) -> None:
+    """The files have the bytes of a sweep that nobody disturbs."""
+    for name in RESULTS:
+        assert (out / name).read_bytes() == (whole.out / name).read_bytes(), name
+
+
+def blocks(home: Path) -> list[Path]:
+    return list(home.rglob("*.block"))
+
+
+def check_rows(home: Path, whole: Undisturbed) -> None:
+    """Every run of every point is kept, none twice."""
+    rows = Counter[tuple[int, ...]]()
+    for path in blocks(home):
+        rows.update(map(tuple, unpack(path.read_bytes()[32:])["rows"].tolist()))
+    assert set(rows.values()) == {1}
+    assert len(rows) == whole.landscape.known.size
+
+
+# -- workers -------------------------------------------------------------------------------------------------------
+
+
+def disturbed(whole: Undisturbed, executor: Executor, home: Path, victims: Callable[[], list[int]]) -> None:
+    """Run a sweep, and kill one of the victims whenever another share of it is done."""
+    runner = Runner(whole.sweep, executor, Files(whole.sweep, home))
+    dice, killed = np.random.default_rng(5), list[int]()
+
+    def watch(done: float) -> None:
+        if len(killed) < KILLS and done > (len(killed) + 1) / (KILLS + 2) and (able := victims()):
+            killed.append(int(dice.choice(able)))
+            os.kill(killed[-1], signal.SIGKILL)
+
+    runner.watch = watch
+    landscape = runner.run()
+    assert len(set(killed)) == KILLS
+    assert runner.notices == []
+    save(landscape, home / "out")
+    check(home / "out", whole)
+    check_rows(home, whole)
+
+
+def test_workers_of_the_pool_are_killed(whole: Undisturbed, tmp_path: Path) -> None:
+    pool = Pool(2)
+    try:
+        disturbed(whole, Processes(pool), tmp_path, lambda: [p.pid for p in list(pool._doing.values())])
+    finally:
+        pool.close()
+
+
+def test_workers_of_a_cluster_are_killed(whole: Undisturbed, dask: Dask, tmp_path: Path) -> None:
+    dask.work("--nworkers", "2")
+    away = Cluster(dask.address)
+
+    def victims() -> list[int]:
+        """Workers that have a block, and whose place will be taken by another."""
+        return list(away._client.run(os.getpid, workers=[w for w, keys in away._client.processing().items() if keys],
+                                     on_error="ignore").values())  # fmt: skip
+
+    try:
+        disturbed(whole, away, tmp_path, victims)
+    finally:
+        away.close()
+
+
+# -- scheduler and runner ------------------------------------------------------------------------------------------
+
+
+class Command:
+    """``python -m bandits sweep``, as a shell starts it, with a place of its own for what it keeps."""
+
+    def __init__(self, whole: Undisturbed, home: Path, *arguments: str, **options: Any) -> None:
+        self.home = home
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "bandits", "sweep", str(whole.file), *arguments],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+            env={**worker_environment(), "BANDITS_HOME": str(home)}, **options,
+        )  # fmt: skip
+
+    def reach(self, number: int) -> bool:
+        """Wait for so many blocks; False if it has ended before."""
+        wait_for(lambda: len(blocks(self.home)) >= number or self.process.poll() is not None, f"{number} blocks")
+        return self.process.poll() is None
+
+    def ended(self) -> tuple[int, str]:
+        """Exit status and standard error."""
+        _, said = self.process.communicate(timeout=PATIENCE)
+        return self.process.returncode, said
+
+
+def test_a_scheduler_that_is_killed_costs_a_sentence(whole: Undisturbed, dask: Dask, tmp_path: Path) -> None:
+    dask.work("--no-nanny")
+    out = tmp_path / "out"
+    command = Command(whole, tmp_path / "home", "--cluster", dask.address, "--workers", "1", "--out", str(out))
+    assert command.reach(1)
+    dask.scheduler.kill()
+    status, said = command.ended()
+    assert (status, said.splitlines()) == (
+        0, [f"the scheduler at {dask.address} is gone; this machine goes on alone"]
+    )  # fmt: skip
+    check(out, whole)
+    check_rows(tmp_path / "home", whole)
+
+
+@pytest.mark.parametrize("series", range(often(1, 4)))
+def test_a_runner_that_is_killed_goes_on_where_it_was(series: int, whole: Undisturbed, tmp_path: Path) -> None:
+    """Killed again and again: while it starts, while it computes, while it writes."""
+    home, dice, workers = tmp_path / "home", np.random.default_rng([11, series]), str(series % 3)
+    kills = RUNNERS // often(1, 4)
+    for _ in range(kills):
+        command = Command(whole, home, "--workers", workers)
+        going = command.reach(len(blocks(home)) + int(dice.integers(0, 4)))
+        time.sleep(0.3 * dice.random())  # the moment, not a wait for anything
+        assert going
+        command.process.kill()
+        command.ended()
+    last = Command(whole, home, "--workers", workers, "--out", str(tmp_path / "out"))
+    status, said = last.ended()
+    assert (status, said) == (0, "")
+    check(tmp_path / "out", whole)
+    check_rows(home, whole)
+
+
+def heed_control_c() -> None:
+    """What a shell starts in the background ignores it, and so do its children: these tests may be run like that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def test_control_c_ends_it_in_a_sentence_and_loses_nothing(whole: Undisturbed, tmp_path: Path) -> None:
+    for attempt in range(5):  # on a busy machine it may have come to its end before the signal reaches it
+        home = tmp_path / str(attempt)
+        command = Command(whole, home, "--workers", "1", preexec_fn=heed_control_c)
+        if command.reach(1):
+            os.killpg(command.process.pid, signal.SIGINT)  # as a terminal does: to all of the command's processes
+        status, said = command.ended()
+        if status:
+            break
+    assert status == 130
+    assert said.splitlines() == ["What is finished is kept: the same command goes on from there.", "stopped"]
+    kept = {path: path.stat().st_mtime_ns for path in blocks(home)}
+    assert kept
+    save(sweeps.run(whole.sweep, files=Files(whole.sweep, home / "sweeps")), tmp_path / "out")
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    check(tmp_path / "out", whole)
+
+
+# -- a full disk ---------------------------------------------------------------------------------------------------
+
+
+def full() -> None:
+    """From here on this process can write no file beyond a thousand bytes."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+
+
+def test_a_full_disk_costs_a_sentence_and_keeps_what_is_finished(whole: Undisturbed, tmp_path: Path) -> None:
+    files = Files(whole.sweep, tmp_path / "sweeps")
+    with pytest.raises(Stopped):
+        sweeps.run(whole.sweep, files=files, stop=lambda: len(blocks(tmp_path)) >= 3)
+    kept = {path: path.read_bytes() for path in blocks(tmp_path)}
+    command = Command(whole, tmp_path, "--workers", "0", preexec_fn=full)
+    assert command.ended() == (0, "this sweep could not be kept on disk (File too large)\n")
+    assert {path: path.read_bytes() for path in blocks(tmp_path)} == kept
+    again = Command(whole, tmp_path, "--workers", "0", "--out", str(tmp_path / "out"), preexec_fn=full)
+    status, said = again.ended()
+    assert status == 2  # what was asked for is not there
+    assert said.splitlines()[-1].startswith("error: ")
+    assert "Traceback" not in said

@@ -1,0 +1,538 @@
+"""Worker processes: the same numbers as here, one job for equal experiments, and no run that is lost in silence."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from subprocess import PIPE
+
+import numpy as np
+import pytest
+
+from bandits import Experiment, History, Refused, read, run
+from bandits.experiments.experiment import MEMORY_LIMIT
+from bandits.experiments.history import snapshot_steps
+from bandits.experiments.race import Race, drive, make_lane
+from bandits.runtime import pool as jobs
+from bandits.runtime.pool import KEPT, MAX_ACTIVE, Job, Pool
+from bandits.runtime.worker import receive, send
+from bandits.storage.run_store import Store, pack
+from tests.support import experiment, same, wait_for
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Pool]:
+    with closing(Pool()) as made:
+        yield made
+
+
+def ended(job: Job) -> Job:
+    wait_for(lambda: not job.active, "the end of the run")
+    return job
+
+
+def endless(seed: int) -> Experiment:
+    """Long enough to be looked at, stopped and killed."""
+    return experiment(steps=10_000_000, seed=seed)
+
+
+def under_way(pool: Pool, seed: int) -> Job:
+    job = pool.submit(endless(seed))
+    wait_for(lambda: job.result.histories, "the first points")
+    return job
+
+
+def interrupted(folder: Path, e: Experiment) -> None:
+    """Leave a run behind as a server does that is killed: a checkpoint, and nobody to tidy up."""
+    with closing(Pool(store=Store(folder))) as pool:
+        job = pool.submit(e, "whoever it was")
+        wait_for(lambda: Store(folder).checkpoint(job.id), "a checkpoint on disk")
+        pool._closed = True
+        pool._processes[job].kill()
+        wait_for(lambda: not job.active, "the end of the run")
+
+
+def test_a_worker_computes_the_numbers_of_a_run_here_to_the_bit(pool: Pool) -> None:
+    e = experiment("linucb", "lints", {"kind": "epsilon_greedy", "sharing": "shared"}, "beta_ts", "oracle", steps=2500)
+    job = ended(pool.submit(e))
+    assert (job.status, job.error, job.step, job.progress) == ("finished", "", 2500, 1.0)
+    here = run(e)
+    assert list(job.histories) == list(e.labels)
+    for label, h in here.histories.items():
+        same(job.histories[label], h)
+    assert [s.step for s in job.histories["LinUCB"].spectra] == snapshot_steps(2500)
+    assert job.result.summary() == here.summary()
+    assert set(job.result.timing()["agents"]) == set(e.labels)
+    assert job.seconds > 0
+    assert job.seconds_left is None
+
+
+def test_the_same_experiment_twice_is_one_job(pool: Pool) -> None:
+    first = pool.submit(experiment(seed=1))
+    again = pool.submit(Experiment.model_validate_json(first.experiment.model_dump_json()))
+    assert again is first
+    assert pool.get(first.id) is first
+    ended(first)
+    assert pool.submit(experiment(seed=1)) is first  # finished: not computed again
+    assert pool.submit(experiment(seed=2)) is not first
+    assert pool.get("nothing of the kind") is None
+
+
+def test_runs_wait_their_turn_and_know_their_place(pool: Pool) -> None:
+    running = under_way(pool, 3)
+    waiting = [pool.submit(experiment(seed=seed)) for seed in (4, 5, 6)]
+    assert [job.status for job in waiting] == ["queued"] * 3
+    assert [pool.ahead(job) for job in waiting] == [0, 1, 2]
+    assert all(job.active and job.progress == 0 and not job.result.histories for job in waiting)
+    pool.stop(waiting[1])  # one that never began
+    assert (waiting[1].status, pool.ahead(waiting[2])) == ("stopped", 1)
+    pool.stop(running)
+    assert [ended(job).status for job in waiting] == ["finished", "stopped", "finished"]
+    assert waiting[0].ended is not None
+    assert waiting[2].started is not None
+    assert waiting[2].started >= waiting[0].ended
+
+
+def test_stopping_keeps_what_was_computed(pool: Pool) -> None:
+    job = under_way(pool, 7)
+    pool.stop(job)
+    assert (job.status, job.active) == ("stopped", False)
+    seconds = job.seconds
+    wait_for(lambda: job not in pool._processes, "the end of its worker")
+    steps = {label: h.step for label, h in job.histories.items()}
+    assert all(0 < step < 10_000_000 for step in steps.values())
+    assert 0 < job.progress < 1
+    assert job.seconds == seconds  # the clock stands still
+    # what was computed is what a run here has computed at that step
+    race = Race(job.experiment)
+    while race.step < max(steps.values()):
+        for _ in race.advance(5000):
+            pass
+    for label, h in job.histories.items():
+        for name in History.SUMS:
+            np.testing.assert_array_equal(h.sums[name][: h.size], race.histories[label].sums[name][: h.size])
+    pool.stop(job)  # a second time changes nothing
+    assert job.status == "stopped"
+    again = pool.submit(job.experiment)  # pressed Run again: a new run
+    assert again is not job
+    pool.stop(again)
+
+
+def test_a_killed_worker_costs_nothing_but_time(pool: Pool) -> None:
+    """The run goes on from its last checkpoint in another worker, to the same bits."""
+    e = experiment("linucb", "lints", "beta_ts", steps=30_000, seed=8)
+    job = pool.submit(e)
+    for _ in range(2):
+        wait_for(lambda: job.saved and job in pool._processes, "a checkpoint")
+        worker = pool._processes[job]
+        worker.kill()
+        wait_for(lambda w=worker: pool._processes.get(job) not in (None, w) or not job.active, "another worker")
+    assert ended(job).status == "finished"
+    assert job.deaths in (1, 2)
+    for label, history in run(e).histories.items():
+        same(job.histories[label], history)
+
+
+def test_a_run_whose_workers_keep_dying_fails_in_a_sentence_and_the_next_is_served(pool: Pool) -> None:
+    job = under_way(pool, 8)
+    after = pool.submit(experiment(seed=9))
+    while job.active:
+        if (worker := pool._processes.get(job)) is not None:
+            worker.kill()
+            worker.wait()
+        wait_for(lambda: not job.active or pool._processes.get(job) is not None, "the next attempt")
+    assert (job.status, job.error) == ("failed", "its worker process died 3 times")
+    assert job.result.histories  # what was computed stays
+    assert ended(after).status == "finished"
+    same(after.histories["LinUCB"], run(after.experiment).histories["LinUCB"])
+
+
+def test_a_paused_run_gives_its_worker_away_and_goes_on_to_the_bit(pool: Pool) -> None:
+    e = experiment("linucb", "beta_ts", {"kind": "linucb", "label": "window", "window": 100}, steps=10_000, seed=30)
+    job = pool.submit(e, "me")
+    wait_for(lambda: job.result.histories, "the first points")
+    pool.pause(job, "me")
+    assert (job.status, job.active) == ("paused", False)
+    assert ended(pool.submit(experiment(seed=31))).status == "finished"
+    seconds = job.seconds
+    assert pool.submit(e) is job  # still the same run
+    pool.resume(job, "me")
+    assert ended(job).status == "finished"
+    assert job.seconds > seconds
+    for label, history in run(e).histories.items():
+        same(job.histories[label], history)
+
+
+def test_a_finished_run_is_continued_as_the_longer_run(pool: Pool) -> None:
+    short = ended(pool.submit(experiment(steps=3000, seed=40)))
+    longer = ended(pool.extend(short, 9000))
+    assert longer.experiment == experiment(steps=9000, seed=40)
+    for label, history in run(longer.experiment).histories.items():
+        same(longer.histories[label], history)
+    with pytest.raises(Refused, match="steps is 0"):
+        pool.extend(short, 0)
+
+
+def test_equal_experiments_submitted_at_the_same_moment_are_one_run(pool: Pool) -> None:
+    for seed in range(200, 210):
+        barrier, found = threading.Barrier(8), []
+
+        def submit(e: Experiment, barrier: threading.Barrier = barrier, found: list[Job] = found) -> None:
+            barrier.wait()
+            found.append(pool.submit(e))
+
+        threads = [threading.Thread(target=submit, args=(experiment("random", seed=seed),)) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len({id(job) for job in found}) == 1
+        ended(found[0])
+
+
+def test_a_stopped_run_is_lost_to_nobody(pool: Pool) -> None:
+    job = pool.submit(endless(51), "teacher")
+    wait_for(lambda: job.saved, "a checkpoint")
+    pool.stop(job, "teacher")
+    wait_for(lambda: job not in pool._processes, "the end of its worker")
+    with pytest.raises(Refused, match="only who started this run"):
+        pool.discard(job.id, "pupil")
+    again = pool.submit(job.experiment, "pupil")  # the pupil has followed the link
+    assert int(again.saved["step"]) == int(job.saved["step"]) > 0  # nothing is computed twice
+    pool.stop(again, "pupil")
+
+
+def test_only_one_process_takes_unfinished_runs_for_its_own(tmp_path: Path) -> None:
+    with closing(Pool(store=Store(tmp_path))) as first:
+        job = first.submit(endless(52))
+        wait_for(lambda: Store(tmp_path).checkpoints(), "a checkpoint on disk")
+        assert first.unfinished() == []  # it is going on
+        with closing(Pool(store=Store(tmp_path))) as second:  # another server on the same folder
+            assert second.unfinished() == []
+            assert second.get(job.id) is None
+        first.stop(job)
+        assert first.unfinished() == [job.experiment]
+
+
+def test_only_who_started_a_run_may_end_it(pool: Pool) -> None:
+    job = pool.submit(endless(50), "teacher")
+    assert pool.submit(endless(50), "pupil") is job
+    for leave in (pool.stop, pool.pause):
+        with pytest.raises(Refused, match="only who started this run"):
+            leave(job, "pupil")
+    assert job.active
+    pool.stop(job, "teacher")
+    assert job.status == "stopped"
+
+
+def test_one_visitor_cannot_fill_the_queue(pool: Pool) -> None:
+    jobs = [pool.submit(endless(60 + i), "eager") for i in range(MAX_ACTIVE)]
+    with pytest.raises(Refused, match=f"you have {MAX_ACTIVE} runs going"):
+        pool.submit(endless(70), "eager")
+    pool.pause(jobs[-1], "eager")
+    with pytest.raises(Refused, match="runs going"):  # a paused run is still theirs ...
+        pool.submit(endless(70), "eager")
+    pool.resume(jobs[-1], "eager")  # ... and can go on
+    assert jobs[-1].active
+    other = pool.submit(endless(71), "patient")
+    for job in jobs:
+        pool.stop(job, "eager")
+    pool.stop(other, "patient")
+
+
+def test_a_run_past_its_time_is_stopped_and_says_so(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "TIME_LIMIT", 0.5)
+    job = ended(pool.submit(endless(80)))
+    assert job.status == "stopped"
+    wait_for(lambda: job.error, "the sentence")
+    assert "the limit for one run" in job.error
+
+
+def test_after_a_restart_finished_runs_are_there_and_unfinished_ones_go_on(tmp_path: Path) -> None:
+    e, done = experiment("linucb", "beta_ts", steps=30_000, seed=90), experiment(seed=91)
+    with closing(Pool(store=Store(tmp_path))) as first:
+        kept = ended(first.submit(done))
+    interrupted(tmp_path, e)
+    with closing(Pool(store=Store(tmp_path))) as second:
+        again = second.get(done.hash)
+        assert again is not None
+        assert again.status == "finished"
+        assert again.result.summary() == kept.result.summary()
+        assert second.submit(done) is again  # not computed twice
+        assert second.unfinished() == [e]
+        revived = second.revive(e)
+        assert int(revived.saved["step"]) > 0
+        assert ended(revived).status == "finished"
+        assert second.unfinished() == []
+    for label, history in run(e).histories.items():
+        same(revived.histories[label], history)
+
+
+def test_an_interrupted_run_shows_what_it_had_computed_and_goes_on_to_the_bit(tmp_path: Path) -> None:
+    e = experiment("lints", "beta_ts", steps=30_000, seed=92)
+    interrupted(tmp_path, e)
+    with closing(Pool(store=Store(tmp_path))) as pool:
+        job = pool.get(e.hash)
+        assert job is not None
+        assert pool.get(e.hash) is job
+        assert (job.status, job.error, job.interrupted) == ("stopped", "interrupted when the app ended", True)
+        assert 0 < job.step == int(job.saved["step"]) < e.steps
+        race = Race(e)
+        race.load_state_dict(job.saved)
+        assert list(job.histories) == list(e.labels)
+        for label, history in race.histories.items():
+            same(job.histories[label], history)
+        assert 0 < job.progress < 1
+        assert job.seconds > 0
+        assert pool.unfinished() == [e]
+        assert pool.going() == []
+        pool.resume(job, "teacher")
+        assert (job.owner, job.interrupted) == ("teacher", False)
+        assert (pool.going(), pool.unfinished()) == ([job], [])
+        with pytest.raises(Refused, match="only who started this run"):
+            pool.stop(job, "pupil")
+        assert ended(job).status == "finished"
+    for label, history in run(e).histories.items():
+        same(job.histories[label], history)
+
+
+def test_an_interrupted_run_that_is_asked_for_again_goes_on_instead_of_beginning_afresh(tmp_path: Path) -> None:
+    e = endless(93)
+    interrupted(tmp_path, e)
+    with closing(Pool(store=Store(tmp_path))) as pool:
+        job = pool.submit(e, "me")
+        begun = int(job.saved["step"])
+        assert begun > 0
+        assert (job.status, job.owner) == ("queued", "me")
+        wait_for(lambda: job.step > begun, "the run to go on")
+        pool.pause(job, "me")
+        assert pool.revive(e, "me") is job  # one that is paused goes on too
+        assert job.active
+        pool.stop(job, "me")
+        assert pool.submit(e, "me") is not job  # another job, from where it was stopped
+
+
+def test_resuming_keeps_to_the_limits_of_a_new_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    e = endless(94)
+    interrupted(tmp_path, e)
+    with closing(Pool(store=Store(tmp_path))) as pool:
+        for i in range(MAX_ACTIVE):
+            pool.submit(endless(160 + i), "eager")
+        with pytest.raises(Refused, match=f"you have {MAX_ACTIVE} runs going"):
+            pool.revive(e, "eager")
+        monkeypatch.setattr("bandits.storage.run_store.FLOOR", 2**70)
+        with pytest.raises(Refused, match="MiB left"):
+            pool.revive(e, "patient")
+        job = pool.get(e.hash)
+        assert job is not None
+        assert (job.status, job.owner, job.interrupted) == ("stopped", "", True)
+
+
+def test_a_discarded_run_is_gone_and_a_live_one_only_for_its_owner(tmp_path: Path) -> None:
+    e, live = endless(96), endless(97)
+    interrupted(tmp_path, e)
+    store = Store(tmp_path)
+    with closing(Pool(store=store)) as pool:
+        assert pool.get(e.hash) is not None
+        pool.discard(e.hash, "anybody")
+        assert pool.get(e.hash) is None
+        assert pool.unfinished() == store.checkpoints() == []
+        job = pool.submit(live, "teacher")
+        wait_for(lambda: job.saved, "a checkpoint")
+        with pytest.raises(Refused, match="only who started this run"):
+            pool.discard(job.id, "pupil")
+        with pytest.raises(Refused, match="this run is going on; stop it before you delete it"):
+            pool.delete(job.id)
+        assert job.active
+        pool.discard(job.id, "teacher")
+        assert (job.status, pool.get(job.id)) == ("stopped", None)
+        assert store.checkpoints() == []  # not even the one its worker handed over last
+        paused = pool.submit(live, "teacher")
+        assert paused is not job
+        wait_for(lambda: paused.result.histories, "the first points")
+        pool.pause(paused, "teacher")
+        pool.discard(paused.id, "teacher")
+        assert pool.get(paused.id) is None
+        assert pool.unfinished() == []
+
+
+def test_a_deleted_run_is_forgotten_everywhere(tmp_path: Path) -> None:
+    with closing(Pool(store=Store(tmp_path))) as pool:
+        job = ended(pool.submit(experiment(seed=98)))
+        pool.delete(job.id)
+        assert pool.get(job.id) is None
+        again = ended(pool.submit(job.experiment))
+        assert again is not job
+        same(again.histories["LinUCB"], job.histories["LinUCB"])
+        pool.delete("0" * 64)  # one that nobody knows
+
+
+def test_a_damaged_run_comes_back_from_its_checkpoint_or_is_told_to_be_gone(tmp_path: Path) -> None:
+    e = experiment("linucb", "lints", seed=99)
+    with closing(Pool(store=Store(tmp_path))) as pool:
+        whole = ended(pool.submit(e))
+
+    def damage() -> None:
+        (path,) = (tmp_path / "objects").glob("*/*")
+        path.write_bytes(path.read_bytes()[:-1])
+
+    damage()
+    with closing(Pool(store=Store(tmp_path))) as pool:
+        job = pool.get(e.hash)
+        assert job is not None
+        assert (job.status, job.step) == ("stopped", e.steps)
+        assert "is damaged; it was set aside" in job.error
+        same(job.histories["LinTS"], whole.histories["LinTS"])
+        pool.resume(job)
+        assert ended(job).status == "finished"
+        assert [r.id for r in Store(tmp_path).runs()] == [e.hash]
+    damage()
+    Store(tmp_path).drop_checkpoint(e.hash)
+    with closing(Pool(store=Store(tmp_path))) as pool:
+        assert pool.get(e.hash) is None
+
+
+def test_a_checkpoint_of_another_version_is_no_obstacle(tmp_path: Path) -> None:
+    e = experiment(seed=101)
+    store = Store(tmp_path)
+    store.keep_checkpoint(e.hash, e, pack({"step": np.array(100), "0.history.step": np.array(100)}))
+    with closing(Pool(store=store)) as pool:
+        assert pool.get(e.hash) is None
+        assert ended(pool.revive(e)).status == "finished"
+
+
+@pytest.mark.parametrize(
+    "asked", ["", "../index.sqlite", "..", "checkpoints", "/etc/passwd", "a\0b", "A" * 64, "é" * 64]
+)
+def test_what_is_no_id_names_no_file(tmp_path: Path, asked: str) -> None:
+    store = Store(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    with closing(Pool(store=store)) as pool:
+        assert pool.get(asked) is None
+    assert store.checkpoint(asked) is None
+    store.drop_checkpoint(asked)
+    assert [p for p in before if not p.exists() and p.suffix not in (".sqlite-wal", ".sqlite-shm")] == []
+
+
+def test_a_full_disk_keeps_the_run_in_memory_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(tmp_path)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("bandits.storage.run_store._write", full)
+    with closing(Pool(store=store)) as pool:
+        job = ended(pool.submit(experiment(seed=95)))
+        assert job.status == "finished"
+        assert "No space left on device" in job.error
+        assert job.result.summary()["agents"]["LinUCB"]["rows"] == 3
+    assert store.runs() == []
+
+
+def test_a_worker_that_dies_while_nobody_needs_it_is_replaced(pool: Pool) -> None:
+    job = pool.submit(experiment(steps=50_000, seed=20))
+    wait_for(lambda: job in pool._processes, "its worker")
+    worker = pool._processes[job]
+    assert ended(job).status == "finished"
+    worker.kill()
+    worker.wait()
+    assert ended(pool.submit(experiment(seed=21))).status == "finished"
+
+
+def test_workers_that_do_not_start_are_noticed_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = jobs._start
+    bad = [True]
+
+    def broken() -> subprocess.Popen[bytes]:
+        if not bad[0]:
+            return start()
+        return subprocess.Popen([sys.executable, "-c", "raise SystemExit(1)"], stdin=PIPE, stdout=PIPE)
+
+    monkeypatch.setattr(jobs, "_start", broken)
+    with closing(Pool()) as pool:
+        job = pool.submit(experiment(seed=96))
+        wait_for(lambda: pool.broken, "two deaths at birth")
+        assert job.status == "queued"
+        bad[0] = False
+        assert ended(job).status == "finished"
+        assert not pool.broken
+
+
+def test_the_static_network_is_trained_beside_the_race_and_catches_up(pool: Pool) -> None:
+    mlp = {"kind": "static_mlp", "interactions": 5000, "epochs": 2, "hidden": [8], "embedding": 4}
+    e = experiment("linucb", mlp, steps=3000, replications=2)
+    job = pool.submit(e)
+    wait_for(lambda: job.waiting and "LinUCB" in job.result.histories, "the others to start without it")
+    assert job.waiting == {"Static MLP"}
+    assert "Static MLP" not in job.result.histories
+    assert ended(job).status == "finished"
+    assert job.waiting == set()
+    assert {h.step for h in job.histories.values()} == {3000}
+    for label, h in run(e).histories.items():  # trained before the start, here
+        same(job.histories[label], h)
+
+
+def test_old_runs_are_forgotten_but_never_one_that_is_active(pool: Pool) -> None:
+    running = under_way(pool, 11)
+    many = [pool.submit(experiment("random", steps=1, replications=1, seed=s)) for s in range(100, 100 + KEPT + 5)]
+    pool.stop(running)
+    for job in many:
+        ended(job)
+    last = ended(pool.submit(experiment("random", steps=1, replications=1, seed=99)))
+    assert pool.get(running.id) is None
+    assert pool.get(last.id) is last
+    assert len(pool._jobs) <= KEPT + 1
+
+
+def test_closing_ends_all_processes() -> None:
+    before = set(threading.enumerate())
+    pool = Pool(2)
+    busy = under_way(pool, 12)  # the other worker has nothing to do
+    process = pool._processes[busy]
+    serving = set(threading.enumerate()) - before
+    assert len(serving) == 2
+    pool.close()
+    # a thread ends when it has seen the end of its worker
+    for thread in serving:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in serving)
+    assert process.returncode is not None
+    assert not busy.active
+
+
+def test_memory_is_estimated_before_anything_is_allocated() -> None:
+    sizes = ((1, 1, 1), (300, 3, 10), (20_000, 16, 50), (10_000_000, 64, 50), (5000, 2, 100_000), (5000, 2, 25_000))
+    for steps, rows, items in sizes:
+        made = History(steps, rows, items, 4)
+        assert (made.segments is None) == (items == 100_000)
+        held = made.counts.nbytes + sum(s.nbytes for s in made.sums.values()) + made.grid.nbytes
+        held += 0 if made.segments is None else made.segments.counts.nbytes + made.segments.now.nbytes
+        assert held <= 1.2 * History.memory(steps, rows, items, 4) + 100_000
+    with pytest.raises(Refused, match=r"would need about [\d,.]+ GiB of memory, 4 GiB are allowed") as refused:
+        read({"simulator": {"kind": "petshop", "n_products": 10_000_000}, "agents": [{"kind": "linucb"}]})
+    assert "fewer arms (10,000,000)" in str(refused.value)
+
+
+def test_the_estimate_covers_the_state_of_the_agents() -> None:
+    e = experiment("linucb", "lints", replications=16, simulator={"kind": "petshop", "n_products": 400})
+    race = Race(e)
+    drive(race)
+    state = [v for i in range(2) for v in make_lane(e, i).state_dict().values() if isinstance(v, np.ndarray)]
+    held = sum(a.nbytes for h in race.histories.values() for a in (h.counts, *h.sums.values()))
+    assert sum(a.nbytes for a in state) + held <= e.memory() < MEMORY_LIMIT
+
+
+def test_a_message_that_breaks_off_anywhere_is_the_end_of_the_stream() -> None:
+    whole = io.BytesIO()
+    send(whole, {"event": "news", "label": "LinUCB"}, {"step": np.array(7), "sum.clicks": np.zeros((3, 2))})
+    sent = whole.getvalue()
+    message = receive(io.BytesIO(sent))
+    assert message is not None
+    assert message[0]["label"] == "LinUCB"
+    assert message[1]["step"] == 7
+    assert all(receive(io.BytesIO(sent[:cut])) is None for cut in range(len(sent)))

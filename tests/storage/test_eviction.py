@@ -1,0 +1,154 @@
+"""Room on disk: what can be computed again is given up, oldest first, and nothing else is lost."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bandits import Refused, run, sweeps
+from bandits.__main__ import main
+from bandits.runtime.pool import Pool
+from bandits.storage.eviction import budget, evict, evictable_runs
+from bandits.storage.run_store import Evicted, Store
+from bandits.sweeps.analysis.landscape import METRICS
+from bandits.sweeps.figures import grid
+from bandits.sweeps.storage.block_files import Files, clear, evictable_sweeps
+from tests.support import experiment, same, wait_for
+from tests.sweeps.test_sweep import small
+
+
+def filled(folder: Path, *seeds: int) -> Store:
+    store = Store(folder)
+    for seed in seeds:
+        e = experiment(seed=seed)
+        store.put(e, run(e).histories, 1.0)
+        store.keep_checkpoint(e.hash, e, b"x" * 5000)
+    return store
+
+
+@pytest.mark.parametrize(
+    ("text", "found"), [("500MB", 500_000_000), ("2 gb", 2_000_000_000), ("1.5KB", 1500), ("0", 0), ("7B", 7)]
+)
+def test_a_budget_is_a_size(text: str, found: int) -> None:
+    assert budget(text) == found
+
+
+@pytest.mark.parametrize("text", ["", "much", "-1", "1e9", "5XB", "5K", "1" * 12, "nan"])
+def test_what_is_no_size_is_refused(text: str) -> None:
+    with pytest.raises(Refused, match="it must be a size like 500MB or 2GB"):
+        budget(text)
+
+
+def test_the_oldest_go_first_and_stay_listed(tmp_path: Path) -> None:
+    store = filled(tmp_path, 1, 2, 3)
+    weights = [size for _, size, _ in store.weight()]
+    said = evict(evictable_runs(store), sum(weights) - 1)
+    listed = {listed.id: listed for listed in store.runs()}
+    first, second, third = (experiment(seed=seed) for seed in (1, 2, 3))
+    assert [listed[e.hash].evicted for e in (first, second, third)] == [True, False, False]
+    assert listed[first.hash].experiment == first
+    assert said[0].startswith(f"run {first.hash[:12]}")
+    assert store.checkpoint(first.hash) is None
+    assert store.get(second.hash) is not None
+    with pytest.raises(Evicted, match="run it again to have them back"):
+        store.get(first.hash)
+    assert store.check() == []
+    assert evict(evictable_runs(store), sum(weights))[:-1] == []
+    evict(evictable_runs(store), 0)
+    assert all(one.evicted for one in store.runs())
+    assert store.weight() == []
+
+
+def test_an_evicted_run_is_computed_again_under_its_name(tmp_path: Path) -> None:
+    store, e = filled(tmp_path, 1), experiment(seed=1)
+    whole = run(e)
+    store.rename(e.hash, "mine")
+    store.evict(e.hash)
+    pool = Pool(1, store)
+    try:
+        assert pool.get(e.hash) is None
+        job = pool.submit(e)
+        wait_for(lambda: job.status == "finished", "the run")
+    finally:
+        pool.close()
+    again = Store(tmp_path)
+    (listed,) = again.runs()
+    assert (listed.title, listed.evicted) == ("mine", False)
+    found = again.get(e.hash)
+    assert found is not None
+    for label, history in whole.histories.items():
+        same(history, found.histories[label])
+    assert again.check() == []
+
+
+def test_an_index_made_anew_knows_what_was_evicted(tmp_path: Path) -> None:
+    store = filled(tmp_path, 1, 2)
+    store.evict(experiment(seed=1).hash)
+    (tmp_path / "index.sqlite").write_bytes(b"not an index")
+    assert sorted(one.evicted for one in Store(tmp_path).runs()) == [False, True]
+
+
+def test_an_older_index_is_brought_up_to_date_and_kept(tmp_path: Path) -> None:
+    filled(tmp_path, 1)
+    with closing(sqlite3.connect(tmp_path / "index.sqlite")) as index:
+        index.execute("ALTER TABLE runs DROP COLUMN evicted")
+        index.execute("PRAGMA user_version=1")
+        index.commit()
+    store = Store(tmp_path)
+    assert [one.evicted for one in store.runs()] == [False]
+    assert store.get(experiment(seed=1).hash) is not None
+    with closing(sqlite3.connect(tmp_path / "index-schema-1.sqlite")) as before:
+        assert "evicted" not in {row[1] for row in before.execute("PRAGMA table_info(runs)")}
+        assert before.execute("SELECT count(*) FROM runs").fetchone() == (1,)
+    assert Store(tmp_path).mended == []
+    assert list(tmp_path.glob(".*.sqlite")) == []
+
+
+def test_a_sweep_keeps_its_numbers_without_its_curves(tmp_path: Path) -> None:
+    sweep = small()
+    files = Files(sweep, tmp_path)
+    whole = sweeps.run(sweep, files=files)
+    heavy = files.bytes
+    said = evict(evictable_sweeps(tmp_path), 0)
+    assert said[0].startswith(f"sweep {sweep.hash[:12]}")
+    assert files.bytes < heavy
+    thin = sweeps.run(sweep, files=files)
+    for metric in METRICS:
+        assert np.array_equal(thin.numbers(metric), whole.numbers(metric))
+    told, _ = grid.cell(thin, 0, "click_rate")
+    assert "given up to save space" in told["layout"]["annotations"][0]["text"]
+    assert evict(evictable_sweeps(tmp_path), 0)[:-1] == []
+
+
+def test_what_is_damaged_or_unfinished_among_sweeps_is_cleared(tmp_path: Path) -> None:
+    sweep = small()
+    files = Files(sweep, tmp_path)
+    sweeps.run(sweep, files=files)
+    assert clear(tmp_path) == []
+    block = next(files.folder.glob("*.block"))
+    block.write_bytes(block.read_bytes()[:-1])
+    (files.folder / "half.part").write_bytes(b"half")
+    (tmp_path / ("0" * 64)).mkdir()
+    (tmp_path / "notes").mkdir()  # nobody else's folder is touched
+    said = clear(tmp_path)
+    assert len(said) == 2
+    assert "did not say what it is" in said[0]
+    assert "2 damaged or unfinished blocks were removed" in said[1]
+    assert clear(tmp_path) == []
+    assert (tmp_path / "notes").is_dir()
+    assert sweeps.run(sweep, files=files).known.all()
+
+
+def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("BANDITS_HOME", str(tmp_path))
+    filled(tmp_path, 1)
+    assert main(["store", "repair"]) == 0
+    assert main(["store", "evict", "--budget", "lots"]) == 2
+    assert "--budget is lots" in capsys.readouterr().err
+    assert main(["store", "evict", "--budget", "1kB"]) == 0
+    assert "MB given up" in capsys.readouterr().out
+    assert main(["runs"]) == 0

@@ -1,0 +1,385 @@
+"""Runs on disk: whole or not there at all, and whatever is damaged is noticed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bandits import Experiment, Refused, Result, run
+from bandits.storage import run_store as storing
+from bandits.storage.run_store import Corrupt, Store, pack, unpack
+from tests.support import PATIENCE, experiment, often, same
+
+
+def finished(seed: int = 1) -> Result:
+    return run(experiment("linucb", "random", steps=200, seed=seed))
+
+
+def put(store: Store, result: Result) -> str:
+    store.put(result.experiment, result.histories, 1.5)
+    return result.experiment.hash
+
+
+def test_what_was_put_comes_back_to_the_bit(tmp_path: Path) -> None:
+    result = finished()
+    name = put(Store(tmp_path), result)
+    found = Store(tmp_path).get(name)  # another process would see the same
+    assert found is not None
+    assert found.experiment == result.experiment
+    for label, history in result.histories.items():
+        same(found.histories[label], history)
+    assert found.summary() == result.summary()
+    assert Store(tmp_path).get("0" * 64) is None
+
+
+def test_runs_are_listed_renamed_tagged_and_deleted(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    first, second = put(store, finished(1)), put(store, finished(2))
+    put(store, finished(2))  # once more changes nothing
+    assert [r.id for r in store.runs()] == [second, first]
+    store.rename(first, "For <b>class</b> '; DROP TABLE runs; --")
+    store.tag(first, "lesson 3")
+    found = store.runs()[1]
+    assert (found.title, found.tags) == ("For <b>class</b> '; DROP TABLE runs; --", "lesson 3")
+    store.keep_checkpoint(first, found.experiment, b"state")
+    store.delete(first)
+    assert [r.id for r in store.runs()] == [second]
+    assert store.get(first) is None
+    assert store.checkpoint(first) is None
+    assert store.check() == []
+    assert len(list((tmp_path / "objects").glob("*/*"))) == 1
+
+
+def flip(path: Path, dice: np.random.Generator) -> None:
+    """Turn one bit over, as a bad disk does: without a new date."""
+    data = bytearray(path.read_bytes())
+    data[int(dice.integers(len(data)))] ^= 1 << int(dice.integers(8))
+    path.write_bytes(data)
+
+
+def test_flipped_bits_in_files_are_all_noticed(tmp_path: Path) -> None:
+    store, result, dice, times = Store(tmp_path), finished(), np.random.default_rng(3), often(20, 500)
+    for _ in range(times):
+        name = put(store, result)
+        (path,) = (tmp_path / "objects").glob("*/*")
+        flip(path, dice)
+        with pytest.raises(Corrupt, match=r"is damaged; it was set aside"):
+            store.get(name)
+        assert store.get(name) is None  # no longer listed: it can be run again
+        assert not path.exists()
+    assert len(list((tmp_path / "quarantine").iterdir())) == times
+
+
+def test_flipped_bits_in_checkpoints_are_all_noticed(tmp_path: Path) -> None:
+    store, e, dice, times = Store(tmp_path), experiment(), np.random.default_rng(4), often(20, 500)
+    for i in range(times):
+        store.keep_checkpoint(e.hash, e, b"state of the race")
+        flip(tmp_path / "checkpoints" / e.hash, dice)
+        if i % 2:
+            assert store.check() == [f"the checkpoint of run {e.hash[:12]} was damaged; it was set aside"]
+        else:
+            assert store.checkpoints() == []
+        assert store.checkpoint(e.hash) is None
+    assert store.check() == []
+    assert len(list((tmp_path / "quarantine").iterdir())) == times
+
+
+def test_flipped_bits_in_the_index_lose_no_run(tmp_path: Path) -> None:
+    """Whatever the index says then, nothing is a traceback; and after a check every run is listed and whole."""
+    results, dice = [finished(seed) for seed in (1, 2, 3)], np.random.default_rng(5)
+    names = {r.experiment.hash: r for r in results}
+    store = Store(tmp_path)
+    for result in results:
+        put(store, result)
+    Path(f"{tmp_path}/index.sqlite-wal").unlink(missing_ok=True)
+    index = tmp_path / "index.sqlite"
+    whole, renewed = index.read_bytes(), 0
+    for i in range(often(30, 500)):
+        index.write_bytes(whole)
+        flip(index, dice)
+        if i % 2:
+            store = Store(tmp_path)  # else a server that was open all the time
+        for listed in store.runs():
+            store.rename(listed.id, "still here")
+        for name in names:
+            store.get(name)
+        said = store.check()
+        assert all(line.isprintable() and len(line) <= 400 for line in said)
+        assert {r.id for r in store.runs()} == set(names)
+        for name, result in names.items():
+            found = store.get(name)
+            assert found is not None
+            assert found.experiment == result.experiment
+        assert store.check() == []
+        renewed += any("made anew" in line for line in said)
+    assert renewed > 0
+    for name, result in names.items():
+        found = store.get(name)
+        assert found is not None
+        for label, history in result.histories.items():
+            same(found.histories[label], history)
+
+
+@pytest.mark.parametrize("damage", [b"", b"not a database at all" * 500])
+def test_an_index_that_is_no_index_is_set_aside_and_made_anew(damage: bytes, tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    name = put(store, finished(1))
+    store.tag(name, "kept?")
+    (tmp_path / "index.sqlite").write_bytes(damage)
+    assert [r.id for r in store.runs()] == [name]
+    store.check()
+    assert store.check() == []
+    assert store.get(name) is not None
+
+
+def test_titles_and_tags_that_can_still_be_read_survive_a_new_index(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    name = put(store, finished(1))
+    store.rename(name, "For class")
+    store.tag(name, "lesson 3")
+    with closing(sqlite3.connect(tmp_path / "index.sqlite")) as index:
+        (size,) = index.execute("PRAGMA page_size").fetchone()
+        (page,) = index.execute("SELECT rootpage FROM sqlite_master WHERE type = 'index'").fetchone()
+    with (tmp_path / "index.sqlite").open("r+b") as file:  # the tree of ids; the table itself stays whole
+        file.seek((page - 1) * size)
+        file.write(b"?" * size)
+    (said,) = Store(tmp_path).check()
+    assert "made anew from the files: 1 found" in said
+    ((_, _, title, tags, *_),) = store.runs()
+    assert (title, tags) == ("For class", "lesson 3")
+
+
+def test_a_file_of_a_process_killed_before_it_was_listed_is_listed(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    name = put(store, finished(1))
+    store._ask("DELETE FROM runs", write=True)
+    (said,) = Store(tmp_path).check()
+    assert said == f"run {name[:12]} was not listed; its file is whole and it is listed again"
+    assert store.get(name) is not None
+    assert store.check() == []
+
+
+def test_files_of_the_first_version_are_read(tmp_path: Path) -> None:
+    """They did not say which run they are."""
+    store, result = Store(tmp_path), finished(1)
+    name = put(store, result)
+    (path,) = (tmp_path / "objects").glob("*/*")
+    arrays = unpack(path.read_bytes())
+    del arrays["about"]
+    data = pack(arrays)
+    old = hashlib.sha256(data).hexdigest()
+    target = tmp_path / "objects" / old[:2] / old
+    target.parent.mkdir(exist_ok=True)
+    target.write_bytes(data)
+    path.unlink()
+    store._ask("UPDATE runs SET content = ?", old, write=True)
+    found = Store(tmp_path).get(name)
+    assert found is not None
+    assert found.summary() == result.summary()
+    assert store.check() == []
+
+
+def test_check_reads_everything_and_sweeps_what_belongs_to_nobody(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    good, bad = put(store, finished(1)), put(store, finished(2))
+    paths = {p: p.read_bytes() for p in (tmp_path / "objects").glob("*/*")}
+    broken = next(p for p in paths if paths[p] != b"" and p.name == _content(store, bad))
+    broken.write_bytes(paths[broken][:-1])
+    (tmp_path / "objects" / "ab").mkdir(exist_ok=True)
+    (tmp_path / "objects" / "ab" / "orphan.part").write_bytes(b"half")
+    said = store.check()
+    assert len(said) == 2
+    assert any(bad[:12] in s for s in said)
+    assert any("belongs to no run" in s for s in said)
+    assert [r.id for r in store.runs()] == [good]
+    assert store.check() == []
+
+
+def test_what_a_killed_process_had_begun_to_write_is_swept_when_it_is_old(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    old, new = tmp_path / "staged" / "old", tmp_path / "staged" / "new"
+    for path in (old, new):
+        path.write_bytes(b"half")
+    os.utime(old, (0, 0))
+    assert store.check() == []
+    assert [p.name for p in (tmp_path / "staged").iterdir()] == ["new"]  # somebody may still be writing it
+
+
+def _content(store: Store, name: str) -> str:
+    return str(store._ask("SELECT content FROM runs WHERE id = ?", name)[0][0])
+
+
+def test_checkpoints_are_replaced_trusted_only_whole_and_listed_until_finished(tmp_path: Path) -> None:
+    store, result = Store(tmp_path), finished()
+    name = result.experiment.hash
+    store.keep_checkpoint(name, result.experiment, b"one")
+    store.keep_checkpoint(name, result.experiment, b"two")
+    assert store.checkpoint(name) == b"two"
+    assert store.checkpoints() == [(name, result.experiment.model_dump_json())]
+    put(store, result)
+    assert store.checkpoints() == []
+    path = tmp_path / "checkpoints" / name
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    assert store.checkpoint(name) is None
+    assert not path.exists()
+
+
+def test_packed_arrays_come_back() -> None:
+    arrays = {"0/sum.clicks": np.arange(6.0).reshape(2, 3), "a": np.array(3), "b": np.array([True, False])}
+    found = unpack(pack(arrays))
+    assert list(found) == list(arrays)
+    for key, value in arrays.items():
+        np.testing.assert_array_equal(found[key], value)
+        assert found[key].dtype == value.dtype
+
+
+def test_a_disk_without_room_is_refused_before_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storing, "FLOOR", 2**70)
+    with pytest.raises(Refused, match=r"MiB left; a run needs"):
+        Store(tmp_path).require_space()
+
+
+def test_a_folder_that_has_gone_is_a_sentence(tmp_path: Path) -> None:
+    store = Store(tmp_path / "home")
+    shutil.rmtree(tmp_path / "home")
+    with pytest.raises(Refused, match=r"home, is out of reach: No such file"):
+        store.require_space()
+    for work in (store.runs, store.check, store.checkpoints, lambda: put(store, finished(1))):
+        with pytest.raises(OSError):
+            work()
+
+
+WRITER = """
+import resource, signal, sys
+from pathlib import Path
+from bandits.store import Store
+from tests.test_store import finished, put
+folder, limit, seeds = Path(sys.argv[1]), int(sys.argv[2]), range(int(sys.argv[3]), int(sys.argv[4]))
+store, results = Store(folder), [finished(seed) for seed in seeds]
+if limit:
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+print("ready", flush=True)
+def attempt(work, *values):
+    try:
+        work(*values)
+        print("kept", flush=True)
+    except OSError as error:
+        print("full:", error.strerror, flush=True)
+"""
+PUTS = (
+    WRITER
+    + """
+for result in results:
+    attempt(put, store, result)
+"""
+)
+EVERYTHING = (
+    WRITER
+    + """
+for n, result in enumerate(results):
+    name = result.experiment.hash
+    attempt(put, store, result)
+    attempt(store.rename, name, f"run {seeds[n]}")
+    attempt(store.keep_checkpoint, name, result.experiment, b"state")
+    store.get(name), store.runs(), store.checkpoints()
+    attempt(store.tag, name, f"tag {seeds[n]}")
+    if n % 3 == 2:
+        attempt(store.delete, name)
+    elif n % 3 == 1:
+        attempt(store.delete, name)
+        attempt(put, store, result)
+"""
+)
+CROWDED = (
+    WRITER
+    + """
+(result,) = results
+name, big = result.experiment.hash, "x" * limit
+attempt(store.keep_checkpoint, name, result.experiment, big.encode())
+for _ in range(3):
+    attempt(store.rename, name, big)  # the index cannot grow
+print(len(store.runs()), store.get(name) is not None, store.checkpoint(name) == b"before", flush=True)
+"""
+)
+
+
+def writer(folder: Path, first: int, last: int, limit: int = 0, program: str = PUTS) -> subprocess.Popen[str]:
+    root = Path(__file__).parents[2]
+    command = [sys.executable, "-c", program, str(folder), str(limit), str(first), str(last)]
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, cwd=root)
+
+
+def test_a_full_disk_costs_the_new_run_only(tmp_path: Path) -> None:
+    kept = put(Store(tmp_path), finished(1))
+    out, _ = writer(tmp_path, 2, 4, limit=4096).communicate(timeout=120)
+    assert out.splitlines() == ["ready", "full: File too large", "full: File too large"]
+    store = Store(tmp_path)
+    assert [r.id for r in store.runs()] == [kept]
+    assert store.get(kept) is not None
+    assert store.check() == []  # nothing half-written stayed
+    assert list((tmp_path / "staged").iterdir()) == []
+
+
+def test_a_full_disk_leaves_checkpoint_and_index_as_they_were(tmp_path: Path) -> None:
+    store, result = Store(tmp_path), finished(1)
+    name = put(store, result)
+    store.keep_checkpoint(name, result.experiment, b"before")
+    out, _ = writer(tmp_path, 1, 2, limit=300_000, program=CROWDED).communicate(timeout=120)
+    said = out.splitlines()
+    assert said[:2] == ["ready", "full: File too large"]
+    assert all(line.startswith("full: the index of stored runs: ") for line in said[2:-1]), said
+    assert said[-1] == "1 True True"
+    assert store.runs()[0].title == "LinUCB, Random"
+    assert store.check() == []
+
+
+def test_processes_writing_at_once_lose_nothing(tmp_path: Path) -> None:
+    """Eight of them put, rename, tag, delete and put again; nobody's run is hurt by anybody else."""
+    each = often(6, 60)
+    firsts = [1000 * i for i in range(1, 9)]
+    writers = [writer(tmp_path, first, first + each, program=EVERYTHING) for first in firsts]
+    for process in writers:
+        out, _ = process.communicate(timeout=PATIENCE * each)
+        assert process.returncode == 0
+        assert "full" not in out
+    store = Store(tmp_path)
+    # of three runs the first stays, the second is deleted and put again, the third is deleted
+    expected = {first + n: n % 3 for first in firsts for n in range(each) if n % 3 < 2}
+    found = {r.experiment.seed: r for r in store.runs()}
+    assert set(found) == set(expected)
+    for seed, turn in expected.items():
+        assert found[seed].title == ("LinUCB, Random" if turn else f"run {seed}")
+        assert found[seed].tags == ("" if turn else f"tag {seed}")
+        assert store.get(found[seed].id) is not None
+    assert store.check() == []
+    assert len(list((tmp_path / "objects").glob("*/*"))) == len(expected)
+
+
+def test_a_killed_writer_leaves_whole_files_only(tmp_path: Path) -> None:
+    process = writer(tmp_path, 1, 40)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    assert process.stdout.readline() == "kept\n"
+    time.sleep(0.02)  # somewhere in the middle of the others
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    store = Store(tmp_path)  # lists what was written and not yet listed
+    assert len(store.runs()) >= 1
+    for listed in store.runs():
+        assert isinstance(listed.experiment, Experiment)
+        assert store.get(listed.id) is not None
+    assert all("it is listed again" in s for s in store.check())
+    assert store.check() == []

@@ -1,0 +1,348 @@
+"""A sweep whose points Optuna proposes: better than chance, the same wherever it is computed, and never begun again."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optuna
+import pytest
+
+from bandits import sweeps
+from bandits.base.errors import Refused
+from bandits.base.processes import worker_environment
+from bandits.cli.sweep import save, told
+from bandits.runtime.pool import Pool
+from bandits.sweeps import Landscape, Sweep
+from bandits.sweeps import url as link
+from bandits.sweeps.analysis import importance
+from bandits.sweeps.blocks import Block, Stopped
+from bandits.sweeps.execution.executors import Here, Processes
+from bandits.sweeps.figures import scatter as scattered_figures
+from bandits.sweeps.optuna_search import Study
+from bandits.sweeps.runner import Runner
+from bandits.sweeps.storage.block_files import Files
+from bandits.sweeps.sweep import read_begun
+from tests.support import wait_for
+
+ROOT = Path(__file__).parents[2]
+ALPHA = {"path": "agents.0.alpha", "low": 0.05, "high": 10, "scale": "log"}
+RIDGE = {"path": "agents.0.ridge", "low": 0.01, "high": 10, "scale": "log"}
+SHARING = {"path": "agents.0.sharing", "values": ["per_arm", "shared"]}
+PRODUCTS = {"path": "simulator.n_products", "low": 8.5, "high": 11}
+NAMES = ("Exploration", "Ridge", "Sharing")
+SHOP = {"kind": "petshop", "n_products": 10, "n_users": 40}
+
+
+def scattered(axes: Any = (ALPHA, RIDGE, SHARING), **changes: Any) -> Sweep:
+    """A search of 24 points in four batches."""
+    own = {name: changes.pop(name) for name in ("number", "batch", "sampler", "metric") if name in changes}
+    experiment = {"simulator": SHOP, "agents": [{"kind": "linucb"}], "steps": 300, "replications": 4, **changes}
+    search = {"search": "optuna", "number": 24, "batch": 6, **own}
+    return sweeps.read({"experiment": experiment, "axes": list(axes), **search})
+
+
+def kept(home: Path, sweep: Sweep) -> list[optuna.trial.FrozenTrial]:
+    """The trials of a sweep's study, as Optuna's own tools find them."""
+    url = f"sqlite:///{home / sweep.hash / 'study.db'}"
+    return optuna.load_study(study_name=sweep.hash, storage=url).trials
+
+
+class Counted(Here):
+    """Counts what it computes."""
+
+    def __init__(self) -> None:
+        self.blocks: list[Block] = []
+
+    def submit(self, sweep: Sweep, block: Block, told: Any) -> Any:
+        self.blocks.append(block)
+        return super().submit(sweep, block, told)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("sweeps")
+
+
+@pytest.fixture(scope="module")
+def whole(home: Path) -> Landscape:
+    """A sweep that nobody disturbs."""
+    sweep = scattered()
+    return sweeps.run(sweep, files=Files(sweep, home))
+
+
+def same(found: Landscape, other: Landscape) -> None:
+    assert found.sweep.proposed == other.sweep.proposed
+    for metric in ("click_rate", "pseudo_regret"):
+        assert np.array_equal(found.numbers(metric), other.numbers(metric), equal_nan=True)
+    assert found.summary() == other.summary()
+
+
+# -- what it finds -------------------------------------------------------------------------------------------------
+
+
+def test_it_finds_more_than_chance_does(whole: Landscape) -> None:
+    best, chance = whole.best(), sweeps.run(scattered(sampler="random", seed=7))
+    assert best is not None
+    means = [cell.estimate.mean for cell in chance.cells()]
+    assert best.estimate.mean > np.median(means) + 0.05
+    late = [cell.estimate.mean for cell in whole.cells() if cell.point >= 12]  # once it has learned something
+    assert np.median(late) > np.median(means)
+
+
+def test_the_study_is_optunas_own_and_holds_what_was_found(whole: Landscape, home: Path) -> None:
+    trials = kept(home, whole.sweep)
+    assert [t.number for t in trials] == list(range(24))
+    means = np.nanmean(whole.numbers("click_rate"), axis=1)
+    assert len(whole.sweep.proposed) == 24  # none was proposed twice
+    for trial, (alpha, ridge, sharing) in zip(trials, whole.sweep.proposed, strict=True):
+        assert [trial.params[axis.path] for axis in whole.sweep.axes] == [
+            pytest.approx(alpha, rel=1e-5), pytest.approx(ridge, rel=1e-5), sharing
+        ]  # fmt: skip
+        assert trial.value == means[trial.number]
+
+
+def test_less_regret_is_better_and_whole_numbers_stay_whole() -> None:
+    landscape = sweeps.run(scattered([ALPHA, PRODUCTS], metric="pseudo_regret", number=12))
+    products = {values[1] for values in landscape.sweep.proposed}
+    assert products <= {9, 10, 11}
+    assert all(isinstance(n, int) for n in products)
+    best = landscape.best("pseudo_regret")
+    assert best is not None
+    assert best.estimate.mean == min(cell.estimate.mean for cell in landscape.cells("pseudo_regret"))
+
+
+def test_what_is_proposed_again_is_not_computed_again() -> None:
+    executor, axes = Counted(), [SHARING, {**PRODUCTS, "high": 10}]  # four points in all
+    landscape = sweeps.run(scattered(axes, number=16), executor)
+    computed = [row for block in executor.blocks for row in block.rows]
+    assert len(computed) == len(set(computed)) == 4 * len(landscape.sweep.proposed) <= 16
+    assert landscape.done == 1
+    assert landscape.saved == 1 - len(landscape.sweep.proposed) / 16
+
+
+def test_what_is_impossible_together_is_passed_over() -> None:
+    axes = [
+        {"path": "simulator.n_items", "low": 20, "high": 60},
+        {"path": "simulator.n_candidates", "low": 10, "high": 60},
+    ]
+    world = {"kind": "ranking", "n_items": 100, "n_candidates": 20, "slate": 5, "n_users": 20}
+    landscape = sweeps.run(scattered(axes, simulator=world, steps=10, replications=1, number=12))
+    assert 0 < len(landscape.sweep.proposed) < 12
+    assert all(candidates <= items for items, candidates in landscape.sweep.proposed)
+
+
+def test_a_gaussian_process_proposes_within_bounds() -> None:
+    sweep = scattered([ALPHA, SHARING], sampler="gp", number=12, batch=11, steps=50)
+    landscape = sweeps.run(sweep)
+    assert len(landscape.sweep.proposed) == 12
+    assert all(0.05 <= alpha <= 10 for alpha, _ in landscape.sweep.proposed)
+
+
+def test_a_point_is_its_experiment(whole: Landscape) -> None:
+    best = whole.best()
+    assert best is not None
+    point = whole.sweep.point(best.point)
+    assert (point.agents[0].alpha, point.agents[0].ridge, point.agents[0].sharing) == best.values  # type: ignore[attr-defined]
+
+
+def test_a_forest_tells_what_explains() -> None:
+    """z = x + .5 c over uniform x and a fair coin c: variances 1/12 and 1/16, so shares 4/7 and 3/7, and none of y."""
+    dice = np.random.default_rng(1)
+    x, y, c = dice.random(400), dice.random(400), dice.integers(0, 2, 400)
+    points = [(0.05 * 200**a, 0.01 * 1000**b, ["per_arm", "shared"][i]) for a, b, i in zip(x, y, c, strict=True)]
+    sweep = scattered(number=400).having(points)
+    assert importance.shares(sweep, x + 0.5 * c) == pytest.approx([4 / 7, 0, 3 / 7], abs=0.06)
+    assert np.isnan(importance.shares(sweep, np.full(400, np.nan))).all()
+    chance = importance.shares(scattered(number=64).having(points[:64]), dice.normal(size=64))
+    assert max(chance) < 0.1  # what foretells nothing explains nothing
+
+
+# -- the same everywhere, and once ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Pool]:
+    found = Pool(2)
+    yield found
+    found.close()
+
+
+def test_worker_processes_come_to_the_same_bits(whole: Landscape, pool: Pool) -> None:
+    same(sweeps.run(scattered(), Processes(pool)), whole)
+
+
+@pytest.mark.parametrize("stop", [7, 19])
+def test_who_is_stopped_goes_on_to_the_same_bits(stop: int, whole: Landscape, tmp_path: Path) -> None:
+    sweep, first, second = scattered(), Counted(), Counted()
+    with pytest.raises(Stopped):
+        sweeps.run(sweep, first, Files(sweep, tmp_path), stop=lambda: len(first.blocks) >= stop)
+    before = len(list(tmp_path.rglob("*.block")))
+    again = Runner(sweep, second, Files(sweep, tmp_path))
+    assert not again.look()
+    assert len(again.landscape.sweep.proposed) in range(6 * (stop > 12), 24, 6)  # whole batches that are over
+    same(again.run(), whole)
+    assert len(list(tmp_path.rglob("*.block"))) == before + len(second.blocks)
+    assert [t.number for t in kept(tmp_path, sweep)] == list(range(24))
+    assert Runner(sweep, Counted(), Files(sweep, tmp_path)).look()
+
+
+def test_a_command_that_is_killed_goes_on_to_the_same_bytes(whole: Landscape, tmp_path: Path) -> None:
+    sweep, home = scattered(), tmp_path / "home"
+    (tmp_path / "sweep.json").write_text(sweep.model_dump_json())
+    command = [sys.executable, "-m", "bandits", "sweep", str(tmp_path / "sweep.json"), "--workers", "0"]
+    environment = {**worker_environment(), "BANDITS_HOME": str(home)}
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_for(lambda: len(list(home.rglob("*.block"))) > 8 or process.poll() is not None, "blocks")
+    assert process.poll() is None
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    landscape = sweeps.run(sweep, files=Files(sweep, home / "sweeps"))
+    same(landscape, whole)
+    assert [t.number for t in kept(home / "sweeps", sweep)] == list(range(24))
+    for folder, found in (("a", landscape), ("b", whole)):
+        save(found, tmp_path / folder)
+    for name in ("sweep.json", "points.parquet", "summary.json"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_a_study_that_is_damaged_or_gone_is_made_again(tmp_path: Path) -> None:
+    sweep, executor = scattered(number=8, batch=4, steps=50), Counted()
+    files = Files(sweep, tmp_path)
+    before = sweeps.run(sweep, files=files)
+    files.study.write_bytes(b"nonsense")
+    same(sweeps.run(sweep, executor, files), before)
+    files.study.unlink()
+    same(sweeps.run(sweep, executor, files), before)
+    assert executor.blocks == []
+    assert len(kept(tmp_path, sweep)) == 8
+
+
+def test_looking_proposes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may take minutes, and everybody who opens a page looks."""
+    sweep, files = scattered(number=12), Files(scattered(number=12), tmp_path)
+    files.begin()
+    asked: list[int] = []
+    monkeypatch.setattr(Study, "_propose", lambda _, number: asked.append(number))
+    assert not Runner(sweep, Here(), files).look()
+    assert asked == []
+
+
+def test_a_half_written_batch_is_written_once(tmp_path: Path) -> None:
+    sweep = scattered(number=12)
+    study = Study(sweep, tmp_path / sweep.hash / "study.db")
+    points = study.ask()
+    study.tell([0.1, 0.2])  # and then the end
+    study.close()
+    again = Study(sweep, tmp_path / sweep.hash / "study.db")
+    assert again.ask() == points
+    again.tell([0.1, 0.2, 0.3, float("nan"), 0.5, 0.6])
+    again.close()
+    trials = kept(tmp_path, sweep)
+    assert [t.value for t in trials] == [0.1, 0.2, 0.3, None, 0.5, 0.6]
+    assert trials[3].state == optuna.trial.TrialState.FAIL
+
+
+def test_a_disk_that_is_full_costs_a_sentence_only(whole: Landscape, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    sweep = scattered()
+    runner = Runner(sweep, Here(), Files(sweep, tmp_path / "file"))
+    same(runner.run(), whole)
+    assert "could not be kept on disk" in runner.error
+
+
+# -- data ----------------------------------------------------------------------------------------------------------
+
+
+def test_link_json_and_hash() -> None:
+    sweep = scattered(sampler="random", metric="learned")
+    assert link.follow(link.fields(sweep)) == sweep == sweeps.read(sweep.model_dump_json())
+    assert scattered().hash == scattered([{**ALPHA, "number": 5}, RIDGE, SHARING]).hash  # of no grid
+    others = [scattered(number=25), scattered(batch=5), scattered(sampler="random"), scattered(metric="learned"),
+              scattered([{**ALPHA, "scale": "linear"}, RIDGE, SHARING])]  # fmt: skip
+    assert len({s.hash for s in [*others, scattered()]}) == 6
+    third = scattered([{**ALPHA, "low": 1 / 3}, RIDGE])
+    assert link.follow(link.fields(third)).hash == third.hash  # six digits are meant
+    begun = sweep.having([(1.0, 1.0, "shared")])
+    assert begun.hash == sweep.hash
+    assert read_begun(begun.model_dump_json()) == begun
+
+
+@pytest.mark.parametrize(
+    ("axes", "changes", "said"),
+    [
+        ([ALPHA], {"number": 1}, "number is 1; it must be"),
+        ([ALPHA], {"number": 5000}, "number is 5000; it must be"),
+        ([ALPHA], {"batch": 0}, "batch is 0; it must be"),
+        ([ALPHA], {"sampler": "oracle"}, "sampler is oracle"),
+        ([ALPHA], {"sampler": "gp", "number": 129}, "a Gaussian process proposes at most 128 points"),
+        ([{**ALPHA, "high": 100}], {}, "takes the value 100.0; it must be a number from 0 to 10"),
+        ([{**PRODUCTS, "low": 5.2, "high": 5.8}], {}, "only one value between"),
+        ([ALPHA], {"number": 500, "replications": 200}, "100,000 runs"),
+    ],
+)
+def test_what_cannot_be_proposed_is_refused_in_one_sentence(axes: Any, changes: Any, said: str) -> None:
+    with pytest.raises(Refused) as refused:
+        scattered(axes, **changes)
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_points_are_not_taken_from_a_file() -> None:
+    with pytest.raises(Refused, match="proposed is filled in by the search itself"):
+        sweeps.read(scattered().having([(1.0, 1.0, "shared")]).model_dump_json())
+    with pytest.raises(Refused, match="with a value for each axis"):
+        read_begun(scattered().having([(1.0,)]).model_dump_json())
+
+
+def test_without_optuna_it_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "optuna.py").write_text("raise ImportError('not here')")
+    (tmp_path / "sweep.json").write_text(scattered().model_dump_json())
+    paths = os.pathsep.join([str(tmp_path), str(ROOT)])
+    environment = {**os.environ, "PYTHONPATH": paths, "BANDITS_HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "bandits", "sweep", str(tmp_path / "sweep.json")]
+    found = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    said = "a search by Optuna needs Optuna, which is not installed; pip install -r requirements-optuna.txt"
+    assert (found.returncode, found.stderr) == (2, f"error: {said}\n")
+
+
+def test_pictures_show_the_best_so_far_and_every_parameter(whole: Landscape) -> None:
+    told = scattered_figures.progress(whole, "click_rate")
+    means = np.array([cell.estimate.mean for cell in whole.cells()])
+    assert np.array_equal(told.means, means)
+    assert np.array_equal(told.means[told.best], np.maximum.accumulate(means))
+    assert told.best[-1] == whole.leader("click_rate")
+    regret = scattered_figures.progress(whole, "pseudo_regret")
+    assert np.array_equal(regret.means[regret.best], np.minimum.accumulate(regret.means))
+    specs = scattered_figures.pictures(whole, "click_rate", 3)
+    titles = [spec["layout"]["title"]["text"] for spec in specs]
+    assert titles == ["Click rate: the best so far", *(f"Click rate against {n}" for n in NAMES)]
+    for spec in specs:  # every point can be picked in every picture
+        dots = [trace for trace in spec["data"] if trace.get("name") == "points"]
+        places = [(x, y) for trace in dots for x, y in zip(trace["x"], trace["y"], strict=True)]
+        found = {scattered_figures.point_at(whole, "click_rate", float(np.float32(x)), float(np.float32(y)))
+                 for x, y in places}  # fmt: skip
+        assert len(places) == 24
+        assert {means[p] for p in found if p is not None} == set(means)  # points may hide one another
+    assert scattered_figures.point_at(whole, "click_rate", 1.0, 2.0) is None
+    (empty,) = scattered_figures.pictures(Landscape(scattered()), "click_rate")
+    assert empty["data"] == []
+
+
+def test_what_is_told_and_kept(whole: Landscape, tmp_path: Path) -> None:
+    lines = told(whole).splitlines()
+    assert lines[0].startswith("best: alpha ")
+    assert "of 24 points" in lines[1]
+    assert {line.split(":")[0] for line in lines[2:]} == {"alpha", "ridge", "sharing"}
+    save(whole, tmp_path)
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert [each["by"] for each in summary["sensitivity"]] == ["random forest"] * 3
+    assert sum(each["share"] for each in summary["sensitivity"]) <= 1.2
+    assert json.loads((tmp_path / "sweep.json").read_text()) == json.loads(scattered().model_dump_json())

@@ -1,0 +1,497 @@
+"""A sweep: points that are experiments, blocks that do not matter, a landscape that is what statistics says."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+import bandits
+from bandits import sweeps
+from bandits.agents import REGISTRY as AGENTS
+from bandits.base.errors import Refused
+from bandits.base.params import Params, schemas
+from bandits.cli import sweep as command
+from bandits.experiments.experiment import describe_range
+from bandits.results import metrics
+from bandits.simulators import REGISTRY as SIMULATORS
+from bandits.sweeps import Landscape, Sweep
+from bandits.sweeps.analysis.landscape import METRICS
+from bandits.sweeps.blocks import Block, Stopped, coarse_to_fine, compute, pack
+from bandits.sweeps.figures import grid as figures
+from bandits.sweeps.halving import drop, rungs, wanted
+from bandits.sweeps.runner import Runner
+from bandits.sweeps.storage.block_files import Files
+from bandits.sweeps.sweep import suggested, sweepable, whole
+
+SHOP = {"kind": "petshop", "n_products": 10, "n_users": 40}
+ALPHA = {"path": "agents.0.alpha", "low": 0.1, "high": 10, "number": 3, "scale": "log"}
+
+
+def small(axes: Any = None, agent: Any = None, **changes: Any) -> Sweep:
+    search = {name: changes.pop(name) for name in ("search", "metric") if name in changes}
+    experiment = {
+        "simulator": SHOP,
+        "agents": [agent or {"kind": "linucb"}],
+        "steps": 300,
+        "replications": 4,
+        **changes,
+    }
+    return sweeps.read({"experiment": experiment, "axes": axes or [ALPHA], **search})
+
+
+def rows_of(sweep: Sweep) -> list[tuple[int, int]]:
+    return wanted(sweep, range(sweep.experiment.replications), Landscape(sweep))
+
+
+@lru_cache(maxsize=64)
+def points(P: int, R: int) -> Sweep:
+    return small([{**ALPHA, "number": P}], replications=R)
+
+
+def filled(numbers: np.ndarray) -> Landscape:
+    """A landscape whose click rates are these numbers (P, R)."""
+    landscape = Landscape(points(*numbers.shape))
+    landscape.known[...] = True
+    landscape.alive[...] = np.isfinite(numbers)
+    landscape.numbers("click_rate")[...] = numbers
+    return landscape
+
+
+def test_schemas_are_made_once_and_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page that asks for them at each of its fields would take a second."""
+    asked = small().model_dump(mode="json", include={"experiment", "axes"})
+    assert sweeps.read(asked) == small()
+    for cls in (*AGENTS.values(), *SIMULATORS.values()):
+        for name in sweepable(cls.Params):
+            suggested(cls.Params, name)
+            describe_range(cls.Params, name)
+        assert schemas(cls.Params) == cls.Params.model_json_schema()["properties"]
+
+    def made(*_: object, **__: object) -> None:
+        raise AssertionError("made anew")
+
+    monkeypatch.setattr(Params, "model_json_schema", made)
+    assert sweeps.read(asked) == small()
+
+
+# -- data ----------------------------------------------------------------------------------------------------------
+
+
+def test_values_of_a_range_and_of_a_list() -> None:
+    axes = [
+        {**ALPHA, "number": 5},
+        {"path": "agents.0.sharing", "values": ["per_arm", "shared"]},
+        {"path": "simulator.n_products", "low": 5, "high": 7, "number": 9},
+    ]
+    sweep = small(axes)
+    assert sweep.values == ((0.1, 0.316228, 1.0, 3.16228, 10.0), ("per_arm", "shared"), (5, 6, 7))
+    assert (sweep.shape, sweep.size) == ((5, 2, 3), 30)
+    assert [sweep.at(p) for p in range(30)] == list(itertools.product(*sweep.values))
+    for p, point in enumerate(sweep.points):
+        agent, world = point.agents[0], point.simulator
+        assert (agent.alpha, agent.sharing, world.n_products) == sweep.at(p)  # type: ignore[attr-defined]
+
+
+def test_a_sweep_survives_its_json_and_its_hash_knows_no_spelling() -> None:
+    sweep = small()
+    assert sweeps.read(sweep.model_dump_json()) == sweep
+    listed = small([{"path": "agents.0.alpha", "values": [0.1, 1.0, 10.0]}])
+    assert listed.hash == sweep.hash
+    assert small([{**ALPHA, "number": 4}]).hash != sweep.hash
+    assert small(search="halving").hash != sweep.hash
+
+
+@pytest.mark.parametrize(
+    ("axes", "changes", "said"),
+    [
+        ([], {}, "axes"),
+        ([{"path": "agents.0.alpha"}], {}, "must have either values, or low and high"),
+        ([{**ALPHA, "values": [1, 2]}], {}, "must have either values, or low and high"),
+        ([{"path": "agents.0.alpha", "values": [1.0]}], {}, "has 1 values; a sweep needs at least 2"),
+        ([{"path": "agents.0.alpha", "values": [1.0, 1.0]}], {}, "a value twice"),
+        ([{**ALPHA, "low": 10, "high": 10}], {}, "low must be below high"),
+        ([{**ALPHA, "low": 0}], {}, "on a log scale it must begin above 0"),
+        ([{**ALPHA, "high": 1e9}], {}, "takes the value 10000.0; it must be a number from 0 to 10"),
+        ([{**ALPHA, "number": 1}], {}, "number"),
+        ([{"path": "agents.0.alpha", "values": ["much", "more"]}], {}, "it must be a number from 0"),
+        ([{"path": "agents.0.sharing", "low": 0, "high": 1}], {}, "is not a number; give its values"),
+        ([{"path": "agents.0.colour", "values": [1, 2]}], {}, "linucb has no such parameter, it has position"),
+        ([{"path": "agents.1.alpha", "values": [1, 2]}], {}, "path"),
+        ([{"path": "agents.0.label", "values": ["a", "b"]}], {}, "a sweep needs a number or a choice"),
+        ([ALPHA, ALPHA], {}, "is there twice"),
+        ([{"path": "simulator.n_products", "low": 5, "high": 5.4}], {}, "only one value between"),
+        ([{**ALPHA, "number": 64}, {"path": "agents.0.ridge", "low": 1, "high": 9, "number": 64}], {}, "4,096 points"),
+        ([{**ALPHA, "number": 64}], {"replications": 2000}, "128,000 runs"),
+        ([{"path": "simulator.shock_step", "values": ["soon", None]}], {}, "must be a whole number"),
+    ],
+)
+def test_what_cannot_be_swept_is_refused_in_one_sentence(axes: Any, changes: Any, said: str) -> None:
+    experiment = {"simulator": SHOP, "agents": [{"kind": "linucb"}], "steps": 50, "replications": 2, **changes}
+    with pytest.raises(Refused) as refused:
+        sweeps.read({"experiment": experiment, "axes": axes})
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({"axes": [ALPHA]}, "experiment is missing"),
+        ({"experiment": {"agents": []}, "axes": [ALPHA]}, "agents"),
+        (
+            {"experiment": {"agents": [{"kind": "linucb"}] * 2}, "axes": [ALPHA]},
+            "a sweep is of one agent; its experiment has 2",
+        ),
+        ({"experiment": {"agents": [{"kind": "linucb"}]}, "axes": [ALPHA], "speed": 3}, "speed is not a known field"),
+        ({"experiment": {"agents": [{"kind": "linucb"}]}}, "axes is missing"),
+        ("[1]", "must be an object"),
+        ("{", "not JSON"),
+    ],
+)
+def test_what_is_no_sweep_is_refused(data: Any, said: str) -> None:
+    with pytest.raises(Refused, match=said):
+        sweeps.read(data)
+
+
+def test_impossible_together_is_told_of_the_point() -> None:
+    ranking = {"kind": "ranking", "n_items": 100, "n_candidates": 20, "slate": 5}
+    axes = [
+        {"path": "simulator.n_items", "values": [10, 100]},
+        {"path": "simulator.n_candidates", "values": [20, 30]},
+    ]
+    with pytest.raises(Refused, match=r"impossible point: simulator\.n_candidates is 20"):
+        small(axes, simulator=ranking)
+
+
+@pytest.mark.parametrize("kind", bandits.agents.REGISTRY)
+def test_every_parameter_of_every_agent_has_an_axis_to_begin_with(kind: str) -> None:
+    params = bandits.agents.REGISTRY[kind].Params
+    for name in sweepable(params):
+        axis = sweeps.Axis.model_validate({"path": f"agents.0.{name}", **suggested(params, name, number=3)})
+        for value in axis.over(whole(params, name)):
+            params.__pydantic_validator__.validate_assignment(params(), name, value)
+
+
+# -- blocks --------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(2, 12), st.integers(2, 7), st.integers(1, 9))
+def test_every_row_is_in_one_block(n: int, m: int, replications: int) -> None:
+    ridge = {"path": "agents.0.ridge", "low": 0.1, "high": 9, "number": m}
+    sweep = small([{**ALPHA, "number": n}, ridge], replications=replications)
+    assert sorted(coarse_to_fine(sweep)) == list(range(sweep.size))
+    packed = [row for block in pack(sweep, rows_of(sweep)) for row in block.rows]
+    assert sorted(packed) == list(itertools.product(range(sweep.size), range(replications)))
+
+
+def test_coarse_before_fine() -> None:
+    order = coarse_to_fine(small([{**ALPHA, "number": 9}]))
+    assert order == [0, 8, 4, 2, 6, 1, 3, 5, 7]
+
+
+def test_rows_of_another_structure_or_world_are_in_another_block() -> None:
+    axes = [
+        ALPHA,
+        {"path": "agents.0.sharing", "values": ["per_arm", "shared"]},
+        {"path": "simulator.n_products", "values": [5, 6]},
+    ]
+    sweep = small(axes)
+    blocks = pack(sweep, rows_of(sweep))
+    for block in blocks:
+        assert len({sweep.at(p)[1:] for p, _ in block.rows}) == 1
+    assert len(blocks) >= 4
+
+
+def test_large_rows_make_small_blocks() -> None:
+    heavy = small(
+        [{**ALPHA, "number": 8}], {"kind": "neural_ucb", "covariance": "exact"}, steps=20_000, replications=16
+    )
+    light = small([{**ALPHA, "number": 8}], steps=20_000, replications=16)
+    assert max(len(b.rows) for b in pack(heavy, rows_of(heavy))) < max(len(b.rows) for b in pack(light, rows_of(light)))
+
+
+@pytest.mark.parametrize(
+    "agent", [{"kind": "linucb"}, {"kind": "lints", "sharing": "shared"}, {"kind": "epsilon_greedy"}], ids=str
+)
+def test_a_point_is_its_experiment_run_alone(agent: dict[str, Any]) -> None:
+    name = {"linucb": "alpha", "lints": "sigma2", "epsilon_greedy": "epsilon"}[agent["kind"]]
+    sweep = small([{"path": f"agents.0.{name}", "values": [0.05, 0.2, 0.7]}], agent)
+    landscape = sweeps.run(sweep)
+    for p, point in enumerate(sweep.points):
+        (alone,) = bandits.run(point).histories.values()
+        for metric, found in METRICS.items():
+            assert np.array_equal(landscape.numbers(metric)[p], found.of(alone)), metric
+        grid = landscape.curves(p).grid
+        at = np.searchsorted(alone.grid, grid)
+        for column, sums in landscape.curves(p).sums.items():
+            assert np.array_equal(sums, alone.sums[column][at])
+
+
+def test_networks_do_not_depend_on_company_beyond_rounding() -> None:
+    agent = {"kind": "neural_greedy", "hidden": [8]}
+    axis = {"path": "agents.0.learning_rate", "values": [0.001, 0.01]}
+    sweep = small([axis], agent, steps=60, replications=2)
+    together = compute(sweep, Block(tuple(itertools.product(range(2), range(2)))))
+    for i, row in enumerate(together["rows"].tolist()):
+        alone = compute(sweep, Block((tuple(row),)))
+        np.testing.assert_allclose(alone["sum.value"][:, 0], together["sum.value"][:, i], rtol=1e-6)
+
+
+def test_who_diverges_in_a_run_is_not_the_best() -> None:
+    landscape = filled(np.array([[0.5, 0.6, 0.7], [np.nan, 0.9, 0.9], [0.4, 0.5, 0.6]]))
+    assert landscape.leader("click_rate") == 0  # not the one that is better where it lives
+    cell = landscape.cells()[1]
+    assert (cell.runs, cell.diverged, cell.best) == (2, 1, False)
+
+
+# -- going on ------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_kept_is_not_computed_again(tmp_path: Path) -> None:
+    sweep, whole = small(), sweeps.run(small())
+    files = Files(sweep, tmp_path)
+    blocks = pack(sweep, rows_of(sweep))
+    for block in blocks[: len(blocks) // 2]:
+        files.keep(block, compute(sweep, block))
+    asked: list[Block] = []
+
+    class Watched(sweeps.executors.Here):
+        def submit(self, sweep: Sweep, block: Block, told: Any) -> Any:
+            asked.append(block)
+            return super().submit(sweep, block, told)
+
+    again = sweeps.run(sweep, Watched(), files)
+    assert asked == blocks[len(blocks) // 2 :]
+    for metric in METRICS:
+        assert np.array_equal(again.numbers(metric), whole.numbers(metric))
+
+
+def test_a_damaged_block_is_computed_again(tmp_path: Path) -> None:
+    sweep = small()
+    files = Files(sweep, tmp_path)
+    whole = sweeps.run(sweep, files=files)
+    for path in tmp_path.rglob("*.block"):
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 1
+        path.write_bytes(data)
+    again = sweeps.run(sweep, files=files)
+    assert np.array_equal(again.numbers("click_rate"), whole.numbers("click_rate"))
+    assert all(files.get(block) is not None for block in pack(sweep, rows_of(sweep)))
+
+
+def test_a_disk_that_is_full_costs_a_sentence_only(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    runner = Runner(small(), sweeps.executors.Here(), Files(small(), tmp_path / "file"))
+    landscape = runner.run()
+    assert landscape.known.all()
+    assert "could not be kept on disk" in runner.error
+
+
+def test_who_is_told_to_stop_keeps_what_is_finished(tmp_path: Path) -> None:
+    sweep = small([{**ALPHA, "number": 12}])
+    files, calls = Files(sweep, tmp_path), itertools.count()
+    with pytest.raises(Stopped):
+        sweeps.run(sweep, files=files, stop=lambda: next(calls) > 6)
+    kept = len(list(tmp_path.rglob("*.block")))
+    assert 0 < kept < len(pack(sweep, rows_of(sweep)))
+    assert sweeps.run(sweep, files=files).known.all()
+
+
+# -- statistics ----------------------------------------------------------------------------------------------------
+
+
+def test_estimates_gaps_and_region_are_scipys() -> None:
+    generator = np.random.default_rng(3)
+    luck = generator.normal(0, 1, 12)
+    numbers = 5 + luck + generator.normal(0, 0.2, (6, 12)) + np.array([0, -0.02, -0.1, -0.5, -1, -3])[:, None]
+    landscape = filled(numbers)
+    leader = landscape.leader("click_rate")
+    assert leader == np.argmax(numbers.mean(axis=1))
+    cells = landscape.cells()
+    others = [p for p in range(6) if p != leader]
+    p_values = [stats.ttest_rel(numbers[p], numbers[leader]).pvalue for p in others]
+    for p, corrected in zip(others, metrics.holm(p_values), strict=True):
+        assert cells[p].best == (corrected >= 0.05)
+        low, high = stats.ttest_rel(numbers[p], numbers[leader]).confidence_interval()
+        assert cells[p].gap[1:] == pytest.approx((low, high))
+    assert cells[leader].best
+    assert cells[leader].gap == (0, 0, 0)
+
+
+def test_the_best_region_holds_the_best_point_at_least_as_often_as_promised() -> None:
+    """Point 2 is best by nothing; 300 landscapes, region at 95 %: at least 285 - 3 sqrt(300 x .95 x .05) = 273."""
+    generator = np.random.default_rng(4)
+    truth = np.array([0.0, 0.0, 0.001, -0.3, -1.0])[:, None]
+    held = sum(bool(filled(truth + generator.normal(0, 0.5, (5, 8))).region("click_rate")[2]) for _ in range(300))
+    assert held >= 273
+
+
+@pytest.mark.parametrize("runs", [2, 3, 4, 8])
+def test_equal_points_with_few_clicks_are_all_as_good(runs: int) -> None:
+    """Poisson counts: gaps are whole numbers, and often the very same in two or three runs.
+
+    400 landscapes of 9 equal points: the level is .05 for each landscape, were the best not chosen by the same runs;
+    choosing it doubles that at most, so at most 40 + 3 sqrt(36) = 58 leave a point out.
+    """
+    generator = np.random.default_rng(runs)
+    left_out = sum(
+        not filled(generator.poisson(3.0, (9, runs)).astype(float)).region("click_rate").all() for _ in range(400)
+    )
+    assert left_out <= 58
+
+
+def test_a_parameter_without_effect_is_not_said_to_matter() -> None:
+    """The same landscapes again, one axis of 9 values: "nothing to choose" as often as the region holds them all."""
+    generator = np.random.default_rng(9)
+    told = [filled(generator.normal(0.5, 0.1, (9, 8))).importance()[0] for _ in range(200)]
+    assert sum(each.matters for each in told) <= 20 + 3 * math.sqrt(18)
+    assert all(math.isnan(each.share) for each in told)  # the only parameter explains whatever there is
+
+
+def test_chance_explains_nothing() -> None:
+    """A grid of equal points: without what chance makes of it, a parameter explains next to nothing on average."""
+    generator = np.random.default_rng(10)
+    ridge = {"path": "agents.0.ridge", "values": [0.1, 1.0, 10.0, 100.0]}
+    shares = []
+    sweep = small([{**ALPHA, "number": 5}, ridge], replications=8)
+    for _ in range(60):
+        landscape = Landscape(sweep)
+        landscape.known[...] = landscape.alive[...] = True
+        landscape.numbers("click_rate")[...] = generator.normal(0.5, 0.1, (20, 8)) + generator.normal(0, 0.3, 8)
+        shares += [each.share for each in landscape.importance()]
+    assert np.median(shares) < 0.25
+
+
+def test_points_with_fewer_runs_stand_where_common_luck_leaves_them() -> None:
+    """The first four runs were lucky for everybody; a point that was dropped after them must not outshine the best."""
+    luck = np.array([0.03] * 4 + [-0.01] * 12)
+    numbers = np.array([0.5, 0.49, 0.47])[:, None] + luck
+    numbers[1:, 4:] = np.nan
+    landscape = filled(numbers)
+    landscape.known[1:, 4:] = False
+    landscape.dropped[1:] = True
+    assert landscape.leader("click_rate") == 0
+    assert [cell.estimate.mean for cell in landscape.cells()] == pytest.approx([0.5, 0.49, 0.47])
+    z = figures.landscape(landscape, "click_rate")["data"]
+    points = next(trace for trace in z if trace["name"] == "points")
+    assert points["y"] == pytest.approx([0.5, 0.49, 0.47])
+
+
+def test_where_every_run_diverged_there_is_no_best() -> None:
+    landscape = filled(np.full((3, 4), np.nan))
+    assert landscape.best() is None
+    assert landscape.summary()["best"] is None
+    assert "every run of every point diverged" in command.told(landscape)
+
+
+def test_pairing_is_the_factor_by_which_intervals_shrink() -> None:
+    generator = np.random.default_rng(5)
+    luck = generator.normal(0, 1, 400)
+    landscape = filled(np.stack([luck + generator.normal(0, 0.1, 400) + 1, luck + generator.normal(0, 0.1, 400)]))
+    # var(a) = var(b) = 1.01, var(a - b) = .02: sqrt(2.02 / .02) = 10.05, with a standard error of about 1 / sqrt(800)
+    assert landscape.pairing() == pytest.approx(math.sqrt(101), rel=4 / math.sqrt(800))
+
+
+def test_importance_of_an_additive_landscape() -> None:
+    ridge = {"path": "agents.0.ridge", "values": [0.1, 1.0, 10.0, 100.0]}
+    sweep = small([ALPHA, ridge], replications=5)
+    landscape = Landscape(sweep)
+    landscape.known[...] = landscape.alive[...] = True
+    a, r = np.array([0.0, 0.1, 0.3]), np.array([0.0, 0.02, 0.01, 0.03])
+    grid = 0.1 + a[:, None] + r[None, :]
+    landscape.numbers("click_rate")[...] = grid.ravel()[:, None] + np.linspace(0, 0.1, 5)
+    first, second = landscape.importance()
+    assert (first.path, first.best, first.worst) == ("agents.0.alpha", 10.0, 0.1)
+    assert first.cost.mean == pytest.approx(300)
+    assert (second.path, second.best, second.worst) == ("agents.0.ridge", 100.0, 0.1)
+    assert second.cost.mean == pytest.approx(30)
+    assert first.share == pytest.approx(a.var() / (a.var() + r.var()))
+    assert first.share + second.share == pytest.approx(1)
+    assert first.good == (10.0,)
+
+
+def test_halving_runs_a_quarter_then_doubles() -> None:
+    assert rungs(small(search="halving", replications=16)) == [range(4), range(4, 8), range(8, 16)]
+    assert rungs(small(search="halving", replications=3)) == [range(3)]
+    assert rungs(small(replications=16)) == [range(16)]
+
+
+def test_halving_saves_runs_and_keeps_the_winner() -> None:
+    axis = [{"path": "agents.0.epsilon", "low": 0.0, "high": 1.0, "number": 9}]
+    agent = {"kind": "epsilon_greedy"}
+    whole = sweeps.run(small(axis, agent, replications=16, steps=2000))
+    runner = Runner(small(axis, agent, replications=16, steps=2000, search="halving"), sweeps.executors.Here())
+    thin = runner.run()
+    assert thin.saved > 0.2
+    assert thin.done == runner.done == 1
+    winner, best = thin.best(), whole.best()
+    assert winner is not None
+    assert best is not None
+    assert not thin.dropped[winner.point]
+    assert whole.cells()[winner.point].best
+    assert best.estimate.low <= winner.estimate.mean <= best.estimate.high
+    for p in np.flatnonzero(thin.dropped):
+        assert not whole.cells()[p].best
+    assert np.array_equal(thin.numbers("click_rate")[~thin.dropped], whole.numbers("click_rate")[~thin.dropped])
+
+
+def test_the_best_point_is_not_dropped_more_often_than_promised() -> None:
+    """200 landscapes of equal points, all rounds: the best (say, point 3) is lost at most 10 + 3 sqrt(9.5) times."""
+    generator = np.random.default_rng(6)
+    lost = 0
+    halving = small([{**ALPHA, "number": 6}], replications=8, search="halving")
+    for _ in range(200):
+        landscape = filled(generator.normal(0, 1, (6, 8)))
+        for rung in rungs(halving):
+            drop(halving, landscape, rung.stop)
+        lost += bool(landscape.dropped[3])
+    assert lost <= 19
+
+
+def test_a_round_that_is_judged_again_comes_to_the_same() -> None:
+    generator = np.random.default_rng(7)
+    halving = small([{**ALPHA, "number": 12}], replications=16, search="halving")
+    for _ in range(20):
+        numbers = generator.normal(0, 1, (12, 16)) - np.linspace(0, 2, 12)[:, None]
+        early, late = filled(numbers.copy()), filled(numbers)
+        early.numbers("click_rate")[:, 8:] = np.nan
+        for landscape in (early, late, late):
+            for rung in rungs(halving)[:2]:
+                drop(halving, landscape, rung.stop)
+        assert np.array_equal(early.dropped, late.dropped)
+
+
+def test_a_halving_that_is_stopped_goes_on_to_the_same(tmp_path: Path) -> None:
+    axis = [{"path": "agents.0.epsilon", "low": 0.0, "high": 1.0, "number": 9}]
+    sweep = small(axis, {"kind": "epsilon_greedy"}, replications=16, steps=400, search="halving")
+    whole = sweeps.run(sweep)
+    files = Files(sweep, tmp_path)
+    for patience in (3, 9, 15):
+        asked = iter([False] * patience)
+        with pytest.raises(Stopped):
+            sweeps.run(sweep, files=files, stop=lambda asked=asked: next(asked, True))
+    again = sweeps.run(sweep, files=files)
+    assert np.array_equal(again.dropped, whole.dropped)
+    assert np.array_equal(again.known, whole.known)
+    for metric in METRICS:
+        assert np.array_equal(again.numbers(metric), whole.numbers(metric), equal_nan=True)
+
+
+def test_a_table_has_a_line_a_point() -> None:
+    landscape = sweeps.run(small())
+    table = landscape.table()
+    assert list(table["agents.0.alpha"]) == [0.1, 1.0, 10.0]
+    assert (table["replications"] == 4).all()
+    assert table.loc[table["mean"].idxmax(), "best_region"]
+    assert json.loads(table.to_json()) is not None

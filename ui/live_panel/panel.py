@@ -1,0 +1,172 @@
+"""A grid of Plotly figures that is updated in place, so that zoom and hover survive every tick."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import logging
+import os
+import shutil
+import threading
+from collections.abc import Callable, Sequence
+from importlib import metadata, resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+_HERE = Path(__file__).parent
+_log = logging.getLogger(__name__)
+
+
+def _source(name: str) -> str:
+    """Read a source without indentation and comment lines: Streamlit sends it along with every update."""
+    lines = map(str.strip, (_HERE / name).read_text(encoding="utf-8").splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith(("//", "/*")))
+
+
+_mount = st.components.v2.component(
+    "bandit_live_panel",
+    js=_source("panel.js"),
+    css=_source("panel.css"),
+    isolate_styles=False,  # Plotly writes its own style sheet into the page's head
+)
+
+
+def live_panel(
+    figures: Sequence[dict[str, Any]],
+    *,
+    key: str,
+    alt: Sequence[str],
+    height: int = 300,
+    legend: Sequence[dict[str, str]] = (),
+    note: str = "",
+) -> None:
+    """Draw figures in a responsive grid: two columns, or one below 700 px, in row order.
+
+    Call it with the same ``key`` on every tick and for the finished run too: the plots are then
+    updated where they are and keep zoom and hover. Figures that did not change are not redrawn.
+
+    Parameters
+    ----------
+    figures : sequence of dict
+        Plotly specifications ``{"data": [trace, ...], "layout": {...}}``. NumPy arrays may stand
+        anywhere in them and travel as float32, equal ones once. ``layout["title"]`` is drawn as the
+        cell's heading and ``layout["meta"]["note"]``, a sentence, below it. A trace with
+        ``meta="reference"`` is drawn as a thin dashed line in the theme's text colour. A change
+        of ``layout["uirevision"]`` (say, the run's hash) resets the zoom. A figure without points
+        shows as a placeholder of its final size. ``layout["showlegend"]`` names the lines above the plot.
+    key : str
+        Identity of the panel on the page.
+    alt : sequence of str
+        One text per figure for those who do not see it.
+    height : int
+        Height of each plot in pixels at the usual type size (it grows with the type), heading and note not included.
+    legend : sequence of dict
+        Tiles above the plots, in order: ``label, color, dash, rate, spread, detail``. Pressing one hides every trace
+        whose ``legendgroup`` is its label, in all plots at once; its *only* hides all others.
+    note : str
+        What the numbers on the tiles are, above them.
+
+    Raises
+    ------
+    ValueError
+        If ``alt`` and ``figures`` differ in length, or a plain number is NaN or infinite (in arrays
+        they are gaps).
+    """
+    mount(pack(figures, alt, height, legend, note), key=key)
+
+
+def mount(packed: bytes, *, key: str, picked: Callable[[], None] | None = None) -> None:
+    """Draw what `pack` made: whoever shows the same panel to many packs it once.
+
+    ``picked`` is called when a point of a figure with ``meta["pick"]`` is pressed; `at` then tells which.
+    """
+    more = {} if picked is None else {"on_picked_change": picked}
+    _mount(key=key, data=packed, width="stretch", **more)
+
+
+def at(key: str) -> tuple[float, float] | None:
+    """Where a figure was pressed: x and y of the point."""
+    found = st.session_state.get(key)
+    place = found.get("picked") if found is not None else None
+    return (float(place[0]), float(place[1])) if place else None
+
+
+def pack(
+    figures: Sequence[dict[str, Any]],
+    alt: Sequence[str],
+    height: int,
+    legend: Sequence[dict[str, str]] = (),
+    note: str = "",
+) -> bytes:
+    """Encode a panel: header size (uint32, little-endian), JSON header, then all float32 values.
+
+    Raw bytes rather than base64 in JSON, which is a third larger and which Streamlit would
+    serialise twice. An array is ``{"f4": [first, count]}`` in the header, or ``{"f4": [first, count,
+    columns]}`` if it has two dimensions.
+    """
+    offsets: dict[bytes, int] = {}
+    end = 0
+
+    def encode(value: Any) -> Any:
+        nonlocal end
+        if isinstance(value, np.generic):
+            return value.item()
+        if not isinstance(value, np.ndarray):
+            raise TypeError(f"a figure cannot hold a {type(value).__name__}")
+        if value.dtype.kind not in "fiub":
+            return (value.astype(str) if value.dtype.kind == "M" else value).tolist()
+        raw = value.astype("<f4").tobytes()
+        digest.update(raw)
+        first = offsets.get(raw)
+        if first is None:
+            first = offsets[raw] = end
+            end += value.size
+        return {"f4": [first, value.size, *value.shape[1:2]]}
+
+    cells = []
+    for figure, text in zip(figures, alt, strict=True):
+        digest = hashlib.blake2b(digest_size=8)
+        body = json.dumps(figure, default=encode, allow_nan=False, separators=(",", ":"))
+        digest.update(body.encode())
+        cells.append(f'{{"id":"{digest.hexdigest()}","alt":{json.dumps(text)},"figure":{body}}}')
+    frame = json.dumps({"src": _publish_plotly(), "height": int(height), "legend": list(legend), "note": note})
+    header = f'{frame[:-1]},"cells":[{",".join(cells)}]}}'.encode()
+    return b"".join((len(header).to_bytes(4, "little"), header, *offsets))
+
+
+def unpack(payload: bytes) -> dict[str, Any]:
+    """Decode what :func:`pack` made, as the browser does; tests read the figures of a page with it."""
+    start = 4 + int.from_bytes(payload[:4], "little")
+    floats = np.frombuffer(payload[start:], dtype="<f4")
+
+    def revive(node: dict[str, Any]) -> Any:
+        if "f4" not in node:
+            return node
+        first, count, *columns = node["f4"]
+        return floats[first : first + count].reshape(-1, *columns)
+
+    panel: dict[str, Any] = json.loads(payload[4:start], object_hook=revive)
+    return panel
+
+
+@functools.cache
+def _publish_plotly() -> str:
+    """Copy Plotly's bundle to the folder that Streamlit serves; return its path below the app's root."""
+    source = Path(str(resources.files("plotly") / "package_data" / "plotly.min.js"))
+    target = _HERE.parent / "static" / source.name
+    if not target.is_file() or target.stat().st_size != source.stat().st_size:
+        # Another process may be copying too, and a browser may be reading: rename a complete file into place.
+        part = target.with_name(f".{source.name}.{os.getpid()}.{threading.get_ident()}")
+        try:
+            target.parent.mkdir(exist_ok=True)
+            shutil.copyfile(source, part)
+            part.replace(target)
+        except OSError as error:  # the page stays useful without its charts, whose places then say so
+            _log.error("cannot publish %s: %s", target, error)
+        finally:
+            part.unlink(missing_ok=True)
+    return f"app/static/{source.name}?v={metadata.version('plotly')}"

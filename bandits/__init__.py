@@ -10,15 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from bandits.experiments.experiment import Experiment, Refused, read
+from bandits.experiments.experiment import Experiment, UserError, read
 from bandits.experiments.history import History, Trace
 from bandits.results.metrics import Band, Comparison, Estimate, compare
 from bandits.results.result import Result
 
 __all__ = [
-    "Band", "Comparison", "Estimate", "Experiment", "History", "Refused", "Result", "Trace",
+    "Band", "Comparison", "Estimate", "Experiment", "History", "Refused", "Result", "Trace", "UserError",
     "compare", "read", "run", "simulate",
 ]  # fmt: skip
+Refused = UserError  # the name of earlier versions
 __version__ = "0.2.0"
 
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from bandits.base.params import extra
-from bandits.experiments.experiment import MAX_TEXT, Experiment, Refused, describe_range, read
+from bandits.base.params import metadata
+from bandits.experiments.experiment import MAX_TEXT, Experiment, UserError, describe_range, read
 
 from . import agents, simulators
 from .cli import stored_runs
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return {"list": _list, "run": _run, "sweep": _sweep, "audit": _audit, **stored_runs.COMMANDS}[parsed.command](
             parsed
         )
-    except Refused as refused:
+    except UserError as refused:
         print(f"error: {refused}", file=sys.stderr)
         return 2
     except OSError as error:
@@ -65,11 +65,11 @@ def catalogue() -> dict[str, Any]:
             fields = {
                 name: {
                     "title": field.title,
-                    "symbol": extra(field, "symbol"),
-                    "unit": extra(field, "unit"),
+                    "symbol": metadata(field, "symbol"),
+                    "unit": metadata(field, "unit"),
                     "default": field.default,
                     "allowed": describe_range(cls.Params, name),
-                    "structural": bool(extra(field, "structural")),
+                    "structural": bool(metadata(field, "structural")),
                     "help": field.description,
                 }
                 for name, field in cls.Params.model_fields.items()
@@ -184,7 +184,7 @@ def _step(data: Any, part: str, whole: str) -> Any:
 
 
 def _refuse(sentence: str) -> NoReturn:
-    raise Refused(sentence)
+    raise UserError(sentence)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from bandits import Refused, read
+from bandits import UserError, read
 from bandits.experiments.presets import presets
 from bandits.results import text
 from ui import entry, session
@@ -44,7 +44,7 @@ seen = options.View()
 try:
     if pressed:
         job = session.look_at(read(draft.current().data()))
-except Refused as sentence:
+except UserError as sentence:
     refused.append(str(sentence))
 try:
     job = board.steer(job, row, changed=draft.current().experiment() != job.experiment)
@@ -54,7 +54,7 @@ try:
         share.share(job)
     with tools.popover("Export", icon=":material/download:", type="tertiary"):
         share.files(job)
-except Refused as sentence:
+except UserError as sentence:
     refused.append(str(sentence))
 tools.button("Leave" if on else "Present", icon=":material/cast_for_education:", key="present", type="tertiary",
              on_click=options.present, args=(not on,), help="Bigger type, fewer controls, for a projector")  # fmt: skip

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from bandits import Refused
+from bandits import UserError
 from ui import entry
 from ui.cost import view
 from ui.run_view import board
@@ -24,14 +24,14 @@ with row:
 try:
     if asked:
         view.ask(data)
-except Refused as sentence:
+except UserError as sentence:
     board.refuse(sentence)
 try:
     found = view.current()
     if view.changed(found, data):
         st.caption(":material/edit: The controls have changed. Press **Measure** (Ctrl+Enter) to see what that does.")
     view.show(found, patience)
-except Refused as sentence:
+except UserError as sentence:
     board.refuse(sentence)
 with st.expander("How each way works", icon=":material/function:"):
     view.explain()

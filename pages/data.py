@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from bandits import Refused
+from bandits import UserError
 from bandits.experiments import presets
 from bandits.simulators.datasets import csv_table, uploads
 from ui import entry, session
@@ -43,10 +43,10 @@ try:
         "Keep and race on it", type="primary", icon=":material/play_arrow:", disabled=not chosen.possible
     ):  # fmt: skip
         race(uploads.keep(chosen.table, target=chosen.target, leave_out=chosen.leave_out, title=chosen.title))
-except Refused as sentence:
+except UserError as sentence:
     board.refuse(sentence)
 try:
     if (name := upload.shelf()) is not None:
         race(name)
-except Refused as sentence:
+except UserError as sentence:
     board.refuse(sentence)

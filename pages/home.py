@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from bandits import Refused
+from bandits import UserError
 from bandits.experiments.presets import presets
 from ui import entry
 from ui.arena import draft
@@ -32,5 +32,5 @@ try:
     if job is None or job.status == "stopped":  # nobody's own: whoever comes next goes on with it
         job = pool().submit(preset.experiment)
     board.show(job, key="home")
-except Refused as sentence:
+except UserError as sentence:
     st.error(f"The race cannot be run: {board.plain(str(sentence))}.", icon=":material/block:")

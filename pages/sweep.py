@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from bandits import Refused
+from bandits import UserError
 from bandits.sweeps.analysis.landscape import METRICS
 from ui import entry
 from ui.arena import draft
@@ -15,7 +15,7 @@ entry.through_app("pages/sweep.py")
 refused = []
 try:
     found = view.current()
-except Refused as sentence:
+except UserError as sentence:
     found = None
     refused.append(str(sentence))
 with st.sidebar:
@@ -42,7 +42,7 @@ try:
         st.rerun()  # the button beside it can be pressed now
     if stopped and found is not None:
         view.stop(found)
-except Refused as sentence:
+except UserError as sentence:
     refused.append(str(sentence))
 for said in refused:
     board.refuse(said)

@@ -7,13 +7,15 @@ from typing import Any, Literal, get_args, get_origin
 import pandas as pd
 import streamlit as st
 
-from bandits.base.params import Params, extra, schemas
+from bandits.base.params import Params, metadata, schemas
 
 
 def fields(model: type[Params], *, basic: bool, slates: bool = True) -> list[str]:
     """Names of the fields that are shown at first (basic) or one click away; without ``slates``, not those for them."""
     shown = {n: f for n, f in model.model_fields.items() if n not in ("kind", "label")}
-    names = [n for n, f in shown.items() if bool(extra(f, "basic")) == basic and (slates or not extra(f, "slates"))]
+    names = [
+        n for n, f in shown.items() if bool(metadata(f, "basic")) == basic and (slates or not metadata(f, "slates"))
+    ]
     return sorted(names, key=lambda name: name not in model.__annotations__)  # a kind's own come before inherited ones
 
 
@@ -28,7 +30,7 @@ def _widget(model: type[Params], name: str, values: dict[str, Any], key: str) ->
     schema = schemas(model)[name]
     bounds = {k: v for option in (*schema.get("anyOf", []), schema) for k, v in option.items()}
     low, high = bounds.get("minimum"), bounds.get("maximum")
-    symbol, unit = extra(field, "symbol"), extra(field, "unit")
+    symbol, unit = metadata(field, "symbol"), metadata(field, "unit")
     label = f"{field.title} ${symbol}$" if symbol else str(field.title)
     label += f" ({unit})" if unit else ""
     kind = field.annotation
@@ -47,10 +49,10 @@ def _widget(model: type[Params], name: str, values: dict[str, Any], key: str) ->
         return st.toggle(**common, value=value)
     if kind is int or int in get_args(kind):
         return st.number_input(
-            **common, value=value, min_value=low, max_value=high, step=1, placeholder=extra(field, "empty")
+            **common, value=value, min_value=low, max_value=high, step=1, placeholder=metadata(field, "empty")
         )
     if kind is float:
-        return _number(common, float(value), low, high, extra(field, "typical"), bool(extra(field, "log")))
+        return _number(common, float(value), low, high, metadata(field, "typical"), bool(metadata(field, "log")))
     if name == "hidden" or (get_origin(kind) is tuple and get_args(kind)[-1] is Ellipsis):
         return _widths(st.text_input(**common, value=", ".join(map(str, value))))
     return _table(common, value)

@@ -13,7 +13,7 @@ from contextlib import suppress
 
 import streamlit as st
 
-from bandits import Experiment, Refused
+from bandits import Experiment, UserError
 from bandits.experiments import url
 from bandits.experiments.presets import presets
 from bandits.runtime.pool import Job, Pool
@@ -69,7 +69,7 @@ def look_at(experiment: Experiment) -> Job:
 
     Raises
     ------
-    Refused
+    UserError
     """
     seen = st.session_state.get("job")
     job = keep(pool().submit(experiment, owner()))
@@ -117,10 +117,10 @@ def current() -> Job:
             job = keep(pool().get(shared.experiment.hash) or pool().submit(shared.experiment, owner()))
             draft.load(job.experiment)
             return job
-    except Refused as sentence:
+    except UserError as sentence:
         st.session_state.refused = [str(sentence)]
     try:  # shown to everybody who has not asked for anything: nobody's own
         return keep(pool().submit(next(iter(presets().values())).experiment))
-    except Refused as sentence:
+    except UserError as sentence:
         st.error(f"Nothing can be run: {sentence}.", icon=":material/block:")
         st.stop()

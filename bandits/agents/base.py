@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from bandits.base.explanation import Explanation
-from bandits.base.params import Params, setting
+from bandits.base.params import Params, param
 from bandits.base.randomness import Streams
-from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, Round, Script, Setting, World
+from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, PredrawnSteps, Round, WorldAccess, WorldSpec
 from bandits.models import position_bias
 from bandits.models.position_bias import Position
 
@@ -23,7 +23,7 @@ class AgentParams(Params):
     """Parameters that every agent has."""
 
     kind: str
-    label: str | None = setting(
+    label: str | None = param(
         None, title="Name", help="How this agent is called in plots and tables.", pattern=r"^[\w.-][\w .-]{0,39}$"
     )
 
@@ -31,7 +31,7 @@ class AgentParams(Params):
 class LearnerParams(AgentParams):
     """Parameters of agents that learn from clicks."""
 
-    position: Position = setting(
+    position: Position = param(
         "examined", title="Slots of a slate", structural=True, later=True, slates=True,
         help="examined: learns from what was looked at. ignored: takes every slot for looked at, a mistake that is "
         "often made. aware: counts an item further down as shown less, by as much as it is clicked less there.",
@@ -45,9 +45,9 @@ class Agent(ABC):
     ----------
     params : sequence of Params
         One per row; structural fields are equal in all of them.
-    setting : Setting
+    setting : WorldSpec
     streams : Streams
-    world : World
+    world : WorldAccess
         Doors to the truth or a log, for the agents whose ``needs`` name them.
     """
 
@@ -70,8 +70,8 @@ class Agent(ABC):
         if ("scores" in own or "learn" in own) and "play" not in own:
             cls.play = Agent.play  # type: ignore[method-assign]  # an inherited one would pass over what is new here
 
-    def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
-        self.params, self.setting, self.streams, self.world = list(params), setting, streams, world
+    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+        self.params, self.spec, self.streams, self.access = list(params), spec, streams, access
         self.position: Position = getattr(params[0], "position", "examined")
 
     @abstractmethod
@@ -83,9 +83,9 @@ class Agent(ABC):
 
     def shows(self, feedback: Feedback) -> FloatArray:
         """How often each slot counts as shown, float64 (R, S); see `positions.shows`."""
-        return position_bias.shows(feedback, self.position, self.setting.positions)
+        return position_bias.shows(feedback, self.position, self.spec.positions)
 
-    def play(self, script: Script, alive: BoolArray) -> IntArray | None:  # noqa: ARG002
+    def play(self, script: PredrawnSteps, alive: BoolArray) -> IntArray | None:  # noqa: ARG002
         """Choose for, and learn from, a whole stretch at once: items (T, R), the same bits as step by step.
 
         None if this agent cannot. A row whose scores hold a NaN is marked in ``alive`` and gets -1 from there on.
@@ -122,12 +122,12 @@ class Agent(ABC):
         return None
 
     @classmethod
-    def memory(cls, params: Any, setting: Setting) -> int:  # noqa: ARG003
+    def memory(cls, params: Any, spec: WorldSpec) -> int:  # noqa: ARG003
         """Bytes per row, by arithmetic, before anything is allocated."""
         return 4096
 
     @classmethod
-    def shared_memory(cls, params: Any, setting: Setting, layouts: int) -> int:  # noqa: ARG003
+    def shared_memory(cls, params: Any, spec: WorldSpec, layouts: int) -> int:  # noqa: ARG003
         """Bytes that the rows share, for so many layouts, by arithmetic."""
         return 0
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 
-class Refused(ValueError):  # noqa: N818 - what a reader of the sentence calls it
+class UserError(ValueError):
     """Something that cannot be done, said in one printable line of at most 400 characters."""
 
     def __init__(self, sentence: str) -> None:

@@ -28,7 +28,7 @@ class Params(BaseModel):
         return None
 
 
-def setting(
+def param(
     default: Any,
     *,
     title: str,
@@ -78,7 +78,7 @@ def setting(
     return Field(default, title=title, description=help, json_schema_extra=extra, **bounds)
 
 
-def anew(params: type[Params], name: str, default: Any) -> Any:
+def override_default(params: type[Params], name: str, default: Any) -> Any:
     """A field of another class once more, with a default of its own."""
     field = copy(params.model_fields[name])
     field.default = default
@@ -92,15 +92,15 @@ def schemas(model: type[BaseModel]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def extra(field: Any, name: str) -> Any:
-    """One of the facts that `setting` attached to a pydantic field; None for fields declared otherwise."""
+def metadata(field: Any, name: str) -> Any:
+    """One of the facts that `spec` attached to a pydantic field; None for fields declared otherwise."""
     facts = field.json_schema_extra
     return facts.get(name) if isinstance(facts, dict) else None
 
 
-def structure(params: Params) -> str:
+def structural_key(params: Params) -> str:
     """Text that is equal for parameter sets whose rows can share a block."""
-    fixed = {n for n, f in type(params).model_fields.items() if extra(f, "structural") or n == "kind"}
+    fixed = {n for n, f in type(params).model_fields.items() if metadata(f, "structural") or n == "kind"}
     return params.model_dump_json(include=fixed) + params.mode()
 
 
@@ -110,7 +110,7 @@ def content(params: Params) -> dict[str, Any]:
     So experiments from before they came keep their hashes: their numbers are the same.
     """
     fields = type(params).model_fields.items()
-    usual = {n for n, f in fields if extra(f, "later") and getattr(params, n) == f.default}
+    usual = {n for n, f in fields if metadata(f, "later") and getattr(params, n) == f.default}
     return params.model_dump(mode="json", exclude=usual)
 
 

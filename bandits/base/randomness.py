@@ -43,9 +43,9 @@ class Streams:
         *,
         width: int = 1,
         part: int = 0,
-    ) -> Blocks:
+    ) -> BlockedDraws:
         """Per-step draws: ``draw(generator, n)`` gives n steps, about ``width`` numbers each."""
-        return Blocks(self, stream, draw, width=width, part=part)
+        return BlockedDraws(self, stream, draw, width=width, part=part)
 
 
 def block_length(width: int) -> int:
@@ -53,13 +53,13 @@ def block_length(width: int) -> int:
     return max(16, min(1024, 1 << max(0, (32768 // max(width, 1)).bit_length() - 1)))
 
 
-def together(step: int, n: int, width: int) -> int:
+def steps_left_in_block(step: int, n: int, width: int) -> int:
     """How many of the next ``n`` steps lie in one block, for draws of up to ``width`` numbers a step."""
     length = block_length(width)
     return min(n, length - step % length)
 
 
-class Blocks:
+class BlockedDraws:
     """Random access to per-step draws of all rows; holds one block at a time."""
 
     def __init__(
@@ -84,8 +84,8 @@ class Blocks:
         row: NDArray[Any] = self._buffer[offset]
         return row
 
-    def stretch(self, step: int, n: int) -> NDArray[Any]:
-        """The draws of ``n`` steps that lie in one block (`together`), shape (n, R, ...). A view."""
+    def slice(self, step: int, n: int) -> NDArray[Any]:
+        """The draws of ``n`` steps that lie in one block (`steps_left_in_block`), shape (n, R, ...). A view."""
         self.at(step)
         offset = step % self._length
         if offset + n > self._length:

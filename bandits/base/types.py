@@ -105,7 +105,7 @@ class Round(NamedTuple):
         return self.contexts.dense(self.context)
 
 
-class Script(NamedTuple):
+class PredrawnSteps(NamedTuple):
     """A stretch of T steps drawn ahead, for worlds that do not react to what is shown.
 
     One product is shown out of K items that are all candidates and always available, in one of C contexts that stay
@@ -170,7 +170,7 @@ class Truth(NamedTuple):
     best_reward: FloatArray
 
 
-class Log(NamedTuple):
+class LoggedData(NamedTuple):
     """Interactions logged under uniformly random choice, n of them.
 
     Attributes
@@ -189,7 +189,7 @@ class Log(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class WorldSpec:
     """What an agent is told about its world before the first step; known without building the world.
 
     Attributes
@@ -216,13 +216,13 @@ class Setting:
     n_stored: int
     slate: int = 1
     n_users: int = 0
-    shelf: int = 1
+    bucket_size: int = 1
     offers: frozenset[str] = frozenset()
     fixed_contexts: int = 0
     positions: tuple[float, ...] = ()
 
 
-class World(NamedTuple):
+class WorldAccess(NamedTuple):
     """The doors a world opens to an agent that declared a need for them.
 
     Attributes
@@ -238,6 +238,6 @@ class World(NamedTuple):
     """
 
     probabilities: Callable[[Round], FloatArray]
-    log: Callable[[int, int], Log]
+    log: Callable[[int, int], LoggedData]
     layouts: IntArray
     key: str

@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bandits.base.files import home
-from bandits.experiments.experiment import Refused
+from bandits.experiments.experiment import UserError
 from bandits.results.result import Result
 from bandits.storage import eviction
-from bandits.storage.run_store import Corrupt, Store, StoredRun
+from bandits.storage.run_store import CorruptFileError, Store, StoredRun
 from bandits.sweeps.storage.block_files import clear, evictable_sweeps
 
 SHORT = 12  # digits of an id that are shown
@@ -96,10 +96,10 @@ def _show(parsed: argparse.Namespace) -> int:
     store = Store()
     try:
         result = store.get(_id(store, parsed.run))
-    except Corrupt as sentence:
-        raise Refused(str(sentence)) from None
+    except CorruptFileError as sentence:
+        raise UserError(str(sentence)) from None
     if result is None:
-        raise Refused(f"run {parsed.run} was deleted just now")
+        raise UserError(f"run {parsed.run} was deleted just now")
     if parsed.out:
         result.save(parsed.out)
     if parsed.json:
@@ -113,13 +113,15 @@ def _show(parsed: argparse.Namespace) -> int:
 def _id(store: Store, given: str) -> str:
     """The one stored run that a full or shortened id means."""
     if not re.fullmatch("[0-9a-f]{6,64}", given):
-        raise Refused(f"RUN is '{_printable(given)[:80]}'; it must be 6 to 64 of the digits 0-9 and a-f of a run's id")
+        raise UserError(
+            f"RUN is '{_printable(given)[:80]}'; it must be 6 to 64 of the digits 0-9 and a-f of a run's id"
+        )
     found = [run.id for run in store.runs() if run.id.startswith(given)]
     if not found:
-        raise Refused(f"no stored run begins with '{given}'; python -m bandits runs lists them")
+        raise UserError(f"no stored run begins with '{given}'; python -m bandits runs lists them")
     if len(found) > 1:
         some = ", ".join(run[:SHORT] for run in found[:5])
-        raise Refused(f"'{given}' could be any of {len(found)} stored runs ({some}); give more digits")
+        raise UserError(f"'{given}' could be any of {len(found)} stored runs ({some}); give more digits")
     return found[0]
 
 

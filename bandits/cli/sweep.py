@@ -10,12 +10,12 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from bandits.base.errors import Refused, short
+from bandits.base.errors import UserError, short
 from bandits.base.files import home
 from bandits.results.text import number, percent
 from bandits.runtime.pool import Pool
 from bandits.sweeps.analysis.landscape import METRICS, Landscape
-from bandits.sweeps.execution.executors import Executor, Here, Processes, Rescued
+from bandits.sweeps.execution.executors import Executor, FailoverExecutor, InProcessExecutor, PoolExecutor
 from bandits.sweeps.optuna_search import require
 from bandits.sweeps.runner import Runner
 from bandits.sweeps.storage.block_files import Files
@@ -29,7 +29,7 @@ def run(text: bytes | str, out: str | None, workers: str | None, cluster: str | 
 
     Raises
     ------
-    Refused
+    UserError
     KeyboardInterrupt
         What is finished is kept: the same command goes on from there.
     """
@@ -120,7 +120,7 @@ def _count(workers: str | None) -> int:
     if workers is None:
         return min(os.cpu_count() or 1, MAX_WORKERS)
     if not workers.isdecimal() or not int(workers) <= MAX_WORKERS:
-        raise Refused(
+        raise UserError(
             f"--workers is {short(workers)}; it must be a whole number from 0 (in this process) to {MAX_WORKERS}"
         )
     return int(workers)
@@ -132,14 +132,14 @@ def _executor(workers: int, cluster: str, stack: ExitStack) -> Executor:
         return _machine(workers, stack)
     from bandits.sweeps.execution.dask_client import Cluster
 
-    found = Rescued(Cluster(cluster), partial(_machine, workers, stack))
+    found = FailoverExecutor(Cluster(cluster), partial(_machine, workers, stack))
     stack.callback(found.close)
     return found
 
 
 def _machine(workers: int, stack: ExitStack) -> Executor:
     if workers == 0:
-        return Here()
+        return InProcessExecutor()
     pool = Pool(workers)
     stack.callback(pool.close)
-    return Processes(pool)
+    return PoolExecutor(pool)

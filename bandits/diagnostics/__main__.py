@@ -6,7 +6,7 @@ import json
 import os
 import sys
 
-from bandits.base.errors import Refused
+from bandits.base.errors import UserError
 from bandits.experiments.experiment import read
 
 from .background import KINDS, data_of
@@ -18,7 +18,7 @@ def main() -> int:
         experiment = read(sys.stdin.read())
         for kind in KINDS:
             print(json.dumps(data_of(kind, experiment)), flush=True)
-    except Refused as sentence:
+    except UserError as sentence:
         print(json.dumps({"refused": str(sentence)}), flush=True)
     return 0
 

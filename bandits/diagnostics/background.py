@@ -31,7 +31,7 @@ class Compared(Errand):
 
     Raises
     ------
-    Refused
+    UserError
         Too many are waiting.
     """
 

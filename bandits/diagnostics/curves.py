@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from bandits.agents import AgentParams
-from bandits.base.params import extra
+from bandits.base.params import metadata
 from bandits.base.types import BoolArray, FloatArray, IntArray
 from bandits.experiments.history import BINS, History
 from bandits.results import metrics
@@ -137,6 +137,6 @@ def _of_checkups(history: History, values: list[FloatArray]) -> Band | None:
 def _ridge(params: AgentParams) -> float | None:
     """What its covariance begins with."""
     for name in ("ridge", "epsilon"):
-        if name in type(params).model_fields and extra(type(params).model_fields[name], "symbol"):
+        if name in type(params).model_fields and metadata(type(params).model_fields[name], "symbol"):
             return float(getattr(params, name))
     return None

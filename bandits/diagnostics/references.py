@@ -102,13 +102,13 @@ def oracle_of(experiment: Experiment) -> Oracle | None:
     if (steps := _affordable(experiment)) is None:
         return None
     simulator = _world(experiment, rows)
-    if "truth" not in simulator.setting.offers:
+    if "truth" not in simulator.spec.offers:
         return None
     from bandits.agents.context_free.oracle import Oracle as Agent
 
-    lane = Lane(simulator, Agent([Agent.Params()] * len(rows), simulator.setting, simulator.streams, simulator.world()))
+    lane = Lane(simulator, Agent([Agent.Params()] * len(rows), simulator.spec, simulator.streams, simulator.access()))
     history = History(
-        steps, len(rows), simulator.setting.n_items, len(simulator.segment_names()), shelf=simulator.setting.shelf
+        steps, len(rows), simulator.spec.n_items, len(simulator.segment_names()), bucket_size=simulator.spec.bucket_size
     )
     history.extend(lane.advance(steps))
     entropy, rare = traffic(history, window := min(WINDOW, steps))
@@ -211,7 +211,7 @@ def slots_of(experiment: Experiment) -> Slots | None:
     if steps < EARLY or not has_slots(experiment):
         return None
     simulator, dice = _world(experiment, [0]), np.random.default_rng(1)
-    S, true = simulator.setting.slate, np.array(simulator.setting.positions or [1.0] * simulator.setting.slate)
+    S, true = simulator.spec.slate, np.array(simulator.spec.positions or [1.0] * simulator.spec.slate)
     looks, clicks = np.zeros((2, SLATES, S, S))  # by slate, item and slot
     rounds = [simulator.round_at(step) for step in range(SLATES)]
     best = [np.argsort(-simulator.probabilities(round)[0], kind="stable")[:S] for round in rounds]
@@ -231,8 +231,8 @@ def _world(experiment: Experiment, rows: list[int]) -> Simulator:
 
 def _random_choices(simulator: Simulator, n: int) -> tuple[FloatArray, FloatArray]:
     """Features (n, D) of a random candidate in each of n rounds, and what it earned when shown first."""
-    dice, slots = np.random.default_rng(0), simulator.setting.slate
-    x, y = np.zeros((n, simulator.setting.n_features)), np.empty(n)
+    dice, slots = np.random.default_rng(0), simulator.spec.slate
+    x, y = np.zeros((n, simulator.spec.n_features)), np.empty(n)
     for step in range(n):
         round = simulator.round_at(step)
         shown = dice.choice(np.flatnonzero(round.available[0]), slots, replace=False)

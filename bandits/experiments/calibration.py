@@ -25,7 +25,7 @@ class Look(NamedTuple):
     inside : float64 (R, levels), optional
         Share of candidates whose expected reward lies in the agent's interval; NaN in a row that has none to ask about.
     values : float64 (R, 3 + BINS), optional
-        See `trace.Checkup`.
+        See `trace.BeliefCheck`.
     """
 
     inside: FloatArray | None
@@ -50,8 +50,8 @@ def look(lane: Lane) -> Look:
 
     Nothing is changed: no round is answered, nothing is learned.
     """
-    ahead = max(FEWEST, min(ROUNDS, CELLS // lane.simulator.setting.n_candidates))
-    probabilities = lane.simulator.world().probabilities
+    ahead = max(FEWEST, min(ROUNDS, CELLS // lane.simulator.spec.n_candidates))
+    probabilities = lane.simulator.access().probabilities
     asked = []
     for step in range(lane.step, lane.step + ahead):
         round = lane.simulator.round_at(step)

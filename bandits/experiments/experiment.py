@@ -12,9 +12,9 @@ from pydantic import Field, ValidationError, model_validator
 from bandits import agents as _agents
 from bandits import simulators as _simulators
 from bandits.agents import Agent, AgentParams
-from bandits.base.errors import Refused as Refused  # whoever reads experiments looks for it here
+from bandits.base.errors import UserError as UserError  # whoever reads experiments looks for it here
 from bandits.base.errors import short
-from bandits.base.params import Params, content, schemas, setting
+from bandits.base.params import Params, content, param, schemas
 from bandits.base.randomness import block_length
 from bandits.simulators import Simulator, SimulatorParams
 from bandits.simulators.petshop import PetShop
@@ -52,12 +52,12 @@ class Experiment(Params):
     """
 
     simulator: AnySimulator = Field(default_factory=PetShop.Params)
-    agents: tuple[AnyAgent, ...] = setting(
+    agents: tuple[AnyAgent, ...] = param(
         ..., title="Agents", help="Who races.", min_length=1, max_length=12, strict=False
     )
-    steps: int = setting(20_000, title="Steps", help="Decisions per run.", symbol="T", ge=1, le=10_000_000)
-    replications: int = setting(16, title="Runs", help="Independent runs behind every band.", symbol="R", ge=1, le=4096)
-    seed: int = setting(42, title="Seed", help="Every random number follows from it.", ge=0, le=2**53 - 1)
+    steps: int = param(20_000, title="Steps", help="Decisions per run.", symbol="T", ge=1, le=10_000_000)
+    replications: int = param(16, title="Runs", help="Independent runs behind every band.", symbol="R", ge=1, le=4096)
+    seed: int = param(42, title="Seed", help="Every random number follows from it.", ge=0, le=2**53 - 1)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -93,7 +93,7 @@ class Experiment(Params):
         """What one agent of it will leave behind, before the first step; builds no world."""
         cls = self.simulator_class()
         world, groups = cls.describe(self.simulator), len(cls.segment_names())
-        return History(self.steps, self.replications, world.n_items, groups, shelf=world.shelf)
+        return History(self.steps, self.replications, world.n_items, groups, bucket_size=world.bucket_size)
 
     def memory(self) -> int:
         """Bytes it will need, by arithmetic."""
@@ -107,7 +107,7 @@ class Experiment(Params):
             dice = 8 * block_length(world.n_candidates) * world.n_candidates + 16 * block_length(1)
             per_row = cls.memory(agent, world) + dice + 64 * world.n_candidates * (1 + world.n_stored)
             total += self.replications * per_row
-            total += History.memory(self.steps, self.replications, world.n_items, groups, shelf=world.shelf)
+            total += History.memory(self.steps, self.replications, world.n_items, groups, bucket_size=world.bucket_size)
             total += cls.shared_memory(agent, world, layouts)
         return total
 
@@ -137,7 +137,7 @@ def read(source: str | bytes | dict[str, Any]) -> Experiment:
 
     Raises
     ------
-    Refused
+    UserError
         One sentence: what, where, allowed range.
     """
     return parse(source, "experiment", Experiment.model_validate)
@@ -155,37 +155,37 @@ def parse(source: str | bytes | dict[str, Any], what: str, validate: Callable[[A
 
     Raises
     ------
-    Refused
+    UserError
     """
     try:
         text = json.dumps(source) if isinstance(source, dict) else source
         if len(text) > MAX_TEXT:
-            raise Refused(f"the {what} has {len(text):,} bytes; at most {MAX_TEXT:,} are allowed")
+            raise UserError(f"the {what} has {len(text):,} bytes; at most {MAX_TEXT:,} are allowed")
         data = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
         return validate(data)
     except ValidationError as error:
-        raise Refused(refusal(error)) from None
+        raise UserError(refusal(error)) from None
     except json.JSONDecodeError as error:
-        raise Refused(f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
+        raise UserError(f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
     except RecursionError:
-        raise Refused(f"not a readable {what}: nested too deeply") from None
+        raise UserError(f"not a readable {what}: nested too deeply") from None
     except UnicodeDecodeError:
-        raise Refused("not JSON: the text is not UTF-8") from None
+        raise UserError("not JSON: the text is not UTF-8") from None
     except (TypeError, ValueError) as error:
-        raise error if isinstance(error, Refused) else Refused(f"not a readable {what}: {error}") from None
+        raise error if isinstance(error, UserError) else UserError(f"not a readable {what}: {error}") from None
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for key, value in pairs:
         if key in out:
-            raise Refused(f"the key '{short(key)}' appears twice")
+            raise UserError(f"the key '{short(key)}' appears twice")
         out[key] = value
     return out
 
 
 def _no_constant(name: str) -> Any:
-    raise Refused(f"{name} is not a number that can be used; numbers must be finite")
+    raise UserError(f"{name} is not a number that can be used; numbers must be finite")
 
 
 def refusal(error: ValidationError) -> str:

@@ -88,7 +88,7 @@ class Calibration:
 
 
 @dataclass(slots=True)
-class Checkup:
+class BeliefCheck:
     """How an agent stood at one step, over the candidates of the next rounds: float64 (R, 3 + `BINS`).
 
     Columns: how much doubt there was in what it would have shown first (NaN: none stated); mean squared error of what
@@ -199,7 +199,7 @@ class History:
         Items to a shelf (1: each is counted by itself), and the number of shelves.
     spectra : list of Spectrum
     calibrations : list of Calibration
-    checkups : list of Checkup
+    checkups : list of BeliefCheck
     segments : SegmentCounts, optional
         None where users form no groups, where there is too much to count, or if it was kept before there were such.
     format : int
@@ -211,17 +211,24 @@ class History:
     SUMS = ("clicks", "best_clicks", "value", "best_value", "random_value")
 
     def __init__(
-        self, steps: int, rows: int, n_items: int, n_segments: int = 0, *, shelf: int = 1, points: int = MAX_POINTS
+        self,
+        steps: int,
+        rows: int,
+        n_items: int,
+        n_segments: int = 0,
+        *,
+        bucket_size: int = 1,
+        points: int = MAX_POINTS,
     ) -> None:
         self.steps, self.rows, self.n_items, self.n_segments = steps, rows, n_items, n_segments
-        self.shelf, self.n_counted = shelf, -(-n_items // shelf)
+        self.bucket_size, self.n_counted = bucket_size, -(-n_items // bucket_size)
         self.grid = _grid(steps, nice_spacing(steps, points))
         self.count_grid = _grid(steps, count_spacing(steps, self.n_counted))
         self.sums = {name: np.full((len(self.grid), rows), np.nan) for name in self.SUMS}
         self.counts: NDArray[np.int64] = np.zeros((len(self.count_grid), rows, self.n_counted), np.int64)
         self.spectra: list[Spectrum] = []
         self.calibrations: list[Calibration] = []
-        self.checkups: list[Checkup] = []
+        self.checkups: list[BeliefCheck] = []
         counted = SegmentCounts.points(n_segments, n_items) > 0
         self.segments = SegmentCounts(steps, rows, n_segments, n_items) if counted else None
         self.format = FORMAT
@@ -237,12 +244,12 @@ class History:
     @property
     def counted(self) -> str:
         """What is counted, in words."""
-        return "arms" if self.shelf == 1 else f"shelves of {self.shelf:,} neighbouring items"
+        return "arms" if self.bucket_size == 1 else f"shelves of {self.bucket_size:,} neighbouring items"
 
     @staticmethod
-    def memory(steps: int, rows: int, n_items: int, n_segments: int = 0, *, shelf: int = 1) -> int:
+    def memory(steps: int, rows: int, n_items: int, n_segments: int = 0, *, bucket_size: int = 1) -> int:
         """Bytes, by arithmetic."""
-        points, counted = min(steps, MAX_POINTS) + 1, -(-n_items // shelf)
+        points, counted = min(steps, MAX_POINTS) + 1, -(-n_items // bucket_size)
         kept = SegmentCounts.points(n_segments, n_items)
         by_segment = n_items * n_segments * (steps // nice_spacing(steps, kept) + 3) if kept else 0
         return 8 * rows * (5 * points + counted * (steps // count_spacing(steps, counted) + 3) + by_segment)
@@ -279,7 +286,7 @@ class History:
             return
         low, high = np.searchsorted(self.count_grid, [trace.start, end], side="right")
         stops = self.count_grid[low:high] - trace.start
-        cells = np.arange(self.rows)[None, :, None] * self.n_counted + trace.items // self.shelf
+        cells = np.arange(self.rows)[None, :, None] * self.n_counted + trace.items // self.bucket_size
         if not trace.alive.all():  # a row that has stopped shows nothing
             cells[np.isnan(trace.rewards)] = -1
         begin = 0
@@ -335,7 +342,7 @@ class History:
             self.segments.counts[first : first + len(new)] = new
         self.spectra += [Spectrum(*new) for new in _snapshots(added, "spectrum.", self.spectra)]
         self.calibrations += [Calibration(*new) for new in _snapshots(added, "calibration.", self.calibrations)]
-        self.checkups += [Checkup(*new) for new in _snapshots(added, "checkup.", self.checkups)]
+        self.checkups += [BeliefCheck(*new) for new in _snapshots(added, "checkup.", self.checkups)]
 
     def state_dict(self) -> dict[str, Any]:
         """Arrays and plain values from which `load_state_dict` goes on to the bit."""
@@ -352,7 +359,7 @@ class History:
         The points that a longer run has in common with the saved one are kept: all of them, as its grid is coarser.
         """
         steps = int(state["steps"])
-        old = History(steps, self.rows, self.n_items, self.n_segments, shelf=self.shelf)
+        old = History(steps, self.rows, self.n_items, self.n_segments, bucket_size=self.bucket_size)
         old.merge(state)
         _copy_common(old.grid, self.grid, old.step, old.sums, self.sums)
         _copy_common(old.count_grid, self.count_grid, old.step, {"": old.counts}, {"": self.counts})
@@ -374,7 +381,7 @@ class History:
 
 
 def _snapshots(
-    added: dict[str, Any], prefix: str, known: Sequence[Spectrum | Calibration | Checkup]
+    added: dict[str, Any], prefix: str, known: Sequence[Spectrum | Calibration | BeliefCheck]
 ) -> list[tuple[int, FloatArray]]:
     """Those of a kind by step, without what is told again after a restart."""
     last = known[-1].step if known else 0

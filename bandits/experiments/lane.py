@@ -48,7 +48,7 @@ class Lane:
     def _walk(self, n: int) -> Trace:
         """The loop: step by step, for every world and agent."""
         world, agent, alive = self.simulator, self.agent, self.alive
-        S = world.setting.slate
+        S = world.spec.slate
         items = np.zeros((n, self.rows, S), np.int64)
         segments = np.empty((n, self.rows), np.int64)
         rewards, best_rewards, value, best_value, random_value = np.empty((5, n, self.rows))

@@ -13,7 +13,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from bandits.agents import AgentParams
-from bandits.base.params import structure
+from bandits.base.params import structural_key
 from bandits.base.processes import start
 from bandits.base.randomness import Streams
 from bandits.base.types import FloatArray
@@ -21,7 +21,7 @@ from bandits.simulators import Simulator
 
 from . import calibration
 from .experiment import Experiment
-from .history import Calibration, Checkup, History, Spectrum, Trace, snapshot_steps
+from .history import BeliefCheck, Calibration, History, Spectrum, Trace, snapshot_steps
 from .lane import Lane
 
 CHUNK = 500  # steps between looks at the clock
@@ -49,11 +49,11 @@ def make_lane(
     """
     rows = tuple(range(experiment.replications) if rows is None else rows)
     params = [experiment.agents[agent]] * len(rows) if params is None else list(params)
-    if len({structure(p) for p in params}) > 1:
+    if len({structural_key(p) for p in params}) > 1:
         raise ValueError("rows of one lane must agree in their structural parameters: group them with blocks()")
     streams = Streams(experiment.seed, rows)
     simulator = experiment.simulator_class()(experiment.simulator, streams)
-    built = experiment.agent_class(agent)(params, simulator.setting, streams, simulator.world())
+    built = experiment.agent_class(agent)(params, simulator.spec, streams, simulator.access())
     return Lane(simulator, built)
 
 
@@ -61,7 +61,7 @@ def blocks(params: Sequence[AgentParams]) -> list[list[int]]:
     """Positions of rows that can share a lane: equal kind and structural parameters."""
     groups: dict[str, list[int]] = {}
     for i, p in enumerate(params):
-        groups.setdefault(structure(p), []).append(i)
+        groups.setdefault(structural_key(p), []).append(i)
     return list(groups.values())
 
 
@@ -97,7 +97,7 @@ class _Runner:
         if inside is not None:
             self.history.calibrations.append(Calibration(step, inside))
         if values is not None:
-            self.history.checkups.append(Checkup(step, values))
+            self.history.checkups.append(BeliefCheck(step, values))
 
 
 class Race:

@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 from bandits import agents, simulators
 from bandits.base.params import Params, schemas
 
-from .experiment import MAX_TEXT, Experiment, Refused, read
+from .experiment import MAX_TEXT, Experiment, UserError, read
 
 MAX_FIELDS = 400
 _CHECK = 12  # hexadecimal digits of the hash
@@ -67,14 +67,14 @@ def follow(given: Mapping[str, str]) -> Shared:
 
     Raises
     ------
-    Refused
+    UserError
         One sentence: what, where, allowed range.
     """
     named = {name: text for name, text in given.items() if _FIELD.match(name) or name in _TOP}
     if len(named) > MAX_FIELDS:
-        raise Refused(f"the link names {len(named):,} fields; at most {MAX_FIELDS} are allowed")
+        raise UserError(f"the link names {len(named):,} fields; at most {MAX_FIELDS} are allowed")
     if (size := sum(len(n) + len(t) for n, t in named.items())) > MAX_TEXT:
-        raise Refused(f"the link has {size:,} characters; at most {MAX_TEXT:,} are allowed")
+        raise UserError(f"the link has {size:,} characters; at most {MAX_TEXT:,} are allowed")
     data: dict[str, Any] = {name: _number(name, named[name]) for name in _TOP if name in named}
     world: dict[str, Any] = {}
     racers: dict[int, dict[str, Any]] = {}
@@ -86,7 +86,7 @@ def follow(given: Mapping[str, str]) -> Shared:
         target = world if part == "simulator" else racers.setdefault(int(position), {})
         target[field or "kind"] = text if field is None else _value(registry, named.get(part, ""), field, name, text)
     if sorted(racers) != list(range(len(racers))):
-        raise Refused(f"the link's agents are numbered {', '.join(map(str, sorted(racers)))}; they must count from 0")
+        raise UserError(f"the link's agents are numbered {', '.join(map(str, sorted(racers)))}; they must count from 0")
     if world:
         data["simulator"] = world
     experiment = read({**data, "agents": [racers[i] for i in sorted(racers)]})
@@ -95,7 +95,7 @@ def follow(given: Mapping[str, str]) -> Shared:
 
 def _number(name: str, text: str) -> int:
     if not re.fullmatch(r"-?[0-9]{1,19}", text):
-        raise Refused(f"{name} is '{text}'; it must be a whole number")
+        raise UserError(f"{name} is '{text}'; it must be a whole number")
     return int(text)
 
 
@@ -111,7 +111,7 @@ def _value(registry: Mapping[str, Any], kind: str, field: str, name: str, text: 
     except json.JSONDecodeError:
         return text  # the field's own rules say what it must be
     except RecursionError:
-        raise Refused(f"{name} is nested too deeply") from None
+        raise UserError(f"{name} is nested too deeply") from None
     except ValueError:
-        raise Refused(f"{name} is '{text}'; numbers must be finite and of a sensible length") from None
+        raise UserError(f"{name} is '{text}'; numbers must be finite and of a sensible length") from None
     return value

@@ -10,7 +10,7 @@ time grows; `ways` are the ways themselves; `measure` times them; `agreement` le
 
 from .complexity import WAYS
 from .measure import measure
-from .request import Question, Sizes, read
-from .results import Agreement, Costs, Point, Step
+from .request import ProfileRequest, Sizes, read
+from .results import Agreement, CostReport, Point, Step
 
-__all__ = ["WAYS", "Agreement", "Costs", "Point", "Question", "Sizes", "Step", "measure", "read"]
+__all__ = ["WAYS", "Agreement", "CostReport", "Point", "ProfileRequest", "Sizes", "Step", "measure", "read"]

@@ -11,10 +11,10 @@ from bandits.base.types import FloatArray
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.race import make_lane
 from bandits.models.neural.gradient_covariance import Exact
-from bandits.models.neural.mlp import Factors
+from bandits.models.neural.mlp import GradientFactors
 
 from .complexity import SQUARE
-from .request import Question
+from .request import ProfileRequest
 from .results import Agreement
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ SCENES = (
 )
 
 
-def look(question: Question, scene: Scene) -> list[Agreement]:
+def look(question: ProfileRequest, scene: Scene) -> list[Agreement]:
     """Let NeuralUCB with exact widths race, and ask the other ways at its last decisions.
 
     All ways see the agent's own network, which learns on, and add the gradients of what the agent chose. For the p x p
@@ -90,7 +90,7 @@ class Witness:
         self._x: Tensor | None = None
         agent.confidence = self  # type: ignore[assignment]
 
-    def squared_widths(self, candidates: Factors) -> Tensor:
+    def squared_widths(self, candidates: GradientFactors) -> Tensor:
         """The exact ones."""
         squared = self.exact.squared_widths(candidates)
         x = self._x = candidates.h[0][0].clone()
@@ -102,7 +102,7 @@ class Witness:
                 self.seen[kind].append((mean, exact, widths))
         return squared
 
-    def add(self, chosen: Factors, counts: Tensor) -> None:
+    def add(self, chosen: GradientFactors, counts: Tensor) -> None:
         """What the agent chose, to all."""
         self.exact.add(chosen, counts)
         assert self._x is not None

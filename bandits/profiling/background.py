@@ -15,8 +15,8 @@ from typing import Any
 from bandits.base.processes import start
 from bandits.runtime.subprocesses import Desk, Errand
 
-from .request import Question, Sizes
-from .results import Agreement, Costs, Point, Step
+from .request import ProfileRequest, Sizes
+from .results import Agreement, CostReport, Point, Step
 
 TIME_LIMIT = 300.0  # seconds one measurement may take
 
@@ -26,7 +26,7 @@ class Measurement(Errand):
 
     Attributes
     ----------
-    costs : Costs
+    costs : CostReport
         What was found so far.
     share : float
         How much is done.
@@ -34,7 +34,7 @@ class Measurement(Errand):
 
     Raises
     ------
-    Refused
+    UserError
         Too many are waiting.
     """
 
@@ -42,8 +42,8 @@ class Measurement(Errand):
     name = "the measuring process"
     limit = TIME_LIMIT
 
-    def __init__(self, question: Question) -> None:
-        self.costs = Costs(question)
+    def __init__(self, question: ProfileRequest) -> None:
+        self.costs = CostReport(question)
         self.share, self.doing = 0.0, ""
         super().__init__()
 

@@ -10,7 +10,7 @@ from bandits.results.figures import REFERENCE, Spec, without_data
 
 from .complexity import WAYS
 from .request import Axis
-from .results import Costs, Curve, Quantity
+from .results import CostReport, Curve, Quantity
 from .text import duration, rounded, size
 
 # Okabe and Ito's again, and a sign of its own for each
@@ -26,12 +26,12 @@ def way_color(kind: str) -> str:
     return _WAYS[kind][0]
 
 
-def board(costs: Costs, *, patience: float, memory: float) -> list[Spec]:
+def board(costs: CostReport, *, patience: float, memory: float) -> list[Spec]:
     """Five plots of cost, of time and memory against network, past and candidates, and one of agreement.
 
     Parameters
     ----------
-    costs : Costs
+    costs : CostReport
     patience : float
         Seconds that a decision with its update may take.
     memory : float
@@ -127,7 +127,7 @@ def _decades(low: float, high: float, told: Callable[[float], str], every: int =
     }  # fmt: skip
 
 
-def _agreement(costs: Costs) -> Spec:
+def _agreement(costs: CostReport) -> Spec:
     """Widths by the other ways against the exact ones, candidate by candidate."""
     shop = [a for a in costs.agreements if a.world.startswith("Pet shop")]
     data: list[Spec] = []

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from bandits.base.randomness import Streams
-from bandits.models.neural.mlp import Networks, initial
+from bandits.models.neural.mlp import BatchedMLP, initial
 
 from .complexity import SQUARE, WAYS, capacity
-from .request import Axis, Question, Sizes
+from .request import Axis, ProfileRequest, Sizes
 from .results import Point, Step
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Rung(NamedTuple):
     setup: float
 
 
-def measure(question: Question) -> Iterator[Step]:
+def measure(question: ProfileRequest) -> Iterator[Step]:
     """Time every way, smallest sizes first, as far as budget and memory allow; then let them look at decisions.
 
     Yields
@@ -166,12 +166,12 @@ def _repeat(way: Way, x: Tensor) -> tuple[float, float]:
     return decide, update
 
 
-def _inputs(sizes: Sizes, seed: int) -> tuple[Networks, Tensor, Tensor]:
+def _inputs(sizes: Sizes, seed: int) -> tuple[BatchedMLP, Tensor, Tensor]:
     """A network as it begins, past observations (t, D) and candidates (K, D)."""
     import torch
 
     streams, (D, *_) = Streams(seed, (0,)), sizes.widths
-    net = Networks(initial(streams, [int(width) for width in sizes.widths], part=1), [int(w) for w in sizes.widths])
+    net = BatchedMLP(initial(streams, [int(width) for width in sizes.widths], part=1), [int(w) for w in sizes.widths])
     dice = streams.generator("world")
     past, x = (torch.from_numpy(dice.normal(size=(int(n), int(D)))).float() for n in (sizes.t, sizes.K))
     return net, past, x

@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bandits.base.errors import Refused
+from bandits.base.errors import UserError
 from bandits.models.neural import gradient_covariance
-from bandits.models.neural.incremental_cholesky import Growing
-from bandits.models.neural.mlp import Factors, Networks
+from bandits.models.neural.incremental_cholesky import IncrementalCholesky
+from bandits.models.neural.mlp import BatchedMLP, GradientFactors
 
 from .complexity import WAYS, capacity
 from .request import Sizes
@@ -31,23 +31,23 @@ class Way(ABC):
 
     Parameters
     ----------
-    net : Networks
+    net : BatchedMLP
         One row, one output.
     t : int
         Observations to be ready for.
 
     Raises
     ------
-    Refused
+    UserError
         By arithmetic, before anything is allocated.
     """
 
     kind: ClassVar[str]
 
-    def __init__(self, net: Networks, *, t: int = 0) -> None:
+    def __init__(self, net: BatchedMLP, *, t: int = 0) -> None:
         about, sizes = WAYS[self.kind], Sizes(1, t, net.widths)
         if (need := about.held(sizes)) > LIMIT:
-            raise Refused(
+            raise UserError(
                 f"{about.title} would hold {need / 1e9:,.1f} GB for {int(sizes.p):,} weights and {t:,} observations; "
                 f"at most {LIMIT / 1e9:.1f} GB are allocated here"
             )
@@ -83,11 +83,11 @@ def _tensors(holder: Any) -> Iterator[Tensor]:
     elif isinstance(holder, (list, tuple)):
         for value in holder:
             yield from _tensors(value)
-    elif isinstance(holder, (gradient_covariance.Dual, gradient_covariance.Diagonal, Growing)):
+    elif isinstance(holder, (gradient_covariance.Dual, gradient_covariance.Diagonal, IncrementalCholesky)):
         yield from _tensors(vars(holder))
 
 
-def _module(net: Networks) -> torch.nn.Module:
+def _module(net: BatchedMLP) -> torch.nn.Module:
     """The same network as a torch module on the same weights."""
     layers: list[torch.nn.Module] = []
     for weight, bias in net.layers:
@@ -103,7 +103,7 @@ class Passes(Way):
 
     kind = "passes"
 
-    def __init__(self, net: Networks, *, t: int = 0) -> None:
+    def __init__(self, net: BatchedMLP, *, t: int = 0) -> None:
         super().__init__(net, t=t)
         self._module = _module(net)
         self.A = RIDGE * torch.eye(net.flat.shape[1], dtype=net.flat.dtype)
@@ -127,7 +127,7 @@ class Jacobian(Way):
 
     kind = "jacobian"
 
-    def __init__(self, net: Networks, *, t: int = 0) -> None:
+    def __init__(self, net: BatchedMLP, *, t: int = 0) -> None:
         super().__init__(net, t=t)
         module = self._module = _module(net)
         self.inverse = torch.eye(net.flat.shape[1], dtype=net.flat.dtype) / RIDGE
@@ -162,7 +162,7 @@ class _Factored(Way):
         chosen = self.candidates.take(torch.zeros((1, 1), dtype=torch.long), torch.tensor([[arm]]))
         self.confidence.add(chosen, torch.ones(1))
 
-    def _factors(self, x: Tensor) -> Factors:
+    def _factors(self, x: Tensor) -> GradientFactors:
         return self._net.factors(self._net.forward(x[None]))
 
 
@@ -171,7 +171,7 @@ class Dual(_Factored):
 
     kind = "dual"
 
-    def __init__(self, net: Networks, *, t: int = 0) -> None:
+    def __init__(self, net: BatchedMLP, *, t: int = 0) -> None:
         super().__init__(net, t=t)
         self.confidence = gradient_covariance.Dual(np.array([RIDGE]), capacity=capacity(t))
 
@@ -185,7 +185,7 @@ class Diagonal(_Factored):
 
     kind = "diagonal"
 
-    def __init__(self, net: Networks, *, t: int = 0) -> None:
+    def __init__(self, net: BatchedMLP, *, t: int = 0) -> None:
         super().__init__(net, t=t)
         self.confidence = gradient_covariance.Diagonal(np.array([RIDGE]), net.flat.shape[1])
 
@@ -195,7 +195,7 @@ class LastLayer(Way):
 
     kind = "last"
 
-    def __init__(self, net: Networks, *, t: int = 0) -> None:
+    def __init__(self, net: BatchedMLP, *, t: int = 0) -> None:
         super().__init__(net, t=t)
         self.inverse = torch.eye(net.widths[-2] + 1, dtype=torch.float64) / RIDGE
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from bandits.base.errors import Refused, short
-from bandits.base.params import Params, setting
+from bandits.base.errors import UserError, short
+from bandits.base.params import Params, param
 from bandits.experiments.experiment import describe_range
 
 Axis = Literal["p", "t", "K"]
@@ -67,23 +67,23 @@ class Sizes(NamedTuple):
         return {"K": self.K, "t": self.t, "p": self.p}[axis]
 
 
-class Question(Params):
+class ProfileRequest(Params):
     """For which network, and how many candidates and observations, the ways are timed."""
 
-    n_features: int = setting(
+    n_features: int = param(
         9, title="Features", symbol="D", ge=1, le=1000, basic=True, help="Numbers that describe a candidate.",
     )  # fmt: skip
-    hidden: tuple[Width, ...] = setting(
+    hidden: tuple[Width, ...] = param(
         (128, 64), title="Hidden layers", min_length=1, max_length=6, strict=False, basic=True,
         help="Widths of the hidden layers, 1 to 1,024 each. The number of weights p follows from them.",
     )  # fmt: skip
-    n_candidates: int = setting(
+    n_candidates: int = param(
         50, title="Candidates", symbol="K", ge=2, le=5000, basic=True, help="Widths that a decision asks for.",
     )  # fmt: skip
-    past: int = setting(
+    past: int = param(
         500, title="Observations", symbol="t", ge=10, le=10_000, basic=True, help="Decisions before this one.",
     )  # fmt: skip
-    seed: int = setting(
+    seed: int = param(
         42, title="Seed", ge=0, le=2**53 - 1, help="Weights, features and worlds follow from it; times do not.",
     )  # fmt: skip
 
@@ -107,25 +107,25 @@ def network(sizes: Sizes) -> str:
     return "-".join(f"{width:.0f}" for width in sizes.widths)
 
 
-def read(data: Any) -> Question:
+def read(data: Any) -> ProfileRequest:
     """A question from plain data.
 
     Raises
     ------
-    Refused
+    UserError
         One sentence: what, where, allowed range.
     """
     if not isinstance(data, dict):
-        raise Refused("a question must be an object of names and values")
+        raise UserError("a question must be an object of names and values")
     try:
-        return Question.model_validate(data)
+        return ProfileRequest.model_validate(data)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
     if first["type"] == "value_error":
-        raise Refused(str(first["ctx"]["error"]))
+        raise UserError(str(first["ctx"]["error"]))
     name = str(first["loc"][0])
-    if name not in Question.model_fields:
-        raise Refused(f"{short(name)} is not a known field; known are {', '.join(Question.model_fields)}")
+    if name not in ProfileRequest.model_fields:
+        raise UserError(f"{short(name)} is not a known field; known are {', '.join(ProfileRequest.model_fields)}")
     if name == "hidden" and len(first["loc"]) > 1:
-        raise Refused(f"hidden holds {short(first['input'])}; each width must be a whole number from 1 to 1,024")
-    raise Refused(f"{name} is {short(first['input'])}; it must be {describe_range(Question, name)}")
+        raise UserError(f"hidden holds {short(first['input'])}; each width must be a whole number from 1 to 1,024")
+    raise UserError(f"{name} is {short(first['input'])}; it must be {describe_range(ProfileRequest, name)}")

@@ -13,7 +13,7 @@ import numpy as np
 from bandits.base.types import FloatArray
 
 from .complexity import WAYS
-from .request import Axis, Question, Sizes
+from .request import Axis, ProfileRequest, Sizes
 
 Quantity = Literal["seconds", "bytes"]
 LAST = 4  # measured points of each ladder that the constants are fitted to
@@ -97,32 +97,32 @@ class Curve(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Costs:
+class CostReport:
     """All that was found so far.
 
     Attributes
     ----------
-    question : Question
+    question : ProfileRequest
     points : tuple of Point
     agreements : tuple of Agreement
     timed : bool
         All points are there, so that lines can be drawn through them.
     """
 
-    question: Question
+    question: ProfileRequest
     points: tuple[Point, ...] = ()
     agreements: tuple[Agreement, ...] = ()
     timed: bool = False
 
     @classmethod
-    def of(cls, question: Question, steps: Iterable[Step]) -> Costs:
+    def of(cls, question: ProfileRequest, steps: Iterable[Step]) -> CostReport:
         """Everything that a measurement finds."""
         costs = cls(question)
         for step in steps:
             costs = costs.after(step)
         return costs
 
-    def after(self, step: Step) -> Costs:
+    def after(self, step: Step) -> CostReport:
         """With one more piece of news."""
         points, agreements = self.points, self.agreements
         if isinstance(step.found, Point):

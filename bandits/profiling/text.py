@@ -8,7 +8,7 @@ from bandits.results.text import count, percent
 
 from .complexity import SQUARE, WAYS
 from .request import Axis
-from .results import Agreement, Costs, Quantity
+from .results import Agreement, CostReport, Quantity
 
 _TIMES = ((1, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _GLUE = "\u00a0"  # a number and its unit stay on one line
@@ -46,7 +46,7 @@ def _in(value: float, units: tuple[tuple[float, str], ...], digits: int = 2) -> 
     return f"{_two(value / factor, digits)}{_GLUE}{unit}"
 
 
-def verdict(costs: Costs, patience: float, memory: float) -> list[str]:
+def verdict(costs: CostReport, patience: float, memory: float) -> list[str]:
     """What the pictures show, in a few sentences; nothing before all times are known.
 
     Parameters
@@ -62,14 +62,14 @@ def verdict(costs: Costs, patience: float, memory: float) -> list[str]:
     return [sentence for sentence in said if sentence]
 
 
-def _took(costs: Costs, kind: str) -> str:
+def _took(costs: CostReport, kind: str) -> str:
     point = costs.here(kind)
     if point is None:
         return "an unknown time"
     return f"{'' if costs.measured(kind) else 'about '}{duration(point.seconds)}"
 
 
-def _exact(costs: Costs) -> str:
+def _exact(costs: CostReport) -> str:
     q = costs.question
     return (
         f"With p = {count(q.sizes.p)} weights, K = {count(q.n_candidates)} candidates and t = {count(q.past)} "
@@ -78,7 +78,7 @@ def _exact(costs: Costs) -> str:
     )
 
 
-def _square(costs: Costs, patience: float, memory: float) -> list[str]:
+def _square(costs: CostReport, patience: float, memory: float) -> list[str]:
     sizes = costs.question.sizes
     passes, jacobian = (_took(costs, kind) for kind in SQUARE)
     first = (
@@ -90,7 +90,7 @@ def _square(costs: Costs, patience: float, memory: float) -> list[str]:
     return [first, f"As the network grows, they become infeasible: {', '.join(ends)}." if ends else ""]
 
 
-def _dual(costs: Costs, patience: float, memory: float) -> str:
+def _dual(costs: CostReport, patience: float, memory: float) -> str:
     told = _end(costs, "dual", "t", patience, memory)
     if not told:
         return ""
@@ -101,7 +101,7 @@ def _dual(costs: Costs, patience: float, memory: float) -> str:
     )
 
 
-def _end(costs: Costs, kind: str, axis: Axis, patience: float, memory: float) -> str:
+def _end(costs: CostReport, kind: str, axis: Axis, patience: float, memory: float) -> str:
     """Where it becomes infeasible: about p = 4,000 (1 s a decision)."""
     limit = costs.limits(kind, axis, patience, memory)
     return "" if limit is None else f"{_where(axis, limit[0])} ({_why(limit[1], patience, memory)})"
@@ -115,7 +115,7 @@ def _why(quantity: Quantity, patience: float, memory: float) -> str:
     return f"{duration(patience)} a decision" if quantity == "seconds" else f"{size(memory)}, all this machine has"
 
 
-def _cheap(costs: Costs) -> str:
+def _cheap(costs: CostReport) -> str:
     named = [f"the {WAYS[kind].title.lower()} {_took(costs, kind)}" for kind in WAYS if not WAYS[kind].exact]
     sentence = f"Cheaper at any t, but other numbers: {' and '.join(named)}."
     shop = [a for a in costs.agreements if not WAYS[a.kind].exact and a.world == costs.agreements[0].world]
@@ -126,7 +126,7 @@ def _cheap(costs: Costs) -> str:
     return sentence
 
 
-def limits(costs: Costs, kind: str, axis: Axis, patience: float, memory: float) -> str:
+def limits(costs: CostReport, kind: str, axis: Axis, patience: float, memory: float) -> str:
     """A cell of a table: where a way becomes infeasible along an axis, and by what."""
     limit = costs.limits(kind, axis, patience, memory)
     if limit is None:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from bandits.base.errors import Refused
+from bandits.base.errors import UserError
 from bandits.base.explanation import Candidate, Explanation, Switch, Why, takes_over
 from bandits.base.types import FloatArray, IntArray, Round
 from bandits.experiments.experiment import Experiment
@@ -40,16 +40,16 @@ def why(experiment: Experiment, agent: int | str, step: int, replication: int = 
 
     Raises
     ------
-    Refused
+    UserError
         There is no such decision, or it would take too long to get there.
     """
     index = _position(experiment, agent)
     label = experiment.labels[index]
     if not 1 <= step <= experiment.steps:
-        raise Refused(f"step is {step}; it must be a whole number from 1 to {experiment.steps:,}")
+        raise UserError(f"step is {step}; it must be a whole number from 1 to {experiment.steps:,}")
     if not 0 <= replication < experiment.replications:
         last = experiment.replications - 1
-        raise Refused(f"replication is {replication}; it must be a whole number from 0 to {last:,}")
+        raise UserError(f"replication is {replication}; it must be a whole number from 0 to {last:,}")
     alone = experiment.agent_class(index).alone
     lane = make_lane(experiment, index, rows=[replication] if alone else None)
     row = 0 if alone else replication
@@ -85,7 +85,7 @@ def _position(experiment: Experiment, agent: int | str) -> int:
         return known.index(agent)
     if isinstance(agent, int) and 0 <= agent < len(known):
         return agent
-    raise Refused(f"agent is {agent}; it must be one of {', '.join(known)}, or a number from 0 to {len(known) - 1}")
+    raise UserError(f"agent is {agent}; it must be one of {', '.join(known)}, or a number from 0 to {len(known) - 1}")
 
 
 def _of_row(of_all: T, row: int) -> T:
@@ -106,7 +106,7 @@ def _live(lane: Lane, row: int, steps: int, label: str) -> None:
         needed = spent * steps / lane.step
         allowed = SECONDS if 2 * lane.step < steps else 1.5 * SECONDS  # having come so far, it is not given up so soon
         if needed > allowed and spent > SECONDS / 20:
-            raise Refused(
+            raise UserError(
                 f"step {steps + 1:,} of {label} is too far: to live its run again until there would take about "
                 f"{needed:,.0f} seconds of computing, and {SECONDS:.0f} are allowed"
             )
@@ -114,7 +114,7 @@ def _live(lane: Lane, row: int, steps: int, label: str) -> None:
 
 def _sound(lane: Lane, row: int, label: str) -> None:
     if not lane.alive[row]:
-        raise Refused(f"{label} stopped early in this run, because its numbers grew beyond all bounds")
+        raise UserError(f"{label} stopped early in this run, because its numbers grew beyond all bounds")
 
 
 def _rolled(told: Explanation) -> bool:

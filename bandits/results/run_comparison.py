@@ -37,7 +37,7 @@ class Outcome(NamedTuple):
     values: tuple[Estimate | None, ...]
 
 
-class Paired(NamedTuple):
+class PairedDifference(NamedTuple):
     """Clicks that an agent earned more in run ``a`` than in run ``b``, row by row, up to a step both have reached."""
 
     label: str
@@ -110,13 +110,13 @@ def unpaired(a: Experiment, b: Experiment) -> str:
     return " and ".join(name for name, differs in apart.items() if differs)
 
 
-def paired(results: Mapping[str, Result]) -> list[Paired]:
+def paired(results: Mapping[str, Result]) -> list[PairedDifference]:
     """Differences in clicks between runs that pair, for every agent that two of them have in common.
 
     Visitors and luck of a row depend on world, seed and the row's number alone, so that they are the same in both, as
     far as both have rows. Agents of one name but of two kinds are two agents.
     """
-    found: list[Paired] = []
+    found: list[PairedDifference] = []
     for (a, first), (b, second) in itertools.combinations(results.items(), 2):
         if not unpaired(first.experiment, second.experiment):
             kinds = _kinds(second.experiment)
@@ -131,12 +131,12 @@ def _kinds(experiment: Experiment) -> dict[str, str]:
     return {label: agent.kind for label, agent in zip(experiment.labels, experiment.agents, strict=True)}
 
 
-def _pair(label: str, a: str, b: str, x: History, y: History) -> Paired:
+def _pair(label: str, a: str, b: str, x: History, y: History) -> PairedDifference:
     step = int(np.intersect1d(x.grid[: x.size], y.grid[: y.size])[-1])  # runs of other lengths have other grids
     rows = min(x.rows, y.rows)
     clicks = [h.sums["clicks"][np.searchsorted(h.grid, step)][:rows] for h in (x, y)]
     gap = (clicks[0] - clicks[1])[x.alive[:rows] & y.alive[:rows]]
-    return Paired(label, a, b, step, metrics.estimate(gap), len(gap), metrics.paired_test(gap)[1])
+    return PairedDifference(label, a, b, step, metrics.estimate(gap), len(gap), metrics.paired_test(gap)[1])
 
 
 def reasons(experiments: Mapping[str, Experiment]) -> list[str]:

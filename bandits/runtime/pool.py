@@ -20,12 +20,12 @@ from typing import IO, Any, BinaryIO, cast
 
 from bandits.base.files import Arrays
 from bandits.base.processes import worker_environment
-from bandits.experiments.experiment import Experiment, Refused, read
+from bandits.experiments.experiment import Experiment, UserError, read
 from bandits.experiments.race import histories_of
-from bandits.storage.run_store import RUN, Corrupt, Store, pack, unpack
+from bandits.storage.run_store import RUN, CorruptFileError, Store, pack, unpack
 
 from .job import Job, Status
-from .task_queue import Task, Tasks, settle
+from .task_queue import FairQueue, Task, settle
 from .worker import receive, send
 
 __all__ = ["Job", "Pool"]
@@ -53,7 +53,7 @@ class Pool:
         self.failed_starts = 0  # in a row
         self._jobs: OrderedDict[str, Job] = OrderedDict()
         self._queue: deque[Job] = deque()
-        self._tasks = Tasks()
+        self._tasks = FairQueue()
         self._task_next = False  # where runs and tasks take turns
         self._change = threading.Condition()
         self._processes: dict[Job, subprocess.Popen[bytes]] = {}
@@ -72,7 +72,7 @@ class Pool:
 
         Raises
         ------
-        Refused
+        UserError
             The owner has too many runs going, or the disk is too full to keep another.
         """
         found = self.get(experiment.hash)
@@ -104,7 +104,7 @@ class Pool:
         why = "interrupted when the app ended"
         try:
             result = self.store.get(job_id)
-        except (Corrupt, OSError, Refused) as sentence:  # set aside, or its disk or its data are gone
+        except (CorruptFileError, OSError, UserError) as sentence:  # set aside, or its disk or its data are gone
             result, why = None, str(sentence)
         if result is not None:
             steps = result.experiment.steps
@@ -138,7 +138,7 @@ class Pool:
 
         Raises
         ------
-        Refused
+        UserError
             Somebody else's run; so too for `resume`, `stop` and `extend`.
         """
         self._leave(job, owner, "paused")
@@ -152,7 +152,7 @@ class Pool:
 
         Raises
         ------
-        Refused
+        UserError
             Somebody else's run, or the owner has too many going, or the disk is too full.
         """
         self._require(job, owner)
@@ -181,7 +181,7 @@ class Pool:
             return []
         found = []
         for run, text in self.store.checkpoints():
-            with suppress(Refused):  # written by a version whose parameters this one does not know
+            with suppress(UserError):  # written by a version whose parameters this one does not know
                 job, experiment = self._jobs.get(run), read(text)
                 if experiment.hash == run and (job is None or job.status in ("stopped", "failed")):
                     found.append(experiment)
@@ -205,7 +205,7 @@ class Pool:
 
         Raises
         ------
-        Refused
+        UserError
             It is somebody else's.
         """
         with self._change:
@@ -224,13 +224,13 @@ class Pool:
 
         Raises
         ------
-        Refused
+        UserError
             It is going on.
         """
         with self._change:
             job = self._jobs.get(run)
             if job is not None and job.live:
-                raise Refused("this run is going on; stop it before you delete it")
+                raise UserError("this run is going on; stop it before you delete it")
             self._jobs.pop(run, None)
         if self.store is not None:
             self.store.delete(run)
@@ -263,13 +263,13 @@ class Pool:
         Returns
         -------
         Future
-            Of the worker's arrays. Cancelling it ends the work within a second. It raises Refused where the worker
+            Of the worker's arrays. Cancelling it ends the work within a second. It raises UserError where the worker
             says why it cannot, or died of it.
         """
         task = Task(whole, message, told)
         with self._change:
             if self._closed:
-                settle(task.future, Refused("the app was closed"))
+                settle(task.future, UserError("the app was closed"))
             else:
                 self._tasks.put(task)
                 self._change.notify()
@@ -279,14 +279,14 @@ class Pool:
 
     def _require(self, job: Job, owner: str) -> None:
         if job.owner and job.owner != owner:
-            raise Refused("only who started this run may pause, continue or stop it")
+            raise UserError("only who started this run may pause, continue or stop it")
 
     def _admit(self, owner: str, job: Job | None = None) -> None:
         """Refuse one run too many (``job`` itself, if it is to go on, is none), and a run that could not be kept."""
         if self.store is not None:
             self.store.require_space()
         if owner and sum(j.live and j.owner == owner and j is not job for j in self._jobs.values()) >= MAX_ACTIVE:
-            raise Refused(f"you have {MAX_ACTIVE} runs going; stop one or wait for it")
+            raise UserError(f"you have {MAX_ACTIVE} runs going; stop one or wait for it")
 
     def _enqueue(self, job: Job, *, first: bool = False) -> None:
         job.status, job.error, job.interrupted = "queued", "", False
@@ -398,7 +398,7 @@ class Pool:
                     self._change.notify()
                 else:
                     why = "the app was closed" if self._closed else f"its worker process died {ATTEMPTS} times"
-                    settle(task.future, Refused(why))
+                    settle(task.future, UserError(why))
         return lives
 
     def _listen(self, task: Task, process: subprocess.Popen[bytes]) -> bool:
@@ -411,7 +411,7 @@ class Pool:
             if header["event"] == "finished":
                 settle(task.future, arrays)
             elif header["event"] == "failed":
-                settle(task.future, Refused(header["error"]))
+                settle(task.future, UserError(header["error"]))
             return True
         return False
 
@@ -434,7 +434,7 @@ class Pool:
     def _give_up(self) -> None:
         with self._change:
             for task in self._tasks.drain():
-                settle(task.future, Refused("no worker process can be started on this machine"))
+                settle(task.future, UserError("no worker process can be started on this machine"))
 
     def _run(self, job: Job, process: subprocess.Popen[bytes]) -> bool:
         """Run a job until it ends, pauses or its worker dies; whether the worker can take another."""
@@ -446,7 +446,7 @@ class Pool:
                     job.histories = histories_of(e)
             send(_pipe(process.stdin), {"experiment": e.model_dump(mode="json")}, job.saved)
             lives = self._follow(job, process)
-        except Refused as sentence:  # its data were taken away while it waited
+        except UserError as sentence:  # its data were taken away while it waited
             self._end(job, "failed", str(sentence))
             lives = True
         except OSError:

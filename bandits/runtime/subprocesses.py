@@ -7,7 +7,7 @@ import subprocess
 import threading
 from typing import ClassVar, Literal
 
-from bandits.base.errors import Refused
+from bandits.base.errors import UserError
 
 Status = Literal["waiting", "running", "finished", "failed"]
 
@@ -39,7 +39,7 @@ class Errand:
 
     Raises
     ------
-    Refused
+    UserError
         Too many are waiting.
     """
 
@@ -49,7 +49,7 @@ class Errand:
 
     def __init__(self) -> None:
         if not self.desk.places.acquire(blocking=False):
-            raise Refused(f"{self.desk.waiting} {self.desk.noun} are waiting already; try again in a minute")
+            raise UserError(f"{self.desk.waiting} {self.desk.noun} are waiting already; try again in a minute")
         self.status: Status = "waiting"
         self.error = ""
         threading.Thread(target=self._run, daemon=True).start()

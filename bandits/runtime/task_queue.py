@@ -37,7 +37,7 @@ class Task:
     deaths: int = 0
 
 
-class Tasks:
+class FairQueue:
     """Tasks in turn by their wholes: however many pieces one has, another's next piece comes soon."""
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from bandits.base.errors import Refused
+from bandits.base.errors import UserError
 from bandits.base.processes import NICE
 
 UPDATE = 0.25  # seconds between news
@@ -75,14 +75,14 @@ def main() -> None:
             elif kind := next((field for field in HANDLERS if field in header), None):
                 _task(kind, header, out, inbox)
             # else told to leave what had just ended
-        except Gone:
+        except PipeClosedError:
             return
         except Exception as error:  # noqa: BLE001 - the server tells the user, the worker lives on
-            said = str(error) if isinstance(error, Refused) else f"{type(error).__name__}: {error}"
+            said = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
             send(out, {"event": "failed", "error": said})
 
 
-class Gone(Exception):  # noqa: N818 - a fact, not an error
+class PipeClosedError(Exception):
     """The server has closed the pipe: nobody waits for this race any more."""
 
 
@@ -136,7 +136,7 @@ def _race(text: dict[str, Any], saved: dict[str, Any], out: BinaryIO, inbox: que
                 due = now + took + max(CHECKPOINT, min(20 * took, 60.0))
             if not inbox.empty():
                 if inbox.get() is None:
-                    raise Gone
+                    raise PipeClosedError
                 tell()
                 keep()
                 send(out, {"event": "left"})
@@ -165,7 +165,7 @@ def _task(kind: str, header: dict[str, Any], out: BinaryIO, inbox: queue.SimpleQ
     if arrays is not None:
         send(out, {"event": "finished"}, arrays)
     elif inbox.get() is None:
-        raise Gone
+        raise PipeClosedError
     else:
         send(out, {"event": "left"})
 

@@ -11,7 +11,17 @@ from scipy.special import ndtri
 
 from bandits.base.params import Params
 from bandits.base.randomness import Streams
-from bandits.base.types import Feedback, FloatArray, IntArray, Log, Round, Script, Setting, Truth, World
+from bandits.base.types import (
+    Feedback,
+    FloatArray,
+    IntArray,
+    LoggedData,
+    PredrawnSteps,
+    Round,
+    Truth,
+    WorldAccess,
+    WorldSpec,
+)
 from bandits.models.linear import ridge_kernels
 
 
@@ -39,13 +49,13 @@ class Simulator(ABC):
 
     def __init__(self, params: Any, streams: Streams) -> None:
         self.params, self.streams = params, streams
-        self.setting = self.describe(params)
-        S = self.setting.slate
+        self.spec = self.describe(params)
+        S = self.spec.slate
         self.uniforms = streams.blocks("clicks", lambda g, n: g.random((n, S)), width=S)
 
     @classmethod
     @abstractmethod
-    def describe(cls, params: Any) -> Setting:
+    def describe(cls, params: Any) -> WorldSpec:
         """Sizes and capabilities, known without building the world."""
 
     @classmethod
@@ -75,7 +85,7 @@ class Simulator(ABC):
         """Feature vectors that can occur, float64 (n, D), for one item or (None) for all: spans and spectra."""
 
     @abstractmethod
-    def log(self, layout: int, n: int) -> Log:
+    def log(self, layout: int, n: int) -> LoggedData:
         """n interactions of one layout, logged under uniformly random choice."""
 
     @classmethod
@@ -88,7 +98,7 @@ class Simulator(ABC):
         """Whether its parameters alone make this world again on another machine."""
         return True
 
-    def script(self, step: int, n: int) -> Script | None:  # noqa: ARG002
+    def script(self, step: int, n: int) -> PredrawnSteps | None:  # noqa: ARG002
         """Up to ``n`` steps drawn ahead (at most a block of draws of width K), or None if this world cannot."""
         return None
 
@@ -109,12 +119,12 @@ class Simulator(ABC):
 
     def bases(self, per_arm: bool) -> list[FloatArray]:
         """Orthonormal basis (D, m) of the span of the features: of each arm, or (one) of all arms together."""
-        items: Sequence[int | None] = range(self.setting.n_items) if per_arm else [None]
+        items: Sequence[int | None] = range(self.spec.n_items) if per_arm else [None]
         return [span(self.features(item)) for item in items]
 
-    def world(self) -> World:
+    def access(self) -> WorldAccess:
         """The doors for the agents that need them."""
-        return World(self.probabilities, self.log, self.layouts(), f"{self.log_key()}|{self.streams.seed}")
+        return WorldAccess(self.probabilities, self.log, self.layouts(), f"{self.log_key()}|{self.streams.seed}")
 
     def log_key(self) -> str:
         """Names what the log depends on, besides the seed."""

@@ -8,10 +8,10 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from bandits.base.errors import Refused, short
-from bandits.base.params import setting
+from bandits.base.errors import UserError, short
+from bandits.base.params import param
 from bandits.base.randomness import Streams
-from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Log, Round, Setting, Truth
+from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, LoggedData, Round, Truth, WorldSpec
 from bandits.simulators.datasets.csv_table import MISSING, in_order
 
 from .base import ClickTable, Simulator, SimulatorParams
@@ -51,7 +51,7 @@ def sizes(name: str) -> tuple[int, int, int]:
 
     Raises
     ------
-    Refused
+    UserError
         It is neither built in nor was it brought.
     """
     if name in SIZES:
@@ -59,7 +59,7 @@ def sizes(name: str) -> tuple[int, int, int]:
     if kept := uploads.find(name):
         return kept.rows, kept.features, kept.classes
     known = ", ".join([*SIZES, *(k.id for k in uploads.listing())])
-    raise Refused(f"data '{short(name)}' is not here: bring the CSV again on the page Your data; known are {known}")
+    raise UserError(f"data '{short(name)}' is not here: bring the CSV again on the page Your data; known are {known}")
 
 
 @lru_cache(maxsize=8)
@@ -103,12 +103,12 @@ class Classification(Simulator):
 
     class Params(SimulatorParams):
         kind: Literal["classification"] = "classification"
-        data: str = setting(
+        data: str = param(
             "magic", title="Data", basic=True, pattern=r"^[a-z0-9_.-]{1,60}$",
             help="magic: telescope images of gamma rays or hadrons. adult: census incomes. digits, wine, "
             "breast_cancer: scikit-learn's classics. And what was brought as a CSV on the page Your data.",
         )  # fmt: skip
-        encoding: Literal["block", "context"] = setting(
+        encoding: Literal["block", "context"] = param(
             "block", title="Encoding", basic=True,
             help="block: a block of features per class, so that one shared model can tell the classes apart "
             "(as published). context: the same vector for all classes, for models per arm.",
@@ -142,10 +142,10 @@ class Classification(Simulator):
         self._epoch, self._order = -1, np.empty((0, R), np.int64)
 
     @classmethod
-    def describe(cls, params: Any) -> Setting:
+    def describe(cls, params: Any) -> WorldSpec:
         _, d, K = sizes(params.data)
         wide = params.encoding == "block"
-        return Setting(
+        return WorldSpec(
             n_items=K, n_candidates=K, n_features=d * K if wide else d, n_stored=d,
             offers=frozenset({"truth", "log", "binary"}),
         )  # fmt: skip
@@ -159,7 +159,7 @@ class Classification(Simulator):
     def round_at(self, step: int) -> Round:
         examples = self._example(step)
         values = np.repeat(self.data.features[examples][:, None, :], len(self.data.classes), axis=1)
-        contexts = Contexts(values, self._columns, self.setting.n_features)
+        contexts = Contexts(values, self._columns, self.spec.n_features)
         return Round(step, self._nobody, self._items, contexts, self._rows, self._available, self._nobody)
 
     def respond(self, round: Round, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:
@@ -176,7 +176,7 @@ class Classification(Simulator):
         blocks = np.kron(np.eye(K), basis).reshape(K, -1, K * X.shape[1])
         return blocks.reshape(-1, K * X.shape[1]) if item is None else blocks[item]
 
-    def log(self, layout: int, n: int) -> Log:
+    def log(self, layout: int, n: int) -> LoggedData:
         """Examples drawn with replacement from the very data set that the race asks about, answered at random.
 
         So a network trained on it has met, by and large, every example before: its figures are not those of a
@@ -186,7 +186,7 @@ class Classification(Simulator):
         examples = generator.integers(0, len(self.data.labels), size=n)
         items = generator.integers(0, len(self.data.classes), size=n)
         rewards = (self.data.labels[examples] == items).astype(np.float64)
-        return Log(examples, items, self.data.features[examples], self._columns[0][items], rewards)
+        return LoggedData(examples, items, self.data.features[examples], self._columns[0][items], rewards)
 
     def name(self, item: int, row: int = 0) -> str:  # noqa: ARG002
         text = short(self.data.classes[item], 40)

@@ -7,9 +7,19 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from bandits.base.params import setting
-from bandits.base.randomness import Streams, together
-from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Log, Round, Script, Setting, Truth
+from bandits.base.params import param
+from bandits.base.randomness import Streams, steps_left_in_block
+from bandits.base.types import (
+    Contexts,
+    Feedback,
+    FloatArray,
+    IntArray,
+    LoggedData,
+    PredrawnSteps,
+    Round,
+    Truth,
+    WorldSpec,
+)
 
 from .base import ClickTable, Simulator, SimulatorParams
 
@@ -39,27 +49,27 @@ class PetShop(Simulator):
 
     class Params(SimulatorParams):
         kind: Literal["petshop"] = "petshop"
-        n_products: int = setting(
+        n_products: int = param(
             50, title="Products", symbol="K", ge=2, le=10_000_000, basic=True,
             help="Products to choose from, spread evenly over five categories.",
         )  # fmt: skip
-        n_users: int = setting(
+        n_users: int = param(
             1000, title="Users", ge=1, le=10_000_000, help="Customers, each with one of four personas.",
         )  # fmt: skip
-        features: Literal["additive", "interaction", "both"] = setting(
+        features: Literal["additive", "interaction", "both"] = param(
             "additive", title="Features", basic=True,
             help="What agents see. additive: who (4) and what (5), as published. interaction: who x what (20), "
             "which lets one shared model express taste.",
         )  # fmt: skip
-        layout: Literal["shared", "per_row"] = setting(
+        layout: Literal["shared", "per_row"] = param(
             "shared", title="Layout",
             help="shared: every replication is the same shop. per_row: each is a shop of its own (wider bands).",
         )  # fmt: skip
-        shock_step: int | None = setting(
+        shock_step: int | None = param(
             None, title="Market shock at step", empty="never", ge=1, le=100_000_000, basic=True,
             help="At this step every persona suddenly takes the taste of the next. Empty: never.",
         )  # fmt: skip
-        click_rates: Table = setting(
+        click_rates: Table = param(
             CLICK_RATES, title="Click rates",
             help="Chance of a click for each persona (row) and category (column).",
         )  # fmt: skip
@@ -82,9 +92,9 @@ class PetShop(Simulator):
         self._users = streams.blocks("world", lambda g, n: g.integers(0, params.n_users, size=n))
 
     @classmethod
-    def describe(cls, params: Any) -> Setting:
+    def describe(cls, params: Any) -> WorldSpec:
         n_features, n_stored = _WIDTH[params.features]
-        return Setting(
+        return WorldSpec(
             n_items=params.n_products, n_candidates=params.n_products, n_features=n_features, n_stored=n_stored,
             n_users=params.n_users, offers=frozenset({"ids", "truth", "segments", "log", "binary"}),
             fixed_contexts=_P,
@@ -117,7 +127,7 @@ class PetShop(Simulator):
         np.put_along_axis(dense, rows, 1.0, axis=1)
         return dense
 
-    def log(self, layout: int, n: int) -> Log:
+    def log(self, layout: int, n: int) -> LoggedData:
         """Logged before any shock: what is learned from it knows nothing of what comes."""
         generator = self.streams.generator("log", row=layout)
         at = int(np.flatnonzero(self.layouts() == layout)[0]) if self.params.layout == "per_row" else 0
@@ -126,18 +136,18 @@ class PetShop(Simulator):
         context = self._personas[at, users] + _P * at
         rewards = generator.random(n) < self._before.probabilities[context, items]
         values, columns, _ = self._contexts
-        return Log(users, items, values[context, items], columns[context, items], rewards.astype(np.float64))
+        return LoggedData(users, items, values[context, items], columns[context, items], rewards.astype(np.float64))
 
-    def script(self, step: int, n: int) -> Script:
-        n = together(step, n, self.params.n_products)
+    def script(self, step: int, n: int) -> PredrawnSteps:
+        n = steps_left_in_block(step, n, self.params.n_products)
         shock = self.params.shock_step
         if shock is not None and step < shock:
             n = min(n, shock - step)
-        users = self._users.stretch(step, n)
+        users = self._users.slice(step, n)
         personas = self._personas[self._layout_index, users]
         context = personas + _P * self._layout_index
-        uniforms = self.uniforms.stretch(step, n)[:, :, 0]
-        return Script(step, users, personas, context, self._contexts, *self._rates_at(step), uniforms)
+        uniforms = self.uniforms.slice(step, n)[:, :, 0]
+        return PredrawnSteps(step, users, personas, context, self._contexts, *self._rates_at(step), uniforms)
 
     def log_key(self) -> str:
         return str(self.params.model_dump_json(exclude={"shock_step"}))
@@ -166,7 +176,7 @@ class PetShop(Simulator):
             "both": [persona, _P + category, _P + _C + persona * _C + category],
         }[self.params.features]
         stacked = np.ascontiguousarray(np.stack(columns, axis=-1).astype(np.int64))
-        return Contexts(np.ones(stacked.shape), stacked, self.setting.n_features)
+        return Contexts(np.ones(stacked.shape), stacked, self.spec.n_features)
 
     def _table(self, rates: FloatArray) -> ClickTable:
         tables = rates[:, self._categories].transpose(1, 0, 2)  # (L, persona, K)

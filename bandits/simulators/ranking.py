@@ -10,9 +10,9 @@ import numpy as np
 from pydantic import model_validator
 from scipy.special import expit, logsumexp
 
-from bandits.base.params import setting
+from bandits.base.params import param
 from bandits.base.randomness import Streams, block_length
-from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Log, Round, Setting, Truth
+from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, LoggedData, Round, Truth, WorldSpec
 from bandits.models.linear import ridge_kernels
 
 from . import ann_index, ranking_kernels
@@ -20,7 +20,7 @@ from .base import Simulator, SimulatorParams
 
 HALF_WIDTH = 0.1  # embeddings are uniform between plus and minus this
 CELLS = 200_000_000  # users times items, where everything on offer decides a user's choice
-SHELVES = 10_000  # that a large catalogue is counted by
+BUCKETS = 10_000  # of neighbouring items, in which the arms of a large catalogue are counted
 COUNTED = 100_000  # items that are counted one by one at most
 
 
@@ -87,60 +87,58 @@ class Ranking(Simulator):
 
     class Params(SimulatorParams):
         kind: Literal["ranking"] = "ranking"
-        choice: Literal["catalogue", "candidates", "sigmoid"] = setting(
+        choice: Literal["catalogue", "candidates", "sigmoid"] = param(
             "candidates", title="Choice", basic=True,
             help="What a click competes with. catalogue: everything on offer, as published. candidates: the retrieved "
             "items. sigmoid: nothing, every item has a chance of its own.",
         )  # fmt: skip
-        temperature: float = setting(
+        temperature: float = param(
             0.005, title="Temperature", symbol=r"\tau", ge=1e-4, le=1, typical=(0.001, 0.02), log=True, basic=True,
             help="The smaller, the more a click depends on taste: at .001 almost nobody clicks anything but few items.",
         )  # fmt: skip
-        features: Literal["concatenation", "product", "both"] = setting(
+        features: Literal["concatenation", "product", "both"] = param(
             "product", title="Features", basic=True,
             help="What agents see of user and item. concatenation: both vectors. product: their elementwise product, "
             "in which taste is linear. both: all of these.",
         )  # fmt: skip
-        constant: bool = setting(
+        constant: bool = param(
             True, title="Constant feature",
             help="A 1 beside the features, so that a linear model can know how much is clicked on average.",
         )  # fmt: skip
-        n_users: int = setting(1000, title="Users", ge=1, le=100_000, typical=(100, 10_000), help="People who come.")
-        n_items: int = setting(
+        n_users: int = param(1000, title="Users", ge=1, le=100_000, typical=(100, 10_000), help="People who come.")
+        n_items: int = param(
             10_000, title="Items", ge=2, le=1_000_000, typical=(100, 1_000_000), log=True,
             help="Size of the catalogue.",
         )  # fmt: skip
-        n_candidates: int = setting(
+        n_candidates: int = param(
             500, title="Candidates", symbol="K", ge=2, le=5000, typical=(20, 1000),
             help="Items that are retrieved at each step, all different.",
         )  # fmt: skip
-        retrieval: Literal["random", "nearest", "exact"] = setting(
+        retrieval: Literal["random", "nearest", "exact"] = param(
             "random", title="Retrieval", later=True,
             help="Which items are candidates. random: any. nearest: those with the largest inner product with the "
             "user, by an approximate index. exact: the same by weighing every item.",
         )  # fmt: skip
-        breadth: int = setting(
+        breadth: int = param(
             128, title="Breadth of the index", ge=1, le=1000, typical=(16, 512), log=True, later=True,
             help="With nearest: lists that are scanned, of as many as the root of the number of items. The more, the "
             "fewer near items are missed, and the longer it takes.",
         )  # fmt: skip
-        slate: int = setting(
-            10, title="Slots", symbol="S", ge=1, le=50, help="Items shown at once, one below the other."
-        )
-        bias: float = setting(
+        slate: int = param(10, title="Slots", symbol="S", ge=1, le=50, help="Items shown at once, one below the other.")
+        bias: float = param(
             1.0, title="Position bias", ge=0, le=3,
             help="The item in slot k is clicked k to the power of minus this as often as it would be in the first one.",
         )  # fmt: skip
-        noise: float = setting(
+        noise: float = param(
             0.0, title="Noise on the embeddings", ge=0, le=1, typical=(0, 0.1),
             help="Standard deviation of the error in the vectors that agents see; the true ones are of size .06.",
         )  # fmt: skip
-        intercept: float = setting(
+        intercept: float = param(
             4.0, title="Intercept", ge=-10, le=20, typical=(0, 8),
             help="With sigmoid: what is taken off an item's log-odds; the larger, the fewer clicks.",
         )  # fmt: skip
-        embedding: int = setting(32, title="Dimensions", ge=1, le=256, help="Numbers that describe a user or an item.")
-        layout: Literal["shared", "per_row"] = setting(
+        embedding: int = param(32, title="Dimensions", ge=1, le=256, help="Numbers that describe a user or an item.")
+        layout: Literal["shared", "per_row"] = param(
             "shared", title="Layout",
             help="shared: one catalogue, lived through by all runs. per_row: every run has its own.",
         )  # fmt: skip
@@ -180,24 +178,25 @@ class Ranking(Simulator):
         self.users, self.items = self.shared.users, self.shared.items
         self.seen_users, self.seen_items = self.shared.seen_users, self.shared.seen_items
         self._total = np.stack([self._denominators(u, v) for u, v in zip(self.users, self.items, strict=True)])
-        self.positions = np.array(self.setting.positions)
+        self.positions = np.array(self.spec.positions)
         self._who = streams.blocks("world", lambda g, n: g.integers(0, params.n_users, n))
         self._drawn = streams.blocks("world", lambda g, n: g.random((n, K)), width=K, part=1)
-        D = self.setting.n_features
+        D = self.spec.n_features
         self._columns = np.ascontiguousarray(np.broadcast_to(np.arange(D), (R, K, D)))
         self._available, self._rows = np.ones((R, K), np.bool_), np.arange(R)
         self._pool = np.arange(params.n_items if params.retrieval == "random" else 0)
         self._nobody = np.zeros(R, np.int64)
 
     @classmethod
-    def describe(cls, params: Any) -> Setting:
+    def describe(cls, params: Any) -> WorldSpec:
         parts = {"concatenation": 2, "product": 1, "both": 3}[params.features]
         D = parts * params.embedding + params.constant
         offers = {"ids", "truth", "binary"} | ({"vectors"} if params.features == "concatenation" else set())
-        return Setting(
+        bucketed = params.n_items > COUNTED or params.retrieval != "random"
+        return WorldSpec(
             n_items=params.n_items, n_candidates=params.n_candidates, n_features=D, n_stored=D, slate=params.slate,
             n_users=params.n_users, offers=frozenset(offers),
-            shelf=-(-params.n_items // SHELVES) if params.n_items > COUNTED or params.retrieval != "random" else 1,
+            bucket_size=-(-params.n_items // BUCKETS) if bucketed else 1,
             positions=tuple(float(k) ** -params.bias for k in range(1, params.slate + 1)),
         )  # fmt: skip
 
@@ -236,7 +235,7 @@ class Ranking(Simulator):
                 self.seen_users, self.seen_items, self._which, who, items, concatenated, product, p.constant
             )
 
-        contexts = Contexts(features, self._columns, self.setting.n_features)
+        contexts = Contexts(features, self._columns, self.spec.n_features)
         return Round(step, who, items, contexts, self._rows, self._available, self._nobody)
 
     def _candidates(self, step: int, who: IntArray) -> IntArray:
@@ -280,7 +279,7 @@ class Ranking(Simulator):
 
     def best_value(self, who: IntArray, items: IntArray, among: IntArray) -> FloatArray:
         """What the best slate of ``items (R, n)`` earns, (R,), where ``among (R, K)`` compete for clicks."""
-        p = -np.sort(-self.clicks(who, items, among), axis=1)[:, : self.setting.slate]
+        p = -np.sort(-self.clicks(who, items, among), axis=1)[:, : self.spec.slate]
         return np.asarray(1 - (1 - p * self.positions).prod(axis=1))
 
     def respond(self, round: Round, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:
@@ -313,7 +312,7 @@ class Ranking(Simulator):
         return np.exp(utility - self._total[self._which, who][:, None])
 
     def features(self, item: int | None) -> FloatArray:
-        D, d = self.setting.n_features, self.params.embedding
+        D, d = self.spec.n_features, self.params.embedding
         if item is None or self.params.features != "concatenation":
             return np.eye(D)
         own = np.zeros((len(self.seen_items), D))
@@ -321,7 +320,7 @@ class Ranking(Simulator):
         own[:, 2 * d :] = 1
         return np.concatenate([np.eye(D)[:d], own])
 
-    def log(self, layout: int, n: int) -> Log:
+    def log(self, layout: int, n: int) -> LoggedData:
         raise NotImplementedError("this world offers no log")
 
     def name(self, item: int, row: int = 0) -> str:  # noqa: ARG002

@@ -8,9 +8,9 @@ from typing import Any, Literal
 import numpy as np
 from scipy.special import expit
 
-from bandits.base.params import setting
+from bandits.base.params import param
 from bandits.base.randomness import Streams, block_length
-from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Log, Round, Setting, Truth
+from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, LoggedData, Round, Truth, WorldSpec
 
 from .base import Simulator, SimulatorParams, answer, normal
 
@@ -39,36 +39,36 @@ class Synthetic(Simulator):
 
     class Params(SimulatorParams):
         kind: Literal["synthetic"] = "synthetic"
-        function: Literal["linear", "quadratic", "form", "cosine"] = setting(
+        function: Literal["linear", "quadratic", "form", "cosine"] = param(
             "quadratic", title="Function", basic=True,
             help="What an arm with features x is worth. linear: a·x. quadratic: 10 (a·x)². form: x'A'Ax. "
             "cosine: cos(3 a·x). The weights a and A are hidden.",
         )  # fmt: skip
-        n_arms: int = setting(
+        n_arms: int = param(
             4, title="Arms", symbol="K", ge=2, le=10_000, basic=True, help="How many there are to choose from.",
         )  # fmt: skip
-        n_features: int = setting(
+        n_features: int = param(
             20, title="Features", symbol="d", ge=1, le=1000, basic=True, help="Numbers that describe an arm.",
         )  # fmt: skip
-        reward: Literal["gaussian", "bernoulli"] = setting(
+        reward: Literal["gaussian", "bernoulli"] = param(
             "gaussian", title="Reward", basic=True,
             help="gaussian: the function's value plus noise, as published. bernoulli: 1 or 0, with probability "
             "sigmoid of the value.",
         )  # fmt: skip
-        noise: float = setting(
+        noise: float = param(
             1.0, title="Noise", symbol=r"\xi", ge=0, le=100, typical=(0, 2),
             help="Standard deviation of the noise in Gaussian rewards.",
         )  # fmt: skip
-        scale: float = setting(
+        scale: float = param(
             1.0, title="Scale", ge=0, le=100, typical=(0, 10),
             help="Multiplies the function: the larger, the easier it is to see through noise or coin.",
         )  # fmt: skip
-        contexts: Literal["ball", "sphere"] = setting(
+        contexts: Literal["ball", "sphere"] = param(
             "ball", title="Contexts",
             help="Where features are drawn from, uniformly. ball: the unit ball, as published. sphere: its surface, as "
             "in code that goes round.",
         )  # fmt: skip
-        layout: Literal["shared", "per_row"] = setting(
+        layout: Literal["shared", "per_row"] = param(
             "shared", title="Layout",
             help="shared: the same hidden weights in every replication. per_row: each has its own (wider bands).",
         )  # fmt: skip
@@ -89,10 +89,10 @@ class Synthetic(Simulator):
         self._rows, self._nobody = np.arange(R), np.zeros(R, np.int64)
 
     @classmethod
-    def describe(cls, params: Any) -> Setting:
+    def describe(cls, params: Any) -> WorldSpec:
         K, D = params.n_arms, params.n_features
         offers = {"truth", "log"} | ({"binary"} if params.reward == "bernoulli" else set())
-        return Setting(n_items=K, n_candidates=K, n_features=D, n_stored=D, offers=frozenset(offers))
+        return WorldSpec(n_items=K, n_candidates=K, n_features=D, n_stored=D, offers=frozenset(offers))
 
     @classmethod
     def memory(cls, params: Any, rows: int) -> int:
@@ -103,7 +103,7 @@ class Synthetic(Simulator):
         return int(8 * (drawn + weights + rows * K * (3 * D + 6)))
 
     def round_at(self, step: int) -> Round:
-        contexts = Contexts(self._draws.at(step), self._columns, self.setting.n_features)
+        contexts = Contexts(self._draws.at(step), self._columns, self.spec.n_features)
         return Round(step, self._nobody, self._items, contexts, self._rows, self._available, self._nobody)
 
     def respond(self, round: Round, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:
@@ -115,13 +115,13 @@ class Synthetic(Simulator):
     def features(self, item: int | None) -> FloatArray:  # noqa: ARG002
         return np.eye(self.params.n_features)
 
-    def log(self, layout: int, n: int) -> Log:
+    def log(self, layout: int, n: int) -> LoggedData:
         generator, p = self.streams.generator("log", row=layout), self.params
         items = generator.integers(0, p.n_arms, size=n)
         features = self._draw(generator, n, 1)[:, 0]
         means = self._means(features[None], self._layout(layout)[None])[0]
         columns = np.broadcast_to(np.arange(p.n_features), features.shape)
-        return Log(np.zeros(n, np.int64), items, features, columns, self._reward(means, generator.random(n)))
+        return LoggedData(np.zeros(n, np.int64), items, features, columns, self._reward(means, generator.random(n)))
 
     def _layout(self, layout: int) -> FloatArray:
         """The hidden weights: a (D,), or A (D, D) for the form."""

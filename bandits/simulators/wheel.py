@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bandits.base.params import setting
+from bandits.base.params import param
 from bandits.base.randomness import Streams, block_length
-from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Log, Round, Setting, Truth
+from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, LoggedData, Round, Truth, WorldSpec
 
 from .base import Simulator, SimulatorParams, answer, normal
 
@@ -34,24 +34,24 @@ class Wheel(Simulator):
 
     class Params(SimulatorParams):
         kind: Literal["wheel"] = "wheel"
-        delta: float = setting(
+        delta: float = param(
             0.5, title="Inner radius", symbol=r"\delta", ge=0, le=1, basic=True,
             help="Beyond this distance from the centre one arm earns 50: the closer to 1, the rarer.",
         )  # fmt: skip
-        features: Literal["plain", "constant"] = setting(
+        features: Literal["plain", "constant"] = param(
             "plain", title="Features", basic=True,
             help="plain: the point's two coordinates, as published. constant: a 1 beside them, which a linear model "
             "needs to know what an arm earns on average.",
         )  # fmt: skip
-        encoding: Literal["context", "block"] = setting(
+        encoding: Literal["context", "block"] = param(
             "context", title="Encoding", basic=True,
             help="context: the same features for all arms, for models per arm. block: a block of features per arm, so "
             "that one shared model can tell the arms apart.",
         )  # fmt: skip
-        noise: float = setting(
+        noise: float = param(
             0.05, title="Noise", ge=0, le=100, typical=(0, 1), help="Standard deviation of the low rewards.",
         )  # fmt: skip
-        noise_high: float = setting(
+        noise_high: float = param(
             0.01, title="Noise at the rim", ge=0, le=100, typical=(0, 1),
             help="Standard deviation of the rewards of 50.",
         )  # fmt: skip
@@ -63,7 +63,7 @@ class Wheel(Simulator):
 
     def __init__(self, params: Any, streams: Streams) -> None:
         super().__init__(params, streams)
-        R, N = len(streams.rows), self.setting.n_stored
+        R, N = len(streams.rows), self.spec.n_stored
         offset = N * np.arange(ARMS)[:, None] if params.encoding == "block" else np.zeros((ARMS, 1), np.int64)
         self._columns = np.ascontiguousarray(np.broadcast_to(offset + np.arange(N), (R, ARMS, N)))
         self._points = streams.blocks("world", _draw, width=2)
@@ -72,9 +72,9 @@ class Wheel(Simulator):
         self._rows, self._nobody = np.arange(R), np.zeros(R, np.int64)
 
     @classmethod
-    def describe(cls, params: Any) -> Setting:
+    def describe(cls, params: Any) -> WorldSpec:
         N = 3 if params.features == "constant" else 2
-        return Setting(
+        return WorldSpec(
             n_items=ARMS, n_candidates=ARMS, n_features=N * ARMS if params.encoding == "block" else N, n_stored=N,
             offers=frozenset({"truth", "log"}),
         )  # fmt: skip
@@ -85,7 +85,7 @@ class Wheel(Simulator):
 
     def round_at(self, step: int) -> Round:
         values = np.repeat(self._vectors(self._points.at(step))[:, None], ARMS, axis=1)
-        contexts = Contexts(values, self._columns, self.setting.n_features)
+        contexts = Contexts(values, self._columns, self.spec.n_features)
         return Round(step, self._nobody, self._items, contexts, self._rows, self._available, self._nobody)
 
     def respond(self, round: Round, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:
@@ -103,18 +103,18 @@ class Wheel(Simulator):
         return means
 
     def features(self, item: int | None) -> FloatArray:
-        everything = np.eye(self.setting.n_features)
+        everything = np.eye(self.spec.n_features)
         if item is None or self.params.encoding == "context":
             return everything
-        N = self.setting.n_stored
+        N = self.spec.n_stored
         return everything[N * item : N * (item + 1)]
 
-    def log(self, layout: int, n: int) -> Log:
+    def log(self, layout: int, n: int) -> LoggedData:
         generator = self.streams.generator("log", row=layout)
         items, points = generator.integers(0, ARMS, size=n), _draw(generator, n)
         means = self.means(points)[np.arange(n), items]
         rewards = self._reward(means, generator.random(n))
-        return Log(np.zeros(n, np.int64), items, self._vectors(points), self._columns[0][items], rewards)
+        return LoggedData(np.zeros(n, np.int64), items, self._vectors(points), self._columns[0][items], rewards)
 
     def _vectors(self, points: FloatArray) -> FloatArray:
         """Features of points (n, 2), float64 (n, N)."""

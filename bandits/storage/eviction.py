@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple
 
-from bandits.base.errors import Refused, short
+from bandits.base.errors import UserError, short
 
 from .run_store import Store
 
@@ -40,11 +40,11 @@ def budget(text: str) -> int:
 
     Raises
     ------
-    Refused
+    UserError
     """
     found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,3})?) ?([KMGT]?B?)", text.upper())
     if found is None or found[2] not in _UNITS:
-        raise Refused(f"--budget is {short(text)}; it must be a size like 500MB or 2GB")
+        raise UserError(f"--budget is {short(text)}; it must be a size like 500MB or 2GB")
     return int(float(found[1]) * _UNITS[found[2]])
 
 

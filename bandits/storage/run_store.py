@@ -30,11 +30,11 @@ import numpy as np
 import pyarrow as pa
 
 from bandits.base.files import home
-from bandits.experiments.experiment import Experiment, Refused, read
+from bandits.experiments.experiment import Experiment, UserError, read
 from bandits.experiments.history import History
 from bandits.results.result import Result
 
-from .sqlite_index import Damaged, Index
+from .sqlite_index import DatabaseCorruptError, Index
 
 fcntl: ModuleType | None
 try:
@@ -69,11 +69,11 @@ class StoredRun(NamedTuple):
     evicted: bool = False
 
 
-class Corrupt(ValueError):  # noqa: N818 - what a reader of the sentence calls it
+class CorruptFileError(ValueError):
     """A stored file that is not what was written, said in one sentence."""
 
 
-class Evicted(Corrupt):
+class EvictedError(CorruptFileError):
     """A stored run whose curves were given up to save space, said in one sentence."""
 
 
@@ -106,7 +106,7 @@ class Store:
         self._heads: dict[str, tuple[tuple[int, int], str | None]] = {}
         try:
             self._index.create()
-        except Damaged:
+        except DatabaseCorruptError:
             self._mend()
         self.mended += self._adopt_all()
 
@@ -136,14 +136,14 @@ class Store:
 
         Raises
         ------
-        Refused
+        UserError
         """
         try:
             free = shutil.disk_usage(self.folder).free
         except OSError as error:
-            raise Refused(f"the folder of stored runs, {self.folder}, is out of reach: {error.strerror}") from None
+            raise UserError(f"the folder of stored runs, {self.folder}, is out of reach: {error.strerror}") from None
         if free < FLOOR:
-            raise Refused(
+            raise UserError(
                 f"the disk under {self.folder} has {free / 2**20:,.0f} MiB left; a run needs {FLOOR / 2**20:,.0f} MiB"
             )
 
@@ -208,7 +208,9 @@ class Store:
         arrays = unpack(data)
         about = _about(arrays)
         if about and about.get("evicted"):
-            raise Evicted(f"the curves of run {run[:12]} were given up to save space; run it again to have them back")
+            raise EvictedError(
+                f"the curves of run {run[:12]} were given up to save space; run it again to have them back"
+            )
         experiment = read(about["experiment"] if about else found[0][0])
         histories = {}
         for i, label in enumerate(experiment.labels):
@@ -290,13 +292,13 @@ class Store:
         """
         try:
             self._index.verify()
-        except Damaged:
+        except DatabaseCorruptError:
             self._mend()
         said, self.mended = self.mended + self._adopt_all(), []
         for row, run, content in self._ask("SELECT rowid, id, content FROM runs"):
             try:
                 data = self._checked(run, content)
-            except Corrupt as sentence:
+            except CorruptFileError as sentence:
                 said.append(str(sentence))
             else:
                 if about := _about(unpack(data)) if data is not None else None:
@@ -314,11 +316,11 @@ class Store:
         """Work on the index; on a new one if it turns out to be damaged."""
         try:
             return self._index.use(work, write=write)
-        except Damaged:
+        except DatabaseCorruptError:
             self._mend()
         try:
             return self._index.use(work, write=write)
-        except Damaged as again:
+        except DatabaseCorruptError as again:
             raise OSError(errno.EIO, f"the index of stored runs is damaged ({again})", str(self._index.path)) from None
 
     def _ask(self, sql: str, *values: Any, write: bool = False) -> list[Any]:
@@ -337,7 +339,7 @@ class Store:
             if not self._index.renew(self.folder / "quarantine", fill):  # it was empty, or another process was first
                 self._index.use(lambda index: fill(index, {}), write=True)
                 return
-        except Damaged as again:
+        except DatabaseCorruptError as again:
             raise OSError(errno.EIO, f"the index of stored runs is damaged ({again})", str(self._index.path)) from None
         kept = self._ask("SELECT count(*) FROM runs")[0][0]
         self.mended.append(
@@ -457,7 +459,7 @@ class Store:
 
         data = whole()
         if data is None and self._use(drop, write=True):
-            raise Corrupt(
+            raise CorruptFileError(
                 f"the stored file of run {str(run)[:12]} is damaged; it was set aside and the run must be run again"
             )
         return data
@@ -470,7 +472,7 @@ class Store:
 def _listed(row: tuple[Any, ...]) -> StoredRun | None:
     """A line of the index, unless a later version or a flipped bit has put there what cannot be read."""
     run, experiment, title, tags, created, seconds, size, evicted = row
-    with suppress(Refused, ValueError, TypeError, OverflowError):
+    with suppress(UserError, ValueError, TypeError, OverflowError):
         datetime.fromtimestamp(created, UTC)
         return StoredRun(
             str(run),

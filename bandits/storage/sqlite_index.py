@@ -27,7 +27,7 @@ _OUTSIDE = {
 }  # fmt: skip
 
 
-class Damaged(Exception):  # noqa: N818 - a fact about a file
+class DatabaseCorruptError(Exception):
     """The index cannot be read as what was written."""
 
 
@@ -71,7 +71,7 @@ class Database:
         except sqlite3.DatabaseError as error:
             code = getattr(error, "sqlite_errorcode", None)
             if code is None or not self._outside(code):
-                raise Damaged(str(error)) from None
+                raise DatabaseCorruptError(str(error)) from None
             number = errno.ENOSPC if code & 0xFF == sqlite3.SQLITE_FULL else errno.EIO
             raise OSError(number, f"{self._about}: {error}", str(self.path)) from None
 
@@ -144,7 +144,7 @@ class Index(Database):
             return index.execute("PRAGMA integrity_check").fetchall()
 
         if (found := self.use(look)) != [("ok",)]:
-            raise Damaged(str(found[0][0]))
+            raise DatabaseCorruptError(str(found[0][0]))
 
     def renew(self, aside: Path, fill: Callable[[sqlite3.Connection, dict[str, tuple[str, str]]], None]) -> bool:
         """Set a damaged file aside and fill a new one; whether that was (still) needed.
@@ -157,7 +157,7 @@ class Index(Database):
             Given the new table and, by id, the titles and tags that could still be read.
         """
         with self._alone():
-            with suppress(Damaged):
+            with suppress(DatabaseCorruptError):
                 self.create()
                 return False  # another process has done it meanwhile
             names = self._names()
@@ -176,7 +176,7 @@ class Index(Database):
             for run, title, tags in index.execute("SELECT id, title, tags FROM runs NOT INDEXED"):
                 names[str(run)] = (str(title), str(tags))
 
-        with suppress(Damaged, OSError):
+        with suppress(DatabaseCorruptError, OSError):
             self.use(rescue)
         return names
 

@@ -21,7 +21,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from bandits.base.files import Arrays
-from bandits.base.params import structure
+from bandits.base.params import structural_key
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
 from bandits.experiments.race import make_lane
@@ -44,7 +44,7 @@ class Block(NamedTuple):
     rows: tuple[Row, ...]
 
 
-class Stopped(Exception):  # noqa: N818 - a fact, not an error
+class StoppedError(Exception):
     """Somebody has ended the sweep while a block was being computed."""
 
 
@@ -88,7 +88,7 @@ def pack(sweep: Sweep, rows: Sequence[Row]) -> list[Block]:
 
 def _kind(point: Experiment) -> str:
     """Text that is equal for points whose rows can share a block."""
-    return point.simulator.model_dump_json() + structure(point.agents[0])
+    return point.simulator.model_dump_json() + structural_key(point.agents[0])
 
 
 def _most(sweep: Sweep, point: int) -> int:
@@ -107,7 +107,7 @@ def _memory(point: Experiment, rows: int) -> int:
     whole = Experiment.model_validate({**dict(point), "replications": rows})
     cls = whole.simulator_class()
     world, groups = cls.describe(whole.simulator), len(cls.segment_names())
-    usual = History.memory(whole.steps, rows, world.n_items, groups, shelf=world.shelf)
+    usual = History.memory(whole.steps, rows, world.n_items, groups, bucket_size=world.bucket_size)
     return whole.memory() - usual + 40 * (GRID + 1) * rows
 
 
@@ -145,7 +145,7 @@ def compute(
         chunk = 20
         while lane.step < steps:
             if stop is not None and stop():
-                raise Stopped
+                raise StoppedError
             before = lane.seconds
             history.extend(lane.advance(min(chunk, steps - lane.step)))
             # chunks of a tenth of a second: long enough to be cheap, short enough to stop soon

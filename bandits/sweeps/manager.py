@@ -9,17 +9,17 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from bandits.base.errors import Refused
+from bandits.base.errors import UserError
 from bandits.experiments.experiment import Experiment
 from bandits.results.metrics import Estimate
 from bandits.runtime.pool import Pool
 from bandits.sweeps.analysis.landscape import Landscape
 from bandits.sweeps.analysis.nearest import Answer, Known, nearest
-from bandits.sweeps.execution.executors import Executor, Here, Processes, Rescued
+from bandits.sweeps.execution.executors import Executor, FailoverExecutor, InProcessExecutor, PoolExecutor
 from bandits.sweeps.storage.block_files import Files, kept
 from bandits.sweeps.storage.catalogue import Catalogue, Listed
 
-from .blocks import Stopped
+from .blocks import StoppedError
 from .optuna_search import require
 from .runner import Runner
 from .sweep import Sweep
@@ -32,7 +32,7 @@ KEPT = 16  # ended sweeps that stay in memory
 Status = Literal["running", "finished", "stopped", "failed"]
 
 
-class Sweeping:
+class SweepJob:
     """One sweep on its way, or as far as it has come.
 
     Attributes
@@ -54,7 +54,7 @@ class Sweeping:
         self.error = ""
         self.lock = threading.Lock()
         self._stopping = threading.Event()
-        self._runner = Runner(sweep, Here(), Files(sweep, folder), self._told_to_stop, self.lock)
+        self._runner = Runner(sweep, InProcessExecutor(), Files(sweep, folder), self._told_to_stop, self.lock)
         self._began, self._begun_at = 0.0, 0.0
 
     @property
@@ -92,7 +92,7 @@ class Sweeping:
         """Take in what is on disk."""
         try:
             self.status = "finished" if self._runner.look() else "stopped"
-        except Refused as sentence:  # Optuna made it, and is gone
+        except UserError as sentence:  # Optuna made it, and is gone
             self.error = str(sentence)
 
     def start(self) -> None:
@@ -118,14 +118,14 @@ class Sweeping:
             self._runner.run()
             self.error = ". ".join(self._runner.notices)
             self.status = "finished"
-        except Stopped:
+        except StoppedError:
             self.status = "stopped"
         except Exception as error:  # noqa: BLE001 - told to whoever looks; a thread has nobody else to tell
-            self.error = str(error) if isinstance(error, Refused) else f"{type(error).__name__}: {error}"
+            self.error = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
             self.status = "failed"
 
 
-class Sweeper:
+class SweepManager:
     """All sweeps of a server, on a cluster or on the workers of its pool. Equal sweeps are one.
 
     Parameters
@@ -139,45 +139,45 @@ class Sweeper:
 
     def __init__(self, pool: Pool, folder: Path, cluster: str = "") -> None:
         self._pool, self._folder, self._cluster = pool, folder, cluster
-        self._connected: Rescued | None = None
+        self._connected: FailoverExecutor | None = None
         self._connecting = threading.Lock()
-        self._known: dict[str, Sweeping] = {}
+        self._known: dict[str, SweepJob] = {}
         self._catalogue = Catalogue(folder)
         self._lock = threading.Lock()
 
-    def submit(self, sweep: Sweep, owner: str = "") -> Sweeping:
+    def submit(self, sweep: Sweep, owner: str = "") -> SweepJob:
         """Begin a sweep, or go on with one that was stopped; the same one if it is on its way or done.
 
         Raises
         ------
-        Refused
+        UserError
             The owner has too many going, or the disk is too full to keep another.
         """
         with self._lock:
-            found = self._get(sweep.hash) or Sweeping(sweep, self._executor, self._folder, owner)
+            found = self._get(sweep.hash) or SweepJob(sweep, self._executor, self._folder, owner)
             if found.active or found.status == "finished":
                 return found
             if not sweep.gridded:
                 require()
             e = sweep.experiment
             if (decisions := sweep.size * e.replications * e.steps) > MAX_DECISIONS:
-                raise Refused(
+                raise UserError(
                     f"this sweep has {decisions:,} decisions (points x runs x steps); a server takes at most "
                     f"{MAX_DECISIONS:,}: use python -m bandits sweep"
                 )
             if self._pool.store is not None:
                 self._pool.store.require_space()
             if sum(s.active for s in self._known.values()) >= MAX_TOGETHER:
-                raise Refused(f"{MAX_TOGETHER} sweeps are going on already; wait for one to end")
+                raise UserError(f"{MAX_TOGETHER} sweeps are going on already; wait for one to end")
             if owner and sum(s.active and s.owner == owner for s in self._known.values()) >= MAX_ACTIVE:
-                raise Refused(f"you have {MAX_ACTIVE} sweeps going; stop one or wait for it")
+                raise UserError(f"you have {MAX_ACTIVE} sweeps going; stop one or wait for it")
             found.owner, self._known[sweep.hash] = owner, found
             found.start()
             self._forget()
             return found
 
     def _executor(self) -> Executor:
-        here = Processes(self._pool)
+        here = PoolExecutor(self._pool)
         if not self._cluster:
             return here
         from bandits.sweeps.execution.dask_client import Cluster
@@ -186,20 +186,20 @@ class Sweeper:
             if self._connected is not None and not self._connected.note:
                 return self._connected
             try:  # for the first time, or once more after it was lost
-                self._connected = Rescued(Cluster(self._cluster), lambda: here)
-            except Refused as sentence:
+                self._connected = FailoverExecutor(Cluster(self._cluster), lambda: here)
+            except UserError as sentence:
                 here.note = f"{sentence}; this machine goes on alone"
                 return here
             return self._connected
 
-    def get(self, sweep: str) -> Sweeping | None:
+    def get(self, sweep: str) -> SweepJob | None:
         """A sweep by its hash, from memory or from disk, if it is known."""
         with self._lock:
             return self._get(sweep)
 
-    def _get(self, sweep: str) -> Sweeping | None:
+    def _get(self, sweep: str) -> SweepJob | None:
         if sweep not in self._known and (found := kept(self._folder, sweep)) is not None:
-            self._known[sweep] = Sweeping(found, self._executor, self._folder)
+            self._known[sweep] = SweepJob(found, self._executor, self._folder)
             self._known[sweep].look()
             self._forget(but=sweep)
         return self._known.get(sweep)
@@ -210,16 +210,16 @@ class Sweeper:
         for old in ended[: max(len(self._known) - KEPT, 0)]:
             del self._known[old]
 
-    def stop(self, found: Sweeping, owner: str = "") -> None:
+    def stop(self, found: SweepJob, owner: str = "") -> None:
         """Have a sweep stopped.
 
         Raises
         ------
-        Refused
+        UserError
             It is somebody else's.
         """
         if found.owner and found.owner != owner:
-            raise Refused("only who started this sweep may stop it")
+            raise UserError("only who started this sweep may stop it")
         found.stop()
 
     def sweeps(self) -> list[Listed]:
@@ -236,7 +236,7 @@ class Sweeper:
         swept += [(line.sweep, partial(self._catalogue.at, line.sweep.hash)) for line in kept_]
         return nearest(swept, experiment)
 
-    def _going(self) -> list[Sweeping]:
+    def _going(self) -> list[SweepJob]:
         with self._lock:
             return [s for s in self._known.values() if s.active]
 
@@ -245,7 +245,7 @@ class Sweeper:
 
         Raises
         ------
-        Refused
+        UserError
             It is going on, or is somebody else's.
         """
         with self._lock:
@@ -253,8 +253,8 @@ class Sweeper:
             if found is None:
                 return
             if found.active:
-                raise Refused("this sweep is going on; stop it before you delete it")
+                raise UserError("this sweep is going on; stop it before you delete it")
             if found.status != "finished" and found.owner and found.owner != owner:
-                raise Refused("only who started this sweep may delete it before its end")
+                raise UserError("only who started this sweep may delete it before its end")
             del self._known[sweep]
             Files(found.sweep, self._folder).delete()

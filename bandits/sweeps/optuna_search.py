@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 from threadpoolctl import threadpool_limits
 
-from bandits.base.errors import Refused
+from bandits.base.errors import UserError
 from bandits.base.randomness import Streams
 
-from .blocks import Stopped
+from .blocks import StoppedError
 from .sweep import Axis, Sweep, Value
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Study:
 
     Raises
     ------
-    Refused
+    UserError
         Optuna is not installed; the file is one of another version.
     """
 
@@ -124,7 +124,7 @@ class Study:
 
     def _propose(self, number: int) -> Any:
         if self._stop():
-            raise Stopped
+            raise StoppedError
         samplers, seed = self._optuna.samplers, _seed(self.sweep.experiment.seed, number)
         if self.sweep.sampler == "tpe":
             self._study.sampler = samplers.TPESampler(seed=seed, multivariate=True, constant_liar=True)
@@ -162,7 +162,7 @@ class Study:
                     self._kept = self._load(path)
                 return
             except RuntimeError as error:  # a version of Optuna whose tables are others
-                raise Refused(f"the study in {path.parent.name[:12]} cannot be read: {_first(error)}") from None
+                raise UserError(f"the study in {path.parent.name[:12]} cannot be read: {_first(error)}") from None
             except (OSError, OperationalError) as error:
                 self.error = _unkept(error)
                 return
@@ -203,13 +203,13 @@ def require() -> Any:
 
     Raises
     ------
-    Refused
+    UserError
         It is not installed.
     """
     try:
         import optuna
     except ImportError:
-        raise Refused(
+        raise UserError(
             "a search by Optuna needs Optuna, which is not installed; pip install -r requirements-optuna.txt"
         ) from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)

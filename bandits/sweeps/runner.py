@@ -10,10 +10,10 @@ from functools import partial
 
 from bandits.base.files import Arrays
 from bandits.sweeps.analysis.landscape import METRICS, Landscape
-from bandits.sweeps.execution.executors import Executor, Here
+from bandits.sweeps.execution.executors import Executor, InProcessExecutor
 from bandits.sweeps.storage.block_files import Files
 
-from .blocks import Block, Row, Stopped, pack
+from .blocks import Block, Row, StoppedError, pack
 from .halving import drop, rungs, wanted
 from .optuna_search import Study
 from .sweep import Sweep
@@ -78,7 +78,7 @@ class Runner:
         ------
         Stopped
             It was told to give up; what is finished is kept.
-        Refused
+        UserError
             A block cannot be computed.
         """
         with closing(self._rounds()) as rounds:
@@ -149,7 +149,7 @@ class Runner:
                     told = partial(self._under_way.__setitem__, block)
                     running[self.executor.submit(self.landscape.sweep, block, told)] = block
                 if self._stop():
-                    raise Stopped
+                    raise StoppedError
                 self.watch(self.done)
                 for future in wait(running, PAUSE, FIRST_COMPLETED).done:
                     self._take(running.pop(future), future.result())
@@ -182,4 +182,4 @@ def run(
     -------
     Landscape
     """
-    return Runner(sweep, executor or Here(), files, stop).run()
+    return Runner(sweep, executor or InProcessExecutor(), files, stop).run()

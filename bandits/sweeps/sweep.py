@@ -13,8 +13,8 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field, ValidationError, model_validator
 
-from bandits.base.errors import Refused, short
-from bandits.base.params import Params, content, extra, schemas, setting
+from bandits.base.errors import UserError, short
+from bandits.base.params import Params, content, metadata, param, schemas
 from bandits.experiments.experiment import Experiment, describe_range, parse, refusal
 from bandits.experiments.experiment import read as read_experiment
 
@@ -37,17 +37,17 @@ class Axis(Params):
         Neither a list nor a range, or both; fewer than two values; an impossible range.
     """
 
-    path: str = setting(
+    path: str = param(
         ..., title="Parameter", pattern=r"^(simulator|agents\.0)\.[a-z0-9_]{1,40}$",
         help="Where in the experiment: agents.0.alpha, say, or simulator.noise.",
     )  # fmt: skip
-    values: tuple[Value, ...] | None = setting(
+    values: tuple[Value, ...] | None = param(
         None, title="Values", max_length=64, strict=False, help="Each that it takes."
     )
-    low: float | None = setting(None, title="From", help="Smallest value of a range.")
-    high: float | None = setting(None, title="To", help="Largest value of a range.")
-    number: int = setting(9, title="Values", ge=2, le=64, help="How many there are in the range.")
-    scale: Literal["linear", "log"] = setting(
+    low: float | None = param(None, title="From", help="Smallest value of a range.")
+    high: float | None = param(None, title="To", help="Largest value of a range.")
+    number: int = param(9, title="Values", ge=2, le=64, help="How many there are in the range.")
+    scale: Literal["linear", "log"] = param(
         "linear", title="Scale", help="linear: equal steps; log: equal factors, for a range above zero."
     )
 
@@ -104,27 +104,27 @@ class Sweep(Params):
     """
 
     experiment: Experiment = Field(title="Experiment", description="What all points have in common.")
-    axes: tuple[Axis, ...] = setting(
+    axes: tuple[Axis, ...] = param(
         ..., title="Axes", min_length=1, max_length=MAX_AXES, strict=False, help="What differs between them."
     )
-    search: Literal["grid", "halving", "optuna"] = setting(
+    search: Literal["grid", "halving", "optuna"] = param(
         "grid", title="Search",
         help="grid: every point in all runs. halving: a quarter of the runs first; who is clearly worse is dropped. "
         "optuna: points that Optuna proposes, of ranges; for many axes.",
     )  # fmt: skip
-    metric: Literal["click_rate", "late_click_rate", "pseudo_regret", "learned"] = setting(
+    metric: Literal["click_rate", "late_click_rate", "pseudo_regret", "learned"] = param(
         "click_rate", title="Metric", help="What halving and Optuna judge by."
     )
-    number: int = setting(64, title="Points", ge=2, le=MAX_PROPOSED, help="How many Optuna proposes in all.")
-    batch: int = setting(
+    number: int = param(64, title="Points", ge=2, le=MAX_PROPOSED, help="How many Optuna proposes in all.")
+    batch: int = param(
         8, title="At a time", ge=1, le=MAX_BATCH, help="How many of them it proposes before it is told what they gave."
     )
-    sampler: Literal["tpe", "gp", "random"] = setting(
+    sampler: Literal["tpe", "gp", "random"] = param(
         "tpe", title="Sampler",
         help="Of Optuna's. tpe: densities of good and of bad points. gp: a Gaussian process, a second or two for "
         "each point. random: by chance.",
     )  # fmt: skip
-    proposed: tuple[Annotated[tuple[Value, ...], Field(strict=False)], ...] = setting(
+    proposed: tuple[Annotated[tuple[Value, ...], Field(strict=False)], ...] = param(
         (), title="Proposed", max_length=MAX_PROPOSED, strict=False, exclude_if=lambda points: not points,
         help="Points that Optuna has proposed so far; the search itself fills them in.",
     )  # fmt: skip
@@ -302,8 +302,8 @@ def suggested(owner: type[Params], name: str, number: int = 9) -> dict[str, Any]
     default = float(field.default) if isinstance(field.default, (int, float)) else 1.0
     least = float(merged.get("minimum", merged.get("exclusiveMinimum", 0)))
     most = float(merged.get("maximum", merged.get("exclusiveMaximum", max(10 * default, 1))))
-    low, high = extra(field, "typical") or (least, most)
-    log = bool(extra(field, "log")) or (low > 0 and high / low >= 100)
+    low, high = metadata(field, "typical") or (least, most)
+    log = bool(metadata(field, "log")) or (low > 0 and high / low >= 100)
     if log and low <= 0:
         low = min(default, high) / 100 or high / 1e4
     return {"low": float(low), "high": float(high), "number": number, "scale": "log" if log else "linear"}
@@ -314,12 +314,12 @@ def read(source: str | bytes | dict[str, Any]) -> Sweep:
 
     Raises
     ------
-    Refused
+    UserError
         One sentence: what, where, allowed range.
     """
     found = read_begun(source)
     if found.proposed:
-        raise Refused("proposed is filled in by the search itself; leave it out")
+        raise UserError("proposed is filled in by the search itself; leave it out")
     return found
 
 
@@ -328,7 +328,7 @@ def read_begun(source: str | bytes | dict[str, Any]) -> Sweep:
 
     Raises
     ------
-    Refused
+    UserError
         One sentence: what, where, allowed range.
     """
     return parse(source, "sweep", _validated)
@@ -336,9 +336,9 @@ def read_begun(source: str | bytes | dict[str, Any]) -> Sweep:
 
 def _validated(data: Any) -> Sweep:
     if not isinstance(data, dict):
-        raise Refused(f"the sweep is {short(data)}; it must be an object with experiment and axes")
+        raise UserError(f"the sweep is {short(data)}; it must be an object with experiment and axes")
     if unknown := next((name for name in data if name not in Sweep.model_fields), None):
-        raise Refused(f"{short(unknown)} is not a known field; known are {', '.join(Sweep.model_fields)}")
+        raise UserError(f"{short(unknown)} is not a known field; known are {', '.join(Sweep.model_fields)}")
     if not isinstance(data.get("experiment"), dict):
-        raise Refused("experiment is missing; a sweep is an experiment and axes")
+        raise UserError("experiment is missing; a sweep is an experiment and axes")
     return Sweep.model_validate({**data, "experiment": read_experiment(data["experiment"])})

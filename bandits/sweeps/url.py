@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
-from bandits.base.errors import Refused, short
+from bandits.base.errors import UserError, short
 from bandits.experiments import url
 
 from .sweep import Axis, Sweep, read
@@ -49,12 +49,12 @@ def follow(given: Mapping[str, str]) -> Sweep:
 
     Raises
     ------
-    Refused
+    UserError
         One sentence: what, where, allowed range.
     """
     axes = {int(match[1]): _axis(name, text) for name, text in given.items() if (match := _AXIS.match(name))}
     if sorted(axes) != list(range(len(axes))):
-        raise Refused(f"the link's axes are numbered {', '.join(map(str, sorted(axes)))}; they must count from 0")
+        raise UserError(f"the link's axes are numbered {', '.join(map(str, sorted(axes)))}; they must count from 0")
     experiment = url.follow(given).experiment
     named: dict[str, Any] = {name: given[name] for name in ("search", "metric") if name in given}
     named |= {name: _value(given[name]) for name in _OPTUNA if name in given}
@@ -70,13 +70,13 @@ def _text(axis: Axis) -> str:
 
 def _axis(name: str, text: str) -> dict[str, Any]:
     if len(text) > _LENGTH:
-        raise Refused(f"{name} has {len(text):,} characters; at most {_LENGTH:,} are allowed")
+        raise UserError(f"{name} has {len(text):,} characters; at most {_LENGTH:,} are allowed")
     path, colon, values = text.partition(":")
     if colon:
         return {"path": path, "values": [_value(v) for v in values.split(",")]}
     parts = text.split(",")
     if len(parts) != 5:
-        raise Refused(f"{name} is '{short(text)}'; write path,low,high,number,scale or path:value,value")
+        raise UserError(f"{name} is '{short(text)}'; write path,low,high,number,scale or path:value,value")
     low, high, number = (_value(part) for part in parts[1:4])
     return {"path": parts[0], "low": low, "high": high, "number": number, "scale": parts[4]}
 

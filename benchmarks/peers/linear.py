@@ -14,7 +14,7 @@ import numpy as np
 
 from bandits.agents.linear.linucb import LinUCB
 from bandits.base.randomness import Streams
-from bandits.base.types import Contexts, Feedback, FloatArray, Log, Round, Setting, World
+from bandits.base.types import Contexts, Feedback, FloatArray, LoggedData, Round, WorldAccess, WorldSpec
 from bandits.models.linear import ridge_kernels
 from benchmarks.measure import Section, interleave, ratio, stopwatch
 
@@ -63,12 +63,12 @@ def data() -> tuple[FloatArray, FloatArray]:
 
 def agent(n_candidates: int = K, n_features: int = D, rows: int = ROWS) -> LinUCB:
     """Our LinUCB, per arm, on dense features, without a world."""
-    setting = Setting(n_items=n_candidates, n_candidates=n_candidates, n_features=n_features, n_stored=n_features)
-    world = World(lambda _: np.empty(0), _no_log, np.zeros(rows, np.int64), "")
-    return LinUCB([LinUCB.Params(alpha=1.0)] * rows, setting, Streams(7, range(rows)), world)
+    spec = WorldSpec(n_items=n_candidates, n_candidates=n_candidates, n_features=n_features, n_stored=n_features)
+    world = WorldAccess(lambda _: np.empty(0), _no_log, np.zeros(rows, np.int64), "")
+    return LinUCB([LinUCB.Params(alpha=1.0)] * rows, spec, Streams(7, range(rows)), world)
 
 
-def _no_log(layout: int, n: int) -> Log:
+def _no_log(layout: int, n: int) -> LoggedData:
     raise NotImplementedError
 
 

@@ -26,7 +26,7 @@ from bandits.agents.neural.neural_linear_ts import NeuralLinearTS
 from bandits.agents.neural.neural_ts import NeuralTS
 from bandits.agents.neural.neural_ucb import NeuralUCB
 from bandits.base.randomness import Streams
-from bandits.base.types import Contexts, Feedback, FloatArray, Log, Round, Setting, World
+from bandits.base.types import Contexts, Feedback, FloatArray, LoggedData, Round, WorldAccess, WorldSpec
 from bandits.models.linear import ridge_kernels
 from benchmarks.measure import Section, interleave, keep, machine, ratio, stopwatch
 
@@ -114,12 +114,12 @@ def agent(bandit: str, widths: tuple[int, ...], rows: int) -> NeuralAgent:
     """Our counterpart of a bandit of calvera's, without a world."""
     cls, own = OURS[bandit]
     params = cls.Params(hidden=widths[1:-1], **TRAINED, **own)  # type: ignore[call-arg]
-    setting = Setting(n_items=K, n_candidates=K, n_features=widths[0], n_stored=widths[0])
-    world = World(lambda _: np.empty(0), _no_log, np.zeros(rows, np.int64), "")
-    return cls([params] * rows, setting, Streams(7, range(rows)), world)
+    spec = WorldSpec(n_items=K, n_candidates=K, n_features=widths[0], n_stored=widths[0])
+    world = WorldAccess(lambda _: np.empty(0), _no_log, np.zeros(rows, np.int64), "")
+    return cls([params] * rows, spec, Streams(7, range(rows)), world)
 
 
-def _no_log(layout: int, n: int) -> Log:
+def _no_log(layout: int, n: int) -> LoggedData:
     raise NotImplementedError
 
 

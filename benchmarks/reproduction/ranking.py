@@ -252,7 +252,7 @@ def by_slot(agent: Params, world: Params, steps: int, replications: int, last: i
     with threadpool_limits(1):
         lane = make_lane(e, 0)
         traces = [lane.advance(steps - last)]
-        off = np.zeros((replications, lane.simulator.setting.slate))
+        off = np.zeros((replications, lane.simulator.spec.slate))
         rows = np.arange(replications)[:, None]
         for step in range(steps - last, steps):
             round = lane.simulator.round_at(step)

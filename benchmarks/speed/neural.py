@@ -19,7 +19,7 @@ from bandits.agents.neural.base import NeuralAgent
 from bandits.base.randomness import Streams
 from bandits.experiments.race import make_lane
 from bandits.models.neural.gradient_covariance import Dual
-from bandits.models.neural.mlp import Networks, initial, size
+from bandits.models.neural.mlp import BatchedMLP, initial, size
 from benchmarks.measure import Section, interleave, keep, machine, ratio, stopwatch
 
 WIDTHS = (9, 128, 64, 1)
@@ -27,7 +27,7 @@ CANDIDATES, PAST = 50, 500
 STEPS = 400  # of every lane that is timed
 
 
-def _module(net: Networks) -> Any:
+def _module(net: BatchedMLP) -> Any:
     import torch
 
     layers: list[Any] = []
@@ -43,7 +43,7 @@ def exact(widths: tuple[int, ...] = WIDTHS, candidates: int = CANDIDATES, past: 
     import torch
 
     torch.set_num_threads(1)
-    net = Networks(initial(Streams(1, (0,)), widths, part=1), widths)
+    net = BatchedMLP(initial(Streams(1, (0,)), widths, part=1), widths)
     module, p = _module(net), size(widths)
     rng = np.random.default_rng(0)
     draw = lambda n: torch.tensor(rng.standard_normal((n, widths[0])), dtype=torch.float32)  # noqa: E731

@@ -14,7 +14,7 @@ from bandits.experiments.experiment import Experiment
 from bandits.experiments.race import Race, drive
 from benchmarks.measure import Section, interleave, ratio, stopwatch
 
-from .textbook import Replay
+from .textbook import ReplayBuffer
 
 AGENTS: tuple[dict[str, object], ...] = (
     {"kind": "random"},
@@ -50,7 +50,7 @@ def _trained(steps: int) -> float:
 
 def run() -> Section:
     """Measure."""
-    replay = Replay(600)
+    replay = ReplayBuffer(600)
     section = Section(
         "The whole preset against one replication of the textbook",
         f"Random, ε-greedy, LinUCB (alpha 1.5), LinTS and the static network, {ROWS} replications each, from "

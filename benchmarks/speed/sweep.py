@@ -26,7 +26,7 @@ from bandits.sweeps import Landscape, Sweep
 from bandits.sweeps.analysis.landscape import METRICS
 from bandits.sweeps.blocks import Block, compute
 from bandits.sweeps.execution.dask_client import Cluster
-from bandits.sweeps.execution.executors import Executor, Processes
+from bandits.sweeps.execution.executors import Executor, PoolExecutor
 from benchmarks.measure import Ratio, Section, interleave, keep, machine, ratio, stopwatch
 
 SAMPLE = 40  # runs of the loop that are timed; the rest are as long
@@ -157,7 +157,7 @@ def pool(workers: int) -> Iterator[Executor]:
     """Worker processes of ours."""
     made = Pool(workers)
     try:
-        yield Processes(made)
+        yield PoolExecutor(made)
     finally:
         made.close()
 

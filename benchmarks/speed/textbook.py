@@ -47,7 +47,7 @@ def experiment(rows: int = ROWS, steps: int = LANE) -> Experiment:
     )
 
 
-class Replay:
+class ReplayBuffer:
     """A stretch of a real run, pre-made: so that scores and learn can be timed without world and choice."""
 
     def __init__(self, steps: int) -> None:
@@ -110,7 +110,7 @@ def lane() -> float:
 
 def run() -> Section:
     """Measure."""
-    replay = Replay(REPLAYED)  # compiles, too
+    replay = ReplayBuffer(REPLAYED)  # compiles, too
     difference = replay.check()
     times = interleave({"listing": replay.listing, "scores": replay.ours, "lane": lane}, REPEATS)
     alone, whole = ratio(times["listing"], times["scores"]), ratio(times["listing"], times["lane"])

@@ -19,7 +19,7 @@ from bandits.agents.neural.neural_linear_ts import NeuralLinearTS
 from bandits.agents.neural.neural_linucb import NeuralLinUCB
 from bandits.agents.neural.neural_ucb import NeuralUCB
 from bandits.base.types import Round
-from bandits.experiments.experiment import Refused, read
+from bandits.experiments.experiment import UserError, read
 from bandits.experiments.lane import Lane
 from bandits.experiments.presets import presets
 from bandits.models.neural import gradient_covariance
@@ -48,7 +48,7 @@ def scores(lane: Lane, steps: int) -> list[Any]:
     for step in range(steps):
         round = lane.simulator.round_at(step)
         found.append(lane.agent.scores(round))
-        shown = rng.integers(0, lane.simulator.setting.n_candidates, 5)
+        shown = rng.integers(0, lane.simulator.spec.n_candidates, 5)
         slate = shown[list(lane.simulator.streams.rows)][:, None]
         feedback, _ = lane.simulator.respond(round, slate, lane.simulator.uniforms.at(step))
         lane.agent.learn(round, slate, feedback)
@@ -209,7 +209,7 @@ def test_a_step_on_everything_is_the_same_fused_or_not(
 def test_a_log_loss_needs_clicks() -> None:
     for kind in NEURAL:
         loss = {} if kind == "neural_click_ts" else {"loss": "log"}  # it has no other
-        with pytest.raises(Refused, match="which wheel does not offer"):
+        with pytest.raises(UserError, match="which wheel does not offer"):
             read({"simulator": {"kind": "wheel"}, "agents": [{"kind": kind, **loss}]})
 
 
@@ -221,7 +221,7 @@ def test_embeddings_know_customers_and_products(monkeypatch: pytest.MonkeyPatch)
     first = lane.advance(400)
     assert not lane.agent.replay.x[..., :9].any()  # type: ignore[attr-defined]
     assert lane.advance(1600).value[-400:].mean() > first.value[:200].mean() + 0.05
-    with pytest.raises(Refused, match="needs"):
+    with pytest.raises(UserError, match="needs"):
         read({"simulator": {"kind": "wheel"}, "agents": [{"kind": "neural_greedy", "embedding": 4}]})
 
 
@@ -242,7 +242,7 @@ def test_the_rebuilt_head_is_a_ridge_refit_on_the_networks_features(heads: str) 
 
 
 def test_a_head_that_is_rebuilt_from_memory_needs_one() -> None:
-    with pytest.raises(Refused, match="training is newest; it must be one of replay, everything"):
+    with pytest.raises(UserError, match="training is newest; it must be one of replay, everything"):
         read({"agents": [{"kind": "neural_linear_ts", "training": "newest"}]})
 
 
@@ -287,7 +287,7 @@ def test_what_does_not_count_for_a_member_does_not_go_through_it() -> None:
 
     agent: Any = make("ensemble", PetShop, options=TINY, rows=range(3), members=5, hidden=(6,)).agent
     dice = torch.Generator().manual_seed(0)
-    x, rewards = torch.rand(3, 16, agent.setting.n_features, generator=dice), torch.rand(3, 16, generator=dice)
+    x, rewards = torch.rand(3, 16, agent.spec.n_features, generator=dice), torch.rand(3, 16, generator=dice)
     weight = (torch.rand(3, 16, 5, generator=dice) < 0.5).float()
     weight[0, :, 0] = 0
     items, total = torch.zeros(3, 16, dtype=torch.long), torch.ones(15, 1)
@@ -332,7 +332,7 @@ def test_a_body_trained_on_a_log_knows_what_sells() -> None:
 def test_pre_training_needs_a_log_and_two_halves_even_widths() -> None:
     assert NeuralLinUCB.requires(NeuralLinUCB.Params()) == frozenset()
     assert NeuralLinUCB.requires(NeuralLinUCB.Params(pretrain=100)) == {"log"}
-    with pytest.raises(Refused, match="widths must be even"):
+    with pytest.raises(UserError, match="widths must be even"):
         read({"agents": [{"kind": "neural_ucb", "scaling": "paper", "hidden": [5, 4]}]})
 
 
@@ -379,12 +379,12 @@ def test_a_saved_covariance_goes_on_to_the_same_bits(way: str, monkeypatch: pyte
 def test_memory_at_its_peak_is_within_the_arithmetic(kind: str, params: dict[str, Any]) -> None:
     """NumPy's and torch's bytes from the beginning until a full memory has been copied to be saved."""
     lane = make(kind, PetShop, options=TINY, **params)
-    world, simulator, settings = lane.simulator.world(), lane.simulator, lane.agent.params
+    world, simulator, settings = lane.simulator.access(), lane.simulator, lane.agent.params
     round, slate = simulator.round_at(0), np.zeros((3, 1), np.int64)
     feedback, _ = simulator.respond(round, slate, simulator.uniforms.at(0))
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
         tracemalloc.start()
-        agent: Any = AGENTS[kind](settings, simulator.setting, simulator.streams, world)
+        agent: Any = AGENTS[kind](settings, simulator.spec, simulator.streams, world)
         x, copies = np.zeros((3, 1, 9), np.float32), np.ones((3, 1, 1))
         for _ in range(0 if settings[0].training == "newest" else settings[0].buffer):
             agent.replay.add(x, slate, np.zeros((3, 1)), copies)
@@ -396,7 +396,7 @@ def test_memory_at_its_peak_is_within_the_arithmetic(kind: str, params: dict[str
         tracemalloc.stop()
     events = [e for e in profile.profiler.kineto_results.events() if e.name() == "[memory]"]  # type: ignore[union-attr]
     tensors = np.cumsum([e.nbytes() for e in sorted(events, key=lambda e: e.start_ns())]).max()
-    allowed = 3 * agent.memory(settings[0], simulator.setting)
+    allowed = 3 * agent.memory(settings[0], simulator.spec)
     assert allowed / 4 < arrays + tensors < allowed
 
 

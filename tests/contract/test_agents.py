@@ -91,7 +91,7 @@ def check(array: Any, dtype: str, shape: tuple[int, ...]) -> None:
 @pairs
 def test_every_step_keeps_the_contract(kind: str, params: dict[str, Any], world: str) -> None:
     place = lane(kind, params, world)
-    simulator, agent, s = place.simulator, place.agent, place.simulator.setting
+    simulator, agent, s = place.simulator, place.agent, place.simulator.spec
     R, K, S = len(ROWS), s.n_candidates, s.slate
     rows, alive = np.arange(R)[:, None], np.ones(R, np.bool_)
     agent.prepare()
@@ -121,7 +121,7 @@ def test_every_step_keeps_the_contract(kind: str, params: dict[str, Any], world:
 @pairs
 def test_a_trace_holds_what_was_shown_and_earned(kind: str, params: dict[str, Any], world: str) -> None:
     place, trace = simulator(world), undisturbed(kind, params, world)
-    s = place.setting
+    s = place.spec
     check(trace.items, "int64", (STEPS, len(ROWS), s.slate))
     check(trace.segments, "int64", (STEPS, len(ROWS)))
     for column in trace[3:-1]:
@@ -147,7 +147,7 @@ def test_probabilities_are_the_frequencies_of_choice(kind: str, params: dict[str
     exact = lane(kind, params, world).agent.propensity == "exact"
     rows = tuple(range(32)) if exact else ROWS
     place = lane(kind, {**params, **({"epsilon": 0.5} if kind == "epsilon_greedy" else {})}, world, rows)
-    agent, simulator, K = place.agent, place.simulator, place.simulator.setting.n_candidates
+    agent, simulator, K = place.agent, place.simulator, place.simulator.spec.n_candidates
     surplus, variance = np.zeros(K), np.zeros(K)
     for step in range(125 if exact else STEPS):
         round = simulator.round_at(step)
@@ -182,7 +182,7 @@ def test_an_explanation_adds_up_to_the_scores_and_changes_nothing(
     kind: str, params: dict[str, Any], world: str
 ) -> None:
     asked = lane(kind, params, world)
-    R, K = len(ROWS), asked.simulator.setting.n_candidates
+    R, K = len(ROWS), asked.simulator.spec.n_candidates
     agent, traces = asked.agent, []
     for step in range(STEPS):
         round = asked.simulator.round_at(step)
@@ -231,7 +231,7 @@ def test_state_is_arrays_and_plain_values(kind: str, params: dict[str, Any], wor
 @pairs
 def test_memory_is_known_before_anything_is_allocated(kind: str, params: dict[str, Any], world: str) -> None:
     place = lane(kind, params, world)
-    needed = type(place.agent).memory(place.agent.params[0], place.simulator.setting)
+    needed = type(place.agent).memory(place.agent.params[0], place.simulator.spec)
     held = sum(a.nbytes for a in place.agent.state_dict().values() if isinstance(a, np.ndarray))
     assert type(needed) is int
     assert needed * len(ROWS) >= held
@@ -240,7 +240,7 @@ def test_memory_is_known_before_anything_is_allocated(kind: str, params: dict[st
 @each_world
 def test_rounds_are_what_the_setting_says(world: str) -> None:
     built = simulator(world)
-    s, R = built.setting, len(ROWS)
+    s, R = built.spec, len(ROWS)
     assert s == type(built).describe(built.params)
     assert built.uniforms.at(0).shape == (R, s.slate)
     for step in range(STEPS):
@@ -290,7 +290,7 @@ def test_a_world_is_a_pure_function_of_the_step(world: str) -> None:
 @each_world
 def test_the_truth_of_one_item_is_its_probability(world: str) -> None:
     built = simulator(world)
-    if built.setting.slate > 1:
+    if built.spec.slate > 1:
         return
     rows = np.arange(len(ROWS))
     for step in range(STEPS):
@@ -319,7 +319,7 @@ def test_features_on_offer_span_the_features_seen(world: str) -> None:
 @pytest.mark.parametrize("world", [w for w in WORLDS if "log" in offers(w)])
 def test_logs_are_random_choices_and_their_rewards(world: str) -> None:
     built, n = simulator(world), 2000
-    s, log, again = built.setting, built.log(0, n), simulator(world).log(0, n)
+    s, log, again = built.spec, built.log(0, n), simulator(world).log(0, n)
     assert all(np.array_equal(x, y) for x, y in zip(log, again, strict=True))
     check(log.users, "int64", (n,))
     check(log.items, "int64", (n,))
@@ -341,8 +341,8 @@ def test_logs_are_random_choices_and_their_rewards(world: str) -> None:
 
 def concrete(package: Any, base: type) -> set[type]:
     found: set[type] = set()
-    for module in pkgutil.iter_modules(package.__path__):
-        members = vars(importlib.import_module(f"{package.__name__}.{module.name}")).values()
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        members = vars(importlib.import_module(module.name)).values()
         found |= {m for m in members if inspect.isclass(m) and issubclass(m, base) and not inspect.isabstract(m)}
     return {m for m in found if m.__module__.startswith(package.__name__)}
 

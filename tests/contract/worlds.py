@@ -12,7 +12,7 @@ from scipy.special import ndtri
 from bandits.agents import REGISTRY as AGENTS
 from bandits.agents.neural.base import NeuralAgent
 from bandits.base.randomness import Streams
-from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Log, Round, Setting, Truth
+from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, LoggedData, Round, Truth, WorldSpec
 from bandits.experiments.history import Trace
 from bandits.experiments.lane import Lane
 from bandits.simulators import Simulator, SimulatorParams
@@ -28,7 +28,7 @@ class Dense(Simulator):
     def features(self, item: int | None) -> FloatArray:
         return np.eye(self.params.n_features)
 
-    def log(self, layout: int, n: int) -> Log:
+    def log(self, layout: int, n: int) -> LoggedData:
         raise NotImplementedError("this world offers no log")
 
     def make_round(self, step: int, items: IntArray, features: FloatArray) -> Round:
@@ -61,10 +61,10 @@ class Linear(Dense):
         self._items = np.ascontiguousarray(np.broadcast_to(np.arange(K), (R, K)))
 
     @classmethod
-    def describe(cls, params: Any) -> Setting:
+    def describe(cls, params: Any) -> WorldSpec:
         K, D = params.n_arms, params.n_features
         offers = {"truth", "binary"} if params.reward == "bernoulli" else {"truth"}
-        return Setting(n_items=K, n_candidates=K, n_features=D, n_stored=D, offers=frozenset(offers))
+        return WorldSpec(n_items=K, n_candidates=K, n_features=D, n_stored=D, offers=frozenset(offers))
 
     def round_at(self, step: int) -> Round:
         return self.make_round(step, self._items, self._draws.at(step))
@@ -148,8 +148,8 @@ class Cascade(Dense):
         self._what = streams.blocks("world", lambda g, n: g.random((n, params.n_items)), width=params.n_items, part=1)
 
     @classmethod
-    def describe(cls, params: Any) -> Setting:
-        return Setting(
+    def describe(cls, params: Any) -> WorldSpec:
+        return WorldSpec(
             n_items=params.n_items, n_candidates=params.n_arms, n_features=params.n_features,
             n_stored=params.n_features, slate=cls.SLATE, offers=frozenset({"truth", "binary"}),
         )  # fmt: skip
@@ -225,7 +225,7 @@ def make(
     if isinstance(agent, str):
         agent = [AGENTS[agent].Params(**params)] * len(rows)
     simulator = world(world.Params(**(options or {})), Streams(seed, rows))
-    return Lane(simulator, AGENTS[agent[0].kind](agent, simulator.setting, simulator.streams, simulator.world()))
+    return Lane(simulator, AGENTS[agent[0].kind](agent, simulator.spec, simulator.streams, simulator.access()))
 
 
 def join(traces: Sequence[Trace]) -> Trace:

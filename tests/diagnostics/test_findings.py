@@ -24,7 +24,7 @@ from bandits.diagnostics.curves import segment_traffic, traffic
 from bandits.diagnostics.findings import COMING
 from bandits.diagnostics.position_bias import examination
 from bandits.diagnostics.references import bend
-from bandits.experiments.history import BINS, Calibration, Checkup, History, Spectrum
+from bandits.experiments.history import BINS, BeliefCheck, Calibration, History, Spectrum
 from bandits.experiments.presets import presets
 from bandits.results import metrics
 from bandits.results.figures import styles
@@ -52,7 +52,7 @@ def made(
     if (inside := snapshots.get("inside")) is not None:
         found.calibrations = [Calibration(2000, np.tile(inside, (4, 1)))]
     if checkup := snapshots.get("checkup"):
-        found.checkups = [Checkup(int(t), np.tile(checkup(t), (4, 1))) for t in STEPS]
+        found.checkups = [BeliefCheck(int(t), np.tile(checkup(t), (4, 1))) for t in STEPS]
     params = kind if not isinstance(kind, type) else kind.Params()  # type: ignore[attr-defined]
     e = Experiment.model_validate({"agents": [params.model_dump()], "steps": 2000, "replications": 4})
     return diagnostics.findings(Result(e, {e.labels[0]: found}), e.labels[0], oracle, line)

@@ -8,7 +8,7 @@ from scipy import stats
 
 from bandits.agents import REGISTRY
 from bandits.experiments import calibration
-from bandits.experiments.history import BINS, LEVELS, Checkup
+from bandits.experiments.history import BINS, LEVELS, BeliefCheck
 from bandits.results import metrics
 from bandits.simulators.classification import Classification
 from bandits.simulators.petshop import PetShop
@@ -54,7 +54,7 @@ def test_shares_are_counted_as_defined() -> None:
     assert found is not None
     assert values is not None
     np.testing.assert_allclose(found, expected / (10 * ahead), atol=1e-12)
-    checkup = Checkup(steps, values)
+    checkup = BeliefCheck(steps, values)
     np.testing.assert_allclose(checkup.doubt, doubt, rtol=1e-9)
     np.testing.assert_allclose(checkup.places, places / (10 * ahead), atol=1e-12)
     mean, truth = (np.reshape(all_, (lane.rows, -1)) for all_ in (means, truths))
@@ -76,7 +76,7 @@ def test_a_posterior_that_is_right_holds_the_truth_as_often_as_it_says() -> None
         assert (np.abs(found.mean(axis=0) - LEVELS) < 4 * error).all()
         values = calibration.look(lane).values
         assert values is not None
-        places = Checkup(0, values).places  # and each tenth of its beliefs as often as any other
+        places = BeliefCheck(0, values).places  # and each tenth of its beliefs as often as any other
         assert (np.abs(places.mean(axis=0) - 1 / BINS) < 5 * places.std(axis=0, ddof=1) / runs**0.5).all()
 
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bandits import Refused, __main__, read
+from bandits import UserError, __main__, read
 from bandits.experiments.experiment import MAX_TEXT
 from tests.support import often
 
@@ -38,13 +38,13 @@ NASTY = (
 
 def said(capsys: pytest.CaptureFixture[str], text: str | bytes) -> str:
     """What the command says of a text that it is given; the same that an upload is told."""
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(UserError) as refused:
         read(text)
     sentence = str(refused.value)
     assert 0 < len(sentence) <= 400
     assert sentence.isprintable()
     assert "Traceback" not in sentence
-    assert type(refused.value) is Refused
+    assert type(refused.value) is UserError
     before = sys.stdin
     try:
         raw = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
@@ -123,7 +123,7 @@ def test_a_mutated_experiment_is_an_experiment_or_refused_in_a_sentence(
 ) -> None:
     try:
         read(mutated)
-    except Refused:
+    except UserError:
         said(capsys, mutated)
 
 
@@ -165,7 +165,7 @@ def test_refusing_keeps_no_memory() -> None:
 
     def refuse_all() -> None:
         for text, _ in CORPUS:
-            with suppress(Refused):
+            with suppress(UserError):
                 read(text)
         gc.collect()
 

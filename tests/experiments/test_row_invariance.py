@@ -37,7 +37,7 @@ STEPS = 2400  # more than two blocks of random numbers, and every second step is
 
 def run(lane: Lane, sizes: Sequence[int]) -> tuple[worlds.Trace, History]:
     groups = len(lane.simulator.segment_names())
-    history = History(sum(sizes), lane.rows, lane.simulator.setting.n_items, groups)
+    history = History(sum(sizes), lane.rows, lane.simulator.spec.n_items, groups)
     traces = []
     for n in sizes:
         traces.append(lane.advance(n))
@@ -233,14 +233,14 @@ class Poisoned(LinUCB):
 @pytest.mark.parametrize("world", [PetShop, worlds.Cascade])
 def test_a_row_that_diverges_stops_and_spares_the_others(world: Any) -> None:
     healthy, ill = make("linucb", world), make("linucb", world)
-    ill.agent = Poisoned(ill.agent.params, ill.simulator.setting, ill.simulator.streams, ill.agent.world)
+    ill.agent = Poisoned(ill.agent.params, ill.simulator.spec, ill.simulator.streams, ill.agent.world)
     expected, (trace, history) = healthy.advance(200), run(ill, [40, 30, 130])
     assert trace.alive.tolist() == [True, False, True]
     assert same(take(trace, [0, 2]), take(expected, [0, 2]))
     for column, reference in zip(trace[3:-1], expected[3:-1], strict=True):
         assert np.array_equal(column[:50, 1], reference[:50, 1])
         assert np.isnan(column[50:, 1]).all()
-    S = ill.simulator.setting.slate
+    S = ill.simulator.spec.slate
     assert history.counts[-1].sum(axis=1).tolist() == [200 * S, 50 * S, 200 * S]
     assert np.isnan(history.sums["value"][51:, 1]).all()
     assert np.isfinite(history.sums["value"][:51, 1]).all()

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bandits import Experiment, Refused
+from bandits import Experiment, UserError
 from bandits.agents import REGISTRY as AGENTS
 from bandits.experiments import url
 from bandits.experiments.presets import presets
@@ -152,7 +152,7 @@ CORPUS = [
 
 @pytest.mark.parametrize("number", range(len(CORPUS)))
 def test_what_cannot_be_run_is_refused_in_one_sentence(number: int) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(UserError) as refused:
         url.follow(CORPUS[number])
     one_sentence(str(refused.value))
 
@@ -183,7 +183,7 @@ VALUES = st.one_of(
 def test_any_link_gives_an_experiment_or_one_sentence(query: dict[str, str]) -> None:
     try:
         found = url.follow(query)
-    except Refused as sentence:
+    except UserError as sentence:
         one_sentence(str(sentence))
     else:
         assert through(found.experiment) == (found.experiment, True)
@@ -192,7 +192,7 @@ def test_any_link_gives_an_experiment_or_one_sentence(query: dict[str, str]) -> 
 def test_malformed_links_leave_nothing_behind() -> None:
     def all_of_them() -> None:
         for query in CORPUS:
-            with pytest.raises(Refused):
+            with pytest.raises(UserError):
                 url.follow(query)
         gc.collect()
 

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from bandits import agents, simulators
 from bandits.base.params import Params
-from bandits.experiments.experiment import MAX_TEXT, Experiment, Refused, read
+from bandits.experiments.experiment import MAX_TEXT, Experiment, UserError, read
 from tests.contract import worlds
 from tests.support import often
 
 
-def sentence_of(refusal: Refused) -> str:
+def sentence_of(refusal: UserError) -> str:
     sentence = str(refusal)
     assert len(sentence) <= 400
     assert sentence.isprintable()  # one line, no control characters, nothing that cannot be encoded
@@ -27,7 +27,7 @@ def sentence_of(refusal: Refused) -> str:
 
 
 def refused(source: Any) -> str:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(UserError) as caught:
         read(source)
     return sentence_of(caught.value)
 
@@ -36,7 +36,7 @@ def survives(source: str | dict[str, Any]) -> bool:
     """Valid and the same after a round trip, or refused in one sentence."""
     try:
         experiment = read(source)
-    except Refused as refusal:
+    except UserError as refusal:
         sentence_of(refusal)
         return False
     again = read(experiment.model_dump_json())

@@ -12,8 +12,8 @@ from bandits.base.randomness import Streams
 from bandits.base.types import FloatArray
 from bandits.models.neural import gradient_covariance
 from bandits.models.neural.gradient_covariance import Diagonal, Dual, Exact, Primal, Sketch
-from bandits.models.neural.incremental_cholesky import Growing
-from bandits.models.neural.mlp import Factors, Networks, initial
+from bandits.models.neural.incremental_cholesky import IncrementalCholesky
+from bandits.models.neural.mlp import BatchedMLP, GradientFactors, initial
 from tests.support import often
 
 WIDTHS = (9, 16, 8, 1)  # p = 305
@@ -34,13 +34,13 @@ class Walk:
         double: bool = True,
     ) -> None:
         self.ridge = np.array([ridge, 2 * ridge])[:rows]
-        self.net = Networks(initial(Streams(1, range(rows)), widths, part=1), widths, double=double)
+        self.net = BatchedMLP(initial(Streams(1, range(rows)), widths, part=1), widths, double=double)
         p = self.net.flat.shape[1]
         self.A = self.ridge[:, None, None] * np.eye(p)
         self.rng, self.near = np.random.default_rng(0), near
         self.base = self.rng.standard_normal((20, 9))
 
-    def candidates(self) -> Factors:
+    def candidates(self) -> GradientFactors:
         x = (
             self.base[self.rng.integers(0, 20, (len(self.ridge), K))]
             if self.near
@@ -49,7 +49,7 @@ class Walk:
         x = x + (self.near or 0) * self.rng.standard_normal(x.shape)
         return self.net.factors(self.net.forward(torch.tensor(x, dtype=self.net.flat.dtype)))
 
-    def choose(self, factors: Factors) -> Factors:
+    def choose(self, factors: GradientFactors) -> GradientFactors:
         """One of them is learned from, and the networks move on."""
         chosen = factors.take(
             torch.arange(len(self.ridge))[:, None], torch.tensor(self.rng.integers(0, K, (len(self.ridge), 1)))
@@ -59,7 +59,7 @@ class Walk:
         self.net.flat.add_(torch.tensor(1e-3 * self.rng.standard_normal(self.net.flat.shape)))
         return chosen
 
-    def widths(self, factors: Factors) -> FloatArray:
+    def widths(self, factors: GradientFactors) -> FloatArray:
         """By a direct p x p solve."""
         g = factors.double().dense().numpy()
         return np.einsum("rkp,rpk->rk", g, np.linalg.solve(self.A, g.transpose(0, 2, 1)))
@@ -213,7 +213,7 @@ def test_a_row_that_diverged_spares_the_others() -> None:
         factors = walk.candidates()
         chosen = walk.choose(factors)
         healthy.add(chosen, ALL)
-        ill = Factors([h.clone() for h in chosen.h], [d.clone() for d in chosen.delta])
+        ill = GradientFactors([h.clone() for h in chosen.h], [d.clone() for d in chosen.delta])
         if t > 20:
             ill.delta[0][1] = float("nan")
         dual.add(ill, ALL)
@@ -225,7 +225,7 @@ def test_a_row_that_diverged_spares_the_others() -> None:
 def test_rounding_leaves_no_pivot_below_the_ridge() -> None:
     """The same long gradient again and again: what is new in it is far below the last digit of its length."""
     ridge = torch.tensor([1e-6], dtype=torch.float64)
-    factor, length = Growing(ridge), torch.tensor([1e12], dtype=torch.float64)
+    factor, length = IncrementalCholesky(ridge), torch.tensor([1e12], dtype=torch.float64)
     for t in range(20):
         factor.grow(length.expand(1, t, 1), length)
     pivots = factor.inverse.diagonal(dim1=1, dim2=2) ** -2

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 
 from bandits.agents.logistic.base import LogisticAgent
 from bandits.agents.logistic.sgd_ts import SGDTS
-from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Round, Setting
+from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Round, WorldSpec
 from bandits.models.linear import ridge_kernels
 from bandits.models.linear.logistic import Covariance, Logistic, Sharing
 from bandits.models.linear.logistic_kernels import shift, softplus
@@ -70,9 +70,9 @@ class Data:
         make = Contexts.from_dense if sparse else dense
         contexts = [make(x[None]) for x in self.X]
         K, D = self.X.shape[1:]
-        setting = Setting(n_items=K, n_candidates=K, n_features=D, n_stored=max(c.values.shape[2] for c in contexts))
+        spec = WorldSpec(n_items=K, n_candidates=K, n_features=D, n_stored=max(c.values.shape[2] for c in contexts))
         model = Logistic(
-            np.array([ridge]), setting, sharing, refit=refit, history=history, covariance=covariance, joint=joint
+            np.array([ridge]), spec, sharing, refit=refit, history=history, covariance=covariance, joint=joint
         )
         learn(model, contexts, self.arms, self.rewards)
         return model
@@ -208,8 +208,8 @@ def test_the_scalar_of_an_update_is_the_root(reward: float) -> None:
 
 def test_many_updates_do_not_drift() -> None:
     rng, D = default_rng(3), 50
-    setting = Setting(n_items=1, n_candidates=100, n_features=D, n_stored=D, slate=100)
-    model = Logistic(np.array([1.0]), setting, "shared", refit=0, history=1, joint=True)
+    spec = WorldSpec(n_items=1, n_candidates=100, n_features=D, n_stored=D, slate=100)
+    model = Logistic(np.array([1.0]), spec, "shared", refit=0, history=1, joint=True)
     for start in range(0, 10_000, 100):  # a slate of 100 is 100 updates in one call
         contexts, rewards = dense(rng.standard_normal((1, 100, D))), rng.integers(0, 2, (1, 100)).astype(np.float64)
         model.update(round_of(contexts), np.arange(100)[None], Feedback(rewards, np.ones((1, 100), np.bool_)))
@@ -237,9 +237,9 @@ def test_stored_entries_mean_the_same_as_all_entries(sharing: Sharing, covarianc
 
 def test_what_was_not_examined_is_no_evidence() -> None:
     slate, rewards = np.array([[2, 0, 1]]), np.array([[0.0, 1.0, 0.0]])
-    setting = Setting(n_items=4, n_candidates=4, n_features=3, n_stored=3, slate=3)
+    spec = WorldSpec(n_items=4, n_candidates=4, n_features=3, n_stored=3, slate=3)
     round = round_of(dense(default_rng(4).standard_normal((1, 4, 3))))
-    cut, short = (Logistic(np.ones(1), setting, "shared", refit=2, history=9) for _ in range(2))
+    cut, short = (Logistic(np.ones(1), spec, "shared", refit=2, history=9) for _ in range(2))
     cut.update(round, slate, Feedback(rewards, np.array([[True, True, False]])))
     short.update(round, slate[:, :2], Feedback(rewards[:, :2], np.ones((1, 2), np.bool_)))
     for a, b in zip((*cut.posterior, *cut.history), (*short.posterior, *short.history), strict=True):
@@ -265,8 +265,8 @@ def test_scores_have_the_posterior_covariance(sharing: Sharing, covariance: Cova
     data, n, sigma = Data(150, 3, 4), 20_000, 0.7
     model = data.taught(0.5, sharing, covariance=covariance, joint=True)
     contexts = dense(data.X[:1])
-    setting = Setting(n_items=3, n_candidates=3, n_features=4, n_stored=4)
-    normals = default_rng(11).standard_normal((n, 1, Ridge.noise_width(setting, sharing)))
+    spec = WorldSpec(n_items=3, n_candidates=3, n_features=4, n_stored=4)
+    normals = default_rng(11).standard_normal((n, 1, Ridge.noise_width(spec, sharing)))
     draws = np.concatenate([model.sample(round_of(contexts), np.array([sigma]), z) for z in normals])
     p, x = model.posterior, data.X[0]
     inverse = [np.diag(h[0]) if covariance == "diagonal" else h for h in p.inverse[0]]
@@ -363,7 +363,7 @@ def test_chunks_company_and_interruptions_change_no_bit(world: Any, kind: str, p
 def test_memory_is_known_before_it_is_needed(kind: str, params: dict[str, Any]) -> None:
     lane = worlds.make(kind, PetShop, rows=range(2), options={"features": "both"}, **params)
     held = sum(a.nbytes for a in lane.agent.state_dict().values())
-    needed = type(lane.agent).memory(lane.agent.params[0], lane.simulator.setting)
+    needed = type(lane.agent).memory(lane.agent.params[0], lane.simulator.spec)
     assert held <= 2 * needed
 
 
@@ -381,8 +381,8 @@ def test_a_row_that_becomes_nan_stops_alone(kind: str) -> None:
 
 
 def test_what_overflows_in_learning_stops_its_row_only() -> None:
-    setting = Setting(n_items=1, n_candidates=1, n_features=2, n_stored=2)
-    model = Logistic(np.ones(2), setting, "shared", refit=2, history=10, joint=True)
+    spec = WorldSpec(n_items=1, n_candidates=1, n_features=2, n_stored=2)
+    model = Logistic(np.ones(2), spec, "shared", refit=2, history=10, joint=True)
     x = np.ones((2, 1, 2))
     x[1] = 1e200  # its square is beyond the largest number
     for _ in range(3):

@@ -11,16 +11,16 @@ import torch
 
 from bandits.base.randomness import Streams
 from bandits.models.neural import mlp
-from bandits.models.neural.mlp import Networks, initial, masks, optimiser, size
+from bandits.models.neural.mlp import BatchedMLP, initial, masks, optimiser, size
 
 WIDTHS = (5, 8, 6, 1)
 
 
-def make(rows: Sequence[int] = (0,), widths: Sequence[int] = WIDTHS, *, double: bool = True) -> Networks:
-    return Networks(initial(Streams(3, rows), widths, part=1), widths, double=double)
+def make(rows: Sequence[int] = (0,), widths: Sequence[int] = WIDTHS, *, double: bool = True) -> BatchedMLP:
+    return BatchedMLP(initial(Streams(3, rows), widths, part=1), widths, double=double)
 
 
-def plain(net: Networks, row: int) -> torch.nn.Sequential:
+def plain(net: BatchedMLP, row: int) -> torch.nn.Sequential:
     """The same network of torch.nn modules."""
     layers: list[torch.nn.Module] = []
     for (weight, bias), (a, b) in zip(net.layers, itertools.pairwise(net.widths), strict=True):
@@ -126,7 +126,7 @@ def test_embeddings_train_as_torch_modules_do() -> None:
     """Two tables of two rows, entries that occur twice in a batch, Adam."""
     tables, e, widths = (4, 3), 2, (3 + 4, 6, 1)
     first = initial(Streams(8, (0, 1)), widths, part=1, entries=e * sum(tables))
-    net = Networks(first, widths, tables=tables, embedding=e, double=True)
+    net = BatchedMLP(first, widths, tables=tables, embedding=e, double=True)
     adam = optimiser("adam", net.flat, np.array([0.02, 0.05]))
     rng = np.random.default_rng(9)
     parts = []
@@ -153,7 +153,7 @@ def test_embeddings_train_as_torch_modules_do() -> None:
 def test_the_papers_start_is_symmetric_and_silent() -> None:
     widths = (7, 64, 32, 1)
     first = initial(Streams(3, (0, 1)), widths, part=1, symmetric=True)
-    net = Networks(first, widths, double=True)
+    net = BatchedMLP(first, widths, double=True)
     x = torch.tensor(np.random.default_rng(6).standard_normal((2, 9, 7)))
     np.testing.assert_allclose(net.forward(x).out, 0, atol=1e-12)
     # variances 4/m of the first layer, 2/m of the last; the sampling deviation of n squared normals is sqrt(2/n)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bandits import Experiment, Refused, read, run
-from bandits.base.types import Contexts, Feedback, Round, Setting
+from bandits import Experiment, UserError, read, run
+from bandits.base.types import Contexts, Feedback, Round, WorldSpec
 from bandits.experiments.race import make_lane
-from bandits.models.linear.nonstationary import DiscountedRidge, WindowRidge
+from bandits.models.linear.nonstationary import DiscountedRidge, SlidingWindowRidge
 from tests.support import often
 
-SETTING = Setting(n_items=4, n_candidates=4, n_features=5, n_stored=5)
+SETTING = WorldSpec(n_items=4, n_candidates=4, n_features=5, n_stored=5)
 RIDGE = np.array([1.0, 0.1, 10.0])
 
 
@@ -61,7 +61,7 @@ def test_discounting_is_the_weighted_sum_with_the_ridge_kept(sharing: str) -> No
 @pytest.mark.parametrize("sharing", ["per_arm", "shared"])
 def test_a_window_is_the_ridge_of_its_last_steps(sharing: str) -> None:
     generator, window = np.random.default_rng(2), 50
-    model, seen = WindowRidge(RIDGE, SETTING, sharing, window), []
+    model, seen = SlidingWindowRidge(RIDGE, SETTING, sharing, window), []
     for step in range(often(4_000, 20_000)):
         seen = [*seen, world(step, generator)][-window:]
         model.update(*seen[-1])
@@ -110,5 +110,5 @@ def test_a_saved_forgetting_agent_goes_on_to_the_bit(change: dict) -> None:
     ],
 )
 def test_impossible_ways_to_forget_are_refused(change: dict, sentence: str) -> None:
-    with pytest.raises(Refused, match=sentence):
+    with pytest.raises(UserError, match=sentence):
         read({"agents": [{"kind": "linucb", **change}]})

@@ -9,20 +9,22 @@ import numpy as np
 import pytest
 import torch
 
-from bandits.base.types import Log
+from bandits.base.types import LoggedData
 from bandits.models.neural import offline_training
 from bandits.models.neural.offline_training import click_logits, fit_click_model
 
 
-def log(n: int = 2000, n_users: int = 7, n_items: int = 5, n_features: int = 6) -> Log:
+def log(n: int = 2000, n_users: int = 7, n_items: int = 5, n_features: int = 6) -> LoggedData:
     rng = np.random.default_rng(0)
     columns = np.argsort(rng.random((n, n_features)), axis=1)[:, :3]
     rewards = (rng.random(n) < 0.3).astype(np.float64)
-    return Log(rng.integers(0, n_users, n), rng.integers(0, n_items, n), rng.standard_normal((n, 3)), columns, rewards)
+    return LoggedData(
+        rng.integers(0, n_users, n), rng.integers(0, n_items, n), rng.standard_normal((n, 3)), columns, rewards
+    )
 
 
 def plain_torch(
-    data: Log, start: dict[str, Any], embedded: bool, batches: list[Any], n_features: int
+    data: LoggedData, start: dict[str, Any], embedded: bool, batches: list[Any], n_features: int
 ) -> dict[str, Any]:
     """The same network of torch.nn modules, by autograd and torch's own Adam."""
     weights = {name: torch.nn.Parameter(value.clone()) for name, value in start.items()}

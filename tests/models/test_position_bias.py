@@ -113,7 +113,7 @@ def test_a_network_descends_the_weighted_loss(position: str, loss: str) -> None:
     slate = np.array([[3, 0, 5, 1]])
     feedback = Feedback(np.array([[0.0, 0.0, 1.0, 0.0]]), np.array([[True, True, True, False]]))
     agent.learn(round, slate, feedback)
-    (w1, b1), (w2, b2) = mlp.Networks.views(agent.net, before)
+    (w1, b1), (w2, b2) = mlp.BatchedMLP.views(agent.net, before)
     x = torch.tensor(round.features[0, slate[0]])
     out = (torch.relu(x @ w1[0].T + b1[0]) @ w2[0].T + b2[0])[:, 0]
     weight = torch.tensor({"examined": [1.0, 1, 1, 0], "ignored": [1.0] * 4, "aware": [1, 1 / 2, 1 / 3, 0]}[position])

@@ -7,31 +7,31 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bandits.base.params import structure
+from bandits.base.params import structural_key
 from bandits.base.randomness import Streams
-from bandits.base.types import Contexts, FloatArray, Round, Setting
-from bandits.experiments.experiment import Refused, read
+from bandits.base.types import Contexts, FloatArray, Round, WorldSpec
+from bandits.experiments.experiment import UserError, read
 from bandits.experiments.race import Race, drive
 from bandits.models.linear import random_features
-from bandits.models.linear.random_features import Fourier
+from bandits.models.linear.random_features import RandomFourierFeatures
 from bandits.simulators.petshop import PetShop
 from bandits.simulators.synthetic import Synthetic
 from tests.contract.worlds import make, same, take
 
 D = 6
-SETTING = Setting(n_items=4, n_candidates=4, n_features=D, n_stored=D)
+SETTING = WorldSpec(n_items=4, n_candidates=4, n_features=D, n_stored=D)
 LINEAR = ("linucb", "lints", "epsilon_greedy")
 
 
-def waves(n: int, bandwidth: float = 1.0, seed: int = 3, rows: tuple[int, ...] = (0,)) -> Fourier:
-    return Fourier(SETTING, Streams(seed, rows), n, bandwidth)
+def waves(n: int, bandwidth: float = 1.0, seed: int = 3, rows: tuple[int, ...] = (0,)) -> RandomFourierFeatures:
+    return RandomFourierFeatures(SETTING, Streams(seed, rows), n, bandwidth)
 
 
 def vectors(shape: tuple[int, ...] = (3, 4)) -> FloatArray:
     return np.random.default_rng(1).standard_normal((*shape, D))
 
 
-def lift(features: FloatArray, made: Fourier) -> FloatArray:
+def lift(features: FloatArray, made: RandomFourierFeatures) -> FloatArray:
     return made.contexts(Contexts.from_dense(features)).values
 
 
@@ -84,12 +84,12 @@ class Lifted(Synthetic):
 
     def __init__(self, params: Any, streams: Streams) -> None:
         super().__init__(params, streams)
-        self._waves = Fourier(super().describe(params), streams, self.N, 1.0)
+        self._waves = RandomFourierFeatures(super().describe(params), streams, self.N, 1.0)
         self._plain: dict[int, Round] = {}
 
     @classmethod
-    def describe(cls, params: Any) -> Setting:
-        return Fourier.lifted(super().describe(params), cls.N)
+    def describe(cls, params: Any) -> WorldSpec:
+        return RandomFourierFeatures.lifted(super().describe(params), cls.N)
 
     def round_at(self, step: int) -> Round:
         self._plain = {step: super().round_at(step)}
@@ -145,7 +145,7 @@ def test_where_contexts_stay_their_waves_are_computed_once(layout: str, monkeypa
 def test_fixed_contexts_are_what_they_are_said_to_be() -> None:
     world = PetShop(PetShop.Params(), Streams(1, (0, 1)))
     first = world.round_at(0).contexts
-    assert world.setting.fixed_contexts == len(first.values)
+    assert world.spec.fixed_contexts == len(first.values)
     assert all(world.round_at(step).contexts is first for step in (1, 5000))
 
 
@@ -189,20 +189,20 @@ def test_memory_counts_the_waves() -> None:
     for options in ({"layout": "per_row"}, {}):
         lane = make("linucb", PetShop, rows=range(4), options=options, fourier=30)
         lane.advance(10)
-        agent, setting = lane.agent, lane.simulator.setting
+        agent, spec = lane.agent, lane.simulator.spec
         made = agent.waves._made  # type: ignore[attr-defined]
         layouts = 4 if options else 1
-        assert type(agent).shared_memory(agent.params[0], setting, layouts) >= made.values.nbytes + made.columns.nbytes
+        assert type(agent).shared_memory(agent.params[0], spec, layouts) >= made.values.nbytes + made.columns.nbytes
     plain = make("linucb", Synthetic, fourier=0)
-    assert type(plain.agent).shared_memory(plain.agent.params[0], plain.simulator.setting, 1) == 0
+    assert type(plain.agent).shared_memory(plain.agent.params[0], plain.simulator.spec, 1) == 0
     wide = {"kind": "linucb", "fourier": 2000}
-    with pytest.raises(Refused, match="GiB"):
+    with pytest.raises(UserError, match="GiB"):
         read({"agents": [wide], "steps": 10, "replications": 2})
 
 
 def test_waves_are_structure() -> None:
     kind = type(make("linucb").agent.params[0])
-    assert len({structure(kind(fourier=m, bandwidth=b)) for m in (0, 5) for b in (1.0, 2.0)}) == 4
+    assert len({structural_key(kind(fourier=m, bandwidth=b)) for m in (0, 5) for b in (1.0, 2.0)}) == 4
 
 
 def test_without_waves_an_experiment_keeps_its_hash() -> None:

@@ -13,7 +13,7 @@ from sklearn.linear_model import Ridge as SklearnRidge
 
 from bandits.agents.linear.linucb import LinUCB
 from bandits.base.randomness import Streams
-from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Round, Setting
+from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Round, WorldSpec
 from bandits.models.linear import ridge_kernels
 from bandits.models.linear.ridge import Ridge, Sharing
 from bandits.simulators import REGISTRY as WORLDS
@@ -89,9 +89,9 @@ def test_mabwiser_gives_the_same_scores(long: Data) -> None:
     streams = Streams(0, [0])
     agent = LinUCB(
         [LinUCB.Params(alpha=1.0, ridge=1.0)],
-        Setting(n_items=2, n_candidates=2, n_features=6, n_stored=6),
+        WorldSpec(n_items=2, n_candidates=2, n_features=6, n_stored=6),
         streams,
-        worlds.Linear(worlds.Linear.Params(), streams).world(),
+        worlds.Linear(worlds.Linear.Params(), streams).access(),
     )
     learn(agent.model, long.X, long.arms, long.rewards)
     for x in long.new:
@@ -204,8 +204,8 @@ def largest_z(draws: FloatArray, mean: FloatArray, covariance: FloatArray) -> tu
 
 def draws_of(model: Ridge, contexts: Contexts, n: int, sigma: float) -> FloatArray:
     D, K = contexts.n_features, contexts.values.shape[1]
-    setting = Setting(n_items=K, n_candidates=K, n_features=D, n_stored=D)
-    normals = default_rng(11).standard_normal((n, 1, Ridge.noise_width(setting, model.sharing)))
+    spec = WorldSpec(n_items=K, n_candidates=K, n_features=D, n_stored=D)
+    normals = default_rng(11).standard_normal((n, 1, Ridge.noise_width(spec, model.sharing)))
     round, scale = round_of(contexts), np.array([sigma])
     return np.concatenate([model.sample(round, scale, z) for z in normals])
 

@@ -11,9 +11,9 @@ from urllib.parse import parse_qsl
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from bandits import Experiment, Refused, read, run
+from bandits import Experiment, UserError, read, run
 from bandits.agents import REGISTRY as AGENTS
-from bandits.base.params import extra
+from bandits.base.params import metadata
 from bandits.experiments import url
 from bandits.experiments.history import snapshot_steps
 from bandits.experiments.presets import presets
@@ -285,7 +285,7 @@ def test_a_run_that_ends_takes_no_refusal_away(
     at = arena(job)
 
     def refuse(e: Experiment) -> Job:
-        raise Refused("there is no such thing")
+        raise UserError("there is no such thing")
 
     def drawn_as_it_ends(packed: bytes, *, key: str) -> None:
         pool.stop(job)
@@ -603,7 +603,7 @@ def test_every_agent_can_be_added_duplicated_named_and_removed(pool: Pool, kind:
     assert [a.kind for a in draft(at).agents] == ["random", kind]
     number = list(at.session_state["draft"].agents)[-1]
     for name, field in AGENTS[kind].Params.model_fields.items():
-        if name != "kind" and not extra(field, "slates"):
+        if name != "kind" and not metadata(field, "slates"):
             told = widget(at, f"agent{number}-{name}")
             assert told.proto.help == spoken(field)
             assert told.label.startswith(field.title)
@@ -680,7 +680,7 @@ def test_every_widget_of_an_agent_reaches_the_experiment(pool: Pool, kind: str) 
     at = press(arena(ended(pool.submit(experiment("random", seed=954)))), AGENTS[kind].title)
     number = list(at.session_state["draft"].agents)[-1]
     fields = {n: f for n, f in AGENTS[kind].Params.model_fields.items() if n not in ("kind", "label")}
-    fields = {n: f for n, f in fields.items() if not extra(f, "slates")}  # the pet shop shows one product at a time
+    fields = {n: f for n, f in fields.items() if not metadata(f, "slates")}  # the pet shop shows one product at a time
     expected = {}
     for name, field in fields.items():
         expected[name] = other(at, f"agent{number}-{name}", field)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from bandits.profiling import WAYS, Question
+from bandits.profiling import WAYS, ProfileRequest
 from bandits.profiling.background import Measurement
 from bandits.runtime.pool import Pool
 from tests.pages.support import arrive
@@ -17,7 +17,7 @@ from ui import session
 from ui.cost import view
 from ui.live_panel import panel as live
 
-SMALL = Question(hidden=(6,), n_candidates=5, past=20)
+SMALL = ProfileRequest(hidden=(6,), n_candidates=5, past=20)
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def pool() -> Iterator[Pool]:
     view._measurement.clear()
 
 
-def visit(question: Question = SMALL) -> AppTest:
+def visit(question: ProfileRequest = SMALL) -> AppTest:
     """The page in a session that has asked this already: the usual question takes longer."""
     return settled(arrive("cost", **{"cost-asked": question.model_dump_json()}))
 
@@ -41,11 +41,11 @@ def settled(at: AppTest) -> AppTest:
     return at
 
 
-def known(question: Question = SMALL) -> Measurement:
+def known(question: ProfileRequest = SMALL) -> Measurement:
     return view._measurement(question.model_dump_json())
 
 
-def ended(at: AppTest, question: Question = SMALL) -> AppTest:
+def ended(at: AppTest, question: ProfileRequest = SMALL) -> AppTest:
     found = known(question)
     wait_for(lambda: not found.active, "the measurement")
     assert found.status == "finished", found.error
@@ -115,7 +115,7 @@ def test_a_nudge_of_the_controls_measures_nothing_until_it_is_asked(
     assert "The controls have changed" not in said(at)
     at = settled(at.number_input[1].set_value(6).run())
     assert "The controls have changed" in said(at)
-    begun: list[Question] = []
+    begun: list[ProfileRequest] = []
     monkeypatch.setattr(Measurement, "_follow", lambda self: begun.append(self.costs.question))
     at = press(at)
     wait_for(lambda: begun, "the measurement")

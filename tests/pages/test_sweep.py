@@ -12,13 +12,14 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from bandits import sweeps
-from bandits.base.errors import Refused
+from bandits.base.errors import UserError
 from bandits.experiments import url as experiment_link
 from bandits.runtime.pool import Pool
 from bandits.sweeps import Landscape, Sweep, url
+from bandits.sweeps.analysis.landscape import METRICS
 from bandits.sweeps.analysis.nearest import nearest
 from bandits.sweeps.figures import grid
-from bandits.sweeps.manager import Sweeper
+from bandits.sweeps.manager import SweepManager
 from tests.support import wait_for
 from tests.sweeps.test_sweep import ALPHA, small
 from ui import session
@@ -47,7 +48,7 @@ def pool() -> Any:
     made.close()
 
 
-def finished(sweeper: Sweeper, sweep: Sweep, owner: str = "me") -> Any:
+def finished(sweeper: SweepManager, sweep: Sweep, owner: str = "me") -> Any:
     found = sweeper.submit(sweep, owner)
     wait_for(lambda: not found.active, "the sweep")
     return found
@@ -86,7 +87,7 @@ def test_a_link_holds_the_whole_sweep(sweep: Sweep) -> None:
     ],
 )
 def test_a_link_is_judged_like_an_upload(changes: dict[str, str], said: str) -> None:
-    with pytest.raises(Refused, match=said):
+    with pytest.raises(UserError, match=said):
         url.follow({**url.fields(small()), **changes})
 
 
@@ -186,17 +187,17 @@ def test_the_nearest_swept_point_answers(two: Landscape, changes: dict[str, Any]
 
 
 def test_processes_come_to_the_same_bits(pool: Pool, two: Landscape, tmp_path: Path) -> None:
-    found = finished(Sweeper(pool, tmp_path), two.sweep)
+    found = finished(SweepManager(pool, tmp_path), two.sweep)
     assert (found.status, found.error, found.done) == ("finished", "", 1.0)
-    for metric in sweeps.landscape.METRICS:
+    for metric in METRICS:
         assert np.array_equal(found.landscape.numbers(metric), two.numbers(metric))
 
 
 def test_equal_sweeps_are_one_and_are_found_again(pool: Pool, one: Landscape, tmp_path: Path) -> None:
-    first = Sweeper(pool, tmp_path)
+    first = SweepManager(pool, tmp_path)
     found = finished(first, one.sweep)
     assert first.submit(one.sweep, "somebody else") is found
-    later = Sweeper(pool, tmp_path)
+    later = SweepManager(pool, tmp_path)
     again = later.get(one.sweep.hash)
     assert again is not None
     assert again.status == "finished"
@@ -204,16 +205,16 @@ def test_equal_sweeps_are_one_and_are_found_again(pool: Pool, one: Landscape, tm
     assert [line.sweep for line in later.sweeps()] == [one.sweep]
     later.delete(again.id)
     assert later.get(one.sweep.hash) is None
-    assert Sweeper(pool, tmp_path).get(again.id) is None
+    assert SweepManager(pool, tmp_path).get(again.id) is None
 
 
 def test_who_stops_it_and_how_it_goes_on(pool: Pool, tmp_path: Path) -> None:
     sweep = small([{**ALPHA, "number": 12}], steps=20_000)
-    sweeper = Sweeper(pool, tmp_path)
+    sweeper = SweepManager(pool, tmp_path)
     found = sweeper.submit(sweep, "me")
-    with pytest.raises(Refused, match="only who started this sweep may stop it"):
+    with pytest.raises(UserError, match="only who started this sweep may stop it"):
         sweeper.stop(found, "you")
-    with pytest.raises(Refused, match="this sweep is going on"):
+    with pytest.raises(UserError, match="this sweep is going on"):
         sweeper.delete(found.id)
     wait_for(lambda: found.done > 0.1, "some of it")
     sweeper.stop(found, "me")
@@ -230,9 +231,9 @@ def test_who_stops_it_and_how_it_goes_on(pool: Pool, tmp_path: Path) -> None:
 
 
 def test_one_owner_cannot_take_all_workers(pool: Pool, tmp_path: Path) -> None:
-    sweeper = Sweeper(pool, tmp_path)
+    sweeper = SweepManager(pool, tmp_path)
     going = [sweeper.submit(small(steps=50_000, seed=seed), "me") for seed in (1, 2)]
-    with pytest.raises(Refused, match="you have 2 sweeps going"):
+    with pytest.raises(UserError, match="you have 2 sweeps going"):
         sweeper.submit(small(seed=3), "me")
     assert finished(sweeper, small(seed=4), "you").status == "finished"  # its turn comes between theirs
     for found in going:
@@ -244,7 +245,7 @@ def test_a_server_remembers_the_last_sweeps_and_finds_the_others_again(
     pool: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bandits.sweeps.manager.KEPT", 2)
-    sweeper = Sweeper(pool, tmp_path)
+    sweeper = SweepManager(pool, tmp_path)
     begun = [finished(sweeper, small(steps=40, seed=seed)) for seed in range(5)]
     assert [sweeper.get(one.id) is one for one in begun[3:]] == [True, True]
     again = sweeper.get(begun[0].id)
@@ -255,19 +256,19 @@ def test_a_server_remembers_the_last_sweeps_and_finds_the_others_again(
 
 
 def test_a_cluster_that_cannot_be_used_costs_a_sentence(pool: Pool, one: Landscape, tmp_path: Path) -> None:
-    found = finished(Sweeper(pool, tmp_path, "tcp://192.0.2.1:8786"), one.sweep)
+    found = finished(SweepManager(pool, tmp_path, "tcp://192.0.2.1:8786"), one.sweep)
     assert found.status == "finished"
     assert "this machine goes on alone" in found.error
     assert np.array_equal(found.landscape.numbers("click_rate"), one.numbers("click_rate"))
 
 
 def test_a_server_does_not_take_what_would_take_days(pool: Pool, tmp_path: Path) -> None:
-    with pytest.raises(Refused, match="a server takes at most 5,000,000,000"):
-        Sweeper(pool, tmp_path).submit(small(steps=10_000_000, replications=200), "me")
+    with pytest.raises(UserError, match="a server takes at most 5,000,000,000"):
+        SweepManager(pool, tmp_path).submit(small(steps=10_000_000, replications=200), "me")
 
 
 def test_a_run_gets_its_turn_between_blocks(pool: Pool, tmp_path: Path) -> None:
-    sweeper = Sweeper(pool, tmp_path)
+    sweeper = SweepManager(pool, tmp_path)
     sweep = small([{**ALPHA, "number": 24}], steps=20_000)
     found = sweeper.submit(sweep, "me")
     job = pool.submit(small(seed=9).experiment, "you")
@@ -281,7 +282,7 @@ def test_a_run_gets_its_turn_between_blocks(pool: Pool, tmp_path: Path) -> None:
 def test_long_runs_leave_a_sweep_a_worker(tmp_path: Path) -> None:
     pool = Pool(2)
     try:
-        found = Sweeper(pool, tmp_path).submit(small([{**ALPHA, "number": 8}], steps=20_000), "me")
+        found = SweepManager(pool, tmp_path).submit(small([{**ALPHA, "number": 8}], steps=20_000), "me")
         going = [pool.submit(small(steps=10_000_000, seed=seed).experiment, "you") for seed in range(3)]
         wait_for(lambda: not found.active, "the sweep")
         assert found.status == "finished"

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 import torch
 
-from bandits.base.errors import Refused
+from bandits.base.errors import UserError
 from bandits.base.randomness import Streams
-from bandits.models.neural.mlp import Networks, initial
-from bandits.profiling import WAYS, Agreement, Costs, Point, Question, Sizes, Step, measure, read
+from bandits.models.neural.mlp import BatchedMLP, initial
+from bandits.profiling import WAYS, Agreement, CostReport, Point, ProfileRequest, Sizes, Step, measure, read
 from bandits.profiling import text as words
 from bandits.profiling.agreement import SCENES, look, spearman
 from bandits.profiling.background import Measurement, data_of, machine_memory, step_of
@@ -27,14 +27,14 @@ from tests.support import wait_for
 
 ROOT = Path(__file__).parents[2]
 TIMING = sys.modules["bandits.profiling.measure"]
-SMALL = Question(hidden=(6,), n_candidates=5, past=20)
+SMALL = ProfileRequest(hidden=(6,), n_candidates=5, past=20)
 
 
-def net(*widths: int, double: bool = True) -> Networks:
-    return Networks(initial(Streams(3, (0,)), widths, part=1), widths, double=double)
+def net(*widths: int, double: bool = True) -> BatchedMLP:
+    return BatchedMLP(initial(Streams(3, (0,)), widths, part=1), widths, double=double)
 
 
-def decisions(network: Networks, n: int, K: int = 7) -> Iterator[tuple[torch.Tensor, int]]:
+def decisions(network: BatchedMLP, n: int, K: int = 7) -> Iterator[tuple[torch.Tensor, int]]:
     """Candidates and a choice, from a network that has changed after each."""
     dice = np.random.default_rng(4)
     for _ in range(n):
@@ -43,7 +43,7 @@ def decisions(network: Networks, n: int, K: int = 7) -> Iterator[tuple[torch.Ten
         network.flat.add_(torch.from_numpy(dice.normal(0, 0.02, network.flat.shape)))
 
 
-def gradients(network: Networks, x: torch.Tensor) -> torch.Tensor:
+def gradients(network: BatchedMLP, x: torch.Tensor) -> torch.Tensor:
     return network.factors(network.forward(x[None])).dense()[0].double()
 
 
@@ -118,7 +118,7 @@ def test_what_a_way_holds_is_what_arithmetic_says(kind: str, sizes: Sizes) -> No
 
 
 def test_the_matrix_of_the_default_network_is_368_megabytes() -> None:
-    sizes = Question().sizes
+    sizes = ProfileRequest().sizes
     assert sizes.p == 9601
     assert 4 * sizes.p**2 == pytest.approx(368.7e6, rel=1e-4)
     assert WAYS["jacobian"].held(sizes) == 4 * 9601**2 + 4 * 50 * 9601
@@ -130,11 +130,11 @@ def test_a_matrix_beyond_a_gigabyte_is_refused_before_it_is_made(kind: str, monk
     network = net(9, 200, 200, 1, double=False)
     monkeypatch.setattr(torch, "eye", lambda *_, **__: pytest.fail("allocated"))
     with pytest.raises(
-        Refused, match=r"^(K passes|Jacobian) would hold \d+\.\d GB for 42,401 weights and 0 observ"
+        UserError, match=r"^(K passes|Jacobian) would hold \d+\.\d GB for 42,401 weights and 0 observ"
     ) as e:
         REGISTRY[kind](network)
     assert "\n" not in str(e.value)
-    with pytest.raises(Refused, match=r"20,000 observations; at most 1.1 GB"):
+    with pytest.raises(UserError, match=r"20,000 observations; at most 1.1 GB"):
         REGISTRY["dual"](network, t=20_000)
 
 
@@ -156,7 +156,7 @@ def test_a_matrix_beyond_a_gigabyte_is_refused_before_it_is_made(kind: str, monk
     ],
 )
 def test_what_cannot_be_measured_is_refused_in_one_sentence(data: Any, said: str) -> None:
-    with pytest.raises(Refused, match=f"^{said}") as refused:
+    with pytest.raises(UserError, match=f"^{said}") as refused:
         read(data)
     assert "\n" not in str(refused.value)
 
@@ -170,7 +170,7 @@ def measured() -> list[Step]:
 
 
 def test_every_way_is_timed_at_the_sizes_that_were_asked_for(measured: list[Step]) -> None:
-    costs = Costs.of(SMALL, measured)
+    costs = CostReport.of(SMALL, measured)
     for kind, way in WAYS.items():
         here = costs.here(kind)
         assert costs.measured(kind)
@@ -233,17 +233,19 @@ def lawful(kind: str, sizes: Sizes, seed: int = 0) -> tuple[Point, Any]:
     return Point(kind, sizes, decide, update, int(way.held(sizes))), TIMING.Rung(sizes, decide + update, setup)
 
 
-def foretold(question: Question, monkeypatch: pytest.MonkeyPatch) -> Costs:
+def foretold(question: ProfileRequest, monkeypatch: pytest.MonkeyPatch) -> CostReport:
     monkeypatch.setattr(TIMING, "_timed", lawful)
     monkeypatch.setattr("bandits.profiling.agreement.look", lambda *_: [])
-    return Costs.of(question, measure(question))
+    return CostReport.of(question, measure(question))
 
 
-LARGE = Question(n_features=1000, hidden=(1024, 900), n_candidates=5000, past=10_000)
+LARGE = ProfileRequest(n_features=1000, hidden=(1024, 900), n_candidates=5000, past=10_000)
 
 
-@pytest.mark.parametrize("question", [Question(), Question(n_candidates=500), Question(past=10_000), LARGE])
-def test_nothing_large_or_slow_is_measured(question: Question, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "question", [ProfileRequest(), ProfileRequest(n_candidates=500), ProfileRequest(past=10_000), LARGE]
+)
+def test_nothing_large_or_slow_is_measured(question: ProfileRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     costs = foretold(question, monkeypatch)
     for point in costs.points:
         assert WAYS[point.kind].held(point.sizes) <= 256 * 2**20
@@ -253,8 +255,10 @@ def test_nothing_large_or_slow_is_measured(question: Question, monkeypatch: pyte
     assert {p.kind for p in costs.points} == set(WAYS)
 
 
-@pytest.mark.parametrize("question", [Question(), Question(n_candidates=500), Question(past=10_000), LARGE])
-def test_lines_are_the_law_behind_the_points(question: Question, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "question", [ProfileRequest(), ProfileRequest(n_candidates=500), ProfileRequest(past=10_000), LARGE]
+)
+def test_lines_are_the_law_behind_the_points(question: ProfileRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     costs = foretold(question, monkeypatch)
     for kind in WAYS:
         here = costs.here(kind)
@@ -265,7 +269,7 @@ def test_lines_are_the_law_behind_the_points(question: Question, monkeypatch: py
 
 
 def test_where_a_way_becomes_infeasible(monkeypatch: pytest.MonkeyPatch) -> None:
-    costs = foretold(Question(), monkeypatch)
+    costs = foretold(ProfileRequest(), monkeypatch)
     dual = costs.limits("dual", "t", 1.0, 1e12)
     assert dual is not None
     x, why = dual
@@ -282,13 +286,13 @@ def test_where_a_way_becomes_infeasible(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_before_all_is_timed_there_are_points_and_no_lines(measured: list[Step]) -> None:
-    half = Costs.of(SMALL, [step for step in measured if not step.timed])
+    half = CostReport.of(SMALL, [step for step in measured if not step.timed])
     curve = half.curve("dual", "p", "seconds", 1.0)
     assert len(curve.x) > 2
     assert len(curve.theory_x) == 0
     assert curve.limit is None
     assert words.verdict(half, 1.0, 1e10) == []
-    assert Costs(SMALL).here("dual") is None
+    assert CostReport(SMALL).here("dual") is None
 
 
 # agreement
@@ -343,7 +347,7 @@ def test_numbers_for_people(told: str, text: str) -> None:
 
 
 def test_the_verdict_says_what_the_pictures_show(monkeypatch: pytest.MonkeyPatch) -> None:
-    costs = foretold(Question(), monkeypatch)
+    costs = foretold(ProfileRequest(), monkeypatch)
     agreed = Agreement("diagonal", "Pet shop", 9601, 300, 200, rank=0.5, same=0.79, scale=0.8)
     costs = costs.after(Step(1, "", agreed, timed=True))
     said = [sentence.replace("\u00a0", " ") for sentence in words.verdict(costs, 1.0, 24e9)]
@@ -357,7 +361,7 @@ def test_the_verdict_says_what_the_pictures_show(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_board_is_five_plots_of_cost_and_one_of_agreement(measured: list[Step]) -> None:
-    specs = board(Costs.of(SMALL, measured), patience=1.0, memory=24e9)
+    specs = board(CostReport.of(SMALL, measured), patience=1.0, memory=24e9)
     assert [s["layout"]["title"]["text"] for s in specs] == [
         "Time against the network", "Memory against the network", "Time against the past", "Memory against the past",
         "Time against the candidates", "Do they agree?",
@@ -379,7 +383,7 @@ def test_the_board_is_five_plots_of_cost_and_one_of_agreement(measured: list[Ste
 
 
 def test_without_points_the_board_says_why() -> None:
-    for spec in board(Costs(SMALL), patience=1.0, memory=24e9):
+    for spec in board(CostReport(SMALL), patience=1.0, memory=24e9):
         assert spec["data"] == []
         assert spec["layout"]["annotations"][0]["text"]
 
@@ -419,7 +423,7 @@ def test_one_at_a_time_and_not_too_many_wait(monkeypatch: pytest.MonkeyPatch) ->
     with Measurement.desk.turn:
         begun = [Measurement(SMALL) for _ in range(Measurement.desk.waiting + 1)]
         assert {m.status for m in begun} == {"waiting"}
-        with pytest.raises(Refused, match=r"^8 measurements are waiting already; try again in a minute$"):
+        with pytest.raises(UserError, match=r"^8 measurements are waiting already; try again in a minute$"):
             Measurement(SMALL)
     wait_for(lambda: not any(m.active for m in begun), "their turns")
     wait_for(lambda: not Measurement(SMALL).active, "one more")

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
-from bandits import Experiment, Refused
+from bandits import Experiment, UserError
 from bandits.agents import REGISTRY as AGENTS
 from bandits.base.explanation import Candidate, Why, takes_over
 from bandits.experiments.race import make_lane
@@ -238,7 +238,7 @@ def test_dice_are_told_from_opinions() -> None:
     ],
 )
 def test_a_decision_that_is_none_is_refused(asked: tuple[Any, int, int], said: str) -> None:
-    with pytest.raises(Refused) as sentence:
+    with pytest.raises(UserError) as sentence:
         why(experiment(), *asked)
     assert str(sentence.value) == said
 
@@ -246,7 +246,9 @@ def test_a_decision_that_is_none_is_refused(asked: tuple[Any, int, int], said: s
 def test_what_would_take_too_long_is_refused_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(whys, "SECONDS", 1e-6)
     assert why(experiment(), 0, 2).step == 2  # nothing to wait for
-    with pytest.raises(Refused, match=r"^step 300 of LinUCB is too far: to live its run again until there would take "):
+    with pytest.raises(
+        UserError, match=r"^step 300 of LinUCB is too far: to live its run again until there would take "
+    ):
         why(experiment(), 0, 300)
 
 
@@ -258,7 +260,7 @@ def test_a_row_that_has_stopped_says_so() -> None:
     assert 1 < stopped < 300
     assert why(e, 0, stopped - 1).reward == rewards[stopped - 2]
     for step in (stopped, 300):
-        with pytest.raises(Refused, match=r"^Neural greedy stopped early in this run, because its numbers grew "):
+        with pytest.raises(UserError, match=r"^Neural greedy stopped early in this run, because its numbers grew "):
             why(e, 0, step)
 
 

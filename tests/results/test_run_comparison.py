@@ -12,7 +12,16 @@ from bandits.base.types import FloatArray
 from bandits.experiments.history import nice_spacing
 from bandits.results import metrics
 from bandits.results.figures import RUN_DASHES, looks_of_runs, overlay
-from bandits.results.run_comparison import MISSING, Outcome, Paired, outcomes, paired, reasons, settings, unpaired
+from bandits.results.run_comparison import (
+    MISSING,
+    Outcome,
+    PairedDifference,
+    outcomes,
+    paired,
+    reasons,
+    settings,
+    unpaired,
+)
 from tests.support import experiment, history
 
 
@@ -94,7 +103,9 @@ def test_paired_differences_are_exact_at_the_last_step_that_both_have() -> None:
         spacing = nice_spacing(steps, 2000)
         step = 2999 if steps == 2999 else 2999 // spacing * spacing
         gap = first[:step].sum(axis=0) - short[:step].sum(axis=0)
-        assert found == Paired("LinUCB", "A", "B", step, metrics.estimate(gap), 4, metrics.paired_test(gap)[1])
+        assert found == PairedDifference(
+            "LinUCB", "A", "B", step, metrics.estimate(gap), 4, metrics.paired_test(gap)[1]
+        )
 
 
 def test_a_paired_difference_between_runs_is_that_of_one_race() -> None:
@@ -139,7 +150,7 @@ def test_other_lengths_and_other_agents_do_pair() -> None:
     assert unpaired(a, b) == ""
     assert reasons({"A": a, "B": b}) == []
     (found,) = paired({"A": run(a), "B": run(b)})
-    assert found == Paired("Random", "A", "B", 100, metrics.Estimate(0.0, 0.0, 0.0), 3, 1.0)  # the same dice
+    assert found == PairedDifference("Random", "A", "B", 100, metrics.Estimate(0.0, 0.0, 0.0), 3, 1.0)  # the same dice
 
 
 def test_runs_of_more_replications_pair_in_the_rows_that_both_have() -> None:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
-from bandits import Refused, read, run
+from bandits import UserError, read, run
 from bandits.base.randomness import Streams
 from bandits.base.types import FloatArray
 from bandits.experiments.history import History
@@ -85,10 +85,10 @@ def test_a_user_finds_the_same_alone_in_company_in_any_order_and_on_any_number_o
 
 def test_another_process_builds_the_same_bytes_beside_torch_and_numba() -> None:
     program = (
-        "import torch, numba, numpy as np, hashlib; from bandits import retrieval; "
+        "import torch, numba, numpy as np, hashlib; from bandits.simulators import ann_index; "
         "torch.ones(64, 64) @ torch.ones(64, 64); "
         "x = np.random.default_rng(0).uniform(-.1, .1, (3000, 8)).astype('f'); "
-        "print(hashlib.sha256(retrieval.built(x)).hexdigest())"
+        "print(hashlib.sha256(ann_index.built(x)).hexdigest())"
     )
     root = Path(__file__).parents[2]
     there = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=root)
@@ -240,26 +240,26 @@ def test_memory_covers_vectors_index_and_what_is_counted() -> None:
     agents = [{"kind": "lints", "sharing": "shared"}, {"kind": "random"}]
     e = read({"simulator": million, "agents": agents, "replications": 8, "steps": 2000})
     assert 2**28 < e.memory() < 2**30  # a second agent shares the 244 MiB of vectors
-    for shelf in (1, 7):
-        made = History(2000, 3, 1000, shelf)
-        assert made.counts.nbytes + made._count_now.nbytes <= History.memory(2000, 3, 1000, shelf)
+    for bucket_size in (1, 7):
+        made = History(2000, 3, 1000, bucket_size)
+        assert made.counts.nbytes + made._count_now.nbytes <= History.memory(2000, 3, 1000, bucket_size)
 
 
 def test_a_large_catalogue_is_counted_by_shelf() -> None:
     described = Ranking.describe(Ranking.Params(n_items=1_000_000))
-    assert described.shelf == 100
-    assert Ranking.describe(Ranking.Params(n_items=100_000)).shelf == 1
-    assert Ranking.describe(Ranking.Params(n_items=100_000, retrieval="nearest")).shelf == 10
+    assert described.bucket_size == 100
+    assert Ranking.describe(Ranking.Params(n_items=100_000)).bucket_size == 1
+    assert Ranking.describe(Ranking.Params(n_items=100_000, retrieval="nearest")).bucket_size == 10
     e = read({"simulator": {"kind": "ranking", **SMALL}, "agents": [{"kind": "random"}], "steps": 40,
               "replications": 2})  # fmt: skip
     trace = make_lane(e, 0).advance(40)
-    each, shelves = History(40, 2, 2000), History(40, 2, 2000, shelf=7)
+    each, shelves = History(40, 2, 2000), History(40, 2, 2000, bucket_size=7)
     each.extend(trace)
     shelves.extend(trace)
     assert shelves.counts.shape[2] == 286
     edges = np.arange(0, 2000, 7)
     assert np.array_equal(np.add.reduceat(each.counts, edges, axis=2), shelves.counts)
-    again = History(80, 2, 2000, shelf=7)
+    again = History(80, 2, 2000, bucket_size=7)
     again.load_state_dict(shelves.state_dict())
     assert np.array_equal(again._count_now, shelves._count_now)
     assert shelves.counted == "shelves of 7 neighbouring items"
@@ -285,5 +285,5 @@ def test_what_is_counted_by_shelf_is_told_by_shelf() -> None:
     ],
 )  # fmt: skip
 def test_what_cannot_be_retrieved_is_refused_in_a_sentence(changes: dict[str, Any], said: str) -> None:
-    with pytest.raises(Refused, match=said):
+    with pytest.raises(UserError, match=said):
         read({"simulator": {"kind": "ranking", **SMALL, **changes}, "agents": [{"kind": "random"}]})

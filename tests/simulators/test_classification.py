@@ -72,7 +72,7 @@ def example(built: Any, round: Any) -> Any:
 
 def test_encodings() -> None:
     block, context = world(encoding="block"), world(encoding="context")
-    assert block.setting.n_features == 3 * context.setting.n_features == 39
+    assert block.spec.n_features == 3 * context.spec.n_features == 39
     for step in (0, 1, 177, 178):
         x = context.round_at(step).features
         wide = block.round_at(step).features
@@ -97,8 +97,8 @@ def test_every_epoch_is_a_new_shuffle_of_all_examples() -> None:
 def test_nothing_an_agent_sees_depends_on_the_labels(encoding: Any) -> None:
     honest, mixed = world(encoding=encoding), world(encoding=encoding)
     mixed.data = mixed.data._replace(labels=np.roll(mixed.data.labels, 60))
-    assert "ids" not in honest.setting.offers
-    assert honest.setting.n_users == 0
+    assert "ids" not in honest.spec.offers
+    assert honest.spec.n_users == 0
     differs = False
     for step in range(300):
         a, b = honest.round_at(step), mixed.round_at(step)

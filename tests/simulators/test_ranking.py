@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit
 
-from bandits import Refused, read
+from bandits import UserError, read
 from bandits.base.randomness import Streams
 from bandits.base.types import FloatArray
 from bandits.simulators import ranking_kernels
@@ -119,8 +119,8 @@ def test_candidates_are_distinct_and_equally_likely() -> None:
 def test_features_are_those_of_the_pair(features: str, D: int, constant: bool) -> None:
     world = built(features=features, constant=constant, noise=0.05)
     round = world.round_at(3)
-    assert world.setting.n_features == D + constant
-    assert ("vectors" in world.setting.offers) == (features == "concatenation")
+    assert world.spec.n_features == D + constant
+    assert ("vectors" in world.spec.offers) == (features == "concatenation")
     for r in range(4):
         u = world.seen_users[0, round.users[r]]
         for k in range(7):
@@ -193,7 +193,7 @@ def test_ten_slots_of_five_hundred_are_a_sum_over_all_subsets() -> None:
     ],
 )
 def test_what_cannot_be_is_refused_in_a_sentence(changes: dict[str, Any], said: str) -> None:
-    with pytest.raises(Refused, match=said):
+    with pytest.raises(UserError, match=said):
         read({"simulator": {"kind": "ranking", **changes}, "agents": [{"kind": "random"}]})
 
 
@@ -201,6 +201,6 @@ def test_vectors_are_tuned_only_where_features_are_vectors() -> None:
     agents = [{"kind": "neural_click_ts", "vectors": "tuned"}]
     assert read({"simulator": {"kind": "ranking", "features": "concatenation"}, "agents": agents})
     with pytest.raises(
-        Refused, match="needs features that are the vectors of user and item, which ranking does not offer"
+        UserError, match="needs features that are the vectors of user and item, which ranking does not offer"
     ):
         read({"simulator": {"kind": "ranking"}, "agents": agents})

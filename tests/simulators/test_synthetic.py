@@ -13,7 +13,7 @@ from bandits import run
 from bandits.agents.neural.static_mlp import StaticMLP
 from bandits.base.randomness import Streams
 from bandits.base.types import Contexts, FloatArray
-from bandits.experiments.experiment import Refused, read
+from bandits.experiments.experiment import UserError, read
 from bandits.experiments.presets import presets
 from bandits.simulators.synthetic import Synthetic
 from tests.contract.worlds import make, same, take
@@ -220,7 +220,9 @@ def test_who_needs_clicks_is_refused_where_rewards_are_numbers(agent: str) -> No
         return {"simulator": {"kind": "synthetic", "reward": reward}, "agents": agents, "steps": 10}
 
     read(experiment("bernoulli"))
-    with pytest.raises(Refused, match=rf"^agents.1: {agent} needs rewards of 0 or 1, which synthetic does not offer$"):
+    with pytest.raises(
+        UserError, match=rf"^agents.1: {agent} needs rewards of 0 or 1, which synthetic does not offer$"
+    ):
         read(experiment("gaussian"))
     assert "binary" in StaticMLP.needs
 

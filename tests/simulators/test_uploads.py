@@ -23,7 +23,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn import datasets
 
-from bandits import Refused, read, run
+from bandits import UserError, read, run
 from bandits.__main__ import main
 from bandits.base.files import home
 from bandits.experiments import presets
@@ -68,7 +68,7 @@ def bring(text: str | bytes, target: str | None = None, title: str = "Mine", lea
     return uploads.keep(table, target=target or table.suggested_target(), leave_out=leave_out, title=title)
 
 
-def sentence(caught: pytest.ExceptionInfo[Refused]) -> str:
+def sentence(caught: pytest.ExceptionInfo[UserError]) -> str:
     said = str(caught.value)
     assert said.isprintable()  # one line
     assert 0 < len(said) <= 400
@@ -76,7 +76,7 @@ def sentence(caught: pytest.ExceptionInfo[Refused]) -> str:
 
 
 def refused(text: str | bytes, target: str | None = None, **more: Any) -> str:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(UserError) as caught:
         bring(text, target, **more)
     return sentence(caught)
 
@@ -341,7 +341,7 @@ def survives(raw: bytes) -> bool:
     """A table or one sentence; and if a table, then a data set or one sentence."""
     try:
         table = inspect(raw)
-    except Refused as refusal:
+    except UserError as refusal:
         return one_sentence(str(refusal))
     assert isinstance(table, Table)
     assert len({c.name for c in table.columns}) == len(table.columns) >= 2
@@ -349,7 +349,7 @@ def survives(raw: bytes) -> bool:
     target = table.suggested_target()
     try:
         name = uploads.keep(table, target=target, leave_out=table.suggested_omissions(target), title="Any")
-    except Refused as refusal:
+    except UserError as refusal:
         return one_sentence(str(refusal))
     data, kept = classification.load(name), uploads.find(name)
     assert kept is not None
@@ -456,7 +456,7 @@ def test_titles_from_the_names_of_files(file: str, title: str) -> None:
 )
 def test_unknown_data_are_refused_wherever_they_are_named(name: Any) -> None:
     known = bring(SMALL, "bought")
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(UserError) as caught:
         read(race(name))
     assert all(word in sentence(caught) for word in ("magic", "breast_cancer", known))
     if name in ("x-123", "mine-0123456789ab"):
@@ -511,7 +511,7 @@ def test_tampered_files_are_refused(folder: Path) -> None:
         pq.write_table(data.replace_schema_metadata(metadata), path)
 
     def said() -> str:
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(UserError) as caught:
             classification.load(name)
         return sentence(caught)
 
@@ -543,9 +543,9 @@ def test_tampered_files_are_refused(folder: Path) -> None:
 def test_two_processes_may_keep_the_same_file_at_once(tmp_path: Path) -> None:
     (tmp_path / "wine.csv").write_bytes(of_scikit_learn("wine", spoken=True))
     code = (
-        "import sys; from pathlib import Path; from bandits import brought, tables\n"
-        "table = tables.inspect(Path(sys.argv[1]).read_bytes()); print('ready', flush=True); input()\n"
-        "for _ in range(20): name = brought.keep(table, target='answer', title='wine'); brought.load(name)\n"
+        "import sys; from pathlib import Path; from bandits.simulators.datasets import csv_table, uploads\n"
+        "table = csv_table.inspect(Path(sys.argv[1]).read_bytes()); print('ready', flush=True); input()\n"
+        "for _ in range(20): name = uploads.keep(table, target='answer', title='wine'); uploads.load(name)\n"
         "print(name)"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -585,7 +585,7 @@ def test_a_full_disk_and_a_full_shelf_are_said(monkeypatch: pytest.MonkeyPatch, 
 def test_wide_data_are_refused_by_arithmetic() -> None:
     names = [*(f"x{i}" for i in range(99)), "kind"]
     name = bring(written(names, [[*range(99), f"k{i % 50}"] for i in range(100)]))
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(UserError) as caught:
         read(race(name, agents=[{"kind": "linucb", "sharing": "shared"}], replications=64))
     assert "GiB of memory" in sentence(caught)
     assert presets.on_data(name).memory() < 2**29
@@ -626,7 +626,7 @@ def test_workers_find_the_data_and_deleting_them_costs_no_worker(tmp_path: Path)
         waiting = pool.submit(read(race(name, seed=7)))
         uploads.delete(name)
         assert uploads.listing() == []
-        with pytest.raises(Refused, match=f"data '{name}' is not here"):
+        with pytest.raises(UserError, match=f"data '{name}' is not here"):
             read(race(name))
         pool.stop(endless)
         wait_for(lambda: not waiting.active, "the race that lost its data")

@@ -10,7 +10,7 @@ from scipy.stats import kstest
 
 from bandits import run
 from bandits.base.randomness import Streams
-from bandits.experiments.experiment import Refused, read
+from bandits.experiments.experiment import UserError, read
 from bandits.experiments.presets import presets
 from bandits.simulators.wheel import Wheel
 from tests.contract.worlds import make, same, take
@@ -68,7 +68,7 @@ def test_noise_is_that_of_the_code() -> None:
 @pytest.mark.parametrize(("features", "N"), [("plain", 2), ("constant", 3)])
 def test_encodings(features: Any, N: int) -> None:
     context, block = wheel(features=features), wheel(features=features, encoding="block")
-    assert (context.setting.n_features, block.setting.n_features) == (N, 5 * N)
+    assert (context.spec.n_features, block.spec.n_features) == (N, 5 * N)
     for step in (0, 1, 3000):
         x, wide = context.round_at(step).features, block.round_at(step).features
         assert (x == x[:, :1]).all()
@@ -95,7 +95,7 @@ def test_the_log_is_this_world_at_random() -> None:
 
 
 def test_who_needs_clicks_is_refused() -> None:
-    with pytest.raises(Refused, match=r"^agents.0: beta_ts needs rewards of 0 or 1, which wheel does not offer$"):
+    with pytest.raises(UserError, match=r"^agents.0: beta_ts needs rewards of 0 or 1, which wheel does not offer$"):
         read({"simulator": {"kind": "wheel"}, "agents": [{"kind": "beta_ts"}], "steps": 10})
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from bandits import __main__, sweeps
-from bandits.base.errors import Refused
+from bandits.base.errors import UserError
 from bandits.base.processes import worker_environment
 from bandits.runtime.pool import Pool
 from bandits.sweeps import Landscape, Sweep
@@ -27,7 +27,7 @@ from bandits.sweeps.analysis.landscape import METRICS
 from bandits.sweeps.blocks import Block
 from bandits.sweeps.execution import dask_client
 from bandits.sweeps.execution.dask_client import Cluster
-from bandits.sweeps.execution.executors import Executor, Lost, Processes
+from bandits.sweeps.execution.executors import Executor, ExecutorLostError, PoolExecutor
 from bandits.sweeps.runner import Runner
 from tests.slow.cluster_support import Dask
 from tests.support import PATIENCE, wait_for
@@ -101,7 +101,7 @@ def on(executor: Executor) -> Landscape:
 
 def refused(address: str) -> str:
     """The sentence with which a cluster is refused."""
-    with pytest.raises(Refused) as said:
+    with pytest.raises(UserError) as said:
         Cluster(address)
     assert "\n" not in str(said.value)
     return str(said.value)
@@ -162,7 +162,7 @@ def test_without_dask_it_is_said(file: Path) -> None:
 def test_here_in_the_pool_and_on_a_cluster_are_the_same_bits(pair: Dask) -> None:
     here, pool = sweeps.run(small()), Pool(1)
     try:
-        same(on(Processes(pool)), here)
+        same(on(PoolExecutor(pool)), here)
     finally:
         pool.close()
     away = Cluster(pair.address)
@@ -227,7 +227,7 @@ def test_what_a_worker_cannot_do_is_told(pair: Dask) -> None:
     try:
         future = away.submit(small(), Block(((99, 0),)), lambda step: None)
         assert str(future.exception()) == "tuple index out of range"
-        assert isinstance(future.exception(), Refused)
+        assert isinstance(future.exception(), UserError)
     finally:
         away.close()
 
@@ -240,7 +240,7 @@ def test_a_block_that_its_workers_die_of_is_told(pair: Dask) -> None:
         wait_for(lambda: heard, "news of a block")
         (worker,) = (address for address, keys in away._client.processing().items() if keys)
         os.kill(away._client.run(os.getpid, workers=[worker])[worker], signal.SIGKILL)
-        with pytest.raises(Refused, match="1 workers of the cluster died of the same block"):
+        with pytest.raises(UserError, match="1 workers of the cluster died of the same block"):
             future.result()
     finally:
         away._client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 3))
@@ -274,12 +274,12 @@ def test_other_code_is_refused_early_or_late_and_nobody_is_not_waited_for(lonely
         future = hasty.submit(*long(), heard.append)
         wait_for(lambda: heard, "news of a block")
         lonely.stop_workers()
-        with pytest.raises(Lost, match="has had no worker for"):
+        with pytest.raises(ExecutorLostError, match="has had no worker for"):
             future.result()
-        with pytest.raises(Lost, match="has had no worker for"):
+        with pytest.raises(ExecutorLostError, match="has had no worker for"):
             hasty.submit(*long(), heard.append)
         lonely.work("--no-nanny", env=env)
-        with pytest.raises(Lost, match="has other code"):
+        with pytest.raises(ExecutorLostError, match="has other code"):
             patient.submit(*long(), heard.append).result()
     finally:
         patient.close()

@@ -23,9 +23,9 @@ from bandits.cli.sweep import save
 from bandits.runtime.pool import Pool
 from bandits.storage.run_store import unpack
 from bandits.sweeps import Landscape, Sweep
-from bandits.sweeps.blocks import Stopped
+from bandits.sweeps.blocks import StoppedError
 from bandits.sweeps.execution.dask_client import Cluster
-from bandits.sweeps.execution.executors import Executor, Processes
+from bandits.sweeps.execution.executors import Executor, PoolExecutor
 from bandits.sweeps.runner import Runner
 from bandits.sweeps.storage.block_files import Files
 from tests.slow.cluster_support import Dask
@@ -116,7 +116,7 @@ def disturbed(whole: Undisturbed, executor: Executor, home: Path, victims: Calla
 def test_workers_of_the_pool_are_killed(whole: Undisturbed, tmp_path: Path) -> None:
     pool = Pool(2)
     try:
-        disturbed(whole, Processes(pool), tmp_path, lambda: [p.pid for p in list(pool._doing.values())])
+        disturbed(whole, PoolExecutor(pool), tmp_path, lambda: [p.pid for p in list(pool._doing.values())])
     finally:
         pool.close()
 
@@ -227,7 +227,7 @@ def full() -> None:
 
 def test_a_full_disk_costs_a_sentence_and_keeps_what_is_finished(whole: Undisturbed, tmp_path: Path) -> None:
     files = Files(whole.sweep, tmp_path / "sweeps")
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedError):
         sweeps.run(whole.sweep, files=files, stop=lambda: len(blocks(tmp_path)) >= 3)
     kept = {path: path.read_bytes() for path in blocks(tmp_path)}
     command = Command(whole, tmp_path, "--workers", "0", preexec_fn=full)

@@ -24,8 +24,9 @@ KILLS = 60 if STRESS else 2
 SERVER = """
 import sys, threading, time
 from pathlib import Path
-from bandits import jobs, read
-from bandits.store import Store
+from bandits import read
+from bandits.runtime import pool as jobs
+from bandits.storage.run_store import Store
 lock = threading.Lock()
 def say(*words):
     with lock:

@@ -14,7 +14,7 @@ from subprocess import PIPE
 import numpy as np
 import pytest
 
-from bandits import Experiment, History, Refused, read, run
+from bandits import Experiment, History, UserError, read, run
 from bandits.experiments.experiment import MEMORY_LIMIT
 from bandits.experiments.history import snapshot_steps
 from bandits.experiments.race import Race, drive, make_lane
@@ -174,7 +174,7 @@ def test_a_finished_run_is_continued_as_the_longer_run(pool: Pool) -> None:
     assert longer.experiment == experiment(steps=9000, seed=40)
     for label, history in run(longer.experiment).histories.items():
         same(longer.histories[label], history)
-    with pytest.raises(Refused, match="steps is 0"):
+    with pytest.raises(UserError, match="steps is 0"):
         pool.extend(short, 0)
 
 
@@ -200,7 +200,7 @@ def test_a_stopped_run_is_lost_to_nobody(pool: Pool) -> None:
     wait_for(lambda: job.saved, "a checkpoint")
     pool.stop(job, "teacher")
     wait_for(lambda: job not in pool._processes, "the end of its worker")
-    with pytest.raises(Refused, match="only who started this run"):
+    with pytest.raises(UserError, match="only who started this run"):
         pool.discard(job.id, "pupil")
     again = pool.submit(job.experiment, "pupil")  # the pupil has followed the link
     assert int(again.saved["step"]) == int(job.saved["step"]) > 0  # nothing is computed twice
@@ -223,7 +223,7 @@ def test_only_who_started_a_run_may_end_it(pool: Pool) -> None:
     job = pool.submit(endless(50), "teacher")
     assert pool.submit(endless(50), "pupil") is job
     for leave in (pool.stop, pool.pause):
-        with pytest.raises(Refused, match="only who started this run"):
+        with pytest.raises(UserError, match="only who started this run"):
             leave(job, "pupil")
     assert job.active
     pool.stop(job, "teacher")
@@ -232,10 +232,10 @@ def test_only_who_started_a_run_may_end_it(pool: Pool) -> None:
 
 def test_one_visitor_cannot_fill_the_queue(pool: Pool) -> None:
     jobs = [pool.submit(endless(60 + i), "eager") for i in range(MAX_ACTIVE)]
-    with pytest.raises(Refused, match=f"you have {MAX_ACTIVE} runs going"):
+    with pytest.raises(UserError, match=f"you have {MAX_ACTIVE} runs going"):
         pool.submit(endless(70), "eager")
     pool.pause(jobs[-1], "eager")
-    with pytest.raises(Refused, match="runs going"):  # a paused run is still theirs ...
+    with pytest.raises(UserError, match="runs going"):  # a paused run is still theirs ...
         pool.submit(endless(70), "eager")
     pool.resume(jobs[-1], "eager")  # ... and can go on
     assert jobs[-1].active
@@ -294,7 +294,7 @@ def test_an_interrupted_run_shows_what_it_had_computed_and_goes_on_to_the_bit(tm
         pool.resume(job, "teacher")
         assert (job.owner, job.interrupted) == ("teacher", False)
         assert (pool.going(), pool.unfinished()) == ([job], [])
-        with pytest.raises(Refused, match="only who started this run"):
+        with pytest.raises(UserError, match="only who started this run"):
             pool.stop(job, "pupil")
         assert ended(job).status == "finished"
     for label, history in run(e).histories.items():
@@ -323,10 +323,10 @@ def test_resuming_keeps_to_the_limits_of_a_new_run(tmp_path: Path, monkeypatch: 
     with closing(Pool(store=Store(tmp_path))) as pool:
         for i in range(MAX_ACTIVE):
             pool.submit(endless(160 + i), "eager")
-        with pytest.raises(Refused, match=f"you have {MAX_ACTIVE} runs going"):
+        with pytest.raises(UserError, match=f"you have {MAX_ACTIVE} runs going"):
             pool.revive(e, "eager")
         monkeypatch.setattr("bandits.storage.run_store.FLOOR", 2**70)
-        with pytest.raises(Refused, match="MiB left"):
+        with pytest.raises(UserError, match="MiB left"):
             pool.revive(e, "patient")
         job = pool.get(e.hash)
         assert job is not None
@@ -344,9 +344,9 @@ def test_a_discarded_run_is_gone_and_a_live_one_only_for_its_owner(tmp_path: Pat
         assert pool.unfinished() == store.checkpoints() == []
         job = pool.submit(live, "teacher")
         wait_for(lambda: job.saved, "a checkpoint")
-        with pytest.raises(Refused, match="only who started this run"):
+        with pytest.raises(UserError, match="only who started this run"):
             pool.discard(job.id, "pupil")
-        with pytest.raises(Refused, match="this run is going on; stop it before you delete it"):
+        with pytest.raises(UserError, match="this run is going on; stop it before you delete it"):
             pool.delete(job.id)
         assert job.active
         pool.discard(job.id, "teacher")
@@ -513,7 +513,7 @@ def test_memory_is_estimated_before_anything_is_allocated() -> None:
         held = made.counts.nbytes + sum(s.nbytes for s in made.sums.values()) + made.grid.nbytes
         held += 0 if made.segments is None else made.segments.counts.nbytes + made.segments.now.nbytes
         assert held <= 1.2 * History.memory(steps, rows, items, 4) + 100_000
-    with pytest.raises(Refused, match=r"would need about [\d,.]+ GiB of memory, 4 GiB are allowed") as refused:
+    with pytest.raises(UserError, match=r"would need about [\d,.]+ GiB of memory, 4 GiB are allowed") as refused:
         read({"simulator": {"kind": "petshop", "n_products": 10_000_000}, "agents": [{"kind": "linucb"}]})
     assert "fewer arms (10,000,000)" in str(refused.value)
 

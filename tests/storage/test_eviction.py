@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bandits import Refused, run, sweeps
+from bandits import UserError, run, sweeps
 from bandits.__main__ import main
 from bandits.runtime.pool import Pool
 from bandits.storage.eviction import budget, evict, evictable_runs
-from bandits.storage.run_store import Evicted, Store
+from bandits.storage.run_store import EvictedError, Store
 from bandits.sweeps.analysis.landscape import METRICS
 from bandits.sweeps.figures import grid
 from bandits.sweeps.storage.block_files import Files, clear, evictable_sweeps
@@ -39,7 +39,7 @@ def test_a_budget_is_a_size(text: str, found: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "much", "-1", "1e9", "5XB", "5K", "1" * 12, "nan"])
 def test_what_is_no_size_is_refused(text: str) -> None:
-    with pytest.raises(Refused, match="it must be a size like 500MB or 2GB"):
+    with pytest.raises(UserError, match="it must be a size like 500MB or 2GB"):
         budget(text)
 
 
@@ -54,7 +54,7 @@ def test_the_oldest_go_first_and_stay_listed(tmp_path: Path) -> None:
     assert said[0].startswith(f"run {first.hash[:12]}")
     assert store.checkpoint(first.hash) is None
     assert store.get(second.hash) is not None
-    with pytest.raises(Evicted, match="run it again to have them back"):
+    with pytest.raises(EvictedError, match="run it again to have them back"):
         store.get(first.hash)
     assert store.check() == []
     assert evict(evictable_runs(store), sum(weights))[:-1] == []

@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bandits import Experiment, Refused, Result, run
+from bandits import Experiment, Result, UserError, run
 from bandits.storage import run_store as storing
-from bandits.storage.run_store import Corrupt, Store, pack, unpack
+from bandits.storage.run_store import CorruptFileError, Store, pack, unpack
 from tests.support import PATIENCE, experiment, often, same
 
 
@@ -74,7 +74,7 @@ def test_flipped_bits_in_files_are_all_noticed(tmp_path: Path) -> None:
         name = put(store, result)
         (path,) = (tmp_path / "objects").glob("*/*")
         flip(path, dice)
-        with pytest.raises(Corrupt, match=r"is damaged; it was set aside"):
+        with pytest.raises(CorruptFileError, match=r"is damaged; it was set aside"):
             store.get(name)
         assert store.get(name) is None  # no longer listed: it can be run again
         assert not path.exists()
@@ -246,14 +246,14 @@ def test_packed_arrays_come_back() -> None:
 
 def test_a_disk_without_room_is_refused_before_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(storing, "FLOOR", 2**70)
-    with pytest.raises(Refused, match=r"MiB left; a run needs"):
+    with pytest.raises(UserError, match=r"MiB left; a run needs"):
         Store(tmp_path).require_space()
 
 
 def test_a_folder_that_has_gone_is_a_sentence(tmp_path: Path) -> None:
     store = Store(tmp_path / "home")
     shutil.rmtree(tmp_path / "home")
-    with pytest.raises(Refused, match=r"home, is out of reach: No such file"):
+    with pytest.raises(UserError, match=r"home, is out of reach: No such file"):
         store.require_space()
     for work in (store.runs, store.check, store.checkpoints, lambda: put(store, finished(1))):
         with pytest.raises(OSError):
@@ -263,8 +263,8 @@ def test_a_folder_that_has_gone_is_a_sentence(tmp_path: Path) -> None:
 WRITER = """
 import resource, signal, sys
 from pathlib import Path
-from bandits.store import Store
-from tests.test_store import finished, put
+from bandits.storage.run_store import Store
+from tests.storage.test_run_store import finished, put
 folder, limit, seeds = Path(sys.argv[1]), int(sys.argv[2]), range(int(sys.argv[3]), int(sys.argv[4]))
 store, results = Store(folder), [finished(seed) for seed in seeds]
 if limit:

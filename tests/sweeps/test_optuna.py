@@ -16,15 +16,15 @@ import optuna
 import pytest
 
 from bandits import sweeps
-from bandits.base.errors import Refused
+from bandits.base.errors import UserError
 from bandits.base.processes import worker_environment
 from bandits.cli.sweep import save, told
 from bandits.runtime.pool import Pool
 from bandits.sweeps import Landscape, Sweep
 from bandits.sweeps import url as link
 from bandits.sweeps.analysis import importance
-from bandits.sweeps.blocks import Block, Stopped
-from bandits.sweeps.execution.executors import Here, Processes
+from bandits.sweeps.blocks import Block, StoppedError
+from bandits.sweeps.execution.executors import InProcessExecutor, PoolExecutor
 from bandits.sweeps.figures import scatter as scattered_figures
 from bandits.sweeps.optuna_search import Study
 from bandits.sweeps.runner import Runner
@@ -55,7 +55,7 @@ def kept(home: Path, sweep: Sweep) -> list[optuna.trial.FrozenTrial]:
     return optuna.load_study(study_name=sweep.hash, storage=url).trials
 
 
-class Counted(Here):
+class Counted(InProcessExecutor):
     """Counts what it computes."""
 
     def __init__(self) -> None:
@@ -176,13 +176,13 @@ def pool() -> Iterator[Pool]:
 
 
 def test_worker_processes_come_to_the_same_bits(whole: Landscape, pool: Pool) -> None:
-    same(sweeps.run(scattered(), Processes(pool)), whole)
+    same(sweeps.run(scattered(), PoolExecutor(pool)), whole)
 
 
 @pytest.mark.parametrize("stop", [7, 19])
 def test_who_is_stopped_goes_on_to_the_same_bits(stop: int, whole: Landscape, tmp_path: Path) -> None:
     sweep, first, second = scattered(), Counted(), Counted()
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedError):
         sweeps.run(sweep, first, Files(sweep, tmp_path), stop=lambda: len(first.blocks) >= stop)
     before = len(list(tmp_path.rglob("*.block")))
     again = Runner(sweep, second, Files(sweep, tmp_path))
@@ -231,7 +231,7 @@ def test_looking_proposes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     files.begin()
     asked: list[int] = []
     monkeypatch.setattr(Study, "_propose", lambda _, number: asked.append(number))
-    assert not Runner(sweep, Here(), files).look()
+    assert not Runner(sweep, InProcessExecutor(), files).look()
     assert asked == []
 
 
@@ -253,7 +253,7 @@ def test_a_half_written_batch_is_written_once(tmp_path: Path) -> None:
 def test_a_disk_that_is_full_costs_a_sentence_only(whole: Landscape, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     sweep = scattered()
-    runner = Runner(sweep, Here(), Files(sweep, tmp_path / "file"))
+    runner = Runner(sweep, InProcessExecutor(), Files(sweep, tmp_path / "file"))
     same(runner.run(), whole)
     assert "could not be kept on disk" in runner.error
 
@@ -289,16 +289,16 @@ def test_link_json_and_hash() -> None:
     ],
 )
 def test_what_cannot_be_proposed_is_refused_in_one_sentence(axes: Any, changes: Any, said: str) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(UserError) as refused:
         scattered(axes, **changes)
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
 def test_points_are_not_taken_from_a_file() -> None:
-    with pytest.raises(Refused, match="proposed is filled in by the search itself"):
+    with pytest.raises(UserError, match="proposed is filled in by the search itself"):
         sweeps.read(scattered().having([(1.0, 1.0, "shared")]).model_dump_json())
-    with pytest.raises(Refused, match="with a value for each axis"):
+    with pytest.raises(UserError, match="with a value for each axis"):
         read_begun(scattered().having([(1.0,)]).model_dump_json())
 
 

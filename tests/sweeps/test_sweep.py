@@ -18,7 +18,7 @@ from scipy import stats
 import bandits
 from bandits import sweeps
 from bandits.agents import REGISTRY as AGENTS
-from bandits.base.errors import Refused
+from bandits.base.errors import UserError
 from bandits.base.params import Params, schemas
 from bandits.cli import sweep as command
 from bandits.experiments.experiment import describe_range
@@ -26,7 +26,8 @@ from bandits.results import metrics
 from bandits.simulators import REGISTRY as SIMULATORS
 from bandits.sweeps import Landscape, Sweep
 from bandits.sweeps.analysis.landscape import METRICS
-from bandits.sweeps.blocks import Block, Stopped, coarse_to_fine, compute, pack
+from bandits.sweeps.blocks import Block, StoppedError, coarse_to_fine, compute, pack
+from bandits.sweeps.execution.executors import InProcessExecutor
 from bandits.sweeps.figures import grid as figures
 from bandits.sweeps.halving import drop, rungs, wanted
 from bandits.sweeps.runner import Runner
@@ -137,7 +138,7 @@ def test_a_sweep_survives_its_json_and_its_hash_knows_no_spelling() -> None:
 )
 def test_what_cannot_be_swept_is_refused_in_one_sentence(axes: Any, changes: Any, said: str) -> None:
     experiment = {"simulator": SHOP, "agents": [{"kind": "linucb"}], "steps": 50, "replications": 2, **changes}
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(UserError) as refused:
         sweeps.read({"experiment": experiment, "axes": axes})
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
@@ -159,7 +160,7 @@ def test_what_cannot_be_swept_is_refused_in_one_sentence(axes: Any, changes: Any
     ],
 )
 def test_what_is_no_sweep_is_refused(data: Any, said: str) -> None:
-    with pytest.raises(Refused, match=said):
+    with pytest.raises(UserError, match=said):
         sweeps.read(data)
 
 
@@ -169,7 +170,7 @@ def test_impossible_together_is_told_of_the_point() -> None:
         {"path": "simulator.n_items", "values": [10, 100]},
         {"path": "simulator.n_candidates", "values": [20, 30]},
     ]
-    with pytest.raises(Refused, match=r"impossible point: simulator\.n_candidates is 20"):
+    with pytest.raises(UserError, match=r"impossible point: simulator\.n_candidates is 20"):
         small(axes, simulator=ranking)
 
 
@@ -266,7 +267,7 @@ def test_what_is_kept_is_not_computed_again(tmp_path: Path) -> None:
         files.keep(block, compute(sweep, block))
     asked: list[Block] = []
 
-    class Watched(sweeps.executors.Here):
+    class Watched(InProcessExecutor):
         def submit(self, sweep: Sweep, block: Block, told: Any) -> Any:
             asked.append(block)
             return super().submit(sweep, block, told)
@@ -292,7 +293,7 @@ def test_a_damaged_block_is_computed_again(tmp_path: Path) -> None:
 
 def test_a_disk_that_is_full_costs_a_sentence_only(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    runner = Runner(small(), sweeps.executors.Here(), Files(small(), tmp_path / "file"))
+    runner = Runner(small(), InProcessExecutor(), Files(small(), tmp_path / "file"))
     landscape = runner.run()
     assert landscape.known.all()
     assert "could not be kept on disk" in runner.error
@@ -301,7 +302,7 @@ def test_a_disk_that_is_full_costs_a_sentence_only(tmp_path: Path) -> None:
 def test_who_is_told_to_stop_keeps_what_is_finished(tmp_path: Path) -> None:
     sweep = small([{**ALPHA, "number": 12}])
     files, calls = Files(sweep, tmp_path), itertools.count()
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedError):
         sweeps.run(sweep, files=files, stop=lambda: next(calls) > 6)
     kept = len(list(tmp_path.rglob("*.block")))
     assert 0 < kept < len(pack(sweep, rows_of(sweep)))
@@ -431,7 +432,7 @@ def test_halving_saves_runs_and_keeps_the_winner() -> None:
     axis = [{"path": "agents.0.epsilon", "low": 0.0, "high": 1.0, "number": 9}]
     agent = {"kind": "epsilon_greedy"}
     whole = sweeps.run(small(axis, agent, replications=16, steps=2000))
-    runner = Runner(small(axis, agent, replications=16, steps=2000, search="halving"), sweeps.executors.Here())
+    runner = Runner(small(axis, agent, replications=16, steps=2000, search="halving"), InProcessExecutor())
     thin = runner.run()
     assert thin.saved > 0.2
     assert thin.done == runner.done == 1
@@ -479,7 +480,7 @@ def test_a_halving_that_is_stopped_goes_on_to_the_same(tmp_path: Path) -> None:
     files = Files(sweep, tmp_path)
     for patience in (3, 9, 15):
         asked = iter([False] * patience)
-        with pytest.raises(Stopped):
+        with pytest.raises(StoppedError):
             sweeps.run(sweep, files=files, stop=lambda asked=asked: next(asked, True))
     again = sweeps.run(sweep, files=files)
     assert np.array_equal(again.dropped, whole.dropped)

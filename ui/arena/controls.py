@@ -87,7 +87,7 @@ def _agent(draft: Draft, number: int, agent: dict, color: str) -> None:
     cls = AGENTS[agent["kind"]]
     key = f"{draft.version}-agent{number}"
     heading = st.empty()  # filled last: it says the name that is typed below
-    world = draft.setting()
+    world = draft.spec()
     slates = world is None or world.slate > 1
     values = form(cls.Params, fields(cls.Params, basic=True), agent, key)
     with st.popover("More", icon=":material/tune:", type="tertiary", width="stretch"):

@@ -6,7 +6,7 @@ import threading
 
 import streamlit as st
 
-from bandits import Experiment, Refused
+from bandits import Experiment, UserError
 from bandits.base.explanation import Why
 from bandits.results import text
 from bandits.results.decision import why
@@ -53,5 +53,5 @@ def _answer(_experiment: Experiment, run: str, label: str, step: int, replicatio
     try:
         with _one_at_a_time:
             return why(_experiment, label, step, replication)
-    except Refused as sentence:
+    except UserError as sentence:
         return str(sentence)

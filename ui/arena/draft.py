@@ -8,9 +8,9 @@ from typing import Any
 
 import streamlit as st
 
-from bandits import Experiment, Refused, read
+from bandits import Experiment, UserError, read
 from bandits.agents import REGISTRY as AGENTS
-from bandits.base.types import Setting
+from bandits.base.types import WorldSpec
 from bandits.experiments.presets import presets
 from bandits.simulators import REGISTRY as SIMULATORS
 
@@ -42,7 +42,7 @@ class Draft:
         """The experiment, if it is one that can be run."""
         try:
             return read(self.data())
-        except Refused:
+        except UserError:
             return None
 
     def switch(self, kind: str) -> None:
@@ -66,7 +66,7 @@ class Draft:
         """One agent less."""
         del self.agents[agent]
 
-    def setting(self) -> Setting | None:
+    def spec(self) -> WorldSpec | None:
         """What the world would tell its agents, if there can be such a world."""
         world = SIMULATORS[self.simulator["kind"]]
         try:
@@ -76,7 +76,7 @@ class Draft:
 
     def fitting(self) -> list[str]:
         """Kinds of agents that this world offers all they need."""
-        world = self.setting()
+        world = self.spec()
         return [kind for kind, agent in AGENTS.items() if world is None or agent.needs <= world.offers]
 
 

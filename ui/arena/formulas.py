@@ -7,7 +7,7 @@ import re
 import streamlit as st
 
 from bandits import Experiment
-from bandits.base.params import extra
+from bandits.base.params import metadata
 
 _PLOTS = r"""
 - **{rate}**: $\dfrac{{C(t)-C(t-w)}}{{w}}$; $C(t)$: {noun} up to step $t$; $w$: the window.
@@ -41,7 +41,7 @@ def explain(experiment: Experiment) -> None:
             st.latex(cls.formula)
             told = []
             for name, field in type(agent).model_fields.items():
-                if symbol := extra(field, "symbol"):
+                if symbol := metadata(field, "symbol"):
                     told.append(f"${symbol}={getattr(agent, name):g}$, {field.title}: {field.description}")
             st.caption(" ".join(told) or re.sub(r",? \[\d+\]_", "", (cls.__doc__ or "").split("\n")[0]))
     st.caption(_SYMBOLS)

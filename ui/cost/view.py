@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import pandas as pd
 import streamlit as st
 
-from bandits import Refused
-from bandits.profiling import WAYS, Costs, Question, read
+from bandits import UserError
+from bandits.profiling import WAYS, CostReport, ProfileRequest, read
 from bandits.profiling import text as cost_words
 from bandits.profiling.background import Measurement, machine_memory
 from bandits.profiling.figures import board as plots
@@ -25,16 +25,16 @@ _ASKED = "cost-asked"
 @st.cache_resource(max_entries=32, show_spinner=False)
 def _measurement(text: str) -> Measurement:
     """One per question and server: a class that asks alike shares it."""
-    return Measurement(Question.model_validate_json(text))
+    return Measurement(ProfileRequest.model_validate_json(text))
 
 
 def choose() -> dict[str, Any]:
     """Draw the controls; plain data that `bandits.profiling.read` will judge."""
-    names, usual = fields(Question, basic=True), Question().model_dump(mode="json")
+    names, usual = fields(ProfileRequest, basic=True), ProfileRequest().model_dump(mode="json")
     values: dict[str, Any] = {}
     for column, name in zip(st.columns(len(names)), names, strict=True):
         with column:
-            values |= form(Question, [name], usual, "cost")
+            values |= form(ProfileRequest, [name], usual, "cost")
     return values
 
 
@@ -52,7 +52,7 @@ def ask(data: dict[str, Any]) -> None:
 
     Raises
     ------
-    Refused
+    UserError
         This cannot be measured.
     """
     question = read(data).model_dump_json()
@@ -66,17 +66,17 @@ def current() -> Measurement:
 
     Raises
     ------
-    Refused
+    UserError
         Too many wait.
     """
-    return _measurement(st.session_state.setdefault(_ASKED, Question().model_dump_json()))
+    return _measurement(st.session_state.setdefault(_ASKED, ProfileRequest().model_dump_json()))
 
 
 def changed(found: Measurement, data: dict[str, Any]) -> bool:
     """Whether the controls ask for something else than what is shown."""
     try:
         return read(data) != found.costs.question
-    except Refused:  # said when it is asked for
+    except UserError:  # said when it is asked for
         return True
 
 
@@ -106,7 +106,7 @@ class Frame(NamedTuple):
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
-def _frame(_costs: Costs, limit: float, memory: float, moment: int) -> Frame:  # noqa: ARG001 - the key
+def _frame(_costs: CostReport, limit: float, memory: float, moment: int) -> Frame:  # noqa: ARG001 - the key
     specs = plots(_costs, patience=limit, memory=memory)
     for spec in specs:
         spec["layout"]["uirevision"] = f"{_costs.question}{limit}"
@@ -127,13 +127,13 @@ def status(found: Measurement) -> str:
     return f"Measuring: {found.doing}" if found.doing else "Warming up"
 
 
-def _note(costs: Costs) -> str:
+def _note(costs: CostReport) -> str:
     q = costs.question
     sizes = f"p = {words.count(q.sizes.p)}, K = {words.count(q.n_candidates)}, t = {words.count(q.past)}"
     return f"One decision with its update at {sizes}. Press a way to hide it in all plots."
 
 
-def _tiles(costs: Costs) -> list[dict[str, str]]:
+def _tiles(costs: CostReport) -> list[dict[str, str]]:
     tiles = []
     for kind, way in WAYS.items():
         point, measured = costs.here(kind), costs.measured(kind)
@@ -145,7 +145,7 @@ def _tiles(costs: Costs) -> list[dict[str, str]]:
     return tiles
 
 
-def _rows(costs: Costs, limit: float, memory: float) -> list[dict[str, str]]:
+def _rows(costs: CostReport, limit: float, memory: float) -> list[dict[str, str]]:
     rows = []
     for kind, way in WAYS.items():
         point = costs.here(kind)
@@ -157,7 +157,7 @@ def _rows(costs: Costs, limit: float, memory: float) -> list[dict[str, str]]:
     return rows
 
 
-def _tables(costs: Costs, rows: list[dict[str, str]]) -> None:
+def _tables(costs: CostReport, rows: list[dict[str, str]]) -> None:
     st.subheader("In numbers", anchor=False)
     st.dataframe(pd.DataFrame(rows), hide_index=True, height="content")
     st.caption(

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 
-from bandits import Refused
+from bandits import UserError
 from bandits.results import text as words
 from bandits.simulators.datasets import uploads
 from bandits.simulators.datasets.csv_table import Column, Table, inspect
@@ -32,7 +32,7 @@ def choose(file: Any) -> Choice:
 
     Raises
     ------
-    Refused
+    UserError
         The file is no table.
     """
     table = _read(file)
@@ -59,7 +59,7 @@ def choose(file: Any) -> Choice:
     try:
         uploads.fits(table, target=target, leave_out=leave_out)
         st.caption(_summary(table, target, leave_out))
-    except Refused as sentence:
+    except UserError as sentence:
         possible = False
         refuse(sentence)
     return Choice(table, target, leave_out, title.strip(), possible)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from bandits import Experiment, Refused, diagnostics
+from bandits import Experiment, UserError, diagnostics
 from bandits.diagnostics.background import Compared
 from bandits.diagnostics.figures import MARKS, growth, panels
 from bandits.results import text
@@ -23,7 +23,7 @@ def show(job: Job) -> None:
     """All verdicts on a run; anew every two seconds while it goes on, or what it is compared with is being computed."""
     try:
         beside = _compared(job.experiment, _world_of(job.experiment))
-    except Refused as sentence:
+    except UserError as sentence:
         st.error(f"Not yet: {board.plain(str(sentence))}.", icon=":material/hourglass:")
         return
     going = job.active or beside.active

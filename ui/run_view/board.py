@@ -8,7 +8,7 @@ from typing import NamedTuple
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from bandits import Refused
+from bandits import UserError
 from bandits.results import metrics
 from bandits.results import text as words
 from bandits.results.figures import Bands, bands, styles
@@ -29,7 +29,7 @@ def show(job: Job, *, key: str, view: View = View()) -> None:  # noqa: B008 - a 
     st.fragment(_board, run_every=TICK if job.active else None)(job, view, key, job.active)
 
 
-def refuse(sentence: Refused | str) -> None:
+def refuse(sentence: UserError | str) -> None:
     """Say why not; what the visitor typed is quoted as text, not as markup that could load a picture."""
     st.error(f"This cannot be done: {plain(str(sentence))}.", icon=":material/block:")
 
@@ -52,7 +52,7 @@ def steer(job: Job, row: DeltaGenerator, *, changed: bool = False) -> Job:
 
     Raises
     ------
-    Refused
+    UserError
         It is somebody else's run.
     """
     me, goes_on = session.owner(), job.status in ("paused", "stopped", "failed")

@@ -10,7 +10,7 @@ from html import escape
 import pandas as pd
 import streamlit as st
 
-from bandits import Refused
+from bandits import UserError
 from bandits.results import text as words
 from bandits.results.figures import RUN_DASHES
 from bandits.runtime.pool import Job
@@ -92,7 +92,7 @@ def unfinished() -> None:
                 if resume.button("Resume", key=f"resume-{run}", icon=":material/resume:", width="stretch"):
                     try:
                         _look(session.pool().revive(experiment, session.owner()))
-                    except Refused as sentence:
+                    except UserError as sentence:
                         board.refuse(sentence)
                 if drop.button("Discard", key=f"discard-{run}", icon=":material/delete:", width="stretch"):
                     _confirm("Discard", [(run, name)], session.pool().discard, session.owner())
@@ -202,7 +202,7 @@ def gone(run: StoredRun) -> str:
     """Why a listed run cannot be shown."""
     try:
         run.experiment.simulator_class().describe(run.experiment.simulator)
-    except Refused as sentence:
+    except UserError as sentence:
         return f"This run cannot be shown: {sentence}."
     if run.evicted:
         return "The curves of this run were given up to save space."
@@ -241,7 +241,7 @@ def _confirm(what: str, named: Sequence[tuple[str, str]], act: Callable[..., Non
         try:
             for run, _ in named:
                 act(run, *more)
-        except Refused as sentence:
+        except UserError as sentence:
             st.session_state[_REFUSED] = sentence
         except OSError as error:
             st.session_state[_REFUSED] = f"the disk: {error.strerror or error}"

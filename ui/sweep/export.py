@@ -8,10 +8,10 @@ from collections.abc import Callable
 import streamlit as st
 
 from bandits.results.export import csv_of, parquet_of
-from bandits.sweeps.manager import Sweeping
+from bandits.sweeps.manager import SweepJob
 
 
-def files(found: Sweeping, metric: str) -> None:
+def files(found: SweepJob, metric: str) -> None:
     """Downloads, made when they are asked for."""
     name = f"sweep-{found.id[:8]}"
 

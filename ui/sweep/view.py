@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from bandits import Experiment, Refused
+from bandits import Experiment, UserError
 from bandits.base.files import home
 from bandits.results import text
 from bandits.results.metrics import Estimate
@@ -18,7 +18,7 @@ from bandits.runtime.pool import Pool
 from bandits.sweeps import Sweep, read, url
 from bandits.sweeps.analysis.landscape import Explained
 from bandits.sweeps.figures import grid, scatter
-from bandits.sweeps.manager import Sweeper, Sweeping
+from bandits.sweeps.manager import SweepJob, SweepManager
 from ui import session
 from ui.arena import draft
 from ui.live_panel import panel
@@ -30,15 +30,15 @@ TICK = 1.0
 _SEEN, _CELL = "sweep-seen", "sweep-cell"
 
 
-def sweeper() -> Sweeper:
+def sweeper() -> SweepManager:
     """All sweeps of this server."""
     pool = session.pool()
     return _sweeper(pool, id(pool))
 
 
 @st.cache_resource(show_spinner=False)
-def _sweeper(_pool: Pool, which: int) -> Sweeper:  # noqa: ARG001 - the key: a pool that is made anew has sweeps of its own
-    return Sweeper(_pool, home() / "sweeps", os.environ.get("BANDITS_CLUSTER", ""))
+def _sweeper(_pool: Pool, which: int) -> SweepManager:  # noqa: ARG001 - the key: a pool that is made anew has sweeps of its own
+    return SweepManager(_pool, home() / "sweeps", os.environ.get("BANDITS_CLUSTER", ""))
 
 
 # -- which sweep is looked at --------------------------------------------------------------------------------------
@@ -53,7 +53,7 @@ def size(data: dict[str, Any]) -> tuple[str, bool]:
         return "Choose at least one parameter.", False
     try:
         sweep = _judged(json.dumps(data))
-    except Refused as sentence:
+    except UserError as sentence:
         said = str(sentence).removeprefix("axes: ").replace("low must be below high", "From must be below To")
         for axis in data["axes"]:
             said = said.replace(axis["path"], axes.title(data, axis["path"]))
@@ -66,17 +66,17 @@ def _size(sweep: Sweep) -> str:
     return f"{text.count(sweep.size)} points × {text.count(e.replications)} runs × {text.count(e.steps)} steps"
 
 
-def start(data: dict[str, Any]) -> Sweeping:
+def start(data: dict[str, Any]) -> SweepJob:
     """Begin a sweep and look at it.
 
     Raises
     ------
-    Refused
+    UserError
     """
     return _keep(sweeper().submit(read(data), session.owner()))
 
 
-def _keep(found: Sweeping) -> Sweeping:
+def _keep(found: SweepJob) -> SweepJob:
     """Look at a sweep from now on, here and by the address."""
     st.session_state[_SEEN] = found.id
     said = url.fields(found.sweep)
@@ -85,14 +85,14 @@ def _keep(found: Sweeping) -> Sweeping:
     return found
 
 
-def current() -> Sweeping | None:
+def current() -> SweepJob | None:
     """The sweep this session looks at: the one it began, or the one its address tells, if it is known here.
 
     Any other address only fills in the controls: a link must not make a server compute for hours.
 
     Raises
     ------
-    Refused
+    UserError
         The address is not one of a sweep that can be run.
     """
     seen = st.session_state.get(_SEEN)
@@ -107,12 +107,12 @@ def current() -> Sweeping | None:
     return None
 
 
-def stop(found: Sweeping) -> None:
+def stop(found: SweepJob) -> None:
     """Have it stopped.
 
     Raises
     ------
-    Refused
+    UserError
     """
     sweeper().stop(found, session.owner())
 
@@ -126,12 +126,12 @@ def _adopt(sweep: Sweep) -> None:
 # -- what it shows -------------------------------------------------------------------------------------------------
 
 
-def show(found: Sweeping, metric: str) -> None:
+def show(found: SweepJob, metric: str) -> None:
     """Draw a sweep, again every second while it goes on; the page is redrawn once when it ends."""
     st.fragment(_show, run_every=TICK if found.active else None)(found, metric, found.active)
 
 
-def _show(found: Sweeping, metric: str, was_active: bool) -> None:
+def _show(found: SweepJob, metric: str, was_active: bool) -> None:
     st.progress(min(found.done, 1.0), text=status(found))
     picked = st.session_state.get(_CELL, {}).get(found.id)
     with found.lock:
@@ -153,7 +153,7 @@ def _show(found: Sweeping, metric: str, was_active: bool) -> None:
         st.rerun()
 
 
-def _pick(found: Sweeping, metric: str) -> None:
+def _pick(found: SweepJob, metric: str) -> None:
     """Look at the cell that was pressed."""
     if (place := panel.at("sweep")) is None:
         return
@@ -163,7 +163,7 @@ def _pick(found: Sweeping, metric: str) -> None:
         st.session_state.setdefault(_CELL, {})[found.id] = point
 
 
-def status(found: Sweeping) -> str:
+def status(found: SweepJob) -> str:
     """How far a sweep is, in one line."""
     left = found.seconds_left
     if found.status == "running":
@@ -175,7 +175,7 @@ def status(found: Sweeping) -> str:
     return f"{said}. {board.plain(found.error)}" if found.error else said
 
 
-def _cell(found: Sweeping, metric: str, point: int, leader: int) -> None:
+def _cell(found: SweepJob, metric: str, point: int, leader: int) -> None:
     """The chosen point in a line, and the way to the Arena."""
     with found.lock:
         cell = next((c for c in found.landscape.cells(metric) if c.point == point), None)
@@ -194,7 +194,7 @@ def _cell(found: Sweeping, metric: str, point: int, leader: int) -> None:
     if row.button("Open in the Arena", icon=":material/monitoring:", key="sweep-open"):
         try:
             job = session.pool().submit(found.landscape.sweep.point(point), session.owner())
-        except Refused as sentence:
+        except UserError as sentence:
             board.refuse(sentence)
             return
         session.keep(job)
@@ -207,7 +207,7 @@ def _turned(gap: Estimate) -> Estimate:
     return Estimate(-gap.mean, -gap.high, -gap.low)
 
 
-def _told(found: Sweeping, metric: str) -> None:
+def _told(found: SweepJob, metric: str) -> None:
     with found.lock:
         landscape = found.landscape
         cells, matters = landscape.cells(metric), landscape.importance(metric)
@@ -324,5 +324,5 @@ def _ask(sweep: Sweep) -> None:
 def _drop(sweep: Sweep) -> None:
     try:
         sweeper().delete(sweep.hash, session.owner())
-    except Refused as sentence:
+    except UserError as sentence:
         st.toast(board.plain(str(sentence)), icon=":material/block:")

@@ -9,22 +9,22 @@ import numpy as np
 
 from bandits.agents.base import Agent
 from bandits.base.randomness import Streams
-from bandits.base.types import Feedback, FloatArray, IntArray, Round, Setting, World
+from bandits.base.types import Feedback, FloatArray, IntArray, Round, WorldAccess, WorldSpec
 
 
 class ContextFreeAgent(Agent):
     """Counts per item: ``shown, clicks`` float64 (R, n_items)."""
 
-    def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
-        super().__init__(params, setting, streams, world)
-        self.shown = np.zeros((len(params), setting.n_items))
-        self.clicks = np.zeros((len(params), setting.n_items))
+    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+        super().__init__(params, spec, streams, access)
+        self.shown = np.zeros((len(params), spec.n_items))
+        self.clicks = np.zeros((len(params), spec.n_items))
         self.state = ("shown", "clicks")
         self._rows = np.arange(len(params))[:, None]
 
     @classmethod
-    def memory(cls, params: Any, setting: Setting) -> int:
-        return super().memory(params, setting) + 64 * setting.n_items
+    def memory(cls, params: Any, spec: WorldSpec) -> int:
+        return super().memory(params, spec) + 64 * spec.n_items
 
     def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
         items = round.items[self._rows, slate]

@@ -9,9 +9,9 @@ import numpy as np
 
 from bandits.agents.base import LearnerParams
 from bandits.base.explanation import Explanation
-from bandits.base.params import setting
+from bandits.base.params import param
 from bandits.base.randomness import Streams
-from bandits.base.types import FloatArray, Round, Setting, World
+from bandits.base.types import FloatArray, Round, WorldAccess, WorldSpec
 
 from .base import ContextFreeAgent
 
@@ -28,11 +28,11 @@ class BetaTS(ContextFreeAgent):
 
     class Params(LearnerParams):
         kind: Literal["beta_ts"] = "beta_ts"
-        prior_clicks: float = setting(
+        prior_clicks: float = param(
             1.0, title="Prior clicks", symbol="a", ge=0.01, le=1000, basic=True,
             help="Clicks each item is believed to have had before the start.",
         )  # fmt: skip
-        prior_misses: float = setting(
+        prior_misses: float = param(
             1.0, title="Prior misses", symbol="b", ge=0.01, le=1000, basic=True,
             help="Showings without a click each item is believed to have had before the start.",
         )  # fmt: skip
@@ -42,8 +42,8 @@ class BetaTS(ContextFreeAgent):
     propensity = "monte_carlo"
     needs = frozenset({"binary"})
 
-    def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
-        super().__init__(params, setting, streams, world)
+    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+        super().__init__(params, spec, streams, access)
         self.a, self.b = self.column("prior_clicks"), self.column("prior_misses")
         # rejection sampling consumes a varying amount: every step begins its own stretch of the row's stream
         self._generators = [streams.generator("agent", row=row) for row in streams.rows]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from bandits.agents.base import Agent, AgentParams
-from bandits.base.types import BoolArray, FloatArray, IntArray, Round, Script
+from bandits.base.types import BoolArray, FloatArray, IntArray, PredrawnSteps, Round
 
 
 class Oracle(Agent):
@@ -20,8 +20,8 @@ class Oracle(Agent):
     needs = frozenset({"truth"})
 
     def scores(self, round: Round) -> FloatArray:
-        return self.world.probabilities(round)
+        return self.access.probabilities(round)
 
-    def play(self, script: Script, alive: BoolArray) -> IntArray:  # noqa: ARG002
+    def play(self, script: PredrawnSteps, alive: BoolArray) -> IntArray:  # noqa: ARG002
         best: IntArray = script.best[script.context]
         return best

@@ -10,7 +10,7 @@ import numpy as np
 from bandits.agents.base import Agent, AgentParams
 from bandits.base.explanation import Explanation
 from bandits.base.randomness import Streams
-from bandits.base.types import BoolArray, FloatArray, IntArray, Round, Script, Setting, World
+from bandits.base.types import BoolArray, FloatArray, IntArray, PredrawnSteps, Round, WorldAccess, WorldSpec
 
 
 class Random(Agent):
@@ -24,9 +24,9 @@ class Random(Agent):
     learns = False
     propensity = "exact"
 
-    def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
-        super().__init__(params, setting, streams, world)
-        K = setting.n_candidates
+    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+        super().__init__(params, spec, streams, access)
+        K = spec.n_candidates
         self.dice = streams.blocks("agent", lambda g, n: g.random((n, K)), width=K)
 
     def scores(self, round: Round) -> FloatArray:
@@ -35,9 +35,9 @@ class Random(Agent):
     def explain(self, round: Round) -> Explanation:
         return Explanation("score", self.scores(round), rolled=np.ones(len(self.params), np.bool_))
 
-    def play(self, script: Script, alive: BoolArray) -> IntArray:  # noqa: ARG002
+    def play(self, script: PredrawnSteps, alive: BoolArray) -> IntArray:  # noqa: ARG002
         n = len(script.context)
-        best: IntArray = self.dice.stretch(script.start, n).argmax(axis=2)
+        best: IntArray = self.dice.slice(script.start, n).argmax(axis=2)
         return best
 
     def probabilities(self, round: Round) -> FloatArray:

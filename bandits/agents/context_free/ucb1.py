@@ -9,9 +9,9 @@ import numpy as np
 
 from bandits.agents.base import LearnerParams
 from bandits.base.explanation import Explanation
-from bandits.base.params import setting
+from bandits.base.params import param
 from bandits.base.randomness import Streams
-from bandits.base.types import FloatArray, Round, Setting, World
+from bandits.base.types import FloatArray, Round, WorldAccess, WorldSpec
 
 from .base import ContextFreeAgent
 
@@ -28,7 +28,7 @@ class UCB1(ContextFreeAgent):
 
     class Params(LearnerParams):
         kind: Literal["ucb1"] = "ucb1"
-        alpha: float = setting(
+        alpha: float = param(
             1.0, title="Exploration", symbol=r"\alpha", ge=0, le=10, typical=(0, 4), basic=True,
             help="Width of the confidence bound: how strongly doubt counts as promise.",
         )  # fmt: skip
@@ -36,8 +36,8 @@ class UCB1(ContextFreeAgent):
     title = "UCB1"
     formula = r"\bar r_a+\alpha\sqrt{2\ln t\,/\,n_a}"
 
-    def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
-        super().__init__(params, setting, streams, world)
+    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+        super().__init__(params, spec, streams, access)
         self.alpha = self.column("alpha")
 
     def scores(self, round: Round) -> FloatArray:

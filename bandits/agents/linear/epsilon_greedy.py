@@ -8,9 +8,9 @@ from typing import Any, Literal
 import numpy as np
 
 from bandits.base.explanation import Explanation
-from bandits.base.params import setting
+from bandits.base.params import param
 from bandits.base.randomness import Streams
-from bandits.base.types import BoolArray, FloatArray, IntArray, Round, Script, Setting, World
+from bandits.base.types import BoolArray, FloatArray, IntArray, PredrawnSteps, Round, WorldAccess, WorldSpec
 from bandits.models.linear import ridge_kernels
 from bandits.models.linear.ridge import Ridge
 
@@ -25,11 +25,11 @@ class EpsilonGreedy(LinearAgent):
 
     class Params(LinearParams):
         kind: Literal["epsilon_greedy"] = "epsilon_greedy"
-        epsilon: float = setting(
+        epsilon: float = param(
             0.1, title="Exploration rate", symbol=r"\varepsilon", ge=0, le=1, basic=True,
             help="Share of decisions made by rolling dice.",
         )  # fmt: skip
-        decay: float = setting(
+        decay: float = param(
             0.0, title="Decay", symbol=r"\delta", ge=0, le=1, typical=(0, 0.01), unit="per step",
             help="How fast the dice are put away: at step t the rate is epsilon / (1 + decay t).",
         )  # fmt: skip
@@ -39,10 +39,10 @@ class EpsilonGreedy(LinearAgent):
     propensity = "exact"
     model: Ridge
 
-    def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
-        super().__init__(params, setting, streams, world)
+    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+        super().__init__(params, spec, streams, access)
         self.epsilon, self.decay = self.column("epsilon"), self.column("decay")
-        S = setting.slate
+        S = spec.slate
         self.dice = streams.blocks("agent", lambda g, n: g.random((n, S, 2)), width=2 * S)
 
     def scores(self, round: Round) -> FloatArray:
@@ -54,12 +54,12 @@ class EpsilonGreedy(LinearAgent):
         mean = self.model.mean(self.seen(round))
         return Explanation("greedy", self.scores(round), mean, rolled=np.asarray(rolled))
 
-    def play(self, script: Script, alive: BoolArray) -> IntArray | None:
+    def play(self, script: PredrawnSteps, alive: BoolArray) -> IntArray | None:
         if self.waves is not None:
             return None
         n = len(script.context)
         rates = self.rate(np.arange(script.start, script.start + n)[:, None])
-        dice = self.dice.stretch(script.start, n)[:, :, 0]
+        dice = self.dice.slice(script.start, n)[:, :, 0]
         return self.model.play(script, alive, epsilon=rates, dice=dice)
 
     def rate(self, step: int | IntArray) -> FloatArray:

@@ -8,9 +8,9 @@ from typing import Any, Literal
 import numpy as np
 
 from bandits.base.explanation import Explanation
-from bandits.base.params import setting
+from bandits.base.params import param
 from bandits.base.randomness import Streams, block_length
-from bandits.base.types import BoolArray, FloatArray, IntArray, Round, Script, Setting, World
+from bandits.base.types import BoolArray, FloatArray, IntArray, PredrawnSteps, Round, WorldAccess, WorldSpec
 from bandits.models.linear.ridge import Ridge
 
 from .base import LinearAgent, LinearParams
@@ -28,7 +28,7 @@ class LinTS(LinearAgent):
 
     class Params(LinearParams):
         kind: Literal["lints"] = "lints"
-        sigma2: float = setting(
+        sigma2: float = param(
             0.25, title="Noise", symbol=r"\sigma^2", ge=0, le=100, typical=(0, 2), basic=True,
             help="Variance of the reward noise it assumes: larger draws wander further from the mean.",
         )  # fmt: skip
@@ -39,10 +39,10 @@ class LinTS(LinearAgent):
     joint = True
     model: Ridge
 
-    def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
-        super().__init__(params, setting, streams, world)
+    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+        super().__init__(params, spec, streams, access)
         self.sigma = np.sqrt(self.column("sigma2"))
-        width = Ridge.noise_width(self.setting, params[0].sharing)
+        width = Ridge.noise_width(self.spec, params[0].sharing)
         self.normals = streams.blocks("agent", lambda g, n: g.standard_normal((n, width)), width=width)
 
     def scores(self, round: Round) -> FloatArray:
@@ -57,13 +57,13 @@ class LinTS(LinearAgent):
         while True:
             yield self.model.sample(seen, self.sigma, generator.standard_normal(shape))
 
-    def play(self, script: Script, alive: BoolArray) -> IntArray | None:
+    def play(self, script: PredrawnSteps, alive: BoolArray) -> IntArray | None:
         if self.model.sharing != "per_arm" or self.waves is not None:
             return None
-        noise = self.normals.stretch(script.start, len(script.context))
+        noise = self.normals.slice(script.start, len(script.context))
         return self.model.play(script, alive, scale=self.sigma, noise=noise)
 
     @classmethod
-    def model_memory(cls, params: Any, setting: Setting) -> int:
-        width = Ridge.noise_width(setting, params.sharing)
-        return super().model_memory(params, setting) + 8 * block_length(width) * width
+    def model_memory(cls, params: Any, spec: WorldSpec) -> int:
+        width = Ridge.noise_width(spec, params.sharing)
+        return super().model_memory(params, spec) + 8 * block_length(width) * width

@@ -9,10 +9,10 @@ import numpy as np
 from pydantic import model_validator
 
 from bandits.base.explanation import Explanation
-from bandits.base.params import setting
+from bandits.base.params import param
 from bandits.base.randomness import Streams
-from bandits.base.types import BoolArray, FloatArray, IntArray, Round, Script, Setting, World
-from bandits.models.linear.nonstationary import DiscountedRidge, WindowRidge
+from bandits.base.types import BoolArray, FloatArray, IntArray, PredrawnSteps, Round, WorldAccess, WorldSpec
+from bandits.models.linear.nonstationary import DiscountedRidge, SlidingWindowRidge
 from bandits.models.linear.ridge import Ridge
 
 from .base import LinearAgent, LinearParams
@@ -35,15 +35,15 @@ class LinUCB(LinearAgent):
 
     class Params(LinearParams):
         kind: Literal["linucb"] = "linucb"
-        alpha: float = setting(
+        alpha: float = param(
             1.0, title="Exploration", symbol=r"\alpha", ge=0, le=10, typical=(0, 4), basic=True,
             help="Width of the confidence bound: how strongly doubt counts as promise. 0 never explores.",
         )  # fmt: skip
-        gamma: float = setting(
+        gamma: float = param(
             1.0, title="Memory", symbol=r"\gamma", gt=0, le=1, typical=(0.99, 1),
             help="Weight of yesterday: an observation k steps old counts gamma to the power k. 1 forgets nothing.",
         )  # fmt: skip
-        window: int | None = setting(
+        window: int | None = param(
             None, title="Window", unit="steps", empty="all steps", ge=1, le=1_000_000, structural=True,
             help="Learns from its last so many steps only. Empty: from all.",
         )  # fmt: skip
@@ -62,16 +62,16 @@ class LinUCB(LinearAgent):
     title = "LinUCB"
     formula = r"\hat\theta_a^\top x_a+\alpha\sqrt{x_a^\top A_a^{-1}x_a}"
 
-    def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
-        super().__init__(params, setting, streams, world)
+    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+        super().__init__(params, spec, streams, access)
         self.alpha = self.column("alpha")
 
     def make_model(self) -> Ridge | DiscountedRidge:
         p, ridge = self.params[0], self.column("ridge")
         if p.window is not None:
-            return WindowRidge(ridge, self.setting, p.sharing, p.window)
+            return SlidingWindowRidge(ridge, self.spec, p.sharing, p.window)
         if p.gamma < 1:
-            return DiscountedRidge(ridge, self.column("gamma"), self.setting, p.sharing)
+            return DiscountedRidge(ridge, self.column("gamma"), self.spec, p.sharing)
         return super().make_model()
 
     def scores(self, round: Round) -> FloatArray:
@@ -82,14 +82,14 @@ class LinUCB(LinearAgent):
         mean, variance = self.model.predict(self.seen(round))
         return Explanation("bonus", self.scores(round), mean, np.sqrt(variance), self.alpha[:, None], "alpha")
 
-    def play(self, script: Script, alive: BoolArray) -> IntArray | None:
+    def play(self, script: PredrawnSteps, alive: BoolArray) -> IntArray | None:
         if self.waves is not None or type(self.model) is not Ridge:
             return None
         return self.model.play(script, alive, scale=self.alpha)
 
     @classmethod
-    def model_memory(cls, params: Any, setting: Setting) -> int:
+    def model_memory(cls, params: Any, spec: WorldSpec) -> int:
         if params.gamma < 1:
-            return DiscountedRidge.memory(setting, params.sharing)
-        ring = 0 if params.window is None else WindowRidge.ring_memory(setting, params.window)
-        return super().model_memory(params, setting) + ring
+            return DiscountedRidge.memory(spec, params.sharing)
+        ring = 0 if params.window is None else SlidingWindowRidge.ring_memory(spec, params.window)
+        return super().model_memory(params, spec) + ring

@@ -6,29 +6,29 @@ from collections.abc import Sequence
 from typing import Any
 
 from bandits.agents.base import Agent, LearnerParams
-from bandits.base.params import setting
+from bandits.base.params import param
 from bandits.base.randomness import Streams
-from bandits.base.types import Feedback, FloatArray, IntArray, Round, Setting, World
+from bandits.base.types import Feedback, FloatArray, IntArray, Round, WorldAccess, WorldSpec
 from bandits.models.linear.logistic import Covariance, Logistic, Sharing
 
 
 class LogisticParams(LearnerParams):
     """Parameters of a logistic model."""
 
-    ridge: float = setting(
+    ridge: float = param(
         1.0, title="Ridge", symbol=r"\lambda", ge=1e-6, le=1e4, typical=(0.01, 100), basic=True, log=True,
         help="Strength of the belief, before any data, that all weights are small (and every chance one half).",
     )  # fmt: skip
-    sharing: Sharing = setting(
+    sharing: Sharing = param(
         "per_arm", title="Sharing", structural=True,
         help="per_arm: a model of its own for every product. shared: one model for all.",
     )  # fmt: skip
-    refit: int = setting(
+    refit: int = param(
         100, title="Refit every", unit="observations", ge=0, le=1_000_000, typical=(0, 1000), structural=True,
         help="After so many observations a model is fitted afresh to its whole history; in between it takes what it "
         "believed for a normal distribution. 0 never fits afresh.",
     )  # fmt: skip
-    history: int = setting(
+    history: int = param(
         1000, title="History", unit="distinct observations", ge=1, le=1_000_000, typical=(100, 10_000),
         structural=True,
         help="What a refit can look back on: so many different feature vectors, with their shows and clicks. Older "
@@ -42,11 +42,11 @@ class LogisticAgent(Agent):
     needs = frozenset({"binary"})
     joint = False  # True: it draws from a posterior that candidates share
 
-    def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
-        super().__init__(params, setting, streams, world)
+    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+        super().__init__(params, spec, streams, access)
         p = params[0]
         self.model = Logistic(
-            self.column("ridge"), setting, p.sharing,
+            self.column("ridge"), spec, p.sharing,
             refit=p.refit, history=p.history, covariance=self.covariance(p), joint=self.joint,
         )  # fmt: skip
         self.state = tuple(f"model.{name}" for name in self.model.STATE)
@@ -67,9 +67,9 @@ class LogisticAgent(Agent):
         return bool(params.sharing != "shared")
 
     @classmethod
-    def memory(cls, params: Any, setting: Setting) -> int:
-        models = 1 if params.sharing == "shared" else setting.n_items  # and 41 spectra at most
+    def memory(cls, params: Any, spec: WorldSpec) -> int:
+        models = 1 if params.sharing == "shared" else spec.n_items  # and 41 spectra at most
         own = Logistic.memory(
-            setting, params.sharing, refit=params.refit, history=params.history, covariance=cls.covariance(params)
+            spec, params.sharing, refit=params.refit, history=params.history, covariance=cls.covariance(params)
         )
-        return own + 8 * 41 * models * setting.n_features
+        return own + 8 * 41 * models * spec.n_features

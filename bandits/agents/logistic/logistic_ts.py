@@ -8,9 +8,9 @@ from typing import Any, Literal
 import numpy as np
 
 from bandits.base.explanation import Explanation
-from bandits.base.params import setting
+from bandits.base.params import param
 from bandits.base.randomness import Streams
-from bandits.base.types import FloatArray, Round, Setting, World
+from bandits.base.types import FloatArray, Round, WorldAccess, WorldSpec
 from bandits.models.linear.logistic import Covariance
 from bandits.models.linear.ridge import Ridge
 
@@ -32,11 +32,11 @@ class LogisticTS(LogisticAgent):
 
     class Params(LogisticParams):
         kind: Literal["logistic_ts"] = "logistic_ts"
-        sigma2: float = setting(
+        sigma2: float = param(
             1.0, title="Temper", symbol=r"\sigma^2", ge=0, le=100, typical=(0, 2), basic=True,
             help="Scale of the posterior's variance: 1 draws from the posterior as it is, less explores less.",
         )  # fmt: skip
-        covariance: Covariance = setting(
+        covariance: Covariance = param(
             "full", title="Covariance", structural=True,
             help="full: doubts about weights hang together. diagonal: every weight has its own (as published).",
         )  # fmt: skip
@@ -46,10 +46,10 @@ class LogisticTS(LogisticAgent):
     propensity = "monte_carlo"
     joint = True
 
-    def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
-        super().__init__(params, setting, streams, world)
+    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+        super().__init__(params, spec, streams, access)
         self.sigma = np.sqrt(self.column("sigma2"))
-        width = Ridge.noise_width(setting, params[0].sharing)
+        width = Ridge.noise_width(spec, params[0].sharing)
         self.normals = streams.blocks("agent", lambda g, n: g.standard_normal((n, width)), width=width)
 
     @classmethod

@@ -8,9 +8,9 @@ from typing import Any, Literal
 import numpy as np
 
 from bandits.base.explanation import Explanation
-from bandits.base.params import setting
+from bandits.base.params import param
 from bandits.base.randomness import Streams
-from bandits.base.types import FloatArray, Round, Setting, World
+from bandits.base.types import FloatArray, Round, WorldAccess, WorldSpec
 
 from .base import LogisticAgent, LogisticParams
 
@@ -34,7 +34,7 @@ class LogisticUCB(LogisticAgent):
 
     class Params(LogisticParams):
         kind: Literal["logistic_ucb"] = "logistic_ucb"
-        alpha: float = setting(
+        alpha: float = param(
             1.0, title="Exploration", symbol=r"\alpha", ge=0, le=10, typical=(0, 4), basic=True,
             help="Width of the confidence bound: how strongly doubt counts as promise. 0 never explores.",
         )  # fmt: skip
@@ -45,8 +45,8 @@ class LogisticUCB(LogisticAgent):
         r"\quad H_a=\lambda I+\sum\mu(1-\mu)\,xx^\top,\ \mu=\frac{1}{1+e^{-\hat\theta_a^\top x}}"
     )
 
-    def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
-        super().__init__(params, setting, streams, world)
+    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+        super().__init__(params, spec, streams, access)
         self.alpha = self.column("alpha")
 
     def scores(self, round: Round) -> FloatArray:

@@ -9,9 +9,9 @@ import numpy as np
 
 from bandits.agents.base import Agent, LearnerParams
 from bandits.base.explanation import Explanation
-from bandits.base.params import setting
+from bandits.base.params import param
 from bandits.base.randomness import Streams, block_length
-from bandits.base.types import Feedback, FloatArray, IntArray, Round, Setting, World
+from bandits.base.types import Feedback, FloatArray, IntArray, Round, WorldAccess, WorldSpec
 from bandits.models.linear import logistic_kernels, ridge_kernels
 from bandits.models.linear.logistic import Sharing, history_memory, make_history
 
@@ -40,27 +40,27 @@ class SGDTS(Agent):
 
     class Params(LearnerParams):
         kind: Literal["sgd_ts"] = "sgd_ts"
-        sigma2: float = setting(
+        sigma2: float = param(
             0.1, title="Exploration", symbol=r"\sigma^2", ge=0, le=1000, typical=(0, 10), basic=True,
             help="Variance of the draw around the mean; after j batches it has shrunk by the factor j.",
         )  # fmt: skip
-        learning_rate: float = setting(
+        learning_rate: float = param(
             1.0, title="Step size", symbol=r"\eta", gt=0, le=100, typical=(0.01, 10), basic=True, log=True,
             help="Length of the first gradient step; after j batches it has shrunk by the factor j.",
         )  # fmt: skip
-        batch: int = setting(
+        batch: int = param(
             50, title="Batch", symbol=r"\tau", unit="steps", ge=1, le=100_000, typical=(10, 1000), structural=True,
             help="So many random choices first, then one gradient step and one new draw after every so many.",
         )  # fmt: skip
-        radius: float = setting(
+        radius: float = param(
             2.0, title="Radius", symbol=r"\rho", gt=0, le=1000, typical=(1, 20),
             help="How far the weights may move away from the first fit (2 as published).",
         )  # fmt: skip
-        ridge: float = setting(
+        ridge: float = param(
             1.0, title="Ridge", symbol=r"\lambda", ge=1e-6, le=1e4, typical=(0.01, 100), log=True,
             help="Strength of the belief, in the first fit, that all weights are small.",
         )  # fmt: skip
-        sharing: Sharing = setting(
+        sharing: Sharing = param(
             "shared", title="Sharing", structural=True,
             help="shared: one model for all products, as published. per_arm: a model of its own for every product.",
         )  # fmt: skip
@@ -78,16 +78,16 @@ class SGDTS(Agent):
         *(f"history.{name}" for name in logistic_kernels.History._fields),
     )
 
-    def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
-        super().__init__(params, setting, streams, world)
-        p, R, K = params[0], len(params), setting.n_candidates
-        M, D = 1 if p.sharing == "shared" else setting.n_items, setting.n_features
+    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+        super().__init__(params, spec, streams, access)
+        p, R, K = params[0], len(params), spec.n_candidates
+        M, D = 1 if p.sharing == "shared" else spec.n_items, spec.n_features
         self.batch, self.shared = p.batch, p.sharing == "shared"
         self.sigma2, self.rate = self.column("sigma2"), self.column("learning_rate")
         self.radius, self.ridge = self.column("radius"), self.column("ridge")
         # theta^, theta_j, the mean of the iterates, theta~, and the gradient of the batch so far
         self.center, self.iterate, self.mean, self.drawn, self.gradient = np.zeros((5, R, M, D))
-        self.history = make_history(R, p.batch * setting.slate, setting.n_stored)  # of the random rounds
+        self.history = make_history(R, p.batch * spec.slate, spec.n_stored)  # of the random rounds
         self.dice = streams.blocks("agent", lambda g, n: g.random((n, K)), width=K)
         self.normals = streams.blocks("agent", lambda g, n: g.standard_normal((n, M, D)), width=M * D, part=1)
 
@@ -138,8 +138,8 @@ class SGDTS(Agent):
         )  # fmt: skip
 
     @classmethod
-    def memory(cls, params: Any, setting: Setting) -> int:
-        weights = setting.n_features * (1 if params.sharing == "shared" else setting.n_items)
-        history = history_memory(params.batch * setting.slate, setting.n_stored)
-        fit = 16 * setting.n_features**2
+    def memory(cls, params: Any, spec: WorldSpec) -> int:
+        weights = spec.n_features * (1 if params.sharing == "shared" else spec.n_items)
+        history = history_memory(params.batch * spec.slate, spec.n_stored)
+        fit = 16 * spec.n_features**2
         return fit + history + 8 * weights * (5 + block_length(weights))

@@ -9,12 +9,12 @@ import numpy as np
 from pydantic import Field
 
 from bandits.agents.base import Agent, LearnerParams
-from bandits.base.params import setting
+from bandits.base.params import param
 from bandits.base.randomness import Streams
-from bandits.base.types import Feedback, FloatArray, IntArray, Round, Setting, World
+from bandits.base.types import Feedback, FloatArray, IntArray, Round, WorldAccess, WorldSpec
 from bandits.models.neural import full_batch, mlp
-from bandits.models.neural.mlp import Networks, Pass
-from bandits.models.neural.replay_buffer import Candidates, Replay, places, spread
+from bandits.models.neural.mlp import BatchedMLP, ForwardPass
+from bandits.models.neural.replay_buffer import Candidates, ReplayBuffer, places, spread
 from bandits.models.position_bias import targets
 
 if TYPE_CHECKING:
@@ -29,40 +29,40 @@ PASSES = 5  # through the buffer, when ``updates`` is empty
 class NeuralParams(LearnerParams):
     """Parameters of a network that learns during the race."""
 
-    hidden: tuple[Width, ...] = setting(
+    hidden: tuple[Width, ...] = param(
         (64, 32), title="Hidden layers", structural=True, min_length=1, max_length=6, strict=False,
         help="Widths of the hidden layers.",
     )  # fmt: skip
-    learning_rate: float = setting(
+    learning_rate: float = param(
         1e-3, title="Learning rate", symbol=r"\eta", gt=0, le=1, typical=(1e-4, 1), log=True, basic=True,
         help="Step size of the optimiser.",
     )  # fmt: skip
-    optimiser: Literal["adam", "sgd"] = setting(
+    optimiser: Literal["adam", "sgd"] = param(
         "adam", title="Optimiser", structural=True, help="adam: steps of adapted size. sgd: plain gradient descent.",
     )  # fmt: skip
-    loss: Literal["squared", "log"] = setting(
+    loss: Literal["squared", "log"] = param(
         "squared", title="Loss", structural=True,
         help="squared: the output is the expected reward. log: for rewards of 0 and 1; the output is a log-odds.",
     )  # fmt: skip
-    training: Literal["newest", "replay", "everything"] = setting(
+    training: Literal["newest", "replay", "everything"] = param(
         "replay", title="Training", structural=True,
         help="newest: one step on each new observation, then it is gone. replay: now and then some steps on "
         "batches of what is remembered. everything: each of these steps on all of it (slow).",
     )  # fmt: skip
-    every: int = setting(
+    every: int = param(
         10, title="Train every", unit="observations", ge=1, le=100_000, structural=True,
         help="Only with training from memory: observations between two trainings.",
     )  # fmt: skip
-    updates: int | None = setting(
+    updates: int | None = param(
         5, title="Steps per training", empty="five passes", ge=1, le=10_000, structural=True,
         help="Only with training from memory: batches the optimiser sees at each. Empty: as many as five passes "
         "through all that is remembered take, in whole batches.",
     )  # fmt: skip
-    batch: int = setting(
+    batch: int = param(
         32, title="Batch", ge=1, le=4096, structural=True,
         help="Only with training in batches from memory: observations per step of the optimiser.",
     )  # fmt: skip
-    buffer: int = setting(
+    buffer: int = param(
         20_000, title="Memory", unit="observations", ge=100, le=1_000_000, structural=True,
         help="Only with training from memory: the latest so many observations are remembered.",
     )  # fmt: skip
@@ -90,21 +90,21 @@ class NeuralAgent(Agent):
     """Of each weight: float32, with gradient, moments, work space, and a copy saved."""
     alone = False  # one matrix is multiplied in another order than many
 
-    def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
-        super().__init__(params, setting, streams, world)
+    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+        super().__init__(params, spec, streams, access)
         p = self.params[0]
         self.device = mlp.device()
-        self.widths = (setting.n_features, *p.hidden, self.count_outputs(p, setting))
+        self.widths = (spec.n_features, *p.hidden, self.count_outputs(p, spec))
         self.copies = self.count_copies(p)
         self.net = self.make_networks()
         rates = np.repeat(self.column("learning_rate"), self.copies)
         self.optimiser = mlp.optimiser(p.optimiser, self.net.flat, rates)
-        self.candidates = Candidates(setting, self.device)
-        self.replay = Replay(len(self.params), self.shown_width(), p.buffer, self.copies)
+        self.candidates = Candidates(spec, self.device)
+        self.replay = ReplayBuffer(len(self.params), self.shown_width(), p.buffer, self.copies)
         self.seen = 0  # observations so far
         self.improvements = 0  # steps of the optimiser so far
         self._looked: Look | None = None
-        self._passed: Pass | None = None
+        self._passed: ForwardPass | None = None
 
     @classmethod
     def count_copies(cls, params: Any) -> int:  # noqa: ARG003
@@ -112,7 +112,7 @@ class NeuralAgent(Agent):
         return 1
 
     @classmethod
-    def count_outputs(cls, params: Any, setting: Setting) -> int:  # noqa: ARG003
+    def count_outputs(cls, params: Any, spec: WorldSpec) -> int:  # noqa: ARG003
         """Outputs of a network: one for the candidate it is shown, or one for every item."""
         return 1
 
@@ -120,13 +120,13 @@ class NeuralAgent(Agent):
         """Initial weights (R * copies, p), from each row's own stream."""
         return mlp.initial(self.streams, self.widths, part=1, copies=self.copies)
 
-    def make_networks(self) -> Networks:
+    def make_networks(self) -> BatchedMLP:
         """The networks as they begin."""
-        return Networks(self.first_weights(), self.widths, device=self.device)
+        return BatchedMLP(self.first_weights(), self.widths, device=self.device)
 
     def shown_width(self) -> int:
         """Columns of what the networks are shown."""
-        return self.setting.n_features + (2 if self.identified else 0)
+        return self.spec.n_features + (2 if self.identified else 0)
 
     # what it sees
 
@@ -142,7 +142,7 @@ class NeuralAgent(Agent):
                 self._looked = Look(round.step, *self.candidates.of(round))
         return self._looked
 
-    def passed(self, round: Round) -> Pass:
+    def passed(self, round: Round) -> ForwardPass:
         """What the networks make of the candidates, likewise."""
         x = self.look(round).x
         if self._passed is None:
@@ -157,11 +157,11 @@ class NeuralAgent(Agent):
         """A tensor of rows (R, ...) as one of networks (R * copies, ...)."""
         return x if self.copies == 1 else x.repeat_interleave(self.copies, dim=0)
 
-    def output(self, passed: Pass) -> Tensor:
+    def output(self, passed: ForwardPass) -> Tensor:
         """What the networks say, (R * copies, B)."""
         return passed.out[..., 0]
 
-    def believed(self, passed: Pass) -> Tensor:
+    def believed(self, passed: ForwardPass) -> Tensor:
         """The same, with NaN where a network has diverged: that stops its row."""
         out = self.output(passed)
         return out.masked_fill(out.abs() > EXPLODED, float("nan"))
@@ -307,11 +307,11 @@ class NeuralAgent(Agent):
             return output.sigmoid() - rewards
         return 2 * (output - rewards)
 
-    def forward(self, x: Tensor) -> Pass:
+    def forward(self, x: Tensor) -> ForwardPass:
         """The pass that is trained on."""
         return self.net.forward(x)
 
-    def backward(self, passed: Pass, delta: Tensor) -> Tensor:
+    def backward(self, passed: ForwardPass, delta: Tensor) -> Tensor:
         """Its gradient."""
         return self.net.backward(passed, delta)
 
@@ -374,15 +374,15 @@ class NeuralAgent(Agent):
         return cls.needs | (frozenset({"binary"}) if params.loss == "log" else frozenset())
 
     @classmethod
-    def memory(cls, params: Any, setting: Setting) -> int:
-        widths = (setting.n_features, *params.hidden, cls.count_outputs(params, setting))
+    def memory(cls, params: Any, spec: WorldSpec) -> int:
+        widths = (spec.n_features, *params.hidden, cls.count_outputs(params, spec))
         copies = cls.count_copies(params)
-        batch = max(setting.n_candidates, WHOLE if params.training == "everything" else params.batch)
+        batch = max(spec.n_candidates, WHOLE if params.training == "everything" else params.batch)
         weights = cls.WEIGHT_BYTES * mlp.size(widths) * copies
         activations = 3 * 4 * batch * sum(widths) * copies
-        remembers = 0 if params.training == "newest" else Replay.memory(setting.n_features, params.buffer, copies)
+        remembers = 0 if params.training == "newest" else ReplayBuffer.memory(spec.n_features, params.buffer, copies)
         remembers *= 3 if params.training == "everything" else 2  # as tensors, and in parts; or with a copy saved
-        return int(weights + activations + remembers + 64 * setting.n_candidates + 1024)
+        return int(weights + activations + remembers + 64 * spec.n_candidates + 1024)
 
 
 def _array(value: Any) -> Any:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from bandits.base.explanation import Explanation
-from bandits.base.params import setting
+from bandits.base.params import param
 from bandits.base.randomness import Streams
-from bandits.base.types import FloatArray, Round, Setting, World
+from bandits.base.types import FloatArray, Round, WorldAccess, WorldSpec
 from bandits.models.neural.replay_buffer import spread
 
 from .base import NeuralAgent, NeuralParams
@@ -35,19 +35,19 @@ class Ensemble(NeuralAgent):
 
     class Params(NeuralParams):
         kind: Literal["ensemble"] = "ensemble"
-        members: int = setting(
+        members: int = param(
             10, title="Members", symbol="M", ge=2, le=100, structural=True, basic=True,
             help="Networks in the committee.",
         )  # fmt: skip
-        strategy: Literal["thompson", "bonus"] = setting(
+        strategy: Literal["thompson", "bonus"] = param(
             "thompson", title="Strategy", structural=True,
             help="thompson: one member, drawn anew each time, decides. bonus: their mean plus their disagreement.",
         )  # fmt: skip
-        beta: float = setting(
+        beta: float = param(
             1.0, title="Exploration", symbol=r"\beta", ge=0, le=10, typical=(0, 4),
             help="With bonus: how strongly disagreement counts as promise.",
         )  # fmt: skip
-        training: Literal["replay", "everything"] = setting(  # one observation would often be none for a member
+        training: Literal["replay", "everything"] = param(  # one observation would often be none for a member
             "replay", title="Training", structural=True,
             help="replay: now and then some steps on batches of what is remembered. everything: each of these steps "
             "on all of it (slow).",
@@ -56,8 +56,8 @@ class Ensemble(NeuralAgent):
     title = "Ensemble"
     formula = r"f_j(x_a),\ j\sim\mathcal U\{1..M\}\quad\text{or}\quad\bar f(x_a)+\beta\,\mathrm{std}_j f_j(x_a)"
 
-    def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
-        super().__init__(params, setting, streams, world)
+    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+        super().__init__(params, spec, streams, access)
         M = self.copies
         self.beta = self.column("beta")
         self.coins = streams.blocks("agent", lambda g, n: g.random((n, M + 1)), width=M + 1)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from bandits.base.params import setting
+from bandits.base.params import param
 from bandits.base.randomness import Streams
-from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Round, Setting, World
+from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Round, WorldAccess, WorldSpec
 from bandits.models.linear.ridge import Ridge
 from bandits.models.neural import mlp
-from bandits.models.neural.mlp import Pass
+from bandits.models.neural.mlp import ForwardPass
 from bandits.models.neural.replay_buffer import of_all
 from bandits.models.position_bias import weighted
 
@@ -27,11 +27,11 @@ _ENCODED = 500_000  # numbers of the buffer's embeddings that are held at once
 class HeadParams(NeuralParams):
     """Parameters of a ridge model that reads a network's last hidden layer."""
 
-    ridge: float = setting(
+    ridge: float = param(
         1.0, title="Ridge", symbol=r"\lambda", ge=1e-6, le=1e4, typical=(0.01, 100), log=True,
         help="Strength of the belief, before any data, that all weights of the linear head are small.",
     )  # fmt: skip
-    heads: Literal["shared", "per_arm"] = setting(
+    heads: Literal["shared", "per_arm"] = param(
         "shared", title="Heads", structural=True,
         help="shared: one linear head for all arms. per_arm: one for each, and the network has an output for each.",
     )  # fmt: skip
@@ -43,19 +43,19 @@ class HeadAgent(NeuralAgent):
     joint = False  # True: it draws from a posterior that candidates share
     STATE: ClassVar[tuple[str, ...]] = ("A", "inverse", "b", "theta", "count", "factor")
 
-    def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
+    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
         self.per_arm = params[0].heads == "per_arm"
-        super().__init__(params, setting, streams, world)
+        super().__init__(params, spec, streams, access)
         sharing: Literal["per_arm", "shared"] = "per_arm" if self.per_arm else "shared"
         width = self.widths[-2]
-        self.head = Ridge(self.column("ridge"), width, setting.n_items, sharing, joint=self.joint)
+        self.head = Ridge(self.column("ridge"), width, spec.n_items, sharing, joint=self.joint)
         self.state = tuple(f"head.{name}" for name in self.STATE)
 
     @classmethod
-    def count_outputs(cls, params: Any, setting: Setting) -> int:
-        return setting.n_items if params.heads == "per_arm" else 1
+    def count_outputs(cls, params: Any, spec: WorldSpec) -> int:
+        return spec.n_items if params.heads == "per_arm" else 1
 
-    def output(self, passed: Pass) -> Tensor:
+    def output(self, passed: ForwardPass) -> Tensor:
         """The head is what it believes; the network's own output only drives its training."""
         return passed.out.amax(2) if self.per_arm else passed.out[..., 0]
 
@@ -128,9 +128,9 @@ class HeadAgent(NeuralAgent):
         return bool(params.heads == "per_arm")
 
     @classmethod
-    def memory(cls, params: Any, setting: Setting) -> int:
-        m, M = params.hidden[-1], setting.n_items if params.heads == "per_arm" else 1
+    def memory(cls, params: Any, spec: WorldSpec) -> int:
+        m, M = params.hidden[-1], spec.n_items if params.heads == "per_arm" else 1
         head = 8 * (M * (6 * m * m + 3 * m + 1) + 41 * M * m)
-        widths = (setting.n_features, *params.hidden, cls.count_outputs(params, setting))
-        encoding = 12 * min(_ENCODED, params.buffer * sum(widths)) + 24 * setting.n_candidates * m
-        return super().memory(params, setting) + int(head + encoding) + 8 * mlp.size(widths)
+        widths = (spec.n_features, *params.hidden, cls.count_outputs(params, spec))
+        encoding = 12 * min(_ENCODED, params.buffer * sum(widths)) + 24 * spec.n_candidates * m
+        return super().memory(params, spec) + int(head + encoding) + 8 * mlp.size(widths)

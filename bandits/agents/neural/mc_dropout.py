@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from bandits.base.explanation import Explanation
-from bandits.base.params import setting
+from bandits.base.params import param
 from bandits.base.randomness import Streams, block_length
-from bandits.base.types import FloatArray, Round, Setting, World
+from bandits.base.types import FloatArray, Round, WorldAccess, WorldSpec
 from bandits.models.neural import mlp
-from bandits.models.neural.mlp import Pass
+from bandits.models.neural.mlp import ForwardPass
 from bandits.models.neural.replay_buffer import spread
 
 from .base import NeuralAgent, NeuralParams
@@ -35,22 +35,22 @@ class MCDropout(NeuralAgent):
 
     class Params(NeuralParams):
         kind: Literal["mc_dropout"] = "mc_dropout"
-        dropout: float = setting(
+        dropout: float = param(
             0.2, title="Dropout", symbol="p", gt=0, lt=1, typical=(0.05, 0.8), basic=True,
             help="Share of hidden units that are switched off, in training and in choosing.",
         )  # fmt: skip
-        strategy: Literal["thompson", "bonus"] = setting(
+        strategy: Literal["thompson", "bonus"] = param(
             "thompson", title="Strategy", structural=True,
             help="thompson: one random part decides. bonus: the mean of several parts plus their disagreement.",
         )  # fmt: skip
-        passes: int = setting(
+        passes: int = param(
             10, title="Passes", symbol="T", ge=2, le=100, structural=True, help="With bonus: parts that are asked.",
         )  # fmt: skip
-        alpha: float = setting(
+        alpha: float = param(
             1.0, title="Exploration", symbol=r"\alpha", ge=0, le=10, typical=(0, 4),
             help="With bonus: how strongly disagreement counts as promise.",
         )  # fmt: skip
-        training: Literal["newest", "replay"] = setting(  # its dice are as many as a batch
+        training: Literal["newest", "replay"] = param(  # its dice are as many as a batch
             "replay", title="Training", structural=True,
             help="newest: one step on each new observation, then it is gone. replay: now and then some steps on "
             "batches of what is remembered.",
@@ -60,8 +60,8 @@ class MCDropout(NeuralAgent):
     propensity = "monte_carlo"
     formula = r"f_d(x_a),\ d\sim\text{masks}\quad\text{or}\quad\bar f(x_a)+\alpha\,\mathrm{std}_d f_d(x_a)"
 
-    def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
-        super().__init__(params, setting, streams, world)
+    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+        super().__init__(params, spec, streams, access)
         p, units = self.params[0], sum(self.params[0].hidden)
         self.keep = self.tensor(1 - self.column("dropout"))[:, None, None]
         self.alpha, self.asked = self.column("alpha"), 1 if p.strategy == "thompson" else p.passes
@@ -76,7 +76,7 @@ class MCDropout(NeuralAgent):
     def batch(self) -> int:
         """Observations in one step of the optimiser, at most."""
         p = self.params[0]
-        return self.setting.slate if p.training == "newest" else int(p.batch)
+        return self.spec.slate if p.training == "newest" else int(p.batch)
 
     def scores(self, round: Round) -> FloatArray:
         return self.judged(self.answers(round, self.dice.at(round.step)))
@@ -118,18 +118,18 @@ class MCDropout(NeuralAgent):
         out = self.believed(self.net.forward(x.repeat(1, asked, 1), many))
         return list(out.reshape(len(x), asked, K).unbind(1))
 
-    def forward(self, x: Tensor) -> Pass:
+    def forward(self, x: Tensor) -> ForwardPass:
         dice = self.tensor(self.training_dice.at(self.improvements)[:, : x.shape[1]])
         self._masks = mlp.masks(dice, self.widths, self.keep)
         return self.net.forward(x, self._masks)
 
-    def backward(self, passed: Pass, delta: Tensor) -> Tensor:
+    def backward(self, passed: ForwardPass, delta: Tensor) -> Tensor:
         return self.net.backward(passed, delta, self._masks)
 
     @classmethod
-    def memory(cls, params: Any, setting: Setting) -> int:
+    def memory(cls, params: Any, spec: WorldSpec) -> int:
         asked = 1 if params.strategy == "thompson" else params.passes
         units = sum(params.hidden)
         width = units * max(asked, params.batch)
-        activations = 12 * setting.n_candidates * asked * (setting.n_features + units)
-        return super().memory(params, setting) + int(2 * (4 * width * block_length(width)) + activations)
+        activations = 12 * spec.n_candidates * asked * (spec.n_features + units)
+        return super().memory(params, spec) + int(2 * (4 * width * block_length(width)) + activations)

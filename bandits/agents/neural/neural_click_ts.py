@@ -9,12 +9,12 @@ import numpy as np
 
 from bandits.agents.base import LearnerParams
 from bandits.base.explanation import Explanation
-from bandits.base.params import anew, setting
+from bandits.base.params import override_default, param
 from bandits.base.randomness import Streams, block_length
-from bandits.base.types import Feedback, FloatArray, IntArray, Round, Setting, World
+from bandits.base.types import Feedback, FloatArray, IntArray, Round, WorldAccess, WorldSpec
 from bandits.models.neural import mlp
-from bandits.models.neural.mlp import Networks
-from bandits.models.neural.replay_buffer import Replay, of_all, places, spread
+from bandits.models.neural.mlp import BatchedMLP
+from bandits.models.neural.replay_buffer import ReplayBuffer, of_all, places, spread
 from bandits.models.position_bias import targets
 
 from .base import EXPLODED, NeuralAgent, NeuralParams, Width
@@ -50,34 +50,34 @@ class NeuralClickTS(NeuralAgent):
         loss: ClassVar[str] = "log"
         training: ClassVar[str] = "replay"
         kind: Literal["neural_click_ts"] = "neural_click_ts"
-        sigma2: float = setting(
+        sigma2: float = param(
             1e-4, title="Exploration", symbol=r"\sigma^2", ge=0, le=100, typical=(1e-6, 1), log=True, basic=True,
             help="Scale of the variance of the log-odds: larger draws wander further from the mean.",
         )  # fmt: skip
-        epsilon: float = setting(
+        epsilon: float = param(
             1e-6, title="Prior precision", symbol=r"\varepsilon", gt=0, le=1e4, typical=(1e-6, 1), log=True,
             help="What S starts with in every direction: the smaller, the greater the doubt before any data.",
         )  # fmt: skip
-        hidden: tuple[Width, ...] = anew(NeuralParams, "hidden", (32, 16))
-        learning_rate: float = anew(NeuralParams, "learning_rate", 1e-3)
-        buffer: int = setting(
+        hidden: tuple[Width, ...] = override_default(NeuralParams, "hidden", (32, 16))
+        learning_rate: float = override_default(NeuralParams, "learning_rate", 1e-3)
+        buffer: int = param(
             32, title="Train every", unit="items shown", ge=1, le=100_000, typical=(1, 1000), structural=True,
             help="Items shown between trainings; each is trained on once.",
         )  # fmt: skip
-        batch: int = anew(NeuralParams, "batch", 32)
-        draw: Literal["independent", "shared"] = setting(
+        batch: int = override_default(NeuralParams, "batch", 32)
+        draw: Literal["independent", "shared"] = param(
             "independent", title="Draw", structural=True,
             help="independent: every candidate has its own, as published. shared: one draw of beta for all of them.",
         )  # fmt: skip
-        inverse: Literal["pseudo", "exact"] = setting(
+        inverse: Literal["pseudo", "exact"] = param(
             "pseudo", title="Inverse", structural=True,
             help="pseudo: directions hardly seen are taken for certain, as published. exact: they are doubted most.",
         )  # fmt: skip
-        relu: bool = setting(
+        relu: bool = param(
             False, title="ReLU before the head", structural=True,
             help="On: the last hidden layer is cut off at zero, and some of its units are zero for every candidate.",
         )  # fmt: skip
-        vectors: Literal["fixed", "tuned"] = setting(
+        vectors: Literal["fixed", "tuned"] = param(
             "fixed", title="Vectors of users and items", structural=True,
             help="fixed: features are what they are. tuned: the two vectors they consist of are trained too.",
         )  # fmt: skip
@@ -90,28 +90,28 @@ class NeuralClickTS(NeuralAgent):
     needs = frozenset({"binary"})
     propensity = "monte_carlo"
 
-    def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
+    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
         import torch
 
         p, R, m = params[0], len(params), params[0].hidden[-1]
         self.identified = p.vectors == "tuned"
-        super().__init__(params, setting, streams, world)
-        self.replay = Replay(R, self.shown_width(), p.buffer + setting.slate)
+        super().__init__(params, spec, streams, access)
+        self.replay = ReplayBuffer(R, self.shown_width(), p.buffer + spec.slate)
         self.sigma = np.sqrt(self.column("sigma2"))
         self.S = self.column("epsilon")[:, None, None] * np.eye(m)
         self.state = ("S",)
         self._half: FloatArray | None = None
-        width = setting.n_features // 2 if self.identified else 0
-        n = (setting.n_users, setting.n_items) if self.identified else (0, 0)
+        width = spec.n_features // 2 if self.identified else 0
+        n = (spec.n_users, spec.n_items) if self.identified else (0, 0)
         # how far the vectors of users and items have moved
         self.moved = [torch.zeros((R, count, width), device=self.device) for count in n]
-        width = setting.n_candidates if p.draw == "independent" else m
+        width = spec.n_candidates if p.draw == "independent" else m
         self.normals = streams.blocks("agent", lambda g, n: g.standard_normal((n, width)), width=width)
 
-    def make_networks(self) -> Networks:
+    def make_networks(self) -> BatchedMLP:
         first = self.first_weights()
         first[:, -1] = 0  # phi . beta has no constant
-        return Networks(first, self.widths, device=self.device, linear_last=not self.params[0].relu)
+        return BatchedMLP(first, self.widths, device=self.device, linear_last=not self.params[0].relu)
 
     # what it sees
 
@@ -123,7 +123,7 @@ class NeuralClickTS(NeuralAgent):
             return x
         rows = torch.arange(len(x), device=x.device)[:, None]
         away = [moved[rows, ids] for moved, ids in zip(self.moved, self.ids(x), strict=True)]
-        away.append(x.new_zeros((*x.shape[:2], self.setting.n_features - 2 * away[0].shape[2])))
+        away.append(x.new_zeros((*x.shape[:2], self.spec.n_features - 2 * away[0].shape[2])))
         return x[..., :-2] + torch.cat(away, dim=2)
 
     @staticmethod
@@ -242,12 +242,12 @@ class NeuralClickTS(NeuralAgent):
         return super().requires(params) | (frozenset({"vectors"}) if params.vectors == "tuned" else frozenset())
 
     @classmethod
-    def memory(cls, params: Any, setting: Setting) -> int:
-        D, K, m = setting.n_features, setting.n_candidates, params.hidden[-1]
+    def memory(cls, params: Any, spec: WorldSpec) -> int:
+        D, K, m = spec.n_features, spec.n_candidates, params.hidden[-1]
         widths = (D, *params.hidden, 1)
-        moved = 4 * (setting.n_users + setting.n_items) * D if params.vectors == "tuned" else 0
+        moved = 4 * (spec.n_users + spec.n_items) * D if params.vectors == "tuned" else 0
         width = K if params.draw == "independent" else m
-        remembered = Replay.memory(D + 2, params.buffer + setting.slate) * 2
+        remembered = ReplayBuffer.memory(D + 2, params.buffer + spec.slate) * 2
         at_once = 4 * 4 * max(K, params.batch) * (sum(widths) + 4 * m)
         return int(
             8 * 4 * mlp.size(widths) + 2 * moved + remembered + at_once + 8 * 8 * m * m

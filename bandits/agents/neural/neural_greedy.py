@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from bandits.base.explanation import Explanation
-from bandits.base.params import setting
+from bandits.base.params import param
 from bandits.base.randomness import Streams
-from bandits.base.types import FloatArray, Round, Setting, World
+from bandits.base.types import FloatArray, Round, WorldAccess, WorldSpec
 from bandits.models.neural import mlp
-from bandits.models.neural.mlp import Networks
+from bandits.models.neural.mlp import BatchedMLP
 
 from .base import WHOLE, NeuralAgent, NeuralParams
 
@@ -23,7 +23,7 @@ class NeuralGreedy(NeuralAgent):
 
     class Params(NeuralParams):
         kind: Literal["neural_greedy"] = "neural_greedy"
-        embedding: int = setting(
+        embedding: int = param(
             0, title="Embedding", ge=0, le=256, structural=True,
             help="Numbers that it learns about every user and every item, beside the features. 0: none.",
         )  # fmt: skip
@@ -31,21 +31,21 @@ class NeuralGreedy(NeuralAgent):
     title = "Neural greedy"
     formula = r"f(x_a;\,w)"
 
-    def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
-        self.tables = self.entries(params[0], setting)
+    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+        self.tables = self.entries(params[0], spec)
         self.identified = bool(self.tables)
-        super().__init__(params, setting, streams, world)
+        super().__init__(params, spec, streams, access)
 
     @staticmethod
-    def entries(params: Any, setting: Setting) -> tuple[int, ...]:
+    def entries(params: Any, spec: WorldSpec) -> tuple[int, ...]:
         """Entries of the embedding tables."""
-        return (setting.n_users, setting.n_items) if params.embedding else ()
+        return (spec.n_users, spec.n_items) if params.embedding else ()
 
-    def make_networks(self) -> Networks:
+    def make_networks(self) -> BatchedMLP:
         embedding, tables = self.params[0].embedding, self.tables
         self.widths = (self.widths[0] + embedding * len(tables), *self.widths[1:])
         first = mlp.initial(self.streams, self.widths, part=1, entries=embedding * sum(tables))
-        return Networks(first, self.widths, tables=tables, embedding=embedding, device=self.device)
+        return BatchedMLP(first, self.widths, tables=tables, embedding=embedding, device=self.device)
 
     def scores(self, round: Round) -> FloatArray:
         return self.mean(round)
@@ -58,12 +58,12 @@ class NeuralGreedy(NeuralAgent):
         return super().requires(params) | (frozenset({"ids"}) if params.embedding else frozenset())
 
     @classmethod
-    def memory(cls, params: Any, setting: Setting) -> int:
-        tables = cls.entries(params, setting)
+    def memory(cls, params: Any, spec: WorldSpec) -> int:
+        tables = cls.entries(params, spec)
         if not tables:
-            return super().memory(params, setting)
-        D, e = setting.n_features, params.embedding
+            return super().memory(params, spec)
+        D, e = spec.n_features, params.embedding
         more = mlp.size((D + 2 * e, *params.hidden, 1), tables, e) - mlp.size((D, *params.hidden, 1))
-        at_once = max(setting.n_candidates, WHOLE if params.training == "everything" else params.batch)
+        at_once = max(spec.n_candidates, WHOLE if params.training == "everything" else params.batch)
         remembered = 3 * 8 * params.buffer  # the two numbers of each observation
-        return super().memory(params, setting) + int(cls.WEIGHT_BYTES * more + 6 * 4 * at_once * 2 * e + remembered)
+        return super().memory(params, spec) + int(cls.WEIGHT_BYTES * more + 6 * 4 * at_once * 2 * e + remembered)

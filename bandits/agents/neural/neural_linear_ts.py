@@ -9,9 +9,9 @@ import numpy as np
 from scipy.special import gammaincinv
 
 from bandits.base.explanation import Explanation
-from bandits.base.params import anew, setting
+from bandits.base.params import override_default, param
 from bandits.base.randomness import Streams
-from bandits.base.types import Feedback, FloatArray, IntArray, Round, Setting, World
+from bandits.base.types import Feedback, FloatArray, IntArray, Round, WorldAccess, WorldSpec
 from bandits.models.position_bias import targets
 
 from .last_layer import HeadAgent, HeadParams
@@ -34,33 +34,33 @@ class NeuralLinearTS(HeadAgent):
 
     class Params(HeadParams):
         kind: Literal["neural_linear_ts"] = "neural_linear_ts"
-        noise: Literal["fixed", "inverse_gamma"] = setting(
+        noise: Literal["fixed", "inverse_gamma"] = param(
             "fixed", title="Noise model", structural=True,
             help="fixed: the noise variance that is set. inverse_gamma: learned from the errors, per head.",
         )  # fmt: skip
-        sigma2: float = setting(
+        sigma2: float = param(
             0.25, title="Noise", symbol=r"\sigma^2", ge=0, le=100, typical=(0, 2), basic=True,
             help="Variance of the reward noise it assumes: larger draws wander further from the mean.",
         )  # fmt: skip
-        a0: float = setting(
+        a0: float = param(
             6.0, title="Prior a", symbol="a_0", gt=0, le=1000, typical=(1, 20),
             help="With inverse_gamma noise: half as many observations as the prior is worth.",
         )  # fmt: skip
-        b0: float = setting(
+        b0: float = param(
             6.0, title="Prior b", symbol="b_0", gt=0, le=1000, typical=(0.1, 20),
             help="With inverse_gamma noise: half the squared error that the prior has seen.",
         )  # fmt: skip
-        rebuild: bool = setting(
+        rebuild: bool = param(
             True, title="Rebuild the head", structural=True,
             help="After each training all that is remembered is encoded anew. Off: the head keeps stale features.",
         )  # fmt: skip
-        training: Literal["replay", "everything"] = setting(  # the head is rebuilt from what is remembered
+        training: Literal["replay", "everything"] = param(  # the head is rebuilt from what is remembered
             "replay", title="Training", structural=True,
             help="replay: now and then some steps on batches of what is remembered. everything: each of these steps "
             "on all of it (slow).",
         )  # fmt: skip
-        every: int = anew(HeadParams, "every", 100)
-        updates: int | None = anew(HeadParams, "updates", 50)
+        every: int = override_default(HeadParams, "every", 100)
+        updates: int | None = override_default(HeadParams, "updates", 50)
 
     title = "Neural-linear TS"
     formula = (
@@ -69,13 +69,13 @@ class NeuralLinearTS(HeadAgent):
     propensity = "monte_carlo"
     joint = True
 
-    def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
-        super().__init__(params, setting, streams, world)
+    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+        super().__init__(params, spec, streams, access)
         M = self.head.count.shape[1]
         self.sigma2, self.a0, self.b0 = self.column("sigma2"), self.column("a0"), self.column("b0")
         self.squares = np.zeros((len(self.params), M))  # sum r^2 of each head
         self.state += ("squares",)
-        width = setting.n_candidates if self.per_arm else self.widths[-2]
+        width = spec.n_candidates if self.per_arm else self.widths[-2]
         self.normals = streams.blocks("agent", lambda g, n: g.standard_normal((n, width)), width=width)
         self.luck = streams.blocks("agent", lambda g, n: g.random((n, M)), width=M, part=4)
 

@@ -8,9 +8,9 @@ from typing import Any, Literal
 import numpy as np
 
 from bandits.base.explanation import Explanation
-from bandits.base.params import setting
+from bandits.base.params import param
 from bandits.base.randomness import Streams
-from bandits.base.types import FloatArray, Round, Setting, World
+from bandits.base.types import FloatArray, Round, WorldAccess, WorldSpec
 
 from .neural_ucb import GradientAgent, GradientParams
 
@@ -27,7 +27,7 @@ class NeuralTS(GradientAgent):
 
     class Params(GradientParams):
         kind: Literal["neural_ts"] = "neural_ts"
-        sigma2: float = setting(
+        sigma2: float = param(
             0.25, title="Noise", symbol=r"\sigma^2", ge=0, le=100, typical=(0, 2), basic=True,
             help="Variance of the reward noise it assumes: larger draws wander further from the mean.",
         )  # fmt: skip
@@ -36,9 +36,9 @@ class NeuralTS(GradientAgent):
     formula = r"\tilde r_a\sim\mathcal N\big(f(x_a),\ \sigma^2g_a^\top A^{-1}g_a\big),\quad g_a=\nabla_w f(x_a)"
     propensity = "monte_carlo"
 
-    def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
-        super().__init__(params, setting, streams, world)
-        self.sigma, K = np.sqrt(self.column("sigma2")), setting.n_candidates
+    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+        super().__init__(params, spec, streams, access)
+        self.sigma, K = np.sqrt(self.column("sigma2")), spec.n_candidates
         self.normals = streams.blocks("agent", lambda g, n: g.standard_normal((n, K)), width=K)
 
     def scores(self, round: Round) -> FloatArray:

@@ -9,12 +9,12 @@ import numpy as np
 from pydantic import model_validator
 
 from bandits.base.explanation import Explanation
-from bandits.base.params import anew, setting
+from bandits.base.params import override_default, param
 from bandits.base.randomness import Streams
-from bandits.base.types import Feedback, FloatArray, IntArray, Round, Setting, World
+from bandits.base.types import Feedback, FloatArray, IntArray, Round, WorldAccess, WorldSpec
 from bandits.models.neural import mlp
 from bandits.models.neural.gradient_covariance import Diagonal, Exact
-from bandits.models.neural.mlp import Factors, Pass
+from bandits.models.neural.mlp import ForwardPass, GradientFactors
 from bandits.models.neural.replay_buffer import spread
 
 from .base import NeuralAgent, NeuralParams, Width
@@ -26,37 +26,37 @@ if TYPE_CHECKING:
 class GradientParams(NeuralParams):
     """Parameters of the agents whose doubt comes from the gradient of the whole network."""
 
-    ridge: float = setting(
+    ridge: float = param(
         1.0, title="Ridge", symbol=r"\lambda", ge=1e-6, le=1e4, typical=(0.01, 100), log=True,
         help="Strength of the belief, before any data, that all weights are where they began.",
     )  # fmt: skip
-    covariance: Literal["exact", "diagonal"] = setting(
+    covariance: Literal["exact", "diagonal"] = param(
         "diagonal", title="Covariance", structural=True,
         help="exact: of all weights with each other. diagonal: of each weight alone, as most code has it; its widths "
         "can be far off.",
     )  # fmt: skip
-    scaling: Literal["paper", "code"] = setting(
+    scaling: Literal["paper", "code"] = param(
         "code", title="Scaling", structural=True,
         help="paper: output times the square root of the width, symmetric start at 0, penalty (if switched on) towards "
         "the start. code: as the authors' program, without the root, from an ordinary start, penalty (if switched on) "
         "towards 0. Biases, which the paper's network has not, are trained with either.",
     )  # fmt: skip
-    regularised: bool = setting(
+    regularised: bool = param(
         False, title="Weight penalty", structural=True,
         help="Adds the penalty that the ridge stands for to the training, divided by the number of observations.",
     )  # fmt: skip
-    sketch: int = setting(
+    sketch: int = param(
         64, title="Sketch", unit="directions", ge=2, le=1024, structural=True,
         help="Only with covariance exact: directions that are kept where it grows too large for exactness.",
     )  # fmt: skip
-    exact_up_to: int = setting(
+    exact_up_to: int = param(
         2000, title="Exact up to", unit="observations", ge=100, le=20_000, structural=True,
         help="Only with covariance exact: past so many observations it goes over to a sketch; in a network of up to "
         "1,448 weights, past so many or as many as its weights, to the matrix of all of them.",
     )  # fmt: skip
-    hidden: tuple[Width, ...] = anew(NeuralParams, "hidden", (128, 64))
-    learning_rate: float = anew(NeuralParams, "learning_rate", 0.01)
-    training: Literal["newest", "replay", "everything"] = anew(NeuralParams, "training", "newest")
+    hidden: tuple[Width, ...] = override_default(NeuralParams, "hidden", (128, 64))
+    learning_rate: float = override_default(NeuralParams, "learning_rate", 0.01)
+    training: Literal["newest", "replay", "everything"] = override_default(NeuralParams, "training", "newest")
 
     @model_validator(mode="after")
     def _halves(self) -> Self:
@@ -78,10 +78,10 @@ class GradientAgent(NeuralAgent):
 
     PARTS: ClassVar[tuple[str, ...]] = ("replay", "confidence")
 
-    def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
+    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
         p = params[0]
         self.root: float = float(p.hidden[-1]) ** 0.5 if p.scaling == "paper" else 1.0
-        super().__init__(params, setting, streams, world)
+        super().__init__(params, spec, streams, access)
         ridge, n_weights = self.column("ridge"), mlp.size(self.widths)
         self.confidence: Diagonal | Exact = (
             Exact(ridge, n_weights, limit=p.exact_up_to, sketch=p.sketch, device=self.device)
@@ -90,19 +90,19 @@ class GradientAgent(NeuralAgent):
         )
         self._ridge = self.tensor(ridge)[:, None]
         self._start = self.net.flat.clone()
-        self._factors: Factors | None = None
+        self._factors: GradientFactors | None = None
 
     def first_weights(self) -> FloatArray:
         symmetric = self.params[0].scaling == "paper"
         return mlp.initial(self.streams, self.widths, part=1, symmetric=symmetric)
 
-    def output(self, passed: Pass) -> Tensor:
+    def output(self, passed: ForwardPass) -> Tensor:
         return super().output(passed) * self.root
 
     def slope(self, output: Tensor, rewards: Tensor) -> Tensor:
         return super().slope(output, rewards) * self.root
 
-    def factors(self, round: Round) -> Factors:
+    def factors(self, round: Round) -> GradientFactors:
         """Gradients of the distinct candidates."""
         passed = self.passed(round)
         if self._factors is None:
@@ -150,12 +150,12 @@ class GradientAgent(NeuralAgent):
         self._start.copy_(torch.from_numpy(state["start"]))
 
     @classmethod
-    def memory(cls, params: Any, setting: Setting) -> int:
-        widths = (setting.n_features, *params.hidden, 1)
-        p, K = mlp.size(widths), setting.n_candidates
+    def memory(cls, params: Any, spec: WorldSpec) -> int:
+        widths = (spec.n_features, *params.hidden, 1)
+        p, K = mlp.size(widths), spec.n_candidates
         exact = Exact.memory(p, 2 * sum(widths), params.exact_up_to, params.sketch) + 16 * K * p
         held = exact if params.covariance == "exact" else 12 * p  # where it began, the diagonal and a gradient
-        return super().memory(params, setting) + int(held + 8 * 2 * K * sum(widths))
+        return super().memory(params, spec) + int(held + 8 * 2 * K * sum(widths))
 
 
 class NeuralUCB(GradientAgent):
@@ -171,7 +171,7 @@ class NeuralUCB(GradientAgent):
 
     class Params(GradientParams):
         kind: Literal["neural_ucb"] = "neural_ucb"
-        alpha: float = setting(
+        alpha: float = param(
             1.0, title="Exploration", symbol=r"\alpha", ge=0, le=10, typical=(0, 4), basic=True,
             help="Width of the confidence bound: how strongly doubt counts as promise. 0 never explores.",
         )  # fmt: skip
@@ -179,8 +179,8 @@ class NeuralUCB(GradientAgent):
     title = "NeuralUCB"
     formula = r"f(x_a)+\alpha\sqrt{g_a^\top A^{-1}g_a},\quad g_a=\nabla_w f(x_a)"
 
-    def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
-        super().__init__(params, setting, streams, world)
+    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+        super().__init__(params, spec, streams, access)
         self.alpha = self.column("alpha")
 
     def scores(self, round: Round) -> FloatArray:

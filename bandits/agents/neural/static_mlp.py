@@ -12,9 +12,9 @@ from pydantic import Field
 from bandits.agents.base import Agent, AgentParams
 from bandits.base.explanation import Explanation
 from bandits.base.files import cached_arrays
-from bandits.base.params import setting
+from bandits.base.params import param
 from bandits.base.randomness import Streams
-from bandits.base.types import BoolArray, FloatArray, IntArray, Round, Script, Setting, World
+from bandits.base.types import BoolArray, FloatArray, IntArray, PredrawnSteps, Round, WorldAccess, WorldSpec
 from bandits.models.neural.offline_training import click_logits, fit_click_model
 
 _CELLS = 100_000  # pairs of user and item that are scored at once
@@ -30,27 +30,27 @@ class StaticMLP(Agent):
 
     class Params(AgentParams):
         kind: Literal["static_mlp"] = "static_mlp"
-        interactions: int = setting(
+        interactions: int = param(
             200_000, title="Logged interactions", ge=1000, le=2_000_000, structural=True, basic=True,
             help="Random interactions it is trained on before the race.",
         )  # fmt: skip
-        epochs: int = setting(
+        epochs: int = param(
             10, title="Epochs", ge=1, le=100, structural=True, basic=True,
             help="Times it goes through the log.",
         )  # fmt: skip
-        embedding: int = setting(
+        embedding: int = param(
             32, title="Embedding", ge=1, le=256, structural=True,
             help="Numbers that describe a user, and a product, where the world knows who they are.",
         )  # fmt: skip
-        hidden: tuple[Width, ...] = setting(
+        hidden: tuple[Width, ...] = param(
             (64, 32), title="Hidden layers", structural=True, min_length=1, max_length=6, strict=False,
             help="Widths of the hidden layers.",
         )  # fmt: skip
-        learning_rate: float = setting(
+        learning_rate: float = param(
             1e-3, title="Learning rate", symbol=r"\eta", gt=0, le=1, structural=True, log=True,
             help="Step size of Adam.",
         )  # fmt: skip
-        batch: int = setting(
+        batch: int = param(
             512, title="Batch", ge=1, le=100_000, structural=True, help="Interactions per step of Adam.",
         )  # fmt: skip
 
@@ -59,11 +59,11 @@ class StaticMLP(Agent):
     learns = False
     needs = frozenset({"log", "binary"})  # it minimises the log loss of clicks
 
-    def __init__(self, params: Sequence[Any], setting: Setting, streams: Streams, world: World) -> None:
-        super().__init__(params, setting, streams, world)
+    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+        super().__init__(params, spec, streams, access)
         self._networks: dict[int, dict[str, Any]] | None = None
         self._tables = np.empty((0, 0, 0))  # (L, n_users, n_items): every score there will ever be
-        self._layouts, self._layout_of = np.unique(world.layouts, return_inverse=True)
+        self._layouts, self._layout_of = np.unique(access.layouts, return_inverse=True)
         self.validation_loss = float("nan")
 
     def prepare(self) -> None:
@@ -72,14 +72,14 @@ class StaticMLP(Agent):
             return
         networks = {int(layout): self._weights(int(layout)) for layout in self._layouts}
         self.validation_loss = float(np.mean([n.pop("validation_loss") for n in networks.values()]))
-        if self.setting.n_users:
+        if self.spec.n_users:
             self._tables = np.stack([_every_score(n) for n in networks.values()])
         self._networks = networks
 
     def scores(self, round: Round) -> FloatArray:
         self.prepare()
         assert self._networks is not None
-        if self.setting.n_users:
+        if self.spec.n_users:
             return self._tables[self._layout_of[:, None], round.users[:, None], round.items]
         features, scores = round.features.astype(np.float32), np.empty(round.items.shape)
         for i, network in enumerate(self._networks.values()):
@@ -90,34 +90,34 @@ class StaticMLP(Agent):
     def explain(self, round: Round) -> Explanation:
         return Explanation("greedy", self.scores(round), self.scores(round), logit=True)
 
-    def play(self, script: Script, alive: BoolArray) -> IntArray | None:  # noqa: ARG002
+    def play(self, script: PredrawnSteps, alive: BoolArray) -> IntArray | None:  # noqa: ARG002
         self.prepare()
-        if not self.setting.n_users or np.isnan(self._tables).any():
+        if not self.spec.n_users or np.isnan(self._tables).any():
             return None
         best: IntArray = self._tables.argmax(axis=2)[self._layout_of, script.users]
         return best
 
     @classmethod
-    def memory(cls, params: Any, setting: Setting) -> int:
-        inputs = 2 * params.embedding if setting.n_users else setting.n_features
-        return int(16 * setting.n_candidates * (inputs + sum(params.hidden)))
+    def memory(cls, params: Any, spec: WorldSpec) -> int:
+        inputs = 2 * params.embedding if spec.n_users else spec.n_features
+        return int(16 * spec.n_candidates * (inputs + sum(params.hidden)))
 
     @classmethod
-    def shared_memory(cls, params: Any, setting: Setting, layouts: int) -> int:
-        log = params.interactions * (3 + 3 * setting.n_stored) * 16
+    def shared_memory(cls, params: Any, spec: WorldSpec, layouts: int) -> int:
+        log = params.interactions * (3 + 3 * spec.n_stored) * 16
         # each with its gradient and Adam's two moments
-        embeddings = 16 * params.embedding * (setting.n_users + setting.n_items) if setting.n_users else 0
-        scores = 16 * setting.n_users * setting.n_items
+        embeddings = 16 * params.embedding * (spec.n_users + spec.n_items) if spec.n_users else 0
+        scores = 16 * spec.n_users * spec.n_items
         scored_at_once = 8 * _CELLS * (2 * params.embedding + max(params.hidden))
         return int(log + scored_at_once + layouts * (embeddings + scores))  # trained one after the other
 
     def _weights(self, layout: int) -> dict[str, Any]:
-        p, s = self.params[0], self.setting
+        p, s = self.params[0], self.spec
         recipe = p.model_dump(exclude={"kind", "label"})
-        content = json.dumps(["static_mlp", 2, recipe, self.world.key, layout], sort_keys=True)
+        content = json.dumps(["static_mlp", 2, recipe, self.access.key, layout], sort_keys=True)
 
         def make() -> dict[str, Any]:
-            log = self.world.log(layout, p.interactions)
+            log = self.access.log(layout, p.interactions)
             seed = int(self.streams.generator("log", row=layout, part=1).integers(2**31))
             weights, loss = fit_click_model(
                 log, n_features=s.n_features, n_users=s.n_users, n_items=s.n_items, embedding=p.embedding,

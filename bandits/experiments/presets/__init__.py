@@ -36,7 +36,7 @@ def on_data(name: str) -> Experiment:
 
     Raises
     ------
-    Refused
+    UserError
         The data set is not here.
     """
     agents = [

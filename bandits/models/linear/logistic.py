@@ -18,7 +18,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from bandits.base.types import Feedback, FloatArray, IntArray, Round, Setting
+from bandits.base.types import Feedback, FloatArray, IntArray, Round, WorldSpec
 
 from . import logistic_kernels, ridge_kernels
 from .logistic_kernels import History, Posterior
@@ -35,7 +35,7 @@ class Logistic:
     ----------
     ridge : float64 (R,)
         lambda > 0.
-    setting : Setting
+    setting : WorldSpec
     sharing : {"per_arm", "shared"}
     refit : int
         Observations of a model from one exact fit to the next; 0 for never.
@@ -62,7 +62,7 @@ class Logistic:
     def __init__(
         self,
         ridge: FloatArray,
-        setting: Setting,
+        spec: WorldSpec,
         sharing: Sharing,
         *,
         refit: int,
@@ -70,7 +70,7 @@ class Logistic:
         covariance: Covariance = "full",
         joint: bool = False,
     ) -> None:
-        R, D, M = len(ridge), setting.n_features, 1 if sharing == "shared" else setting.n_items
+        R, D, M = len(ridge), spec.n_features, 1 if sharing == "shared" else spec.n_items
         self.sharing, self.refit = sharing, refit
         self.diagonal = covariance == "diagonal" or D == 1
         H = np.empty((R, M, 1 if self.diagonal else D, D))
@@ -87,18 +87,16 @@ class Logistic:
             center=np.zeros((R, M, D)),
             anchor=H.copy() if refit else np.zeros((R, M, 0, 0)),
         )
-        self.history = make_history(R, history + 1 if refit else 0, setting.n_stored)
+        self.history = make_history(R, history + 1 if refit else 0, spec.n_stored)
         self._one = np.zeros((R, 1), np.int64)
 
     @staticmethod
-    def memory(setting: Setting, sharing: Sharing, *, refit: int, history: int, covariance: Covariance) -> int:
+    def memory(spec: WorldSpec, sharing: Sharing, *, refit: int, history: int, covariance: Covariance) -> int:
         """Bytes per row, by arithmetic."""
-        D, models = setting.n_features, 1 if sharing == "shared" else setting.n_items
+        D, models = spec.n_features, 1 if sharing == "shared" else spec.n_items
         matrix = D if covariance == "diagonal" else D * D
         fit = 16 * D * D if refit else 0
-        return (
-            fit + 8 * models * (4 * matrix + 2 * D + 1) + history_memory(history + 1 if refit else 0, setting.n_stored)
-        )
+        return fit + 8 * models * (4 * matrix + 2 * D + 1) + history_memory(history + 1 if refit else 0, spec.n_stored)
 
     def models(self, round: Round) -> IntArray:
         """Model of every candidate, int64 (R, K)."""

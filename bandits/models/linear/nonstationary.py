@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from bandits.base.types import Feedback, FloatArray, IntArray, Round, Setting
+from bandits.base.types import Feedback, FloatArray, IntArray, Round, WorldSpec
 
 from . import ridge_kernels
 from .ridge import Ridge, Sharing
 
 
-class WindowRidge(Ridge):
+class SlidingWindowRidge(Ridge):
     """Ridge models of the last ``window`` steps: what leaves the window is taken out by a rank-one downdate.
 
     Every model ages with global time: a step leaves the window whether or not its arm was chosen since.
@@ -22,12 +22,12 @@ class WindowRidge(Ridge):
 
     RING = ("ring_values", "ring_columns", "ring_model", "ring_reward", "ring_seen")
 
-    def __init__(self, ridge: FloatArray, setting: Setting, sharing: Sharing, window: int) -> None:
-        super().__init__(ridge, setting.n_features, setting.n_items, sharing)
-        shape = (window, len(ridge), setting.slate)
+    def __init__(self, ridge: FloatArray, spec: WorldSpec, sharing: Sharing, window: int) -> None:
+        super().__init__(ridge, spec.n_features, spec.n_items, sharing)
+        shape = (window, len(ridge), spec.slate)
         self.window = window
-        self.ring_values = np.zeros((*shape, setting.n_stored))
-        self.ring_columns = np.zeros((*shape, setting.n_stored), np.int64)
+        self.ring_values = np.zeros((*shape, spec.n_stored))
+        self.ring_columns = np.zeros((*shape, spec.n_stored), np.int64)
         self.ring_model = np.zeros(shape, np.int64)
         self.ring_reward = np.zeros(shape)
         self.ring_seen = np.zeros(shape, np.bool_)
@@ -51,9 +51,9 @@ class WindowRidge(Ridge):
         self.ring_reward[at], self.ring_seen[at] = feedback.rewards, feedback.examined
 
     @staticmethod
-    def ring_memory(setting: Setting, window: int) -> int:
+    def ring_memory(spec: WorldSpec, window: int) -> int:
         """Bytes per row that the window adds."""
-        return window * setting.slate * (16 * setting.n_stored + 17)
+        return window * spec.slate * (16 * spec.n_stored + 17)
 
 
 class DiscountedRidge:
@@ -80,8 +80,8 @@ class DiscountedRidge:
 
     state = ("gram", "gram2", "b", "stamp", "vectors", "values", "turned", "target")
 
-    def __init__(self, ridge: FloatArray, gamma: FloatArray, setting: Setting, sharing: Sharing) -> None:
-        R, D, M = len(ridge), setting.n_features, 1 if sharing == "shared" else setting.n_items
+    def __init__(self, ridge: FloatArray, gamma: FloatArray, spec: WorldSpec, sharing: Sharing) -> None:
+        R, D, M = len(ridge), spec.n_features, 1 if sharing == "shared" else spec.n_items
         self.ridge, self.gamma, self.sharing = ridge, gamma, sharing
         self.gram, self.gram2 = np.zeros((R, M, D, D)), np.zeros((R, M, D, D))
         self.b = np.zeros((R, M, D))
@@ -93,10 +93,10 @@ class DiscountedRidge:
         self._step = 0
 
     @staticmethod
-    def memory(setting: Setting, sharing: Sharing) -> int:
+    def memory(spec: WorldSpec, sharing: Sharing) -> int:
         """Bytes per row, by arithmetic."""
-        models = 1 if sharing == "shared" else setting.n_items
-        return 8 * models * (4 * setting.n_features**2 + 3 * setting.n_features + 1)
+        models = 1 if sharing == "shared" else spec.n_items
+        return 8 * models * (4 * spec.n_features**2 + 3 * spec.n_features + 1)
 
     def models(self, round: Round) -> IntArray:
         """Model of every candidate, int64 (R, K)."""

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from bandits.base.randomness import Streams
-from bandits.base.types import Contexts, FloatArray, IntArray, Round, Setting
+from bandits.base.types import Contexts, FloatArray, IntArray, Round, WorldSpec
 
 PART = 100  # of the agents' stream: nobody else draws from it
 
@@ -36,7 +36,7 @@ def transform(values: FloatArray, columns: IntArray, waves: FloatArray, shifts: 
     return out
 
 
-class Fourier:
+class RandomFourierFeatures:
     """m random waves of the features instead of the features themselves [1]_.
 
     z(x) = sqrt(2 / m) cos(W x / bandwidth + b), W ~ N(0, I), b ~ U(0, 2 pi)
@@ -50,7 +50,7 @@ class Fourier:
 
     Parameters
     ----------
-    setting : Setting
+    setting : WorldSpec
         Of the world.
     streams : Streams
     n : int
@@ -63,30 +63,30 @@ class Fourier:
     .. [1] Rahimi, Recht (2007), Random features for large-scale kernel machines, Algorithm 1.
     """
 
-    def __init__(self, setting: Setting, streams: Streams, n: int, bandwidth: float) -> None:
-        normals = streams.generator("agent", part=PART).standard_normal((n, setting.n_features))
+    def __init__(self, spec: WorldSpec, streams: Streams, n: int, bandwidth: float) -> None:
+        normals = streams.generator("agent", part=PART).standard_normal((n, spec.n_features))
         self.waves = np.ascontiguousarray(normals.T / bandwidth)  # (D, m)
         self.shifts = 2 * np.pi * streams.generator("agent", part=PART, block=1).random(n)
-        self._world = setting
+        self._world = spec
         self._columns = np.empty((0, 0, n), np.int64)
         self._seen: Contexts | None = None
         self._made: Contexts | None = None
 
     @staticmethod
-    def lifted(setting: Setting, n: int) -> Setting:
+    def lifted(spec: WorldSpec, n: int) -> WorldSpec:
         """What a model of n waves is told about its world; of 0 waves, what there is."""
-        return replace(setting, n_features=n, n_stored=n) if n else setting
+        return replace(spec, n_features=n, n_stored=n) if n else spec
 
     @staticmethod
-    def memory(setting: Setting, n: int) -> int:
+    def memory(spec: WorldSpec, n: int) -> int:
         """Bytes per row, by arithmetic: the waves of a round's candidates."""
-        return 0 if setting.fixed_contexts else 16 * setting.n_candidates * n
+        return 0 if spec.fixed_contexts else 16 * spec.n_candidates * n
 
     @staticmethod
-    def shared_memory(setting: Setting, n: int, layouts: int) -> int:
+    def shared_memory(spec: WorldSpec, n: int, layouts: int) -> int:
         """Bytes that rows share, by arithmetic: the waves, those of fixed contexts, and their spans."""
-        contexts = layouts * setting.fixed_contexts
-        return 8 * n * (3 * setting.n_features + n + 3 * contexts * setting.n_candidates)
+        contexts = layouts * spec.fixed_contexts
+        return 8 * n * (3 * spec.n_features + n + 3 * contexts * spec.n_candidates)
 
     def round(self, round: Round) -> Round:
         """The round with the waves of its features."""

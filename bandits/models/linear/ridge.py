@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, Round, Script, Setting
+from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, PredrawnSteps, Round, WorldSpec
 
 from . import ridge_kernels
 
@@ -73,10 +73,10 @@ class Ridge:
         return self.STATE + (self.HYBRID if self.sharing == "hybrid" else ())
 
     @staticmethod
-    def memory(setting: Setting, sharing: Sharing) -> int:
+    def memory(spec: WorldSpec, sharing: Sharing) -> int:
         """Bytes per row, by arithmetic."""
-        models = 1 if sharing == "shared" else setting.n_items
-        return 8 * (models * (2 * setting.n_features**2 + 2 * setting.n_features + 1) + 4 * setting.n_features**2)
+        models = 1 if sharing == "shared" else spec.n_items
+        return 8 * (models * (2 * spec.n_features**2 + 2 * spec.n_features + 1) + 4 * spec.n_features**2)
 
     def models(self, round: Round) -> IntArray:
         """Model of every candidate, int64 (R, K)."""
@@ -136,7 +136,7 @@ class Ridge:
 
     def play(
         self,
-        script: Script,
+        script: PredrawnSteps,
         alive: BoolArray,
         *,
         scale: FloatArray | None = None,
@@ -177,10 +177,10 @@ class Ridge:
         return drawn
 
     @staticmethod
-    def noise_width(setting: Setting, sharing: Sharing) -> int:
+    def noise_width(spec: WorldSpec, sharing: Sharing) -> int:
         """Standard normals that `sample` needs per row and step."""
-        shared = 0 if sharing == "per_arm" else setting.n_features
-        return shared + (0 if sharing == "shared" else setting.n_candidates)
+        shared = 0 if sharing == "per_arm" else spec.n_features
+        return shared + (0 if sharing == "shared" else spec.n_candidates)
 
     def update(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
         """Learn from the examined slots of the slate."""

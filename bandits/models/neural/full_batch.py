@@ -3,7 +3,7 @@
 A step on everything is a pass over n observations; done as a few operations on all of them, each hidden unit of each
 goes through memory half a dozen times. Here a block stays in the processor's cache from its features to its part of the
 gradient, and features that are 0 in all of an item's observations (the other arms' blocks) are left out. The sums have
-another order than in `networks.Networks`: both agree up to rounding.
+another order than in `networks.BatchedMLP`: both agree up to rounding.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def gradient(
     Parameters
     ----------
     weights, out : float32 (p,)
-        In the order of `networks.Networks`; ``out`` is overwritten.
+        In the order of `networks.BatchedMLP`; ``out`` is overwritten.
     D, H : int
         Features and hidden units.
     log_odds : bool

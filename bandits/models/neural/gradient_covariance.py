@@ -20,8 +20,8 @@ import numpy as np
 
 from bandits.base.types import FloatArray
 
-from .incremental_cholesky import Growing, doubled
-from .mlp import Factors
+from .incremental_cholesky import IncrementalCholesky, doubled
+from .mlp import GradientFactors
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -36,10 +36,10 @@ LEAST = 1e-30  # squared widths are not below this: rounding must not make a roo
 class Confidence(Protocol):
     """A width for every candidate, and what shrinks it."""
 
-    def squared_widths(self, candidates: Factors) -> Tensor:
+    def squared_widths(self, candidates: GradientFactors) -> Tensor:
         """g' A^-1 g of every candidate, float64 (R, K)."""
 
-    def add(self, chosen: Factors, counts: Tensor) -> None:
+    def add(self, chosen: GradientFactors, counts: Tensor) -> None:
         """A += g g' for one gradient per row, (R, 1, ...); rows where ``counts (R,)`` is 0 stay as they are."""
 
     def state_dict(self) -> Arrays:
@@ -59,7 +59,7 @@ class Diagonal:
 
         self.diagonal = torch.tensor(ridge, dtype=torch.float32, device=device)[:, None].repeat(1, n_weights)
 
-    def squared_widths(self, candidates: Factors) -> Tensor:
+    def squared_widths(self, candidates: GradientFactors) -> Tensor:
         parts, start, candidates = [], 0, candidates.float()
         inverse = self.diagonal.reciprocal()
         for h, d in zip(candidates.h, candidates.delta, strict=True):
@@ -71,7 +71,7 @@ class Diagonal:
             start += (a + 1) * b
         return sum(parts[1:], start=parts[0]).double()
 
-    def add(self, chosen: Factors, counts: Tensor) -> None:
+    def add(self, chosen: GradientFactors, counts: Tensor) -> None:
         gradient = chosen.float().dense()[:, 0]
         self.diagonal.addcmul_(gradient, gradient * counts[:, None].to(gradient.dtype))
 
@@ -102,11 +102,11 @@ class Primal:
         eye = torch.eye(n_weights, dtype=torch.float64, device=device)
         return cls(torch.tensor(ridge, device=device)[:, None, None] * eye)
 
-    def squared_widths(self, candidates: Factors) -> Tensor:
+    def squared_widths(self, candidates: GradientFactors) -> Tensor:
         g = candidates.double().dense()
         return ((g @ self.inverse) * g).sum(2).clamp_min(LEAST)
 
-    def add(self, chosen: Factors, counts: Tensor) -> None:
+    def add(self, chosen: GradientFactors, counts: Tensor) -> None:
         g = chosen.double().dense()[:, 0] * counts[:, None].double()
         self.A.baddbmm_(g[:, :, None], g[:, None, :])
         self.updates += 1
@@ -143,8 +143,8 @@ class Dual:
         import torch
 
         self.ridge = torch.tensor(ridge, dtype=torch.float64, device=device)
-        self.factor, self._first = Growing(self.ridge, capacity), capacity
-        self._past: Factors | None = None  # buffers (R, capacity, width)
+        self.factor, self._first = IncrementalCholesky(self.ridge, capacity), capacity
+        self._past: GradientFactors | None = None  # buffers (R, capacity, width)
 
     @property
     def size(self) -> int:
@@ -152,32 +152,32 @@ class Dual:
         return self.factor.size
 
     @property
-    def past(self) -> Factors:
+    def past(self) -> GradientFactors:
         """Factors of the gradients so far, in float64."""
         assert self._past is not None
         return self._past.rows(0, self.size)
 
-    def squared_widths(self, candidates: Factors) -> Tensor:
+    def squared_widths(self, candidates: GradientFactors) -> Tensor:
         candidates = candidates.double()
         explained = self.factor.explained(self.past.times(candidates)) if self.size else 0.0
         return ((candidates.norms() - explained) / self.ridge[:, None]).clamp_min_(LEAST)
 
-    def add(self, chosen: Factors, counts: Tensor) -> None:
+    def add(self, chosen: GradientFactors, counts: Tensor) -> None:
         one = counts[:, None, None].double()
-        chosen = Factors([h.double() for h in chosen.h], [d.double() * one for d in chosen.delta])
+        chosen = GradientFactors([h.double() for h in chosen.h], [d.double() * one for d in chosen.delta])
         t = self.size
         self._keep(chosen)
         inner = self.past.times(chosen) if t else chosen.h[0].new_zeros((len(counts), 0, 1))
         self.factor.grow(inner, chosen.norms()[:, 0])
 
-    def extend(self, gradients: Factors) -> None:
+    def extend(self, gradients: GradientFactors) -> None:
         """Come from the beginning to the state after many gradients (R, t, ...) at once."""
         assert self.size == 0
         gradients = gradients.double()
         self._keep(gradients)
         self.factor.remake(gradients.times(gradients))
 
-    def _keep(self, new: Factors) -> None:
+    def _keep(self, new: GradientFactors) -> None:
         """Put gradients behind those that are there; the buffers are as long as the factor's, or twice that."""
         import torch
 
@@ -188,9 +188,11 @@ class Dual:
             def room(x: Tensor) -> Tensor:
                 return torch.zeros((R, capacity, x.shape[2]), dtype=x.dtype, device=x.device)
 
-            self._past = Factors([room(h) for h in new.h], [room(d) for d in new.delta])
+            self._past = GradientFactors([room(h) for h in new.h], [room(d) for d in new.delta])
         elif t + n > self._past.h[0].shape[1]:
-            self._past = Factors(*([torch.nn.functional.pad(x, (0, 0, 0, t)) for x in side] for side in self._past))
+            self._past = GradientFactors(
+                *([torch.nn.functional.pad(x, (0, 0, 0, t)) for x in side] for side in self._past)
+            )
         for kept, added in zip(self._past.h + self._past.delta, new.h + new.delta, strict=True):
             kept[:, t : t + n] = added
 
@@ -210,7 +212,10 @@ class Dual:
         import torch
 
         size = int(state["size"])
-        self.factor, self._past = Growing(self.ridge, doubled(self._first, size)), None  # as long as it had grown
+        self.factor, self._past = (
+            IncrementalCholesky(self.ridge, doubled(self._first, size)),
+            None,
+        )  # as long as it had grown
         if size == 0:
             return
         layers = sum(name.startswith("delta") for name in state)
@@ -218,7 +223,7 @@ class Dual:
         def put(name: str) -> Tensor:
             return torch.from_numpy(state[name]).to(self.ridge.device)
 
-        self._keep(Factors([put(f"h{i}") for i in range(layers)], [put(f"delta{i}") for i in range(layers)]))
+        self._keep(GradientFactors([put(f"h{i}") for i in range(layers)], [put(f"delta{i}") for i in range(layers)]))
         self.factor.load(put("inverse"))
 
 
@@ -236,7 +241,7 @@ class Sketch:
 
         self.ridge = torch.tensor(ridge, dtype=torch.float64, device=device)
         self.rows = rows
-        self.factor = Growing(self.ridge, 2 * rows)
+        self.factor = IncrementalCholesky(self.ridge, 2 * rows)
         self._room = torch.zeros((len(ridge), 2 * rows, n_weights), dtype=torch.float64, device=device)
         self.shrunk = torch.zeros(len(ridge), dtype=torch.float64, device=device)
 
@@ -245,12 +250,12 @@ class Sketch:
         """The directions, (R, rows in use, p)."""
         return self._room[:, : self.factor.size]
 
-    def squared_widths(self, candidates: Factors) -> Tensor:
+    def squared_widths(self, candidates: GradientFactors) -> Tensor:
         candidates = candidates.double()
         explained = self.factor.explained(self.B @ candidates.dense().transpose(1, 2))
         return ((candidates.norms() - explained) / self.ridge[:, None]).clamp_min_(LEAST)
 
-    def add(self, chosen: Factors, counts: Tensor) -> None:
+    def add(self, chosen: GradientFactors, counts: Tensor) -> None:
         self.extend(chosen.double().dense() * counts[:, None, None].double())
 
     def extend(self, gradients: Tensor) -> None:
@@ -334,10 +339,10 @@ class Exact:
         after = 32 * n_weights**2 if cls.fits(n_weights) else 48 * 2 * sketch * n_weights
         return dual + after + 16 * CHUNK * n_weights
 
-    def squared_widths(self, candidates: Factors) -> Tensor:
+    def squared_widths(self, candidates: GradientFactors) -> Tensor:
         return self.way.squared_widths(candidates)
 
-    def add(self, chosen: Factors, counts: Tensor) -> None:
+    def add(self, chosen: GradientFactors, counts: Tensor) -> None:
         if isinstance(self.way, Dual) and self.way.size >= self.limit:
             self.way = self._after(self.way)
         self.way.add(chosen, counts)

@@ -17,7 +17,7 @@ def doubled(capacity: int, n: int) -> int:
     return capacity
 
 
-class Growing:
+class IncrementalCholesky:
     """L^-1, float64 (R, n, n), where L L' = ridge I + G G' and G has n rows.
 
     The inverse turns the triangular system of every decision into a product, and grows by one row as L does.

@@ -52,7 +52,7 @@ def size(widths: Sequence[int], tables: Sequence[int] = (), embedding: int = 0) 
     return sum((a + 1) * b for a, b in itertools.pairwise(widths)) + sum(tables) * embedding
 
 
-class Pass(NamedTuple):
+class ForwardPass(NamedTuple):
     """What went through the networks.
 
     Attributes
@@ -69,7 +69,7 @@ class Pass(NamedTuple):
     ids: Tensor | None = None
 
 
-class Factors(NamedTuple):
+class GradientFactors(NamedTuple):
     """The gradient of each output, unmultiplied: that of a layer is the outer product of delta and (h, 1).
 
     Attributes
@@ -81,15 +81,15 @@ class Factors(NamedTuple):
     h: list[Tensor]
     delta: list[Tensor]
 
-    def take(self, rows: Tensor, which: Tensor) -> Factors:
+    def take(self, rows: Tensor, which: Tensor) -> GradientFactors:
         """Those of ``which (R, S)``; ``rows`` is arange(R) as a column."""
-        return Factors([h[rows, which] for h in self.h], [d[rows, which] for d in self.delta])
+        return GradientFactors([h[rows, which] for h in self.h], [d[rows, which] for d in self.delta])
 
-    def rows(self, start: int, end: int) -> Factors:
+    def rows(self, start: int, end: int) -> GradientFactors:
         """Those from ``start`` to before ``end``."""
-        return Factors([h[:, start:end] for h in self.h], [d[:, start:end] for d in self.delta])
+        return GradientFactors([h[:, start:end] for h in self.h], [d[:, start:end] for d in self.delta])
 
-    def times(self, other: Factors) -> Tensor:
+    def times(self, other: GradientFactors) -> Tensor:
         """Inner products of gradients, (R, B, B'): over layers, (delta . delta') (h . h' + 1)."""
         parts = [
             (h @ k.transpose(1, 2)).add_(1).mul_(d @ e.transpose(1, 2))
@@ -111,16 +111,16 @@ class Factors(NamedTuple):
             parts += [(d[..., :, None] * h[..., None, :]).flatten(2), d]
         return torch.cat(parts, dim=2)
 
-    def double(self) -> Factors:
+    def double(self) -> GradientFactors:
         """In float64."""
-        return Factors([h.double() for h in self.h], [d.double() for d in self.delta])
+        return GradientFactors([h.double() for h in self.h], [d.double() for d in self.delta])
 
-    def float(self) -> Factors:
+    def float(self) -> GradientFactors:
         """In float32."""
-        return Factors([h.float() for h in self.h], [d.float() for d in self.delta])
+        return GradientFactors([h.float() for h in self.h], [d.float() for d in self.delta])
 
 
-class Networks:
+class BatchedMLP:
     """R multilayer perceptrons with ReLU between their layers, and embeddings below them where there are tables.
 
     Parameters
@@ -176,7 +176,7 @@ class Networks:
             start += (a + 1) * b
         return found
 
-    def picked(self, index: Any) -> Networks:
+    def picked(self, index: Any) -> BatchedMLP:
         """Some of the networks as they are now, to ask and not to train."""
         import torch
 
@@ -204,7 +204,7 @@ class Networks:
         parts = [table[rows, ids[..., i]] for i, table in enumerate(self.entries(self.flat))]
         return torch.cat([features, *parts], dim=2), ids
 
-    def forward(self, x: Tensor, masks: Sequence[Tensor] | None = None) -> Pass:
+    def forward(self, x: Tensor, masks: Sequence[Tensor] | None = None) -> ForwardPass:
         """Outputs for ``x (R, B, D)``.
 
         Parameters
@@ -223,9 +223,9 @@ class Networks:
                 x = x.relu_() if masks is None else x.relu_().mul_(masks[i])
             if i < last:
                 inputs.append(x)
-        return Pass(inputs, x, ids)
+        return ForwardPass(inputs, x, ids)
 
-    def deltas(self, passed: Pass, delta: Tensor, masks: Sequence[Tensor] | None = None) -> list[Tensor]:
+    def deltas(self, passed: ForwardPass, delta: Tensor, masks: Sequence[Tensor] | None = None) -> list[Tensor]:
         """Derivatives by the outputs of every layer before the ReLU, first layer first, from that by the last.
 
         Parameters
@@ -245,7 +245,7 @@ class Networks:
             found.append(delta)
         return found[::-1]
 
-    def backward(self, passed: Pass, delta: Tensor, masks: Sequence[Tensor] | None = None) -> Tensor:
+    def backward(self, passed: ForwardPass, delta: Tensor, masks: Sequence[Tensor] | None = None) -> Tensor:
         """Gradient (R, p), summed over the batch, of a loss whose derivative by the outputs is ``delta (R, B, out)``.
 
         The tensor returned is used again by the next call.
@@ -265,13 +265,13 @@ class Networks:
                 table.zero_().index_put_((rows, passed.ids[..., i]), d, accumulate=True)
         return self.gradient
 
-    def factors(self, passed: Pass) -> Factors:
+    def factors(self, passed: ForwardPass) -> GradientFactors:
         """Gradients by all weights of each of the (R, B) single outputs; not of networks with embeddings."""
         import torch
 
         assert not self.tables
 
-        return Factors(passed.inputs, self.deltas(passed, torch.ones_like(passed.out)))
+        return GradientFactors(passed.inputs, self.deltas(passed, torch.ones_like(passed.out)))
 
 
 def initial(

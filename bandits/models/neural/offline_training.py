@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from bandits.base.types import Log
+from bandits.base.types import LoggedData
 
 Float32 = NDArray[np.float32]
 
@@ -23,7 +23,7 @@ class Fitted(NamedTuple):
 
 
 def fit_click_model(
-    log: Log,
+    log: LoggedData,
     *,
     n_features: int,
     n_users: int,
@@ -78,7 +78,7 @@ def _train(
     torch: Any,
     generator: Any,
     tensors: dict[str, Any],
-    log: Log,
+    log: LoggedData,
     n_features: int,
     learning_rate: float,
     batch: int,

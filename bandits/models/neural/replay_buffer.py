@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bandits.base.types import Contexts, FloatArray, IntArray, Round, Setting
+from bandits.base.types import Contexts, FloatArray, IntArray, Round, WorldSpec
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -20,8 +20,8 @@ class Candidates:
     The pet shop's 50 products have five feature vectors per persona: a network is asked for five values, not 50.
     """
 
-    def __init__(self, setting: Setting, device: str) -> None:
-        self.setting, self.device = setting, device
+    def __init__(self, spec: WorldSpec, device: str) -> None:
+        self.spec, self.device = spec, device
         self._source: Contexts | None = None
         self._distinct: Tensor | None = None
         self._which: IntArray = np.empty((0, 0), np.int64)
@@ -31,7 +31,7 @@ class Candidates:
         """Distinct vectors, float32 (R, K', D), and which of them each candidate has, int64 (R, K); None: its own."""
         import torch
 
-        if not self.setting.fixed_contexts:
+        if not self.spec.fixed_contexts:
             return torch.from_numpy(round.features.astype(np.float32)).to(self.device), None
         if round.contexts is not self._source:
             self._search(round.contexts)
@@ -71,7 +71,7 @@ def places(which: IntArray | None, slate: IntArray) -> IntArray:
     return slate if which is None else np.take_along_axis(which, slate, axis=1)
 
 
-class Replay:
+class ReplayBuffer:
     """The last ``capacity`` choices of every row, in the order in which they came; a ring once it is full.
 
     Attributes

@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from bandits.base.errors import Refused, printable, short
+from bandits.base.errors import UserError, printable, short
 from bandits.base.types import FloatArray
 
 MAX_BYTES = 5 * 2**20
@@ -94,13 +94,13 @@ class Table(NamedTuple):
 
         Raises
         ------
-        Refused
+        UserError
         """
         for column in self.columns:
             if column.name == name:
                 return column
         names = ", ".join(c.name for c in self.columns)
-        raise Refused(f"there is no column '{short(name)}'; there are {names}")
+        raise UserError(f"there is no column '{short(name)}'; there are {names}")
 
     def unfit(self, target: str) -> str:
         """Why a column cannot be the target, in one sentence; empty if it can."""
@@ -141,7 +141,7 @@ def inspect(raw: bytes) -> Table:
 
     Raises
     ------
-    Refused
+    UserError
         One sentence: row, column, what is wrong.
     """
     text = _decoded(raw)
@@ -152,11 +152,11 @@ def inspect(raw: bytes) -> Table:
     table, rows = [], []
     for row, record in records:
         if len(record) != len(names):
-            raise Refused(f"row {row} has {_many(len(record), 'cell')}, the header has {len(names)}")
+            raise UserError(f"row {row} has {_many(len(record), 'cell')}, the header has {len(names)}")
         table.append(record)
         rows.append(row)
     if not rows:
-        raise Refused("the table has a header and no rows below it")
+        raise UserError("the table has a header and no rows below it")
     columns = zip(*table, strict=True)
     made = (_column(name, cells, rows, delimiter == ";") for name, cells in zip(names, columns, strict=True))
     return Table(tuple(made), tuple(rows))
@@ -181,19 +181,19 @@ def sample() -> bytes:
 
 def _decoded(raw: bytes) -> str:
     if len(raw) > MAX_BYTES:
-        raise Refused(f"the file has {len(raw) / 2**20:.1f} MB; at most {MAX_BYTES // 2**20} MB are allowed")
+        raise UserError(f"the file has {len(raw) / 2**20:.1f} MB; at most {MAX_BYTES // 2**20} MB are allowed")
     for start, what in _BINARY.items():
         if raw.startswith(start) and not (start == b"PK" and raw[2:4].isascii() and raw[2:4].isalpha()):
-            raise Refused(f"the file is {what}, not a CSV: save it as CSV (UTF-8) first")
+            raise UserError(f"the file is {what}, not a CSV: save it as CSV (UTF-8) first")
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise Refused(f"the file is not text in UTF-8 (line {line}): save it as CSV (UTF-8)") from None
+        raise UserError(f"the file is not text in UTF-8 (line {line}): save it as CSV (UTF-8)") from None
     if (at := text.find("\0")) >= 0:
-        raise Refused(f"line {text.count(chr(10), 0, at) + 1} holds a NUL byte: the file is not a CSV in UTF-8")
+        raise UserError(f"line {text.count(chr(10), 0, at) + 1} holds a NUL byte: the file is not a CSV in UTF-8")
     if not text.strip():
-        raise Refused("the file is empty")
+        raise UserError("the file is empty")
     return text
 
 
@@ -224,9 +224,9 @@ def _records(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         except StopIteration:
             return
         except csv.Error as error:
-            raise Refused(f"row {row}{_complaint(str(error))}") from None
+            raise UserError(f"row {row}{_complaint(str(error))}") from None
         if row > MAX_ROWS + 1:
-            raise Refused(f"the table has more than {MAX_ROWS:,} rows below its header, which is the most allowed")
+            raise UserError(f"the table has more than {MAX_ROWS:,} rows below its header, which is the most allowed")
         if any(map(str.strip, record)) or (not begun and len(record) > 1):
             begun = True
             yield row, record
@@ -242,17 +242,17 @@ def _complaint(error: str) -> str:
 
 def _names(row: int, cells: Sequence[str]) -> list[str]:
     if len(cells) > MAX_COLUMNS:
-        raise Refused(f"the header has {len(cells):,} columns; at most {MAX_COLUMNS} are allowed")
+        raise UserError(f"the header has {len(cells):,} columns; at most {MAX_COLUMNS} are allowed")
     if len(cells) < 2:
-        raise Refused("the header has one column; commas, semicolons or tabs must separate at least two")
+        raise UserError("the header has one column; commas, semicolons or tabs must separate at least two")
     names = [printable(cell) for cell in cells]
     for i, name in enumerate(names):
         if not name:
-            raise Refused(f"row {row}, column {i + 1}: the header is empty; every column needs a name")
+            raise UserError(f"row {row}, column {i + 1}: the header is empty; every column needs a name")
         if len(name) > MAX_NAME:
-            raise Refused(f"row {row}, column {i + 1}: the name has {len(name):,} characters; {MAX_NAME} are allowed")
+            raise UserError(f"row {row}, column {i + 1}: the name has {len(name):,} characters; {MAX_NAME} are allowed")
         if (before := names.index(name)) < i:
-            raise Refused(f"row {row}: columns {before + 1} and {i + 1} are both called '{short(name)}'")
+            raise UserError(f"row {row}: columns {before + 1} and {i + 1} are both called '{short(name)}'")
     return names
 
 
@@ -260,7 +260,7 @@ def _column(name: str, cells: Sequence[str], rows: Sequence[int], comma: bool) -
     counts = Counter(cells)
     if max(map(len, counts)) > MAX_CELL:
         row, cell = next(pair for pair in zip(rows, cells, strict=True) if len(pair[1]) > MAX_CELL)
-        raise Refused(
+        raise UserError(
             f"row {row}, column '{short(name)}': the cell has {len(cell):,} characters; {MAX_CELL:,} are allowed"
         )
     text = {cell: printable(cell) for cell in counts}

@@ -17,7 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bandits.base.errors import Refused, short
+from bandits.base.errors import UserError, short
 from bandits.base.files import home, write
 
 from .csv_table import MAX_CLASSES, MAX_COLUMNS, MAX_ROWS, Table
@@ -31,7 +31,7 @@ _ID = re.compile(r"[a-z0-9_.-]{1,47}-[0-9a-f]{12}")
 _KEY = b"bandit-playground"
 
 
-class Kept(NamedTuple):
+class DatasetInfo(NamedTuple):
     """A data set that was brought: what is known without loading it."""
 
     id: str
@@ -63,14 +63,14 @@ def keep(table: Table, *, target: str, leave_out: Collection[str] = (), title: s
 
     Raises
     ------
-    Refused
+    UserError
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     fits(table, target=target, leave_out=leave_out)
     if not TITLE.fullmatch(title):
-        raise Refused(
+        raise UserError(
             f"the name is '{short(title)}'; it must be a text of 1 to 40 letters, digits, spaces, points, dashes or "
             f"underscores"
         )
@@ -80,22 +80,22 @@ def keep(table: Table, *, target: str, leave_out: Collection[str] = (), title: s
     data = pa.table({**values, target: pa.array(answer.texts())})
     content = _content(data)
     name = f"{_slug(title)}-{content[:12]}"
-    kept = Kept(name, title, target, len(table.rows), len(features), answer.distinct, content)
+    kept = DatasetInfo(name, title, target, len(table.rows), len(features), answer.distinct, content)
     try:
         here = find(kept.id)
-    except Refused:  # a damaged file is written anew
+    except UserError:  # a damaged file is written anew
         here = None
     if here is not None and here.content != content:
-        raise Refused(f"other data are here under the same id, {kept.id}: choose another name")
+        raise UserError(f"other data are here under the same id, {kept.id}: choose another name")
     if here is None and len(listing()) >= MAX_SETS:
-        raise Refused(f"there are {MAX_SETS} data sets already; delete one first")
+        raise UserError(f"there are {MAX_SETS} data sets already; delete one first")
     buffer = io.BytesIO()
     facts = {_KEY: json.dumps(kept._asdict())}
     pq.write_table(data.replace_schema_metadata(facts), buffer, compression="zstd")
     try:
         write(_path(kept.id), buffer.getvalue())
     except OSError as error:
-        raise Refused(f"the data could not be kept on disk: {error.strerror or error}") from None
+        raise UserError(f"the data could not be kept on disk: {error.strerror or error}") from None
     return kept.id
 
 
@@ -104,20 +104,20 @@ def fits(table: Table, *, target: str, leave_out: Collection[str] = ()) -> None:
 
     Raises
     ------
-    Refused
+    UserError
         Why not, in one sentence.
     """
     if target in leave_out:
-        raise Refused(f"the target column '{target}' cannot be left out")
+        raise UserError(f"the target column '{target}' cannot be left out")
     if why := table.unfit(target):
-        raise Refused(why)
+        raise UserError(why)
     for name in leave_out:
         table.column(name)
     features = [c for c in table.columns if c.name != target and c.name not in leave_out]
     if not features:
-        raise Refused("no column is left that an agent could learn from")
+        raise UserError("no column is left that an agent could learn from")
     if trouble := next((c.trouble for c in features if c.trouble), ""):
-        raise Refused(f"{trouble}: mend it, or leave the column out")
+        raise UserError(f"{trouble}: mend it, or leave the column out")
 
 
 def title_from(file: str) -> str:
@@ -126,12 +126,12 @@ def title_from(file: str) -> str:
     return words[:40].strip() or "My data"
 
 
-def find(name: str) -> Kept | None:
+def find(name: str) -> DatasetInfo | None:
     """What is known of a data set, or None if it is not here.
 
     Raises
     ------
-    Refused
+    UserError
         Its file is damaged.
     """
     if not _ID.fullmatch(name):
@@ -143,11 +143,11 @@ def find(name: str) -> Kept | None:
     return _facts(_path(name), found.st_mtime_ns)
 
 
-def listing() -> list[Kept]:
+def listing() -> list[DatasetInfo]:
     """All data sets, newest first; damaged ones are left out."""
     found = []
     for path in _folder().glob("*.parquet"):
-        with suppress(Refused, FileNotFoundError):
+        with suppress(UserError, FileNotFoundError):
             if kept := find(path.stem):
                 found.append((path.stat().st_mtime_ns, kept))
     return [kept for _, kept in sorted(found, reverse=True)]
@@ -158,14 +158,14 @@ def load(name: str) -> pd.DataFrame:
 
     Raises
     ------
-    Refused
+    UserError
         It is not here, or the file is not what its name says.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     if (kept := find(name)) is None:
-        raise Refused(f"data '{short(name)}' is not here")
+        raise UserError(f"data '{short(name)}' is not here")
     with suppress(OSError, ValueError, pa.ArrowException):
         data = pq.ParquetFile(_path(name)).read()
         sizes = data.num_rows, data.num_columns - 1, len(data.column(-1).unique())
@@ -195,13 +195,13 @@ def _path(name: str) -> Path:
 
 
 @lru_cache(maxsize=2 * MAX_SETS)
-def _facts(path: Path, changed: int) -> Kept:  # noqa: ARG001 - a file that changed is read again
+def _facts(path: Path, changed: int) -> DatasetInfo:  # noqa: ARG001 - a file that changed is read again
     """What a file says about itself, as far as that can be true."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     with suppress(OSError, ValueError, KeyError, TypeError, pa.ArrowException):
-        kept = Kept(**json.loads(pq.ParquetFile(path).schema_arrow.metadata[_KEY]))
+        kept = DatasetInfo(**json.loads(pq.ParquetFile(path).schema_arrow.metadata[_KEY]))
         if (
             kept.id == path.stem and kept.id.endswith(f"-{kept.content[:12]}") and TITLE.fullmatch(kept.title)
             and 0 < kept.rows <= MAX_ROWS and 0 < kept.features < MAX_COLUMNS and 1 < kept.classes <= MAX_CLASSES
@@ -210,8 +210,8 @@ def _facts(path: Path, changed: int) -> Kept:  # noqa: ARG001 - a file that chan
     raise _damaged(path.stem)
 
 
-def _damaged(name: str) -> Refused:
-    return Refused(f"the file of data '{name}' is damaged: bring the CSV again on the page Your data")
+def _damaged(name: str) -> UserError:
+    return UserError(f"the file of data '{name}' is damaged: bring the CSV again on the page Your data")
 
 
 def _content(data: Any) -> str:

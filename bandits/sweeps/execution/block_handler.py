@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from bandits.base.files import Arrays
-from bandits.sweeps.blocks import Block, Stopped, compute
+from bandits.sweeps.blocks import Block, StoppedError, compute
 from bandits.sweeps.sweep import Sweep, read_begun
 
 
@@ -17,7 +17,7 @@ def handle(header: dict[str, Any], tick: Callable[[int], None], stop: Callable[[
     block = Block(tuple((point, replication) for point, replication in header["rows"]))
     try:
         return compute(_sweep(json.dumps(header["sweep"])), block, tick, stop)
-    except Stopped:
+    except StoppedError:
         return None
 
 

@@ -21,14 +21,14 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from bandits.base.errors import Refused, short
+from bandits.base.errors import UserError, short
 from bandits.base.files import Arrays
 from bandits.runtime.task_queue import settle
 from bandits.sweeps.blocks import Block
 from bandits.sweeps.sweep import Sweep
 
 from . import dask_worker
-from .executors import Lost
+from .executors import ExecutorLostError
 
 CONNECT = 10.0  # seconds for the scheduler to answer
 FIRST = 30.0  # seconds for the first worker to be there
@@ -51,7 +51,7 @@ class Cluster:
 
     Raises
     ------
-    Refused
+    UserError
         A bad address; nobody there; other versions, or other numbers, than here.
     """
 
@@ -88,10 +88,10 @@ class Cluster:
             theirs = self._ask(dask_worker.block, *asked, key=key)
             theirs.add_done_callback(partial(self._take, future))
         except (OSError, RuntimeError, ValueError) as error:  # what Dask says of a client that was closed meanwhile
-            raise Lost(self._gone(error)) from None
+            raise ExecutorLostError(self._gone(error)) from None
         future.add_done_callback(lambda _: self._release(key, theirs))
         if self._lost:  # in between
-            settle(future, Lost(self._lost))
+            settle(future, ExecutorLostError(self._lost))
         return future
 
     def close(self) -> None:
@@ -106,7 +106,7 @@ class Cluster:
         """How many workers there are; refused unless each of them computes what is computed here."""
         threads = self._threads()
         if many := next((w for w, n in threads.items() if n != 1), None):
-            raise Refused(
+            raise UserError(
                 f"the worker {many} has {threads[many]} threads; start it with --nthreads 1 (several: --nworkers)"
             )
         asked = {w: self._ask(dask_worker.unlike, *self._ours, workers=[w]) for w in threads}
@@ -115,18 +115,18 @@ class Cluster:
             try:
                 sentence = theirs.result(timeout=max(end - time.monotonic(), 0.1))
             except TimeoutError:
-                raise Refused(f"the worker {worker} has not answered a small question in {KNOWN:.0f} s") from None
+                raise UserError(f"the worker {worker} has not answered a small question in {KNOWN:.0f} s") from None
             except Exception as error:  # noqa: BLE001 - whatever a foreign process runs into
-                raise Refused(f"the worker {worker} cannot be used: {_told(error)}") from None
+                raise UserError(f"the worker {worker} cannot be used: {_told(error)}") from None
             if sentence:
-                raise Refused(sentence)
+                raise UserError(sentence)
         return len(threads)
 
     def _threads(self) -> dict[str, int]:
         with suppress(TimeoutError):
             self._client.wait_for_workers(1, timeout=FIRST)
         if not (found := self._client.nthreads()):
-            raise Refused(
+            raise UserError(
                 f"the scheduler at {self.address} has no workers; start one: dask worker {self.address} --nthreads 1"
             )
         return dict(found)
@@ -143,7 +143,7 @@ class Cluster:
         if self._client.status != "running":
             self._lose(self._gone())
         if self._lost:
-            raise Lost(self._lost)
+            raise ExecutorLostError(self._lost)
 
     def _hear(self, event: tuple[float, dict[str, Any]]) -> None:
         message = event[1]
@@ -156,7 +156,7 @@ class Cluster:
             return
         try:
             settle(future, theirs.result())
-        except (Lost, Refused) as said:
+        except (ExecutorLostError, UserError) as said:
             settle(future, said)
         except CancelledError:  # not by us: the connection broke
             self._lose(self._gone())
@@ -192,7 +192,7 @@ class Cluster:
         self._lost = self._lost or sentence
         self._ended.set()
         for future, _ in list(self._open.values()):
-            settle(future, Lost(self._lost))
+            settle(future, ExecutorLostError(self._lost))
 
     def _gone(self, error: Exception | None = None) -> str:
         return f"the scheduler at {self.address} is gone" + (f" ({_told(error)})" if error else "")
@@ -202,7 +202,7 @@ def _distributed() -> Any:
     try:
         import distributed
     except ImportError:
-        raise Refused(
+        raise UserError(
             "a sweep on a cluster needs Dask, which is not installed; pip install -r requirements-cluster.txt"
         ) from None
     logging.getLogger("distributed.batched").setLevel(logging.WARNING)  # a connection that broke is said by us
@@ -217,11 +217,11 @@ def _checked(address: str) -> str:
     except ValueError:
         host, port = None, None
     if not host or not port or parts.scheme not in ("tls", "tcp") or parts.netloc.count("@") or parts.path.strip("/"):
-        raise Refused(
+        raise UserError(
             f"the cluster is {short(address)}; it must be tls://host:port, or tcp://host:port on this machine"
         )
     if parts.scheme == "tcp" and not _local(host):
-        raise Refused(
+        raise UserError(
             f"the cluster {short(address)} is not encrypted; tcp:// is for this machine only (127.0.0.1), use tls://"
         )
     return address.rstrip("/")
@@ -242,7 +242,7 @@ def _connect(dask: Any, address: str) -> Any:
             warnings.simplefilter("ignore")  # of other versions: it is told in a sentence of ours, or does not matter
             return dask.Client(address, timeout=CONNECT, set_as_default=False)
     except (OSError, ssl.SSLError, ValueError) as error:
-        raise Refused(f"no Dask scheduler answers at {address}: {_told(error)}") from None
+        raise UserError(f"no Dask scheduler answers at {address}: {_told(error)}") from None
 
 
 def _require_certificates(dask: Any) -> None:
@@ -253,7 +253,7 @@ def _require_certificates(dask: Any) -> None:
     tls = dask.Security().get_tls_config_for_role("client")
     for name, variable in VARIABLES.items():
         if not tls[name]:
-            raise Refused(f"a tls:// cluster needs certificates; set DASK_DISTRIBUTED__COMM__TLS__{variable}")
+            raise UserError(f"a tls:// cluster needs certificates; set DASK_DISTRIBUTED__COMM__TLS__{variable}")
 
 
 def _broke(error: Exception) -> bool:
@@ -263,14 +263,14 @@ def _broke(error: Exception) -> bool:
     return isinstance(error, CommClosedError)
 
 
-def _meant(error: Exception) -> Lost | Refused:
+def _meant(error: Exception) -> ExecutorLostError | UserError:
     """What became of a block, in a sentence: its workers died, there are none, or it cannot be computed."""
     from distributed import KilledWorker
     from distributed.scheduler import NoWorkerError
 
     if isinstance(error, KilledWorker):
-        return Refused(f"{error.allowed_failures + 1} workers of the cluster died of the same block of this sweep")
-    return (Lost if isinstance(error, NoWorkerError) else Refused)(_told(error))
+        return UserError(f"{error.allowed_failures + 1} workers of the cluster died of the same block of this sweep")
+    return (ExecutorLostError if isinstance(error, NoWorkerError) else UserError)(_told(error))
 
 
 @contextmanager

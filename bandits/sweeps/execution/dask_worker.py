@@ -17,7 +17,7 @@ from bandits.runtime.worker import UPDATE
 from bandits.sweeps.blocks import Block, Row, compute
 from bandits.sweeps.sweep import Sweep, read, read_begun
 
-from .executors import Lost
+from .executors import ExecutorLostError
 
 PACKAGES = ("numpy", "scipy", "numba", "torch", "distributed")
 PROBE = {
@@ -113,7 +113,7 @@ def block(text: str, rows: Sequence[Row], ours: Make, answer: str, topic: str, k
 
     worker = get_worker()
     if sentence := unlike(ours, answer):
-        raise Lost(sentence)
+        raise ExecutorLostError(sentence)
     _keep_memory()
     told = time.monotonic()
 

@@ -41,11 +41,11 @@ class Executor(Protocol):
         ...
 
 
-class Lost(Exception):  # noqa: N818 - a fact, not an error
+class ExecutorLostError(Exception):
     """An executor cannot go on, in one sentence; its blocks can, elsewhere."""
 
 
-class Here:
+class InProcessExecutor:
     """In this process, one block after the other: for tests, scripts and notebooks."""
 
     workers, note = 1, ""
@@ -60,7 +60,7 @@ class Here:
         """Nothing is held."""
 
 
-class Processes:
+class PoolExecutor:
     """On the worker processes of a pool, beside its runs: supervised, a block whose worker dies is begun again."""
 
     def __init__(self, pool: Pool) -> None:
@@ -75,13 +75,13 @@ class Processes:
         """The pool lives on; it is its owner's."""
 
 
-class Rescued:
+class FailoverExecutor:
     """An executor that can be lost, and another one that goes on for it from then on: no block is.
 
     Parameters
     ----------
     first : Executor
-        Raises `Lost`, in `submit` or by its futures.
+        Raises `ExecutorLostError`, in `submit` or by its futures.
     second : callable
         Makes the other one, once it is needed.
     """
@@ -108,7 +108,7 @@ class Rescued:
     def _begin(self, sweep: Sweep, block: Block, told: Callable[[int], None], future: Future[Arrays]) -> None:
         try:
             inner = self._now.submit(sweep, block, told)
-        except Lost as why:
+        except ExecutorLostError as why:
             self._change(why)
             inner = self._now.submit(sweep, block, told)
         again = partial(self._begin, sweep, block, told, future)
@@ -120,7 +120,7 @@ class Rescued:
         if future.cancelled() or inner.cancelled():
             return
         error = inner.exception()
-        if not isinstance(error, Lost):
+        if not isinstance(error, ExecutorLostError):
             settle(future, error or inner.result())
             return
         try:
@@ -129,7 +129,7 @@ class Rescued:
         except Exception as worse:  # noqa: BLE001 - somebody waits for the future
             settle(future, worse)
 
-    def _change(self, why: Lost) -> None:
+    def _change(self, why: ExecutorLostError) -> None:
         with self._lock:
             if self._now is self._first:
                 self._now, self.note = self._second(), f"{why}; this machine goes on alone"

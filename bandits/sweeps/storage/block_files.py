@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bandits.base.errors import Refused
+from bandits.base.errors import UserError
 from bandits.base.files import Arrays, write
 from bandits.experiments.history import History
 from bandits.storage.eviction import Evictable
@@ -119,7 +119,7 @@ def kept(folder: Path, sweep: str) -> Sweep | None:
         return None
     try:
         found = read((folder / sweep / "sweep.json").read_bytes())
-    except (OSError, Refused):
+    except (OSError, UserError):
         return None
     return found if found.hash == sweep else None
 

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from bandits.base.errors import Refused
+from bandits.base.errors import UserError
 from bandits.results.metrics import Estimate
-from bandits.storage.sqlite_index import Damaged, Database
+from bandits.storage.sqlite_index import Database, DatabaseCorruptError
 from bandits.sweeps.analysis.landscape import METRICS, Landscape
-from bandits.sweeps.execution.executors import Here
+from bandits.sweeps.execution.executors import InProcessExecutor
 from bandits.sweeps.runner import Runner
 from bandits.sweeps.sweep import Sweep, read
 
@@ -109,7 +109,7 @@ class Catalogue:
         return Estimate(float(mean), low, high), int(runs)
 
     def _line(self, path: Path, line: tuple[Any, ...] | None) -> Listed | None:
-        with suppress(Refused, TypeError, ValueError):  # what a flipped bit has made of it
+        with suppress(UserError, TypeError, ValueError):  # what a flipped bit has made of it
             if line is not None and float(line[2]) == path.stat().st_mtime:
                 sweep = self._sweeps.get(path.name) or read(line[0])
                 if sweep.hash == path.name:
@@ -120,10 +120,10 @@ class Catalogue:
     def _made(self, files: Files) -> Listed:
         """Read a sweep's blocks, and write its line and those of its points."""
         sweep, blocks = files.sweep, _blocks(files)
-        runner = Runner(sweep, Here(), files)
+        runner = Runner(sweep, InProcessExecutor(), files)
         try:
             runner.look()
-        except Refused:  # who made its points is not installed here, and may be tomorrow
+        except UserError:  # who made its points is not installed here, and may be tomorrow
             return Listed(sweep, 0.0, files.changed, files.bytes)
         landscape = runner.landscape
         found = Listed(sweep, landscape.done, files.changed, files.bytes)
@@ -146,7 +146,7 @@ class Catalogue:
             try:
                 self._create()
                 return self._file.use(work, write=write)
-            except Damaged as what:
+            except DatabaseCorruptError as what:
                 _log.warning("the index of sweeps is damaged (%s) and made anew", what)
                 for ending in ("-wal", "-shm", ""):
                     Path(f"{self._file.path}{ending}").unlink(missing_ok=True)

@@ -12,11 +12,12 @@ PORT ?= 8501
 ARGS ?=
 MINUTES ?= 30
 
-.PHONY: help setup setup-dev app test lint bench stress reproduce clean
+.PHONY: help setup setup-dev app test test-slow test-all lint bench stress reproduce clean
 
 help:
 	@echo "make app        set up and start the app on http://127.0.0.1:$(PORT)"
-	@echo "make test       set up and run every check: lint, types, unit, contract, page and browser tests"
+	@echo "make test       set up and run what must be true after every change: lint, types, unit, contract and page tests"
+	@echo "make test-all   that, and the slow tests: processes, kills, clusters, documents, browser journeys"
 	@echo "make lint       ruff and mypy only"
 	@echo "make bench      speed, printed as ratios, kept in benchmarks/RESULTS.md"
 	@echo "make reproduce  the published tables, kept in docs/ (hours)"
@@ -50,8 +51,15 @@ lint: setup-dev
 	$(BIN)/mypy
 
 # Bytecode is written, whatever the shell says of it: hundreds of processes begin by importing the package
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist worksteal
+
 test: lint
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+	$(PYTEST) -m "not slow" $(ARGS)
+
+test-slow: setup-dev
+	$(PYTEST) -m slow $(ARGS)
+
+test-all: test test-slow
 
 bench: setup
 	$(BIN)/python -m benchmarks

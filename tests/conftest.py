@@ -20,8 +20,15 @@ settings.load_profile("stress" if os.environ.get("BANDITS_STRESS") == "1" else "
 WAITING = ("browser", "slow/test_kill", "slow/test_pool", "pages")  # for pages, ticks and workers, while others compute
 
 
+SLOW = ("browser", "slow")  # folders whose tests are slow, unless they are marked quick
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are selected by their markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Those that mostly wait come first: of two processes one begins with them, and the other with computing."""
+    """Mark what is slow by its folder, and begin with tests that mostly wait: other tests compute meanwhile."""
+    for item in items:
+        if item.path.relative_to(FOLDER).parts[0] in SLOW and item.get_closest_marker("quick") is None:
+            item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: not f"{item.path.relative_to(FOLDER)}".startswith(WAITING))
 
 

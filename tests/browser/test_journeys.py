@@ -83,6 +83,7 @@ def stop(page: Page) -> None:
     status(page, r"^Stopped at step [\d,]+ of 10,000,000; what was computed stays")
 
 
+@pytest.mark.quick
 def test_the_first_thing_seen_is_a_race(visit: Open) -> None:
     page = visit()
     expect(page.get_by_role("heading", name="Bandit Playground")).to_be_visible()
@@ -106,6 +107,7 @@ def test_the_first_thing_seen_is_a_race(visit: Open) -> None:
     drawn(page)
 
 
+@pytest.mark.quick
 def test_a_slider_a_key_and_another_result(visit: Open) -> None:
     page = visit("/arena")
     set_number(page, "Steps", 2000)

@@ -37,10 +37,10 @@ def run(experiment: Experiment, *, progress: Callable[[int, int], Any] | None = 
     Result
         The same numbers as the app's for the same experiment.
     """
-    from bandits.experiments.race import Race, drive
+    from bandits.experiments.race import Race, run_to_end
 
     race = Race(experiment)
-    drive(race, progress)
+    run_to_end(race, progress)
     return Result(experiment, race.histories)
 
 

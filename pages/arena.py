@@ -25,7 +25,7 @@ job, on = session.current(), options.presenting()
 head = st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center", gap="small")
 if on:
     options.dress()
-    head.subheader(text.described(job.experiment), anchor=False, width="content")
+    head.subheader(text.describe_experiment(job.experiment), anchor=False, width="content")
 else:
     head.title("Arena", anchor=False, width="content")
 with st.sidebar:  # drawn in presentation mode too, where it is hidden: what is drawn anew comes back in the wrong size
@@ -69,7 +69,7 @@ if drafted != job.experiment:
     st.caption(f":material/edit: {changed}Press **Run** (Ctrl+Enter) to see {'it' if known else 'what that does'}.")
     sweeping.foretell(drafted)
 elif not on:
-    st.caption(known or text.described(job.experiment))
+    st.caption(known or text.describe_experiment(job.experiment))
 board.show(job, key="arena", view=seen)
 if not on:
     if not job.active:

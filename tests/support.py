@@ -89,7 +89,7 @@ def same(a: History, b: History) -> None:
     assert [c.step for c in a.calibrations] == [c.step for c in b.calibrations]
     for c, d in zip(a.calibrations, b.calibrations, strict=True):
         np.testing.assert_array_equal(c.inside, d.inside)
-    assert [c.step for c in a.checkups] == [c.step for c in b.checkups]
-    for own, its in zip(a.checkups, b.checkups, strict=True):
+    assert [c.step for c in a.belief_checks] == [c.step for c in b.belief_checks]
+    for own, its in zip(a.belief_checks, b.belief_checks, strict=True):
         np.testing.assert_array_equal(own.values, its.values)
     assert a.note == b.note

@@ -81,7 +81,7 @@ def look_at(experiment: Experiment) -> Job:
 def keep(job: Job) -> Job:
     """Look at a job from now on, here and by the address, which holds the whole experiment."""
     st.session_state.job = job.id
-    said = url.fields(job.experiment)
+    said = url.to_query(job.experiment)
     if {name: text for name, text in st.query_params.items() if name in said} != said:
         st.query_params.from_dict(said)
     return job
@@ -110,7 +110,7 @@ def current() -> Job:
         st.toast("That run is no longer here. Press Run to compute it again.", icon=":material/search_off:")
     try:
         if seen is None and url.holds_experiment(st.query_params):
-            shared = url.follow(st.query_params.to_dict())
+            shared = url.parse_query(st.query_params.to_dict())
             if not shared.same:
                 said = "This link was edited, or comes from another version: its check does not match."
                 st.toast(said, icon=":material/edit:", duration="long")

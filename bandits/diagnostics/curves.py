@@ -27,17 +27,17 @@ def effective_dimension(history: History, params: AgentParams) -> Band | None:
 
 def doubt(history: History) -> Band | None:
     """The scaled width of what the agent would have shown first, at every snapshot; None if it states no doubt."""
-    return _of_checkups(history, [c.doubt for c in history.checkups])
+    return _of_belief_checks(history, [c.uncertainty for c in history.belief_checks])
 
 
 def foresight(history: History) -> Band | None:
     """Share of the variance of the candidates' true worth that the agent foresaw; None if it foresees nothing."""
-    return _of_checkups(history, [c.explained for c in history.checkups])
+    return _of_belief_checks(history, [c.explained for c in history.belief_checks])
 
 
 def places_by_run(history: History) -> FloatArray:
     """Shares of the truths in each tenth of the agent's beliefs at the end, (n, BINS): of the runs where it has any."""
-    last = history.checkups[-1].places[history.alive] if history.checkups else np.empty((0, BINS))
+    last = history.belief_checks[-1].pit_histogram[history.alive] if history.belief_checks else np.empty((0, BINS))
     return np.asarray(last[~np.isnan(last).any(axis=1)])
 
 
@@ -73,9 +73,9 @@ def segment_entropy(history: History, window: int = metrics.WINDOW) -> list[Band
     if (told := history.segments) is None:
         return None
     grid = told.grid[: told.reached(history.step)]
-    end, start = metrics.in_window(grid, window)
+    end, start = metrics.window_bounds(grid, window)
     shown = told.counts[end] - told.counts[start]
-    values = np.where(shown.any(axis=3), metrics.evenness(shown), np.nan)
+    values = np.where(shown.any(axis=3), metrics.normalised_entropy(shown), np.nan)
     return [metrics.band(grid[end], values[:, :, g], history.alive) for g in range(told.n_segments)]
 
 
@@ -88,7 +88,7 @@ def traffic(history: History, steps: int = metrics.WINDOW) -> tuple[float, float
     if not len(shown):
         return math.nan, math.nan
     share = shown / np.maximum(shown.sum(axis=1, keepdims=True), 1)
-    return float(metrics.evenness(shown).mean()), float((share < 0.01).mean())
+    return float(metrics.normalised_entropy(shown).mean()), float((share < 0.01).mean())
 
 
 def segment_traffic(history: History, steps: int = metrics.WINDOW) -> FloatArray | None:
@@ -100,7 +100,7 @@ def segment_traffic(history: History, steps: int = metrics.WINDOW) -> FloatArray
         return None
     shown = _late(told.grid[: told.reached(history.step)], told.counts, history.alive, steps)
     came = shown.any(axis=2)
-    values = np.where(came, metrics.evenness(shown), 0.0).sum(axis=0)
+    values = np.where(came, metrics.normalised_entropy(shown), 0.0).sum(axis=0)
     return np.asarray(np.where(came.any(axis=0), values / np.maximum(came.sum(axis=0), 1), np.nan))
 
 
@@ -124,10 +124,10 @@ def _drawn(shown: IntArray, n: int, dice: np.random.Generator) -> IntArray:
     return np.asarray(dice.multivariate_hypergeometric(shown, n, size=LOTS, method="marginals"))
 
 
-def _of_checkups(history: History, values: list[FloatArray]) -> Band | None:
+def _of_belief_checks(history: History, values: list[FloatArray]) -> Band | None:
     if not values or np.isnan(np.stack(values)).all():
         return None
-    steps = np.array([c.step for c in history.checkups])
+    steps = np.array([c.step for c in history.belief_checks])
     known = np.isfinite(np.stack(values)[:, history.alive]).all(axis=1)
     if not known.any():
         return None

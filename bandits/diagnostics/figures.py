@@ -10,7 +10,17 @@ from bandits.agents import AgentParams
 from bandits.base.types import FloatArray
 from bandits.experiments.history import BINS, LEVELS, History
 from bandits.results import metrics
-from bandits.results.figures import REFERENCE, Bands, Spec, Style, curves, distinct, styles, within, without_data
+from bandits.results.figures import (
+    REFERENCE,
+    Bands,
+    Spec,
+    Style,
+    clip_band,
+    curves,
+    distinct_styles,
+    empty_figure,
+    styles,
+)
 from bandits.results.metrics import Band
 from bandits.results.result import Result
 
@@ -80,7 +90,7 @@ def heat(history: History) -> Spec:
     }  # fmt: skip
     known = _spectra(history)
     if not known:
-        return without_data(layout, "This agent keeps no covariance.")
+        return empty_figure(layout, "This agent keeps no covariance.")
     ranks = max(len(band.mid) for _, band in known)
     z = np.full((ranks, len(known)), np.nan)
     for i, (_, band) in enumerate(known):
@@ -188,7 +198,7 @@ def _above_zero(band: Band | None) -> Band | None:
 
 def _condition(history: History, params: AgentParams, label: str, look: Style, line: Line | None) -> Spec:
     band = _above_zero(times_as_well(history))
-    band = band and within(band, 1.0, np.inf)
+    band = band and clip_band(band, 1.0, np.inf)
     limit, _ = most_times(params, line)
     spec = _curve(band, label, look, "times as well known: √(λ max / λ min)", references={"limit": limit}, log_y=True)
     return _named(spec, "bottom left")
@@ -220,7 +230,7 @@ def _named(spec: Spec, *places: str) -> Spec:
 def _dimension(history: History, params: AgentParams, label: str, look: Style) -> Spec:
     band = effective_dimension(history, params)
     most = float((~np.isnan(history.spectra[-1].eigenvalues)).sum(axis=2).max()) if history.spectra else 0.0
-    band = band and within(band, 0.0, most)
+    band = band and clip_band(band, 0.0, most)
     return _named(_curve(band, label, look, "directions", references={"all directions": most}), "bottom left")
 
 
@@ -245,14 +255,14 @@ def _lock_in(history: History, label: str, look: Style, oracle: Oracle | None) -
 def _per_segment(bands: list[Band] | None, names: list[str], **more: Any) -> Spec:
     """One line per segment, named in a legend."""
     named = dict(zip(names, bands, strict=True)) if bands else {}
-    spec = curves(named, distinct(names), title="", note="", y_range=(-0.02, 1.04), **more)
+    spec = curves(named, distinct_styles(names), title="", note="", y_range=(-0.02, 1.04), **more)
     spec["layout"]["showlegend"] = True
     return spec
 
 
 def _coverage(history: History, names: list[str]) -> Spec:
     spec = _per_segment(segment_coverage(history, 10), names, y_title="share of the items shown")
-    for (name, look), band in zip(distinct(names).items(), segment_coverage(history) or [], strict=False):
+    for (name, look), band in zip(distinct_styles(names).items(), segment_coverage(history) or [], strict=False):
         line = {"color": look.color, "width": 1.5, "dash": "dot"}
         once = {"type": "scatter", "mode": "lines", "name": f"{name}, once", "x": band.x, "y": band.mid, "line": line}
         spec["data"].append({**once, "showlegend": False})
@@ -270,7 +280,7 @@ def _segment_entropy(history: History, names: list[str], oracle: Oracle | None) 
 def _foresight(history: History, label: str, look: Style) -> Spec:
     """Between nothing and all; how far below nothing is no matter, and would leave no room for the rest."""
     band = foresight(history)
-    band = band and within(band, -np.inf, 1.0)
+    band = band and clip_band(band, -np.inf, 1.0)
     cut = band is not None and (band.low < DEEP).any() and (band.mid > DEEP).any()
     y_range = (DEEP, 1.1) if cut else None
     spec = _curve(band, label, look, "share foreseen", references={"all": 1.0, "none": 0.0}, y_range=y_range)
@@ -307,7 +317,7 @@ def _places(history: History, look: Style) -> Spec:
     }  # fmt: skip
     found = places(history)
     if found is None:
-        return without_data({**layout, "shapes": []}, "")
+        return empty_figure({**layout, "shapes": []}, "")
     bars = {"type": "bar", "x": (np.arange(BINS) + 0.5) / BINS, "y": found, "marker": {"color": look.color}}
     return {"data": [{**bars, "hovertemplate": "%{y:.1%}<extra></extra>"}], "layout": layout}
 
@@ -318,7 +328,7 @@ def _line(look: Style, line: Line | None) -> Spec:
         "xaxis": {"title": {"text": "what a line foresees"}}, "yaxis": {"title": {"text": "mean residual"}},
     }  # fmt: skip
     if line is None:
-        return without_data(layout, "")
+        return empty_figure(layout, "")
     points = {
         "type": "scatter", "mode": "markers", "x": line.fitted, "y": line.residual,
         "marker": {"color": look.color, "size": 8}, "hovertemplate": "%{x:.3f}: %{y:.3f}<extra></extra>",
@@ -336,7 +346,7 @@ def _slots(look: Style, slots: Slots | None) -> Spec:
         "yaxis": {"title": {"text": "clicked, against the first slot"}, "rangemode": "tozero"},
     }  # fmt: skip
     if slots is None:
-        return without_data(layout, "")
+        return empty_figure(layout, "")
     k = np.arange(1.0, len(slots.true) + 1)
     line = {"color": REFERENCE, "width": 1.2, "dash": "dash"}
     common = {"type": "scatter", "x": k}

@@ -83,7 +83,7 @@ def findings(
     if names := result.experiment.simulator_class().segment_names():
         learns = result.experiment.agent_class(index).learns
         found |= _by_segment(history, params, names, learns=learns, oracle=oracle)
-    if history.format < FORMAT and not any(h.checkups for h in result.histories.values()):
+    if history.format < FORMAT and not any(h.belief_checks for h in result.histories.values()):
         found |= {name: found[name]._replace(verdict="none", told=OLD) for name in ("doubt", "places", "foresight")}
     if slots is not None or ("slots" in coming and has_slots(result.experiment)):
         found["slots"] = _slots(params, slots)

@@ -17,8 +17,8 @@ CELLS, ROUNDS, FEWEST = 200, 32, 4  # candidates that a row is asked about, over
 _HALF = ndtri(0.5 + np.array(LEVELS) / 2)  # standard deviations on either side of the mean
 
 
-class Look(NamedTuple):
-    """What `look` finds; None where the agent does not say so much.
+class Probe(NamedTuple):
+    """What `probe` finds; None where the agent does not say so much.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class Look(NamedTuple):
     values: FloatArray | None
 
 
-class _Asked(NamedTuple):
+class _RoundProbe(NamedTuple):
     """One round's candidates (R, K): NaN where there is nothing to compare."""
 
     away: FloatArray | None  # truth less mean, in standard deviations
@@ -41,7 +41,7 @@ class _Asked(NamedTuple):
     truth: FloatArray
 
 
-def look(lane: Lane) -> Look:
+def probe(lane: Lane) -> Probe:
     """Ask an agent, as it stands now, about all candidates of the next rounds.
 
     The interval is mean +- z sd. The standard deviation is the one that it explores with: that of its draws, or alpha
@@ -57,7 +57,7 @@ def look(lane: Lane) -> Look:
         round = lane.simulator.round_at(step)
         told = lane.agent.explain(round)
         if told.mean is None:
-            return Look(None, None)
+            return Probe(None, None)
         asked.append(_ask(round, told, told.mean, probabilities(round)))
     expected = np.concatenate([a.expected for a in asked], axis=1)
     truth = np.concatenate([a.truth for a in asked], axis=1)
@@ -65,21 +65,21 @@ def look(lane: Lane) -> Look:
     error = _mean((expected - truth) ** 2)
     variance = _mean(np.concatenate([(a.truth - _mean(a.truth)[:, None]) ** 2 for a in asked], axis=1))
     if any(a.away is None for a in asked):
-        return Look(None, np.column_stack([doubt, error, variance, np.full((len(doubt), BINS), np.nan)]))
+        return Probe(None, np.column_stack([doubt, error, variance, np.full((len(doubt), BINS), np.nan)]))
     away = np.concatenate([a.away for a in asked if a.away is not None], axis=1)
     places = np.column_stack([doubt, error, variance, _places(away)])
     if np.isnan(away).all() and np.isfinite(truth).any() and told.logit:
-        return Look(None, places)
+        return Probe(None, places)
     with np.errstate(invalid="ignore"):  # NaN for a row that says nothing, as one that has stopped
         count = (~np.isnan(away)).sum(axis=1)
-        return Look(np.stack([(np.abs(away) <= half).sum(axis=1) / count for half in _HALF], axis=1), places)
+        return Probe(np.stack([(np.abs(away) <= half).sum(axis=1) / count for half in _HALF], axis=1), places)
 
 
-def _ask(round: Round, told: Explanation, mean: FloatArray, truth: FloatArray) -> _Asked:
+def _ask(round: Round, told: Explanation, mean: FloatArray, truth: FloatArray) -> _RoundProbe:
     expected = np.where(round.available, expit(mean) if told.logit else mean, np.nan)
     shown = np.where(round.available, truth, np.nan)
     if told.width is None or told.how not in ("bonus", "sample"):
-        return _Asked(None, np.full(len(mean), np.nan), expected, shown)
+        return _RoundProbe(None, np.full(len(mean), np.nan), expected, shown)
     with np.errstate(divide="ignore", invalid="ignore"):
         spread = np.where(np.isinf(told.width), np.inf, told.scale * told.width)
         gap = (logit(truth) if told.logit else truth) - mean
@@ -87,7 +87,7 @@ def _ask(round: Round, told: Explanation, mean: FloatArray, truth: FloatArray) -
     possible = round.available & (np.isfinite(logit(truth)) if told.logit else True)
     first = np.where(round.available, told.score, -np.inf).argmax(axis=1)
     doubt = spread[np.arange(len(first)), first]
-    return _Asked(np.where(possible, away, np.nan), np.where(np.isinf(doubt), np.nan, doubt), expected, shown)
+    return _RoundProbe(np.where(possible, away, np.nan), np.where(np.isinf(doubt), np.nan, doubt), expected, shown)
 
 
 def _mean(values: FloatArray) -> FloatArray:

@@ -100,7 +100,7 @@ class BeliefCheck:
     values: FloatArray
 
     @property
-    def doubt(self) -> FloatArray:
+    def uncertainty(self) -> FloatArray:
         """(R,)."""
         return self.values[:, 0]
 
@@ -113,7 +113,7 @@ class BeliefCheck:
         return np.asarray(1 - self.values[:, 1] / variance.mean())
 
     @property
-    def places(self) -> FloatArray:
+    def pit_histogram(self) -> FloatArray:
         """(R, `BINS`)."""
         return self.values[:, 3:]
 
@@ -228,7 +228,7 @@ class History:
         self.counts: NDArray[np.int64] = np.zeros((len(self.count_grid), rows, self.n_counted), np.int64)
         self.spectra: list[Spectrum] = []
         self.calibrations: list[Calibration] = []
-        self.checkups: list[BeliefCheck] = []
+        self.belief_checks: list[BeliefCheck] = []
         counted = SegmentCounts.points(n_segments, n_items) > 0
         self.segments = SegmentCounts(steps, rows, n_segments, n_items) if counted else None
         self.format = FORMAT
@@ -321,7 +321,7 @@ class History:
             "note": np.array(self.note),
             **{f"spectrum.{s.step}": s.eigenvalues for s in self.spectra if s.step > step},
             **{f"calibration.{c.step}": c.inside for c in self.calibrations if c.step > step},
-            **{f"checkup.{c.step}": c.values for c in self.checkups if c.step > step},
+            **{f"checkup.{c.step}": c.values for c in self.belief_checks if c.step > step},
         }
 
     def merge(self, added: dict[str, Any]) -> None:
@@ -342,7 +342,7 @@ class History:
             self.segments.counts[first : first + len(new)] = new
         self.spectra += [Spectrum(*new) for new in _snapshots(added, "spectrum.", self.spectra)]
         self.calibrations += [Calibration(*new) for new in _snapshots(added, "calibration.", self.calibrations)]
-        self.checkups += [BeliefCheck(*new) for new in _snapshots(added, "checkup.", self.checkups)]
+        self.belief_checks += [BeliefCheck(*new) for new in _snapshots(added, "checkup.", self.belief_checks)]
 
     def state_dict(self) -> dict[str, Any]:
         """Arrays and plain values from which `load_state_dict` goes on to the bit."""
@@ -373,7 +373,7 @@ class History:
         wanted = set(snapshot_steps(self.steps))
         self.spectra = [s for s in old.spectra if s.step in wanted]
         self.calibrations = [c for c in old.calibrations if c.step in wanted]
-        self.checkups = [c for c in old.checkups if c.step in wanted]
+        self.belief_checks = [c for c in old.belief_checks if c.step in wanted]
         self.note = old.note
         self.alive, self.step, self.seconds = old.alive, old.step, old.seconds
         self._sum_now = {name: state[f"now.{name}"].copy() for name in self.SUMS}

@@ -29,7 +29,7 @@ class Lane:
         self.rows = len(agent.params)
         self.step = 0
         self.alive = np.ones(self.rows, np.bool_)
-        self.scripted = True  # False: always step by step
+        self.use_compiled = True  # False: always step by step
         self.seconds = 0.0  # wall time of world, scores, learning and trace
 
     def advance(self, n: int) -> Trace:
@@ -40,12 +40,12 @@ class Lane:
         began = time.perf_counter()
         end, parts = self.step + n, []
         while self.step < end:
-            parts.append(self._play(end - self.step) or self._walk(end - self.step))
+            parts.append(self._advance_compiled(end - self.step) or self._advance_stepwise(end - self.step))
             self.step += len(parts[-1].rewards)
         self.seconds += time.perf_counter() - began
-        return join(parts) if len(parts) > 1 else parts[0] if parts else self._walk(0)
+        return join(parts) if len(parts) > 1 else parts[0] if parts else self._advance_stepwise(0)
 
-    def _walk(self, n: int) -> Trace:
+    def _advance_stepwise(self, n: int) -> Trace:
         """The loop: step by step, for every world and agent."""
         world, agent, alive = self.simulator, self.agent, self.alive
         S = world.spec.slate
@@ -79,9 +79,9 @@ class Lane:
         columns = rewards, best_rewards, value, best_value, random_value
         return Trace(self.step, items, segments, *columns, alive.copy())
 
-    def _play(self, n: int) -> Trace | None:
+    def _advance_compiled(self, n: int) -> Trace | None:
         """A stretch at once, where the world can be drawn ahead and the agent can play it: the same bits, sooner."""
-        script = self.simulator.script(self.step, n) if self.scripted else None
+        script = self.simulator.script(self.step, n) if self.use_compiled else None
         shown = None if script is None else self.agent.play(script, self.alive)
         if script is None or shown is None:
             return None

@@ -66,7 +66,7 @@ def blocks(params: Sequence[AgentParams]) -> list[list[int]]:
 
 
 @dataclass
-class _Runner:
+class _LaneRunner:
     """A lane, its history, and the training it may have to wait for."""
 
     lane: Lane
@@ -83,21 +83,21 @@ class _Runner:
             trace = self.lane.advance(stop - self.lane.step)
             self.history.extend(trace)
             if stop in self.snapshots:
-                self._look(stop)
+                self._take_snapshot(stop)
             self.history.seconds = self.lane.seconds
             yield trace
 
-    def _look(self, step: int) -> None:
+    def _take_snapshot(self, step: int) -> None:
         """Take the spectrum, the calibration, the checkup and the note, where the agent has them."""
         self.history.note = self.lane.agent.note()
         eigenvalues = None if self.bases is None else self.lane.agent.spectrum(self.bases)
         if eigenvalues is not None:
             self.history.spectra.append(Spectrum(step, eigenvalues))
-        inside, values = calibration.look(self.lane)
+        inside, values = calibration.probe(self.lane)
         if inside is not None:
             self.history.calibrations.append(Calibration(step, inside))
         if values is not None:
-            self.history.checkups.append(BeliefCheck(step, values))
+            self.history.belief_checks.append(BeliefCheck(step, values))
 
 
 class Race:
@@ -115,7 +115,7 @@ class Race:
         self.experiment = experiment
         self.step = 0
         self._background = background
-        self.runners: dict[str, _Runner] = {}
+        self.runners: dict[str, _LaneRunner] = {}
         spans: dict[bool, list[FloatArray]] = {}
         for i, label in enumerate(experiment.labels):
             lane = make_lane(experiment, i)
@@ -123,9 +123,9 @@ class Race:
             if per_arm is not None and per_arm not in spans:
                 spans[per_arm] = lane.simulator.bases(per_arm)
             bases = None if per_arm is None else spans[per_arm]
-            runner = _Runner(lane, experiment.empty_history(), bases, snapshots=snapshot_steps(experiment.steps))
+            runner = _LaneRunner(lane, experiment.empty_history(), bases, snapshots=snapshot_steps(experiment.steps))
             if background and "log" in lane.agent.requires(experiment.agents[i]):
-                runner.training = _train_elsewhere(experiment, i)
+                runner.training = _train_in_subprocess(experiment, i)
             self.runners[label] = runner
 
     @property
@@ -190,7 +190,7 @@ class Race:
                 runner.training.wait()
 
 
-def histories_of(experiment: Experiment, state: dict[str, Any] | None = None) -> dict[str, History]:
+def load_histories(experiment: Experiment, state: dict[str, Any] | None = None) -> dict[str, History]:
     """Every agent's history by label: empty, or as a saved state of the race has it. Builds no world and no agent."""
     found = {}
     for i, label in enumerate(experiment.labels):
@@ -204,7 +204,7 @@ def _part(state: dict[str, Any], prefix: str) -> dict[str, Any]:
     return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
 
 
-def _train_elsewhere(experiment: Experiment, agent: int) -> subprocess.Popen[str]:
+def _train_in_subprocess(experiment: Experiment, agent: int) -> subprocess.Popen[str]:
     """Prepare one agent in a process of its own; what it learns arrives by the cache."""
     return start("bandits.experiments.race", str(agent), told=experiment.model_dump_json())
 
@@ -224,7 +224,7 @@ def simulate(experiment: Experiment, *, chunk: int = CHUNK) -> Iterator[tuple[st
         yield from race.advance(chunk)
 
 
-def drive(race: Race, progress: Callable[[int, int], Any] | None = None, chunk: int = CHUNK) -> None:
+def run_to_end(race: Race, progress: Callable[[int, int], Any] | None = None, chunk: int = CHUNK) -> None:
     """Run a race to its end; ``progress(step, steps)`` is told after every chunk."""
     while not race.done:
         for _ in race.advance(chunk):
@@ -234,6 +234,6 @@ def drive(race: Race, progress: Callable[[int, int], Any] | None = None, chunk: 
 
 
 if __name__ == "__main__":
-    told = Experiment.model_validate(json.loads(sys.stdin.buffer.read()))
+    experiment = Experiment.model_validate(json.loads(sys.stdin.buffer.read()))
     with threadpool_limits(1):
-        make_lane(told, int(sys.argv[1])).agent.prepare()
+        make_lane(experiment, int(sys.argv[1])).agent.prepare()

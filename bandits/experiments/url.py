@@ -32,7 +32,7 @@ class Shared(NamedTuple):
     same: bool
 
 
-def fields(experiment: Experiment) -> dict[str, str]:
+def to_query(experiment: Experiment) -> dict[str, str]:
     """What the query says, by name, in order."""
     out = {"simulator": experiment.simulator.kind, **_changed("simulator", experiment.simulator)}
     for i, agent in enumerate(experiment.agents):
@@ -43,7 +43,7 @@ def fields(experiment: Experiment) -> dict[str, str]:
 
 def query(experiment: Experiment) -> str:
     """The part of the address behind the question mark."""
-    return urlencode(fields(experiment))
+    return urlencode(to_query(experiment))
 
 
 def _changed(prefix: str, params: Params) -> dict[str, str]:
@@ -62,7 +62,7 @@ def holds_experiment(given: Mapping[str, str]) -> bool:
     return any(_FIELD.match(name) for name in given)
 
 
-def follow(given: Mapping[str, str]) -> Shared:
+def parse_query(given: Mapping[str, str]) -> Shared:
     """The experiment that an address names; other names in it (a page's own) are left alone.
 
     Raises

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from bandits.results.figures import REFERENCE, Spec, without_data
+from bandits.results.figures import REFERENCE, Spec, empty_figure
 
 from .complexity import WAYS
 from .request import Axis
@@ -115,7 +115,7 @@ def _scaling(
         "yaxis": {"title": {"text": ""}, **_decades(low, high, told, every=2 if quantity == "bytes" else 1)},
         "showlegend": False,
     }
-    return {"data": data, "layout": layout} if data else without_data(layout, "The first times are on their way.")
+    return {"data": data, "layout": layout} if data else empty_figure(layout, "The first times are on their way.")
 
 
 def _decades(low: float, high: float, told: Callable[[float], str], every: int = 1) -> Spec:
@@ -155,4 +155,4 @@ def _agreement(costs: CostReport) -> Spec:
         "hovermode": "closest",
         "showlegend": False,
     }  # fmt: skip
-    return {"data": data, "layout": layout} if data else without_data(layout, "Once all is timed.")
+    return {"data": data, "layout": layout} if data else empty_figure(layout, "Once all is timed.")

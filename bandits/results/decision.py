@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import time
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from bandits.base.errors import UserError
-from bandits.base.explanation import Candidate, Explanation, Switch, Why, takes_over
+from bandits.base.explanation import Explanation, How
 from bandits.base.types import FloatArray, IntArray, Round
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.lane import Lane
@@ -20,6 +20,97 @@ T = TypeVar("T", Round, Explanation)
 
 SECONDS = 40.0  # of computing that living a row again may take
 REDRAWS, _CELLS = 1000, 20_000_000  # draws behind a chance; fewer where there are many candidates
+
+
+class Candidate(NamedTuple):
+    """What went by one name; a NaN stands for what there is not.
+
+    Attributes
+    ----------
+    name : str
+    item : int
+        The one of them that was shown, or else the one with the highest score. The numbers are its own.
+    alike : int
+        How many there are of that name.
+    truth : float
+        Expected reward.
+    score, mean, width, spread : float
+        See `Explanation`; the spread is the scaled width.
+    chance : float
+        Probability that one of them is shown first, over the agent's dice.
+    slot : int
+        Place on the slate, counted from 1; 0 if none of them was shown.
+    best : bool
+        Nothing has a higher expected reward.
+    others : tuple of float
+        Scores of the others.
+    """
+
+    name: str
+    item: int
+    alike: int
+    truth: float
+    score: float
+    mean: float
+    width: float
+    spread: float
+    chance: float
+    slot: int
+    best: bool
+    others: tuple[float, ...]
+
+
+class Switch(NamedTuple):
+    """The scale of the bonus at which another candidate takes over, and its name."""
+
+    at: float
+    name: str
+
+
+class Why(NamedTuple):
+    """One decision, taken apart.
+
+    Attributes
+    ----------
+    label : str
+        The agent.
+    step, replication : int
+        The step is counted from 1, the replication from 0.
+    visitor : str
+        Who came, where the world has a name for them.
+    item_noun, reward_noun : str
+    how, knob, logit
+        See `Explanation`.
+    scale : float
+        The bonus' alpha; NaN for all others.
+    rolled : bool
+        Dice decided.
+    candidates : tuple of Candidate
+        What was shown comes first, then the highest score.
+    below, above : Switch, optional
+        For a bonus: the nearest scales at which something of another name would have been shown.
+    redraws : int
+        Draws from which the chances are estimated; 0 where they are exact, or where there are none.
+    reward : float
+        What came of it.
+    """
+
+    label: str
+    step: int
+    replication: int
+    visitor: str
+    item_noun: str
+    reward_noun: str
+    how: How
+    knob: str
+    logit: bool
+    scale: float
+    rolled: bool
+    candidates: tuple[Candidate, ...]
+    below: Switch | None
+    above: Switch | None
+    redraws: int
+    reward: float
 
 
 def why(experiment: Experiment, agent: int | str, step: int, replication: int = 0) -> Why:
@@ -55,14 +146,14 @@ def why(experiment: Experiment, agent: int | str, step: int, replication: int = 
     row = 0 if alone else replication
     with threadpool_limits(1):  # as in a race: the same bits
         lane.agent.prepare()
-        _live(lane, row, step - 1, label)
-        _sound(lane, row, label)
+        _replay_to(lane, row, step - 1, label)
+        _check_alive(lane, row, label)
         everybody = lane.simulator.round_at(step - 1)
         truth = lane.simulator.probabilities(everybody)[row]
         round, told = _of_row(everybody, row), _of_row(lane.agent.explain(everybody), row)
         chances, redraws = _chances(lane, everybody, row, step)
         trace = lane.advance(1)
-    _sound(lane, row, label)
+    _check_alive(lane, row, label)
     slate = [int(np.flatnonzero(round.items[0] == item)[0]) for item in trace.items[0, row]]
     names, kind = _kinds(lane, round)
     below, above = _switches(told, round, slate[0], names, kind)
@@ -73,7 +164,7 @@ def why(experiment: Experiment, agent: int | str, step: int, replication: int = 
         item_noun=lane.simulator.item_noun, reward_noun=lane.simulator.reward_noun,
         how=told.how, knob=told.knob, logit=told.logit,
         scale=float(np.ravel(told.scale)[0]) if told.how == "bonus" else float("nan"),
-        rolled=_rolled(told),
+        rolled=_is_random(told),
         candidates=_candidates(round, told, truth, slate, names, kind, chances),
         below=below, above=above, redraws=redraws, reward=float(trace.rewards[0, row]),
     )  # fmt: skip
@@ -96,7 +187,7 @@ def _of_row(of_all: T, row: int) -> T:
     return mine
 
 
-def _live(lane: Lane, row: int, steps: int, label: str) -> None:
+def _replay_to(lane: Lane, row: int, steps: int, label: str) -> None:
     """Advance to a step; no further than can be done in `SECONDS`, which shows soon."""
     lane.advance(min(1, steps))  # whatever must be compiled or loaded is not in the timing
     began = time.thread_time()  # not the wall's: that others are busy is no reason to refuse
@@ -112,12 +203,12 @@ def _live(lane: Lane, row: int, steps: int, label: str) -> None:
             )
 
 
-def _sound(lane: Lane, row: int, label: str) -> None:
+def _check_alive(lane: Lane, row: int, label: str) -> None:
     if not lane.alive[row]:
         raise UserError(f"{label} stopped early in this run, because its numbers grew beyond all bounds")
 
 
-def _rolled(told: Explanation) -> bool:
+def _is_random(told: Explanation) -> bool:
     return told.rolled is not None and bool(told.rolled[0])
 
 
@@ -154,7 +245,7 @@ def _switches(
     offered = np.flatnonzero(round.available[0])
     mean, width, alpha = told.mean[0, offered], told.width[0, offered], float(np.ravel(told.scale)[0])
     chosen = int(np.flatnonzero(offered == shown)[0])
-    both = (takes_over(mean, width, kind[offered], chosen, alpha, up=up) for up in (False, True))
+    both = (next_switch(mean, width, kind[offered], chosen, alpha, up=up) for up in (False, True))
     below, above = (Switch(t[0], names[kind[offered[t[1]]]]) if t is not None else None for t in both)
     return below, above
 
@@ -172,12 +263,12 @@ def _candidates(
     K = len(kind)
     nothing = np.full(K, np.nan)
     available = round.available[0]
-    score = nothing if _rolled(told) else told.score[0]
+    score = nothing if _is_random(told) else told.score[0]
     mean = nothing if told.mean is None else told.mean[0]
     width = nothing if told.width is None else told.width[0]
     spread = nothing if told.width is None else width * np.broadcast_to(told.scale, told.score.shape)[0]
     merit = truth if told.mean is None else mean
-    merit = merit if _rolled(told) else score
+    merit = merit if _is_random(told) else score
     best = np.where(available, truth, -np.inf).max()
     found = []
     for k, name in enumerate(names):
@@ -198,3 +289,36 @@ def _candidates(
             )
         )  # fmt: skip
     return tuple(candidate for _, candidate in sorted(found, key=lambda pair: pair[0]))
+
+
+def next_switch(
+    mean: FloatArray, width: FloatArray, kind: IntArray, chosen: int, alpha: float, *, up: bool
+) -> tuple[float, int] | None:
+    """The nearest alpha at which the best of ``mean + alpha width (K,)`` is of another kind, and which it is then.
+
+    Along the upper envelope of these lines: every candidate is overtaken by the steeper line (``up``), or the flatter
+    one, that it meets first; ties go to the lowest index, as in every choice.
+
+    Parameters
+    ----------
+    kind : int64 (K,)
+        Candidates of the same kind may take over from each other unnoticed.
+    chosen : int
+        The best at ``alpha``.
+    up : bool
+        Look above ``alpha``; otherwise below, down to 0.
+    """
+    now, reached = chosen, alpha
+    while True:
+        rivals = np.flatnonzero(width > width[now] if up else width < width[now])
+        if not len(rivals) or not np.isfinite(width[now]):
+            return None
+        meet = (mean[now] - mean[rivals]) / (width[rivals] - width[now])
+        nearest = float(meet.min() if up else meet.max())
+        first = rivals[meet == nearest]
+        now = int(first[width[first].argmax() if up else width[first].argmin()])
+        reached = max(nearest, reached) if up else min(nearest, reached)  # rounding goes no step back
+        if reached <= 0 and not up:
+            return None
+        if kind[now] != kind[chosen]:
+            return reached, now

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from bandits.experiments.experiment import Experiment
 
-from . import metrics
-from . import text as words
+from . import metrics, text
 from .figures import board, styles
 from .result import Result
 
@@ -80,7 +79,11 @@ def report(result: Result, *, window: int = metrics.WINDOW) -> str:
     """One self-contained HTML page: live plots, leaderboard, sentences, configuration; light and dark, offline."""
     experiment = result.experiment
     bundle = resources.files("plotly").joinpath("package_data", "plotly.min.js").read_text(encoding="utf-8")
-    sentences = [*words.diverged(result), *words.verdicts(result), words.lesson(result)] if result.histories else []
+    sentences = (
+        [*text.divergence_notes(result), *text.leader_comparisons(result), text.learning_summary(result)]
+        if result.histories
+        else []
+    )
     return _PAGE.format(
         title=html.escape(", ".join(experiment.labels)),
         subtitle=html.escape(_subtitle(result)),
@@ -98,14 +101,14 @@ def report(result: Result, *, window: int = metrics.WINDOW) -> str:
 
 def _subtitle(result: Result) -> str:
     e = result.experiment
-    text = words.described(e)
+    said = text.describe_experiment(e)
     reached = min((h.step for h in result.histories.values()), default=0)
-    return text if reached == e.steps else f"{text}; not finished, at step {reached:,}"
+    return said if reached == e.steps else f"{said}; not finished, at step {reached:,}"
 
 
 def _rows(result: Result) -> list[str]:
     """The leaderboard, best first, then who has not begun."""
-    looks, summary, order = styles(result.experiment), result.summary()["agents"], words.ranking(result)
+    looks, summary, order = styles(result.experiment), result.summary()["agents"], text.ranking(result)
     rows = []
     for label in [*order, *(one for one in result.experiment.labels if one not in order)]:
         found = summary.get(label)
@@ -116,9 +119,9 @@ def _rows(result: Result) -> list[str]:
             learned = found["learned"]["mean"]
             numbers = [
                 _rate(found["ctr"]),
-                words.count(found["clicks"]["mean"]),
-                words.count(found["pseudo_regret"]["mean"]),
-                "–" if learned is None else words.percent(learned),
+                text.count(found["clicks"]["mean"]),
+                text.count(found["pseudo_regret"]["mean"]),
+                "–" if learned is None else text.percent(learned),
             ]
             if found["rows"] < result.experiment.replications:
                 numbers[0] += f"<br><small>{found['rows']} of {result.experiment.replications} runs finished</small>"

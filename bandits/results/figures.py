@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from bandits.base.explanation import Candidate, Why
 from bandits.base.types import BoolArray, FloatArray, IntArray
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
 
 from . import metrics
+from .decision import Candidate, Why
 from .metrics import Band
 from .result import Result
 
@@ -70,7 +70,7 @@ def styles(experiment: Experiment) -> dict[str, Style]:
     return dict(zip(experiment.labels, palette([a.kind for a in experiment.agents]), strict=True))
 
 
-def distinct(names: Sequence[str]) -> dict[str, Style]:
+def distinct_styles(names: Sequence[str]) -> dict[str, Style]:
     """A look for each of a few things that are not agents, by name."""
     n = len(_OKABE_ITO)
     return {name: Style(_OKABE_ITO[i % n], _DASHES[i // n % len(_DASHES)]) for i, name in enumerate(names)}
@@ -120,7 +120,7 @@ def curves(
         layout["yaxis"] |= _ticks([edge for band in drawn for edge in (band.low, band.high)])
     if y_range is not None:
         layout["yaxis"]["range"] = list(y_range)
-    return {"data": data, "layout": layout} if data else without_data(layout, empty)
+    return {"data": data, "layout": layout} if data else empty_figure(layout, empty)
 
 
 def _ticks(values: Sequence[FloatArray]) -> Spec:
@@ -138,7 +138,7 @@ def _ticks(values: Sequence[FloatArray]) -> Spec:
     return {"tickvals": ticks, "ticktext": [f"{tick:,.10g}" for tick in ticks]}
 
 
-def without_data(layout: Spec, why: str) -> Spec:
+def empty_figure(layout: Spec, why: str) -> Spec:
     """A figure without curves, that says why."""
     told = {"text": why, "showarrow": False, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
     return {"data": [], "layout": {**layout, "annotations": [told]}}
@@ -148,10 +148,10 @@ def rate(experiment: Experiment, history: History, window: int) -> Band:
     """A click rate; where rewards are 0 or 1, no interval of a mean reaches beyond them."""
     band = _settled(metrics.ctr(history, window), window)
     binary = "binary" in experiment.simulator_class().describe(experiment.simulator).offers
-    return within(band, 0.0, 1.0) if binary else band
+    return clip_band(band, 0.0, 1.0) if binary else band
 
 
-def within(band: Band, least: float, most: float) -> Band:
+def clip_band(band: Band, least: float, most: float) -> Band:
     """A band that ends where its quantity does."""
     return band._replace(low=np.maximum(band.low, least), high=np.minimum(band.high, most))
 
@@ -244,8 +244,8 @@ def board(
     references, rate_window, count_window, taken, counted = {}, window, window, None, "arms"
     if first is not None:
         counted = first.counted
-        rate_window = metrics.window_drawn(first, window)
-        count_window = metrics.window_drawn(first, window, of_counts=True)
+        rate_window = metrics.effective_window(first, window)
+        count_window = metrics.effective_window(first, window, of_counts=True)
         for label, name in (("oracle", "best_value"), ("random choice", "random_value")):
             band = _settled(metrics.reference(first, name, window), window)
             references[label] = _against(band, first.grid, first.sums[name], x)
@@ -392,7 +392,7 @@ def _against(band: Band, grid: IntArray, earned: FloatArray, x: XAxis) -> Band:
     return band
 
 
-def looks_of_runs(experiments: Mapping[str, Experiment]) -> dict[str, dict[str, Style]]:
+def styles_of_runs(experiments: Mapping[str, Experiment]) -> dict[str, dict[str, Style]]:
     """The look of every agent of every run: the same label in the same colour, every run in a dash of its own."""
     kinds = {label: agent.kind for e in experiments.values() for label, agent in zip(e.labels, e.agents, strict=True)}
     colors = dict(zip(kinds, palette(list(kinds.values())), strict=True))
@@ -404,11 +404,11 @@ def looks_of_runs(experiments: Mapping[str, Experiment]) -> dict[str, dict[str, 
 
 def overlay(results: Mapping[str, Result], window: int = metrics.WINDOW) -> Spec:
     """Click rates of all agents of several runs, by name, in one figure."""
-    looks = looks_of_runs({name: r.experiment for name, r in results.items()})
+    looks = styles_of_runs({name: r.experiment for name, r in results.items()})
     agents = [(n, label, r.histories[label]) for n, r in results.items() for label in r.histories]
     worlds = [r.experiment.simulator_class() for r in results.values()]
     nouns, rates = dict.fromkeys(w.reward_noun for w in worlds), dict.fromkeys(w.rate_title for w in worlds)
-    drawn = sorted({metrics.window_drawn(h, window) for _, _, h in agents} or {window})
+    drawn = sorted({metrics.effective_window(h, window) for _, _, h in agents} or {window})
     steps = " to ".join(f"{n:,}" for n in drawn[:: max(len(drawn) - 1, 1)])  # long runs are kept on coarser grids
     return curves(
         {f"{name} · {label}": rate(results[name].experiment, h, window) for name, label, h in agents},

@@ -103,14 +103,14 @@ def estimate(values: FloatArray) -> Estimate:
     return Estimate(mean, mean - half, mean + half)
 
 
-def ahead_by(a: History, b: History) -> float:
+def mean_lead(a: History, b: History) -> float:
     """Clicks a has earned more than b so far, mean over the rows of both: the quick part of `compare`."""
     at = min(a.size, b.size) - 1
     both = a.alive & b.alive
     return float((a.sums["clicks"][at] - b.sums["clicks"][at])[both].mean()) if both.any() else float("nan")
 
 
-def window_drawn(history: History, window: int, *, of_counts: bool = False) -> int:
+def effective_window(history: History, window: int, *, of_counts: bool = False) -> int:
     """The window that a curve really has: no shorter than the grid its sums (or arm counts) are stored on, no longer
     than the race."""
     grid = history.count_grid if of_counts else history.grid
@@ -122,7 +122,7 @@ def _reached(history: History, name: str) -> FloatArray:
     return history.sums[name][: history.size]
 
 
-def in_window(grid: IntArray, window: int) -> tuple[IntArray, IntArray]:
+def window_bounds(grid: IntArray, window: int) -> tuple[IntArray, IntArray]:
     """For every grid point after the first: its index and that of the start of its window."""
     end = np.arange(1, len(grid))
     start = np.searchsorted(grid, grid[1:] - window, side="right") - 1
@@ -135,7 +135,7 @@ def ctr(history: History, window: int = WINDOW) -> Band:
     The window is rounded up to the grid on which sums are stored.
     """
     grid, clicks = history.grid[: history.size], _reached(history, "clicks")
-    end, start = in_window(grid, window)
+    end, start = window_bounds(grid, window)
     rate = (clicks[end] - clicks[start]) / (grid[end] - grid[start])[:, None]
     return band(grid[end], rate, history.alive)
 
@@ -143,7 +143,7 @@ def ctr(history: History, window: int = WINDOW) -> Band:
 def reference(history: History, name: str, window: int = WINDOW) -> Band:
     """Moving average of ``best_value`` (oracle) or ``random_value`` (random): thin lines in a click-rate plot."""
     grid, sums = history.grid[: history.size], _reached(history, name)
-    end, start = in_window(grid, window)
+    end, start = window_bounds(grid, window)
     return band(grid[end], (sums[end] - sums[start]) / (grid[end] - grid[start])[:, None], history.alive)
 
 
@@ -172,7 +172,7 @@ def _regret(history: History, regret: FloatArray, average: bool) -> Band:
 def _window_counts(history: History, window: int) -> tuple[IntArray, IntArray]:
     """Grid points and how often each item (or shelf) was shown in the window before, (H, R, n_counted)."""
     grid = history.count_grid[: history.count_size]
-    end, start = in_window(grid, window)
+    end, start = window_bounds(grid, window)
     return grid[end], history.counts[end] - history.counts[start]
 
 
@@ -189,10 +189,10 @@ def entropy(history: History, window: int = WINDOW) -> Band:
     1: everything is shown equally often; 0: one item only. Of a large catalogue, shelves take the place of items.
     """
     x, shown = _window_counts(history, window)
-    return band(x, evenness(shown), history.alive)
+    return band(x, normalised_entropy(shown), history.alive)
 
 
-def evenness(shown: IntArray) -> FloatArray:
+def normalised_entropy(shown: IntArray) -> FloatArray:
     """-sum p log p / log min(K, n) of counts (..., K) that sum to n: 1 if all are equal, 0 if there is but one."""
     total = shown.sum(axis=-1)
     some = np.maximum(total, 1)
@@ -287,16 +287,12 @@ def click_rate(history: History, step: int | None = None) -> FloatArray:
     return rate
 
 
-def learned(history: History) -> Estimate:
-    """Did it learn? (value - random) / (oracle - random): 0 is as good as random, 1 as good as the oracle.
+def oracle_share(history: History) -> FloatArray:
+    """Share of the oracle's gain over random choice: (value - random) / (oracle - random), float64 (R,).
 
-    Expected values of what was shown, over the whole run.
+    0 is as good as random choice, 1 as good as the oracle. Expected rewards of what was shown, over the whole run;
+    NaN where oracle and random choice are worth the same.
     """
-    return estimate(way(history))
-
-
-def way(history: History) -> FloatArray:
-    """That of each run, float64 (R,); NaN where there is no room between random and oracle."""
     random = total(history, "random_value")
     room = total(history, "best_value") - random
     return np.asarray((total(history, "value") - random) / np.where(room > 0, room, np.nan))

@@ -78,7 +78,7 @@ class Result:
                 "realised_regret": metrics.estimate(metrics.total(h, "best_clicks") - clicks)._asdict(),
                 # a run that is under way may not have reached its first counts
                 "entropy": {k: v[-1] if len(v) else None for k, v in zip(_ENDS, entropy[1:4], strict=True)},
-                "learned": metrics.learned(h)._asdict(),
+                "learned": metrics.estimate(metrics.oracle_share(h))._asdict(),
                 "rows": int(h.alive.sum()),
             }
         pairs = [(a, b, self.compare(a, b)) for a, b in itertools.combinations(self.histories, 2)]

@@ -97,11 +97,11 @@ def _measure(history: History) -> dict[str, Estimate]:
         "click rate": metrics.estimate(metrics.click_rate(history)),
         "clicks": metrics.estimate(metrics.total(history, "clicks")),
         "regret": metrics.estimate(regret),
-        "way to the oracle": metrics.learned(history),
+        "way to the oracle": metrics.estimate(metrics.oracle_share(history)),
     }
 
 
-def unpaired(a: Experiment, b: Experiment) -> str:
+def pairing_obstacle(a: Experiment, b: Experiment) -> str:
     """Why rows of two runs do not pair, as a list of what differs; nothing if they met the same visitors and luck."""
     apart = {
         "world": a.simulator != b.simulator,
@@ -118,7 +118,7 @@ def paired(results: Mapping[str, Result]) -> list[PairedDifference]:
     """
     found: list[PairedDifference] = []
     for (a, first), (b, second) in itertools.combinations(results.items(), 2):
-        if not unpaired(first.experiment, second.experiment):
+        if not pairing_obstacle(first.experiment, second.experiment):
             kinds = _kinds(second.experiment)
             common = [label for label, kind in _kinds(first.experiment).items() if kinds.get(label) == kind]
             present = [label for label in common if label in first.histories and label in second.histories]
@@ -144,5 +144,5 @@ def reasons(experiments: Mapping[str, Experiment]) -> list[str]:
     return [
         f"{a} and {b} do not pair, because they differ in {why}: compare their intervals, not their rows."
         for (a, x), (b, y) in itertools.combinations(experiments.items(), 2)
-        if (why := unpaired(x, y))
+        if (why := pairing_obstacle(x, y))
     ]

@@ -6,10 +6,10 @@ import itertools
 import math
 import re
 
-from bandits.base.explanation import Why
 from bandits.experiments.experiment import Experiment
 
 from . import metrics
+from .decision import Why
 from .metrics import Comparison, Estimate
 from .result import Result
 
@@ -19,7 +19,7 @@ def count(value: float) -> str:
     return "–" if not math.isfinite(value) else f"{round(value) + 0:,}".replace("-", "−")
 
 
-def counted(value: float, noun: str) -> str:
+def count_of(value: float, noun: str) -> str:
     """A count and what it counts: 1 click, 2 clicks."""
     return f"{count(value)} {noun.removesuffix('s') if count(value) == '1' else noun}"
 
@@ -34,18 +34,18 @@ def interval(estimate: Estimate) -> str:
     return f"95 % interval {count(estimate.low)} to {count(estimate.high)}"
 
 
-def between(estimate: Estimate) -> str:
+def interval_ends(estimate: Estimate) -> str:
     """The ends of an interval with three digits: 0.413 to 0.42; nothing where none is known."""
     return f"{number(estimate.low)} to {number(estimate.high)}" if math.isfinite(estimate.low) else "one run"
 
 
-def described(experiment: Experiment) -> str:
+def describe_experiment(experiment: Experiment) -> str:
     """An experiment in one line: Pet shop, 20,000 steps, 16 runs, seed 42."""
     runs = f"{experiment.replications} run{'s' if experiment.replications > 1 else ''}"
     return f"{experiment.simulator_class().title}, {count(experiment.steps)} steps, {runs}, seed {experiment.seed}"
 
 
-def agents(experiment: Experiment) -> str:
+def describe_agents(experiment: Experiment) -> str:
     """Who races, with what is not as usual: LinUCB (alpha 0.4), LinTS."""
     told = []
     for label, agent in zip(experiment.labels, experiment.agents, strict=True):
@@ -74,7 +74,7 @@ def ranking(result: Result) -> list[str]:
     return sorted(result.histories, key=rate, reverse=True)
 
 
-def compared(a: str, b: str, comparison: Comparison, p_value: float, noun: str = "clicks") -> str:
+def describe_comparison(a: str, b: str, comparison: Comparison, p_value: float, noun: str = "clicks") -> str:
     """Agent a, who is ahead, against agent b, after the run.
 
     ``p_value`` is corrected for the number of pairs, and so is the interval told; ``noun`` is what the world counts.
@@ -83,21 +83,21 @@ def compared(a: str, b: str, comparison: Comparison, p_value: float, noun: str =
     if rows < 2:
         return f"{a} earned {count(d.mean)} more {noun} than {b} in this one run; one run proves nothing."
     if d.low == d.high:
-        return f"{a} and {b} are {counted(d.mean, noun)} apart in each of the {rows} runs."
+        return f"{a} and {b} are {count_of(d.mean, noun)} apart in each of the {rows} runs."
     wide = interval(metrics.corrected(comparison, p_value))
     if p_value >= 0.05:
-        return f"{a} and {b} are too close to call: {counted(d.mean, noun)} apart ({wide})."
+        return f"{a} and {b} are too close to call: {count_of(d.mean, noun)} apart ({wide})."
     text = f"{a} earns {count(d.mean)} more {noun} than {b} ({wide})"
     if comparison.break_even_step and comparison.exploration_cost >= 1:  # a lead that changed early is noise
         text += f"; it broke even at step {count(comparison.break_even_step)}"
         if comparison.break_even_interval:
             low, high = comparison.break_even_interval
             text += f" ({count(low)} to {count(high)})"
-        text += f" after having been {counted(comparison.exploration_cost, noun)} behind"
+        text += f" after having been {count_of(comparison.exploration_cost, noun)} behind"
     return text + "."
 
 
-def verdicts(result: Result) -> list[str]:
+def leader_comparisons(result: Result) -> list[str]:
     """The leader against each of the others, Holm-corrected over all pairs: the leader was picked by the same data."""
     order = [label for label in ranking(result) if result.histories[label].alive.any()]
     if len(order) < 2:
@@ -105,10 +105,10 @@ def verdicts(result: Result) -> list[str]:
     leader, noun = order[0], result.experiment.simulator_class().reward_noun
     found = {pair: result.compare(*pair) for pair in itertools.combinations(order, 2)}
     adjusted = dict(zip(found, metrics.holm([c.p_value for c in found.values()]), strict=True))
-    return [compared(leader, b, found[a, b], adjusted[a, b], noun) for a, b in found if a == leader]
+    return [describe_comparison(leader, b, found[a, b], adjusted[a, b], noun) for a, b in found if a == leader]
 
 
-def diverged(result: Result) -> list[str]:
+def divergence_notes(result: Result) -> list[str]:
     """Which runs stopped before their time because an agent's numbers were none any more, and where."""
     told = []
     for label, history in result.histories.items():
@@ -126,12 +126,12 @@ def diverged(result: Result) -> list[str]:
     return told
 
 
-def kept(result: Result) -> list[str]:
+def agent_notes(result: Result) -> list[str]:
     """How each agent keeps what it knows, where it has chosen among several ways by itself."""
     return [f"{label}: {history.note}." for label, history in result.histories.items() if history.note]
 
 
-def lesson(result: Result) -> str:
+def learning_summary(result: Result) -> str:
     """Did anyone learn? The best learner's way from random to the oracle, which both do not count as learners."""
     learners = {
         label
@@ -154,7 +154,7 @@ def lesson(result: Result) -> str:
 
 
 def _learned(result: Result, label: str) -> Estimate:
-    found = metrics.learned(result.histories[label])
+    found = metrics.estimate(metrics.oracle_share(result.histories[label]))
     return found if math.isfinite(found.mean) else Estimate(-math.inf, -math.inf, -math.inf)
 
 
@@ -166,7 +166,7 @@ def number(value: float) -> str:
     return text.replace("-", "−")
 
 
-def because(why: Why) -> list[str]:
+def explain_decision(why: Why) -> list[str]:
     """One decision in sentences: why this arm, what else it might have been, and what came of it."""
     shown, *rest = why.candidates
     name = f"{shown.name} ({why.item_noun} {shown.item})" if shown.alike > 1 else shown.name

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
-from bandits.experiments.race import histories_of
+from bandits.experiments.race import load_histories
 from bandits.results.result import Result
 
 Status = Literal["queued", "running", "paused", "finished", "stopped", "failed"]
@@ -59,7 +59,7 @@ class Job:
     @classmethod
     def left_behind(cls, experiment: Experiment, saved: dict[str, Any], error: str) -> Job:
         """A run that ended with its process, as far as its checkpoint has come."""
-        step, histories = int(saved["step"]), histories_of(experiment, saved)
+        step, histories = int(saved["step"]), load_histories(experiment, saved)
         job = cls(experiment, "", "stopped", step, error, histories=histories, saved=saved, interrupted=True)
         job.spent = sum(h.seconds for h in histories.values())
         return job

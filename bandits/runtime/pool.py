@@ -21,7 +21,7 @@ from typing import IO, Any, BinaryIO, cast
 from bandits.base.files import Arrays
 from bandits.base.processes import worker_environment
 from bandits.experiments.experiment import Experiment, UserError, read
-from bandits.experiments.race import histories_of
+from bandits.experiments.race import load_histories
 from bandits.storage.run_store import RUN, CorruptFileError, Store, pack, unpack
 
 from .job import Job, Status
@@ -443,7 +443,7 @@ class Pool:
         try:
             if not job.histories:
                 with job.lock:
-                    job.histories = histories_of(e)
+                    job.histories = load_histories(e)
             send(_pipe(process.stdin), {"experiment": e.model_dump(mode="json")}, job.saved)
             lives = self._follow(job, process)
         except UserError as sentence:  # its data were taken away while it waited

@@ -94,10 +94,10 @@ def _listen(commands: BinaryIO, inbox: queue.SimpleQueue[Message | None]) -> Non
 
 def _warm() -> None:
     from bandits.experiments.experiment import Experiment
-    from bandits.experiments.race import Race, drive
+    from bandits.experiments.race import Race, run_to_end
 
     kinds = [{"kind": kind} for kind in ("linucb", "lints", "epsilon_greedy", "logistic_ts", "sgd_ts", "random")]
-    drive(Race(Experiment.model_validate({"agents": kinds, "steps": 20, "replications": 2})))
+    run_to_end(Race(Experiment.model_validate({"agents": kinds, "steps": 20, "replications": 2})))
 
 
 def _race(text: dict[str, Any], saved: dict[str, Any], out: BinaryIO, inbox: queue.SimpleQueue[Message | None]) -> None:

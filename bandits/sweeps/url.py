@@ -25,7 +25,7 @@ _LENGTH = 4000  # characters of an axis
 
 def fields(sweep: Sweep) -> dict[str, str]:
     """What the query says, by name, in order."""
-    told = {name: text for name, text in url.fields(sweep.experiment).items() if name != "check"}
+    told = {name: text for name, text in url.to_query(sweep.experiment).items() if name != "check"}
     told |= {f"axes.{i}": _text(axis) for i, axis in enumerate(sweep.axes)}
     if sweep.search != "grid":
         told |= {"search": sweep.search, "metric": sweep.metric}
@@ -55,7 +55,7 @@ def follow(given: Mapping[str, str]) -> Sweep:
     axes = {int(match[1]): _axis(name, text) for name, text in given.items() if (match := _AXIS.match(name))}
     if sorted(axes) != list(range(len(axes))):
         raise UserError(f"the link's axes are numbered {', '.join(map(str, sorted(axes)))}; they must count from 0")
-    experiment = url.follow(given).experiment
+    experiment = url.parse_query(given).experiment
     named: dict[str, Any] = {name: given[name] for name in ("search", "metric") if name in given}
     named |= {name: _value(given[name]) for name in _OPTUNA if name in given}
     return read({"experiment": experiment.model_dump(mode="json"), "axes": [axes[i] for i in sorted(axes)], **named})

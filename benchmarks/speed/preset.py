@@ -11,7 +11,7 @@ from functools import partial
 from statistics import median
 
 from bandits.experiments.experiment import Experiment
-from bandits.experiments.race import Race, drive
+from bandits.experiments.race import Race, run_to_end
 from benchmarks.measure import Section, interleave, ratio, stopwatch
 
 from .textbook import ReplayBuffer
@@ -32,8 +32,8 @@ def _race(steps: int, agents: tuple[dict[str, object], ...] = AGENTS) -> Race:
 
 def _child(steps: int) -> None:
     """In a process of its own: load what is compiled, then time the race from experiment to finished curves."""
-    drive(_race(600, tuple(a for a in AGENTS if a["kind"] != "static_mlp")))
-    print(stopwatch(lambda: drive(_race(steps))))
+    run_to_end(_race(600, tuple(a for a in AGENTS if a["kind"] != "static_mlp")))
+    print(stopwatch(lambda: run_to_end(_race(steps))))
 
 
 def _in_child(steps: int, home: str) -> float:

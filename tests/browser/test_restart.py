@@ -35,7 +35,7 @@ def race(steps: int) -> str:
 def named(page: Page, steps: int) -> str:
     """The run that the address names, once it is the one of so many steps."""
     page.wait_for_url(re.compile(f"steps={steps}"))
-    return url.follow(dict(parse_qsl(page.url.split("?")[1]))).experiment.hash
+    return url.parse_query(dict(parse_qsl(page.url.split("?")[1]))).experiment.hash
 
 
 def tick_the_only(page: Page, asked: str) -> None:

@@ -52,7 +52,7 @@ def made(
     if (inside := snapshots.get("inside")) is not None:
         found.calibrations = [Calibration(2000, np.tile(inside, (4, 1)))]
     if checkup := snapshots.get("checkup"):
-        found.checkups = [BeliefCheck(int(t), np.tile(checkup(t), (4, 1))) for t in STEPS]
+        found.belief_checks = [BeliefCheck(int(t), np.tile(checkup(t), (4, 1))) for t in STEPS]
     params = kind if not isinstance(kind, type) else kind.Params()  # type: ignore[attr-defined]
     e = Experiment.model_validate({"agents": [params.model_dump()], "steps": 2000, "replications": 4})
     return diagnostics.findings(Result(e, {e.labels[0]: found}), e.labels[0], oracle, line)
@@ -178,7 +178,7 @@ def test_who_explores_little_because_it_knows_is_not_blamed() -> None:
     world = {"kind": "petshop", "features": "both"}
     e = Experiment.model_validate({"simulator": world, "agents": [agent], "steps": 5000, "replications": 4})
     result = run(e)
-    assert metrics.learned(result.histories["LinTS"]).mean > 0.9
+    assert metrics.estimate(metrics.oracle_share(result.histories["LinTS"])).mean > 0.9
     assert diagnostics.findings(result, "LinTS")["smallest"].verdict in ("healthy", "watch")
 
 
@@ -192,7 +192,7 @@ def test_traffic_is_of_as_many_shows_on_any_grid() -> None:
     fine, coarse = (history(clicks, items=items, n_items=300, steps=steps) for steps in (6000, 400_000))
     assert [int(h.count_grid[1]) for h in (fine, coarse)] == [100, 2000]
     told = [traffic(h) for h in (fine, coarse)]
-    ends = metrics.evenness(np.stack([np.bincount(items[-1000:, r, 0], minlength=300) for r in range(40)]))
+    ends = metrics.normalised_entropy(np.stack([np.bincount(items[-1000:, r, 0], minlength=300) for r in range(40)]))
     assert told[0][0] == pytest.approx(ends.mean())
     error = ends.std() / 40**0.5
     assert abs(told[0][0] - told[1][0]) < 3 * 2**0.5 * error
@@ -273,7 +273,7 @@ def test_a_run_that_an_older_version_kept_says_so() -> None:
     left_out = ("segments.", "checkup.", "format")
     old = e.empty_history()
     old.merge({name: value for name, value in told.items() if not name.startswith(left_out)})
-    assert (old.segments, old.checkups, old.format) == (None, [], 1)
+    assert (old.segments, old.belief_checks, old.format) == (None, [], 1)
     found = diagnostics.findings(Result(e, {"LinUCB": old}), "LinUCB")
     for name in ("doubt", "places", "foresight", "segments", "segment_entropy"):
         assert found[name].verdict == "none"

@@ -50,13 +50,13 @@ def test_shares_are_counted_as_defined() -> None:
             doubt[r] += bonus[np.argmax(mean + bonus)] / ahead
             means.append(mean)
             truths.append(truth)
-    found, values = calibration.look(lane)
+    found, values = calibration.probe(lane)
     assert found is not None
     assert values is not None
     np.testing.assert_allclose(found, expected / (10 * ahead), atol=1e-12)
     checkup = BeliefCheck(steps, values)
-    np.testing.assert_allclose(checkup.doubt, doubt, rtol=1e-9)
-    np.testing.assert_allclose(checkup.places, places / (10 * ahead), atol=1e-12)
+    np.testing.assert_allclose(checkup.uncertainty, doubt, rtol=1e-9)
+    np.testing.assert_allclose(checkup.pit_histogram, places / (10 * ahead), atol=1e-12)
     mean, truth = (np.reshape(all_, (lane.rows, -1)) for all_ in (means, truths))
     within = truth.reshape(lane.rows, ahead, 10).var(axis=2).mean()  # of the truths of a round, over all rows
     explained = 1 - ((mean - truth) ** 2).mean(axis=1) / within
@@ -70,13 +70,13 @@ def test_a_posterior_that_is_right_holds_the_truth_as_often_as_it_says() -> None
     lane = make("lints", Linear, rows=range(runs), options=world, sharing="shared", sigma2=noise**2, ridge=noise**2)
     for _ in range(2):
         lane.advance(60)
-        found = calibration.look(lane).inside
+        found = calibration.probe(lane).inside
         assert found is not None
         error = found.std(axis=0, ddof=1) / runs**0.5
         assert (np.abs(found.mean(axis=0) - LEVELS) < 4 * error).all()
-        values = calibration.look(lane).values
+        values = calibration.probe(lane).values
         assert values is not None
-        places = BeliefCheck(0, values).places  # and each tenth of its beliefs as often as any other
+        places = BeliefCheck(0, values).pit_histogram  # and each tenth of its beliefs as often as any other
         assert (np.abs(places.mean(axis=0) - 1 / BINS) < 5 * places.std(axis=0, ddof=1) / runs**0.5).all()
 
 
@@ -86,7 +86,7 @@ def test_too_sure_and_too_doubtful_are_told_apart() -> None:
     for sigma2 in (0.01, 0.25, 4.0):
         lane = make("lints", Linear, rows=range(50), options=world, sharing="shared", sigma2=sigma2, ridge=0.25)
         lane.advance(100)
-        found = calibration.look(lane).inside
+        found = calibration.probe(lane).inside
         assert found is not None
         rates[sigma2] = found.mean(axis=0)
     assert (rates[0.01] < rates[0.25]).all()
@@ -103,7 +103,7 @@ def test_asking_changes_nothing(kind: str) -> None:
     traces = []
     for n in (1, 20, 30):
         traces.append(asked.advance(n))
-        found = calibration.look(asked).inside
+        found = calibration.probe(asked).inside
         assert found is None or (found.shape == (3, len(LEVELS)) and (found >= 0).all() and (found <= 1).all())
         assert found is None or (np.diff(found, axis=1) >= 0).all()  # a wider interval holds no less
     assert same(join(traces), left.advance(51))
@@ -113,13 +113,13 @@ def test_asking_changes_nothing(kind: str) -> None:
 def test_who_states_no_doubt_is_left_out(kind: str) -> None:
     lane = make(kind)
     lane.advance(5)
-    assert calibration.look(lane).inside is None
+    assert calibration.probe(lane).inside is None
 
 
 def test_what_was_never_tried_is_anyones_guess() -> None:
     lane = make("ucb1", Linear, options={"n_arms": 5})
     lane.advance(2)  # three arms have not been shown
-    found = calibration.look(lane).inside
+    found = calibration.probe(lane).inside
     assert found is not None
     assert (found >= 3 / 5).all()
 
@@ -132,7 +132,7 @@ def test_a_row_that_has_stopped_has_no_share() -> None:
     for lane in (healthy, ill):
         lane.advance(1)
     assert ill.alive.tolist() == [True, False, True]
-    expected, found = calibration.look(healthy).inside, calibration.look(ill).inside
+    expected, found = calibration.probe(healthy).inside, calibration.probe(ill).inside
     assert expected is not None
     assert found is not None
     assert np.isnan(found[1]).all()
@@ -159,9 +159,9 @@ def test_certain_answers_have_no_log_odds_to_hold() -> None:
     for kind, asked in (("logistic_ucb", False), ("sgd_ts", False), ("linucb", True)):
         lane = make(kind, Classification, options={"data": "wine"})
         lane.advance(30)
-        assert (calibration.look(lane).inside is not None) == asked
+        assert (calibration.probe(lane).inside is not None) == asked
     lane = make("ucb1", Linear, options={"n_arms": 5}, alpha=0.0)
     lane.advance(2)
-    found = calibration.look(lane).inside
+    found = calibration.probe(lane).inside
     assert found is not None
     assert (found >= 3 / 5).all()  # no width times an alpha of 0 makes knowledge of what was never tried

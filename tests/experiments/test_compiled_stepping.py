@@ -26,7 +26,7 @@ def pair(shop: dict[str, Any], agent: dict[str, Any]) -> tuple[Lane, Lane]:
         agent = {**agent, "interactions": 1000, "epochs": 1}
     experiment = Experiment(simulator={**shop, "n_users": 40}, agents=[agent], steps=900, replications=3, seed=11)
     played, walked = make_lane(experiment, 0), make_lane(experiment, 0)
-    walked.scripted = False
+    walked.use_compiled = False
     return played, walked
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from bandits import Experiment
 from bandits.experiments.history import History, nice_spacing, snapshot_steps
-from bandits.experiments.race import Race, drive
+from bandits.experiments.race import Race, run_to_end
 
 AGENTS: list[dict[str, Any]] = [
     {"kind": "linucb", "sharing": "hybrid"},
@@ -44,10 +44,10 @@ def same(a: dict[str, History], b: dict[str, History]) -> None:
 @pytest.mark.parametrize("at", [1, 137, 400])
 def test_a_race_saved_in_the_middle_goes_on_to_the_bit(at: int) -> None:
     whole, first, second = (Race(experiment(500)) for _ in range(3))
-    drive(whole)
+    run_to_end(whole)
     list(first.advance(at))
     second.load_state_dict(first.state_dict())
-    drive(second, chunk=77)
+    run_to_end(second, chunk=77)
     same(whole.histories, second.histories)
 
 
@@ -55,10 +55,10 @@ def test_a_race_saved_in_the_middle_goes_on_to_the_bit(at: int) -> None:
 def test_a_finished_race_continued_is_the_longer_race(short: int, long: int) -> None:
     agents = [{"kind": "linucb"}, {"kind": "lints", "sharing": "shared"}]
     brief, longer, whole = (Race(experiment(steps, agents)) for steps in (short, long, long))
-    drive(brief)
+    run_to_end(brief)
     longer.load_state_dict(brief.state_dict())
-    drive(longer)
-    drive(whole)
+    run_to_end(longer)
+    run_to_end(whole)
     same(whole.histories, longer.histories)
 
 

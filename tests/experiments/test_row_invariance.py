@@ -17,7 +17,7 @@ from bandits.base.types import FloatArray, Round
 from bandits.experiments.experiment import read
 from bandits.experiments.history import History, snapshot_steps
 from bandits.experiments.lane import Lane
-from bandits.experiments.race import Race, blocks, drive, make_lane
+from bandits.experiments.race import Race, blocks, make_lane, run_to_end
 from bandits.simulators.classification import Classification
 from bandits.simulators.petshop import PetShop
 from tests.contract import worlds
@@ -251,9 +251,9 @@ def test_a_race_is_its_lanes() -> None:
     agents = [{"kind": "linucb"}, {"kind": "lints", "sharing": "hybrid"}, {"kind": "random"}]
     world = {"kind": "petshop", **TINY}
     both = Race(read({"simulator": world, "agents": agents, "steps": 700, "replications": 4}))
-    drive(both, chunk=123)
+    run_to_end(both, chunk=123)
     for i, (_label, history) in enumerate(both.histories.items()):
         alone = Race(read({"simulator": world, "agents": [agents[i]], "steps": 700, "replications": 4}))
-        drive(alone, chunk=700)
+        run_to_end(alone, chunk=700)
         (other,) = alone.histories.values()
         assert same_history(history, other)

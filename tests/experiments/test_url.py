@@ -24,7 +24,7 @@ from tests.support import often
 
 def through(e: Experiment) -> url.Shared:
     """What arrives when an experiment is sent as an address."""
-    return url.follow(dict(parse_qsl(url.query(e), keep_blank_values=True)))
+    return url.parse_query(dict(parse_qsl(url.query(e), keep_blank_values=True)))
 
 
 def varied(model: type[Any]) -> list[dict[str, Any]]:
@@ -86,8 +86,8 @@ def test_what_is_awkward_to_write_travels_too() -> None:
         }
     )
     assert through(e) == (e, True)
-    assert url.fields(e)["agents.0.label"] == "123"
-    assert url.fields(e)["agents.3.hidden"] == "[8,4]"
+    assert url.to_query(e)["agents.0.label"] == "123"
+    assert url.to_query(e)["agents.3.hidden"] == "[8,4]"
 
 
 @given(
@@ -104,11 +104,11 @@ def test_any_experiment_comes_back_as_it_was_sent(
 
 def test_a_link_that_was_edited_says_so_and_other_names_are_left_alone() -> None:
     e = presets()["race"].experiment
-    said = url.fields(e)
-    assert url.follow({**said, "view": "big", "utm_source": "mail"}) == (e, True)
-    assert not url.follow({**said, "agents.0.alpha": "2.0"}).same
+    said = url.to_query(e)
+    assert url.parse_query({**said, "view": "big", "utm_source": "mail"}) == (e, True)
+    assert not url.parse_query({**said, "agents.0.alpha": "2.0"}).same
     del said["check"]
-    assert url.follow(said).same  # written by hand: nothing to check
+    assert url.parse_query(said).same  # written by hand: nothing to check
     assert url.holds_experiment(said)
     assert not url.holds_experiment({"utm_source": "mail", "steps": "5"})
 
@@ -153,7 +153,7 @@ CORPUS = [
 @pytest.mark.parametrize("number", range(len(CORPUS)))
 def test_what_cannot_be_run_is_refused_in_one_sentence(number: int) -> None:
     with pytest.raises(UserError) as refused:
-        url.follow(CORPUS[number])
+        url.parse_query(CORPUS[number])
     one_sentence(str(refused.value))
 
 
@@ -182,7 +182,7 @@ VALUES = st.one_of(
 @example({"agents.0": "linucb", "agents.0.alpha": "[" * 5000})
 def test_any_link_gives_an_experiment_or_one_sentence(query: dict[str, str]) -> None:
     try:
-        found = url.follow(query)
+        found = url.parse_query(query)
     except UserError as sentence:
         one_sentence(str(sentence))
     else:
@@ -193,7 +193,7 @@ def test_malformed_links_leave_nothing_behind() -> None:
     def all_of_them() -> None:
         for query in CORPUS:
             with pytest.raises(UserError):
-                url.follow(query)
+                url.parse_query(query)
         gc.collect()
 
     all_of_them()  # what is cached is cached now

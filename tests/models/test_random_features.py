@@ -11,7 +11,7 @@ from bandits.base.params import structural_key
 from bandits.base.randomness import Streams
 from bandits.base.types import Contexts, FloatArray, Round, WorldSpec
 from bandits.experiments.experiment import UserError, read
-from bandits.experiments.race import Race, drive
+from bandits.experiments.race import Race, run_to_end
 from bandits.models.linear import random_features
 from bandits.models.linear.random_features import RandomFourierFeatures
 from bandits.simulators.petshop import PetShop
@@ -170,7 +170,7 @@ def test_spectra_are_of_the_span_of_the_waves() -> None:
     for sharing, m in (("shared", 20), ("per_arm", 4)):
         agent = {"kind": "linucb", "sharing": sharing, "fourier": 40, "alpha": 5.0}
         race = Race(read({"simulator": shop, "agents": [agent], "steps": 400, "replications": 2}))
-        drive(race)
+        run_to_end(race)
         (history,) = race.histories.values()
         found = history.spectra[-1].eigenvalues
         assert found.shape == (2, 1 if sharing == "shared" else 10, m)

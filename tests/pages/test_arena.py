@@ -62,7 +62,7 @@ def visit() -> AppTest:
 
 def arena(job: Job | None = None) -> AppTest:
     """The Arena, opened by the link to a run."""
-    return settled(arrive("arena", url.fields(job.experiment) if job is not None else None))
+    return settled(arrive("arena", url.to_query(job.experiment) if job is not None else None))
 
 
 def settled(at: AppTest) -> AppTest:
@@ -124,7 +124,7 @@ def widget(at: AppTest, ending: str) -> Any:
 def address(at: AppTest) -> str:
     """The run that the address names."""
     given = {name: text if isinstance(text, str) else text[0] for name, text in at.query_params.items()}
-    found = url.follow(given)
+    found = url.parse_query(given)
     assert found.same
     return found.experiment.hash
 
@@ -200,8 +200,8 @@ def test_a_finished_run_shows_its_numbers(pool: Pool) -> None:
     assert sorted(order, key=board(at).index) == order
     best = metrics.estimate(metrics.click_rate(job.histories[order[0]]))
     assert f"{best.mean:.3f} ± {(best.high - best.low) / 2:.3f}" in board(at)
-    assert sentences(at)[:2] == words.verdicts(job.result)
-    assert sentences(at)[2] == words.lesson(job.result)
+    assert sentences(at)[:2] == words.leader_comparisons(job.result)
+    assert sentences(at)[2] == words.learning_summary(job.result)
     click_rate = {t["name"]: t for t in plots(at)[0]["data"] if "fill" not in t}
     assert click_rate["LinTS"]["y"][-1] == pytest.approx(metrics.ctr(job.histories["LinTS"]).mid[-1], rel=1e-6)
     window = at.select_slider(key="view-window")
@@ -350,7 +350,7 @@ def test_an_address_that_says_nothing_of_an_experiment_is_no_error(pool: Pool) -
 
 def test_a_link_runs_what_is_not_here_and_loads_it_into_the_controls(pool: Pool) -> None:
     e = experiment({"kind": "linucb", "label": "Mine", "alpha": 0.37}, "random", seed=946)
-    at = opened(url.fields(e))
+    at = opened(url.to_query(e))
     assert draft(at) == e
     assert address(at) == e.hash
     job = pool.get(e.hash)
@@ -361,7 +361,7 @@ def test_a_link_runs_what_is_not_here_and_loads_it_into_the_controls(pool: Pool)
 
 def test_a_link_that_was_edited_is_followed_and_says_so(pool: Pool) -> None:
     e = experiment({"kind": "linucb", "alpha": 0.37}, "random", seed=947)
-    at = opened({**url.fields(e), "agents.0.alpha": "0.73"})
+    at = opened({**url.to_query(e), "agents.0.alpha": "0.73"})
     assert draft(at).agents[0].alpha == 0.73
     assert address(at) != e.hash
 
@@ -520,7 +520,7 @@ def test_the_link_the_formulas_and_the_downloads_are_there(pool: Pool) -> None:
     at = arena(job)
     (shared,) = [c.value for c in at.code if "?simulator=" in c.value]
     given = dict(parse_qsl(shared.split("?", 1)[1]))
-    assert url.follow(given) == (job.experiment, True)
+    assert url.parse_query(given) == (job.experiment, True)
     shown = [element.value for element in at.main.latex]
     for kind in ("linucb", "beta_ts"):
         assert any(AGENTS[kind].formula in text for text in shown)
@@ -542,7 +542,7 @@ def test_a_run_that_rests_is_asked_why_it_showed_an_arm(pool: Pool, monkeypatch:
     at.session_state["why-open"] = True
     at = settled(at.run())
     figure, said = asked(at)
-    assert said == " ".join(words.because(whys.why(e, "LinUCB", 600, 0)))
+    assert said == " ".join(words.explain_decision(whys.why(e, "LinUCB", 600, 0)))
     assert figure["layout"]["title"]["text"] == "LinUCB at step 600"
     (agent,) = [s for s in at.selectbox if s.label == "Agent"]
     at = settled(agent.set_value("LinTS").run())
@@ -550,7 +550,7 @@ def test_a_run_that_rests_is_asked_why_it_showed_an_arm(pool: Pool, monkeypatch:
         (number,) = [n for n in at.number_input if n.label == label]
         at = settled(number.set_value(value).run())
     figure, said = asked(at)
-    assert said == " ".join(words.because(whys.why(e, "LinTS", 17, 2)))
+    assert said == " ".join(words.explain_decision(whys.why(e, "LinTS", 17, 2)))
     assert len(figure["layout"]["yaxis"]["ticktext"]) == 5
     monkeypatch.setattr(whys, "SECONDS", 1e-9)
     (number,) = [n for n in at.number_input if n.label == "Step"]

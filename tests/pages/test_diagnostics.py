@@ -32,7 +32,7 @@ def pool() -> Iterator[Pool]:
 
 
 def page(job: Job, *, by_link: bool = True) -> AppTest:
-    at = arrive("diagnostics", url.fields(job.experiment)) if by_link else arrive("diagnostics", job=job.id)
+    at = arrive("diagnostics", url.to_query(job.experiment)) if by_link else arrive("diagnostics", job=job.id)
     assert not at.exception
     return at
 

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from bandits import Experiment, run
 from bandits.experiments import url
 from bandits.experiments.presets import presets
-from bandits.experiments.race import Race, histories_of
+from bandits.experiments.race import Race, load_histories
 from bandits.results import metrics
 from bandits.results.run_comparison import paired
 from bandits.runtime.pool import Job, Pool
@@ -184,7 +184,7 @@ def test_a_choice_never_slips_to_another_run(store: Store) -> None:
 def test_a_run_is_opened_in_the_arena(store: Store) -> None:
     e = put(store, {"kind": "linucb", "alpha": 3.0}, "random")
     at = press(pick(visit(), store, e), "Open in the Arena", "Arena")
-    assert told(at) == url.fields(e)
+    assert told(at) == url.to_query(e)
     assert at.session_state["draft"].data()["agents"][0]["alpha"] == 3.0
     assert str(at.get("progress")[0].proto.text).startswith("Finished: 300 steps")
 
@@ -262,7 +262,7 @@ def test_nothing_is_deleted_before_it_is_confirmed(store: Store, pool: Pool) -> 
 
 def test_a_run_that_goes_on_cannot_be_deleted(store: Store, pool: Pool) -> None:
     e = experiment("linucb", steps=10_000_000)
-    store.put(e, histories_of(e), 1.0)
+    store.put(e, load_histories(e), 1.0)
     at = press(pick(visit(), store, e), "Delete")
     pool.delete(e.hash)  # somebody else deletes it, and runs it again
     job = pool.submit(e, "somebody else")
@@ -318,7 +318,7 @@ def test_what_goes_on_is_told_and_can_be_opened(store: Store, pool: Pool) -> Non
     assert any("of 10,000,000" in str(p.proto.text) for p in at.get("progress"))
     (open_it,) = [b for b in at.button if b.key == f"going-{job.id}"]
     at = settled(open_it.click().run(), "Arena")
-    assert told(at) == url.fields(job.experiment)
+    assert told(at) == url.to_query(job.experiment)
     pool.stop(job)
     wait_for(lambda: job not in pool._processes, "its last checkpoint")
     assert "Unfinished" in text(visit())  # stopped: it can be resumed from here
@@ -341,7 +341,7 @@ def test_an_interrupted_run_is_resumed_to_the_numbers_of_an_uninterrupted_one(st
 def test_whoever_opens_an_interrupted_run_sees_what_it_had_computed(store: Store, pool: Pool) -> None:
     e = experiment("linucb", "random", steps=3000, seed=73)
     race = leave_behind(store, e)
-    at = settled(arrive("arena", url.fields(e)), "Arena")
+    at = settled(arrive("arena", url.to_query(e)), "Arena")
     assert str(at.get("progress")[0].proto.text) == (
         "Stopped at step 1,000 of 3,000; what was computed stays · interrupted when the app ended"
     )

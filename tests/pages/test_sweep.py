@@ -68,9 +68,9 @@ def finished(sweeper: SweepManager, sweep: Sweep, owner: str = "me") -> Any:
     ids=["range", "halving", "words", "none"],
 )
 def test_a_link_holds_the_whole_sweep(sweep: Sweep) -> None:
-    told = url.fields(sweep)
+    told = url.to_query(sweep)
     assert url.holds_sweep(told)
-    assert url.follow(told).hash == sweep.hash
+    assert url.parse_query(told).hash == sweep.hash
     assert "check" not in told
 
 
@@ -88,7 +88,7 @@ def test_a_link_holds_the_whole_sweep(sweep: Sweep) -> None:
 )
 def test_a_link_is_judged_like_an_upload(changes: dict[str, str], said: str) -> None:
     with pytest.raises(UserError, match=said):
-        url.follow({**url.fields(small()), **changes})
+        url.parse_query({**url.to_query(small()), **changes})
 
 
 # -- pictures ------------------------------------------------------------------------------------------------------
@@ -342,7 +342,7 @@ def box(at: AppTest, label: str) -> Any:
 
 
 def test_a_link_is_run_and_shown(app_pool: Pool, two: Landscape) -> None:
-    at = ended(visit(**url.fields(two.sweep)))
+    at = ended(visit(**url.to_query(two.sweep)))
     assert titles(at) == ["Click rate", "Click rate over time", "Cumulative regret"]
     said = " ".join(m.value for m in at.markdown)
     assert "of 6 points are not shown to be worse than the best" in said
@@ -358,7 +358,7 @@ def test_a_link_is_run_and_shown(app_pool: Pool, two: Landscape) -> None:
 
 def test_a_link_of_a_halving_is_run_as_one(app_pool: Pool) -> None:
     sweep = small([ALPHA, RIDGE], search="halving", metric="pseudo_regret", seed=5)
-    at = ended(visit(**url.fields(sweep)))
+    at = ended(visit(**url.to_query(sweep)))
     assert at.session_state["sweep-seen"] == sweep.hash
 
 
@@ -366,7 +366,7 @@ def test_a_search_by_optuna_is_run_and_shown(app_pool: Pool) -> None:
     ridge = {"path": "agents.0.ridge", "low": 0.1, "high": 1.0}
     own = {"search": "optuna", "number": 12, "batch": 6, "metric": "pseudo_regret"}
     sweep = sweeps.read(small([ALPHA, ridge]).model_dump(mode="json") | own)
-    at = ended(visit(**url.fields(sweep)))
+    at = ended(visit(**url.to_query(sweep)))
     assert at.session_state["sweep-seen"] == sweep.hash  # the controls say all of it
     assert titles(at)[:3] == [
         "Click rate: the best so far",
@@ -395,7 +395,7 @@ def test_without_optuna_the_page_says_so(app_pool: Pool, monkeypatch: pytest.Mon
 
 
 def test_a_cell_opens_in_the_arena(app_pool: Pool, one: Landscape) -> None:
-    at = ended(visit(**url.fields(one.sweep)))
+    at = ended(visit(**url.to_query(one.sweep)))
     best = one.best()
     assert best is not None
     at.button(key="sweep-open").click().run()
@@ -405,7 +405,7 @@ def test_a_cell_opens_in_the_arena(app_pool: Pool, one: Landscape) -> None:
 
 
 def test_the_controls_of_a_sweep_are_there_again_after_another_page(app_pool: Pool, two: Landscape) -> None:
-    at = visit(**url.fields(two.sweep))
+    at = visit(**url.to_query(two.sweep))
     box(at, "Second parameter").set_value("agents.0.sharing").run()
     at = ended(run(at))
     seen = at.session_state["sweep-seen"]
@@ -441,12 +441,12 @@ def test_the_first_visit_offers_a_sweep_of_the_arenas_agent(app_pool: Pool) -> N
 
 
 def test_a_broken_link_is_one_sentence(app_pool: Pool) -> None:
-    at = visit(**{**url.fields(small()), "axes.0": "agents.0.alpha,1"})
+    at = visit(**{**url.to_query(small()), "axes.0": "agents.0.alpha,1"})
     assert any("write path,low,high,number,scale" in e.value for e in at.error)
 
 
 def test_runs_lists_sweeps_to_open_and_delete(app_pool: Pool, two: Landscape) -> None:
-    ended(visit(**url.fields(two.sweep)))
+    ended(visit(**url.to_query(two.sweep)))
     at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120).run().switch_page("pages/runs.py").run()
     assert not at.exception
     assert any("Exploration, Ridge" in m.value for m in at.markdown)
@@ -463,7 +463,7 @@ def test_runs_lists_sweeps_to_open_and_delete(app_pool: Pool, two: Landscape) ->
 
 
 def test_the_arena_says_what_a_sweep_knows(app_pool: Pool, one: Landscape) -> None:
-    ended(visit(**url.fields(one.sweep)))
+    ended(visit(**url.to_query(one.sweep)))
     at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
     for name, text in experiment_link.fields(one.sweep.points[0]).items():
         at.query_params[name] = text

@@ -15,11 +15,10 @@ from scipy.special import ndtr
 
 from bandits import Experiment, UserError
 from bandits.agents import REGISTRY as AGENTS
-from bandits.base.explanation import Candidate, Why, takes_over
 from bandits.experiments.race import make_lane
 from bandits.results import decision as whys
 from bandits.results import text
-from bandits.results.decision import why
+from bandits.results.decision import Candidate, Why, next_switch, why
 from bandits.results.figures import decision, styles
 from bandits.simulators import REGISTRY as SIMULATORS
 from tests.contract import worlds
@@ -68,7 +67,7 @@ def test_what_is_explained_is_what_the_run_did(world: str) -> None:
             assert sum(c.alike for c in found.candidates) == AT_ONCE[world]
             if found.how != "score" and not found.rolled:
                 assert shown.score == max(s for c in found.candidates for s in (c.score, *c.others))
-            told = text.because(found)
+            told = text.explain_decision(found)
             assert all(s.endswith(".") and "nan" not in s for s in told), told
             panel.pack([decision(found, styles(e)[label])], [told[0]], 300)  # plain numbers, or gaps in arrays
 
@@ -99,7 +98,7 @@ def test_the_nearest_other_alpha_is_that_of_a_sweep(candidates: list[Any], where
     for up in (True, False):
         walk = range(here + 1, len(gaps)) if up else range(here - 1, -1, -1)
         then = next((g for g in walk if kind[best_at(mean, width, gaps[g])] != kind[chosen]), None)
-        found = takes_over(*arrays, chosen, float(gaps[here]), up=up)
+        found = next_switch(*arrays, chosen, float(gaps[here]), up=up)
         if then is None:
             assert found is None
         else:
@@ -221,7 +220,7 @@ def test_dice_are_told_from_opinions() -> None:
     assert {w.rolled for w in found} == {True, False}
     for w in found:
         assert all(math.isnan(c.score) for c in w.candidates) == w.rolled
-        assert ("rolled its dice" in text.because(w)[0]) == w.rolled
+        assert ("rolled its dice" in text.explain_decision(w)[0]) == w.rolled
 
 
 # what cannot be answered
@@ -321,27 +320,29 @@ CAME = (
     ],
 )  # fmt: skip
 def test_a_decision_in_one_sentence(decided: Why, said: str) -> None:
-    assert text.because(decided) == [said, CAME]
+    assert text.explain_decision(decided) == [said, CAME]
 
 
 def test_what_came_of_it_in_one_sentence() -> None:
     right = SHOWN._replace(best=True)
-    assert text.because(made("greedy", right, OTHER))[-1] == (
+    assert text.explain_decision(made("greedy", right, OTHER))[-1] == (
         "In truth Cat Food was worth 0.4 clicks on average, the most there was; this time it earned 1."
     )
     slate = made("greedy", right, OTHER._replace(slot=2), reward=0.0)
-    assert text.because(slate)[-1].endswith(", the most there was; this time the slate earned 0.")
+    assert text.explain_decision(slate)[-1].endswith(", the most there was; this time the slate earned 0.")
 
 
 def test_chances_in_one_sentence() -> None:
     four = [SHOWN._replace(chance=0.2), OTHER._replace(chance=0.7), arm("Fish", score=0.2, chance=0.06)]
     four.append(arm("Toy", score=0.1, chance=0.04))
-    said = text.because(made("sample", *four, redraws=1000))
+    said = text.explain_decision(made("sample", *four, redraws=1000))
     assert said[0] == "A chose Cat Food: what it drew for it, 0.5, was the highest (its mean is 0.41)."
     assert said[1] == (
         "In 1,000 other draws it would have shown Dog Toy (70 %), Cat Food (20 %), Fish (6 %) or another (4 %)."
     )
-    assert text.because(made("sample", *four))[1].startswith("Over all its draws it would have shown Dog Toy (70 %)")
+    assert text.explain_decision(made("sample", *four))[1].startswith(
+        "Over all its draws it would have shown Dog Toy (70 %)"
+    )
 
 
 def test_the_figure_has_a_line_for_everything_and_a_ring_for_what_was_shown() -> None:

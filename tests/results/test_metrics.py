@@ -198,17 +198,17 @@ def test_how_much_was_learned_lies_between_random_and_the_oracle() -> None:
     result, all_steps = run(e), traces(e)
     for label, t in all_steps.items():
         rows = (t.value - t.random_value).sum(axis=0) / (t.best_value - t.random_value).sum(axis=0)
-        found = metrics.learned(result.histories[label])
+        found = metrics.estimate(metrics.oracle_share(result.histories[label]))
         assert found.mean == pytest.approx(rows.mean())
         assert found.high - found.mean == pytest.approx(stats.t.ppf(0.975, 2) * stats.sem(rows), abs=1e-12)
-    assert metrics.learned(result.histories["Oracle"]).mean == pytest.approx(1.0)
-    assert abs(metrics.learned(result.histories["Random"]).mean) < 0.1
+    assert metrics.estimate(metrics.oracle_share(result.histories["Oracle"])).mean == pytest.approx(1.0)
+    assert abs(metrics.estimate(metrics.oracle_share(result.histories["Random"])).mean) < 0.1
 
 
 def test_nothing_to_learn_is_not_a_number() -> None:
     flat = {"kind": "petshop", "n_products": 5, "click_rates": [[0.5] * 5] * 4}
     result = run(experiment("random", simulator=flat))
-    assert np.isnan(metrics.learned(result.histories["Random"]).mean)
+    assert np.isnan(metrics.estimate(metrics.oracle_share(result.histories["Random"])).mean)
 
 
 @pytest.mark.parametrize("n", [2, 3, 16, 100])

@@ -11,16 +11,16 @@ from bandits import Experiment, Result, run
 from bandits.base.types import FloatArray
 from bandits.experiments.history import nice_spacing
 from bandits.results import metrics
-from bandits.results.figures import RUN_DASHES, looks_of_runs, overlay
+from bandits.results.figures import RUN_DASHES, overlay, styles_of_runs
 from bandits.results.run_comparison import (
     MISSING,
     Outcome,
     PairedDifference,
     outcomes,
     paired,
+    pairing_obstacle,
     reasons,
     settings,
-    unpaired,
 )
 from tests.support import experiment, history
 
@@ -137,7 +137,7 @@ def test_stopped_rows_are_left_out() -> None:
 )
 def test_runs_that_met_other_visitors_are_not_paired(changes: dict[str, object], why: str) -> None:
     a, b = experiment("random"), experiment("random", **changes)
-    assert unpaired(a, b) == why
+    assert pairing_obstacle(a, b) == why
     assert paired({"A": run(a), "B": run(b)}) == []
     assert reasons({"A": a, "B": b, "C": a}) == [
         f"{pair} do not pair, because they differ in {why}: compare their intervals, not their rows."
@@ -147,7 +147,7 @@ def test_runs_that_met_other_visitors_are_not_paired(changes: dict[str, object],
 
 def test_other_lengths_and_other_agents_do_pair() -> None:
     a, b = experiment("random"), experiment("linucb", "random", steps=100)
-    assert unpaired(a, b) == ""
+    assert pairing_obstacle(a, b) == ""
     assert reasons({"A": a, "B": b}) == []
     (found,) = paired({"A": run(a), "B": run(b)})
     assert found == PairedDifference("Random", "A", "B", 100, metrics.Estimate(0.0, 0.0, 0.0), 3, 1.0)  # the same dice
@@ -182,4 +182,4 @@ def test_an_overlay_has_a_colour_per_agent_and_a_dash_per_run() -> None:
     assert lines["A · Random"]["color"] == lines["B · Random"]["color"] != lines["A · LinUCB"]["color"]
     assert {n: line["dash"] for n, line in lines.items()} == {n: RUN_DASHES["AB".index(n[0])] for n in lines}
     twelve = {str(i): Experiment.model_validate({"agents": [{"kind": "linucb"}] * 12}) for i in range(6)}
-    assert {looks["LinUCB"].dash for looks in looks_of_runs(twelve).values()} == set(RUN_DASHES)
+    assert {looks["LinUCB"].dash for looks in styles_of_runs(twelve).values()} == set(RUN_DASHES)

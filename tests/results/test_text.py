@@ -72,7 +72,7 @@ def comparison(
     ],
 )
 def test_a_comparison_in_words(found: Comparison, p: float, sentence: str) -> None:
-    assert text.compared("A", "B", found, p) == sentence
+    assert text.describe_comparison("A", "B", found, p) == sentence
 
 
 @given(
@@ -111,13 +111,13 @@ def test_ranking_is_by_clicks_per_step_so_far() -> None:
 
 def test_verdicts_compare_the_leader_with_each_of_the_others() -> None:
     result = run(experiment("linucb", "random", "oracle", steps=2000, replications=8))
-    found = text.verdicts(result)
+    found = text.leader_comparisons(result)
     assert len(found) == 2
     assert found[0].startswith("Oracle earns ")
     assert found[1].startswith("Oracle earns ")
     assert "than LinUCB" in found[0]
     assert "than Random" in found[1]
-    assert text.verdicts(run(experiment("random"))) == []
+    assert text.leader_comparisons(run(experiment("random"))) == []
 
 
 def test_verdicts_are_corrected_for_the_number_of_pairs() -> None:
@@ -129,30 +129,30 @@ def test_verdicts_are_corrected_for_the_number_of_pairs() -> None:
     e = experiment("linucb", "lints", "random", steps=20, replications=8)
     pair = Result(e, {"LinUCB": lead, "LinTS": other})
     assert 0.01 < pair.compare("LinUCB", "LinTS").p_value < 0.05
-    assert "earns" in text.verdicts(pair)[0]
+    assert "earns" in text.leader_comparisons(pair)[0]
     crowd = Result(e, {"LinUCB": lead, "LinTS": other, "Random": other, "UCB1": other, "Popularity": other})
-    assert all("too close to call" in sentence for sentence in text.verdicts(crowd))
+    assert all("too close to call" in sentence for sentence in text.leader_comparisons(crowd))
 
 
 def test_who_stopped_in_every_run_is_not_compared() -> None:
     e = experiment("linucb", "random", steps=10)
     histories = {"LinUCB": history(np.full((10, 3), np.nan), alive=[False] * 3), "Random": history(np.ones((10, 3)))}
-    assert text.verdicts(Result(e, histories)) == []
+    assert text.leader_comparisons(Result(e, histories)) == []
 
 
 def test_the_lesson_says_whether_anyone_learned() -> None:
-    learned = text.lesson(run(experiment("oracle", "linucb", "random", steps=1000)))
+    learned = text.learning_summary(run(experiment("oracle", "linucb", "random", steps=1000)))
     assert learned.startswith("Did anyone learn? Of those that learn during the race, LinUCB came ")
-    assert text.lesson(run(experiment("oracle", "random"))) == "Nobody learns during this race."
+    assert text.learning_summary(run(experiment("oracle", "random"))) == "Nobody learns during this race."
     stubborn = {"kind": "epsilon_greedy", "epsilon": 1.0}
-    assert "random choice does as well" in text.lesson(run(experiment(stubborn, steps=1000)))
+    assert "random choice does as well" in text.learning_summary(run(experiment(stubborn, steps=1000)))
     flat = {"kind": "petshop", "n_products": 5, "click_rates": [[0.5] * 5] * 4}
-    assert text.lesson(run(experiment("linucb", simulator=flat))).startswith("Nothing could be learned here")
+    assert text.learning_summary(run(experiment("linucb", simulator=flat))).startswith("Nothing could be learned here")
 
 
 def test_one_run_is_told_as_one_run() -> None:
     result = run(experiment("linucb", "oracle", steps=2000, replications=1))
-    (sentence,) = text.verdicts(result)
+    (sentence,) = text.leader_comparisons(result)
     assert sentence.endswith("in this one run; one run proves nothing.")
 
 
@@ -187,9 +187,9 @@ def test_the_first_preset_is_the_published_race() -> None:
 
 def test_runs_that_diverged_are_said() -> None:
     result = run(experiment("linucb", "random", steps=300))
-    assert text.diverged(result) == []
+    assert text.divergence_notes(result) == []
     history = result.histories["Random"]
     history.alive[2] = False
     history.sums["value"][101:, 2] = np.nan
-    (sentence,) = text.diverged(result)
+    (sentence,) = text.divergence_notes(result)
     assert sentence.startswith(f"1 of {history.rows} runs of Random diverged, the first about step 100, and stopped")

@@ -17,7 +17,7 @@ import pytest
 from bandits import Experiment, History, UserError, read, run
 from bandits.experiments.experiment import MEMORY_LIMIT
 from bandits.experiments.history import snapshot_steps
-from bandits.experiments.race import Race, drive, make_lane
+from bandits.experiments.race import Race, make_lane, run_to_end
 from bandits.runtime import pool as jobs
 from bandits.runtime.pool import KEPT, MAX_ACTIVE, Job, Pool
 from bandits.runtime.worker import receive, send
@@ -521,7 +521,7 @@ def test_memory_is_estimated_before_anything_is_allocated() -> None:
 def test_the_estimate_covers_the_state_of_the_agents() -> None:
     e = experiment("linucb", "lints", replications=16, simulator={"kind": "petshop", "n_products": 400})
     race = Race(e)
-    drive(race)
+    run_to_end(race)
     state = [v for i in range(2) for v in make_lane(e, i).state_dict().values() if isinstance(v, np.ndarray)]
     held = sum(a.nbytes for h in race.histories.values() for a in (h.counts, *h.sums.values()))
     assert sum(a.nbytes for a in state) + held <= e.memory() < MEMORY_LIMIT

@@ -7,9 +7,8 @@ import threading
 import streamlit as st
 
 from bandits import Experiment, UserError
-from bandits.base.explanation import Why
 from bandits.results import text
-from bandits.results.decision import why
+from bandits.results.decision import Why, why
 from bandits.results.figures import decision, styles
 from bandits.runtime.pool import Job
 from ui.live_panel import panel
@@ -39,7 +38,7 @@ def _section(job: Job) -> None:
         if isinstance(found, str):
             board.refuse(found)
             return
-        reason, *more = text.because(found)
+        reason, *more = text.explain_decision(found)
         st.markdown(f"**{board.plain(reason)}** {board.plain(' '.join(more))}")
         spec = decision(found, styles(job.experiment)[label])
         spec["layout"]["uirevision"] = f"{key}-{step}-{run}"

@@ -35,7 +35,7 @@ def _show(job: Job, beside: Compared, was_going: bool) -> None:
     judged = _judged(job, beside, moment)
     if was_going and not (job.active or beside.active):
         st.rerun()
-    st.caption(f"{board.status(job)}. {text.described(job.experiment)}{_state(beside)}")
+    st.caption(f"{board.status(job)}. {text.describe_experiment(job.experiment)}{_state(beside)}")
     if beside.error:
         world = _world_of(job.experiment)
         st.button("Compare again", key="health-again", on_click=_compared.clear, args=(job.experiment, world))

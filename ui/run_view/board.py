@@ -180,7 +180,7 @@ def _tiles(job: Job, result: Result, before: Result | None) -> list[dict[str, st
             if alive:
                 rate = f"{found.mean:.3f}"
                 spread = f" ± {half:.3f}" if half >= 0.0005 else " ± <0.001" if half > 0 else ""
-            detail = "leads" if place == 0 and alive else _behind(metrics.ahead_by(history, leader), noun)
+            detail = "leads" if place == 0 and alive else _behind(metrics.mean_lead(history, leader), noun)
             if history.step < leader.step or history.step < job.step:
                 detail += f" · at step {words.count(history.step)}"
             if alive < history.rows:
@@ -197,15 +197,15 @@ def _tiles(job: Job, result: Result, before: Result | None) -> list[dict[str, st
 
 
 def _behind(difference: float, noun: str) -> str:
-    apart = words.counted(abs(difference), noun)
+    apart = words.count_of(abs(difference), noun)
     return "level" if apart.startswith("0 ") else f"{'+' if difference > 0 else '−'}{apart}"
 
 
 def _sentences(job: Job, result: Result) -> list[str]:
     if job.active or not result.histories:
-        return words.kept(result)
-    found = [*words.diverged(result), *words.verdicts(result), *words.kept(result)]
+        return words.agent_notes(result)
+    found = [*words.divergence_notes(result), *words.leader_comparisons(result), *words.agent_notes(result)]
     shared = getattr(job.experiment.simulator, "layout", "shared") == "shared"
     scope = "Intervals speak for this one world, met in another order and with other luck, not for others like it."
     scope += " Each agrees with a test that allows for all pairs of agents." if len(result.histories) > 2 else ""
-    return [*found, words.lesson(result), *([scope] if shared and job.experiment.replications > 1 else [])]
+    return [*found, words.learning_summary(result), *([scope] if shared and job.experiment.replications > 1 else [])]

@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from bandits import Estimate, Result
 from bandits.results import text
-from bandits.results.figures import looks_of_runs, overlay
+from bandits.results.figures import overlay, styles_of_runs
 from bandits.results.run_comparison import outcomes, paired, reasons, settings
 from bandits.storage.run_store import StoredRun
 from ui import session
@@ -36,9 +36,9 @@ def show(found: Sequence[StoredRun]) -> None:
             st.error(f"Run {name}: {board.plain(gone(run))}", icon=":material/broken_image:")
             continue
         results[name] = job.result
-        legend.append((name, spoken(run), text.described(run.experiment)))
+        legend.append((name, spoken(run), text.describe_experiment(run.experiment)))
     experiments = {name: r.experiment for name, r in results.items()}
-    looks = looks_of_runs(experiments)
+    looks = styles_of_runs(experiments)
     st.html(_legend(legend, {n: _LINES[next(iter(looks[n].values())).dash] for n in looks}))
     if len(results) < 2:
         return

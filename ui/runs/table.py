@@ -41,7 +41,7 @@ def _named(title: str, detail: str) -> str:
 def spoken(run: StoredRun) -> str:
     """Its title; a run that was given none goes by its agents with their settings."""
     unnamed = tidy(", ".join(run.experiment.labels))
-    return words.agents(run.experiment) if tidy(run.title) == unnamed else run.title
+    return words.describe_agents(run.experiment) if tidy(run.title) == unnamed else run.title
 
 
 def _look(job: Job) -> None:
@@ -67,7 +67,7 @@ def _going_on(known: set[str]) -> None:
     for job in sorted(jobs, key=lambda job: job.id):  # their places do not change while they run
         with st.container(border=True):
             left, right = st.columns([5, 1], vertical_alignment="center")
-            left.html(_named(words.agents(job.experiment), words.described(job.experiment)))
+            left.html(_named(words.describe_agents(job.experiment), words.describe_experiment(job.experiment)))
             left.progress(min(job.progress, 1.0), text=board.status(job))
             if right.button("Open", key=f"going-{job.id}", icon=":material/open_in_new:", width="stretch"):
                 _look(job)
@@ -87,8 +87,8 @@ def unfinished() -> None:
         for experiment in found:
             with st.container(border=True):
                 left, resume, drop = st.columns([4, 1, 1], vertical_alignment="center")
-                run, name = experiment.hash, words.agents(experiment)
-                left.html(_named(name, words.described(experiment)))
+                run, name = experiment.hash, words.describe_agents(experiment)
+                left.html(_named(name, words.describe_experiment(experiment)))
                 if resume.button("Resume", key=f"resume-{run}", icon=":material/resume:", width="stretch"):
                     try:
                         _look(session.pool().revive(experiment, session.owner()))
@@ -128,7 +128,7 @@ def table(found: Sequence[StoredRun]) -> list[StoredRun]:
         {
             "Title": [board.safe_cell(run.title) for run in found],
             "World": [run.experiment.simulator_class().title for run in found],
-            "Agents": [words.agents(run.experiment) for run in found],
+            "Agents": [words.describe_agents(run.experiment) for run in found],
             "Steps": [run.experiment.steps for run in found],
             "Runs": [run.experiment.replications for run in found],
             "Tags": [[board.safe_cell(tag.strip()) for tag in run.tags.split(",") if tag.strip()] for run in found],
@@ -173,7 +173,7 @@ def actions(chosen: Sequence[StoredRun]) -> None:
     if st.button("Tag", icon=":material/sell:", disabled=not one):
         _write("Tag", chosen[0])
     if st.button("Delete", icon=":material/delete:", disabled=not chosen):
-        named = [(run.id, f"{spoken(run)} ({words.described(run.experiment)})") for run in chosen]
+        named = [(run.id, f"{spoken(run)} ({words.describe_experiment(run.experiment)})") for run in chosen]
         _confirm("Delete", named, session.pool().delete)
 
 
@@ -225,7 +225,7 @@ def _write(what: str, run: StoredRun) -> None:
 
     def ask() -> None:
         with st.form(f"form-{key}", border=False):
-            st.html(_named(run.title, words.described(run.experiment)))
+            st.html(_named(run.title, words.describe_experiment(run.experiment)))
             label, value = ("Title", run.title) if titled else ("Tags, separated by commas", run.tags)
             st.text_input(label, value[:LENGTH], max_chars=LENGTH, key=key)
             if st.form_submit_button("Save", type="primary", on_click=save):

@@ -79,7 +79,7 @@ def start(data: dict[str, Any]) -> SweepJob:
 def _keep(found: SweepJob) -> SweepJob:
     """Look at a sweep from now on, here and by the address."""
     st.session_state[_SEEN] = found.id
-    said = url.fields(found.sweep)
+    said = url.to_query(found.sweep)
     if st.query_params.to_dict() != said:
         st.query_params.from_dict(said)
     return found
@@ -100,7 +100,7 @@ def current() -> SweepJob | None:
         axes.again(found.sweep)
         return _keep(found)
     if seen is None and url.holds_sweep(st.query_params):
-        sweep = url.follow(st.query_params.to_dict())
+        sweep = url.parse_query(st.query_params.to_dict())
         _adopt(sweep)
         st.session_state[_SEEN] = sweep.hash
         return sweeper().get(sweep.hash)
@@ -188,9 +188,9 @@ def _cell(found: SweepJob, metric: str, point: int, leader: int) -> None:
     elif cell.best:
         good = "not shown to be worse than the best"
     else:
-        good = f"worse than the best by {text.between(_turned(cell.gap))}"
+        good = f"worse than the best by {text.interval_ends(_turned(cell.gap))}"
     judged = f", {good}" if not found.active else ""
-    row.markdown(f"{at}: {text.number(cell.estimate.mean)} ({text.between(cell.estimate)}){judged}.")
+    row.markdown(f"{at}: {text.number(cell.estimate.mean)} ({text.interval_ends(cell.estimate)}){judged}.")
     if row.button("Open in the Arena", icon=":material/monitoring:", key="sweep-open"):
         try:
             job = session.pool().submit(found.landscape.sweep.point(point), session.owner())
@@ -231,7 +231,7 @@ def _told(found: SweepJob, metric: str) -> None:
             {
                 "Parameter": grid.named(found.sweep, paths.index(m.path)), "Best": grid.spoken(m.best),
                 "As good": ", ".join(map(grid.spoken, m.good)), "Worst": grid.spoken(m.worst),
-                "Clicks lost at worst, of 1,000 users": f"{text.number(m.cost.mean)} ({text.between(m.cost)})"
+                "Clicks lost at worst, of 1,000 users": f"{text.number(m.cost.mean)} ({text.interval_ends(m.cost)})"
                 if m.matters else "not shown to be any",
                 "Explains": text.percent(m.share),
             }
@@ -278,7 +278,7 @@ def foretell(experiment: Experiment | None) -> None:
         near = "" if answer.exact else "at the nearest of its points, "
         st.caption(
             f":material/grid_on: Swept before: {board.plain(answer.label)} earned {text.number(answer.estimate.mean)} "
-            f"({text.between(answer.estimate)}, {answer.runs} runs) {near}{at}."
+            f"({text.interval_ends(answer.estimate)}, {answer.runs} runs) {near}{at}."
         )
 
 

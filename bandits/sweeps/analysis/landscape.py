@@ -62,7 +62,7 @@ METRICS: dict[str, Metric] = {
     "pseudo_regret": Metric(
         "Regret", "expected clicks missed", -1, lambda h: metrics.total(h, "best_value") - metrics.total(h, "value")
     ),
-    "learned": Metric("Way to the oracle", "0 as random to 1 as the oracle", 1, metrics.way),
+    "learned": Metric("Way to the oracle", "0 as random to 1 as the oracle", 1, metrics.oracle_share),
 }
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from bandits.base.errors import short
 from bandits.base.types import BoolArray, FloatArray
 from bandits.results import metrics
-from bandits.results.figures import Spec, Style, curves, rate, styles, without_data
+from bandits.results.figures import Spec, Style, curves, empty_figure, rate, styles
 from bandits.results.metrics import Band
 from bandits.results.text import number
 from bandits.sweeps.analysis.landscape import METRICS, Landscape
@@ -31,7 +31,7 @@ def landscape(found: Landscape, metric: str, picked: int | None = None, *, over:
     sweep = found.sweep
     if not found.known.any():
         layout = {"title": {"text": METRICS[metric].title}, "meta": {"note": ""}}
-        return without_data(layout, "The first points are on their way.")
+        return empty_figure(layout, "The first points are on their way.")
     return (_curve if len(sweep.axes) == 1 else _map)(found, metric, picked, over)
 
 
@@ -182,7 +182,7 @@ def cell(found: Landscape, point: int | None, metric: str) -> list[Spec]:
     titles = ("Click rate over time", "Cumulative regret")
     if point is None:
         layouts = [{"title": {"text": title}, "meta": {"note": ""}} for title in titles]
-        return [without_data(layout, "The first points are on their way.") for layout in layouts]
+        return [empty_figure(layout, "The first points are on their way.") for layout in layouts]
     leader = found.leader(metric)
     e = found.sweep.experiment
     noun, look = e.simulator_class().reward_noun, next(iter(styles(e).values()))
@@ -191,11 +191,12 @@ def cell(found: Landscape, point: int | None, metric: str) -> list[Spec]:
     histories = {name: found.curves(p) for name, p in shown.items() if p is not None}
     if not np.isfinite(histories["chosen"].sums["value"][:, histories["chosen"].alive]).all():
         gone = "These curves were given up to save space. Open the point in the Arena to compute them again."
-        return [without_data({"title": {"text": title}, "meta": {"note": ""}}, gone) for title in titles]
+        return [empty_figure({"title": {"text": title}, "meta": {"note": ""}}, gone) for title in titles]
     told = "Solid: the chosen point. " + ("Dashed: the best. " if "best" in shown else "It is the best. ")
+    window = metrics.effective_window(histories["chosen"], metrics.WINDOW)
     return [
         curves({n: rate(e, h, metrics.WINDOW) for n, h in histories.items()}, looks, title=titles[0],
-               note=f"{told}Average over the last {metrics.window_drawn(histories['chosen'], metrics.WINDOW):,} steps.",
+               note=f"{told}Average over the last {window:,} steps.",
                y_title=f"{noun} per step"),
         curves({n: metrics.pseudo_regret(h) for n, h in histories.items()}, looks, title=titles[1],
                note=f"{told}Expected {noun} lost against always choosing the best.", y_title=f"{noun} lost"),

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bandits.base.types import BoolArray, FloatArray, IntArray
-from bandits.results.figures import REFERENCE, Spec, curves, styles, without_data
+from bandits.results.figures import REFERENCE, Spec, curves, empty_figure, styles
 from bandits.results.metrics import Band
 from bandits.sweeps.analysis.importance import place
 from bandits.sweeps.analysis.landscape import METRICS, Landscape
@@ -58,7 +58,7 @@ def pictures(found: Landscape, metric: str, picked: int | None = None, *, over: 
     told = progress(found, metric)
     if not len(told.points):
         layout = {"title": {"text": METRICS[metric].title}, "meta": {"note": ""}}
-        return [without_data(layout, "The first points are on their way.")]
+        return [empty_figure(layout, "The first points are on their way.")]
     numbers, good = found.comparable(metric), found.region(metric)[told.points] & over
     words = np.array([described(found, p, numbers[p]) for p in told.points.tolist()], object)
     marks = [(found.leader(metric), "star"), (picked, "circle-open")]

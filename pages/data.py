@@ -42,7 +42,7 @@ try:
     if file is not None and (chosen := upload.choose(file)) and st.button(
         "Keep and race on it", type="primary", icon=":material/play_arrow:", disabled=not chosen.possible
     ):  # fmt: skip
-        race(uploads.keep(chosen.table, target=chosen.target, leave_out=chosen.leave_out, title=chosen.title))
+        race(uploads.save_dataset(chosen.table, target=chosen.target, leave_out=chosen.leave_out, title=chosen.title))
 except UserError as sentence:
     board.refuse(sentence)
 try:

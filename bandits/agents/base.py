@@ -85,7 +85,7 @@ class Agent(ABC):
         """How often each slot counts as shown, float64 (R, S); see `positions.shows`."""
         return position_bias.shows(feedback, self.position, self.spec.positions)
 
-    def play(self, script: PredrawnSteps, alive: BoolArray) -> IntArray | None:  # noqa: ARG002
+    def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray | None:  # noqa: ARG002
         """Choose for, and learn from, a whole stretch at once: items (T, R), the same bits as step by step.
 
         None if this agent cannot. A row whose scores hold a NaN is marked in ``alive`` and gets -1 from there on.

@@ -1,4 +1,4 @@
-"""Files kept from run to run, named by the content they were made from."""
+"""Write files atomically, pack arrays into bytes, and cache computed arrays on disk."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import io
 import os
 import tempfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import platformdirs
@@ -18,45 +19,111 @@ Arrays = dict[str, np.ndarray]
 
 
 def home() -> Path:
-    """Where the project keeps its files: ``BANDITS_HOME``, or the user's data directory."""
+    """Return the folder of all stored files: ``BANDITS_HOME``, or the user's data directory."""
     return Path(os.environ.get("BANDITS_HOME") or platformdirs.user_data_dir("bandit-playground"))
 
 
-def cached_arrays(folder: str, content: str, make: Callable[[], Arrays]) -> Arrays:
-    """Arrays made from ``content``: read back if they were made before, else made and kept.
+def pack(arrays: Mapping[str, Any], *, compressed: bool = True) -> bytes:
+    """Serialise named arrays as an npz archive, without pickles.
 
-    A file that cannot be read back whole is made again; a disk that cannot be written only costs the next
-    run's time.
+    Parameters
+    ----------
+    arrays : mapping of str to array
+        A "/" in a name is stored as "|".
+    compressed : bool
+        Compress the archive with zstd and prefix its uncompressed length (8 bytes, little endian).
+    """
+    buffer = io.BytesIO()
+    np.savez(buffer, **{name.replace("/", "|"): array for name, array in arrays.items()})
+    raw = buffer.getvalue()
+    if not compressed:
+        return raw
+    import pyarrow as pa
+
+    return len(raw).to_bytes(8, "little") + bytes(pa.compress(raw, codec="zstd", asbytes=True))
+
+
+def unpack(data: bytes, *, compressed: bool = True) -> Arrays:
+    """Return the arrays that were given to `pack`.
+
+    Raises
+    ------
+    ValueError, OSError, zipfile.BadZipFile, EOFError, KeyError
+        The bytes are damaged.
+    """
+    if compressed:
+        import pyarrow as pa
+
+        data = pa.decompress(data[8:], int.from_bytes(data[:8], "little"), codec="zstd", asbytes=True)
+    with np.load(io.BytesIO(data), allow_pickle=False) as stored:
+        return {name.replace("|", "/"): stored[name] for name in stored.files}
+
+
+def cached_arrays(folder: str, content: str, make: Callable[[], Arrays]) -> Arrays:
+    """Return the arrays that ``make`` computes from ``content``, from disk if they were computed before.
+
+    A damaged file is computed again. A file that cannot be written is skipped: the next run computes it again.
+
+    Parameters
+    ----------
+    folder : str
+        Subfolder of `home`.
+    content : str
+        Everything that the arrays depend on; its hash is the name of the file.
+    make : callable
     """
     path = home() / folder / f"{hashlib.sha256(content.encode()).hexdigest()}.npz"
     try:
-        with np.load(path, allow_pickle=False) as stored:
-            return {name: stored[name] for name in stored.files}
+        return unpack(path.read_bytes(), compressed=False)
     except (OSError, ValueError, zipfile.BadZipFile, EOFError, KeyError):
         arrays = make()
-    buffer = io.BytesIO()
-    np.savez(buffer, **arrays)  # type: ignore[arg-type]
     with suppress(OSError):
-        write(path, buffer.getvalue())
+        atomic_write(path, pack(arrays, compressed=False))
     return arrays
 
 
-def write(path: Path, data: bytes) -> None:
-    """All or nothing: staged beside its place, synced, renamed.
+def stage(data: bytes, folder: Path) -> Path:
+    """Write and sync a temporary file in ``folder``, and return its path.
 
     Raises
     ------
     OSError
-        The disk is full or cannot be written; what was there before stays.
+        The disk is full or cannot be written; no partial file stays.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, staged = tempfile.mkstemp(dir=path.parent, suffix=".part")
+    handle, name = tempfile.mkstemp(dir=folder, suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(staged, path)
     except BaseException:
-        Path(staged).unlink(missing_ok=True)
+        Path(name).unlink(missing_ok=True)
         raise
+    return Path(name)
+
+
+def move_into_place(staged: Path, path: Path) -> None:
+    """Rename a staged file to its final path, in one atomic step."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.replace(staged, path)
+
+
+def atomic_write(path: Path, data: bytes, *, staging: Path | None = None) -> None:
+    """Write a file so that a crash leaves either the old content or the new one, never a part.
+
+    Parameters
+    ----------
+    staging : Path, optional
+        Folder of the temporary file, on the same file system; the target's own folder by default.
+
+    Raises
+    ------
+    OSError
+        The disk is full or cannot be written; the old content stays.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    staged = stage(data, staging or path.parent)
+    try:
+        move_into_place(staged, path)
+    finally:
+        staged.unlink(missing_ok=True)

@@ -66,7 +66,7 @@ def param(
     empty : str
         What it means to leave it out, in a word or two.
     later : bool
-        It came to a kind that was out already: at its default it stays out of the hash (`content`).
+        It came to a kind that was out already: at its default it stays out of the hash (`hash_content`).
     slates : bool
         It means something only in worlds that show more than one item at once.
     bounds
@@ -104,7 +104,7 @@ def structural_key(params: Params) -> str:
     return params.model_dump_json(include=fixed) + params.mode()
 
 
-def content(params: Params) -> dict[str, Any]:
+def hash_content(params: Params) -> dict[str, Any]:
     """What a hash is made of: every field, but those that came later only where they are not as usual.
 
     So experiments from before they came keep their hashes: their numbers are the same.

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bandits.base.files import home
+from bandits.base.formatting import printable
 from bandits.experiments.experiment import UserError
 from bandits.results.result import Result
 from bandits.storage import eviction
@@ -72,7 +73,7 @@ def _runs(parsed: argparse.Namespace) -> int:
     elif not found:
         print("No runs are stored yet.")
     elif not kept:
-        print(f"None of the {len(found):,} stored runs has '{_printable(parsed.search)}' in its line.")
+        print(f"None of the {len(found):,} stored runs has '{printable(parsed.search)}' in its line.")
     else:
         print("\n".join(map(_line, kept)))
     return 0
@@ -89,7 +90,7 @@ def _line(run: StoredRun) -> str:
         fact["world"],
         *([f"[{fact['tags']}]"] if fact["tags"] else []),
     ]  # fmt: skip
-    return "  ".join(map(_printable, parts))
+    return "  ".join(map(printable, parts))
 
 
 def _show(parsed: argparse.Namespace) -> int:
@@ -113,9 +114,7 @@ def _show(parsed: argparse.Namespace) -> int:
 def _id(store: Store, given: str) -> str:
     """The one stored run that a full or shortened id means."""
     if not re.fullmatch("[0-9a-f]{6,64}", given):
-        raise UserError(
-            f"RUN is '{_printable(given)[:80]}'; it must be 6 to 64 of the digits 0-9 and a-f of a run's id"
-        )
+        raise UserError(f"RUN is '{printable(given)[:80]}'; it must be 6 to 64 of the digits 0-9 and a-f of a run's id")
     found = [run.id for run in store.runs() if run.id.startswith(given)]
     if not found:
         raise UserError(f"no stored run begins with '{given}'; python -m bandits runs lists them")
@@ -138,11 +137,6 @@ def _store(parsed: argparse.Namespace) -> int:
     if not said:
         print(f"All is well. Stored runs: {len(store.runs()):,}, unfinished: {len(store.checkpoints()):,}.")
     return 1 if said else 0
-
-
-def _printable(text: str) -> str:
-    """One line, without what a terminal would take for a command."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {"runs": _runs, "show": _show, "store": _store}

@@ -10,9 +10,9 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from bandits.base.errors import UserError, short
+from bandits.base.errors import UserError
 from bandits.base.files import home
-from bandits.results.text import number, percent
+from bandits.base.formatting import number, percent, short
 from bandits.runtime.pool import Pool
 from bandits.sweeps.analysis.landscape import METRICS, Landscape
 from bandits.sweeps.execution.executors import Executor, FailoverExecutor, InProcessExecutor, PoolExecutor

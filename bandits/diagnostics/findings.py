@@ -13,12 +13,12 @@ import numpy as np
 
 from bandits.agents import AgentParams
 from bandits.agents.linear.base import LinearParams
+from bandits.base.formatting import number, percent
 from bandits.experiments.history import BINS, FORMAT, History
 from bandits.models.position_bias import Position
 from bandits.results import metrics
 from bandits.results.metrics import WINDOW, Band
 from bandits.results.result import Result
-from bandits.results.text import number, percent
 
 from .curves import (
     doubt,

@@ -13,8 +13,8 @@ from bandits import agents as _agents
 from bandits import simulators as _simulators
 from bandits.agents import Agent, AgentParams
 from bandits.base.errors import UserError as UserError  # whoever reads experiments looks for it here
-from bandits.base.errors import short
-from bandits.base.params import Params, content, param, schemas
+from bandits.base.formatting import short
+from bandits.base.params import Params, hash_content, param, schemas
 from bandits.base.randomness import block_length
 from bandits.simulators import Simulator, SimulatorParams
 from bandits.simulators.petshop import PetShop
@@ -77,7 +77,7 @@ class Experiment(Params):
     @property
     def hash(self) -> str:
         """SHA-256 of the canonical JSON: equal experiments have equal numbers."""
-        parts = {"simulator": content(self.simulator), "agents": [content(agent) for agent in self.agents]}
+        parts = {"simulator": hash_content(self.simulator), "agents": [hash_content(agent) for agent in self.agents]}
         canonical = json.dumps({**self.model_dump(mode="json"), **parts}, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
 

@@ -81,14 +81,14 @@ class Lane:
 
     def _advance_compiled(self, n: int) -> Trace | None:
         """A stretch at once, where the world can be drawn ahead and the agent can play it: the same bits, sooner."""
-        script = self.simulator.script(self.step, n) if self.use_compiled else None
-        shown = None if script is None else self.agent.play(script, self.alive)
-        if script is None or shown is None:
+        predrawn = self.simulator.predraw(self.step, n) if self.use_compiled else None
+        shown = None if predrawn is None else self.agent.play(predrawn, self.alive)
+        if predrawn is None or shown is None:
             return None
-        context, uniforms = script.context, script.uniforms
+        context, uniforms = predrawn.context, predrawn.uniforms
         stopped = shown < 0
-        value = script.probabilities[context, shown]
-        best_value = script.probabilities[context, script.best[context]]
+        value = predrawn.probabilities[context, shown]
+        best_value = predrawn.probabilities[context, predrawn.best[context]]
 
         def kept(column: FloatArray) -> FloatArray:
             return np.where(stopped, np.nan, column) if stopped.any() else column
@@ -96,12 +96,12 @@ class Lane:
         return Trace(
             start=self.step,
             items=np.maximum(shown, 0)[:, :, None],
-            segments=script.segments,
+            segments=predrawn.segments,
             rewards=kept((uniforms < value).astype(np.float64)),
             best_rewards=kept((uniforms < best_value).astype(np.float64)),
             value=kept(value),
             best_value=kept(best_value),
-            random_value=kept(script.average[context]),
+            random_value=kept(predrawn.average[context]),
             alive=self.alive.copy(),
         )
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from bandits.base.formatting import duration, rounded, size
 from bandits.results.figures import REFERENCE, Spec, empty_figure
 
 from .complexity import WAYS
 from .request import Axis
 from .results import CostReport, Curve, Quantity
-from .text import duration, rounded, size
 
 # Okabe and Ito's again, and a sign of its own for each
 _WAYS = {

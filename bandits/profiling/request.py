@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from bandits.base.errors import UserError, short
+from bandits.base.errors import UserError
+from bandits.base.formatting import short
 from bandits.base.params import Params, param
 from bandits.experiments.experiment import describe_range
 

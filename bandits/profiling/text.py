@@ -4,46 +4,11 @@ from __future__ import annotations
 
 import math
 
-from bandits.results.text import count, percent
+from bandits.base.formatting import count, duration, percent, rounded, size
 
 from .complexity import SQUARE, WAYS
 from .request import Axis
 from .results import Agreement, CostReport, Quantity
-
-_TIMES = ((1, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
-_GLUE = "\u00a0"  # a number and its unit stay on one line
-_BYTES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B"))
-
-
-def duration(seconds: float) -> str:
-    """Seconds with two digits: 2.4 ms, 11 s, 3.1 hours."""
-    if seconds >= 3.6e3:
-        days = seconds / 86400
-        return f"{_two(seconds / 3600)}{_GLUE}hours" if days < 2 else f"{count(days)}{_GLUE}days"
-    return _in(seconds, _TIMES)
-
-
-def size(bytes: float) -> str:
-    """Bytes with three digits: 368 MB."""
-    return _in(bytes, _BYTES, 3)
-
-
-def rounded(value: float) -> str:
-    """A size with two digits: 13,000; from a milliard on, as a power of ten."""
-    if value >= 1e9:
-        return f"10^{math.log10(value):.0f}"
-    digits = max(math.floor(math.log10(max(value, 1))) - 1, 0)
-    return count(round(value, -digits))
-
-
-def _two(value: float, digits: int = 2) -> str:
-    places = max(digits - 1 - math.floor(math.log10(value)), 0) if value > 0 else 0
-    return f"{value:,.{places}f}".rstrip("0").rstrip(".") if places else count(value)
-
-
-def _in(value: float, units: tuple[tuple[float, str], ...], digits: int = 2) -> str:
-    factor, unit = next(((f, u) for f, u in units if value >= 0.9995 * f), units[-1])
-    return f"{_two(value / factor, digits)}{_GLUE}{unit}"
 
 
 def verdict(costs: CostReport, patience: float, memory: float) -> list[str]:

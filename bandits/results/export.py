@@ -10,6 +10,7 @@ import math
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from bandits.base.formatting import count, percent
 from bandits.experiments.experiment import Experiment
 
 from . import metrics, text
@@ -119,9 +120,9 @@ def _rows(result: Result) -> list[str]:
             learned = found["learned"]["mean"]
             numbers = [
                 _rate(found["ctr"]),
-                text.count(found["clicks"]["mean"]),
-                text.count(found["pseudo_regret"]["mean"]),
-                "–" if learned is None else text.percent(learned),
+                count(found["clicks"]["mean"]),
+                count(found["pseudo_regret"]["mean"]),
+                "–" if learned is None else percent(learned),
             ]
             if found["rows"] < result.experiment.replications:
                 numbers[0] += f"<br><small>{found['rows']} of {result.experiment.replications} runs finished</small>"

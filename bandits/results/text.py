@@ -6,27 +6,13 @@ import itertools
 import math
 import re
 
+from bandits.base.formatting import count, count_of, number, percent
 from bandits.experiments.experiment import Experiment
 
 from . import metrics
 from .decision import Why
 from .metrics import Comparison, Estimate
 from .result import Result
-
-
-def count(value: float) -> str:
-    """A count with thousands marked: 1,234."""
-    return "–" if not math.isfinite(value) else f"{round(value) + 0:,}".replace("-", "−")
-
-
-def count_of(value: float, noun: str) -> str:
-    """A count and what it counts: 1 click, 2 clicks."""
-    return f"{count(value)} {noun.removesuffix('s') if count(value) == '1' else noun}"
-
-
-def percent(value: float, digits: int = 0) -> str:
-    """A share: 87 %."""
-    return "–" if not math.isfinite(value) else f"{round(100 * value, digits) + 0.0:.{digits}f} %"  # never -0 %
 
 
 def interval(estimate: Estimate) -> str:
@@ -156,14 +142,6 @@ def learning_summary(result: Result) -> str:
 def _learned(result: Result, label: str) -> Estimate:
     found = metrics.estimate(metrics.oracle_share(result.histories[label]))
     return found if math.isfinite(found.mean) else Estimate(-math.inf, -math.inf, -math.inf)
-
-
-def number(value: float) -> str:
-    """A number with three digits that matter: 0.413, 1,234, −2."""
-    if not math.isfinite(value):
-        return "–"
-    text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value + 0.0:.3g}"
-    return text.replace("-", "−")
 
 
 def explain_decision(why: Why) -> list[str]:

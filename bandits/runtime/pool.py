@@ -18,11 +18,11 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import IO, Any, BinaryIO, cast
 
-from bandits.base.files import Arrays
+from bandits.base.files import Arrays, pack, unpack
 from bandits.base.processes import worker_environment
 from bandits.experiments.experiment import Experiment, UserError, read
 from bandits.experiments.race import load_histories
-from bandits.storage.run_store import RUN, CorruptFileError, Store, pack, unpack
+from bandits.storage.run_store import RUN, CorruptFileError, Store
 
 from .job import Job, Status
 from .task_queue import FairQueue, Task, settle

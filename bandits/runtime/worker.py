@@ -8,7 +8,6 @@ worker imports and compiles before it says ``ready``, so that a run's first poin
 from __future__ import annotations
 
 import importlib
-import io
 import json
 import os
 import queue
@@ -20,6 +19,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from bandits.base.errors import UserError
+from bandits.base.files import pack, unpack
 from bandits.base.processes import NICE
 
 UPDATE = 0.25  # seconds between news
@@ -32,11 +32,7 @@ Message = tuple[dict[str, Any], dict[str, Any]]
 
 def send(stream: BinaryIO, header: dict[str, Any], arrays: dict[str, Any] | None = None) -> None:
     """Write one message."""
-    payload = b""
-    if arrays:
-        buffer = io.BytesIO()
-        np.savez(buffer, **arrays)
-        payload = buffer.getvalue()
+    payload = pack(arrays, compressed=False) if arrays else b""
     stream.write(json.dumps({**header, "bytes": len(payload)}).encode() + b"\n")
     stream.write(payload)
     stream.flush()
@@ -51,10 +47,7 @@ def receive(stream: BinaryIO) -> tuple[dict[str, Any], dict[str, Any]] | None:
     payload = stream.read(header["bytes"])
     if len(payload) < header["bytes"]:
         return None
-    if not payload:
-        return header, {}
-    with np.load(io.BytesIO(payload), allow_pickle=False) as stored:
-        return header, {name: stored[name] for name in stored.files}
+    return header, unpack(payload, compressed=False) if payload else {}
 
 
 def main() -> None:

@@ -1,8 +1,7 @@
-"""The first of two stages: the items whose vectors have the largest inner product with a user's.
+"""Retrieve the items whose vectors have the largest inner product with a user's: the first of two stages.
 
-`Lists` is an approximate index, `everything` the exact search that it is compared with; both hand out more than is
-asked for, in no order, and `slates.nearest` keeps the right ones. faiss is imported on first use: worlds that retrieve
-nothing never pay for it.
+`IVFIndex` is an approximate index, `exact_search` the exact search that it is compared with. Both return more
+candidates than requested, in no order; `ranking_kernels.nearest` selects the best. faiss is imported on first use.
 """
 
 from __future__ import annotations
@@ -17,32 +16,29 @@ from threadpoolctl import threadpool_limits
 from bandits.base import files
 from bandits.base.types import FloatArray, IntArray
 
-FEWEST = 16  # items that an index can be trained on
-SPARE = 2  # times as many as are asked for are weighed again with their true vectors
-SLACK = 16  # items that exact search hands out beyond those asked for
-TOGETHER = 16  # users in one call: from 20 on, faiss rounds the distances to the lists differently
-KEPT = 50_000  # items from which on an index is kept from run to run: building takes a second or more
+MIN_ITEMS = 16  # items that an index can be trained on
+OVERSAMPLING = 2  # the index returns so many times k candidates, to be scored again with their full vectors
+MARGIN = 16  # candidates returned beyond that: rounding may reorder items of nearly equal score
+QUERY_BATCH = 16  # users per call: from 20 on, faiss rounds the distances to the centroids differently
+CACHED_FROM = 50_000  # items from which on an index is cached on disk: building takes a second or more
 
 
-def everything(items: FloatArray, users: FloatArray, k: int) -> IntArray:
-    """Exact search: the k best of ``items (n, d)`` for each of ``users (R, d)`` and a few more, int64 (R, M).
-
-    A few more, because it sums in another order than whoever weighs them again.
-    """
+def exact_search(items: FloatArray, users: FloatArray, k: int) -> IntArray:
+    """Return the k best of ``items (n, d)`` for each of ``users (R, d)`` and `MARGIN` more, int64 (R, M)."""
     n = len(items)
-    m = min(n, k + SLACK)
+    m = min(n, k + MARGIN)
     if m == n:
         return np.tile(np.arange(n), (len(users), 1))
     with threadpool_limits(1):
         return np.stack([np.argpartition(items @ -user, m - 1)[:m] for user in users])
 
 
-class Lists:
-    """Approximate: an inverted file of about sqrt(n) lists [1]_ of vectors in 4 bits per number [2]_ (faiss).
+class IVFIndex:
+    """Inverted file of about sqrt(n) lists [1]_ of vectors coded in 4 bits per number [2]_ (faiss).
 
-    A user's inner product is taken with the middle of every list, and the codes in the ``breadth`` best lists are
-    scanned; the best of these are weighed again. So a search costs about sqrt(n) (1 + breadth), and what it misses
-    is in the other lists.
+    A query compares the user's vector with the centroid of every list and scans the codes in the ``breadth`` best
+    lists; the best candidates are scored again with their full vectors. A search costs about sqrt(n) (1 + breadth);
+    items in the other lists are missed.
 
     Parameters
     ----------
@@ -56,84 +52,85 @@ class Lists:
     """
 
     def __init__(self, items: FloatArray) -> None:
-        self.items, seen = items, np.ascontiguousarray(items, np.float32)
-        if len(items) < KEPT:
-            stored = built(seen)
+        self.items, vectors = items, np.ascontiguousarray(items, np.float32)
+        if len(items) < CACHED_FROM:
+            data = build_index(vectors)
         else:
-            stored = files.cached_arrays("indexes", name(seen), lambda: {"index": built(seen)})["index"]
-        self._index = _faiss().deserialize_index(stored)
+            key = cache_key(vectors)
+            data = files.cached_arrays("indexes", key, lambda: {"index": build_index(vectors)})["index"]
+        self._index = _faiss().deserialize_index(data)
 
     def search(self, users: FloatArray, k: int, breadth: int) -> IntArray:
-        """At least k different items for each of ``users (R, d)``, int64 (R, M), filled up with -1.
+        """Return at least k different items for each of ``users (R, d)``, int64 (R, M), padded with -1.
 
-        Where the ``breadth`` best lists hold fewer than k, twice as many are scanned, and so on; where nearly all
-        items are asked for, everything is weighed: codes of no worth at all are never handed out.
+        Where the ``breadth`` best lists hold fewer than k items, twice as many are scanned, and so on up to all lists;
+        after that the search is exact, because the index never returns vectors whose codes have no finite score.
         """
-        queries, m = np.ascontiguousarray(users, np.float32), min(len(self.items), SPARE * k + SLACK)
-        parts = [self._scan(queries[i : i + TOGETHER], m, breadth) for i in range(0, len(queries), TOGETHER)]
-        found = np.concatenate(parts)
-        while len(short := np.flatnonzero((found >= 0).sum(axis=1) < k)):
-            further, breadth = breadth < self._index.nlist, 2 * breadth
+        queries, m = np.ascontiguousarray(users, np.float32), min(len(self.items), OVERSAMPLING * k + MARGIN)
+        parts = [self._scan(queries[i : i + QUERY_BATCH], m, breadth) for i in range(0, len(queries), QUERY_BATCH)]
+        candidates = np.concatenate(parts)
+        while len(short := np.flatnonzero((candidates >= 0).sum(axis=1) < k)):
+            unscanned, breadth = breadth < self._index.nlist, 2 * breadth
             for row in short:
                 one = slice(row, row + 1)
-                more = self._scan(queries[one], m, breadth) if further else everything(self.items, users[one], k)
-                found[row], found[row, : more.shape[1]] = -1, more[0]
-        return found
+                more = self._scan(queries[one], m, breadth) if unscanned else exact_search(self.items, users[one], k)
+                candidates[row], candidates[row, : more.shape[1]] = -1, more[0]
+        return candidates
 
     def scanned(self, users: FloatArray, breadth: int) -> IntArray:
-        """How many items lie in the ``breadth`` best lists of each of ``users (R, d)``, int64 (R,)."""
-        n_lists = self._index.nlist
-        sizes = np.array([self._index.invlists.list_size(i) for i in range(n_lists)])
+        """Count the items in the ``breadth`` best lists of each of ``users (R, d)``, int64 (R,)."""
+        lists = self._index.nlist
+        sizes = np.array([self._index.invlists.list_size(i) for i in range(lists)])
         queries = np.ascontiguousarray(users, np.float32)
-        best: IntArray = self._index.quantizer.search(queries, min(breadth, n_lists))[1]
+        best: IntArray = self._index.quantizer.search(queries, min(breadth, lists))[1]
         return np.asarray(sizes[best].sum(axis=1))
 
     @property
     def bytes(self) -> int:
-        """What it holds, written down."""
+        """Size of the serialised index."""
         return len(_faiss().serialize_index(self._index))
 
     def _scan(self, queries: Any, m: int, breadth: int) -> IntArray:
-        how = _faiss().SearchParametersIVF(nprobe=min(breadth, self._index.nlist))
-        found: IntArray = self._index.search(queries, m, params=how)[1]
-        return found
+        search_params = _faiss().SearchParametersIVF(nprobe=min(breadth, self._index.nlist))
+        candidates: IntArray = self._index.search(queries, m, params=search_params)[1]
+        return candidates
 
 
-def lists(n: int) -> int:
-    """How many lists an index of n items has."""
+def n_lists(n: int) -> int:
+    """Return the number of lists of an index of n items."""
     return round(math.sqrt(n))
 
 
-def memory(n: int, d: int) -> int:
-    """Bytes of an index of n items in d dimensions: codes in blocks of 32, identities, and the middles of the lists."""
+def index_memory(n: int, d: int) -> int:
+    """Return the bytes of an index of n items in d dimensions: codes in blocks of 32, identities and centroids."""
     code = (d + 1) // 2
-    return (n + 31 * lists(n)) * code + 8 * n + 4 * lists(n) * d + 64 * d
+    return (n + 31 * n_lists(n)) * code + 8 * n + 4 * n_lists(n) * d + 64 * d
 
 
-def building(n: int, d: int) -> int:
-    """Bytes that are needed for a moment while it is built: vectors in float32, and the index as it is written."""
-    return 8 * n * d + 3 * memory(n, d)
+def build_memory(n: int, d: int) -> int:
+    """Return the temporary bytes of building an index: vectors in float32, and the serialised index."""
+    return 8 * n * d + 3 * index_memory(n, d)
 
 
-def built(items: Any) -> Any:
-    """An index of ``items float32 (n, d)`` as bytes, uint8: the same bytes for the same items, on one thread."""
+def build_index(items: Any) -> Any:
+    """Build and serialise an index of ``items float32 (n, d)``, uint8: deterministic, on one thread."""
     faiss = _faiss()
     n, d = items.shape
-    index = faiss.index_factory(d, f"IVF{lists(n)},PQ{d}x4fs", faiss.METRIC_INNER_PRODUCT)
-    index.cp.min_points_per_centroid = index.pq.cp.min_points_per_centroid = 1  # a small catalogue is no mistake
+    index = faiss.index_factory(d, f"IVF{n_lists(n)},PQ{d}x4fs", faiss.METRIC_INNER_PRODUCT)
+    index.cp.min_points_per_centroid = index.pq.cp.min_points_per_centroid = 1  # no warning for small catalogues
     with threadpool_limits(1):
         index.train(items)
         index.add(items)
     return faiss.serialize_index(index)
 
 
-def name(items: Any) -> str:
-    """What the bytes of an index follow from."""
+def cache_key(items: Any) -> str:
+    """Return a text that names everything the bytes of an index depend on."""
     return f"{_faiss().__version__}|{items.shape}|{hashlib.sha256(items).hexdigest()}"
 
 
 def _faiss() -> Any:
-    """faiss, on one thread: each worker has one."""
+    """Import faiss and limit it to one thread."""
     import faiss
 
     faiss.omp_set_num_threads(1)

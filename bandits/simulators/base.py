@@ -98,7 +98,7 @@ class Simulator(ABC):
         """Whether its parameters alone make this world again on another machine."""
         return True
 
-    def script(self, step: int, n: int) -> PredrawnSteps | None:  # noqa: ARG002
+    def predraw(self, step: int, n: int) -> PredrawnSteps | None:  # noqa: ARG002
         """Up to ``n`` steps drawn ahead (at most a block of draws of width K), or None if this world cannot."""
         return None
 

@@ -138,7 +138,7 @@ class PetShop(Simulator):
         values, columns, _ = self._contexts
         return LoggedData(users, items, values[context, items], columns[context, items], rewards.astype(np.float64))
 
-    def script(self, step: int, n: int) -> PredrawnSteps:
+    def predraw(self, step: int, n: int) -> PredrawnSteps:
         n = steps_left_in_block(step, n, self.params.n_products)
         shock = self.params.shock_step
         if shock is not None and step < shock:

@@ -51,9 +51,9 @@ class Layouts:
         return found
 
     @cached_property
-    def indexes(self) -> list[ann_index.Lists]:
+    def indexes(self) -> list[ann_index.IVFIndex]:
         """An approximate index of the items of each layout."""
-        return [ann_index.Lists(items) for items in self.seen_items]
+        return [ann_index.IVFIndex(items) for items in self.seen_items]
 
     @staticmethod
     def _make(p: Any, generator: np.random.Generator) -> tuple[FloatArray, ...]:
@@ -149,9 +149,9 @@ class Ranking(Simulator):
                 raise ValueError(
                     f"simulator.n_candidates is {self.n_candidates:,}; it must be at most n_items, {self.n_items:,}"
                 )
-            if self.retrieval == "nearest" and self.n_items < ann_index.FEWEST:
+            if self.retrieval == "nearest" and self.n_items < ann_index.MIN_ITEMS:
                 raise ValueError(
-                    f"simulator.n_items is {self.n_items}; retrieval nearest needs at least {ann_index.FEWEST}"
+                    f"simulator.n_items is {self.n_items}; retrieval nearest needs at least {ann_index.MIN_ITEMS}"
                 )
             if self.slate > self.n_candidates:
                 raise ValueError(
@@ -215,7 +215,7 @@ class Ranking(Simulator):
         one = 8 * (params.n_users + n) * d * (1 + (params.noise > 0))
         held = layouts * one + (one if layouts > 1 else 0) * layouts  # stacked from the parts
         if params.retrieval == "nearest":
-            held += layouts * ann_index.memory(n, d) + ann_index.building(n, d)
+            held += layouts * ann_index.index_memory(n, d) + ann_index.build_memory(n, d)
         return int(held)
 
     def _denominators(self, users: FloatArray, items: FloatArray) -> FloatArray:
@@ -255,12 +255,12 @@ class Ranking(Simulator):
         """
         K, breadth = self.params.n_candidates, self.params.breadth
         users, items = (self.seen_users, self.seen_items) if seen else (self.users, self.items)
-        among = np.full((len(who), min(self.params.n_items, ann_index.SPARE * K + ann_index.SLACK)), -1)
+        among = np.full((len(who), min(self.params.n_items, ann_index.OVERSAMPLING * K + ann_index.MARGIN)), -1)
         for layout in np.unique(self._which):
             rows = np.flatnonzero(self._which == layout)
             asking = users[layout, who[rows]]
             if exact or not seen:
-                found = ann_index.everything(items[layout], asking, K)
+                found = ann_index.exact_search(items[layout], asking, K)
             else:
                 found = self.shared.indexes[layout].search(asking, K, breadth)
             among[rows, : found.shape[1]] = found

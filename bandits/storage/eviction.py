@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple
 
-from bandits.base.errors import UserError, short
+from bandits.base.errors import UserError
+from bandits.base.formatting import short
 
 from .run_store import Store
 

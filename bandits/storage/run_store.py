@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import io
 import json
 import logging
 import os
 import re
 import shutil
 import sqlite3
-import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -27,9 +25,8 @@ from types import ModuleType
 from typing import IO, Any, NamedTuple, TypeVar
 
 import numpy as np
-import pyarrow as pa
 
-from bandits.base.files import home
+from bandits.base.files import atomic_write, home, move_into_place, pack, stage, unpack
 from bandits.experiments.experiment import Experiment, UserError, read
 from bandits.experiments.history import History
 from bandits.results.result import Result
@@ -173,10 +170,10 @@ class Store:
                 row.update(title=again[0], tags=again[1])
                 self._object(again[2]).unlink(missing_ok=True)
             if index.execute("SELECT 1 FROM runs WHERE id = ?", (row["id"],)).fetchone() is None:
-                _settle(staged, self._object(row["content"]))
+                move_into_place(staged, self._object(row["content"]))
                 index.execute(_INSERT, row)
 
-        staged = _stage(data, self.folder / "staged")
+        staged = stage(data, self.folder / "staged")
         try:
             self._use(keep, write=True)
         finally:
@@ -265,10 +262,10 @@ class Store:
                  "seconds": seconds, "evicted": 1}  # fmt: skip
         data = pack({"about": np.frombuffer(json.dumps(about).encode(), np.uint8)})
         name = hashlib.sha256(data).hexdigest()
-        staged = _stage(data, self.folder / "staged")
+        staged = stage(data, self.folder / "staged")
 
         def swap(index: sqlite3.Connection) -> None:
-            _settle(staged, self._object(name))
+            move_into_place(staged, self._object(name))
             index.execute("UPDATE runs SET content = ?, bytes = ?, evicted = 1 WHERE id = ?", (name, len(data), run))
             if not index.execute("SELECT 1 FROM runs WHERE content = ?", (content,)).fetchone():
                 self._object(content).unlink(missing_ok=True)
@@ -384,7 +381,7 @@ class Store:
         """
         text = experiment.model_dump_json().encode()
         body = len(text).to_bytes(4, "little") + text + state
-        _write(self._checkpoint(run), hashlib.sha256(body).digest() + body, self.folder / "staged")
+        atomic_write(self._checkpoint(run), hashlib.sha256(body).digest() + body, staging=self.folder / "staged")
 
     def checkpoint(self, run: str) -> bytes | None:
         """The last checkpoint of a run, or None if there is none that can be trusted."""
@@ -508,52 +505,8 @@ def _agree(row: int, about: dict[str, Any], index: sqlite3.Connection) -> list[s
     return [f"the line of run {about['id'][:12]} in the index was damaged; it was mended from the run's file"]
 
 
-def pack(arrays: dict[str, Any]) -> bytes:
-    """Arrays by name as compressed bytes, without pickles."""
-    buffer = io.BytesIO()
-    np.savez(buffer, **{k.replace("/", "|"): v for k, v in arrays.items()})
-    raw = buffer.getvalue()
-    return len(raw).to_bytes(8, "little") + bytes(pa.compress(raw, codec="zstd", asbytes=True))
-
-
-def unpack(data: bytes) -> dict[str, Any]:
-    """What `pack` was given."""
-    raw = pa.decompress(data[8:], int.from_bytes(data[:8], "little"), codec="zstd", asbytes=True)
-    with np.load(io.BytesIO(raw), allow_pickle=False) as stored:
-        return {k.replace("|", "/"): stored[k] for k in stored.files}
-
-
 def _bytes(path: Path) -> bytes | None:
     try:
         return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return None
-
-
-def _stage(data: bytes, folder: Path) -> Path:
-    """Write and sync a file under a name of its own; all of it or none."""
-    handle, name = tempfile.mkstemp(dir=folder)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    return Path(name)
-
-
-def _settle(staged: Path, path: Path) -> None:
-    """Rename a staged file to its place."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    os.replace(staged, path)
-
-
-def _write(path: Path, data: bytes, staging: Path) -> None:
-    """All or nothing: staged, synced, renamed."""
-    staged = _stage(data, staging)
-    try:
-        _settle(staged, path)
-    finally:
-        staged.unlink(missing_ok=True)

@@ -13,8 +13,9 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field, ValidationError, model_validator
 
-from bandits.base.errors import UserError, short
-from bandits.base.params import Params, content, metadata, param, schemas
+from bandits.base.errors import UserError
+from bandits.base.formatting import short
+from bandits.base.params import Params, hash_content, metadata, param, schemas
 from bandits.experiments.experiment import Experiment, describe_range, parse, refusal
 from bandits.experiments.experiment import read as read_experiment
 
@@ -179,7 +180,8 @@ class Sweep(Params):
             search += [self.sampler, str(self.number), str(self.batch)]
             axes = [[*told, a.scale if a.values is None else ""] for told, a in zip(axes, self.axes, strict=True)]
         told = {
-            "simulator": content(e.simulator), "agent": content(e.agents[0]), "steps": e.steps, "seed": e.seed,
+            "simulator": hash_content(e.simulator), "agent": hash_content(e.agents[0]),
+            "steps": e.steps, "seed": e.seed,
             "replications": e.replications, "axes": axes, "search": search,
         }  # fmt: skip
         return hashlib.sha256(json.dumps(told, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

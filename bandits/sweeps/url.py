@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
-from bandits.base.errors import UserError, short
+from bandits.base.errors import UserError
+from bandits.base.formatting import short
 from bandits.experiments import url
 
 from .sweep import Axis, Sweep, read

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from bandits import Experiment, Result, run
+from bandits.base.formatting import count
 from bandits.experiments.presets import presets
-from bandits.results import metrics, text
+from bandits.results import metrics
 from benchmarks.measure import machine, put
 
 OUT = Path(__file__).parents[2] / "docs" / "REPRODUCED.md"
@@ -52,7 +53,7 @@ def petshop(layout: str, meaning: str) -> str:
         result.histories["Static MLP"], "clicks"
     )
     static = metrics.total(result.histories["Static MLP"], "clicks") / experiment.steps
-    even = "none" if against.break_even_step is None else text.count(against.break_even_step)
+    even = "none" if against.break_even_step is None else count(against.break_even_step)
     interval = (
         "no interval: fewer than 97.5 % of the resamples break even"
         if against.break_even_interval is None

@@ -68,6 +68,6 @@ def test_the_preset_race_is_played() -> None:
     """So that it is fast: all five agents, not the step by step."""
     for agent in ("random", "epsilon_greedy", "linucb", "lints", "oracle"):
         lane, _ = pair(SHOPS[0], {"kind": agent})
-        script = lane.simulator.script(0, 10)
-        assert script is not None
-        assert lane.agent.play(script, lane.alive) is not None
+        predrawn = lane.simulator.predraw(0, 10)
+        assert predrawn is not None
+        assert lane.agent.play(predrawn, lane.alive) is not None

@@ -142,7 +142,7 @@ def test_identifiers_are_suggested_to_be_left_out(pool: Pool) -> None:
     ],
 )
 def test_what_is_no_table_is_refused_and_the_shelf_stays(pool: Pool, raw: bytes, said: str) -> None:
-    uploads.keep(csv_table.inspect(SHOP.encode()), target="bought", title="Shop")
+    uploads.save_dataset(csv_table.inspect(SHOP.encode()), target="bought", title="Shop")
     at = upload(visit(), raw)
     assert refusals(at) == [f"This cannot be done: {said}."]
     assert "<" not in at.error[0].value.replace("\\<", "")
@@ -182,8 +182,8 @@ def test_names_and_cells_are_text_and_never_markup(pool: Pool) -> None:
 
 def test_brought_data_can_be_raced_on_again_and_deleted(pool: Pool) -> None:
     table = csv_table.inspect(SHOP.encode())
-    first = uploads.keep(table, target="bought", title="First")
-    second = uploads.keep(table, target="town", title="Second")
+    first = uploads.save_dataset(table, target="bought", title="First")
+    second = uploads.save_dataset(table, target="town", title="Second")
     at = visit()
     assert [s.value for s in at.subheader] == ["Brought so far"]
     assert labels(at).count("Race on it") == 2
@@ -205,7 +205,7 @@ def test_brought_data_can_be_raced_on_again_and_deleted(pool: Pool) -> None:
 
 
 def test_data_damaged_or_deleted_meanwhile_leave_the_shelf(pool: Pool) -> None:
-    name = uploads.keep(csv_table.inspect(SHOP.encode()), target="bought", title="Shop")
+    name = uploads.save_dataset(csv_table.inspect(SHOP.encode()), target="bought", title="Shop")
     at = visit()
     path = home() / "data" / f"{name}.parquet"
     whole = path.read_bytes()

@@ -68,7 +68,7 @@ def test_verdicts_of_all_agents_and_pictures_of_one(pool: Pool) -> None:
 
 
 def test_a_run_whose_data_are_gone_is_judged_without_comparison(pool: Pool) -> None:
-    name = uploads.keep(csv_table.inspect(SHOP.encode()), target="bought", title="Shop")
+    name = uploads.save_dataset(csv_table.inspect(SHOP.encode()), target="bought", title="Shop")
     world = {"kind": "classification", "data": name, "encoding": "context"}
     job = pool.submit(experiment("linucb", "random", simulator=world, seed=972, steps=300))
     wait_for(lambda: job.status == "finished", "the run")

@@ -10,13 +10,14 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from bandits import Experiment, run
+from bandits.base.files import pack
 from bandits.experiments import url
 from bandits.experiments.presets import presets
 from bandits.experiments.race import Race, load_histories
 from bandits.results import metrics
 from bandits.results.run_comparison import paired
 from bandits.runtime.pool import Job, Pool
-from bandits.storage.run_store import Store, StoredRun, pack
+from bandits.storage.run_store import Store, StoredRun
 from tests.pages.support import arrive
 from tests.support import experiment, same, wait_for
 from ui import session

@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from bandits.base.errors import UserError
+from bandits.base.formatting import duration, rounded, size
 from bandits.base.randomness import Streams
 from bandits.models.neural.mlp import BatchedMLP, initial
 from bandits.profiling import WAYS, Agreement, CostReport, Point, ProfileRequest, Sizes, Step, measure, read
@@ -335,11 +336,11 @@ def test_rank_correlation() -> None:
 @pytest.mark.parametrize(
     ("told", "text"),
     [
-        (words.duration(2.44e-3), "2.4 ms"), (words.duration(1.0), "1 s"), (words.duration(11.4), "11 s"),
-        (words.duration(99.96e-6), "100 µs"), (words.duration(9.996e-4), "1 ms"), (words.duration(250), "250 s"),
-        (words.duration(3 * 3600), "3 hours"), (words.duration(1e6), "12 days"), (words.size(368_716_804), "369 MB"),
-        (words.size(1e3), "1 kB"), (words.size(25.3e9), "25.3 GB"), (words.size(12), "12 B"),
-        (words.rounded(13_412), "13,000"), (words.rounded(84), "84"), (words.rounded(3e9), "10^9"),
+        (duration(2.44e-3), "2.4 ms"), (duration(1.0), "1 s"), (duration(11.4), "11 s"),
+        (duration(99.96e-6), "100 µs"), (duration(9.996e-4), "1 ms"), (duration(250), "250 s"),
+        (duration(3 * 3600), "3 hours"), (duration(1e6), "12 days"), (size(368_716_804), "369 MB"),
+        (size(1e3), "1 kB"), (size(25.3e9), "25.3 GB"), (size(12), "12 B"),
+        (rounded(13_412), "13,000"), (rounded(84), "84"), (rounded(3e9), "10^9"),
     ],
 )  # fmt: skip
 def test_numbers_for_people(told: str, text: str) -> None:

@@ -12,6 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from bandits import Experiment, History, read, run
+from bandits.base.formatting import count, percent
 from bandits.experiments.presets import Preset, presets
 from bandits.results import metrics, text
 from bandits.results.metrics import Comparison, Estimate
@@ -91,9 +92,9 @@ def test_a_corrected_interval_holds_zero_just_when_its_p_value_is_above_a_twenti
 
 
 def test_numbers_for_people() -> None:
-    assert [text.count(n) for n in (0, 999.6, 1234, math.nan, math.inf)] == ["0", "1,000", "1,234", "–", "–"]
-    assert [text.percent(n) for n in (0.874, math.nan)] == ["87 %", "–"]
-    assert text.percent(0.8745, 1) == "87.5 %"
+    assert [count(n) for n in (0, 999.6, 1234, math.nan, math.inf)] == ["0", "1,000", "1,234", "–", "–"]
+    assert [percent(n) for n in (0.874, math.nan)] == ["87 %", "–"]
+    assert percent(0.8745, 1) == "87.5 %"
 
 
 def test_ranking_is_by_clicks_per_step_so_far() -> None:

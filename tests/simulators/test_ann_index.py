@@ -45,7 +45,7 @@ def recall(found: np.ndarray, right: np.ndarray) -> float:
 @pytest.mark.parametrize("d", [1, 2, 7, 32])
 @pytest.mark.parametrize("n", [16, 100, 3000])
 def test_the_index_finds_different_items_and_enough_of_them(n: int, d: int) -> None:
-    index, k = ann_index.Lists(points(n, d)), min(n, 60)
+    index, k = ann_index.IVFIndex(points(n, d)), min(n, 60)
     for breadth in (1, 5, 1000):
         found = index.search(points(30, d, seed=1), k, breadth)
         assert found.dtype == np.int64
@@ -59,7 +59,7 @@ def test_all_lists_miss_one_in_a_thousand_at_most_and_fewer_lists_miss_more() ->
     """4 bits a number leave .2 to .3 standard deviations of error; twice as many are weighed again: measured .9996."""
     items, users = points(10_000), points(100, seed=1)
     right = np.argsort(-(users @ items.T), axis=1, kind="stable")[:, :300]
-    index = ann_index.Lists(items)
+    index = ann_index.IVFIndex(items)
 
     def found(breadth: int) -> np.ndarray:
         zeros = np.zeros(100, np.int64)
@@ -75,12 +75,12 @@ def test_all_lists_miss_one_in_a_thousand_at_most_and_fewer_lists_miss_more() ->
 
 def test_a_user_finds_the_same_alone_in_company_in_any_order_and_on_any_number_of_threads() -> None:
     items, users = points(5000, 16), points(70, 16, seed=1)
-    index = ann_index.Lists(items)
+    index = ann_index.IVFIndex(items)
     together = index.search(users, 40, 9)
     assert np.array_equal(together, np.concatenate([index.search(u[None], 40, 9) for u in users]))
     assert np.array_equal(together[::-1], index.search(users[::-1], 40, 9))
     with threadpool_limits(2):
-        assert np.array_equal(together, ann_index.Lists(items).search(users, 40, 9))
+        assert np.array_equal(together, ann_index.IVFIndex(items).search(users, 40, 9))
 
 
 def test_another_process_builds_the_same_bytes_beside_torch_and_numba() -> None:
@@ -88,11 +88,11 @@ def test_another_process_builds_the_same_bytes_beside_torch_and_numba() -> None:
         "import torch, numba, numpy as np, hashlib; from bandits.simulators import ann_index; "
         "torch.ones(64, 64) @ torch.ones(64, 64); "
         "x = np.random.default_rng(0).uniform(-.1, .1, (3000, 8)).astype('f'); "
-        "print(hashlib.sha256(ann_index.built(x)).hexdigest())"
+        "print(hashlib.sha256(ann_index.build_index(x)).hexdigest())"
     )
     root = Path(__file__).parents[2]
     there = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=root)
-    assert there.stdout.strip() == hashlib.sha256(ann_index.built(points(3000, 8).astype("f"))).hexdigest()
+    assert there.stdout.strip() == hashlib.sha256(ann_index.build_index(points(3000, 8).astype("f"))).hexdigest()
 
 
 def test_who_retrieves_at_random_does_not_wait_for_the_index() -> None:
@@ -110,26 +110,26 @@ def test_a_large_index_is_kept_and_a_damaged_file_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BANDITS_HOME", str(tmp_path))
-    monkeypatch.setattr(ann_index, "KEPT", 1000)
+    monkeypatch.setattr(ann_index, "CACHED_FROM", 1000)
     items, users = points(1000, 4), points(5, 4, seed=1)
-    first = ann_index.Lists(items).search(users, 20, 3)
+    first = ann_index.IVFIndex(items).search(users, 20, 3)
     (file,) = (tmp_path / "indexes").iterdir()
-    assert np.array_equal(ann_index.Lists(items).search(users, 20, 3), first)
-    ann_index.Lists(items + 1e-3)
+    assert np.array_equal(ann_index.IVFIndex(items).search(users, 20, 3), first)
+    ann_index.IVFIndex(items + 1e-3)
     assert len(list((tmp_path / "indexes").iterdir())) == 2  # named by what it was made from
     file.write_bytes(file.read_bytes()[:-100])
-    assert np.array_equal(ann_index.Lists(items).search(users, 20, 3), first)
+    assert np.array_equal(ann_index.IVFIndex(items).search(users, 20, 3), first)
 
 
 def test_ten_times_the_items_are_not_ten_times_the_work() -> None:
     """sqrt(n) lists of sqrt(n): at the same breadth a hundred thousand items cost sqrt(10) = 3.2 times ten thousand."""
     users, looked = points(50, seed=1), {}
     for n in (10_000, 100_000):
-        index = ann_index.Lists(points(n))
+        index = ann_index.IVFIndex(points(n))
         looked[n] = index.scanned(users, 50).mean()
-        assert ann_index.lists(n) ** 2 == pytest.approx(n, rel=0.01)
+        assert ann_index.n_lists(n) ** 2 == pytest.approx(n, rel=0.01)
     assert 2 < looked[100_000] / looked[10_000] < 5
-    assert index.bytes <= ann_index.memory(100_000, 32) < 100_000 * 32 * 8 / 8  # an eighth of the vectors
+    assert index.bytes <= ann_index.index_memory(100_000, 32) < 100_000 * 32 * 8 / 8  # an eighth of the vectors
 
 
 # the better half of what was found

@@ -65,7 +65,7 @@ def of_scikit_learn(name: str, *, spoken: bool) -> bytes:
 
 def bring(text: str | bytes, target: str | None = None, title: str = "Mine", leave_out: Any = ()) -> str:
     table = inspect(text if isinstance(text, bytes) else text.encode())
-    return uploads.keep(table, target=target or table.suggested_target(), leave_out=leave_out, title=title)
+    return uploads.save_dataset(table, target=target or table.suggested_target(), leave_out=leave_out, title=title)
 
 
 def sentence(caught: pytest.ExceptionInfo[UserError]) -> str:
@@ -193,7 +193,7 @@ def test_the_sample_can_be_raced_on() -> None:
     assert [c.name for c in table.columns] == ["sepal length", "sepal width", "petal length", "petal width", "species"]
     assert table.classes(table.suggested_target()) == {"setosa": 50, "versicolor": 50, "virginica": 50}
     assert table.suggested_omissions("species") == []
-    result = run(presets.on_data(uploads.keep(table, target="species", title="iris")))
+    result = run(presets.on_data(uploads.save_dataset(table, target="species", title="iris")))
     learned = result.summary()["agents"]["LinUCB"]["learned"]
     assert learned["low"] > 0  # better than chance, with 95 % confidence
 
@@ -348,7 +348,7 @@ def survives(raw: bytes) -> bool:
     assert all(len(c.values) == len(table.rows) > 0 for c in table.columns)
     target = table.suggested_target()
     try:
-        name = uploads.keep(table, target=target, leave_out=table.suggested_omissions(target), title="Any")
+        name = uploads.save_dataset(table, target=target, leave_out=table.suggested_omissions(target), title="Any")
     except UserError as refusal:
         return one_sentence(str(refusal))
     data, kept = classification.load(name), uploads.find(name)
@@ -545,7 +545,7 @@ def test_two_processes_may_keep_the_same_file_at_once(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from bandits.simulators.datasets import csv_table, uploads\n"
         "table = csv_table.inspect(Path(sys.argv[1]).read_bytes()); print('ready', flush=True); input()\n"
-        "for _ in range(20): name = uploads.keep(table, target='answer', title='wine'); uploads.load(name)\n"
+        "for _ in range(20): name = uploads.save_dataset(table, target='answer', title='wine'); uploads.load(name)\n"
         "print(name)"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}

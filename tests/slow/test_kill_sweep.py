@@ -18,10 +18,10 @@ import numpy as np
 import pytest
 
 from bandits import sweeps
+from bandits.base.files import unpack
 from bandits.base.processes import worker_environment
 from bandits.cli.sweep import save
 from bandits.runtime.pool import Pool
-from bandits.storage.run_store import unpack
 from bandits.sweeps import Landscape, Sweep
 from bandits.sweeps.blocks import StoppedError
 from bandits.sweeps.execution.dask_client import Cluster

@@ -15,13 +15,14 @@ import numpy as np
 import pytest
 
 from bandits import Experiment, History, UserError, read, run
+from bandits.base.files import pack
 from bandits.experiments.experiment import MEMORY_LIMIT
 from bandits.experiments.history import snapshot_steps
 from bandits.experiments.race import Race, make_lane, run_to_end
 from bandits.runtime import pool as jobs
 from bandits.runtime.pool import KEPT, MAX_ACTIVE, Job, Pool
 from bandits.runtime.worker import receive, send
-from bandits.storage.run_store import Store, pack
+from bandits.storage.run_store import Store
 from tests.support import experiment, same, wait_for
 
 

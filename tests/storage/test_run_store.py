@@ -17,8 +17,9 @@ import numpy as np
 import pytest
 
 from bandits import Experiment, Result, UserError, run
+from bandits.base.files import pack, unpack
 from bandits.storage import run_store as storing
-from bandits.storage.run_store import CorruptFileError, Store, pack, unpack
+from bandits.storage.run_store import CorruptFileError, Store
 from tests.support import PATIENCE, experiment, often, same
 
 

@@ -8,12 +8,12 @@ import pandas as pd
 import streamlit as st
 
 from bandits import UserError
+from bandits.base.formatting import count, duration, size
 from bandits.profiling import WAYS, CostReport, ProfileRequest, read
 from bandits.profiling import text as cost_words
 from bandits.profiling.background import Measurement, machine_memory
 from bandits.profiling.figures import board as plots
 from bandits.profiling.figures import way_color
-from bandits.results import text as words
 from ui.live_panel import panel
 from ui.params_form import fields, form
 from ui.run_view import board
@@ -129,7 +129,7 @@ def status(found: Measurement) -> str:
 
 def _note(costs: CostReport) -> str:
     q = costs.question
-    sizes = f"p = {words.count(q.sizes.p)}, K = {words.count(q.n_candidates)}, t = {words.count(q.past)}"
+    sizes = f"p = {count(q.sizes.p)}, K = {count(q.n_candidates)}, t = {count(q.past)}"
     return f"One decision with its update at {sizes}. Press a way to hide it in all plots."
 
 
@@ -137,8 +137,8 @@ def _tiles(costs: CostReport) -> list[dict[str, str]]:
     tiles = []
     for kind, way in WAYS.items():
         point, measured = costs.here(kind), costs.measured(kind)
-        rate = "–" if point is None else f"{'' if measured else '≈ '}{cost_words.duration(point.seconds)}"
-        held = cost_words.size(way.held(costs.question.sizes))
+        rate = "–" if point is None else f"{'' if measured else '≈ '}{duration(point.seconds)}"
+        held = size(way.held(costs.question.sizes))
         detail = f"{'exact' if way.exact else 'not exact'} · {held}"
         tiles.append({"label": way.title, "color": way_color(kind), "dash": "solid", "rate": rate, "spread": "",
                       "detail": detail})  # fmt: skip
@@ -150,9 +150,9 @@ def _rows(costs: CostReport, limit: float, memory: float) -> list[dict[str, str]
     for kind, way in WAYS.items():
         point = costs.here(kind)
         about = "" if costs.measured(kind) else "≈ "
-        times = [f"{about}{cost_words.duration(s)}" for s in (point.decide, point.update)] if point else ["–", "–"]
+        times = [f"{about}{duration(s)}" for s in (point.decide, point.update)] if point else ["–", "–"]
         ends = {f"Infeasible from {a}": cost_words.limits(costs, kind, a, limit, memory) for a in ("p", "t", "K")}
-        held = cost_words.size(way.held(costs.question.sizes))
+        held = size(way.held(costs.question.sizes))
         rows.append({"Way": way.title, "Decision": times[0], "Update": times[1], "Memory": held, **ends})
     return rows
 
@@ -169,8 +169,8 @@ def _tables(costs: CostReport, rows: list[dict[str, str]]) -> None:
     st.subheader("Do they agree with the exact width?", anchor=False)
     columns = ("Rank correlation", "Same choice", "Width, times the exact")
     compared = [
-        {"World": a.world, "Way": WAYS[a.kind].title, "Weights": words.count(a.p),
-         "Observations": words.count(a.past), "Decisions": words.count(a.decisions),
+        {"World": a.world, "Way": WAYS[a.kind].title, "Weights": count(a.p),
+         "Observations": count(a.past), "Decisions": count(a.decisions),
          **dict(zip(columns, cost_words.agreed(a), strict=True))}
         for a in costs.agreements
     ]  # fmt: skip

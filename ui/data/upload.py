@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import streamlit as st
 
 from bandits import UserError
-from bandits.results import text as words
+from bandits.base import formatting
 from bandits.simulators.datasets import uploads
 from bandits.simulators.datasets.csv_table import Column, Table, inspect
 from ui.run_view.board import refuse, safe_cell
@@ -57,7 +57,7 @@ def choose(file: Any) -> Choice:
     )  # fmt: skip
     possible = True
     try:
-        uploads.fits(table, target=target, leave_out=leave_out)
+        uploads.check(table, target=target, leave_out=leave_out)
         st.caption(_summary(table, target, leave_out))
     except UserError as sentence:
         possible = False
@@ -75,7 +75,7 @@ def shelf() -> str | None:
         with st.container(border=True):
             told, race_at, delete_at = st.columns([5, 1.6, 1.4], vertical_alignment="center")
             features = f"{data.features} feature{'' if data.features == 1 else 's'}"
-            sizes = f"{words.count(data.rows)} rows · {features} · {data.classes} classes of “{data.target}”"
+            sizes = f"{formatting.count(data.rows)} rows · {features} · {data.classes} classes of “{data.target}”"
             told.html(f"<b>{escape(data.title)}</b><br><small>{escape(sizes)}</small>")
             if race_at.button("Race on it", key=f"race-{data.id}", icon=":material/play_arrow:", width="stretch"):
                 asked = data.id
@@ -115,11 +115,11 @@ def _quoted(text: str) -> str:
 
 def _summary(table: Table, target: str, leave_out: Sequence[str]) -> str:
     classes, n = table.classes(target), len(table.rows)
-    named = ", ".join(f"{_quoted(text)} {words.count(count)}" for text, count in list(classes.items())[:NAMED])
+    named = ", ".join(f"{_quoted(text)} {formatting.count(count)}" for text, count in list(classes.items())[:NAMED])
     more = f" and {len(classes) - NAMED} more" if len(classes) > NAMED else ""
     features = len(table.columns) - 1 - len(leave_out)
-    most = words.percent(max(classes.values()) / n)
+    most = formatting.percent(max(classes.values()) / n)
     return (
-        f"{words.count(n)} examples, {features} feature{'' if features == 1 else 's'}, {len(classes)} classes: "
+        f"{formatting.count(n)} examples, {features} feature{'' if features == 1 else 's'}, {len(classes)} classes: "
         f"{named}{more}. Always naming the most frequent class would be right {most} of the time."
     )

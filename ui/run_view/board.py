@@ -9,6 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from bandits import UserError
+from bandits.base.formatting import count, count_of
 from bandits.results import metrics
 from bandits.results import text as words
 from bandits.results.figures import Bands, bands, styles
@@ -138,7 +139,7 @@ def _behind_it(
 
 def status(job: Job) -> str:
     """How far a run is, in one line."""
-    step, steps = words.count(job.step), words.count(job.experiment.steps)
+    step, steps = count(job.step), count(job.experiment.steps)
     if job.status == "queued":
         if session.pool().broken:
             return "The workers do not start; the server's log tells why. They are being tried again"
@@ -182,7 +183,7 @@ def _tiles(job: Job, result: Result, before: Result | None) -> list[dict[str, st
                 spread = f" ± {half:.3f}" if half >= 0.0005 else " ± <0.001" if half > 0 else ""
             detail = "leads" if place == 0 and alive else _behind(metrics.mean_lead(history, leader), noun)
             if history.step < leader.step or history.step < job.step:
-                detail += f" · at step {words.count(history.step)}"
+                detail += f" · at step {count(history.step)}"
             if alive < history.rows:
                 detail = f"{detail} · {alive} of {history.rows} runs alive" if alive else "all runs diverged"
             if before is not None and label in before.histories:
@@ -197,7 +198,7 @@ def _tiles(job: Job, result: Result, before: Result | None) -> list[dict[str, st
 
 
 def _behind(difference: float, noun: str) -> str:
-    apart = words.count_of(abs(difference), noun)
+    apart = count_of(abs(difference), noun)
     return "level" if apart.startswith("0 ") else f"{'+' if difference > 0 else '−'}{apart}"
 
 

@@ -10,6 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from bandits import Estimate, Result
+from bandits.base.formatting import count, percent
 from bandits.results import text
 from bandits.results.figures import overlay, styles_of_runs
 from bandits.results.run_comparison import outcomes, paired, reasons, settings
@@ -70,7 +71,7 @@ def show(found: Sequence[StoredRun]) -> None:
     st.subheader("With the same luck", anchor=False)
     pairs = [
         {
-            "Agent": p.label, "Runs": f"{p.a} − {p.b}", "Up to step": text.count(p.step),
+            "Agent": p.label, "Runs": f"{p.a} − {p.b}", "Up to step": count(p.step),
             "Clicks more": _signed(p.difference.mean),
             "95 % interval": f"{_signed(p.difference.low)} to {_signed(p.difference.high)}", "Rows": p.rows,
             "Told apart": "yes" if p.p_value < 0.05 else "no",
@@ -102,14 +103,14 @@ def _told(metric: str, value: Estimate | None) -> str:
     if metric == "click rate":
         mean, low, high = (f"{v:.3f}" for v in value)
     elif metric == "way to the oracle":
-        mean, low, high = (text.percent(v) for v in value)
+        mean, low, high = (percent(v) for v in value)
     else:
-        mean, low, high = (text.count(v) for v in value)
+        mean, low, high = (count(v) for v in value)
     return f"{mean} ({low} to {high})" if value.low == value.low else mean
 
 
 def _signed(value: float) -> str:
-    return f"{'+' if value > 0 else '−' if value < 0 else ''}{text.count(abs(value))}"
+    return f"{'+' if value > 0 else '−' if value < 0 else ''}{count(abs(value))}"
 
 
 def _legend(named: Sequence[tuple[str, str, str]], lines: Mapping[str, str]) -> str:

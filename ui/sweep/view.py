@@ -12,6 +12,7 @@ import streamlit as st
 
 from bandits import Experiment, UserError
 from bandits.base.files import home
+from bandits.base.formatting import count, number, percent
 from bandits.results import text
 from bandits.results.metrics import Estimate
 from bandits.runtime.pool import Pool
@@ -63,7 +64,7 @@ def size(data: dict[str, Any]) -> tuple[str, bool]:
 
 def _size(sweep: Sweep) -> str:
     e = sweep.experiment
-    return f"{text.count(sweep.size)} points × {text.count(e.replications)} runs × {text.count(e.steps)} steps"
+    return f"{count(sweep.size)} points × {count(e.replications)} runs × {count(e.steps)} steps"
 
 
 def start(data: dict[str, Any]) -> SweepJob:
@@ -190,7 +191,7 @@ def _cell(found: SweepJob, metric: str, point: int, leader: int) -> None:
     else:
         good = f"worse than the best by {text.interval_ends(_turned(cell.gap))}"
     judged = f", {good}" if not found.active else ""
-    row.markdown(f"{at}: {text.number(cell.estimate.mean)} ({text.interval_ends(cell.estimate)}){judged}.")
+    row.markdown(f"{at}: {number(cell.estimate.mean)} ({text.interval_ends(cell.estimate)}){judged}.")
     if row.button("Open in the Arena", icon=":material/monitoring:", key="sweep-open"):
         try:
             job = session.pool().submit(found.landscape.sweep.point(point), session.owner())
@@ -223,7 +224,7 @@ def _told(found: SweepJob, metric: str) -> None:
     if pairing == pairing:
         st.markdown(
             f"- The same visitors and the same luck for all make the interval of a difference "
-            f"{text.number(pairing)} times narrower than separate runs would."
+            f"{number(pairing)} times narrower than separate runs would."
         )
     if matters:
         paths = [axis.path for axis in found.sweep.axes]
@@ -231,9 +232,9 @@ def _told(found: SweepJob, metric: str) -> None:
             {
                 "Parameter": grid.named(found.sweep, paths.index(m.path)), "Best": grid.spoken(m.best),
                 "As good": ", ".join(map(grid.spoken, m.good)), "Worst": grid.spoken(m.worst),
-                "Clicks lost at worst, of 1,000 users": f"{text.number(m.cost.mean)} ({text.interval_ends(m.cost)})"
+                "Clicks lost at worst, of 1,000 users": f"{number(m.cost.mean)} ({text.interval_ends(m.cost)})"
                 if m.matters else "not shown to be any",
-                "Explains": text.percent(m.share),
+                "Explains": percent(m.share),
             }
             for m in matters
         ]  # fmt: skip
@@ -256,7 +257,7 @@ def _explained(sweep: Sweep, explained: list[Explained]) -> None:
         {
             "Parameter": grid.named(sweep, i), "Best": grid.spoken(one.best),
             "As good": (", " if sweep.axes[i].values else " to ").join(map(grid.spoken, one.good)),
-            "Explains": text.percent(one.share),
+            "Explains": percent(one.share),
         }
         for i, one in zip(at, explained, strict=True)
     ]  # fmt: skip
@@ -277,7 +278,7 @@ def foretell(experiment: Experiment | None) -> None:
         )
         near = "" if answer.exact else "at the nearest of its points, "
         st.caption(
-            f":material/grid_on: Swept before: {board.plain(answer.label)} earned {text.number(answer.estimate.mean)} "
+            f":material/grid_on: Swept before: {board.plain(answer.label)} earned {number(answer.estimate.mean)} "
             f"({text.interval_ends(answer.estimate)}, {answer.runs} runs) {near}{at}."
         )
 

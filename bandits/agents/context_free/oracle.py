@@ -22,6 +22,6 @@ class Oracle(Agent):
     def scores(self, round: Round) -> FloatArray:
         return self.access.probabilities(round)
 
-    def play(self, script: PredrawnSteps, alive: BoolArray) -> IntArray:  # noqa: ARG002
-        best: IntArray = script.best[script.context]
+    def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray:  # noqa: ARG002
+        best: IntArray = steps.best[steps.context]
         return best

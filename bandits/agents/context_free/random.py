@@ -35,9 +35,9 @@ class Random(Agent):
     def explain(self, round: Round) -> Explanation:
         return Explanation("score", self.scores(round), rolled=np.ones(len(self.params), np.bool_))
 
-    def play(self, script: PredrawnSteps, alive: BoolArray) -> IntArray:  # noqa: ARG002
-        n = len(script.context)
-        best: IntArray = self.dice.slice(script.start, n).argmax(axis=2)
+    def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray:  # noqa: ARG002
+        n = len(steps.context)
+        best: IntArray = self.dice.slice(steps.start, n).argmax(axis=2)
         return best
 
     def probabilities(self, round: Round) -> FloatArray:

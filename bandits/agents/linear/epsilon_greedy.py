@@ -54,13 +54,13 @@ class EpsilonGreedy(LinearAgent):
         mean = self.model.mean(self.seen(round))
         return Explanation("greedy", self.scores(round), mean, rolled=np.asarray(rolled))
 
-    def play(self, script: PredrawnSteps, alive: BoolArray) -> IntArray | None:
+    def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray | None:
         if self.waves is not None:
             return None
-        n = len(script.context)
-        rates = self.rate(np.arange(script.start, script.start + n)[:, None])
-        dice = self.dice.slice(script.start, n)[:, :, 0]
-        return self.model.play(script, alive, epsilon=rates, dice=dice)
+        n = len(steps.context)
+        rates = self.rate(np.arange(steps.start, steps.start + n)[:, None])
+        dice = self.dice.slice(steps.start, n)[:, :, 0]
+        return self.model.play(steps, alive, epsilon=rates, dice=dice)
 
     def rate(self, step: int | IntArray) -> FloatArray:
         """epsilon_t, float64 (R,), or (T, R) for steps (T, 1)."""

@@ -57,11 +57,11 @@ class LinTS(LinearAgent):
         while True:
             yield self.model.sample(seen, self.sigma, generator.standard_normal(shape))
 
-    def play(self, script: PredrawnSteps, alive: BoolArray) -> IntArray | None:
+    def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray | None:
         if self.model.sharing != "per_arm" or self.waves is not None:
             return None
-        noise = self.normals.slice(script.start, len(script.context))
-        return self.model.play(script, alive, scale=self.sigma, noise=noise)
+        noise = self.normals.slice(steps.start, len(steps.context))
+        return self.model.play(steps, alive, scale=self.sigma, noise=noise)
 
     @classmethod
     def model_memory(cls, params: Any, spec: WorldSpec) -> int:

@@ -82,10 +82,10 @@ class LinUCB(LinearAgent):
         mean, variance = self.model.predict(self.seen(round))
         return Explanation("bonus", self.scores(round), mean, np.sqrt(variance), self.alpha[:, None], "alpha")
 
-    def play(self, script: PredrawnSteps, alive: BoolArray) -> IntArray | None:
+    def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray | None:
         if self.waves is not None or type(self.model) is not Ridge:
             return None
-        return self.model.play(script, alive, scale=self.alpha)
+        return self.model.play(steps, alive, scale=self.alpha)
 
     @classmethod
     def model_memory(cls, params: Any, spec: WorldSpec) -> int:

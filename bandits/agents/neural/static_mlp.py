@@ -90,11 +90,11 @@ class StaticMLP(Agent):
     def explain(self, round: Round) -> Explanation:
         return Explanation("greedy", self.scores(round), self.scores(round), logit=True)
 
-    def play(self, script: PredrawnSteps, alive: BoolArray) -> IntArray | None:  # noqa: ARG002
+    def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray | None:  # noqa: ARG002
         self.prepare()
         if not self.spec.n_users or np.isnan(self._tables).any():
             return None
-        best: IntArray = self._tables.argmax(axis=2)[self._layout_of, script.users]
+        best: IntArray = self._tables.argmax(axis=2)[self._layout_of, steps.users]
         return best
 
     @classmethod

@@ -136,7 +136,7 @@ class Ridge:
 
     def play(
         self,
-        script: PredrawnSteps,
+        steps: PredrawnSteps,
         alive: BoolArray,
         *,
         scale: FloatArray | None = None,
@@ -155,12 +155,12 @@ class Ridge:
         epsilon, dice : float64 (T, R), (T, R, 2), optional
             Chance of a random item, and its coin and choice.
         """
-        values, columns, n_features = script.contexts
+        values, columns, n_features = steps.contexts
         if self.sharing != "per_arm" or values.shape[2] == n_features:
             return None
-        R = script.context.shape[1]
+        R = steps.context.shape[1]
         return ridge_kernels.play_per_arm(
-            values, columns, script.context, script.probabilities, script.uniforms, alive, self.A, self.inverse,
+            values, columns, steps.context, steps.probabilities, steps.uniforms, alive, self.A, self.inverse,
             self.b, self.theta, self.count, self.factor,
             np.zeros(R) if scale is None else scale, scale is not None,
             np.empty((0, 0, 0)) if noise is None else noise,

@@ -17,7 +17,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from bandits.base.errors import UserError, printable, short
+from bandits.base.errors import UserError
+from bandits.base.formatting import printable, short
 from bandits.base.types import FloatArray
 
 MAX_BYTES = 5 * 2**20

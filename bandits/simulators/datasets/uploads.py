@@ -17,8 +17,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bandits.base.errors import UserError, short
-from bandits.base.files import home, write
+from bandits.base.errors import UserError
+from bandits.base.files import atomic_write, home
+from bandits.base.formatting import short
 
 from .csv_table import MAX_CLASSES, MAX_COLUMNS, MAX_ROWS, Table
 
@@ -43,7 +44,7 @@ class DatasetInfo(NamedTuple):
     content: str  # SHA-256
 
 
-def keep(table: Table, *, target: str, leave_out: Collection[str] = (), title: str) -> str:
+def save_dataset(table: Table, *, target: str, leave_out: Collection[str] = (), title: str) -> str:
     """Keep a table as a data set; one that is here already is simply kept.
 
     Parameters
@@ -68,7 +69,7 @@ def keep(table: Table, *, target: str, leave_out: Collection[str] = (), title: s
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    fits(table, target=target, leave_out=leave_out)
+    check(table, target=target, leave_out=leave_out)
     if not TITLE.fullmatch(title):
         raise UserError(
             f"the name is '{short(title)}'; it must be a text of 1 to 40 letters, digits, spaces, points, dashes or "
@@ -93,13 +94,13 @@ def keep(table: Table, *, target: str, leave_out: Collection[str] = (), title: s
     facts = {_KEY: json.dumps(kept._asdict())}
     pq.write_table(data.replace_schema_metadata(facts), buffer, compression="zstd")
     try:
-        write(_path(kept.id), buffer.getvalue())
+        atomic_write(_path(kept.id), buffer.getvalue())
     except OSError as error:
         raise UserError(f"the data could not be kept on disk: {error.strerror or error}") from None
     return kept.id
 
 
-def fits(table: Table, *, target: str, leave_out: Collection[str] = ()) -> None:
+def check(table: Table, *, target: str, leave_out: Collection[str] = ()) -> None:
     """Whether a table can be a data set.
 
     Raises

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from bandits.base.params import Params, content
+from bandits.base.params import Params, hash_content
 from bandits.experiments.experiment import Experiment
 from bandits.results.metrics import Estimate
 from bandits.sweeps.sweep import Axis, Sweep, Value
@@ -88,7 +88,7 @@ def _answer(sweep: Sweep, known: Known, experiment: Experiment, agent: int, labe
 
 
 def _fixed(params: Params, free: set[str]) -> dict[str, object]:
-    return {name: value for name, value in content(params).items() if name not in free}
+    return {name: value for name, value in hash_content(params).items() if name not in free}
 
 
 def _value(experiment: Experiment, agent: int, axis: Axis) -> Value:

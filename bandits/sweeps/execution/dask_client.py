@@ -21,8 +21,9 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from bandits.base.errors import UserError, short
+from bandits.base.errors import UserError
 from bandits.base.files import Arrays
+from bandits.base.formatting import short
 from bandits.runtime.task_queue import settle
 from bandits.sweeps.blocks import Block
 from bandits.sweeps.sweep import Sweep

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from bandits.base.errors import short
+from bandits.base.formatting import number, short
 from bandits.base.types import BoolArray, FloatArray
 from bandits.results import metrics
 from bandits.results.figures import Spec, Style, curves, empty_figure, rate, styles
 from bandits.results.metrics import Band
-from bandits.results.text import number
 from bandits.sweeps.analysis.landscape import METRICS, Landscape
 from bandits.sweeps.sweep import Sweep, Value
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from bandits.base.errors import UserError
-from bandits.base.files import Arrays, write
+from bandits.base.files import Arrays, atomic_write, pack, unpack
 from bandits.experiments.history import History
 from bandits.storage.eviction import Evictable
-from bandits.storage.run_store import RUN, pack, unpack
+from bandits.storage.run_store import RUN
 from bandits.sweeps.analysis.landscape import late
 from bandits.sweeps.blocks import GRID, Block
 from bandits.sweeps.sweep import Sweep, read
@@ -50,7 +50,7 @@ class Files:
         """Say what the folder is of."""
         about = self.folder / "sweep.json"
         if not about.exists():
-            write(about, self.sweep.model_dump_json(exclude={"proposed"}).encode())
+            atomic_write(about, self.sweep.model_dump_json(exclude={"proposed"}).encode())
 
     def keep(self, block: Block, arrays: Arrays) -> None:
         """Write a block: all of it or nothing.
@@ -161,4 +161,4 @@ def _whole(data: bytes) -> bool:
 
 def _write(path: Path, arrays: Arrays) -> None:
     data = pack(arrays)
-    write(path, hashlib.sha256(data).digest() + data)
+    atomic_write(path, hashlib.sha256(data).digest() + data)

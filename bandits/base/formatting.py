@@ -1,0 +1,83 @@
+"""Format numbers and short texts for messages, tables and the terminal."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+GLUE = "\u00a0"  # a number and its unit stay on one line
+_TIMES = ((1, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+_BYTES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B"))
+
+
+def number(value: float) -> str:
+    """Format a number with three significant digits: 0.413, 1,234, −2."""
+    if not math.isfinite(value):
+        return "–"
+    text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value + 0.0:.3g}"
+    return text.replace("-", "−")
+
+
+def count(value: float) -> str:
+    """Format a whole number with thousands separators: 1,234."""
+    return "–" if not math.isfinite(value) else f"{round(value) + 0:,}".replace("-", "−")
+
+
+def count_of(value: float, noun: str) -> str:
+    """Format a number of things, with the noun in the singular or plural: 1 click, 2 clicks."""
+    return f"{count(value)} {noun.removesuffix('s') if count(value) == '1' else noun}"
+
+
+def percent(value: float, digits: int = 0) -> str:
+    """Format a share as a percentage: 87 %."""
+    return "–" if not math.isfinite(value) else f"{round(100 * value, digits) + 0.0:.{digits}f} %"  # never -0 %
+
+
+def duration(seconds: float) -> str:
+    """Format seconds with two significant digits: 2.4 ms, 11 s, 3.1 hours."""
+    if seconds >= 3.6e3:
+        days = seconds / 86400
+        return f"{_significant(seconds / 3600)}{GLUE}hours" if days < 2 else f"{count(days)}{GLUE}days"
+    return _with_unit(seconds, _TIMES)
+
+
+def size(bytes: float) -> str:
+    """Format a number of bytes with three significant digits: 368 MB."""
+    return _with_unit(bytes, _BYTES, 3)
+
+
+def rounded(value: float) -> str:
+    """Format a number with two significant digits: 13,000; from 10^9 on as a power of ten."""
+    if value >= 1e9:
+        return f"10^{math.log10(value):.0f}"
+    digits = max(math.floor(math.log10(max(value, 1))) - 1, 0)
+    return count(round(value, -digits))
+
+
+def short(value: Any, length: int = 60) -> str:
+    """Return a value as one printable line of at most ``length`` characters."""
+    try:
+        text = value if isinstance(value, str) else json.dumps(value)
+    except (TypeError, ValueError, RecursionError):
+        text = f"a {type(value).__name__}"
+    text = printable(text[: 10 * length])
+    return text if len(text) <= length else text[: length - 3] + "..."
+
+
+def printable(text: str) -> str:
+    """Return a text as one line: white space as single spaces, other control characters escaped."""
+    text = " ".join(text.split())
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _significant(value: float, digits: int = 2) -> str:
+    places = max(digits - 1 - math.floor(math.log10(value)), 0) if value > 0 else 0
+    return f"{value:,.{places}f}".rstrip("0").rstrip(".") if places else count(value)
+
+
+def _with_unit(value: float, units: tuple[tuple[float, str], ...], digits: int = 2) -> str:
+    factor, unit = next(((f, u) for f, u in units if value >= 0.9995 * f), units[-1])
+    return f"{_significant(value / factor, digits)}{GLUE}{unit}"

@@ -66,8 +66,12 @@ def short(value: Any, length: int = 60) -> str:
 
 
 def printable(text: str) -> str:
-    """Return a text as one line: white space as single spaces, other control characters escaped."""
-    text = " ".join(text.split())
+    """Return a text as one line: white space as single spaces, control characters escaped."""
+    return escaped(" ".join(text.split()))
+
+
+def escaped(text: str) -> str:
+    """Return a text with line breaks and control characters escaped: what a terminal must not interpret."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

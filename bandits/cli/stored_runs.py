@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bandits.base.files import home
-from bandits.base.formatting import printable
+from bandits.base.formatting import escaped
 from bandits.experiments.experiment import UserError
 from bandits.results.result import Result
 from bandits.storage import eviction
@@ -73,7 +73,7 @@ def _runs(parsed: argparse.Namespace) -> int:
     elif not found:
         print("No runs are stored yet.")
     elif not kept:
-        print(f"None of the {len(found):,} stored runs has '{printable(parsed.search)}' in its line.")
+        print(f"None of the {len(found):,} stored runs has '{escaped(parsed.search)}' in its line.")
     else:
         print("\n".join(map(_line, kept)))
     return 0
@@ -90,7 +90,7 @@ def _line(run: StoredRun) -> str:
         fact["world"],
         *([f"[{fact['tags']}]"] if fact["tags"] else []),
     ]  # fmt: skip
-    return "  ".join(map(printable, parts))
+    return "  ".join(map(escaped, parts))
 
 
 def _show(parsed: argparse.Namespace) -> int:
@@ -114,7 +114,7 @@ def _show(parsed: argparse.Namespace) -> int:
 def _id(store: Store, given: str) -> str:
     """The one stored run that a full or shortened id means."""
     if not re.fullmatch("[0-9a-f]{6,64}", given):
-        raise UserError(f"RUN is '{printable(given)[:80]}'; it must be 6 to 64 of the digits 0-9 and a-f of a run's id")
+        raise UserError(f"RUN is '{escaped(given)[:80]}'; it must be 6 to 64 of the digits 0-9 and a-f of a run's id")
     found = [run.id for run in store.runs() if run.id.startswith(given)]
     if not found:
         raise UserError(f"no stored run begins with '{given}'; python -m bandits runs lists them")

@@ -233,7 +233,7 @@ class Poisoned(LinUCB):
 @pytest.mark.parametrize("world", [PetShop, worlds.Cascade])
 def test_a_row_that_diverges_stops_and_spares_the_others(world: Any) -> None:
     healthy, ill = make("linucb", world), make("linucb", world)
-    ill.agent = Poisoned(ill.agent.params, ill.simulator.spec, ill.simulator.streams, ill.agent.world)
+    ill.agent = Poisoned(ill.agent.params, ill.simulator.spec, ill.simulator.streams, ill.agent.access)
     expected, (trace, history) = healthy.advance(200), run(ill, [40, 30, 130])
     assert trace.alive.tolist() == [True, False, True]
     assert same(take(trace, [0, 2]), take(expected, [0, 2]))

@@ -25,11 +25,11 @@ class Explanation(NamedTuple):
         How much it doubts that, like a standard deviation, before it is scaled; infinite where it has no idea.
     scale : float64 (R, 1) or (R, K), or a number
         What multiplies the width: alpha, sigma.
-    knob : str
+    parameter : str
         The parameter that the scale of a bonus is.
     logit : bool
         Score and mean are log-odds of a reward of 1.
-    rolled : bool (R,), optional
+    randomised : bool (R,), optional
         Rows in which dice decided: their scores are no opinion.
     """
 
@@ -38,6 +38,6 @@ class Explanation(NamedTuple):
     mean: FloatArray | None = None
     width: FloatArray | None = None
     scale: FloatArray | float = 1.0
-    knob: str = ""
+    parameter: str = ""
     logit: bool = False
-    rolled: BoolArray | None = None
+    randomised: BoolArray | None = None

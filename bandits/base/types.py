@@ -205,7 +205,7 @@ class WorldSpec:
         kept; 0 where they are made anew.
     positions : tuple of float
         What an item's chance of a click is multiplied by in each slot, S of them; empty where the slots are alike.
-    offers : frozenset of str
+    capabilities : frozenset of str
         Capabilities: ``ids`` (users and items have identities), ``truth``, ``segments``, ``log``, ``binary``
         (rewards are 0 or 1), ``vectors`` (the features are the user's vector and then the item's, of one width).
     """
@@ -217,7 +217,7 @@ class WorldSpec:
     slate: int = 1
     n_users: int = 0
     bucket_size: int = 1
-    offers: frozenset[str] = frozenset()
+    capabilities: frozenset[str] = frozenset()
     fixed_contexts: int = 0
     positions: tuple[float, ...] = ()
 

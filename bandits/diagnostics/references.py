@@ -102,7 +102,7 @@ def oracle_of(experiment: Experiment) -> Oracle | None:
     if (steps := _affordable(experiment)) is None:
         return None
     simulator = _world(experiment, rows)
-    if "truth" not in simulator.spec.offers:
+    if "truth" not in simulator.spec.capabilities:
         return None
     from bandits.agents.context_free.oracle import Oracle as Agent
 

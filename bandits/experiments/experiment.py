@@ -118,7 +118,7 @@ class Experiment(Params):
             raise ValueError(f"agents: the label '{twice}' is used twice; every agent needs its own")
         world = self.simulator_class().describe(self.simulator)
         for i, agent in enumerate(self.agents):
-            if missing := self.agent_class(i).requires(agent) - world.offers:
+            if missing := self.agent_class(i).requires(agent) - world.capabilities:
                 raise ValueError(
                     f"agents.{i}: {agent.kind} needs {', '.join(_SPOKEN.get(m, m) for m in sorted(missing))}, "
                     f"which {self.simulator.kind} does not offer"

@@ -79,11 +79,11 @@ class Why(NamedTuple):
     visitor : str
         Who came, where the world has a name for them.
     item_noun, reward_noun : str
-    how, knob, logit
+    how, parameter, logit
         See `Explanation`.
     scale : float
         The bonus' alpha; NaN for all others.
-    rolled : bool
+    randomised : bool
         Dice decided.
     candidates : tuple of Candidate
         What was shown comes first, then the highest score.
@@ -102,10 +102,10 @@ class Why(NamedTuple):
     item_noun: str
     reward_noun: str
     how: How
-    knob: str
+    parameter: str
     logit: bool
     scale: float
-    rolled: bool
+    randomised: bool
     candidates: tuple[Candidate, ...]
     below: Switch | None
     above: Switch | None
@@ -162,9 +162,9 @@ def why(experiment: Experiment, agent: int | str, step: int, replication: int = 
         label=label, step=step, replication=replication,
         visitor=segments[round.segments[0]] if segments else "",
         item_noun=lane.simulator.item_noun, reward_noun=lane.simulator.reward_noun,
-        how=told.how, knob=told.knob, logit=told.logit,
+        how=told.how, parameter=told.parameter, logit=told.logit,
         scale=float(np.ravel(told.scale)[0]) if told.how == "bonus" else float("nan"),
-        rolled=_is_random(told),
+        randomised=_is_random(told),
         candidates=_candidates(round, told, truth, slate, names, kind, chances),
         below=below, above=above, redraws=redraws, reward=float(trace.rewards[0, row]),
     )  # fmt: skip
@@ -209,7 +209,7 @@ def _check_alive(lane: Lane, row: int, label: str) -> None:
 
 
 def _is_random(told: Explanation) -> bool:
-    return told.rolled is not None and bool(told.rolled[0])
+    return told.randomised is not None and bool(told.randomised[0])
 
 
 def _chances(lane: Lane, round: Round, row: int, step: int) -> tuple[FloatArray, int]:

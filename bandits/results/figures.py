@@ -147,7 +147,7 @@ def empty_figure(layout: Spec, why: str) -> Spec:
 def rate(experiment: Experiment, history: History, window: int) -> Band:
     """A click rate; where rewards are 0 or 1, no interval of a mean reaches beyond them."""
     band = _settled(metrics.ctr(history, window), window)
-    binary = "binary" in experiment.simulator_class().describe(experiment.simulator).offers
+    binary = "binary" in experiment.simulator_class().describe(experiment.simulator).capabilities
     return clip_band(band, 0.0, 1.0) if binary else band
 
 
@@ -479,7 +479,7 @@ def decision(why: Why, look: Style) -> Spec:
     x = np.concatenate([trace["x"] for trace in data])
     low, high = np.nanmin(x), np.nanmax(x)
     room = 0.06 * (high - low) or 0.1
-    how = "" if why.rolled and not np.isfinite(mean).any() else why.how
+    how = "" if why.randomised and not np.isfinite(mean).any() else why.how
     layout: Spec = {
         "title": {"text": f"{why.label} at step {why.step:,}"},
         "meta": {"note": f"{who}{_READ[how]}{small} Upright line: the truth.{rest}"},

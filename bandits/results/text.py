@@ -150,7 +150,7 @@ def explain_decision(why: Why) -> list[str]:
     name = f"{shown.name} ({why.item_noun} {shown.item})" if shown.alike > 1 else shown.name
     level = any(c.score == shown.score for c in rest)
     won = "as high as any, and the first of equals is shown" if level else "the highest"
-    if why.rolled:
+    if why.randomised:
         reason = f"{why.label} rolled its dice and showed {name}."
     elif math.isinf(shown.width):
         reason = f"{why.label} chose {name}: it had never been shown before, and such come first."
@@ -184,8 +184,8 @@ def _otherwise(why: Why) -> str:
             digits = next(d for d in range(3, 18) if d == 17 or float(f"{turn.at:.{d}g}") != why.scale)
             turns.append(f"{side} {turn.at:.{digits}g} {turn.name}")
     if not turns:
-        return f"no other {why.knob} would have changed that"
-    return f"with {why.knob} " + " and ".join(turns) + " would have been shown"
+        return f"no other {why.parameter} would have changed that"
+    return f"with {why.parameter} " + " and ".join(turns) + " would have been shown"
 
 
 def _chances(why: Why) -> list[str]:

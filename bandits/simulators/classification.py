@@ -148,7 +148,7 @@ class Classification(Simulator):
         wide = params.encoding == "block"
         return WorldSpec(
             n_items=K, n_candidates=K, n_features=d * K if wide else d, n_stored=d,
-            offers=frozenset({"truth", "log", "binary"}),
+            capabilities=frozenset({"truth", "log", "binary"}),
         )  # fmt: skip
 
     @classmethod

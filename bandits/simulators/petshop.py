@@ -96,7 +96,7 @@ class PetShop(Simulator):
         n_features, n_stored = _WIDTH[params.features]
         return WorldSpec(
             n_items=params.n_products, n_candidates=params.n_products, n_features=n_features, n_stored=n_stored,
-            n_users=params.n_users, offers=frozenset({"ids", "truth", "segments", "log", "binary"}),
+            n_users=params.n_users, capabilities=frozenset({"ids", "truth", "segments", "log", "binary"}),
             fixed_contexts=_P,
         )  # fmt: skip
 

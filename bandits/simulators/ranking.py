@@ -191,11 +191,11 @@ class Ranking(Simulator):
     def describe(cls, params: Any) -> WorldSpec:
         parts = {"concatenation": 2, "product": 1, "both": 3}[params.features]
         D = parts * params.embedding + params.constant
-        offers = {"ids", "truth", "binary"} | ({"vectors"} if params.features == "concatenation" else set())
+        capabilities = {"ids", "truth", "binary"} | ({"vectors"} if params.features == "concatenation" else set())
         bucketed = params.n_items > COUNTED or params.retrieval != "random"
         return WorldSpec(
             n_items=params.n_items, n_candidates=params.n_candidates, n_features=D, n_stored=D, slate=params.slate,
-            n_users=params.n_users, offers=frozenset(offers),
+            n_users=params.n_users, capabilities=frozenset(capabilities),
             bucket_size=-(-params.n_items // BUCKETS) if bucketed else 1,
             positions=tuple(float(k) ** -params.bias for k in range(1, params.slate + 1)),
         )  # fmt: skip

@@ -91,8 +91,8 @@ class Synthetic(Simulator):
     @classmethod
     def describe(cls, params: Any) -> WorldSpec:
         K, D = params.n_arms, params.n_features
-        offers = {"truth", "log"} | ({"binary"} if params.reward == "bernoulli" else set())
-        return WorldSpec(n_items=K, n_candidates=K, n_features=D, n_stored=D, offers=frozenset(offers))
+        capabilities = {"truth", "log"} | ({"binary"} if params.reward == "bernoulli" else set())
+        return WorldSpec(n_items=K, n_candidates=K, n_features=D, n_stored=D, capabilities=frozenset(capabilities))
 
     @classmethod
     def memory(cls, params: Any, rows: int) -> int:

@@ -76,7 +76,7 @@ class Wheel(Simulator):
         N = 3 if params.features == "constant" else 2
         return WorldSpec(
             n_items=ARMS, n_candidates=ARMS, n_features=N * ARMS if params.encoding == "block" else N, n_stored=N,
-            offers=frozenset({"truth", "log"}),
+            capabilities=frozenset({"truth", "log"}),
         )  # fmt: skip
 
     @classmethod

@@ -45,7 +45,7 @@ WORLDS = {
 
 def offers(world: str) -> frozenset[str]:
     cls = WORLDS[world]
-    return cls.describe(cls.Params(**SMALL_WORLDS.get(world, {}))).offers
+    return cls.describe(cls.Params(**SMALL_WORLDS.get(world, {}))).capabilities
 
 
 # an agent's first way through its code meets every world, its other ways those that ask most of it
@@ -192,10 +192,10 @@ def test_an_explanation_adds_up_to_the_scores_and_changes_nothing(
         for part in (told.mean, told.width):
             if part is not None:
                 check(part, "float64", (R, K))
-        rolled = np.zeros(R, np.bool_) if told.rolled is None else told.rolled
-        check(rolled, "bool", (R,))
+        randomised = np.zeros(R, np.bool_) if told.randomised is None else told.randomised
+        check(randomised, "bool", (R,))
         if told.how == "greedy":
-            assert np.array_equal(told.mean[~rolled], scores[~rolled])
+            assert np.array_equal(told.mean[~randomised], scores[~randomised])
         if told.how in ("bonus", "sample"):
             assert (told.width >= 0).all()
             assert np.broadcast_shapes(np.shape(told.scale), (R, K)) == (R, K)
@@ -203,7 +203,7 @@ def test_an_explanation_adds_up_to_the_scores_and_changes_nothing(
             known = np.isfinite(told.width)
             assert np.array_equal((told.mean + told.scale * told.width)[known], scores[known])
             assert np.isposinf(scores[~known]).all()
-            assert np.array_equal(np.ravel(told.scale), agent.column(told.knob))
+            assert np.array_equal(np.ravel(told.scale), agent.column(told.parameter))
         drawn = list(itertools.islice(agent.redraws(round, np.random.default_rng(step)), 2))
         assert len(drawn) == (2 if agent.propensity == "monte_carlo" else 0)
         for other in drawn:
@@ -265,10 +265,10 @@ def test_rounds_are_what_the_setting_says(world: str) -> None:
         assert (round.items < s.n_items).all()
         assert (np.diff(np.sort(round.items, axis=1), axis=1) > 0).all()  # candidates without replacement
         assert (round.available.sum(axis=1) >= s.slate).all()
-        if "ids" in s.offers:
+        if "ids" in s.capabilities:
             assert (round.users >= 0).all()
             assert (round.users < s.n_users).all()
-        if "segments" in s.offers:
+        if "segments" in s.capabilities:
             assert (round.segments >= 0).all()
             assert (round.segments < len(built.segment_names())).all()
 

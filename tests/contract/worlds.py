@@ -63,8 +63,8 @@ class Linear(Dense):
     @classmethod
     def describe(cls, params: Any) -> WorldSpec:
         K, D = params.n_arms, params.n_features
-        offers = {"truth", "binary"} if params.reward == "bernoulli" else {"truth"}
-        return WorldSpec(n_items=K, n_candidates=K, n_features=D, n_stored=D, offers=frozenset(offers))
+        capabilities = {"truth", "binary"} if params.reward == "bernoulli" else {"truth"}
+        return WorldSpec(n_items=K, n_candidates=K, n_features=D, n_stored=D, capabilities=frozenset(capabilities))
 
     def round_at(self, step: int) -> Round:
         return self.make_round(step, self._items, self._draws.at(step))
@@ -151,7 +151,7 @@ class Cascade(Dense):
     def describe(cls, params: Any) -> WorldSpec:
         return WorldSpec(
             n_items=params.n_items, n_candidates=params.n_arms, n_features=params.n_features,
-            n_stored=params.n_features, slate=cls.SLATE, offers=frozenset({"truth", "binary"}),
+            n_stored=params.n_features, slate=cls.SLATE, capabilities=frozenset({"truth", "binary"}),
         )  # fmt: skip
 
     def round_at(self, step: int) -> Round:

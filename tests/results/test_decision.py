@@ -41,11 +41,11 @@ WORLDS: dict[str, dict[str, Any]] = {
 def every_agent(world: str) -> list[Experiment]:
     """All agents that fit (in the pet shop in all their variants), twelve at a time."""
     chosen = {"kind": world, **WORLDS[world]}
-    offers = SIMULATORS[world].describe(SIMULATORS[world].Params(**WORLDS[world])).offers
+    capabilities = SIMULATORS[world].describe(SIMULATORS[world].Params(**WORLDS[world])).capabilities
     fit = [
         {"kind": kind, **SMALL.get(kind, {}), **variant}
         for kind in AGENTS
-        if AGENTS[kind].needs <= offers
+        if AGENTS[kind].needs <= capabilities
         for variant in (worlds.variants(kind) if world == "petshop" else [{}])
     ]
     return [experiment(*fit[i : i + 12], simulator=chosen, steps=STEPS) for i in range(0, len(fit), 12)]
@@ -65,7 +65,7 @@ def test_what_is_explained_is_what_the_run_did(world: str) -> None:
             assert shown.truth == trace.value[step - 1, row]
             assert max(c.truth for c in found.candidates if c.best) == trace.best_value[step - 1, row]
             assert sum(c.alike for c in found.candidates) == AT_ONCE[world]
-            if found.how != "score" and not found.rolled:
+            if found.how != "score" and not found.randomised:
                 assert shown.score == max(s for c in found.candidates for s in (c.score, *c.others))
             told = text.explain_decision(found)
             assert all(s.endswith(".") and "nan" not in s for s in told), told
@@ -217,10 +217,10 @@ def test_products_of_a_category_are_one_line() -> None:
 def test_dice_are_told_from_opinions() -> None:
     e = experiment({"kind": "epsilon_greedy", "epsilon": 0.5}, replications=1)
     found = [why(e, 0, step) for step in range(100, 120)]
-    assert {w.rolled for w in found} == {True, False}
+    assert {w.randomised for w in found} == {True, False}
     for w in found:
-        assert all(math.isnan(c.score) for c in w.candidates) == w.rolled
-        assert ("rolled its dice" in text.explain_decision(w)[0]) == w.rolled
+        assert all(math.isnan(c.score) for c in w.candidates) == w.randomised
+        assert ("rolled its dice" in text.explain_decision(w)[0]) == w.randomised
 
 
 # what cannot be answered
@@ -269,7 +269,7 @@ def test_a_row_that_has_stopped_says_so() -> None:
 def made(how: Any, *candidates: Candidate, **more: Any) -> Why:
     usual: dict[str, Any] = {
         "label": "A", "step": 7, "replication": 0, "visitor": "", "item_noun": "arm", "reward_noun": "clicks",
-        "how": how, "knob": "alpha", "logit": False, "scale": 1.5, "rolled": False, "candidates": candidates,
+        "how": how, "parameter": "alpha", "logit": False, "scale": 1.5, "randomised": False, "candidates": candidates,
         "below": None, "above": None, "redraws": 0, "reward": 1.0,
     }  # fmt: skip
     return Why(**{**usual, **more})
@@ -316,7 +316,8 @@ CAME = (
             "A chose Cat Food (arm 3): its estimate, 0.5, was the highest.",
         ),
         (made("score", SHOWN._replace(score=1234.5), OTHER), "A chose Cat Food: its score, 1,234, was the highest."),
-        (made("greedy", SHOWN._replace(score=math.nan), OTHER, rolled=True), "A rolled its dice and showed Cat Food."),
+        (made("greedy", SHOWN._replace(score=math.nan), OTHER, randomised=True),
+         "A rolled its dice and showed Cat Food."),
     ],
 )  # fmt: skip
 def test_a_decision_in_one_sentence(decided: Why, said: str) -> None:

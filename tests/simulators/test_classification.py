@@ -97,7 +97,7 @@ def test_every_epoch_is_a_new_shuffle_of_all_examples() -> None:
 def test_nothing_an_agent_sees_depends_on_the_labels(encoding: Any) -> None:
     honest, mixed = world(encoding=encoding), world(encoding=encoding)
     mixed.data = mixed.data._replace(labels=np.roll(mixed.data.labels, 60))
-    assert "ids" not in honest.spec.offers
+    assert "ids" not in honest.spec.capabilities
     assert honest.spec.n_users == 0
     differs = False
     for step in range(300):

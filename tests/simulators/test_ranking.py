@@ -120,7 +120,7 @@ def test_features_are_those_of_the_pair(features: str, D: int, constant: bool) -
     world = built(features=features, constant=constant, noise=0.05)
     round = world.round_at(3)
     assert world.spec.n_features == D + constant
-    assert ("vectors" in world.spec.offers) == (features == "concatenation")
+    assert ("vectors" in world.spec.capabilities) == (features == "concatenation")
     for r in range(4):
         u = world.seen_users[0, round.users[r]]
         for k in range(7):

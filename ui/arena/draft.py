@@ -77,7 +77,7 @@ class Draft:
     def fitting(self) -> list[str]:
         """Kinds of agents that this world offers all they need."""
         world = self.spec()
-        return [kind for kind, agent in AGENTS.items() if world is None or agent.needs <= world.offers]
+        return [kind for kind, agent in AGENTS.items() if world is None or agent.needs <= world.capabilities]
 
 
 class Trail:

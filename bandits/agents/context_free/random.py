@@ -33,7 +33,7 @@ class Random(Agent):
         return self.dice.at(round.step)
 
     def explain(self, round: Round) -> Explanation:
-        return Explanation("score", self.scores(round), rolled=np.ones(len(self.params), np.bool_))
+        return Explanation("score", self.scores(round), randomised=np.ones(len(self.params), np.bool_))
 
     def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray:  # noqa: ARG002
         n = len(steps.context)

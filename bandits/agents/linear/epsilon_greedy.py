@@ -50,9 +50,9 @@ class EpsilonGreedy(LinearAgent):
         return ridge_kernels.epsilon_slate(mean, round.available, self.rate(round.step), self.dice.at(round.step))
 
     def explain(self, round: Round) -> Explanation:
-        rolled = np.any(self.dice.at(round.step)[:, :, 0] < self.rate(round.step)[:, None], axis=1)
+        randomised = np.any(self.dice.at(round.step)[:, :, 0] < self.rate(round.step)[:, None], axis=1)
         mean = self.model.mean(self.seen(round))
-        return Explanation("greedy", self.scores(round), mean, rolled=np.asarray(rolled))
+        return Explanation("greedy", self.scores(round), mean, randomised=np.asarray(randomised))
 
     def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray | None:
         if self.waves is not None:

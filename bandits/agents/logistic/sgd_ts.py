@@ -107,7 +107,7 @@ class SGDTS(Agent):
 
     def explain(self, round: Round) -> Explanation:
         if (j := round.step // self.batch) == 0:
-            return Explanation("score", self.scores(round), rolled=np.ones(len(self.params), np.bool_))
+            return Explanation("score", self.scores(round), randomised=np.ones(len(self.params), np.bool_))
         width = np.linalg.norm(round.contexts.values[round.context], axis=-1) / np.sqrt(j)
         mean, sigma = self.logits(round, self.mean), np.sqrt(self.sigma2)[:, None]
         return Explanation("sample", self.scores(round), mean, width, sigma, logit=True)

@@ -30,4 +30,10 @@ REGISTRY: dict[str, type[Agent]] = registry(
     "context_free.oracle.Oracle",
 )
 
-__all__ = ["REGISTRY", "Agent", "AgentParams"]
+
+def agent_class(params: AgentParams) -> type[Agent]:
+    """Return the registered class that these parameters belong to."""
+    return REGISTRY[params.kind]
+
+
+__all__ = ["REGISTRY", "Agent", "AgentParams", "agent_class"]

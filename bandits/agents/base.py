@@ -17,6 +17,8 @@ from bandits.models import position_bias
 from bandits.models.position_bias import Position
 
 Propensity = Literal["exact", "monte_carlo", "deterministic"]
+Uncertainty = Literal["bonus", "posterior"]
+Representation = Literal["features", "fourier", "network"]
 
 
 class AgentParams(Params):
@@ -58,7 +60,18 @@ class Agent(ABC):
     needs: ClassVar[frozenset[str]] = frozenset()
     propensity: ClassVar[Propensity] = "deterministic"
     learns: ClassVar[bool] = True
-    """Whether it changes during a race."""
+    """Whether it changes during a run."""
+    uncertainty: ClassVar[Uncertainty | None] = None
+    """What it explores with: an upper confidence bound (``bonus``), posterior draws (``posterior``), or neither.
+
+    Diagnostics read it through `uncertainty_of`; override that where a parameter decides.
+    """
+    linear: ClassVar[bool] = False
+    """Whether the expected reward is a linear function of what its model reads (see `representation`)."""
+    colour: ClassVar[str | None] = None
+    """Colour of its curves, ``#RRGGBB``; None: the first colour that no other agent of the figure has."""
+    dash: ClassVar[str] = "solid"
+    """Line style of its curves, as plotly names it: solid, dash, dot or dashdot."""
     alone: ClassVar[bool] = True
     """Whether a row's numbers are the same bits without the rows beside it; they never differ but by rounding."""
     state: tuple[str, ...] = ()
@@ -72,7 +85,7 @@ class Agent(ABC):
 
     def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
         self.params, self.spec, self.streams, self.access = list(params), spec, streams, access
-        self.position: Position = getattr(params[0], "position", "examined")
+        self.position: Position = self.slot_treatment(self.params[0]) or "examined"
 
     @abstractmethod
     def scores(self, round: Round) -> FloatArray:
@@ -120,6 +133,48 @@ class Agent(ABC):
     def spans_arms(cls, params: Any) -> bool | None:  # noqa: ARG003
         """True if the spectrum has one model per arm, False if one for all, None if there is none."""
         return None
+
+    @classmethod
+    def forgets(cls, params: Any) -> bool:  # noqa: ARG003
+        """Whether old observations lose their weight by design (discount factor, sliding window)."""
+        return False
+
+    @classmethod
+    def uncertainty_of(cls, params: Any) -> Uncertainty | None:  # noqa: ARG003
+        """Return ``uncertainty``, or what these parameters choose."""
+        return cls.uncertainty
+
+    @classmethod
+    def prior_precision(cls, params: Any) -> float | None:  # noqa: ARG003
+        """Eigenvalue of the design matrix before any data (the ridge), or None without such a matrix."""
+        return None
+
+    @classmethod
+    def representation(cls, params: Any) -> Representation | None:  # noqa: ARG003
+        """Name what its model reads, or None for an agent without context.
+
+        ``features``: the candidates' features themselves. ``fourier``: random Fourier features of them.
+        ``network``: the features, through a neural network.
+        """
+        return None
+
+    @classmethod
+    def generalises(cls, params: Any) -> bool:  # noqa: ARG003
+        """Whether an observation of one arm changes the estimates of others."""
+        return False
+
+    @classmethod
+    def slot_treatment(cls, params: Any) -> Position | None:
+        """How it weighs the slots of a slate, or None for an agent that learns nothing from slates."""
+        return params.position if isinstance(params, LearnerParams) else None
+
+    @classmethod
+    def test_params(cls) -> list[dict[str, Any]]:
+        """Parameters that lead through each of its code paths, small and fast, for the contract tests.
+
+        The first set is run in every simulator, the others in those that demand most.
+        """
+        return [{}]
 
     @classmethod
     def memory(cls, params: Any, spec: WorldSpec) -> int:  # noqa: ARG003

@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 
-from bandits.agents import AgentParams
-from bandits.base.params import metadata
+from bandits.agents import AgentParams, agent_class
 from bandits.base.types import BoolArray, FloatArray, IntArray
 from bandits.experiments.history import BINS, History
 from bandits.results import metrics
@@ -18,7 +17,7 @@ LOTS = 8  # times that shows are drawn from those counted
 
 def effective_dimension(history: History, params: AgentParams) -> Band | None:
     """sum (1 - ridge / eigenvalue): directions of which more is known from data than from the prior; mean over arms."""
-    ridge = _ridge(params)
+    ridge = agent_class(params).prior_precision(params)
     if not history.spectra or ridge is None:
         return None
     values = [np.nansum(np.maximum(1 - ridge / s.eigenvalues, 0), axis=2).mean(axis=1) for s in history.spectra]
@@ -132,11 +131,3 @@ def _of_belief_checks(history: History, values: list[FloatArray]) -> Band | None
     if not known.any():
         return None
     return metrics.band(steps[known], np.stack(values)[known], history.alive)
-
-
-def _ridge(params: AgentParams) -> float | None:
-    """What its covariance begins with."""
-    for name in ("ridge", "epsilon"):
-        if name in type(params).model_fields and metadata(type(params).model_fields[name], "symbol"):
-            return float(getattr(params, name))
-    return None

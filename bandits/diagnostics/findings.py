@@ -11,8 +11,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from bandits.agents import AgentParams
-from bandits.agents.linear.base import LinearParams
+from bandits.agents import AgentParams, agent_class
 from bandits.base.formatting import number, percent
 from bandits.experiments.history import BINS, FORMAT, History
 from bandits.models.position_bias import Position
@@ -110,17 +109,13 @@ def _all(history: History, params: AgentParams, oracle: Oracle | None, line: Lin
     }
 
 
-def _forgets(params: AgentParams) -> bool:
-    return bool(getattr(params, "window", 0)) or 0 < getattr(params, "gamma", 1.0) < 1.0
-
-
 def _smallest(history: History, params: AgentParams) -> Finding:
     title = "Smallest eigenvalue"
     healthy = "Evidence in the direction least explored grows about like √t; no slower than log t."
     band = metrics.smallest_eigenvalue(history)
     if band is None or not np.isfinite(band.mid).all():
         return Finding(title, healthy, "none", "This agent keeps no covariance.")
-    if _forgets(params):
+    if agent_class(params).forgets(params):
         return Finding(title, healthy, "none", FORGETS)
     growth = _power(band)
     if growth is None:
@@ -145,7 +140,8 @@ def times_as_well(history: History) -> Band | None:
 
 def most_times(params: AgentParams, line: Line | None) -> tuple[float, float]:
     """Up to how many times that is healthy, and how many random choices come to (0: there is nothing to compare)."""
-    relative = getattr(params, "sharing", "") == "shared" and not getattr(params, "fourier", 0)
+    agent = agent_class(params)
+    relative = agent.representation(params) == "features" and agent.spans_arms(params) is False
     usual = math.sqrt(line.condition) if line is not None and relative and math.isfinite(line.condition) else 0.0
     return max(TIMES, 3 * usual), usual
 
@@ -171,7 +167,7 @@ def _dimension(history: History, params: AgentParams) -> Finding:
     band = effective_dimension(history, params)
     if band is None or not np.isfinite(band.mid[-1:]).all():
         return Finding(title, healthy, "none", "This agent keeps no covariance.")
-    if _forgets(params):
+    if agent_class(params).forgets(params):
         return Finding(title, healthy, "none", FORGETS)
     all_ = int((~np.isnan(history.spectra[-1].eigenvalues)).sum(axis=2).max())
     share = band.mid[-1] / all_
@@ -185,7 +181,7 @@ def _doubt(history: History, params: AgentParams) -> Finding:
     band = doubt(history)
     if band is None:
         return Finding(title, healthy, "none", "This agent states no doubt.")
-    if _forgets(params):
+    if agent_class(params).forgets(params):
         return Finding(title, healthy, "none", "It forgets on purpose, so its doubt comes back.")
     if len(band.x) < 4:
         return Finding(title, healthy, "none", "There are too few snapshots yet.")
@@ -254,7 +250,7 @@ def _coverage(history: History, params: AgentParams, names: list[str], *, learns
     if not learns:
         return Finding(title, healthy, "none", f"It learns nothing during the race and need not explore. {told}")
     verdict: Verdict = "healthy" if share[least] >= 0.9 else "watch" if share[least] >= 0.5 else "alarm"
-    if verdict == "alarm" and getattr(params, "sharing", "shared") != "per_arm":
+    if verdict == "alarm" and agent_class(params).generalises(params):
         verdict, told = "watch", f"{told} It learns about one item from others like it, so this may do."
     return Finding(title, healthy, verdict, told)
 
@@ -283,8 +279,7 @@ def _segment_entropy(history: History, names: list[str], oracle: Oracle | None) 
 
 def _optimistic(params: AgentParams) -> bool:
     """Whether its doubt is a bonus: an upper bound, which does right to be too wide."""
-    strategy = getattr(params, "strategy", None)
-    return strategy == "bonus" if strategy is not None else "alpha" in type(params).model_fields
+    return agent_class(params).uncertainty_of(params) == "bonus"
 
 
 def _few(runs: int) -> str:
@@ -359,7 +354,8 @@ def _foresight(history: History) -> Finding:
 def _line(params: AgentParams, line: Line | None) -> Finding:
     title = "Is a line enough?"
     healthy = f"A network foresees at most {percent(GAIN)} more than a line does, and residuals are even."
-    if not isinstance(params, LinearParams):
+    agent = agent_class(params)
+    if not agent.linear or agent.representation(params) not in ("features", "fourier"):
         return Finding(title, healthy, "none", "This is for agents that are linear in the reward.")
     if line is None:
         return Finding(title, healthy, "none", "No random choices were looked at.")
@@ -367,7 +363,7 @@ def _line(params: AgentParams, line: Line | None) -> Finding:
         return Finding(
             title, healthy, "none", "Neither a line nor a network foresees anything of a few thousand choices."
         )
-    if getattr(params, "fourier", 0):
+    if agent.representation(params) == "fourier":
         return Finding(title, healthy, "none", "It sees waves of the features, with which its lines can bend.")
     curved = line.p_value < 0.01
     if line.gain > GAIN and line.beyond <= 2:
@@ -379,7 +375,7 @@ def _line(params: AgentParams, line: Line | None) -> Finding:
             else f"{1 + line.gain:.0f} times as much" if line.gain >= 1 else f"{percent(line.gain)} more"
         )  # fmt: skip
         told = f"Of random choices a network foresees {more}{', and residuals bend' if curved else ''}: a line fails."
-        own = params.sharing != "shared"
+        own = agent.spans_arms(params)
         told += " A line per arm, as this agent has, may still do." if own else ""
         return Finding(title, healthy, "watch" if own else "alarm", told)
     gain = "no more" if line.gain <= 0 else f"{percent(line.gain)} more"
@@ -390,7 +386,7 @@ def _line(params: AgentParams, line: Line | None) -> Finding:
 def _slots(params: AgentParams, slots: Slots | None) -> Finding:
     title = "Slots of the slate"
     healthy = "It counts an item further down as shown less, by as much as it is clicked less there."
-    how = getattr(params, "position", None)
+    how = agent_class(params).slot_treatment(params)
     if how is None or slots is None:
         return Finding(title, healthy, "none", "This agent learns nothing from slates.")
     verdict, does = _WAYS[how]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from bandits.agents import REGISTRY as AGENTS
 from bandits.base.types import BoolArray, FloatArray, IntArray
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
@@ -28,16 +29,8 @@ XAxis = Literal["step", "log step", "earned"]
 Fourth = Literal["spectrum", "calibration"]
 MAX_POINTS = 400  # points a line is drawn with
 
-# Okabe and Ito (2008), safe for colour-blind readers; each kind of agent keeps its own
+# Okabe and Ito (2008), safe for colour-blind readers; an agent's class names its own of them (`Agent.colour`)
 _OKABE_ITO = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#B8A500", "#7F7F7F")
-_HOME = {
-    "linucb": (0, 0), "lints": (1, 0), "epsilon_greedy": (2, 0), "static_mlp": (3, 0), "ucb1": (4, 0),
-    "beta_ts": (5, 0), "popularity": (6, 0), "random": (7, 0),
-    "neural_ucb": (5, 1), "neural_linucb": (4, 1), "neural_linear_ts": (2, 1), "ensemble": (1, 1),
-    "mc_dropout": (6, 1), "neural_ts": (3, 1), "neural_greedy": (3, 2),
-    "neural_click_ts": (2, 3),
-    "logistic_ucb": (4, 2), "logistic_ts": (5, 2), "sgd_ts": (6, 2),
-}  # fmt: skip
 _DASHES = ("solid", "dash", "dot", "dashdot")
 RUN_DASHES = (*_DASHES, "longdash", "longdashdot")  # one per run where several share a figure
 REFERENCE = "#8A8A8A"
@@ -51,18 +44,23 @@ class Style(NamedTuple):
 
 
 def palette(kinds: Sequence[str]) -> list[Style]:
-    """A look per agent, colour and dash: its kind's own; for a second of a kind a free colour, then free dashes."""
-    pairs = [(slot, dash) for dash in range(len(_DASHES)) for slot in range(len(_OKABE_ITO))]
-    own = [_HOME.get(kind) for kind in kinds]
-    looks: list[tuple[int, int]] = []
+    """Assign a style to each agent: its class's own; a second of a kind gets a free colour, then a free dash."""
+    free_styles = [Style(color, dash) for dash in _DASHES for color in _OKABE_ITO]
+    own = [_own_style(kind) for kind in kinds]
+    looks: list[Style] = []
     for i, home in enumerate(own):
         taken = {*looks, *(later for later in own[i + 1 :] if later)}  # others keep their own
         if home is None or home in looks:
-            free = [pair for pair in pairs if pair not in taken] or pairs
-            colors = {slot for slot, _ in taken}
-            home = next((pair for pair in free if pair[0] not in colors), free[0])
+            free = [style for style in free_styles if style not in taken] or free_styles
+            colors = {style.color for style in taken}
+            home = next((style for style in free if style.color not in colors), free[0])
         looks.append(home)
-    return [Style(_OKABE_ITO[slot], _DASHES[dash]) for slot, dash in looks]
+    return looks
+
+
+def _own_style(kind: str) -> Style | None:
+    cls = AGENTS.get(kind)
+    return None if cls is None or cls.colour is None else Style(cls.colour, cls.dash)
 
 
 def styles(experiment: Experiment) -> dict[str, Style]:

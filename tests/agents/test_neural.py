@@ -27,7 +27,7 @@ from bandits.simulators.classification import Classification
 from bandits.simulators.petshop import PetShop
 from benchmarks.speed import neural as benchmark
 from tests.contract import worlds
-from tests.contract.worlds import NEURAL, join, make, same, take, variants
+from tests.contract.worlds import NEURAL, join, make, same, take
 from tests.support import often
 
 TINY = {"n_products": 10, "n_users": 40}
@@ -37,7 +37,7 @@ EVERYTHING = [
     ("neural_linear_ts", {"hidden": (6, 4), "training": "everything", "every": 7, "updates": 5}),
     ("neural_greedy", {"hidden": (6, 4), "embedding": 3, "every": 7, "updates": 5}),
 ]
-EACH = [*((k, p) for k in NEURAL for p in variants(k)), *EVERYTHING]
+EACH = [*((k, p) for k in NEURAL for p in AGENTS[k].test_params()), *EVERYTHING]
 CASES = [pytest.param(k, p, id="-".join(map(str, (k, *p.values())))) for k, p in EACH]
 cases = pytest.mark.parametrize(("kind", "params"), CASES)
 

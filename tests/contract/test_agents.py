@@ -31,12 +31,6 @@ SMALL_WORLDS: dict[str, dict[str, Any]] = {
     "ranking": {"n_users": 20, "n_items": 30, "n_candidates": 8, "slate": 3, "embedding": 2, "temperature": 0.01},
 }
 SMALL_WORLDS["two stages"] = {**SMALL_WORLDS["ranking"], "retrieval": "nearest", "breadth": 2, "noise": 0.02}
-SMALL_AGENTS: dict[str, dict[str, Any]] = {
-    "static_mlp": {"interactions": 1000, "epochs": 1, "embedding": 2, "hidden": (4,)},
-    "logistic_ucb": {"refit": 10, "history": 20},
-    "logistic_ts": {"refit": 10, "history": 20},
-    "sgd_ts": {"batch": 7},
-}
 WORLDS = {
     **simulators.REGISTRY, "two stages": simulators.REGISTRY["ranking"], "linear": worlds.Linear,
     "changing": worlds.Changing, "cascade": worlds.Cascade,
@@ -51,11 +45,9 @@ def offers(world: str) -> frozenset[str]:
 # an agent's first way through its code meets every world, its other ways those that ask most of it
 MOST = {"petshop", "classification", "changing", "cascade"}
 PAIRS = [
-    pytest.param(
-        kind, {**SMALL_AGENTS.get(kind, {}), **params}, world, id="-".join(map(str, (kind, *params.values(), world)))
-    )
+    pytest.param(kind, params, world, id="-".join(map(str, (kind, *params.values(), world))))
     for kind in agents.REGISTRY
-    for way, params in enumerate(worlds.variants(kind))
+    for way, params in enumerate(agents.REGISTRY[kind].test_params())
     for world in WORLDS
     if agents.REGISTRY[kind].needs <= offers(world)
     and (way == 0 or world in (MOST if kind not in worlds.NEURAL else {"petshop", "cascade"}))
@@ -210,6 +202,25 @@ def test_an_explanation_adds_up_to_the_scores_and_changes_nothing(
             check(other, "float64", (R, K))
         traces.append(asked.advance(1))
     assert worlds.same(worlds.join(traces), undisturbed(kind, params, world))
+
+
+HOW = {"bonus": {"bonus"}, "posterior": {"sample", "score"}, None: {"greedy", "score"}}  # score: of a random start
+
+
+@pairs
+def test_declared_capabilities_are_those_of_the_models(kind: str, params: dict[str, Any], world: str) -> None:
+    place = lane(kind, params, world)
+    agent, p = place.agent, place.agent.params[0]
+    cls = type(agent)
+    agent.prepare()
+    spectrum = agent.spectrum(place.simulator.bases(bool(cls.spans_arms(p))))
+    assert (spectrum is None) == (cls.spans_arms(p) is None)
+    if spectrum is not None:  # before any data
+        np.testing.assert_allclose(spectrum[~np.isnan(spectrum)], cls.prior_precision(p), rtol=1e-6)
+    explained = agent.explain(place.simulator.round_at(0))
+    assert explained.how in HOW[cls.uncertainty_of(p)]
+    assert (explained.how == "sample") <= (agent.propensity != "deterministic")
+    assert (cls.slot_treatment(p) is None) <= (not cls.learns)
 
 
 def plain(value: Any) -> bool:

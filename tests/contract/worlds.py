@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from scipy.special import ndtri
@@ -182,34 +182,6 @@ class Cascade(Dense):
 
 
 NEURAL = [kind for kind, agent in AGENTS.items() if issubclass(agent, NeuralAgent)]
-NEURAL_PATHS: tuple[tuple[str, Any], ...] = (
-    ("covariance", "exact"), ("scaling", "paper"), ("heads", "per_arm"), ("strategy", "bonus"),
-    ("noise", "inverse_gamma"), ("draw", "shared"), ("inverse", "exact"),
-)  # fmt: skip
-
-
-def _allowed(fields: Any, name: str) -> tuple[Any, ...]:
-    """What a parameter may be, where it is one of a few."""
-    return get_args(fields[name].annotation) if name in fields else ()
-
-
-def small_network(kind: str) -> dict[str, Any]:
-    """Parameters of a network that is small and trained often."""
-    often = {"every": 7, "updates": 5} if "every" in AGENTS[kind].Params.model_fields else {"buffer": 20, "batch": 8}
-    return {"hidden": (6, 4), **often}
-
-
-def variants(kind: str) -> list[dict[str, Any]]:
-    """Parameters that lead an agent through each of its code paths: sharing, and ways to forget or to bend."""
-    fields = AGENTS[kind].Params.model_fields
-    sharings = [{"sharing": s} for s in get_args(fields["sharing"].annotation)] if "sharing" in fields else [{}]
-    forget: list[dict[str, Any]] = [{name: v} for name, v in (("gamma", 0.98), ("window", 20)) if name in fields]
-    if kind in NEURAL:
-        small = small_network(kind)
-        found = [{**small, name: value} for name, value in NEURAL_PATHS if value in _allowed(fields, name)]
-        return [small, *found]
-    waves: list[dict[str, Any]] = [{"fourier": 6}] if "fourier" in fields else []
-    return [*sharings, *({**f, **s} for f in (*forget, *waves) for s in sharings[:2])]
 
 
 def make(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import plotly.graph_objects as go
@@ -29,7 +29,6 @@ from bandits.experiments.presets import presets
 from bandits.results import metrics
 from bandits.results.figures import styles
 from bandits.results.result import Result
-from tests.contract.worlds import NEURAL, small_network
 from tests.support import experiment, history, wait_for
 from ui.live_panel import panel
 
@@ -54,7 +53,8 @@ def made(
     if checkup := snapshots.get("checkup"):
         found.belief_checks = [BeliefCheck(int(t), np.tile(checkup(t), (4, 1))) for t in STEPS]
     params = kind if not isinstance(kind, type) else kind.Params()  # type: ignore[attr-defined]
-    e = Experiment.model_validate({"agents": [params.model_dump()], "steps": 2000, "replications": 4})
+    e = Experiment.model_validate({"agents": [{"kind": "lints"}], "steps": 2000, "replications": 4})
+    e = e.model_copy(update={"agents": (params,)})
     return diagnostics.findings(Result(e, {e.labels[0]: found}), e.labels[0], oracle, line)
 
 
@@ -67,6 +67,31 @@ def test_the_smallest_eigenvalue_is_judged_by_its_growth(power: float, verdict: 
     assert (logarithm.verdict, "(log t: 0.14)" in logarithm.told) == ("watch", True)
     forgets = made(LinUCB.Params(gamma=0.99), spectrum=lambda t: np.array([2.0, 1.0]))["smallest"]
     assert (forgets.verdict, forgets.told) == ("none", "It forgets on purpose, so its evidence does not add up.")
+
+
+class Trial(LinTS):
+    """An agent whose parameters only have the names of a discount factor, a window and a bonus."""
+
+    class Params(LinTS.Params):
+        kind: Literal["trial"] = "trial"  # type: ignore[assignment]
+        gamma: float = 0.5  # exponent of a step size
+        window: int = 7  # width of a smoother
+        alpha: float = 2.0  # shape of a prior
+
+    title = "Trial"
+
+
+def test_diagnostics_read_what_an_agent_declares_not_its_parameters_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(REGISTRY, "trial", Trial)
+    shown: dict[str, Any] = {
+        "spectrum": lambda t: np.array([50.0 * t, 3.0 * t]), "inside": np.array([0.95, 1.0, 1.0]),
+        "checkup": lambda t: np.concatenate([[1 / t, 0.1, 1.0], places()]),
+    }  # fmt: skip
+    found, plain = made(Trial, **shown), made(LinTS, **shown)
+    assert found == plain
+    assert all(found[name].verdict == "healthy" for name in ("smallest", "dimension", "doubt"))
+    assert found["calibration"].verdict == "alarm"  # too wide intervals: allowed for an upper bound only
+    assert made(LinUCB.Params(gamma=0.99), **shown)["doubt"].verdict == "none"
 
 
 @pytest.mark.parametrize(("ratio", "verdict"), [(100.0, "healthy"), (1e4, "watch"), (1e6, "alarm")])
@@ -532,10 +557,7 @@ def test_an_interval_that_reaches_zero_leaves_no_hole_on_a_logarithmic_axis() ->
 @lru_cache(maxsize=1)
 def everybody() -> list[Result]:
     """Every kind of agent, briefly."""
-    kinds = [
-        {"kind": kind, **(small_network(kind) if kind in NEURAL else {})} for kind in REGISTRY if kind != "static_mlp"
-    ]
-    kinds.append({"kind": "static_mlp", "interactions": 1000, "epochs": 1, "embedding": 2, "hidden": [4]})
+    kinds = [{"kind": kind, **cls.test_params()[0]} for kind, cls in REGISTRY.items()]
     return [run(experiment(*kinds[i : i + 12], steps=200)) for i in range(0, len(kinds), 12)]
 
 

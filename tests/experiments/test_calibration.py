@@ -12,7 +12,7 @@ from bandits.experiments.history import BINS, LEVELS, BeliefCheck
 from bandits.results import metrics
 from bandits.simulators.classification import Classification
 from bandits.simulators.petshop import PetShop
-from tests.contract.worlds import NEURAL, Cascade, Linear, join, make, same, small_network
+from tests.contract.worlds import Cascade, Linear, join, make, same
 from tests.support import experiment
 
 TINY = {"n_products": 10, "n_users": 40}
@@ -98,7 +98,7 @@ def test_too_sure_and_too_doubtful_are_told_apart() -> None:
 @pytest.mark.parametrize("kind", sorted(set(REGISTRY) - {"static_mlp"}))
 def test_asking_changes_nothing(kind: str) -> None:
     """And what is said is a share, or nothing."""
-    params = small_network(kind) if kind in NEURAL else {}
+    params = REGISTRY[kind].test_params()[0]
     asked, left = (make(kind, Cascade, **params) for _ in range(2))
     traces = []
     for n in (1, 20, 30):

@@ -12,7 +12,6 @@ from bandits.agents import REGISTRY, Agent
 from bandits.experiments.history import Trace
 from bandits.experiments.lane import Lane
 from bandits.experiments.race import make_lane
-from tests.contract.worlds import variants
 
 SHOPS: list[dict[str, Any]] = [
     {"kind": "petshop", "shock_step": 300},
@@ -36,7 +35,7 @@ def same(a: Trace, b: Trace) -> None:
 
 
 PLAYERS = [
-    {"kind": kind, **more} for kind in REGISTRY if REGISTRY[kind].play is not Agent.play for more in variants(kind)
+    {"kind": kind, **more} for kind, cls in REGISTRY.items() if cls.play is not Agent.play for more in cls.test_params()
 ]
 
 

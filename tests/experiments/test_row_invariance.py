@@ -28,7 +28,7 @@ CASES: list[Any] = [
     pytest.param(kind, params, id="-".join(map(str, (kind, *params.values()))))
     for kind in AGENTS
     if kind != "static_mlp" and kind not in worlds.NEURAL  # those have test_neural
-    for params in worlds.variants(kind)
+    for params in AGENTS[kind].test_params()
 ]
 cases = pytest.mark.parametrize(("kind", "params"), CASES)
 TINY = {"n_products": 6, "n_users": 30, "shock_step": 1000}
@@ -194,17 +194,22 @@ def test_the_order_of_candidates_changes_nothing(kind: str, params: dict[str, An
     assert np.array_equal(a.rewards, b.rewards)
 
 
+NUMERIC = {
+    "linucb": "alpha", "lints": "sigma2", "epsilon_greedy": "epsilon", "ucb1": "alpha", "beta_ts": "prior_clicks",
+}  # fmt: skip
+
+
 @settings(max_examples=often(20, 100))
 @given(
     alphas=st.lists(st.floats(0, 10), min_size=2, max_size=6),
-    kind=st.sampled_from(["linucb", "lints", "epsilon_greedy", "ucb1", "beta_ts"]),
+    kind=st.sampled_from(list(NUMERIC)),
     ridge=st.floats(1e-6, 1e4),
 )
 def test_rows_of_a_sweep_are_runs_of_their_own(alphas: list[float], kind: str, ridge: float) -> None:
     cls = AGENTS[kind].Params
-    name = next(n for n in ("alpha", "sigma2", "epsilon", "prior_clicks") if n in cls.model_fields)
+    name = NUMERIC[kind]
     values = [a / 10 if name == "epsilon" else max(a, 0.01) for a in alphas]
-    more = {"ridge": ridge} if "ridge" in cls.model_fields else {}
+    more = {"ridge": ridge} if AGENTS[kind].prior_precision(cls()) else {}
     sweep = [cls(**{name: v}, **(more if i % 2 else {})) for i, v in enumerate(values)]
     together = make(sweep, rows=range(len(sweep))).advance(60)
     for i, params in enumerate(sweep):

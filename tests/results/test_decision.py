@@ -25,12 +25,6 @@ from tests.contract import worlds
 from tests.support import experiment, traces
 from ui.live_panel import panel
 
-SMALL: dict[str, dict[str, Any]] = {
-    "static_mlp": {"interactions": 1000, "epochs": 1, "embedding": 2, "hidden": (4,)},
-    **{kind: worlds.small_network(kind) for kind in worlds.NEURAL},
-    "logistic_ts": {"refit": 10},
-    "sgd_ts": {"batch": 20},
-}
 STEPS = 60
 AT_ONCE = {"petshop": 10, "classification": 3, "wheel": 5}
 WORLDS: dict[str, dict[str, Any]] = {
@@ -43,10 +37,10 @@ def every_agent(world: str) -> list[Experiment]:
     chosen = {"kind": world, **WORLDS[world]}
     capabilities = SIMULATORS[world].describe(SIMULATORS[world].Params(**WORLDS[world])).capabilities
     fit = [
-        {"kind": kind, **SMALL.get(kind, {}), **variant}
-        for kind in AGENTS
-        if AGENTS[kind].needs <= capabilities
-        for variant in (worlds.variants(kind) if world == "petshop" else [{}])
+        {"kind": kind, **params}
+        for kind, cls in AGENTS.items()
+        if cls.needs <= capabilities
+        for params in (cls.test_params() if world == "petshop" else cls.test_params()[:1])
     ]
     return [experiment(*fit[i : i + 12], simulator=chosen, steps=STEPS) for i in range(0, len(fit), 12)]
 

@@ -7,6 +7,7 @@ import re
 import streamlit as st
 
 from bandits import Experiment
+from bandits.agents import agent_class
 from bandits.base.params import metadata
 
 _PLOTS = r"""
@@ -45,6 +46,6 @@ def explain(experiment: Experiment) -> None:
                     told.append(f"${symbol}={getattr(agent, name):g}$, {field.title}: {field.description}")
             st.caption(" ".join(told) or re.sub(r",? \[\d+\]_", "", (cls.__doc__ or "").split("\n")[0]))
     st.caption(_SYMBOLS)
-    if any("hidden" in type(agent).model_fields for agent in experiment.agents):
+    if any(agent_class(agent).representation(agent) == "network" for agent in experiment.agents):
         st.caption(_OF_NETWORKS)
     st.markdown("What the plots show:\n" + _PLOTS.format(rate=world.rate_title, noun=world.reward_noun))

@@ -39,6 +39,8 @@ class BetaTS(ContextFreeAgent):
 
     title = "Beta Thompson"
     formula = r"\tilde p_a\sim\mathrm{Beta}\big(a+\text{clicks}_a,\ b+\text{misses}_a\big)"
+    uncertainty = "posterior"
+    colour = "#D55E00"
     propensity = "monte_carlo"
     needs = frozenset({"binary"})
 

@@ -22,6 +22,7 @@ class Popularity(ContextFreeAgent):
 
     title = "Popularity"
     formula = r"\bar r_a=\text{clicks}_a\,/\,n_a"
+    colour = "#B8A500"
 
     def scores(self, round: Round) -> FloatArray:
         shows, clicks = self.counts(round)

@@ -21,6 +21,7 @@ class Random(Agent):
 
     title = "Random"
     formula = r"u_a\sim\mathrm{Uniform}(0,1)"
+    colour = "#7F7F7F"
     learns = False
     propensity = "exact"
 

@@ -35,6 +35,8 @@ class UCB1(ContextFreeAgent):
 
     title = "UCB1"
     formula = r"\bar r_a+\alpha\sqrt{2\ln t\,/\,n_a}"
+    uncertainty = "bonus"
+    colour = "#56B4E9"
 
     def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
         super().__init__(params, spec, streams, access)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
-from bandits.agents.base import Agent, LearnerParams
+from bandits.agents.base import Agent, LearnerParams, Representation
 from bandits.base.params import param
 from bandits.base.randomness import Streams
 from bandits.base.types import Feedback, FloatArray, IntArray, Round, WorldAccess, WorldSpec
@@ -44,6 +44,7 @@ class LinearAgent(Agent):
     With Fourier features, ``spec`` is what the models see of the world: the waves.
     """
 
+    linear = True
     joint = False  # True: it draws from a posterior that candidates share
 
     def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
@@ -74,6 +75,23 @@ class LinearAgent(Agent):
     @classmethod
     def spans_arms(cls, params: Any) -> bool | None:
         return bool(params.sharing != "shared")
+
+    @classmethod
+    def prior_precision(cls, params: Any) -> float | None:
+        return float(params.ridge)
+
+    @classmethod
+    def representation(cls, params: Any) -> Representation | None:
+        return "fourier" if params.fourier else "features"
+
+    @classmethod
+    def generalises(cls, params: Any) -> bool:
+        return bool(params.sharing != "per_arm")
+
+    @classmethod
+    def test_params(cls) -> list[dict[str, Any]]:
+        sharings: list[dict[str, Any]] = [{"sharing": s} for s in get_args(Sharing)]
+        return [*sharings, *({"fourier": 6, **sharing} for sharing in sharings[:2])]
 
     @classmethod
     def memory(cls, params: Any, spec: WorldSpec) -> int:

@@ -36,6 +36,7 @@ class EpsilonGreedy(LinearAgent):
 
     title = "ε-greedy"
     formula = r"\hat\theta_a^\top x_a,\quad\text{but a random arm with probability }\varepsilon/(1+\delta t)"
+    colour = "#009E73"
     propensity = "exact"
     model: Ridge
 

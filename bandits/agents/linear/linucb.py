@@ -61,6 +61,8 @@ class LinUCB(LinearAgent):
 
     title = "LinUCB"
     formula = r"\hat\theta_a^\top x_a+\alpha\sqrt{x_a^\top A_a^{-1}x_a}"
+    uncertainty = "bonus"
+    colour = "#0072B2"
 
     def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
         super().__init__(params, spec, streams, access)
@@ -86,6 +88,16 @@ class LinUCB(LinearAgent):
         if self.waves is not None or type(self.model) is not Ridge:
             return None
         return self.model.play(steps, alive, scale=self.alpha)
+
+    @classmethod
+    def forgets(cls, params: Any) -> bool:
+        return bool(params.gamma < 1 or params.window is not None)
+
+    @classmethod
+    def test_params(cls) -> list[dict[str, Any]]:
+        forgetting: list[dict[str, Any]] = [{"gamma": 0.98}, {"window": 20}]
+        more = [{**change, "sharing": s} for change in forgetting for s in ("per_arm", "shared")]
+        return [*super().test_params(), *more]
 
     @classmethod
     def model_memory(cls, params: Any, spec: WorldSpec) -> int:

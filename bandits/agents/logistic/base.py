@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
-from bandits.agents.base import Agent, LearnerParams
+from bandits.agents.base import Agent, LearnerParams, Representation
 from bandits.base.params import param
 from bandits.base.randomness import Streams
 from bandits.base.types import Feedback, FloatArray, IntArray, Round, WorldAccess, WorldSpec
@@ -65,6 +65,22 @@ class LogisticAgent(Agent):
     @classmethod
     def spans_arms(cls, params: Any) -> bool | None:
         return bool(params.sharing != "shared")
+
+    @classmethod
+    def prior_precision(cls, params: Any) -> float | None:
+        return float(params.ridge)
+
+    @classmethod
+    def representation(cls, params: Any) -> Representation | None:  # noqa: ARG003
+        return "features"
+
+    @classmethod
+    def generalises(cls, params: Any) -> bool:
+        return bool(params.sharing != "per_arm")
+
+    @classmethod
+    def test_params(cls) -> list[dict[str, Any]]:
+        return [{"refit": 10, "history": 20, "sharing": sharing} for sharing in get_args(Sharing)]
 
     @classmethod
     def memory(cls, params: Any, spec: WorldSpec) -> int:

@@ -44,6 +44,9 @@ class LogisticUCB(LogisticAgent):
         r"\hat\theta_a^\top x_a+\alpha\sqrt{x_a^\top H_a^{-1}x_a},"
         r"\quad H_a=\lambda I+\sum\mu(1-\mu)\,xx^\top,\ \mu=\frac{1}{1+e^{-\hat\theta_a^\top x}}"
     )
+    uncertainty = "bonus"
+    colour = "#56B4E9"
+    dash = "dot"
 
     def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
         super().__init__(params, spec, streams, access)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
-from bandits.agents.base import Agent, LearnerParams
+from bandits.agents.base import Agent, LearnerParams, Representation
 from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams, block_length
@@ -71,6 +71,9 @@ class SGDTS(Agent):
         r"\theta_j=\Pi_{|\theta-\hat\theta|\le\rho}\big(\theta_{j-1}-\tfrac{\eta}{j}\nabla\ell_j(\theta_{j-1})\big),"
         r"\ \bar\theta_j=\tfrac1j\textstyle\sum_{i\le j}\theta_i"
     )
+    uncertainty = "posterior"
+    colour = "#B8A500"
+    dash = "dot"
     needs = frozenset({"binary"})
     propensity = "monte_carlo"
     state = (
@@ -136,6 +139,22 @@ class SGDTS(Agent):
             j, self.rate, self.sigma2, self.radius, self.normals.at(j), self.center, self.iterate, self.mean,
             self.drawn, self.gradient,
         )  # fmt: skip
+
+    @classmethod
+    def prior_precision(cls, params: Any) -> float | None:
+        return float(params.ridge)
+
+    @classmethod
+    def representation(cls, params: Any) -> Representation | None:  # noqa: ARG003
+        return "features"
+
+    @classmethod
+    def generalises(cls, params: Any) -> bool:
+        return bool(params.sharing != "per_arm")
+
+    @classmethod
+    def test_params(cls) -> list[dict[str, Any]]:
+        return [{"batch": 7, "sharing": sharing} for sharing in get_args(Sharing)]
 
     @classmethod
     def memory(cls, params: Any, spec: WorldSpec) -> int:

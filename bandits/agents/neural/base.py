@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from bandits.agents.base import Agent, LearnerParams
+from bandits.agents.base import Agent, LearnerParams, Representation
 from bandits.base.params import param
 from bandits.base.randomness import Streams
 from bandits.base.types import Feedback, FloatArray, IntArray, Round, WorldAccess, WorldSpec
@@ -105,6 +105,18 @@ class NeuralAgent(Agent):
         self.improvements = 0  # steps of the optimiser so far
         self._looked: Look | None = None
         self._passed: ForwardPass | None = None
+
+    @classmethod
+    def representation(cls, params: Any) -> Representation | None:  # noqa: ARG003
+        return "network"
+
+    @classmethod
+    def generalises(cls, params: Any) -> bool:  # noqa: ARG003
+        return True
+
+    @classmethod
+    def test_params(cls) -> list[dict[str, Any]]:
+        return [{"hidden": (6, 4), "every": 7, "updates": 5}]  # a small network, trained often
 
     @classmethod
     def count_copies(cls, params: Any) -> int:  # noqa: ARG003

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from bandits.agents.base import Uncertainty
 from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams
@@ -55,6 +56,17 @@ class Ensemble(NeuralAgent):
 
     title = "Ensemble"
     formula = r"f_j(x_a),\ j\sim\mathcal U\{1..M\}\quad\text{or}\quad\bar f(x_a)+\beta\,\mathrm{std}_j f_j(x_a)"
+    colour = "#E69F00"
+    dash = "dash"
+
+    @classmethod
+    def uncertainty_of(cls, params: Any) -> Uncertainty | None:
+        return "bonus" if params.strategy == "bonus" else "posterior"
+
+    @classmethod
+    def test_params(cls) -> list[dict[str, Any]]:
+        (small,) = super().test_params()
+        return [small, {**small, "strategy": "bonus"}]
 
     def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
         super().__init__(params, spec, streams, access)

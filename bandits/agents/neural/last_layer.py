@@ -52,6 +52,15 @@ class HeadAgent(NeuralAgent):
         self.state = tuple(f"head.{name}" for name in self.STATE)
 
     @classmethod
+    def prior_precision(cls, params: Any) -> float | None:
+        return float(params.ridge)
+
+    @classmethod
+    def test_params(cls) -> list[dict[str, Any]]:
+        (small,) = super().test_params()
+        return [small, {**small, "heads": "per_arm"}]
+
+    @classmethod
     def count_outputs(cls, params: Any, spec: WorldSpec) -> int:
         return spec.n_items if params.heads == "per_arm" else 1
 

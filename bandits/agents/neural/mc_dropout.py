@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from bandits.agents.base import Uncertainty
 from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams, block_length
@@ -59,6 +60,17 @@ class MCDropout(NeuralAgent):
     title = "MC dropout"
     propensity = "monte_carlo"
     formula = r"f_d(x_a),\ d\sim\text{masks}\quad\text{or}\quad\bar f(x_a)+\alpha\,\mathrm{std}_d f_d(x_a)"
+    colour = "#B8A500"
+    dash = "dash"
+
+    @classmethod
+    def uncertainty_of(cls, params: Any) -> Uncertainty | None:
+        return "bonus" if params.strategy == "bonus" else "posterior"
+
+    @classmethod
+    def test_params(cls) -> list[dict[str, Any]]:
+        (small,) = super().test_params()
+        return [small, {**small, "strategy": "bonus"}]
 
     def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
         super().__init__(params, spec, streams, access)

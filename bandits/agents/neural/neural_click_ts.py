@@ -87,8 +87,20 @@ class NeuralClickTS(NeuralAgent):
         r"\phi_a^\top\beta+\sigma\sqrt{\phi_a^\top S^+\phi_a}\;\xi_a,\quad\xi_a\sim\mathcal N(0,1),\quad"
         r"S=\varepsilon I+\textstyle\sum\phi\phi^\top"
     )
+    uncertainty = "posterior"
+    colour = "#009E73"
+    dash = "dashdot"
     needs = frozenset({"binary"})
     propensity = "monte_carlo"
+
+    @classmethod
+    def prior_precision(cls, params: Any) -> float | None:
+        return float(params.epsilon)
+
+    @classmethod
+    def test_params(cls) -> list[dict[str, Any]]:
+        small = {"hidden": (6, 4), "buffer": 20, "batch": 8}
+        return [small, {**small, "draw": "shared"}, {**small, "inverse": "exact"}]
 
     def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
         import torch

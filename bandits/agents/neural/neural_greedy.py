@@ -30,6 +30,8 @@ class NeuralGreedy(NeuralAgent):
 
     title = "Neural greedy"
     formula = r"f(x_a;\,w)"
+    colour = "#CC79A7"
+    dash = "dot"
 
     def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
         self.tables = self.entries(params[0], spec)

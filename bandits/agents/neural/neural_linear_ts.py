@@ -66,8 +66,16 @@ class NeuralLinearTS(HeadAgent):
     formula = (
         r"\tilde\theta^\top z_a,\quad\tilde\theta\sim\mathcal N(\hat\theta,\ \sigma^2A^{-1}),\quad z_a=\phi(x_a;\,w)"
     )
+    uncertainty = "posterior"
+    colour = "#009E73"
+    dash = "dash"
     propensity = "monte_carlo"
     joint = True
+
+    @classmethod
+    def test_params(cls) -> list[dict[str, Any]]:
+        small, *others = super().test_params()
+        return [small, *others, {**small, "noise": "inverse_gamma"}]
 
     def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
         super().__init__(params, spec, streams, access)

@@ -47,6 +47,9 @@ class NeuralLinUCB(HeadAgent):
 
     title = "Neural-LinUCB"
     formula = r"\hat\omega^\top z_a+\alpha\sqrt{z_a^\top A^{-1}z_a},\quad z_a=\phi(x_a;\,w)"
+    uncertainty = "bonus"
+    colour = "#56B4E9"
+    dash = "dash"
 
     def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
         super().__init__(params, spec, streams, access)

@@ -34,6 +34,9 @@ class NeuralTS(GradientAgent):
 
     title = "NeuralTS"
     formula = r"\tilde r_a\sim\mathcal N\big(f(x_a),\ \sigma^2g_a^\top A^{-1}g_a\big),\quad g_a=\nabla_w f(x_a)"
+    uncertainty = "posterior"
+    colour = "#CC79A7"
+    dash = "dash"
     propensity = "monte_carlo"
 
     def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:

@@ -78,6 +78,15 @@ class GradientAgent(NeuralAgent):
 
     PARTS: ClassVar[tuple[str, ...]] = ("replay", "confidence")
 
+    @classmethod
+    def prior_precision(cls, params: Any) -> float | None:
+        return float(params.ridge)
+
+    @classmethod
+    def test_params(cls) -> list[dict[str, Any]]:
+        (small,) = super().test_params()
+        return [small, {**small, "covariance": "exact"}, {**small, "scaling": "paper"}]
+
     def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
         p = params[0]
         self.root: float = float(p.hidden[-1]) ** 0.5 if p.scaling == "paper" else 1.0
@@ -178,6 +187,9 @@ class NeuralUCB(GradientAgent):
 
     title = "NeuralUCB"
     formula = r"f(x_a)+\alpha\sqrt{g_a^\top A^{-1}g_a},\quad g_a=\nabla_w f(x_a)"
+    uncertainty = "bonus"
+    colour = "#D55E00"
+    dash = "dash"
 
     def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
         super().__init__(params, spec, streams, access)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from bandits.agents.base import Agent, AgentParams
+from bandits.agents.base import Agent, AgentParams, Representation
 from bandits.base.explanation import Explanation
 from bandits.base.files import cached_arrays
 from bandits.base.params import param
@@ -56,6 +56,7 @@ class StaticMLP(Agent):
 
     title = "Static MLP"
     formula = r"\mathrm{MLP}\big([\,e_\mathrm{user},\ e_a\,]\big)"
+    colour = "#CC79A7"
     learns = False
     needs = frozenset({"log", "binary"})  # it minimises the log loss of clicks
 
@@ -65,6 +66,18 @@ class StaticMLP(Agent):
         self._tables = np.empty((0, 0, 0))  # (L, n_users, n_items): every score there will ever be
         self._layouts, self._layout_of = np.unique(access.layouts, return_inverse=True)
         self.validation_loss = float("nan")
+
+    @classmethod
+    def representation(cls, params: Any) -> Representation | None:  # noqa: ARG003
+        return "network"
+
+    @classmethod
+    def generalises(cls, params: Any) -> bool:  # noqa: ARG003
+        return True
+
+    @classmethod
+    def test_params(cls) -> list[dict[str, Any]]:
+        return [{"interactions": 1000, "epochs": 1, "embedding": 2, "hidden": (4,)}]
 
     def prepare(self) -> None:
         """Train, or read back, one network per layout."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from bandits.base.processes import start
 from bandits.experiments.experiment import Experiment
-from bandits.runtime.subprocesses import Desk, Errand
+from bandits.runtime.subprocesses import BackgroundTask
 
 from .references import Line, Oracle, Slots, line_of, oracle_of, slots_of
 
@@ -20,7 +20,7 @@ KINDS: dict[str, tuple[type[Any], Callable[[Experiment], Any]]] = {
 }  # fmt: skip
 
 
-class Compared(Errand):
+class Compared(BackgroundTask):
     """What the agents of an experiment are compared with, one after the other as they are found.
 
     Attributes
@@ -35,9 +35,10 @@ class Compared(Errand):
         Too many are waiting.
     """
 
-    desk = Desk("comparisons", waiting=16)
-    name = "the comparing process"
-    limit = 180.0
+    max_waiting = 16
+    noun = "comparisons"
+    process_name = "the comparing process"
+    time_limit = 180.0
 
     def __init__(self, experiment: Experiment) -> None:
         self.experiment = experiment
@@ -47,10 +48,10 @@ class Compared(Errand):
         self._heard: set[str] = set()
         super().__init__()
 
-    def started(self) -> subprocess.Popen[str]:
-        return start("bandits.diagnostics", told=self.experiment.model_dump_json(), output=subprocess.PIPE)
+    def start_process(self) -> subprocess.Popen[str]:
+        return start("bandits.diagnostics", stdin=self.experiment.model_dump_json(), output=subprocess.PIPE)
 
-    def hear(self, line: str) -> None:
+    def handle_line(self, line: str) -> None:
         said = json.loads(line)
         if "refused" in said:
             self.error = said["refused"]

@@ -206,7 +206,7 @@ def _part(state: dict[str, Any], prefix: str) -> dict[str, Any]:
 
 def _train_in_subprocess(experiment: Experiment, agent: int) -> subprocess.Popen[str]:
     """Prepare one agent in a process of its own; what it learns arrives by the cache."""
-    return start("bandits.experiments.race", str(agent), told=experiment.model_dump_json())
+    return start("bandits.experiments.race", str(agent), stdin=experiment.model_dump_json())
 
 
 def _compile(experiment: Experiment, agent: int) -> None:

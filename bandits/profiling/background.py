@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bandits.base.processes import start
-from bandits.runtime.subprocesses import Desk, Errand
+from bandits.runtime.subprocesses import BackgroundTask
 
 from .request import ProfileRequest, Sizes
 from .results import Agreement, CostReport, Point, Step
@@ -21,7 +21,7 @@ from .results import Agreement, CostReport, Point, Step
 TIME_LIMIT = 300.0  # seconds one measurement may take
 
 
-class Measurement(Errand):
+class Measurement(BackgroundTask):
     """One measurement, on its way as soon as it is made.
 
     Attributes
@@ -38,20 +38,21 @@ class Measurement(Errand):
         Too many are waiting.
     """
 
-    desk = Desk("measurements", waiting=8)
-    name = "the measuring process"
-    limit = TIME_LIMIT
+    max_waiting = 8
+    noun = "measurements"
+    process_name = "the measuring process"
+    time_limit = TIME_LIMIT
 
     def __init__(self, question: ProfileRequest) -> None:
         self.costs = CostReport(question)
         self.share, self.doing = 0.0, ""
         super().__init__()
 
-    def started(self) -> subprocess.Popen[str]:
+    def start_process(self) -> subprocess.Popen[str]:
         asked = self.costs.question.model_dump_json()
         return start("bandits.profiling", asked, output=subprocess.PIPE, BANDITS_DEVICE="cpu")
 
-    def hear(self, line: str) -> None:
+    def handle_line(self, line: str) -> None:
         step = step_of(json.loads(line))
         self.costs, self.share, self.doing = self.costs.after(step), step.share, step.doing
 

@@ -13,7 +13,7 @@ from bandits.experiments.history import History
 from bandits.experiments.race import load_histories
 from bandits.results.result import Result
 
-Status = Literal["queued", "running", "paused", "finished", "stopped", "failed"]
+JobStatus = Literal["queued", "running", "paused", "finished", "stopped", "failed"]
 
 
 @dataclass(eq=False)
@@ -42,7 +42,7 @@ class Job:
 
     experiment: Experiment
     owner: str = ""
-    status: Status = "queued"
+    status: JobStatus = "queued"
     step: int = 0
     error: str = ""
     waiting: set[str] = field(default_factory=set)
@@ -50,18 +50,18 @@ class Job:
     lock: threading.Lock = field(default_factory=threading.Lock)
     saved: dict[str, Any] = field(default_factory=dict)
     interrupted: bool = False
-    deaths: int = 0
+    worker_deaths: int = 0
     started: float | None = None
     ended: float | None = None
-    spent: float = 0.0  # seconds of earlier stints
+    seconds_before: float = 0.0  # seconds of earlier stints
     since: float | None = None  # start of the present one
 
     @classmethod
-    def left_behind(cls, experiment: Experiment, saved: dict[str, Any], error: str) -> Job:
+    def from_checkpoint(cls, experiment: Experiment, saved: dict[str, Any], error: str) -> Job:
         """A run that ended with its process, as far as its checkpoint has come."""
         step, histories = int(saved["step"]), load_histories(experiment, saved)
         job = cls(experiment, "", "stopped", step, error, histories=histories, saved=saved, interrupted=True)
-        job.spent = sum(h.seconds for h in histories.values())
+        job.seconds_before = sum(h.seconds for h in histories.values())
         return job
 
     @cached_property
@@ -98,7 +98,7 @@ class Job:
     @property
     def seconds(self) -> float:
         """Wall time it has been running, pauses not counted."""
-        return self.spent + (0.0 if self.since is None else time.monotonic() - self.since)
+        return self.seconds_before + (0.0 if self.since is None else time.monotonic() - self.since)
 
     @property
     def seconds_left(self) -> float | None:
@@ -106,7 +106,7 @@ class Job:
         done = self.progress
         return self.seconds * (1 - done) / done if self.status == "running" and done > 0.02 else None
 
-    def end(self, status: Status, error: str = "") -> None:
+    def end(self, status: JobStatus, error: str = "") -> None:
         """Stop the clock."""
-        self.spent, self.since, self.ended = self.seconds, None, time.monotonic()
+        self.seconds_before, self.since, self.ended = self.seconds, None, time.monotonic()
         self.status, self.error = status, error

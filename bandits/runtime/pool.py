@@ -22,18 +22,18 @@ from bandits.base.files import Arrays, pack, unpack
 from bandits.base.processes import worker_environment
 from bandits.experiments.experiment import Experiment, UserError, read
 from bandits.experiments.race import load_histories
-from bandits.storage.run_store import RUN, CorruptFileError, Store
+from bandits.storage.run_store import RUN_ID, CorruptFileError, Store
 
-from .job import Job, Status
+from .job import Job, JobStatus
 from .task_queue import FairQueue, Task, settle
 from .worker import receive, send
 
 __all__ = ["Job", "Pool"]
-KEPT = 24  # ended jobs that stay in memory
+MAX_ENDED_JOBS = 24  # ended jobs that stay in memory
 ATTEMPTS = 3  # workers that may die under one run
 MAX_ACTIVE = 4  # runs that one owner may have queued, running or paused
 TIME_LIMIT = 1800.0  # seconds of wall time that one run may take
-SHORT = 10_000_000  # decisions (steps x runs x agents): seconds of linear agents, minutes of neural ones
+SHORT_RUN = 10_000_000  # decisions (steps x runs x agents): seconds of linear agents, minutes of neural ones
 GRACE = 3.0  # seconds a worker has to stop by itself
 
 
@@ -99,7 +99,7 @@ class Pool:
             if (job := self._jobs.get(job_id)) is not None:
                 self._jobs.move_to_end(job_id)
                 return job
-        if self.store is None or not RUN.fullmatch(job_id):
+        if self.store is None or not RUN_ID.fullmatch(job_id):
             return None
         why = "interrupted when the app ended"
         try:
@@ -109,7 +109,7 @@ class Pool:
         if result is not None:
             steps = result.experiment.steps
             job = Job(result.experiment, status="finished", step=steps, histories=result.histories)
-            job.spent = self.store.seconds(job_id)
+            job.seconds_before = self.store.seconds(job_id)
         elif (found := self._interrupted(job_id, why)) is not None:
             job = found
         else:
@@ -118,7 +118,7 @@ class Pool:
             self._forget()
             return self._jobs.setdefault(job_id, job)
 
-    def ahead(self, job: Job) -> int:
+    def queue_position(self, job: Job) -> int:
         """Queued jobs in front of this one."""
         with self._change:
             return self._queue.index(job) if job in self._queue else 0
@@ -164,7 +164,7 @@ class Pool:
                 self._admit(owner, job)
                 if job.interrupted:
                     job.owner = owner
-                job.deaths = 0
+                job.worker_deaths = 0
                 self._enqueue(job)
 
     def extend(self, job: Job, steps: int, owner: str = "") -> Job:
@@ -187,7 +187,7 @@ class Pool:
                     found.append(experiment)
         return found
 
-    def revive(self, experiment: Experiment, owner: str = "") -> Job:
+    def resume_unfinished(self, experiment: Experiment, owner: str = "") -> Job:
         """Go on with an unfinished run from its stored checkpoint."""
         job = self.get(experiment.hash)
         if job is None:
@@ -195,7 +195,7 @@ class Pool:
         self.resume(job, owner)
         return job
 
-    def going(self) -> list[Job]:
+    def live_jobs(self) -> list[Job]:
         """Runs that are queued, running or paused, oldest first."""
         with self._change:
             return [job for job in self._jobs.values() if job.live]
@@ -248,17 +248,17 @@ class Pool:
         if self.store is not None:
             self.store.release()
 
-    def compute(self, whole: str, message: dict[str, Any], told: Callable[[int], None]) -> Future[Arrays]:
+    def compute(self, group: str, message: dict[str, Any], on_progress: Callable[[int], None]) -> Future[Arrays]:
         """Have a worker compute a piece of something, between the runs.
 
         Parameters
         ----------
-        whole : str
-            What it is a piece of: wholes take turns.
+        group : str
+            What the task is a part of: groups take turns.
         message : dict
-            What the worker is asked.
-        told : callable
-            Given the step that the piece has reached, a few times a second.
+            The request that is sent to the worker.
+        on_progress : callable
+            Called with the step that the task has reached, a few times a second.
 
         Returns
         -------
@@ -266,7 +266,7 @@ class Pool:
             Of the worker's arrays. Cancelling it ends the work within a second. It raises UserError where the worker
             says why it cannot, or died of it.
         """
-        task = Task(whole, message, told)
+        task = Task(group, message, on_progress)
         with self._change:
             if self._closed:
                 settle(task.future, UserError("the app was closed"))
@@ -293,7 +293,7 @@ class Pool:
         (self._queue.appendleft if first else self._queue.append)(job)
         self._change.notify()
 
-    def _leave(self, job: Job, owner: str, status: Status) -> None:
+    def _leave(self, job: Job, owner: str, status: JobStatus) -> None:
         self._require(job, owner)
         with self._change:
             if not job.live:
@@ -305,21 +305,21 @@ class Pool:
         if process is not None:
             with suppress(OSError):
                 send(_pipe(process.stdin), {"command": "leave"})
-            timer = threading.Timer(GRACE, self._insist, (job, process))
+            timer = threading.Timer(GRACE, self._kill_later, (job, process))
             timer.daemon = True
             timer.start()
 
-    def _insist(self, job: Job, process: subprocess.Popen[bytes]) -> None:
+    def _kill_later(self, job: Job, process: subprocess.Popen[bytes]) -> None:
         if self._processes.get(job) is process:
             process.kill()
 
     def _interrupted(self, run: str, why: str) -> Job | None:
         """A run of which only a checkpoint is left; None without one that this version can read."""
-        text = self.store.left_behind(run) if self.store is not None and self.store.claim() else None
+        text = self.store.checkpoint_experiment(run) if self.store is not None and self.store.claim() else None
         if text is None or not (saved := self._checkpoint(run)):
             return None
         try:
-            return Job.left_behind(read(text), saved, why)
+            return Job.from_checkpoint(read(text), saved, why)
         except (KeyError, ValueError):  # another version's parameters or arrays: it begins afresh
             return None
 
@@ -328,7 +328,7 @@ class Pool:
         return unpack(data) if data else {}
 
     def _forget(self) -> None:
-        over = len(self._jobs) - KEPT
+        over = len(self._jobs) - MAX_ENDED_JOBS
         for job in [j for j in self._jobs.values() if not j.live][: max(over, 0)]:
             del self._jobs[job.id]
 
@@ -374,7 +374,7 @@ class Pool:
         A short run need not: it soon gives its worker back. So long runs leave sweeps a worker, and wait for no other.
         """
         more = len(self._doing) - len(self._processes)
-        if more < 0 and self._queue and _decisions(self._queue[0]) <= SHORT:
+        if more < 0 and self._queue and _decisions(self._queue[0]) <= SHORT_RUN:
             return self._task_next
         return self._task_next if more == 0 else more < 0
 
@@ -392,8 +392,8 @@ class Pool:
         with self._change:
             del self._doing[task]
             if not lives:
-                task.deaths += 1
-                if task.deaths < ATTEMPTS and not self._closed:
+                task.worker_deaths += 1
+                if task.worker_deaths < ATTEMPTS and not self._closed:
                     self._tasks.put(task, first=True)
                     self._change.notify()
                 else:
@@ -406,7 +406,7 @@ class Pool:
         while (message := receive(_pipe(process.stdout))) is not None:
             header, arrays = message
             if header["event"] == "tick":
-                task.told(header["step"])
+                task.on_progress(header["step"])
                 continue
             if header["event"] == "finished":
                 settle(task.future, arrays)
@@ -455,10 +455,10 @@ class Pool:
             del self._processes[job]
             self._change.notify_all()
             if not lives and job.status == "running":
-                job.deaths += 1
+                job.worker_deaths += 1
                 if self._closed:
                     job.end("stopped", "the app was closed")
-                elif job.deaths < ATTEMPTS:
+                elif job.worker_deaths < ATTEMPTS:
                     job.end("queued")
                     self._enqueue(job, first=True)
                 else:
@@ -493,7 +493,7 @@ class Pool:
                 return True
         return False
 
-    def _end(self, job: Job, status: Status, error: str = "") -> None:
+    def _end(self, job: Job, status: JobStatus, error: str = "") -> None:
         with self._change:
             if job.status == "running" or status == "finished":  # not if it was stopped meanwhile
                 job.end(status, error or job.error)

@@ -1,4 +1,4 @@
-"""Work in processes of our own: started, told what to do, and heard line by line."""
+"""Run background subprocesses and read their output line by line."""
 
 from __future__ import annotations
 
@@ -9,89 +9,85 @@ from typing import ClassVar, Literal
 
 from bandits.base.errors import UserError
 
-Status = Literal["waiting", "running", "finished", "failed"]
+TaskStatus = Literal["waiting", "running", "finished", "failed"]
 
 
-class Desk:
-    """Where errands of a kind wait: one goes on at a time, and not too many may wait for it.
+class BackgroundTask:
+    """A computation in a subprocess that is queued on construction; callers poll its attributes.
 
-    Parameters
-    ----------
-    noun : str
-        What they are, in the plural.
-    waiting : int
-        How many may wait.
-    """
-
-    def __init__(self, noun: str, waiting: int) -> None:
-        self.noun, self.waiting = noun, waiting
-        self.turn, self.places = threading.Lock(), threading.Semaphore(waiting + 1)
-
-
-class Errand:
-    """What a process of its own finds out, on its way as soon as it is made; whoever waits looks at it now and then.
+    Each subclass runs one task at a time and holds at most ``max_waiting`` more in its queue.
 
     Attributes
     ----------
     status : {"waiting", "running", "finished", "failed"}
     error : str
-        Why it failed, in one sentence.
+        Why the task failed, in one sentence.
 
     Raises
     ------
     UserError
-        Too many are waiting.
+        The queue is full.
     """
 
-    desk: ClassVar[Desk]
-    name: ClassVar[str]  # of the process, in sentences
-    limit: ClassVar[float]  # seconds it may take
+    max_waiting: ClassVar[int]
+    noun: ClassVar[str]
+    """Plural name of such tasks, for messages."""
+    process_name: ClassVar[str]
+    """Name of the subprocess, for messages."""
+    time_limit: ClassVar[float]
+    """Seconds after which the subprocess is killed."""
+    _slots: ClassVar[threading.Semaphore]
+    _turn: ClassVar[threading.Lock]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls._slots, cls._turn = threading.Semaphore(cls.max_waiting + 1), threading.Lock()
 
     def __init__(self) -> None:
-        if not self.desk.places.acquire(blocking=False):
-            raise UserError(f"{self.desk.waiting} {self.desk.noun} are waiting already; try again in a minute")
-        self.status: Status = "waiting"
+        if not self._slots.acquire(blocking=False):
+            raise UserError(f"{self.max_waiting} {self.noun} are waiting already; try again in a minute")
+        self.status: TaskStatus = "waiting"
         self.error = ""
         threading.Thread(target=self._run, daemon=True).start()
 
-    def started(self) -> subprocess.Popen[str]:
-        """The process, its standard output a pipe."""
+    def start_process(self) -> subprocess.Popen[str]:
+        """Start the subprocess with its standard output as a pipe."""
         raise NotImplementedError
 
-    def hear(self, line: str) -> None:
-        """Take in a line that it has printed."""
+    def handle_line(self, line: str) -> None:
+        """Process one line of the subprocess's standard output."""
         raise NotImplementedError
 
     @property
     def active(self) -> bool:
-        """Waiting or running."""
+        """Whether the task is waiting or running."""
         return self.status in ("waiting", "running")
 
     def _run(self) -> None:
         try:
-            with self.desk.turn:
+            with self._turn:
                 self.status = "running"
-                self._follow()
+                self._read_output()
         except OSError as error:
-            self.error = f"{self.name} could not be started ({error.strerror or error})"
+            self.error = f"{self.process_name} could not be started ({error.strerror or error})"
         finally:
             self.status = "failed" if self.error else "finished"
-            self.desk.places.release()
+            self._slots.release()
 
-    def _follow(self) -> None:
-        process = self.started()
+    def _read_output(self) -> None:
+        process = self.start_process()
         atexit.register(process.kill)
-        timer = threading.Timer(self.limit, process.kill)
+        timer = threading.Timer(self.time_limit, process.kill)
         timer.start()
         assert process.stdout is not None
         for line in process.stdout:
-            if line.endswith("\n"):  # else the process died within the line
-                self.hear(line)
-        ended = process.wait()
-        late = not timer.is_alive()
+            if line.endswith("\n"):  # else the process died while writing the line
+                self.handle_line(line)
+        exit_status = process.wait()
+        timed_out = not timer.is_alive()
         timer.cancel()
         atexit.unregister(process.kill)
-        if late:
-            self.error = f"stopped after {self.limit / 60:.0f} minutes, the limit for one of the {self.desk.noun}"
-        elif ended:
-            self.error = f"{self.name} ended with status {ended}; the server's log tells why"
+        if timed_out:
+            self.error = f"stopped after {self.time_limit / 60:.0f} minutes, the limit for one of the {self.noun}"
+        elif exit_status:
+            self.error = f"{self.process_name} ended with status {exit_status}; the server's log tells why"

@@ -1,4 +1,4 @@
-"""A piece of a larger whole that a worker computes at one go, and the fair queue of such pieces."""
+"""Tasks that a worker computes in one piece, and a queue that alternates between groups of them."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from bandits.base.files import Arrays
 
 @dataclass(eq=False)
 class Task:
-    """What a worker is asked, and the future of its answer.
+    """A request to a worker and the future of its result.
 
     Attributes
     ----------
-    whole : str
-        What it is a piece of.
+    group : str
+        What the task is a part of, for example the hash of a sweep.
     message : dict
-        Plain data.
-    told : callable
-        Given the step that it has reached.
+        The request as plain data.
+    on_progress : callable
+        Called with the step that the task has reached.
     future : Future
-        Never marked as running, so that it can be cancelled at any time: its worker is then told to leave it.
-    deaths : int
-        Workers that have died of it, or with it.
+        Never marked as running, so that it can be cancelled at any time; its worker then abandons the task.
+    worker_deaths : int
+        Workers that died while they computed this task.
     """
 
-    whole: str
+    group: str
     message: dict[str, Any]
-    told: Callable[[int], None]
+    on_progress: Callable[[int], None]
     future: Future[Arrays] = field(default_factory=Future)
-    deaths: int = 0
+    worker_deaths: int = 0
 
 
 class FairQueue:
-    """Tasks in turn by their wholes: however many pieces one has, another's next piece comes soon."""
+    """Serve groups of tasks in turn, so that a large group does not delay the others."""
 
     def __init__(self) -> None:
         self._waiting: OrderedDict[str, deque[Task]] = OrderedDict()
@@ -47,30 +47,30 @@ class FairQueue:
         return bool(self._waiting)
 
     def put(self, task: Task, *, first: bool = False) -> None:
-        """Queue a task behind those of its whole, or before them."""
-        line = self._waiting.setdefault(task.whole, deque())
-        (line.appendleft if first else line.append)(task)
+        """Queue a task after the others of its group, or before them."""
+        tasks = self._waiting.setdefault(task.group, deque())
+        (tasks.appendleft if first else tasks.append)(task)
 
     def take(self) -> Task:
-        """The next one."""
-        whole, line = next(iter(self._waiting.items()))
-        task = line.popleft()
-        del self._waiting[whole]
-        if line:
-            self._waiting[whole] = line  # at the end: the others' turn
+        """Remove and return the next task."""
+        group, tasks = next(iter(self._waiting.items()))
+        task = tasks.popleft()
+        del self._waiting[group]
+        if tasks:
+            self._waiting[group] = tasks  # now the last group in line
         return task
 
     def drain(self) -> list[Task]:
-        """All of them, in no order."""
-        found = [task for line in self._waiting.values() for task in line]
+        """Remove and return all tasks, in no particular order."""
+        tasks = [task for group in self._waiting.values() for task in group]
         self._waiting.clear()
-        return found
+        return tasks
 
 
-def settle(future: Future[Arrays], answer: Arrays | BaseException) -> None:
-    """Give a future its result or its error, unless it was cancelled meanwhile."""
+def settle(future: Future[Arrays], result: Arrays | BaseException) -> None:
+    """Set the result or the exception of a future, unless it was cancelled."""
     with suppress(InvalidStateError):
-        if isinstance(answer, BaseException):
-            future.set_exception(answer)
+        if isinstance(result, BaseException):
+            future.set_exception(result)
         else:
-            future.set_result(answer)
+            future.set_result(result)

@@ -22,8 +22,8 @@ from bandits.base.errors import UserError
 from bandits.base.files import pack, unpack
 from bandits.base.processes import NICE
 
-UPDATE = 0.25  # seconds between news
-CHECKPOINT = 2.0  # seconds between saved states
+UPDATE_INTERVAL = 0.25  # seconds between news
+CHECKPOINT_INTERVAL = 2.0  # seconds between saved states
 
 HANDLERS = {"sweep": "bandits.sweeps.execution.block_handler"}  # the only modules that a message may name
 
@@ -60,8 +60,8 @@ def main() -> None:
     send(out, {"event": "ready"})
     inbox: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(commands, inbox), daemon=True).start()
-    while (message := inbox.get()) is not None:
-        header, saved = message
+    while (received := inbox.get()) is not None:
+        header, saved = received
         try:
             if "experiment" in header:
                 _race(header["experiment"], saved, out, inbox)
@@ -71,8 +71,8 @@ def main() -> None:
         except PipeClosedError:
             return
         except Exception as error:  # noqa: BLE001 - the server tells the user, the worker lives on
-            said = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
-            send(out, {"event": "failed", "error": said})
+            message = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+            send(out, {"event": "failed", "error": message})
 
 
 class PipeClosedError(Exception):
@@ -99,8 +99,8 @@ def _race(text: dict[str, Any], saved: dict[str, Any], out: BinaryIO, inbox: que
 
     race = Race(read(text), background=True)
     sent = dict.fromkeys(race.histories, 0)
-    chunk, told = 20, time.monotonic()
-    due = told + CHECKPOINT
+    chunk, reported = 20, time.monotonic()
+    due = reported + CHECKPOINT_INTERVAL
 
     def tell() -> None:
         for label, history in race.histories.items():
@@ -120,13 +120,13 @@ def _race(text: dict[str, Any], saved: dict[str, Any], out: BinaryIO, inbox: que
             for _ in race.advance(chunk):
                 pass
             now = time.monotonic()
-            if now - told >= UPDATE:
+            if now - reported >= UPDATE_INTERVAL:
                 tell()
-                told = now
+                reported = now
             if now >= due:
                 keep()
                 took = time.monotonic() - now  # a large state must not take all the time there is
-                due = now + took + max(CHECKPOINT, min(20 * took, 60.0))
+                due = now + took + max(CHECKPOINT_INTERVAL, min(20 * took, 60.0))
             if not inbox.empty():
                 if inbox.get() is None:
                     raise PipeClosedError
@@ -149,7 +149,7 @@ def _task(kind: str, header: dict[str, Any], out: BinaryIO, inbox: queue.SimpleQ
 
     def tick(step: int) -> None:
         nonlocal last
-        if time.monotonic() - last >= UPDATE:
+        if time.monotonic() - last >= UPDATE_INTERVAL:
             send(out, {"event": "tick", "step": step})
             last = time.monotonic()
 

@@ -51,7 +51,9 @@ def budget(text: str) -> int:
 
 def evictable_runs(store: Store) -> list[Evictable]:
     """The curves of stored runs; a run stays listed with its experiment."""
-    return [Evictable(when, size, f"run {run[:12]}", partial(store.evict, run)) for when, size, run in store.weight()]
+    return [
+        Evictable(when, size, f"run {run[:12]}", partial(store.evict, run)) for when, size, run in store.evictable()
+    ]
 
 
 def evict(items: Iterable[Evictable], limit: int) -> list[str]:

@@ -40,9 +40,9 @@ except ImportError:  # Windows has none: there every process takes itself for th
     fcntl = None
 
 T = TypeVar("T")
-RUN = re.compile("[0-9a-f]{64}")  # what a run's id looks like; anything else is no name for a file
-FLOOR = 200 * 2**20  # bytes that must be free before a run starts
-STALE = 3600.0  # seconds after which nobody is still writing a staged file
+RUN_ID = re.compile("[0-9a-f]{64}")  # what a run's id looks like; anything else is no name for a file
+MIN_FREE = 200 * 2**20  # bytes that must be free before a run starts
+STALE_AFTER = 3600.0  # seconds after which nobody is still writing a staged file
 _INSERT = (
     "INSERT INTO runs (id, experiment, title, tags, created, seconds, content, bytes, evicted) VALUES "
     "(:id, :experiment, :title, :tags, :created, :seconds, :content, :bytes, :evicted) ON CONFLICT (id) DO NOTHING"
@@ -84,7 +84,7 @@ class Store:
 
     Attributes
     ----------
-    mended : list of str
+    repairs : list of str
         What was found damaged and put right by itself, one sentence each, until `check` has told it.
 
     Raises
@@ -97,15 +97,15 @@ class Store:
         self.folder = folder or home()
         for name in ("objects", "checkpoints", "quarantine", "staged"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
-        self.mended: list[str] = []
+        self.repairs: list[str] = []
         self._index = Index(self.folder / "index.sqlite")
         self._lock: IO[str] | None = None
-        self._heads: dict[str, tuple[tuple[int, int], str | None]] = {}
+        self._checkpoint_heads: dict[str, tuple[tuple[int, int], str | None]] = {}
         try:
             self._index.create()
         except DatabaseCorruptError:
-            self._mend()
-        self.mended += self._adopt_all()
+            self._rebuild_index()
+        self.repairs += self._reindex_all()
 
     def claim(self) -> bool:
         """Whether this object may take unfinished runs for its own: one at a time can, until it is gone or `release`.
@@ -139,9 +139,9 @@ class Store:
             free = shutil.disk_usage(self.folder).free
         except OSError as error:
             raise UserError(f"the folder of stored runs, {self.folder}, is out of reach: {error.strerror}") from None
-        if free < FLOOR:
+        if free < MIN_FREE:
             raise UserError(
-                f"the disk under {self.folder} has {free / 2**20:,.0f} MiB left; a run needs {FLOOR / 2**20:,.0f} MiB"
+                f"the disk under {self.folder} has {free / 2**20:,.0f} MiB left; a run needs {MIN_FREE / 2**20:,.0f} MiB"
             )
 
     def put(self, experiment: Experiment, histories: dict[str, History], seconds: float) -> None:
@@ -181,7 +181,7 @@ class Store:
 
     def seconds(self, run: str) -> float:
         """How long a stored run took."""
-        found = self._ask("SELECT seconds FROM runs WHERE id = ?", run)
+        found = self._query("SELECT seconds FROM runs WHERE id = ?", run)
         return float(found[0][0]) if found else 0.0
 
     def get(self, run: str) -> Result | None:
@@ -195,15 +195,15 @@ class Store:
             Its curves were given up to save space; the run is listed, and can be computed again.
         """
         wanted = "SELECT experiment, content FROM runs WHERE id = ?"
-        found = self._ask(wanted, run)
+        found = self._query(wanted, run)
         if found and not self._object(found[0][1]).exists():  # perhaps only the index is wrong
-            self.mended += self._adopt_all()
-            found = self._ask(wanted, run)
+            self.repairs += self._reindex_all()
+            found = self._query(wanted, run)
         data = self._checked(run, found[0][1]) if found else None
         if data is None:
             return None
         arrays = unpack(data)
-        about = _about(arrays)
+        about = _metadata(arrays)
         if about and about.get("evicted"):
             raise EvictedError(
                 f"the curves of run {run[:12]} were given up to save space; run it again to have them back"
@@ -220,16 +220,16 @@ class Store:
     def runs(self) -> list[StoredRun]:
         """All stored runs, newest first."""
         wanted = "SELECT id, experiment, title, tags, created, seconds, bytes, evicted FROM runs ORDER BY created DESC"
-        rows = self._ask(wanted)
+        rows = self._query(wanted)
         return [line for row in rows if (line := _listed(row)) is not None]
 
     def rename(self, run: str, title: str) -> None:
         """Give a run another title."""
-        self._ask("UPDATE runs SET title = ? WHERE id = ?", title, run, write=True)
+        self._query("UPDATE runs SET title = ? WHERE id = ?", title, run, write=True)
 
     def tag(self, run: str, tags: str) -> None:
         """Replace a run's tags."""
-        self._ask("UPDATE runs SET tags = ? WHERE id = ?", tags, run, write=True)
+        self._query("UPDATE runs SET tags = ? WHERE id = ?", tags, run, write=True)
 
     def delete(self, run: str) -> None:
         """Forget a run, and its file unless another run has the same content."""
@@ -244,7 +244,7 @@ class Store:
 
     # -- room ----------------------------------------------------------------------------------------------------
 
-    def weight(self) -> list[tuple[float, int, str]]:
+    def evictable(self) -> list[tuple[float, int, str]]:
         """What takes room and can be computed again: when it was made, bytes, run; oldest first."""
         checkpoints = {p.name: p.stat().st_size for p in (self.folder / "checkpoints").iterdir() if p.is_file()}
         found = [
@@ -254,7 +254,9 @@ class Store:
 
     def evict(self, run: str) -> int:
         """Give up a finished run's curves and checkpoint; it stays listed. Returns the bytes this has freed."""
-        row = self._ask("SELECT experiment, title, tags, created, seconds, content, bytes FROM runs WHERE id = ?", run)
+        row = self._query(
+            "SELECT experiment, title, tags, created, seconds, content, bytes FROM runs WHERE id = ?", run
+        )
         if not row:
             return 0
         experiment, title, tags, created, seconds, content, size = row[0]
@@ -290,22 +292,22 @@ class Store:
         try:
             self._index.verify()
         except DatabaseCorruptError:
-            self._mend()
-        said, self.mended = self.mended + self._adopt_all(), []
-        for row, run, content in self._ask("SELECT rowid, id, content FROM runs"):
+            self._rebuild_index()
+        said, self.repairs = self.repairs + self._reindex_all(), []
+        for row, run, content in self._query("SELECT rowid, id, content FROM runs"):
             try:
                 data = self._checked(run, content)
             except CorruptFileError as sentence:
                 said.append(str(sentence))
             else:
-                if about := _about(unpack(data)) if data is not None else None:
-                    said += self._use(partial(_agree, row, about), write=True)
+                if about := _metadata(unpack(data)) if data is not None else None:
+                    said += self._use(partial(_correct_row, row, about), write=True)
         for path in (self.folder / "checkpoints").iterdir():
             if path.is_file() and self._read_checkpoint(path) is None and not path.exists():
                 said.append(f"the checkpoint of run {path.name[:12]} was damaged; it was set aside")
         for path in (self.folder / "staged").iterdir():  # half-written by a process that was killed: nothing was lost
             with suppress(FileNotFoundError):
-                if time.time() - path.stat().st_mtime > STALE:
+                if time.time() - path.stat().st_mtime > STALE_AFTER:
                     path.unlink()
         return said
 
@@ -314,21 +316,21 @@ class Store:
         try:
             return self._index.use(work, write=write)
         except DatabaseCorruptError:
-            self._mend()
+            self._rebuild_index()
         try:
             return self._index.use(work, write=write)
         except DatabaseCorruptError as again:
             raise OSError(errno.EIO, f"the index of stored runs is damaged ({again})", str(self._index.path)) from None
 
-    def _ask(self, sql: str, *values: Any, write: bool = False) -> list[Any]:
+    def _query(self, sql: str, *values: Any, write: bool = False) -> list[Any]:
         return self._use(lambda index: index.execute(sql, values).fetchall(), write=write)
 
-    def _mend(self) -> None:
+    def _rebuild_index(self) -> None:
         """Set a damaged index aside and make a new one of what the files say about themselves."""
 
         def fill(index: sqlite3.Connection, names: dict[str, tuple[str, str]]) -> None:
             for path in sorted((self.folder / "objects").glob("*/*")):
-                self._adopt(path, index)
+                self._reindex(path, index)
             for run, (title, tags) in names.items():
                 index.execute("UPDATE runs SET title = ?, tags = ? WHERE id = ?", (title, tags, run))
 
@@ -338,26 +340,26 @@ class Store:
                 return
         except DatabaseCorruptError as again:
             raise OSError(errno.EIO, f"the index of stored runs is damaged ({again})", str(self._index.path)) from None
-        kept = self._ask("SELECT count(*) FROM runs")[0][0]
-        self.mended.append(
+        kept = self._query("SELECT count(*) FROM runs")[0][0]
+        self.repairs.append(
             f"the index of stored runs was damaged; it was set aside and made anew from the files: {kept} found, "
             "with those titles and tags that could still be read"
         )
-        _log.warning(self.mended[-1])
+        _log.warning(self.repairs[-1])
 
-    def _adopt_all(self) -> list[str]:
+    def _reindex_all(self) -> list[str]:
         """List the files that the index does not name: of a process that was killed in between, or after damage."""
-        listed = {str(row[0]) for row in self._ask("SELECT content FROM runs")}
+        listed = {str(row[0]) for row in self._query("SELECT content FROM runs")}
         orphans = [path for path in (self.folder / "objects").glob("*/*") if path.name not in listed]
-        return [said for path in orphans for said in self._use(partial(self._adopt, path), write=True)]
+        return [said for path in orphans for said in self._use(partial(self._reindex, path), write=True)]
 
-    def _adopt(self, path: Path, index: sqlite3.Connection) -> list[str]:
+    def _reindex(self, path: Path, index: sqlite3.Connection) -> list[str]:
         """List a file that no line of the index names, if it is whole and says what it is; else set it aside."""
         if index.execute("SELECT 1 FROM runs WHERE content = ?", (path.name,)).fetchone():
             return []
         if (data := _bytes(path)) is None:  # another process has deleted it meanwhile
             return []
-        about = _about(unpack(data)) if hashlib.sha256(data).hexdigest() == path.name else None
+        about = _metadata(unpack(data)) if hashlib.sha256(data).hexdigest() == path.name else None
         if about is None:
             self._quarantine(path)
             return [f"{path.name[:12]} belongs to no run and was set aside"]
@@ -385,19 +387,23 @@ class Store:
 
     def checkpoint(self, run: str) -> bytes | None:
         """The last checkpoint of a run, or None if there is none that can be trusted."""
-        found = self._read_checkpoint(self._checkpoint(run)) if RUN.fullmatch(run) else None
+        found = self._read_checkpoint(self._checkpoint(run)) if RUN_ID.fullmatch(run) else None
         return found[1] if found else None
 
-    def left_behind(self, run: str) -> str | None:
+    def checkpoint_experiment(self, run: str) -> str | None:
         """The experiment of a run's checkpoint, or None if there is none that can be trusted."""
-        return self._sound(self._checkpoint(run)) if RUN.fullmatch(run) else None
+        return self._intact_experiment(self._checkpoint(run)) if RUN_ID.fullmatch(run) else None
 
     def checkpoints(self) -> list[tuple[str, str]]:
         """Runs that were never finished: their ids and experiments, newest first."""
-        finished = {row[0] for row in self._ask("SELECT id FROM runs")}
+        finished = {row[0] for row in self._query("SELECT id FROM runs")}
         found = []
         for path in (self.folder / "checkpoints").iterdir():
-            if path.name not in finished and RUN.fullmatch(path.name) and (text := self._sound(path)) is not None:
+            if (
+                path.name not in finished
+                and RUN_ID.fullmatch(path.name)
+                and (text := self._intact_experiment(path)) is not None
+            ):
                 with suppress(FileNotFoundError):
                     found.append((path.stat().st_mtime, path.name, text))
         return [(run, text) for _, run, text in sorted(found, reverse=True)]
@@ -414,21 +420,21 @@ class Store:
         end = 4 + int.from_bytes(body[:4], "little")
         return body[4:end].decode(), body[end:]
 
-    def _sound(self, path: Path) -> str | None:
+    def _intact_experiment(self, path: Path) -> str | None:
         """The experiment of a checkpoint whose bits are all right; read again only when the file has changed."""
         try:
             found = path.stat()
         except OSError:
             return None
         mark = found.st_mtime_ns, found.st_size
-        if self._heads.get(path.name, (None, None))[0] != mark:
+        if self._checkpoint_heads.get(path.name, (None, None))[0] != mark:
             content = self._read_checkpoint(path)
-            self._heads[path.name] = mark, content[0] if content else None
-        return self._heads[path.name][1]
+            self._checkpoint_heads[path.name] = mark, content[0] if content else None
+        return self._checkpoint_heads[path.name][1]
 
     def drop_checkpoint(self, run: str) -> None:
         """A discarded run needs none."""
-        if RUN.fullmatch(run):
+        if RUN_ID.fullmatch(run):
             self._checkpoint(run).unlink(missing_ok=True)
 
     def _object(self, content: Any) -> Path:
@@ -484,7 +490,7 @@ def _listed(row: tuple[Any, ...]) -> StoredRun | None:
     return None
 
 
-def _about(arrays: dict[str, Any]) -> dict[str, Any] | None:
+def _metadata(arrays: dict[str, Any]) -> dict[str, Any] | None:
     """What a file says about itself: a line of the index. None for files of the first versions, which did not."""
     if "about" not in arrays:
         return None
@@ -492,7 +498,7 @@ def _about(arrays: dict[str, Any]) -> dict[str, Any] | None:
     return found
 
 
-def _agree(row: int, about: dict[str, Any], index: sqlite3.Connection) -> list[str]:
+def _correct_row(row: int, about: dict[str, Any], index: sqlite3.Connection) -> list[str]:
     """Make a line of the index say what its file says; a sentence if it did not."""
     found = index.execute("SELECT id, experiment, created, seconds FROM runs WHERE rowid = ?", (row,)).fetchone()
     if found is None or list(found) == [about[name] for name in ("id", "experiment", "created", "seconds")]:

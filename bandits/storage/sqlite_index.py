@@ -37,12 +37,12 @@ class Database:
     Parameters
     ----------
     path : Path
-    about : str
-        What it is, for the sentence of an error.
+    description : str
+        What the file holds, for error messages.
     """
 
-    def __init__(self, path: Path, about: str) -> None:
-        self.path, self._about = path, about
+    def __init__(self, path: Path, description: str) -> None:
+        self.path, self._description = path, description
 
     def use(self, work: Callable[[sqlite3.Connection], T], *, write: bool = False) -> T:
         """Do some work on the tables; with ``write`` as one transaction beside which nobody else writes.
@@ -73,7 +73,7 @@ class Database:
             if code is None or not self._outside(code):
                 raise DatabaseCorruptError(str(error)) from None
             number = errno.ENOSPC if code & 0xFF == sqlite3.SQLITE_FULL else errno.EIO
-            raise OSError(number, f"{self._about}: {error}", str(self.path)) from None
+            raise OSError(number, f"{self._description}: {error}", str(self.path)) from None
 
     def _outside(self, code: int) -> bool:
         if code == sqlite3.SQLITE_IOERR_SHORT_READ:  # the file ends too early

@@ -302,7 +302,7 @@ def test_a_refusal_in_a_shell_is_one_line_and_status_2(tmp_path: Path) -> None:
 
 
 def test_processes_of_ours_step_back_and_never_forward() -> None:
-    told = "import os; from bandits.base.processes import start; p = start('bandits.diagnostics', told='{'); "
+    told = "import os; from bandits.base.processes import start; p = start('bandits.diagnostics', stdin='{'); "
     told += "print(os.getpriority(os.PRIO_PROCESS, p.pid)); p.wait()"
     for more in (0, NICE + 2):
         command = ["nice", "-n", f"{more}", sys.executable, "-c", told]

@@ -108,7 +108,7 @@ def test_ids_that_mean_no_run_or_several_are_refused(
     )
     store = Store()
     twin = name[:10] + "0" * 54
-    store._ask(
+    store._query(
         "INSERT INTO runs SELECT ?, experiment, title, tags, created, seconds, content, bytes, evicted FROM runs",
         twin,
         write=True,
@@ -121,7 +121,7 @@ def test_ids_that_mean_no_run_or_several_are_refused(
 
 def test_store_check_says_what_it_found_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     good, bad = keep(seed=1).experiment.hash, keep(seed=2).experiment.hash
-    (content,) = Store()._ask("SELECT content FROM runs WHERE id = ?", bad)[0]
+    (content,) = Store()._query("SELECT content FROM runs WHERE id = ?", bad)[0]
     path = folder / "objects" / content[:2] / content
     path.write_bytes(path.read_bytes()[:-1])
     lines = said(capsys, 1, "store", "check").splitlines()

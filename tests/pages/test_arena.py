@@ -160,7 +160,7 @@ def test_a_run_that_waits_says_how_many_are_before_it(pool: Pool, endless: Calla
     race = pool.get(presets()["race"].experiment.hash)
     assert race is None or ended(race)
     busy = [endless(seed) for seed in range(900, 902 + pool.workers)]  # two more than there are workers
-    wait_for(lambda: pool.ahead(busy[-1]) == 1, "all workers to be busy")
+    wait_for(lambda: pool.queue_position(busy[-1]) == 1, "all workers to be busy")
     assert status(arena(busy[-2])) == "Next in line, as soon as another run ends"
     at = arena(busy[-1])
     assert status(at) == "Waiting: 1 other run first"

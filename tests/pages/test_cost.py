@@ -161,7 +161,7 @@ def test_a_measurement_that_fails_says_so(pool: Pool, monkeypatch: pytest.Monkey
 def test_when_too_many_wait_the_page_says_so(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Measurement, "_follow", lambda self: None)
     with Measurement.desk.turn:
-        waiting = [Measurement(SMALL) for _ in range(Measurement.desk.waiting + 1)]
+        waiting = [Measurement(SMALL) for _ in range(Measurement.max_waiting + 1)]
         at = visit(SMALL.model_copy(update={"seed": 8}))
         assert "8 measurements are waiting already" in at.error[0].value
     wait_for(lambda: not any(m.active for m in waiting), "their turns")

@@ -44,7 +44,7 @@ def store(pool: Pool) -> Iterator[Store]:
     """The app's own, empty but for what a test puts there."""
     assert pool.store is not None
     yield pool.store
-    for job in pool.going():
+    for job in pool.live_jobs():
         pool.discard(job.id, job.owner)
     for e in pool.unfinished():
         pool.discard(e.hash)
@@ -115,7 +115,7 @@ def text(at: AppTest) -> str:
 
 
 def test_an_empty_shelf_says_how_it_fills_and_leads_to_the_arena(store: Store, pool: Pool) -> None:
-    for job in pool.going():  # the race of the first page
+    for job in pool.live_jobs():  # the race of the first page
         pool.discard(job.id, job.owner)
     at = visit()
     assert "No run has been finished yet." in text(at)
@@ -193,7 +193,7 @@ def test_a_run_is_opened_in_the_arena(store: Store) -> None:
 def test_a_damaged_run_is_set_aside_in_a_sentence_and_the_page_lives(store: Store, pool: Pool) -> None:
     e, other = put(store, {"kind": "linucb", "alpha": 2.5}), put(store, "random")
     at = pick(visit(), store, e)
-    ((content,),) = store._ask("SELECT content FROM runs WHERE id = ?", e.hash)
+    ((content,),) = store._query("SELECT content FROM runs WHERE id = ?", e.hash)
     path = store._object(content)
     path.write_bytes(path.read_bytes()[:-1])
     at = press(at, "Open in the Arena")

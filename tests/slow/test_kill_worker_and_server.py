@@ -39,7 +39,7 @@ def told():
 jobs._start = told
 pool = jobs.Pool(workers=2, store=Store(Path(sys.argv[1])))
 left = pool.unfinished()
-job = pool.revive(left[0]) if left else pool.submit(read(Path(sys.argv[2]).read_bytes()))
+job = pool.resume_unfinished(left[0]) if left else pool.submit(read(Path(sys.argv[2]).read_bytes()))
 say("from", int(job.saved["step"]) if job.saved else 0)
 worker, step = None, -1
 while job.active:
@@ -51,7 +51,7 @@ while job.active:
         say("worker", worker.pid)
     time.sleep(0.01)
 say("at", job.step)
-say("ended", job.status, job.deaths)
+say("ended", job.status, job.worker_deaths)
 pool.close()
 """
 

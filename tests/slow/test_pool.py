@@ -20,7 +20,7 @@ from bandits.experiments.experiment import MEMORY_LIMIT
 from bandits.experiments.history import snapshot_steps
 from bandits.experiments.race import Race, make_lane, run_to_end
 from bandits.runtime import pool as jobs
-from bandits.runtime.pool import KEPT, MAX_ACTIVE, Job, Pool
+from bandits.runtime.pool import MAX_ACTIVE, MAX_ENDED_JOBS, Job, Pool
 from bandits.runtime.worker import receive, send
 from bandits.storage.run_store import Store
 from tests.support import experiment, same, wait_for
@@ -88,10 +88,10 @@ def test_runs_wait_their_turn_and_know_their_place(pool: Pool) -> None:
     running = under_way(pool, 3)
     waiting = [pool.submit(experiment(seed=seed)) for seed in (4, 5, 6)]
     assert [job.status for job in waiting] == ["queued"] * 3
-    assert [pool.ahead(job) for job in waiting] == [0, 1, 2]
+    assert [pool.queue_position(job) for job in waiting] == [0, 1, 2]
     assert all(job.active and job.progress == 0 and not job.result.histories for job in waiting)
     pool.stop(waiting[1])  # one that never began
-    assert (waiting[1].status, pool.ahead(waiting[2])) == ("stopped", 1)
+    assert (waiting[1].status, pool.queue_position(waiting[2])) == ("stopped", 1)
     pool.stop(running)
     assert [ended(job).status for job in waiting] == ["finished", "stopped", "finished"]
     assert waiting[0].ended is not None
@@ -134,7 +134,7 @@ def test_a_killed_worker_costs_nothing_but_time(pool: Pool) -> None:
         worker.kill()
         wait_for(lambda w=worker: pool._processes.get(job) not in (None, w) or not job.active, "another worker")
     assert ended(job).status == "finished"
-    assert job.deaths in (1, 2)
+    assert job.worker_deaths in (1, 2)
     for label, history in run(e).histories.items():
         same(job.histories[label], history)
 
@@ -266,7 +266,7 @@ def test_after_a_restart_finished_runs_are_there_and_unfinished_ones_go_on(tmp_p
         assert again.result.summary() == kept.result.summary()
         assert second.submit(done) is again  # not computed twice
         assert second.unfinished() == [e]
-        revived = second.revive(e)
+        revived = second.resume_unfinished(e)
         assert int(revived.saved["step"]) > 0
         assert ended(revived).status == "finished"
         assert second.unfinished() == []
@@ -291,10 +291,10 @@ def test_an_interrupted_run_shows_what_it_had_computed_and_goes_on_to_the_bit(tm
         assert 0 < job.progress < 1
         assert job.seconds > 0
         assert pool.unfinished() == [e]
-        assert pool.going() == []
+        assert pool.live_jobs() == []
         pool.resume(job, "teacher")
         assert (job.owner, job.interrupted) == ("teacher", False)
-        assert (pool.going(), pool.unfinished()) == ([job], [])
+        assert (pool.live_jobs(), pool.unfinished()) == ([job], [])
         with pytest.raises(UserError, match="only who started this run"):
             pool.stop(job, "pupil")
         assert ended(job).status == "finished"
@@ -312,7 +312,7 @@ def test_an_interrupted_run_that_is_asked_for_again_goes_on_instead_of_beginning
         assert (job.status, job.owner) == ("queued", "me")
         wait_for(lambda: job.step > begun, "the run to go on")
         pool.pause(job, "me")
-        assert pool.revive(e, "me") is job  # one that is paused goes on too
+        assert pool.resume_unfinished(e, "me") is job  # one that is paused goes on too
         assert job.active
         pool.stop(job, "me")
         assert pool.submit(e, "me") is not job  # another job, from where it was stopped
@@ -325,10 +325,10 @@ def test_resuming_keeps_to_the_limits_of_a_new_run(tmp_path: Path, monkeypatch: 
         for i in range(MAX_ACTIVE):
             pool.submit(endless(160 + i), "eager")
         with pytest.raises(UserError, match=f"you have {MAX_ACTIVE} runs going"):
-            pool.revive(e, "eager")
-        monkeypatch.setattr("bandits.storage.run_store.FLOOR", 2**70)
+            pool.resume_unfinished(e, "eager")
+        monkeypatch.setattr("bandits.storage.run_store.MIN_FREE", 2**70)
         with pytest.raises(UserError, match="MiB left"):
-            pool.revive(e, "patient")
+            pool.resume_unfinished(e, "patient")
         job = pool.get(e.hash)
         assert job is not None
         assert (job.status, job.owner, job.interrupted) == ("stopped", "", True)
@@ -404,7 +404,7 @@ def test_a_checkpoint_of_another_version_is_no_obstacle(tmp_path: Path) -> None:
     store.keep_checkpoint(e.hash, e, pack({"step": np.array(100), "0.history.step": np.array(100)}))
     with closing(Pool(store=store)) as pool:
         assert pool.get(e.hash) is None
-        assert ended(pool.revive(e)).status == "finished"
+        assert ended(pool.resume_unfinished(e)).status == "finished"
 
 
 @pytest.mark.parametrize(
@@ -480,14 +480,16 @@ def test_the_static_network_is_trained_beside_the_race_and_catches_up(pool: Pool
 
 def test_old_runs_are_forgotten_but_never_one_that_is_active(pool: Pool) -> None:
     running = under_way(pool, 11)
-    many = [pool.submit(experiment("random", steps=1, replications=1, seed=s)) for s in range(100, 100 + KEPT + 5)]
+    many = [
+        pool.submit(experiment("random", steps=1, replications=1, seed=s)) for s in range(100, 100 + MAX_ENDED_JOBS + 5)
+    ]
     pool.stop(running)
     for job in many:
         ended(job)
     last = ended(pool.submit(experiment("random", steps=1, replications=1, seed=99)))
     assert pool.get(running.id) is None
     assert pool.get(last.id) is last
-    assert len(pool._jobs) <= KEPT + 1
+    assert len(pool._jobs) <= MAX_ENDED_JOBS + 1
 
 
 def test_closing_ends_all_processes() -> None:

@@ -45,7 +45,7 @@ def test_what_is_no_size_is_refused(text: str) -> None:
 
 def test_the_oldest_go_first_and_stay_listed(tmp_path: Path) -> None:
     store = filled(tmp_path, 1, 2, 3)
-    weights = [size for _, size, _ in store.weight()]
+    weights = [size for _, size, _ in store.evictable()]
     said = evict(evictable_runs(store), sum(weights) - 1)
     listed = {listed.id: listed for listed in store.runs()}
     first, second, third = (experiment(seed=seed) for seed in (1, 2, 3))
@@ -60,7 +60,7 @@ def test_the_oldest_go_first_and_stay_listed(tmp_path: Path) -> None:
     assert evict(evictable_runs(store), sum(weights))[:-1] == []
     evict(evictable_runs(store), 0)
     assert all(one.evicted for one in store.runs())
-    assert store.weight() == []
+    assert store.evictable() == []
 
 
 def test_an_evicted_run_is_computed_again_under_its_name(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_an_older_index_is_brought_up_to_date_and_kept(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "index-schema-1.sqlite")) as before:
         assert "evicted" not in {row[1] for row in before.execute("PRAGMA table_info(runs)")}
         assert before.execute("SELECT count(*) FROM runs").fetchone() == (1,)
-    assert Store(tmp_path).mended == []
+    assert Store(tmp_path).repairs == []
     assert list(tmp_path.glob(".*.sqlite")) == []
 
 

@@ -164,7 +164,7 @@ def test_titles_and_tags_that_can_still_be_read_survive_a_new_index(tmp_path: Pa
 def test_a_file_of_a_process_killed_before_it_was_listed_is_listed(tmp_path: Path) -> None:
     store = Store(tmp_path)
     name = put(store, finished(1))
-    store._ask("DELETE FROM runs", write=True)
+    store._query("DELETE FROM runs", write=True)
     (said,) = Store(tmp_path).check()
     assert said == f"run {name[:12]} was not listed; its file is whole and it is listed again"
     assert store.get(name) is not None
@@ -184,7 +184,7 @@ def test_files_of_the_first_version_are_read(tmp_path: Path) -> None:
     target.parent.mkdir(exist_ok=True)
     target.write_bytes(data)
     path.unlink()
-    store._ask("UPDATE runs SET content = ?", old, write=True)
+    store._query("UPDATE runs SET content = ?", old, write=True)
     found = Store(tmp_path).get(name)
     assert found is not None
     assert found.summary() == result.summary()
@@ -218,7 +218,7 @@ def test_what_a_killed_process_had_begun_to_write_is_swept_when_it_is_old(tmp_pa
 
 
 def _content(store: Store, name: str) -> str:
-    return str(store._ask("SELECT content FROM runs WHERE id = ?", name)[0][0])
+    return str(store._query("SELECT content FROM runs WHERE id = ?", name)[0][0])
 
 
 def test_checkpoints_are_replaced_trusted_only_whole_and_listed_until_finished(tmp_path: Path) -> None:
@@ -246,7 +246,7 @@ def test_packed_arrays_come_back() -> None:
 
 
 def test_a_disk_without_room_is_refused_before_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(storing, "FLOOR", 2**70)
+    monkeypatch.setattr(storing, "MIN_FREE", 2**70)
     with pytest.raises(UserError, match=r"MiB left; a run needs"):
         Store(tmp_path).require_space()
 

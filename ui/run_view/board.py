@@ -143,7 +143,7 @@ def status(job: Job) -> str:
     if job.status == "queued":
         if session.pool().broken:
             return "The workers do not start; the server's log tells why. They are being tried again"
-        ahead = session.pool().ahead(job)
+        ahead = session.pool().queue_position(job)
         if ahead:
             return f"Waiting: {ahead} other run{'s' if ahead > 1 else ''} first"
         return "Next in line, as soon as another run ends" if session.pool().busy else "Warming up"

@@ -55,13 +55,13 @@ def _look(job: Job) -> None:
 
 def going_on() -> None:
     """Runs that are queued, running or paused, with their progress, again every second."""
-    if jobs := session.pool().going():
+    if jobs := session.pool().live_jobs():
         st.subheader("Going on now", anchor=False)
         st.fragment(_going_on, run_every=board.TICK)({job.id for job in jobs})
 
 
 def _going_on(known: set[str]) -> None:
-    jobs = session.pool().going()
+    jobs = session.pool().live_jobs()
     if {job.id for job in jobs} != known:  # one has begun or ended: the lists below change too
         st.rerun()
     for job in sorted(jobs, key=lambda job: job.id):  # their places do not change while they run
@@ -91,7 +91,7 @@ def unfinished() -> None:
                 left.html(_named(name, words.describe_experiment(experiment)))
                 if resume.button("Resume", key=f"resume-{run}", icon=":material/resume:", width="stretch"):
                     try:
-                        _look(session.pool().revive(experiment, session.owner()))
+                        _look(session.pool().resume_unfinished(experiment, session.owner()))
                     except UserError as sentence:
                         board.refuse(sentence)
                 if drop.button("Discard", key=f"discard-{run}", icon=":material/delete:", width="stretch"):

@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from bandits.base.files import Arrays
-from bandits.runtime.worker import UPDATE
+from bandits.runtime.worker import UPDATE_INTERVAL
 from bandits.sweeps.blocks import Block, Row, compute
 from bandits.sweeps.sweep import Sweep, read, read_begun
 
@@ -119,7 +119,7 @@ def block(text: str, rows: Sequence[Row], ours: Make, answer: str, topic: str, k
 
     def tell(step: int) -> None:
         nonlocal told
-        if time.monotonic() - told >= UPDATE:
+        if time.monotonic() - told >= UPDATE_INTERVAL:
             worker.log_event(topic, {"key": key, "step": step})
             told = time.monotonic()
 

@@ -14,7 +14,7 @@ from bandits.base.errors import UserError
 from bandits.base.files import Arrays, atomic_write, pack, unpack
 from bandits.experiments.history import History
 from bandits.storage.eviction import Evictable
-from bandits.storage.run_store import RUN
+from bandits.storage.run_store import RUN_ID
 from bandits.sweeps.analysis.landscape import late
 from bandits.sweeps.blocks import GRID, Block
 from bandits.sweeps.sweep import Sweep, read
@@ -115,7 +115,7 @@ class Files:
 
 def kept(folder: Path, sweep: str) -> Sweep | None:
     """The sweep of this hash, if there is one that this version can read."""
-    if not RUN.fullmatch(sweep):
+    if not RUN_ID.fullmatch(sweep):
         return None
     try:
         found = read((folder / sweep / "sweep.json").read_bytes())
@@ -135,7 +135,7 @@ def clear(folder: Path) -> list[str]:
     """Remove damaged blocks, unfinished files and unreadable sweeps; returns one sentence for each sweep."""
     messages = []
     for sweep in sorted(folder.iterdir()) if folder.is_dir() else ():
-        if not sweep.is_dir() or not RUN.fullmatch(sweep.name):
+        if not sweep.is_dir() or not RUN_ID.fullmatch(sweep.name):
             continue
         if kept(folder, sweep.name) is None:
             shutil.rmtree(sweep)

@@ -141,7 +141,8 @@ class Store:
             raise UserError(f"the folder of stored runs, {self.folder}, is out of reach: {error.strerror}") from None
         if free < MIN_FREE:
             raise UserError(
-                f"the disk under {self.folder} has {free / 2**20:,.0f} MiB left; a run needs {MIN_FREE / 2**20:,.0f} MiB"
+                f"the disk under {self.folder} has {free / 2**20:,.0f} MiB left; "
+                f"a run needs {MIN_FREE / 2**20:,.0f} MiB"
             )
 
     def put(self, experiment: Experiment, histories: dict[str, History], seconds: float) -> None:

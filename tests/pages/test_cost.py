@@ -116,7 +116,7 @@ def test_a_nudge_of_the_controls_measures_nothing_until_it_is_asked(
     at = settled(at.number_input[1].set_value(6).run())
     assert "The controls have changed" in said(at)
     begun: list[ProfileRequest] = []
-    monkeypatch.setattr(Measurement, "_follow", lambda self: begun.append(self.costs.question))
+    monkeypatch.setattr(Measurement, "_read_output", lambda self: begun.append(self.costs.question))
     at = press(at)
     wait_for(lambda: begun, "the measurement")
     assert begun == [SMALL.model_copy(update={"n_candidates": 6})]
@@ -151,7 +151,7 @@ def test_a_measurement_that_fails_says_so(pool: Pool, monkeypatch: pytest.Monkey
     def follow(self: Measurement) -> None:
         self.error = "the measuring process ended with status 1; the server's log tells why"
 
-    monkeypatch.setattr(Measurement, "_follow", follow)
+    monkeypatch.setattr(Measurement, "_read_output", follow)
     at = visit(question)
     wait_for(lambda: not known(question).active, "its end")
     at = settled(at.run())
@@ -159,8 +159,8 @@ def test_a_measurement_that_fails_says_so(pool: Pool, monkeypatch: pytest.Monkey
 
 
 def test_when_too_many_wait_the_page_says_so(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Measurement, "_follow", lambda self: None)
-    with Measurement.desk.turn:
+    monkeypatch.setattr(Measurement, "_read_output", lambda self: None)
+    with Measurement._turn:
         waiting = [Measurement(SMALL) for _ in range(Measurement.max_waiting + 1)]
         at = visit(SMALL.model_copy(update={"seed": 8}))
         assert "8 measurements are waiting already" in at.error[0].value

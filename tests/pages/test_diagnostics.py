@@ -85,7 +85,7 @@ def test_a_run_whose_data_are_gone_is_judged_without_comparison(pool: Pool) -> N
 def test_the_page_does_not_wait_for_comparisons(pool: Pool) -> None:
     job = pool.submit(experiment("linucb", "random", seed=973, steps=600))
     wait_for(lambda: job.status == "finished", "the run")
-    with Compared.desk.turn:
+    with Compared._turn:
         at = page(job)
         assert "being computed" in told(at)
         before = panel(at)

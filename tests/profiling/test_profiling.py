@@ -420,8 +420,8 @@ def test_a_process_that_dies_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_one_at_a_time_and_not_too_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Measurement, "_follow", lambda self: None)
-    with Measurement.desk.turn:
+    monkeypatch.setattr(Measurement, "_read_output", lambda self: None)
+    with Measurement._turn:
         begun = [Measurement(SMALL) for _ in range(Measurement.max_waiting + 1)]
         assert {m.status for m in begun} == {"waiting"}
         with pytest.raises(UserError, match=r"^8 measurements are waiting already; try again in a minute$"):

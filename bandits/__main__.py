@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from bandits.base.params import metadata
-from bandits.experiments.experiment import MAX_TEXT, Experiment, UserError, describe_range, read
+from bandits.experiments.experiment import MAX_TEXT, Experiment, UserError, read
+from bandits.experiments.validation import describe_range
 
 from . import agents, simulators
 from .cli import stored_runs

@@ -8,7 +8,8 @@ import numpy as np
 
 from bandits.agents import AgentParams, agent_class
 from bandits.base.types import BoolArray, FloatArray, IntArray
-from bandits.experiments.history import BINS, History
+from bandits.experiments.history import History
+from bandits.experiments.snapshots import BINS
 from bandits.results import metrics
 from bandits.results.metrics import Band
 

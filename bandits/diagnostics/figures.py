@@ -8,21 +8,13 @@ import numpy as np
 
 from bandits.agents import AgentParams
 from bandits.base.types import FloatArray
-from bandits.experiments.history import BINS, LEVELS, History
+from bandits.experiments.history import History
+from bandits.experiments.snapshots import BINS, LEVELS
 from bandits.results import metrics
-from bandits.results.figures import (
-    REFERENCE,
-    Bands,
-    Spec,
-    Style,
-    clip_band,
-    curves,
-    distinct_styles,
-    empty_figure,
-    styles,
-)
+from bandits.results.figures import Bands, clip_band, curves, empty_figure
 from bandits.results.metrics import Band
 from bandits.results.result import Result
+from bandits.results.style import REFERENCE, Spec, Style, distinct_styles, styles
 
 from .curves import doubt, effective_dimension, foresight, places, segment_coverage, segment_entropy
 from .findings import COMING, Finding, most_times, times_as_well

@@ -13,7 +13,8 @@ import numpy as np
 
 from bandits.agents import AgentParams, agent_class
 from bandits.base.formatting import number, percent
-from bandits.experiments.history import BINS, FORMAT, History
+from bandits.experiments.history import FORMAT, History
+from bandits.experiments.snapshots import BINS
 from bandits.models.position_bias import Position
 from bandits.results import metrics
 from bandits.results.metrics import WINDOW, Band

@@ -10,8 +10,8 @@ from scipy.special import expit, logit, ndtr, ndtri
 from bandits.base.explanation import Explanation
 from bandits.base.types import FloatArray, Round
 
-from .history import BINS, LEVELS
 from .lane import Lane
+from .snapshots import BINS, LEVELS
 
 CELLS, ROUNDS, FEWEST = 200, 32, 4  # candidates that a row is asked about, over so many of the next rounds
 _HALF = ndtri(0.5 + np.array(LEVELS) / 2)  # standard deviations on either side of the mean

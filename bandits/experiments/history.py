@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,13 +10,12 @@ from numpy.typing import NDArray
 
 from bandits.base.types import BoolArray, FloatArray, IntArray
 
+from .snapshots import SNAPSHOTS, BeliefCheck, Calibration, Spectrum, grid_points, nice_spacing, snapshot_steps
+
 MAX_POINTS = 2000  # points of a stored curve
 MAX_COUNTS = 200  # points at which the arms' counts are stored
-SNAPSHOTS = 40  # spectra and calibrations per run, at most
-LEVELS = (0.5, 0.8, 0.95)  # of the intervals whose calibration is kept
 SEGMENT_CELLS = 100_000  # segments x items that are counted, at most
 FORMAT = 2  # of what a history tells; 1: without a number, without counts per segment, the oldest without checkups
-BINS = 10  # of the histogram of where in an agent's beliefs the truth lies
 
 
 class Trace(NamedTuple):
@@ -50,80 +48,10 @@ class Trace(NamedTuple):
     alive: BoolArray
 
 
-def nice_spacing(steps: int, points: int) -> int:
-    """Smallest of 1, 2, 10, 20, 100, 200, ... that needs at most ``points`` points for ``steps`` steps.
-
-    Each divides the next, so that the grid of a longer run is part of that of a shorter one: a finished run can be
-    continued and has the same points as if it had been that long from the start.
-    """
-    spacing, factor = 1, 2
-    while steps > spacing * points:
-        spacing, factor = spacing * factor, 7 - factor
-    return spacing
-
-
-def _grid(steps: int, spacing: int) -> IntArray:
-    """0, spacing, 2 spacing, ... and ``steps`` itself."""
-    grid = np.arange(0, steps + 1, spacing, dtype=np.int64)
-    return grid if grid[-1] == steps else np.append(grid, steps)
-
-
 def count_spacing(steps: int, n_counted: int) -> int:
     """Steps between stored counts: a few hundred points, fewer where much is counted."""
     points = max(2, min(MAX_COUNTS, 400_000 // max(n_counted, 1)))
     return nice_spacing(steps, points)
-
-
-def snapshot_steps(steps: int) -> list[int]:
-    """Steps at which spectra are taken, the last one included."""
-    return [int(s) for s in _grid(steps, nice_spacing(steps, SNAPSHOTS))[1:]]
-
-
-@dataclass(slots=True)
-class Calibration:
-    """How many of the truths lay inside an agent's intervals at one step, float64 (R, levels): shares of 1."""
-
-    step: int
-    inside: FloatArray
-
-
-@dataclass(slots=True)
-class BeliefCheck:
-    """How an agent stood at one step, over the candidates of the next rounds: float64 (R, 3 + `BINS`).
-
-    Columns: how much doubt there was in what it would have shown first (NaN: none stated); mean squared error of what
-    it expected; variance of the truths within a round; then shares of the truths by their place in its beliefs, a
-    tenth of these each (NaN: no beliefs).
-    """
-
-    step: int
-    values: FloatArray
-
-    @property
-    def uncertainty(self) -> FloatArray:
-        """(R,)."""
-        return self.values[:, 0]
-
-    @property
-    def explained(self) -> FloatArray:
-        """Share of the variance of the truths within a round that it foresaw, (R,): at most 1."""
-        variance = self.values[:, 2][np.isfinite(self.values[:, 2])]
-        if not variance.any():
-            return np.full(len(self.values), np.nan)
-        return np.asarray(1 - self.values[:, 1] / variance.mean())
-
-    @property
-    def pit_histogram(self) -> FloatArray:
-        """(R, `BINS`)."""
-        return self.values[:, 3:]
-
-
-@dataclass(slots=True)
-class Spectrum:
-    """Eigenvalues of the design matrix at one step, float64 (R, M, m), descending, NaN-padded."""
-
-    step: int
-    eigenvalues: FloatArray
 
 
 class SegmentCounts:
@@ -139,7 +67,7 @@ class SegmentCounts:
 
     def __init__(self, steps: int, rows: int, n_segments: int, n_items: int) -> None:
         self.n_segments, self.n_items = n_segments, n_items
-        self.grid = _grid(steps, nice_spacing(steps, self.points(n_segments, n_items)))
+        self.grid = grid_points(steps, nice_spacing(steps, self.points(n_segments, n_items)))
         self.counts = np.zeros((len(self.grid), rows, n_segments, n_items), np.int64)
         self.now = np.zeros((rows, n_segments, n_items), np.int64)
 
@@ -222,8 +150,8 @@ class History:
     ) -> None:
         self.steps, self.rows, self.n_items, self.n_segments = steps, rows, n_items, n_segments
         self.bucket_size, self.n_counted = bucket_size, -(-n_items // bucket_size)
-        self.grid = _grid(steps, nice_spacing(steps, points))
-        self.count_grid = _grid(steps, count_spacing(steps, self.n_counted))
+        self.grid = grid_points(steps, nice_spacing(steps, points))
+        self.count_grid = grid_points(steps, count_spacing(steps, self.n_counted))
         self.sums = {name: np.full((len(self.grid), rows), np.nan) for name in self.SUMS}
         self.counts: NDArray[np.int64] = np.zeros((len(self.count_grid), rows, self.n_counted), np.int64)
         self.spectra: list[Spectrum] = []

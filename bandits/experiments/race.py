@@ -21,8 +21,9 @@ from bandits.simulators import Simulator
 
 from . import calibration
 from .experiment import Experiment
-from .history import BeliefCheck, Calibration, History, Spectrum, Trace, snapshot_steps
+from .history import History, Trace
 from .lane import Lane
+from .snapshots import BeliefCheck, Calibration, Spectrum, snapshot_steps
 
 CHUNK = 500  # steps between looks at the clock
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from bandits.base.formatting import duration, rounded, size
-from bandits.results.figures import REFERENCE, Spec, empty_figure
+from bandits.results.figures import empty_figure
+from bandits.results.style import REFERENCE, Spec
 
 from .complexity import WAYS
 from .request import Axis

@@ -8,9 +8,8 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 from pydantic import Field, ValidationError, model_validator
 
 from bandits.base.errors import UserError
-from bandits.base.formatting import short
 from bandits.base.params import Params, param
-from bandits.experiments.experiment import describe_range
+from bandits.experiments.validation import refusal
 
 Axis = Literal["p", "t", "K"]
 Width = Annotated[int, Field(ge=1, le=1024)]
@@ -121,12 +120,4 @@ def read(data: Any) -> ProfileRequest:
     try:
         return ProfileRequest.model_validate(data)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-    if first["type"] == "value_error":
-        raise UserError(str(first["ctx"]["error"]))
-    name = str(first["loc"][0])
-    if name not in ProfileRequest.model_fields:
-        raise UserError(f"{short(name)} is not a known field; known are {', '.join(ProfileRequest.model_fields)}")
-    if name == "hidden" and len(first["loc"]) > 1:
-        raise UserError(f"hidden holds {short(first['input'])}; each width must be a whole number from 1 to 1,024")
-    raise UserError(f"{name} is {short(first['input'])}; it must be {describe_range(ProfileRequest, name)}")
+        raise UserError(refusal(error, ProfileRequest)) from None

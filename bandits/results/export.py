@@ -14,8 +14,9 @@ from bandits.base.formatting import count, percent
 from bandits.experiments.experiment import Experiment
 
 from . import metrics, text
-from .figures import board, styles
+from .figures import board
 from .result import Result
+from .style import styles
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,7 +6,7 @@ Colours of text and grid are left to whoever shows them, so that light and dark 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -16,62 +16,17 @@ from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
 
 from . import metrics
-from .decision import Candidate, Why
 from .metrics import Band
 from .result import Result
+from .style import REFERENCE, Spec, Style, faint, styles, styles_of_runs
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-Spec = dict[str, Any]
 Bands = dict[str, dict[str, Band]]  # by plot and label
 XAxis = Literal["step", "log step", "earned"]
 Fourth = Literal["spectrum", "calibration"]
 MAX_POINTS = 400  # points a line is drawn with
-
-# Okabe and Ito (2008), safe for colour-blind readers; an agent's class names its own of them (`Agent.colour`)
-_OKABE_ITO = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#B8A500", "#7F7F7F")
-_DASHES = ("solid", "dash", "dot", "dashdot")
-RUN_DASHES = (*_DASHES, "longdash", "longdashdot")  # one per run where several share a figure
-REFERENCE = "#8A8A8A"
-
-
-class Style(NamedTuple):
-    """How one agent is drawn, everywhere."""
-
-    color: str
-    dash: str
-
-
-def palette(kinds: Sequence[str]) -> list[Style]:
-    """Assign a style to each agent: its class's own; a second of a kind gets a free colour, then a free dash."""
-    free_styles = [Style(color, dash) for dash in _DASHES for color in _OKABE_ITO]
-    own = [_own_style(kind) for kind in kinds]
-    looks: list[Style] = []
-    for i, home in enumerate(own):
-        taken = {*looks, *(later for later in own[i + 1 :] if later)}  # others keep their own
-        if home is None or home in looks:
-            free = [style for style in free_styles if style not in taken] or free_styles
-            colors = {style.color for style in taken}
-            home = next((style for style in free if style.color not in colors), free[0])
-        looks.append(home)
-    return looks
-
-
-def _own_style(kind: str) -> Style | None:
-    cls = AGENTS.get(kind)
-    return None if cls is None or cls.colour is None else Style(cls.colour, cls.dash)
-
-
-def styles(experiment: Experiment) -> dict[str, Style]:
-    """The look of every agent of an experiment, by label."""
-    return dict(zip(experiment.labels, palette([a.kind for a in experiment.agents]), strict=True))
-
-
-def distinct_styles(names: Sequence[str]) -> dict[str, Style]:
-    """A look for each of a few things that are not agents, by name."""
-    n = len(_OKABE_ITO)
-    return {name: Style(_OKABE_ITO[i % n], _DASHES[i // n % len(_DASHES)]) for i, name in enumerate(names)}
 
 
 def curves(
@@ -183,7 +138,7 @@ def _drawn(label: str, band: Band, look: Style) -> list[Spec]:
     outline = {
         **common, "hoverinfo": "skip", "fill": "toself",
         "x": np.concatenate([edge.x, edge.x[::-1]]), "y": np.concatenate([edge.high, edge.low[::-1]]),
-        "line": {"width": 0, "color": look.color}, "fillcolor": _faint(look.color),
+        "line": {"width": 0, "color": look.color}, "fillcolor": faint(look.color),
     }  # fmt: skip
     return [outline, curve]
 
@@ -194,11 +149,6 @@ def _ghost(label: str, band: Band, look: Style) -> Spec:
         "type": "scatter", "mode": "lines", "name": label.replace("<", "&lt;") + ", before", "legendgroup": label,
         "x": band.x, "y": band.mid, "line": line, "opacity": 0.65, "meta": "before",
     }  # fmt: skip
-
-
-def _faint(color: str, alpha: float = 0.16) -> str:
-    red, green, blue = (int(color[i : i + 2], 16) for i in (1, 3, 5))
-    return f"rgba({red},{green},{blue},{alpha})"
 
 
 def board(
@@ -390,16 +340,6 @@ def _against(band: Band, grid: IntArray, earned: FloatArray, x: XAxis) -> Band:
     return band
 
 
-def styles_of_runs(experiments: Mapping[str, Experiment]) -> dict[str, dict[str, Style]]:
-    """The look of every agent of every run: the same label in the same colour, every run in a dash of its own."""
-    kinds = {label: agent.kind for e in experiments.values() for label, agent in zip(e.labels, e.agents, strict=True)}
-    colors = dict(zip(kinds, palette(list(kinds.values())), strict=True))
-    return {
-        name: {label: Style(colors[label].color, RUN_DASHES[i % len(RUN_DASHES)]) for label in e.labels}
-        for i, (name, e) in enumerate(experiments.items())
-    }
-
-
 def overlay(results: Mapping[str, Result], window: int = metrics.WINDOW) -> Spec:
     """Click rates of all agents of several runs, by name, in one figure."""
     looks = styles_of_runs({name: r.experiment for name, r in results.items()})
@@ -414,99 +354,6 @@ def overlay(results: Mapping[str, Result], window: int = metrics.WINDOW) -> Spec
         title=" or ".join(rates), y_title=f"{' or '.join(nouns)} per step",
         note=f"Average over the last {steps} steps. Bands: 95 % interval over the replications of each run.",
     )  # fmt: skip
-
-
-_READ = {
-    "bonus": "Dot: the mean it expects. Bar: the bonus for doubt. What reaches farthest is shown (ring).",
-    "sample": "Dot and bar: what it expects, give or take a standard deviation. Diamond: what it drew. The highest is "
-    "shown (ring).",
-    "greedy": "Dot: what it expects. The highest is shown (ring).",
-    "score": "Dot: its score. The highest is shown (ring).",
-    "": "It rolled dice (ring: what it showed).",
-}
-_DRAWN = 12  # candidates in a figure of one decision
-
-
-def decision(why: Why, look: Style) -> Spec:
-    """One decision: a line for everything on offer, with what the agent made of it and the truth."""
-    drawn = _worth_drawing(why.candidates)
-    rows = np.arange(len(drawn), dtype=np.float64)
-
-    def column(name: str) -> FloatArray:
-        values = np.array([getattr(c, name) for c in drawn], dtype=np.float64)
-        return np.where(np.isfinite(values), values, np.nan)
-
-    def on_axis(values: FloatArray) -> FloatArray:
-        return 1 / (1 + np.exp(-values)) if why.logit else values
-
-    mean, score, spread, truth = (column(name) for name in ("mean", "score", "spread", "truth"))
-    ends = (mean - spread, mean + spread) if why.how == "sample" else (mean, score)
-    alike = [(x, y) for y, c in zip(rows, drawn, strict=True) for x in c.others[:200] if np.isfinite(x)]
-    others = np.array(alike).reshape(-1, 2)
-    decided = np.where(np.isnan(score), np.where(np.isnan(mean), truth, on_axis(mean)), on_axis(score))
-    shown, never = np.array([c.slot > 0 for c in drawn]), np.array([np.isinf(c.width) for c in drawn])
-
-    def marks(name: str, x: FloatArray, y: FloatArray, marker: Spec, **more: Any) -> Spec:
-        told = {"hovertemplate": f"%{{x:.3~f}}<extra>{name}</extra>"}
-        return {"type": "scatter", "mode": "markers", "name": name, "x": x, "y": y, "marker": marker, **told, **more}
-
-    def bars(name: str, x: Sequence[FloatArray], y: Sequence[FloatArray], **more: Any) -> Spec:
-        gap = np.full(len(rows), np.nan)
-        broken = {"x": np.stack([*x, gap], axis=1).ravel(), "y": np.stack([*y, gap], axis=1).ravel()}
-        return {"type": "scatter", "mode": "lines", "name": name, "hoverinfo": "skip", **broken, **more}
-
-    data = [
-        bars("doubt", [on_axis(end) for end in ends], [rows, rows],
-             line={"width": 4 if why.how == "sample" else 10, "color": _faint(look.color, 0.4)}),
-        marks("others like it", on_axis(others[:, 0]), others[:, 1], {"size": 4, "color": _faint(look.color, 0.45)}),
-        bars("truth", [truth, truth], [rows - 0.36, rows + 0.36], line={"width": 2, "color": REFERENCE},
-             meta="reference"),
-        marks("mean", on_axis(mean), rows, {"size": 9, "color": look.color}),
-    ]  # fmt: skip
-    if why.how in ("sample", "score"):
-        data.append(marks("score", on_axis(score), rows, {"size": 12, "color": look.color, "symbol": "diamond"}))
-    look_here = {"size": 20, "color": look.color, "symbol": "circle-open", "line": {"width": 2}}
-    data.append(marks("shown", decided[shown], rows[shown], look_here, hoverinfo="skip", hovertemplate=None))
-    if never.any():
-        data.append(marks("", truth[never], rows[never], {}, mode="text", text=["  never shown"] * int(never.sum()),
-                          textposition="middle right", hoverinfo="skip", hovertemplate=None))  # fmt: skip
-    who = f"Visitor: {why.visitor}. " if why.visitor else ""
-    small = " Small dots: the others of that name." if alike else ""
-    left_out = len(why.candidates) - len(drawn)
-    rest = f" Not drawn: {left_out:,} more." if left_out else ""
-    x = np.concatenate([trace["x"] for trace in data])
-    low, high = np.nanmin(x), np.nanmax(x)
-    room = 0.06 * (high - low) or 0.1
-    how = "" if why.randomised and not np.isfinite(mean).any() else why.how
-    layout: Spec = {
-        "title": {"text": f"{why.label} at step {why.step:,}"},
-        "meta": {"note": f"{who}{_READ[how]}{small} Upright line: the truth.{rest}"},
-        "xaxis": {
-            "title": {"text": f"{why.reward_noun} to be expected"}, "range": [float(low - room), float(high + room)],
-            "showspikes": False,
-        },
-        "yaxis": {
-            "tickvals": rows.tolist(), "ticktext": [_tick(c) for c in drawn], "range": [len(drawn) - 0.4, -0.6],
-            "automargin": True, "showgrid": False, "ticks": "", "fixedrange": True,
-        },
-        "hovermode": "closest",
-        "showlegend": False,
-    }  # fmt: skip
-    return {"data": data, "layout": layout}
-
-
-def _worth_drawing(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """As many as can be read: what was shown, what is best, and then those that came closest."""
-    kept = [c for c in candidates if c.slot or c.best][:_DRAWN]
-    room = _DRAWN - len(kept)
-    more = [c for c in candidates if not (c.slot or c.best)][: max(room, 0)]
-    return [c for c in candidates if c in kept or c in more]
-
-
-def _tick(c: Candidate) -> str:
-    name = (c.name if len(c.name) <= 20 else f"{c.name[:19]}…").replace("<", "&lt;")
-    name = f"<b>{name}</b>" if c.slot else name
-    return f"{name} ×{c.alike}" if c.alike > 1 else name
 
 
 def figure(spec: Spec, *, dark: bool = False) -> go.Figure:

@@ -11,7 +11,8 @@ import numpy as np
 from scipy.special import stdtr, stdtrit
 
 from bandits.base.types import FloatArray, IntArray
-from bandits.experiments.history import LEVELS, History, Spectrum
+from bandits.experiments.history import History
+from bandits.experiments.snapshots import LEVELS, Spectrum
 
 WINDOW = 1000  # steps of a moving average, unless said otherwise
 

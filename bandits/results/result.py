@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bandits.experiments.experiment import Experiment
-from bandits.experiments.history import LEVELS, History
+from bandits.experiments.history import History
+from bandits.experiments.snapshots import LEVELS
 
 from . import metrics
 from .metrics import Band, Comparison

@@ -16,8 +16,9 @@ from pydantic import Field, ValidationError, model_validator
 from bandits.base.errors import UserError
 from bandits.base.formatting import short
 from bandits.base.params import Params, hash_content, metadata, param, schemas
-from bandits.experiments.experiment import Experiment, describe_range, parse, refusal
+from bandits.experiments.experiment import Experiment
 from bandits.experiments.experiment import read as read_experiment
+from bandits.experiments.validation import describe_range, parse, refusal
 
 MAX_POINTS = 1024  # of one sweep
 MAX_ROWS = 65_536  # points times runs
@@ -223,7 +224,7 @@ class Sweep(Params):
             for values in itertools.product(*self.values) if self.gridded else ():  # not kept: most are only listed
                 self.with_values(values)
         except ValidationError as error:  # values that are possible alone, not together
-            raise ValueError(f"the sweep has an impossible point: {refusal(error)}") from None
+            raise ValueError(f"the sweep has an impossible point: {refusal(error, Experiment)}") from None
         if not self.gridded and self.sampler == "gp" and self.number > MAX_GAUSSIAN:
             raise ValueError(
                 f"number is {self.number}; a Gaussian process proposes at most {MAX_GAUSSIAN} points: use tpe for more"
@@ -333,7 +334,7 @@ def read_begun(source: str | bytes | dict[str, Any]) -> Sweep:
     UserError
         One sentence: what, where, allowed range.
     """
-    return parse(source, "sweep", _validated)
+    return parse(source, "sweep", Sweep, _validated)
 
 
 def _validated(data: Any) -> Sweep:

@@ -209,7 +209,7 @@ def test_a_step_on_everything_is_the_same_fused_or_not(
 def test_a_log_loss_needs_clicks() -> None:
     for kind in NEURAL:
         loss = {} if kind == "neural_click_ts" else {"loss": "log"}  # it has no other
-        with pytest.raises(UserError, match="which wheel does not offer"):
+        with pytest.raises(UserError, match="which Wheel does not provide"):
             read({"simulator": {"kind": "wheel"}, "agents": [{"kind": kind, **loss}]})
 
 

@@ -35,4 +35,4 @@ def test_it_fits_a_phone(visit: Open) -> None:
     page.get_by_role("textbox", name="Hidden layers").fill("5000")
     page.get_by_role("textbox", name="Hidden layers").press("Tab")
     page.get_by_role("button", name="Measure").click()
-    expect(page.get_by_role("alert")).to_contain_text("each width must be a whole number from 1 to 1,024")
+    expect(page.get_by_role("alert")).to_contain_text("it must be a whole number from 1 to 1,024")

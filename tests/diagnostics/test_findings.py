@@ -24,11 +24,12 @@ from bandits.diagnostics.curves import segment_traffic, traffic
 from bandits.diagnostics.findings import COMING
 from bandits.diagnostics.position_bias import examination
 from bandits.diagnostics.references import bend
-from bandits.experiments.history import BINS, BeliefCheck, Calibration, History, Spectrum
+from bandits.experiments.history import History
 from bandits.experiments.presets import presets
+from bandits.experiments.snapshots import BINS, BeliefCheck, Calibration, Spectrum
 from bandits.results import metrics
-from bandits.results.figures import styles
 from bandits.results.result import Result
+from bandits.results.style import styles
 from tests.support import experiment, history, wait_for
 from ui.live_panel import panel
 

@@ -8,7 +8,7 @@ from scipy import stats
 
 from bandits.agents import REGISTRY
 from bandits.experiments import calibration
-from bandits.experiments.history import BINS, LEVELS, BeliefCheck
+from bandits.experiments.snapshots import BINS, LEVELS, BeliefCheck
 from bandits.results import metrics
 from bandits.simulators.classification import Classification
 from bandits.simulators.petshop import PetShop

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from bandits import Experiment
-from bandits.experiments.history import History, nice_spacing, snapshot_steps
+from bandits.experiments.history import History
 from bandits.experiments.race import Race, run_to_end
+from bandits.experiments.snapshots import nice_spacing, snapshot_steps
 
 AGENTS: list[dict[str, Any]] = [
     {"kind": "linucb", "sharing": "hybrid"},

@@ -15,9 +15,10 @@ from bandits.agents import REGISTRY as AGENTS
 from bandits.agents.linear.linucb import LinUCB
 from bandits.base.types import FloatArray, Round
 from bandits.experiments.experiment import read
-from bandits.experiments.history import History, snapshot_steps
+from bandits.experiments.history import History
 from bandits.experiments.lane import Lane
 from bandits.experiments.race import Race, blocks, make_lane, run_to_end
+from bandits.experiments.snapshots import snapshot_steps
 from bandits.simulators.classification import Classification
 from bandits.simulators.petshop import PetShop
 from tests.contract import worlds

@@ -248,7 +248,8 @@ def test_an_agent_that_needs_more_than_the_world_offers_is_refused(monkeypatch: 
     monkeypatch.setitem(simulators.REGISTRY, "test_linear", worlds.Linear)
     trained = (agents.REGISTRY["random"].Params(), agents.REGISTRY["static_mlp"].Params())
     pair = Experiment.model_construct(simulator=worlds.Linear.Params(), agents=trained, steps=10, replications=1)
-    with pytest.raises(ValueError, match=r"agents.1: static_mlp needs log, which test_linear does not offer"):
+    sentence = rf"agents.1: Static MLP requires logged interactions, which {worlds.Linear.title} does not provide"
+    with pytest.raises(ValueError, match=sentence):
         pair._possible()
 
 

@@ -15,8 +15,8 @@ from bandits import Experiment, UserError, read, run
 from bandits.agents import REGISTRY as AGENTS
 from bandits.base.params import metadata
 from bandits.experiments import url
-from bandits.experiments.history import snapshot_steps
 from bandits.experiments.presets import presets
+from bandits.experiments.snapshots import snapshot_steps
 from bandits.results import decision as whys
 from bandits.results import metrics
 from bandits.results import text as words

@@ -129,10 +129,10 @@ def test_a_nudge_of_the_controls_measures_nothing_until_it_is_asked(
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("128, x", "hidden holds x; each width must be a whole number from 1 to 1,024"),
+        ("128, x", "hidden.1 is x; it must be a whole number from 1 to 1,024"),
         ("", r"hidden is \[\]; it must be a list of 1 to 6 entries"),
         ("1024, 1024, 1024", "has 2,110,465 weights; at most 2,000,000 are measured here"),
-        ("![i](http://x)", r"hidden holds \!\[i\](http\:/"),
+        ("![i](http://x)", r"hidden.0 is \!\[i\](http\:/"),
     ],
 )
 def test_what_cannot_be_measured_is_said_and_the_last_one_stays(pool: Pool, text: str, sentence: str) -> None:

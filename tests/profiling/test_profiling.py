@@ -146,8 +146,8 @@ def test_a_matrix_beyond_a_gigabyte_is_refused_before_it_is_made(kind: str, monk
     ("data", "said"),
     [
         ({"hidden": [1024, 1024, 1024]}, "the network 9-1024-1024-1024-1 has 2,110,465 weights; at most 2,000,000 are"),
-        ({"hidden": [5000]}, "hidden holds 5000; each width must be a whole number from 1 to 1,024"),
-        ({"hidden": ["x"]}, "hidden holds x; each width must be"),
+        ({"hidden": [5000]}, "hidden.0 is 5000; it must be a whole number from 1 to 1,024"),
+        ({"hidden": ["x"]}, "hidden.0 is x; it must be"),
         ({"hidden": []}, r"hidden is \[\]; it must be a list of 1 to 6 entries"),
         ({"n_candidates": 1}, "n_candidates is 1; it must be a whole number from 2 to 5,000"),
         ({"past": 10**9}, "past is 1000000000; it must be a whole number from 10 to 10,000"),

@@ -19,7 +19,8 @@ from bandits.experiments.race import make_lane
 from bandits.results import decision as whys
 from bandits.results import text
 from bandits.results.decision import Candidate, Why, next_switch, why
-from bandits.results.figures import decision, styles
+from bandits.results.decision_figure import decision
+from bandits.results.style import styles
 from bandits.simulators import REGISTRY as SIMULATORS
 from tests.contract import worlds
 from tests.support import experiment, traces

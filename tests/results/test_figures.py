@@ -10,11 +10,12 @@ import pytest
 
 from bandits import Experiment, History, run
 from bandits.agents import REGISTRY
-from bandits.experiments.history import LEVELS
+from bandits.experiments.snapshots import LEVELS
 from bandits.results import metrics
-from bandits.results.figures import MAX_POINTS, REFERENCE, Spec, bands, board, curves, figure, palette, styles, thin
+from bandits.results.figures import MAX_POINTS, bands, board, curves, figure, thin
 from bandits.results.metrics import Band
 from bandits.results.result import Result
+from bandits.results.style import REFERENCE, Spec, palette, styles
 from tests.support import experiment, history
 
 TITLES = ["Click rate", "Cumulative regret", "Selection entropy", "Eigenvalue spectrum"]

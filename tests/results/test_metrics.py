@@ -10,8 +10,9 @@ import pytest
 from scipy import stats
 
 from bandits import Experiment, History, Trace, run
-from bandits.experiments.history import SegmentCounts, snapshot_steps
+from bandits.experiments.history import SegmentCounts
 from bandits.experiments.race import make_lane
+from bandits.experiments.snapshots import snapshot_steps
 from bandits.results import metrics
 from bandits.results.result import CURVES, Result
 from tests.support import experiment, history, joined, traces

@@ -9,9 +9,9 @@ import pytest
 
 from bandits import Experiment, Result, run
 from bandits.base.types import FloatArray
-from bandits.experiments.history import nice_spacing
+from bandits.experiments.snapshots import nice_spacing
 from bandits.results import metrics
-from bandits.results.figures import RUN_DASHES, overlay, styles_of_runs
+from bandits.results.figures import overlay
 from bandits.results.run_comparison import (
     MISSING,
     Outcome,
@@ -22,6 +22,7 @@ from bandits.results.run_comparison import (
     reasons,
     settings,
 )
+from bandits.results.style import RUN_DASHES, styles_of_runs
 from tests.support import experiment, history
 
 

@@ -200,7 +200,5 @@ def test_what_cannot_be_is_refused_in_a_sentence(changes: dict[str, Any], said: 
 def test_vectors_are_tuned_only_where_features_are_vectors() -> None:
     agents = [{"kind": "neural_click_ts", "vectors": "tuned"}]
     assert read({"simulator": {"kind": "ranking", "features": "concatenation"}, "agents": agents})
-    with pytest.raises(
-        UserError, match="needs features that are the vectors of user and item, which ranking does not offer"
-    ):
+    with pytest.raises(UserError, match="requires user and item vectors as features, which Ranking does not provide"):
         read({"simulator": {"kind": "ranking"}, "agents": agents})

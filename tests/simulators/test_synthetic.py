@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import beta, kstest
 
 from bandits import run
+from bandits.agents import REGISTRY
 from bandits.agents.neural.static_mlp import StaticMLP
 from bandits.base.randomness import Streams
 from bandits.base.types import Contexts, FloatArray
@@ -216,13 +217,12 @@ def test_a_network_trained_offline_knows_the_layout_of_its_row() -> None:
 @pytest.mark.parametrize("agent", ["beta_ts", "static_mlp"])
 def test_who_needs_clicks_is_refused_where_rewards_are_numbers(agent: str) -> None:
     def experiment(reward: str) -> dict[str, Any]:
-        agents = [{"kind": "random"}, {"kind": agent}]
-        return {"simulator": {"kind": "synthetic", "reward": reward}, "agents": agents, "steps": 10}
+        kinds = [{"kind": "random"}, {"kind": agent}]
+        return {"simulator": {"kind": "synthetic", "reward": reward}, "agents": kinds, "steps": 10}
 
     read(experiment("bernoulli"))
-    with pytest.raises(
-        UserError, match=rf"^agents.1: {agent} needs rewards of 0 or 1, which synthetic does not offer$"
-    ):
+    title = REGISTRY[agent].title
+    with pytest.raises(UserError, match=rf"^agents.1: {title} requires rewards of 0 or 1, which Synthetic does not"):
         read(experiment("gaussian"))
     assert "binary" in StaticMLP.needs
 

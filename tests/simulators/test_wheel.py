@@ -95,7 +95,7 @@ def test_the_log_is_this_world_at_random() -> None:
 
 
 def test_who_needs_clicks_is_refused() -> None:
-    with pytest.raises(UserError, match=r"^agents.0: beta_ts needs rewards of 0 or 1, which wheel does not offer$"):
+    with pytest.raises(UserError, match=r"^agents.0: Beta Thompson requires rewards of 0 or 1, which Wheel does not"):
         read({"simulator": {"kind": "wheel"}, "agents": [{"kind": "beta_ts"}], "steps": 10})
 
 

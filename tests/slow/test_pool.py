@@ -17,8 +17,8 @@ import pytest
 from bandits import Experiment, History, UserError, read, run
 from bandits.base.files import pack
 from bandits.experiments.experiment import MEMORY_LIMIT
-from bandits.experiments.history import snapshot_steps
 from bandits.experiments.race import Race, make_lane, run_to_end
+from bandits.experiments.snapshots import snapshot_steps
 from bandits.runtime import pool as jobs
 from bandits.runtime.pool import MAX_ACTIVE, MAX_ENDED_JOBS, Job, Pool
 from bandits.runtime.worker import receive, send
@@ -516,7 +516,7 @@ def test_memory_is_estimated_before_anything_is_allocated() -> None:
         held = made.counts.nbytes + sum(s.nbytes for s in made.sums.values()) + made.grid.nbytes
         held += 0 if made.segments is None else made.segments.counts.nbytes + made.segments.now.nbytes
         assert held <= 1.2 * History.memory(steps, rows, items, 4) + 100_000
-    with pytest.raises(UserError, match=r"would need about [\d,.]+ GiB of memory, 4 GiB are allowed") as refused:
+    with pytest.raises(UserError, match=r"would need about [\d,.]+ GiB of memory; 4 GiB are allowed") as refused:
         read({"simulator": {"kind": "petshop", "n_products": 10_000_000}, "agents": [{"kind": "linucb"}]})
     assert "fewer arms (10,000,000)" in str(refused.value)
 

@@ -21,7 +21,7 @@ from bandits.agents import REGISTRY as AGENTS
 from bandits.base.errors import UserError
 from bandits.base.params import Params, schemas
 from bandits.cli import sweep as command
-from bandits.experiments.experiment import describe_range
+from bandits.experiments.validation import describe_range
 from bandits.results import metrics
 from bandits.simulators import REGISTRY as SIMULATORS
 from bandits.sweeps import Landscape, Sweep

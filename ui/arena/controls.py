@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from bandits.agents import REGISTRY as AGENTS
 from bandits.experiments.experiment import Experiment
-from bandits.results.figures import palette
+from bandits.results.style import palette
 from bandits.simulators import REGISTRY as SIMULATORS
 from ui.params_form import fields, form
 

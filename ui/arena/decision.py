@@ -9,7 +9,8 @@ import streamlit as st
 from bandits import Experiment, UserError
 from bandits.results import text
 from bandits.results.decision import Why, why
-from bandits.results.figures import decision, styles
+from bandits.results.decision_figure import decision
+from bandits.results.style import styles
 from bandits.runtime.pool import Job
 from ui.live_panel import panel
 from ui.run_view import board

@@ -11,7 +11,7 @@ from bandits import Experiment, UserError, diagnostics
 from bandits.diagnostics.background import Compared
 from bandits.diagnostics.figures import MARKS, growth, panels
 from bandits.results import text
-from bandits.results.figures import Spec, styles
+from bandits.results.style import Spec, styles
 from bandits.runtime.pool import Job
 from ui.live_panel import panel
 from ui.run_view import board

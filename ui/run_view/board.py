@@ -12,9 +12,10 @@ from bandits import UserError
 from bandits.base.formatting import count, count_of
 from bandits.results import metrics
 from bandits.results import text as words
-from bandits.results.figures import Bands, bands, styles
+from bandits.results.figures import Bands, bands
 from bandits.results.figures import board as plots
 from bandits.results.result import Result
+from bandits.results.style import styles
 from bandits.runtime.pool import Job
 from ui import session
 from ui.arena import draft

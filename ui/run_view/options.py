@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, get_args
 import streamlit as st
 
 from bandits import Experiment
-from bandits.experiments.history import LEVELS, snapshot_steps
+from bandits.experiments.snapshots import LEVELS, snapshot_steps
 from bandits.results.figures import Fourth, XAxis
 
 WINDOWS = [100, 200, 500, 1000, 2000, 5000]

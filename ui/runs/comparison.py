@@ -12,8 +12,9 @@ from streamlit.delta_generator import DeltaGenerator
 from bandits import Estimate, Result
 from bandits.base.formatting import count, percent
 from bandits.results import text
-from bandits.results.figures import overlay, styles_of_runs
+from bandits.results.figures import overlay
 from bandits.results.run_comparison import outcomes, paired, reasons, settings
+from bandits.results.style import styles_of_runs
 from bandits.storage.run_store import StoredRun
 from ui import session
 from ui.live_panel.panel import live_panel

@@ -12,7 +12,7 @@ import streamlit as st
 
 from bandits import UserError
 from bandits.results import text as words
-from bandits.results.figures import RUN_DASHES
+from bandits.results.style import RUN_DASHES
 from bandits.runtime.pool import Job
 from bandits.storage.run_store import StoredRun
 from ui import session

@@ -7,8 +7,9 @@ import numpy as np
 from bandits.base.formatting import number, short
 from bandits.base.types import BoolArray, FloatArray
 from bandits.results import metrics
-from bandits.results.figures import Spec, Style, curves, empty_figure, rate, styles
+from bandits.results.figures import curves, empty_figure, rate
 from bandits.results.metrics import Band
+from bandits.results.style import Spec, Style, styles
 from bandits.sweeps.analysis.landscape import METRICS, Landscape
 from bandits.sweeps.sweep import Sweep, Value
 

@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bandits.base.types import BoolArray, FloatArray, IntArray
-from bandits.results.figures import REFERENCE, Spec, curves, empty_figure, styles
+from bandits.results.figures import curves, empty_figure
 from bandits.results.metrics import Band
+from bandits.results.style import REFERENCE, Spec, styles
 from bandits.sweeps.analysis.importance import place
 from bandits.sweeps.analysis.landscape import METRICS, Landscape
 

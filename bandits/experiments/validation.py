@@ -1,0 +1,169 @@
+"""Read experiments, sweeps and requests from untrusted text, and report the first error in one sentence.
+
+A message states what is wrong, where, and what is allowed: "agents.0.alpha is -1; it must be a number from 0 to 10".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from bandits.agents import REGISTRY as AGENTS
+from bandits.base.errors import UserError
+from bandits.base.formatting import short
+from bandits.base.params import Params, schemas
+from bandits.simulators import REGISTRY as SIMULATORS
+
+MAX_TEXT = 256_000  # bytes of JSON that are read
+MAX_CHOICES = 12  # choices that a message lists
+
+T = TypeVar("T")
+
+
+def parse(source: str | bytes | dict[str, Any], noun: str, model: type[BaseModel], validate: Callable[[Any], T]) -> T:
+    """Parse untrusted JSON text, or plain data, and validate it.
+
+    Parameters
+    ----------
+    source : str, bytes or dict
+    noun : str
+        Name of the expected object in messages: "experiment", "sweep".
+    model : subclass of pydantic.BaseModel
+        The expected class; messages name its fields and their ranges.
+    validate : callable
+        Turns the parsed data into the object; may raise `pydantic.ValidationError`, ValueError or `UserError`.
+
+    Raises
+    ------
+    UserError
+        One sentence: what is wrong, where, and what is allowed.
+    """
+    try:
+        text = json.dumps(source) if isinstance(source, dict) else source
+        if len(text) > MAX_TEXT:
+            raise UserError(f"the {noun} has {len(text):,} bytes; at most {MAX_TEXT:,} are allowed")
+        data = json.loads(text, object_pairs_hook=_unique, parse_constant=_reject_constant)
+        return validate(data)
+    except ValidationError as error:
+        raise UserError(refusal(error, model)) from None
+    except json.JSONDecodeError as error:
+        raise UserError(f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
+    except RecursionError:
+        raise UserError(f"not a readable {noun}: nested too deeply") from None
+    except UnicodeDecodeError:
+        raise UserError("not JSON: the text is not UTF-8") from None
+    except (TypeError, ValueError) as error:
+        raise error if isinstance(error, UserError) else UserError(f"not a readable {noun}: {error}") from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in out:
+            raise UserError(f"the key '{short(key)}' appears twice")
+        out[key] = value
+    return out
+
+
+def _reject_constant(name: str) -> Any:
+    raise UserError(f"{name} is not a number that can be used; numbers must be finite")
+
+
+def refusal(error: ValidationError, model: type[BaseModel]) -> str:
+    """Describe the first error of a validation in one sentence: field, value, allowed range.
+
+    Parameters
+    ----------
+    error : pydantic.ValidationError
+    model : subclass of pydantic.BaseModel
+        The class that was validated; its fields give the allowed ranges and the known names.
+    """
+    first = error.errors(include_url=False)[0]
+    path = _path(first["loc"])
+    where, kind, context = ".".join(map(short, path)) or "the experiment", first["type"], first.get("ctx", {})
+    if kind == "value_error":
+        return str(context["error"])
+    if kind in ("missing", "union_tag_not_found"):
+        missing = where if kind == "missing" else f"{where}.kind"
+        return f"{missing} is missing"
+    if kind == "extra_forbidden":
+        return f"{where} is not a known field" + (
+            "" if len(path) > 1 else f"; known are {', '.join(model.model_fields)}"
+        )
+    value = short(first["input"])
+    if kind == "union_tag_invalid":
+        registry = SIMULATORS if path[:1] == ["simulator"] else AGENTS
+        return f"{where}.kind is '{short(context['tag'])}'; it must be one of {', '.join(registry)}"
+    if kind in ("model_type", "model_attributes_type"):
+        return f"{where} is {value}; it must be an object of names and values"
+    if expected := allowed(first["loc"], model):
+        return f"{where} is {value}; it must be {expected}"
+    return f"{where} is {value}; {first['msg'].lower().replace('input should', 'it must')}"
+
+
+def _path(location: Sequence[str | int]) -> list[str]:
+    """The names that lead to a field, without the kinds that pydantic adds under a discriminated union."""
+    kinds = {*AGENTS, *SIMULATORS}
+    return [
+        str(part)
+        for i, part in enumerate(location)
+        if not (i and part in kinds and (location[i - 1] == "simulator" or isinstance(location[i - 1], int)))
+    ]
+
+
+def allowed(location: Sequence[str | int], model: type[BaseModel]) -> str:
+    """Describe the values allowed at a location of a pydantic error; empty where nothing more is known."""
+    owner: Any = model
+    names = list(location)
+    for prefix, registry in ((1, SIMULATORS), (2, AGENTS)):  # simulator.KIND.field, agents.INDEX.KIND.field
+        if len(names) > prefix and names[0] == ("simulator", "agents")[prefix - 1] and str(names[prefix]) in registry:
+            owner, names = registry[str(names[prefix])].Params, names[prefix + 1 :]
+            break
+    if not names or names[0] not in getattr(owner, "model_fields", {}) or not issubclass(owner, Params):
+        return ""
+    if len(names) == 1:
+        return describe_range(owner, str(names[0]))
+    return _describe_entry(schemas(owner)[str(names[0])].get("items", {})) if len(names) == 2 else ""
+
+
+def describe_range(model: type[Params], name: str) -> str:
+    """Describe the values that a field accepts: 'a number from 0 to 10'."""
+    field = model.model_fields[name]
+    if (offered := model.choices(name)) is not None:
+        more = f" and {len(offered) - MAX_CHOICES} more" if len(offered) > MAX_CHOICES else ""
+        return "one of " + ", ".join(list(offered)[:MAX_CHOICES]) + more
+    schema = schemas(model)[name]
+    options = [schema, *schema.get("anyOf", [])]
+    if choices := next((o["enum"] for o in options if "enum" in o), None):
+        return "one of " + ", ".join(map(str, choices))
+    merged: dict[str, Any] = {k: v for o in reversed(options) for k, v in o.items()}
+    types = {o.get("type") for o in options}
+    noun = (
+        "a whole number" if "integer" in types else "a number" if "number" in types
+        else "a list" if "array" in types else "a text"
+    )  # fmt: skip
+    low, high = merged.get("minimum"), merged.get("maximum")
+    if "exclusiveMinimum" in merged:
+        noun += f" above {merged['exclusiveMinimum']:,}" + (f" and up to {high:,}" if high is not None else "")
+    elif low is not None and high is not None:
+        noun += f" from {low:,} to {high:,}"
+    if noun == "a text" and "pattern" in merged:
+        noun += " of 1 to 40 letters, digits, spaces, points, dashes or underscores"
+    if noun == "a list":
+        noun += f" of {merged.get('minItems', 1)} to {merged.get('maxItems', 'any number of')} entries"
+        entry = merged.get("items", {})
+        if {"minimum", "maximum"} <= entry.keys():
+            noun += f", whole numbers from {entry['minimum']:,} to {entry['maximum']:,}"
+    optional = type(None) in get_args(field.annotation) and not noun.startswith("a text")
+    return noun + (" or null" if optional else "")
+
+
+def _describe_entry(schema: dict[str, Any]) -> str:
+    """Describe the entries of a list of numbers; empty for other lists."""
+    nouns = {"integer": "a whole number", "number": "a number"}
+    if schema.get("type") not in nouns or not {"minimum", "maximum"} <= schema.keys():
+        return ""
+    return f"{nouns[schema['type']]} from {schema['minimum']:,} to {schema['maximum']:,}"

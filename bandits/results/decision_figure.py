@@ -1,0 +1,105 @@
+"""Draw one decision: the score of each candidate, and its true value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bandits.base.types import FloatArray
+
+from .decision import Candidate, Why
+from .style import REFERENCE, Spec, Style, faint
+
+_READ = {
+    "bonus": "Dot: the mean it expects. Bar: the bonus for doubt. What reaches farthest is shown (ring).",
+    "sample": "Dot and bar: what it expects, give or take a standard deviation. Diamond: what it drew. The highest is "
+    "shown (ring).",
+    "greedy": "Dot: what it expects. The highest is shown (ring).",
+    "score": "Dot: its score. The highest is shown (ring).",
+    "": "It rolled dice (ring: what it showed).",
+}
+_DRAWN = 12  # candidates in a figure of one decision
+
+
+def decision(why: Why, look: Style) -> Spec:
+    """One decision: a line for everything on offer, with what the agent made of it and the truth."""
+    drawn = _worth_drawing(why.candidates)
+    rows = np.arange(len(drawn), dtype=np.float64)
+
+    def column(name: str) -> FloatArray:
+        values = np.array([getattr(c, name) for c in drawn], dtype=np.float64)
+        return np.where(np.isfinite(values), values, np.nan)
+
+    def on_axis(values: FloatArray) -> FloatArray:
+        return 1 / (1 + np.exp(-values)) if why.logit else values
+
+    mean, score, spread, truth = (column(name) for name in ("mean", "score", "spread", "truth"))
+    ends = (mean - spread, mean + spread) if why.how == "sample" else (mean, score)
+    alike = [(x, y) for y, c in zip(rows, drawn, strict=True) for x in c.others[:200] if np.isfinite(x)]
+    others = np.array(alike).reshape(-1, 2)
+    decided = np.where(np.isnan(score), np.where(np.isnan(mean), truth, on_axis(mean)), on_axis(score))
+    shown, never = np.array([c.slot > 0 for c in drawn]), np.array([np.isinf(c.width) for c in drawn])
+
+    def marks(name: str, x: FloatArray, y: FloatArray, marker: Spec, **more: Any) -> Spec:
+        told = {"hovertemplate": f"%{{x:.3~f}}<extra>{name}</extra>"}
+        return {"type": "scatter", "mode": "markers", "name": name, "x": x, "y": y, "marker": marker, **told, **more}
+
+    def bars(name: str, x: Sequence[FloatArray], y: Sequence[FloatArray], **more: Any) -> Spec:
+        gap = np.full(len(rows), np.nan)
+        broken = {"x": np.stack([*x, gap], axis=1).ravel(), "y": np.stack([*y, gap], axis=1).ravel()}
+        return {"type": "scatter", "mode": "lines", "name": name, "hoverinfo": "skip", **broken, **more}
+
+    data = [
+        bars("doubt", [on_axis(end) for end in ends], [rows, rows],
+             line={"width": 4 if why.how == "sample" else 10, "color": faint(look.color, 0.4)}),
+        marks("others like it", on_axis(others[:, 0]), others[:, 1], {"size": 4, "color": faint(look.color, 0.45)}),
+        bars("truth", [truth, truth], [rows - 0.36, rows + 0.36], line={"width": 2, "color": REFERENCE},
+             meta="reference"),
+        marks("mean", on_axis(mean), rows, {"size": 9, "color": look.color}),
+    ]  # fmt: skip
+    if why.how in ("sample", "score"):
+        data.append(marks("score", on_axis(score), rows, {"size": 12, "color": look.color, "symbol": "diamond"}))
+    look_here = {"size": 20, "color": look.color, "symbol": "circle-open", "line": {"width": 2}}
+    data.append(marks("shown", decided[shown], rows[shown], look_here, hoverinfo="skip", hovertemplate=None))
+    if never.any():
+        data.append(marks("", truth[never], rows[never], {}, mode="text", text=["  never shown"] * int(never.sum()),
+                          textposition="middle right", hoverinfo="skip", hovertemplate=None))  # fmt: skip
+    who = f"Visitor: {why.visitor}. " if why.visitor else ""
+    small = " Small dots: the others of that name." if alike else ""
+    left_out = len(why.candidates) - len(drawn)
+    rest = f" Not drawn: {left_out:,} more." if left_out else ""
+    x = np.concatenate([trace["x"] for trace in data])
+    low, high = np.nanmin(x), np.nanmax(x)
+    room = 0.06 * (high - low) or 0.1
+    how = "" if why.randomised and not np.isfinite(mean).any() else why.how
+    layout: Spec = {
+        "title": {"text": f"{why.label} at step {why.step:,}"},
+        "meta": {"note": f"{who}{_READ[how]}{small} Upright line: the truth.{rest}"},
+        "xaxis": {
+            "title": {"text": f"{why.reward_noun} to be expected"}, "range": [float(low - room), float(high + room)],
+            "showspikes": False,
+        },
+        "yaxis": {
+            "tickvals": rows.tolist(), "ticktext": [_tick(c) for c in drawn], "range": [len(drawn) - 0.4, -0.6],
+            "automargin": True, "showgrid": False, "ticks": "", "fixedrange": True,
+        },
+        "hovermode": "closest",
+        "showlegend": False,
+    }  # fmt: skip
+    return {"data": data, "layout": layout}
+
+
+def _worth_drawing(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """As many as can be read: what was shown, what is best, and then those that came closest."""
+    kept = [c for c in candidates if c.slot or c.best][:_DRAWN]
+    room = _DRAWN - len(kept)
+    more = [c for c in candidates if not (c.slot or c.best)][: max(room, 0)]
+    return [c for c in candidates if c in kept or c in more]
+
+
+def _tick(c: Candidate) -> str:
+    name = (c.name if len(c.name) <= 20 else f"{c.name[:19]}…").replace("<", "&lt;")
+    name = f"<b>{name}</b>" if c.slot else name
+    return f"{name} ×{c.alike}" if c.alike > 1 else name

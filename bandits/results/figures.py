@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from bandits.agents import REGISTRY as AGENTS
 from bandits.base.types import BoolArray, FloatArray, IntArray
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History

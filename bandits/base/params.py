@@ -1,8 +1,9 @@
-"""Parameters are data: forms, links, the command line, messages, docs and the hash are all made from them."""
+"""Declare parameters as data: forms, links, the command line, messages, documents and hashes are made from them."""
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from copy import copy
 from functools import cache
 from typing import Any
@@ -16,14 +17,14 @@ class Params(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     def mode(self) -> str:
-        """Names the code path that numeric parameters choose, where they do: it is structural too."""
+        """Return the name of the code path that numeric parameters select; it is structural too."""
         return ""
 
     @classmethod
     def choices(cls, name: str) -> dict[str, str] | None:  # noqa: ARG003
-        """What a text field can be at present, and how each is called: for options that come and go (files, say).
+        """Return the current values of a text field with their labels, or None for every other field.
 
-        None for all other fields; those of a ``Literal`` are in its type.
+        For options that come and go, such as files; those of a ``Literal`` are in its type.
         """
         return None
 
@@ -42,6 +43,7 @@ def param(
     empty: str = "",
     later: bool = False,
     slates: bool = False,
+    table: tuple[Sequence[str], Sequence[str]] | None = None,
     **bounds: Any,
 ) -> Any:
     """Declare one parameter.
@@ -49,37 +51,42 @@ def param(
     Parameters
     ----------
     default : value
-    title, help : str
-        A short name and one plain sentence.
+    title : str
+        A noun phrase of at most three words.
+    help : str
+        One sentence that defines, one that says what a larger value does, with the usual range.
     symbol : str
         LaTeX.
     unit : str
-        What the number counts.
+        Unit of the number.
     structural : bool
         Rows with different values cannot share a block (shapes or code paths differ).
     basic : bool
-        Shown at first; the rest is one click away.
+        Shown at first; the other parameters are one click away.
     log : bool
-        A logarithmic scale suits it.
+        Offered on a logarithmic scale.
     typical : tuple of float
-        Range worth dragging through, where the allowed one is far wider.
+        Range of the slider, where the allowed range is far wider.
     empty : str
-        What it means to leave it out, in a word or two.
+        What an empty value (None) means, in a word or two.
     later : bool
-        It came to a kind that was out already: at its default it stays out of the hash (`hash_content`).
+        Added after the first release of its class: at its default it stays out of the hash (`hash_content`).
     slates : bool
-        It means something only in worlds that show more than one item at once.
+        Meaningful only where more than one item is shown at once.
+    table : tuple of two sequences of str
+        Names of the rows and of the columns of a nested tuple of numbers.
     bounds
         pydantic's ``ge, gt, le, lt, min_length, max_length, pattern, strict``.
     """
     extra: dict[str, Any] = {"symbol": symbol, "unit": unit, "structural": structural, "basic": basic, "log": log}
     extra["empty"], extra["later"], extra["slates"] = empty, later, slates
     extra["typical"] = list(typical) if typical else None
+    extra["table"] = {"rows": list(table[0]), "columns": list(table[1])} if table else None
     return Field(default, title=title, description=help, json_schema_extra=extra, **bounds)
 
 
 def override_default(params: type[Params], name: str, default: Any) -> Any:
-    """A field of another class once more, with a default of its own."""
+    """Return a field of another class with a default of its own."""
     field = copy(params.model_fields[name])
     field.default = default
     return field
@@ -87,38 +94,38 @@ def override_default(params: type[Params], name: str, default: Any) -> Any:
 
 @cache
 def schemas(model: type[BaseModel]) -> dict[str, dict[str, Any]]:
-    """The JSON schema of each field of a class, made once, for pydantic takes milliseconds; not to be changed."""
-    found: dict[str, dict[str, Any]] = model.model_json_schema()["properties"]
-    return found
+    """Return the JSON schema of each field of a class: cached, because pydantic takes milliseconds; read-only."""
+    properties: dict[str, dict[str, Any]] = model.model_json_schema()["properties"]
+    return properties
 
 
 def metadata(field: Any, name: str) -> Any:
-    """One of the facts that `spec` attached to a pydantic field; None for fields declared otherwise."""
-    facts = field.json_schema_extra
-    return facts.get(name) if isinstance(facts, dict) else None
+    """Return one of the entries that `param` attached to a pydantic field; None for fields declared otherwise."""
+    entries = field.json_schema_extra
+    return entries.get(name) if isinstance(entries, dict) else None
 
 
 def structural_key(params: Params) -> str:
-    """Text that is equal for parameter sets whose rows can share a block."""
+    """Return a text that is equal for parameter sets whose rows can share a block."""
     fixed = {n for n, f in type(params).model_fields.items() if metadata(f, "structural") or n == "kind"}
     return params.model_dump_json(include=fixed) + params.mode()
 
 
 def hash_content(params: Params) -> dict[str, Any]:
-    """What a hash is made of: every field, but those that came later only where they are not as usual.
+    """Return the fields that a hash is made of: all of them, except ``later`` ones at their default.
 
-    So experiments from before they came keep their hashes: their numbers are the same.
+    Experiments older than such a field keep their hashes: their numbers are the same.
     """
     fields = type(params).model_fields.items()
-    usual = {n for n, f in fields if metadata(f, "later") and getattr(params, n) == f.default}
-    return params.model_dump(mode="json", exclude=usual)
+    at_default = {n for n, f in fields if metadata(f, "later") and getattr(params, n) == f.default}
+    return params.model_dump(mode="json", exclude=at_default)
 
 
 def registry(package: str, *lines: str) -> dict[str, Any]:
-    """Classes by kind from lines like ``"linucb.LinUCB"``: module of ``package``, and the class in it."""
-    found: dict[str, Any] = {}
+    """Return classes by kind from lines like ``"linucb.LinUCB"``: module of ``package``, and the class in it."""
+    classes: dict[str, Any] = {}
     for line in lines:
         module, _, name = line.rpartition(".")
         cls = getattr(importlib.import_module(f"{package}.{module}"), name)
-        found[str(cls.Params.model_fields["kind"].default)] = cls
-    return found
+        classes[str(cls.Params.model_fields["kind"].default)] = cls
+    return classes

@@ -1,0 +1,71 @@
+"""Every agent, simulator and preset computes the numbers of version 0.2.0."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from threadpoolctl import threadpool_limits
+
+from bandits import Experiment, run
+from bandits.agents import REGISTRY as AGENTS
+from bandits.simulators import REGISTRY as SIMULATORS
+from tests.slow.version_0_2_0 import NEURAL, NUMBERS, digest, nearly_equal, same_machine
+
+EXPERIMENTS: dict[str, dict[str, Any]] = NUMBERS["experiments"]
+EXACT = same_machine(NUMBERS["machine"])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Train networks again instead of reading what other tests have cached."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BANDITS_HOME", str(tmp_path_factory.mktemp("numbers")))
+        yield
+
+
+def without_networks(experiment: dict[str, Any], summary: dict[str, Any]) -> dict[str, Any]:
+    """A summary without the numbers of neural agents, and of comparisons with them."""
+    kinds = dict(zip(summary["agents"], (agent["kind"] for agent in experiment["agents"]), strict=True))
+    kept = {label for label, kind in kinds.items() if kind not in NEURAL}
+    dropped = set() if len(kept) == len(kinds) else {"p_value_holm"}  # adjusted for all pairs
+    pairs = [p for p in summary["comparisons"] if p["a"] in kept and p["b"] in kept]
+    return {
+        **summary,
+        "agents": {label: a if label in kept else {"rows": a["rows"]} for label, a in summary["agents"].items()},
+        "comparisons": [{k: v for k, v in p.items() if k not in dropped} for p in pairs],
+    }
+
+
+def test_every_kind_of_that_version_is_among_them() -> None:
+    agents = {agent["kind"] for each in EXPERIMENTS.values() for agent in each["experiment"]["agents"]}
+    simulators = {each["experiment"]["simulator"]["kind"] for each in EXPERIMENTS.values()}
+    assert len(EXPERIMENTS) == 53
+    assert (len(agents), len(simulators)) == (20, 5)
+    assert agents <= set(AGENTS)
+    assert simulators <= set(SIMULATORS)
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_the_numbers_are_the_same(name: str, tmp_path: Path) -> None:
+    before = EXPERIMENTS[name]
+    with threadpool_limits(1):
+        result = run(Experiment.model_validate_json(json.dumps(before["experiment"])))
+    result.save(tmp_path)
+    summary = json.loads((tmp_path / "summary.json").read_bytes())
+    if EXACT:
+        assert summary == before["summary"]
+        assert digest(tmp_path / "summary.json") == before["summary_sha256"]
+        assert digest(tmp_path / "curves.parquet") == before["curves_sha256"]
+    else:
+        one, other = (without_networks(before["experiment"], found) for found in (before["summary"], summary))
+        assert nearly_equal(one, other)
+
+
+@pytest.mark.parametrize("name", [name for name, each in EXPERIMENTS.items() if "given" in each])
+def test_an_experiment_as_it_was_written_keeps_its_hash(name: str) -> None:
+    given = EXPERIMENTS[name]["given"]
+    assert Experiment.model_validate_json(json.dumps(given)).hash == EXPERIMENTS[name]["summary"]["hash"]

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from bandits.agents.base import Agent
+from bandits.base.selection import top_k
 from bandits.base.types import Feedback, FloatArray
-from bandits.models.linear import ridge_kernels
 from bandits.simulators.base import Simulator
 
 from .history import Trace
@@ -59,7 +59,7 @@ class Lane:
             step = self.step + i
             # the agent looks and chooses
             round = world.round_at(step)
-            slate = ridge_kernels.top(agent.scores(round), round.available, alive, S)
+            slate = top_k(agent.scores(round), round.available, alive, S)
             if (left := int(np.count_nonzero(alive))) < living:
                 stopped_at[~alive & (stopped_at == n)] = i
                 living = left

@@ -22,7 +22,8 @@ from bandits.base.types import (
     WorldAccess,
     WorldSpec,
 )
-from bandits.models.linear import ridge_kernels
+
+from . import click_kernels
 
 
 class SimulatorParams(Params):
@@ -160,7 +161,7 @@ class ClickTable(NamedTuple):
 
     def respond(self, context: IntArray, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:
         """Click ~ Bernoulli(probability), decided by the uniform."""
-        rewards, value, best_value, random_value, best_reward = ridge_kernels.click(*self, context, slate, uniforms)
+        rewards, value, best_value, random_value, best_reward = click_kernels.click(*self, context, slate, uniforms)
         return (
             Feedback(rewards, np.ones(slate.shape, np.bool_)),
             Truth(value, best_value, random_value, best_reward),

@@ -12,8 +12,8 @@ from scipy.special import expit, logsumexp
 
 from bandits.base.params import param
 from bandits.base.randomness import Streams, block_length
+from bandits.base.selection import top_k
 from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, LoggedData, Round, Truth, WorldSpec
-from bandits.models.linear import ridge_kernels
 
 from . import ann_index, ranking_kernels
 from .base import Simulator, SimulatorParams
@@ -284,7 +284,7 @@ class Ranking(Simulator):
 
     def respond(self, round: Round, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:
         p, alive = self.probabilities(round), np.ones(len(slate), np.bool_)
-        best = ridge_kernels.top(p, round.available, alive, slate.shape[1])
+        best = top_k(p, round.available, alive, slate.shape[1])
         shown, ideal = (np.take_along_axis(p, which, axis=1) * self.positions for which in (slate, best))
         rewards, examined = ranking_kernels.looked_down(shown, uniforms)
         truth = Truth(

@@ -14,8 +14,8 @@ import numpy as np
 
 from bandits.agents.linear.linucb import LinUCB
 from bandits.base.randomness import Streams
+from bandits.base.selection import top_k
 from bandits.base.types import Contexts, Feedback, FloatArray, LoggedData, Round, WorldAccess, WorldSpec
-from bandits.models.linear import ridge_kernels
 from benchmarks.measure import Section, interleave, ratio, stopwatch
 
 from .linear_child import PEERS
@@ -85,7 +85,7 @@ def ours(contexts: FloatArray, clicks: FloatArray) -> float:
         for step, x in enumerate(contexts):
             values = np.ascontiguousarray(np.broadcast_to(x[:, None], (R, K, D)))
             round = Round(step, rows, items, Contexts(values, columns, D), rows, every, rows)
-            slate = ridge_kernels.top(model.scores(round), every, alive, 1)
+            slate = top_k(model.scores(round), every, alive, 1)
             model.learn(round, slate, Feedback(clicks[step][slots, slate], examined))
 
     return 1e6 * stopwatch(work) / float(len(contexts) * R)

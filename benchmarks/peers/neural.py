@@ -26,8 +26,8 @@ from bandits.agents.neural.neural_linear_ts import NeuralLinearTS
 from bandits.agents.neural.neural_ts import NeuralTS
 from bandits.agents.neural.neural_ucb import NeuralUCB
 from bandits.base.randomness import Streams
+from bandits.base.selection import top_k
 from bandits.base.types import Contexts, Feedback, FloatArray, LoggedData, Round, WorldAccess, WorldSpec
-from bandits.models.linear import ridge_kernels
 from benchmarks.measure import Section, interleave, keep, machine, ratio, stopwatch
 
 from .linear import ENVIRONMENT, PYTHON
@@ -134,7 +134,7 @@ def ours(bandit: str, widths: tuple[int, ...], contexts: FloatArray, clicks: Flo
 
     def decide(step: int) -> None:
         round = Round(step, rows, items, Contexts(contexts[step], columns, D), rows, every, rows)
-        slate = ridge_kernels.top(model.scores(round), every, alive, 1)
+        slate = top_k(model.scores(round), every, alive, 1)
         model.learn(round, slate, Feedback(clicks[step][slots, slate], examined))
 
     def work() -> None:

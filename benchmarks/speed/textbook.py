@@ -6,10 +6,10 @@ from statistics import median
 
 import numpy as np
 
+from bandits.base.selection import top_k
 from bandits.base.types import Feedback, FloatArray, IntArray, Round
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.race import make_lane
-from bandits.models.linear import ridge_kernels
 from benchmarks.measure import Section, interleave, ratio, stopwatch
 
 ROWS, ALPHA = 16, 1.5
@@ -56,7 +56,7 @@ class ReplayBuffer:
         self.steps: list[tuple[Round, IntArray, Feedback]] = []
         for step in range(steps):
             round = world.round_at(step)
-            slate = ridge_kernels.top(agent.scores(round), round.available, lane.alive, 1)
+            slate = top_k(agent.scores(round), round.available, lane.alive, 1)
             feedback, _ = world.respond(round, slate, world.uniforms.at(step))
             agent.learn(round, slate, feedback)
             self.steps.append((round, slate, feedback))

@@ -15,10 +15,10 @@ import pytest
 from bandits import agents, simulators
 from bandits.agents import Agent
 from bandits.base.params import Params
+from bandits.base.selection import top_k
 from bandits.base.types import Round
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import Trace
-from bandits.models.linear import ridge_kernels
 from bandits.simulators import Simulator
 from tests.contract import worlds
 
@@ -92,7 +92,7 @@ def test_every_step_keeps_the_contract(kind: str, params: dict[str, Any], world:
         scores = agent.scores(round)
         check(scores, "float64", (R, K))
         assert not np.isnan(scores).any()
-        slate = ridge_kernels.top(scores, round.available, alive, S)
+        slate = top_k(scores, round.available, alive, S)
         check(slate, "int64", (R, S))
         assert alive.all()
         assert all(len(set(shown)) == S for shown in slate.tolist())

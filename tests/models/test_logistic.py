@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from bandits.agents.logistic.base import LogisticAgent
 from bandits.agents.logistic.sgd_ts import SGDTS
 from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Round, WorldSpec
-from bandits.models.linear import ridge_kernels
+from bandits.models.linear import rank_one
 from bandits.models.linear.logistic import Covariance, Logistic, Sharing
 from bandits.models.linear.logistic_kernels import shift, softplus
 from bandits.models.linear.ridge import Ridge
@@ -217,7 +217,7 @@ def test_many_updates_do_not_drift() -> None:
             H = model.posterior.H[0, 0]
             np.testing.assert_allclose(model.posterior.inverse[0, 0], np.linalg.inv(H), rtol=0, atol=1e-10)
             np.testing.assert_allclose(model.posterior.factor[0, 0], np.linalg.cholesky(H), rtol=1e-9, atol=1e-9)
-    assert model.posterior.seen[0, 0] == 10_000 > 2 * ridge_kernels.REFRESH
+    assert model.posterior.seen[0, 0] == 10_000 > 2 * rank_one.REFRESH
 
 
 @pytest.mark.parametrize("covariance", ["full", "diagonal"])

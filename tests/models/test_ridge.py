@@ -14,7 +14,7 @@ from sklearn.linear_model import Ridge as SklearnRidge
 from bandits.agents.linear.linucb import LinUCB
 from bandits.base.randomness import Streams
 from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Round, WorldSpec
-from bandits.models.linear import ridge_kernels
+from bandits.models.linear import rank_one
 from bandits.models.linear.ridge import Ridge, Sharing
 from bandits.simulators import REGISTRY as WORLDS
 from tests.contract import worlds
@@ -144,7 +144,7 @@ def test_100000_rank_one_updates_do_not_drift() -> None:
 
 @pytest.mark.parametrize("sharing", SHARINGS)
 def test_a_refresh_wipes_out_what_went_wrong(sharing: Sharing) -> None:
-    data = Data(ridge_kernels.REFRESH, 1, 3)
+    data = Data(rank_one.REFRESH, 1, 3)
     model = Ridge(np.array([1.0]), 3, 1, sharing)
     learn(model, data.X[:-1], data.arms[:-1], data.rewards[:-1])
     model.inverse *= 1.001

@@ -10,8 +10,8 @@ import numpy as np
 from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams
+from bandits.base.selection import epsilon_slate
 from bandits.base.types import BoolArray, FloatArray, IntArray, PredrawnSteps, Round, WorldAccess, WorldSpec
-from bandits.models.linear import ridge_kernels
 from bandits.models.linear.ridge import Ridge
 
 from .base import LinearAgent, LinearParams
@@ -48,7 +48,7 @@ class EpsilonGreedy(LinearAgent):
 
     def scores(self, round: Round) -> FloatArray:
         mean = self.model.mean(self.seen(round))
-        return ridge_kernels.epsilon_slate(mean, round.available, self.rate(round.step), self.dice.at(round.step))
+        return epsilon_slate(mean, round.available, self.rate(round.step), self.dice.at(round.step))
 
     def explain(self, round: Round) -> Explanation:
         randomised = np.any(self.dice.at(round.step)[:, :, 0] < self.rate(round.step)[:, None], axis=1)

@@ -13,7 +13,7 @@ from numba import njit
 
 from bandits.base.types import FloatArray, IntArray
 
-from .ridge_kernels import _FAST, REFRESH, _direction, _shrink, cholesky_update
+from .rank_one import FAST, REFRESH, cholesky_update, direction, shrink
 
 NEWTON = 60  # steps at most; a handful is usual, and more happens only to numbers that are not finite
 
@@ -214,7 +214,7 @@ def _derivatives(
                     hessian[a, history.columns[r, entry, j]] += weight * x_i * history.values[r, entry, j]
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(cache=True, nogil=True, fastmath=FAST)
 def cholesky(A: FloatArray, factor: FloatArray) -> bool:
     """Lower half of ``factor`` <- that of L, A = L L', from that of A; False if A is not (finite and) positive."""
     D = A.shape[0]
@@ -232,7 +232,7 @@ def cholesky(A: FloatArray, factor: FloatArray) -> bool:
     return bool(np.isfinite(factor[D - 1, D - 1]))
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(cache=True, nogil=True, fastmath=FAST)
 def invert(factor: FloatArray, inverse: FloatArray) -> None:
     """``inverse`` <- (L L')^-1, symmetric to the bit."""
     D = factor.shape[0]
@@ -391,7 +391,7 @@ def _observe(
     for i in range(N):
         logit += x[i] * theta[col[i]]
     if whole:
-        quadratic, used = _direction(x, col, inverse, u, rows)
+        quadratic, used = direction(x, col, inverse, u, rows)
     else:
         for i in range(N):
             quadratic += x[i] * x[i] * inverse[0, col[i]]
@@ -410,7 +410,7 @@ def _observe(
         return
     for k in range(used):
         theta[rows[k]] += s * u[rows[k]]
-    _shrink(inverse, u, rows, used, weight / (1.0 + weight * quadratic))
+    shrink(inverse, u, rows, used, weight / (1.0 + weight * quadratic))
     for i in range(N):
         for j in range(N):
             H[col[i], col[j]] += weight * (x[i] * x[j])

@@ -6,7 +6,7 @@ import numpy as np
 
 from bandits.base.types import Feedback, FloatArray, IntArray, Round, WorldSpec
 
-from . import ridge_kernels
+from . import discounted_kernels, ridge_kernels
 from .ridge import Ridge, Sharing
 
 
@@ -105,7 +105,7 @@ class DiscountedRidge:
     def predict(self, round: Round) -> tuple[FloatArray, FloatArray]:
         """theta . x and x' V^-1 V~ V^-1 x of every candidate, two of (R, K)."""
         values, columns, _ = round.contexts
-        return ridge_kernels.discount_predict(
+        return discounted_kernels.discount_predict(
             values, columns, round.context, self.models(round), round.step, self.gamma, self.ridge, self.stamp,
             self.vectors, self.values, self.turned, self.target,
         )  # fmt: skip
@@ -113,7 +113,7 @@ class DiscountedRidge:
     def update(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
         """Age the models that learn to now, and add the examined slots of the slate."""
         values, columns, _ = round.contexts
-        ridge_kernels.discount_update(
+        discounted_kernels.discount_update(
             values, columns, round.context, self.models(round), slate, feedback.rewards, feedback.examined,
             round.step, self.gamma, self.gram, self.gram2, self.b, self.stamp, self.vectors, self.values,
             self.turned, self.target,

@@ -14,7 +14,7 @@ import numpy as np
 
 from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, PredrawnSteps, Round, WorldSpec
 
-from . import ridge_kernels
+from . import hybrid_kernels, ridge_kernels
 
 Sharing = Literal["per_arm", "shared", "hybrid"]
 
@@ -98,7 +98,7 @@ class Ridge:
         values, columns, _ = round.contexts
         models = self.models(round)
         if self.sharing == "hybrid":
-            mean, variance, _ = ridge_kernels.hybrid_predict(
+            mean, variance, _ = hybrid_kernels.hybrid_predict(
                 values, columns, round.context, models, self.ridge, self.theta, self.inverse, self.beta, self.shared
             )
             return mean, variance
@@ -129,7 +129,7 @@ class Ridge:
             theta = self.draw(sigma, normals)
             return ridge_kernels.ridge_mean(values, columns, round.context, models, theta[:, None])
         beta = self.draw(sigma, normals[:, :D])
-        mean, _, own = ridge_kernels.hybrid_predict(
+        mean, _, own = hybrid_kernels.hybrid_predict(
             values, columns, round.context, models, self.ridge, self.theta, self.inverse, beta, self.shared
         )
         return mean + sigma[:, None] * np.sqrt(own) * normals[:, D:]
@@ -192,7 +192,7 @@ class Ridge:
         own = (self.A, self.inverse, self.b, self.theta, self.count)
         if self.sharing == "hybrid":
             shared = (self.A0, self.shared, self.b0, self.beta, self.factor)
-            ridge_kernels.hybrid_update(*seen, self.ridge, *own, *shared)
+            hybrid_kernels.hybrid_update(*seen, self.ridge, *own, *shared)
         else:
             ridge_kernels.ridge_update(*seen, *own, self.factor)
 

@@ -1,0 +1,79 @@
+"""Rank-one updates of one model: the compiled helpers that all linear kernels share.
+
+Numba's cache on disk does not notice a change of a helper that is imported from another file: after editing this
+file, touch those that import it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from bandits.base.types import FloatArray, IntArray
+
+REFRESH = 4096  # updates of a model after which its inverse is computed afresh from A
+FAST = {"reassoc", "contract", "nsz"}  # floating-point liberties that let the compiler use vector instructions
+
+
+@njit(cache=True, nogil=True)
+def direction(
+    values: FloatArray, columns: IntArray, inverse: FloatArray, u: FloatArray, rows: IntArray
+) -> tuple[float, int]:
+    """u = A^-1 x; returns x' A^-1 x and how many entries of u are not zero (their indices in ``rows``)."""
+    D, N = inverse.shape[0], values.shape[0]
+    used = 0
+    for i in range(D):
+        total = 0.0
+        for n in range(N):
+            total += inverse[i, columns[n]] * values[n]
+        u[i] = total
+        if total != 0.0:
+            rows[used] = i
+            used += 1
+    quadratic = 0.0
+    for n in range(N):
+        quadratic += values[n] * u[columns[n]]
+    return quadratic, used
+
+
+@njit(cache=True, nogil=True)
+def shrink(inverse: FloatArray, u: FloatArray, rows: IntArray, used: int, gain: float) -> None:
+    """A^-1 <- A^-1 - u u' gain (Sherman and Morrison), symmetric to the bit."""
+    for a in range(used):
+        i = rows[a]
+        for b in range(used):
+            j = rows[b]
+            inverse[i, j] -= (u[i] * u[j]) * gain
+
+
+@njit(cache=True, nogil=True)
+def accumulate(x: FloatArray, col: IntArray, reward: float, sign: float, A: FloatArray, b: FloatArray) -> None:
+    """A += sign x x' and b += sign reward x; ``sign`` 1 adds an observation, -1 takes it out."""
+    N = x.shape[0]
+    for i in range(N):
+        b[col[i]] += sign * (reward * x[i])
+        for j in range(N):
+            A[col[i], col[j]] += sign * (x[i] * x[j])
+
+
+@njit(cache=True, nogil=True)
+def refresh(A: FloatArray, inverse: FloatArray, b: FloatArray, theta: FloatArray) -> None:
+    """Compute A^-1 and theta = A^-1 b afresh, which removes the rounding of many rank-one updates."""
+    inverse[:, :] = np.linalg.inv(A)
+    theta[:] = inverse @ b
+
+
+@njit(cache=True, nogil=True)
+def cholesky_update(factor: FloatArray, x: FloatArray) -> None:
+    """L <- the lower factor of L L' + x x'; destroys ``x``. Zeros of x cost nothing."""
+    D = x.shape[0]
+    for k in range(D):
+        if x[k] == 0.0:
+            continue
+        radius = np.sqrt(factor[k, k] * factor[k, k] + x[k] * x[k])
+        cosine, sine = radius / factor[k, k], x[k] / factor[k, k]
+        factor[k, k] = radius
+        for i in range(k + 1, D):
+            if factor[i, k] != 0.0 or x[i] != 0.0:
+                factor[i, k] = (factor[i, k] + sine * x[i]) / cosine
+                x[i] = cosine * x[i] - sine * factor[i, k]

@@ -133,9 +133,9 @@ def _audit(parsed: argparse.Namespace) -> int:
     from .diagnostics import retrieval
 
     experiment = _experiment(parsed)
-    if (found := retrieval.of(experiment)) is None:
+    if (found := retrieval.evaluate_retrieval(experiment)) is None:
         _refuse("only the world ranking with simulator.retrieval nearest has an index to audit")
-    for what, told in retrieval.lines(found):
+    for what, told in retrieval.summary_rows(found):
         print(f"{what}: {told}")
     return 0
 

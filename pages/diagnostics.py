@@ -1,4 +1,4 @@
-"""Diagnostics: how well each agent of the run that is looked at explores."""
+"""Diagnostics: why each agent of the current run performs as it does."""
 
 import streamlit as st
 
@@ -9,9 +9,9 @@ entry.through_app("pages/diagnostics.py")
 
 st.title("Diagnostics", anchor=False)
 st.markdown(
-    "Click rates say who wins; this page says why. Does an agent gather evidence in every direction, does its doubt "
-    "shrink, does it know what it does not know? Every verdict (✓ healthy, ! watch, ✕ alarm, – cannot be told) is a "
-    "rule of thumb: it says where to look. The run is the one you last looked at in the Arena."
+    "Does each agent explore enough, and is its uncertainty calibrated? Run a comparison in the Arena first: this page "
+    "diagnoses the run that you viewed last. Every verdict (✓ healthy, ! watch, ✕ alarm, – none) is a rule of thumb "
+    "that indicates where to look; the text below each figure states its rule."
 )
 findings.show(session.current())
 retrieval.show(session.current())

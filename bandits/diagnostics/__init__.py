@@ -1,14 +1,34 @@
-"""Does an agent explore well? Verdicts on one run, each with what healthy looks like.
+"""Diagnostics: does an agent explore enough, and is its uncertainty calibrated?
 
-`curves` are what only diagnostics draw; `comparisons` live the world without any of the run's agents; `verdicts` judge;
-`figures` draw one picture for each verdict.
+`findings` applies all rules to one agent of a run (`finding` defines the verdict, `rules` holds the rules by subject).
+`references` computes what some rules compare with, without any agent of the run: the oracle, a linearity check and
+the position bias; `background` does so in a subprocess. `figures` draws one figure per finding, and `retrieval`
+evaluates the approximate index of a two-stage recommender.
+
+Example
+-------
+>>> from bandits import Experiment, diagnostics, run
+>>> experiment = Experiment.model_validate({"agents": [{"kind": "linucb"}], "steps": 1000, "replications": 4})
+>>> found = diagnostics.findings(run(experiment), "LinUCB", diagnostics.oracle_reference(experiment))
+>>> found["premature_convergence"].verdict
+'healthy'
 """
 
-from .curves import doubt, effective_dimension, foresight, places
-from .findings import Finding, Verdict, findings
-from .references import GAIN, Line, Oracle, Slots, line_of, oracle_of, slots_of
+from .curves import effective_dimension, exploration_bonus, pit_histogram, predictive_r2
+from .finding import Finding, Verdict
+from .findings import findings
+from .references import (
+    MAX_NETWORK_GAIN,
+    LinearityCheck,
+    OracleReference,
+    PositionBias,
+    linearity_check,
+    oracle_reference,
+    position_bias_check,
+)
 
 __all__ = [
-    "GAIN", "Finding", "Line", "Oracle", "Slots", "Verdict", "doubt", "effective_dimension", "findings", "foresight",
-    "line_of", "oracle_of", "places", "slots_of",
+    "MAX_NETWORK_GAIN", "Finding", "LinearityCheck", "OracleReference", "PositionBias", "Verdict",
+    "effective_dimension", "exploration_bonus", "findings", "linearity_check", "oracle_reference", "pit_histogram",
+    "position_bias_check", "predictive_r2",
 ]  # fmt: skip

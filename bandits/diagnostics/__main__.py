@@ -1,4 +1,4 @@
-"""``python -m bandits.diagnostics < EXPERIMENT``: what its agents are compared with, a line of JSON each."""
+"""``python -m bandits.diagnostics < EXPERIMENT``: print the reference values, one line of JSON each."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ import sys
 from bandits.base.errors import UserError
 from bandits.experiments.experiment import read
 
-from .background import KINDS, data_of
+from .background import KINDS, to_json
 
 
 def main() -> int:
-    """Compare; a world that cannot be made (its data are gone) is said in one sentence."""
+    """Compute the references; print an error line if the simulator cannot be created (missing data, say)."""
     try:
         experiment = read(sys.stdin.read())
         for kind in KINDS:
-            print(json.dumps(data_of(kind, experiment)), flush=True)
-    except UserError as sentence:
-        print(json.dumps({"refused": str(sentence)}), flush=True)
+            print(json.dumps(to_json(kind, experiment)), flush=True)
+    except UserError as error:
+        print(json.dumps({"error": str(error)}), flush=True)
     return 0
 
 
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except BrokenPipeError:  # nobody is left to tell
+    except BrokenPipeError:  # the reader has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -1,4 +1,4 @@
-"""The comparisons in a process of their own: whoever looks at the page does not wait for them, nor do others."""
+"""Compute the reference values in a subprocess, so that neither the page nor other users wait for them."""
 
 from __future__ import annotations
 
@@ -13,74 +13,84 @@ from bandits.base.processes import start
 from bandits.experiments.experiment import Experiment
 from bandits.runtime.subprocesses import BackgroundTask
 
-from .references import Line, Oracle, Slots, line_of, oracle_of, slots_of
+from .references import (
+    LinearityCheck,
+    OracleReference,
+    PositionBias,
+    linearity_check,
+    oracle_reference,
+    position_bias_check,
+)
 
 KINDS: dict[str, tuple[type[Any], Callable[[Experiment], Any]]] = {
-    "oracle": (Oracle, oracle_of), "line": (Line, line_of), "slots": (Slots, slots_of),
-}  # fmt: skip
+    "oracle": (OracleReference, oracle_reference),
+    "linearity": (LinearityCheck, linearity_check),
+    "position_bias": (PositionBias, position_bias_check),
+}
 
 
-class Compared(BackgroundTask):
-    """What the agents of an experiment are compared with, one after the other as they are found.
+class ReferenceTask(BackgroundTask):
+    """The reference values of an experiment, available one after the other as they are computed.
 
     Attributes
     ----------
-    oracle : Oracle, optional
-    line : Line, optional
-    slots : Slots, optional
+    oracle : OracleReference, optional
+    linearity : LinearityCheck, optional
+    position_bias : PositionBias, optional
 
     Raises
     ------
     UserError
-        Too many are waiting.
+        Too many tasks are waiting.
     """
 
     max_waiting = 16
-    noun = "comparisons"
-    process_name = "the comparing process"
+    noun = "computations of reference values"
+    process_name = "the reference process"
     time_limit = 180.0
 
     def __init__(self, experiment: Experiment) -> None:
         self.experiment = experiment
-        self.oracle: Oracle | None = None
-        self.line: Line | None = None
-        self.slots: Slots | None = None
-        self._heard: set[str] = set()
+        self.oracle: OracleReference | None = None
+        self.linearity: LinearityCheck | None = None
+        self.position_bias: PositionBias | None = None
+        self._received: set[str] = set()
         super().__init__()
 
     def start_process(self) -> subprocess.Popen[str]:
         return start("bandits.diagnostics", stdin=self.experiment.model_dump_json(), output=subprocess.PIPE)
 
     def handle_line(self, line: str) -> None:
-        said = json.loads(line)
-        if "refused" in said:
-            self.error = said["refused"]
+        message = json.loads(line)
+        if "error" in message:
+            self.error = message["error"]
             return
-        setattr(self, said["kind"], found_of(said))
-        self._heard.add(said["kind"])
+        setattr(self, message["kind"], from_json(message))
+        self._received.add(message["kind"])
 
     @property
-    def found(self) -> tuple[Oracle | None, Line | None, Slots | None]:
-        """What has come so far; None too where there is nothing to compare with."""
-        return self.oracle, self.line, self.slots
+    def references(self) -> tuple[OracleReference | None, LinearityCheck | None, PositionBias | None]:
+        """The values received so far; None too where a reference does not exist."""
+        return self.oracle, self.linearity, self.position_bias
 
     @property
-    def coming(self) -> set[str]:
-        """Those still to come: ``oracle``, ``line``, ``slots``."""
-        return set(KINDS) - self._heard if self.active else set()
+    def pending(self) -> set[str]:
+        """The references still to come: ``oracle``, ``linearity``, ``position_bias``."""
+        return set(KINDS) - self._received if self.active else set()
 
 
-def data_of(kind: str, experiment: Experiment) -> dict[str, Any]:
-    """Find one of them; as plain data."""
-    found = KINDS[kind][1](experiment)
-    values = None if found is None else found._asdict()
-    return {"kind": kind, "found": values and {name: np.asarray(value).tolist() for name, value in values.items()}}
+def to_json(kind: str, experiment: Experiment) -> dict[str, Any]:
+    """Compute one reference and convert it to plain data."""
+    reference = KINDS[kind][1](experiment)
+    fields = None if reference is None else reference._asdict()
+    value = fields and {name: np.asarray(field).tolist() for name, field in fields.items()}
+    return {"kind": kind, "value": value}
 
 
-def found_of(data: dict[str, Any]) -> Any:
-    """And back."""
-    if data["found"] is None:
+def from_json(data: dict[str, Any]) -> Any:
+    """Restore the reference that `to_json` converted."""
+    if data["value"] is None:
         return None
     kind = KINDS[data["kind"]][0]
-    several = tuple if kind is Oracle else np.array
-    return kind(**{name: several(v) if isinstance(v, list) else v for name, v in data["found"].items()})
+    sequence = tuple if kind is OracleReference else np.array
+    return kind(**{name: sequence(v) if isinstance(v, list) else v for name, v in data["value"].items()})

@@ -346,14 +346,14 @@ def scale(steps: int = 300, replications: int = 8, repeats: int = 5) -> str:
             sides = {str(n): partial(_decisions, lanes[agent["kind"], n], steps // repeats) for n in SIZES}
             taken[agent["kind"]] = interleave(sides, repeats)
     for n in SIZES:
-        found = retrieval.of(_two_stages(n, agents[0], steps, replications))
+        found = retrieval.evaluate_retrieval(_two_stages(n, agents[0], steps, replications))
         assert found is not None
         lost = [_lost(_two_stages(n, agent, steps, replications)) for agent in agents]
         rows.append((
             f"{n:,}", *(f"{1000 * np.median(taken[agent['kind']][str(n)]):.2f}" for agent in agents),
             f"{found.index_ms:.2f}", f"{found.exact_ms:.2f}", f"{100 * found.scanned:.0f} %",
             f"{100 * found.recall.mean:.1f} %", f"{found.index_bytes / 2**20:.1f} + {found.vector_bytes / 2**20:.0f}",
-            f"{found.lost_to_index.mean:.4f}", *(f"{e.mean:.4f}" for e in lost), f"{found.best:.4f}",
+            f"{found.regret_from_index.mean:.4f}", *(f"{e.mean:.4f}" for e in lost), f"{found.best:.4f}",
         ))  # fmt: skip
     labels = [lane.agent.title for (_, n), lane in lanes.items() if n == SIZES[0]]
     header = (

@@ -52,44 +52,44 @@ def brute_force(e: Experiment, users: int) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("noise", [0.0, 0.04])
 def test_recall_and_what_is_lost_are_those_of_brute_force(choice: str, noise: float) -> None:
     e = two_stages(choice=choice, noise=noise)
-    found, expected = retrieval.of(e, users=80), brute_force(e, 80)
+    found, expected = retrieval.evaluate_retrieval(e, users=80), brute_force(e, 80)
     assert found is not None
     assert found.users == 80
     assert found.recall.mean == pytest.approx(expected["recall"].mean(), abs=1e-12)
     assert 0.2 < found.recall.mean < 0.95
     assert found.best == pytest.approx(expected["whole"].mean(), rel=1e-9)
-    assert found.lost_to_index.mean == pytest.approx((expected["exact"] - expected["found"]).mean(), rel=1e-7)
-    assert found.lost_to_noise.mean == pytest.approx((expected["whole"] - expected["exact"]).mean(), abs=1e-12)
-    assert found.lost_to_index.mean > 0
-    assert (found.lost_to_noise.mean > 0) == (noise > 0)
+    assert found.regret_from_index.mean == pytest.approx((expected["exact"] - expected["found"]).mean(), rel=1e-7)
+    assert found.regret_from_noise.mean == pytest.approx((expected["whole"] - expected["exact"]).mean(), abs=1e-12)
+    assert found.regret_from_index.mean > 0
+    assert (found.regret_from_noise.mean > 0) == (noise > 0)
     assert found.vector_bytes == 900 * 6 * 8
     assert found.index_ms > 0
 
 
 def test_an_index_that_looks_everywhere_loses_nothing() -> None:
-    wide = retrieval.of(two_stages(breadth=1000), users=80)
+    wide = retrieval.evaluate_retrieval(two_stages(breadth=1000), users=80)
     assert wide is not None
     assert wide.scanned == 1.0
     assert wide.recall.mean > 0.995
-    assert abs(wide.lost_to_index.mean) < 1e-3
+    assert abs(wide.regret_from_index.mean) < 1e-3
 
 
 def test_where_nothing_is_retrieved_by_an_index_there_is_nothing_to_audit() -> None:
-    assert retrieval.of(two_stages(retrieval="exact")) is None
-    assert retrieval.of(two_stages(retrieval="random")) is None
-    assert retrieval.of(read({"agents": [{"kind": "random"}]})) is None
+    assert retrieval.evaluate_retrieval(two_stages(retrieval="exact")) is None
+    assert retrieval.evaluate_retrieval(two_stages(retrieval="random")) is None
+    assert retrieval.evaluate_retrieval(read({"agents": [{"kind": "random"}]})) is None
 
 
 def test_the_agents_own_regret_stands_beside_the_retrievers() -> None:
     e = two_stages()
-    result, found = run(e), retrieval.of(e, users=40)
+    result, found = run(e), retrieval.evaluate_retrieval(e, users=40)
     assert found is not None
-    lines = dict(retrieval.lines(found, result.histories))
+    lines = dict(retrieval.summary_rows(found, result.histories))
     regret = result.summary()["agents"]["Random"]["pseudo_regret"]["mean"] / e.steps
-    assert lines["Lost by Random"].startswith(f"{regret:.4f} (")
+    assert lines["Regret of Random"].startswith(f"{regret:.4f} (")
     assert lines["Recall"].startswith(f"{100 * found.recall.mean:.1f} % (")
-    assert "Lost by LinTS" in lines
-    assert "Lost to noise in the vectors" not in lines
+    assert "Regret of LinTS" in lines
+    assert "Regret of embedding noise" not in lines
 
 
 def test_the_command_line_audits_and_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -97,8 +97,8 @@ def test_the_command_line_audits_and_refuses(tmp_path: Path, capsys: pytest.Capt
     file.write_text(two_stages().model_dump_json())
     assert main(["audit", str(file), "--set", "simulator.breadth=30"]) == 0
     told = capsys.readouterr().out
-    assert "of what exact search retrieves; 200 visitors" in told.splitlines()[0]
-    assert "Looked at: 100.0 % of the catalogue" in told
+    assert "of the exactly retrieved candidates; 200 visitors" in told.splitlines()[0]
+    assert "Catalogue scanned: 100.0 %" in told
     assert main(["audit", str(file), "--set", "simulator.retrieval=exact"]) == 2
     assert "only the world ranking with simulator.retrieval nearest has an index" in capsys.readouterr().err
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from bandits.diagnostics.background import Compared
+from bandits.diagnostics.background import ReferenceTask
 from bandits.diagnostics.figures import MARKS
 from bandits.experiments import url
 from bandits.runtime.pool import Job, Pool
@@ -75,26 +75,26 @@ def test_a_run_whose_data_are_gone_is_judged_without_comparison(pool: Pool) -> N
     uploads.delete(name)
     at = page(job, by_link=False)
     wait_for(lambda: "being computed" not in told(at.run()), "the end of the comparison")
-    assert f"Compared with nothing: data '{name}' is not here" in told(at)
-    assert [b.label for b in at.button] == ["Compare again"]
+    assert f"No reference values: data '{name}' is not here" in told(at)
+    assert [b.label for b in at.button] == ["Recompute reference values"]
     table = at.dataframe[0].value.set_index("Diagnostic / agent")
     assert list(table.columns) == ["LinUCB", "Random"]
-    assert set(table.loc["Is a line enough?"]) == {MARKS["none"]}
+    assert set(table.loc["Linearity check"]) == {MARKS["none"]}
 
 
 def test_the_page_does_not_wait_for_comparisons(pool: Pool) -> None:
     job = pool.submit(experiment("linucb", "random", seed=973, steps=600))
     wait_for(lambda: job.status == "finished", "the run")
-    with Compared._turn:
+    with ReferenceTask._turn:
         at = page(job)
         assert "being computed" in told(at)
         before = panel(at)
         table = at.dataframe[0].value.set_index("Diagnostic / agent")
-        assert set(table.loc["Lock-in"]) == {MARKS["none"]}
+        assert set(table.loc["Premature convergence (lock-in)"]) == {MARKS["none"]}
         assert table.loc["Smallest eigenvalue", "LinUCB"] != MARKS["none"]
     wait_for(lambda: "being computed" not in told(at.run()), "the comparison")
     table = at.dataframe[0].value.set_index("Diagnostic / agent")
-    assert MARKS["none"] not in set(table.loc["Lock-in"])
+    assert MARKS["none"] not in set(table.loc["Premature convergence (lock-in)"])
     assert [title[2:] for title in panel(at)[1:]] == [title[2:] for title in before[1:]]  # none more, none less
 
 
@@ -102,7 +102,7 @@ def test_a_run_that_has_not_begun_says_so(pool: Pool) -> None:
     waiting = [pool.submit(experiment(steps=10_000_000, replications=48, seed=980 + i)) for i in range(6)]
     try:
         at = page(waiting[-1])
-        assert any("nothing to judge yet" in m.value for m in at.markdown)
+        assert any("no results to diagnose yet" in m.value for m in at.markdown)
         assert not at.dataframe
     finally:
         for job in waiting:
@@ -117,5 +117,5 @@ def test_a_world_in_two_stages_shows_what_its_index_loses(pool: Pool) -> None:
     at = page(job)
     (_, table) = at.dataframe
     told = dict(table.value.to_numpy().tolist())
-    assert {"Recall", "Time of a search", "Lost to the index", "Lost by LinTS", "Lost by Random"} <= set(told)
-    assert [h.value for h in at.subheader] == ["The retriever"]
+    assert {"Recall", "Search time", "Regret of the index", "Regret of LinTS", "Regret of Random"} <= set(told)
+    assert [h.value for h in at.subheader] == ["Candidate retrieval"]

@@ -1,32 +1,31 @@
-"""The first of two stages on the page Diagnostics: what its index finds, costs and loses."""
+"""Show the first of two stages on the page Diagnostics: recall, cost and regret of the approximate index."""
 
 from __future__ import annotations
 
 import streamlit as st
 
 from bandits import Experiment
-from bandits.diagnostics import retrieval
-from bandits.diagnostics.retrieval import Audit
+from bandits.diagnostics.retrieval import RetrievalReport, evaluate_retrieval, summary_rows
 from bandits.runtime.pool import Job
 from ui.run_view import board
 
 
 def show(job: Job) -> None:
-    """One table, if the world of the run retrieves by an index."""
-    found = _audited(job.experiment, job.experiment.hash)
-    if found is None:
+    """Show one table, if the run's simulator retrieves candidates by an index."""
+    report = _report(job.experiment, job.experiment.hash)
+    if report is None:
         return
     with job.lock:
-        told = retrieval.lines(found, job.histories)
-    st.subheader("The retriever", anchor=False)
+        rows = summary_rows(report, job.histories)
+    st.subheader("Candidate retrieval", anchor=False)
     st.markdown(
-        "Candidates come from an approximate index. What it misses no agent can show, and is lost before the bandit "
-        "begins; what an agent loses among the candidates it is given comes on top."
+        "How much reward is lost before an agent chooses? An approximate index retrieves the candidates, and no agent "
+        "can show an item that it misses. The regret of the agents among the retrieved candidates comes on top."
     )
-    table = {"": [board.safe_cell(what) for what, _ in told], "measured (95 % interval)": [value for _, value in told]}
+    table = {"": [board.safe_cell(name) for name, _ in rows], "estimate (95 % CI)": [value for _, value in rows]}
     st.dataframe(table, hide_index=True, key="retriever")
 
 
 @st.cache_data(ttl=3600, max_entries=32, show_spinner="Comparing the index with exact search ...")
-def _audited(_experiment: Experiment, run: str) -> Audit | None:  # noqa: ARG001 - the key
-    return retrieval.of(_experiment)
+def _report(_experiment: Experiment, run: str) -> RetrievalReport | None:  # noqa: ARG001 - the key
+    return evaluate_retrieval(_experiment)

@@ -1,0 +1,72 @@
+"""The verdict of one diagnostic rule, and the texts that several rules share."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+Verdict = Literal["healthy", "watch", "alarm", "none"]
+
+MIN_REPLICATIONS = 4  # for rules on calibration: errors of the candidates within a replication are correlated
+
+CONSERVATIVE = "conservative intervals are acceptable for UCB"
+FORGETTING = "The agent discounts or drops old observations, so its information does not accumulate."
+NO_DESIGN_MATRIX = "This agent has no design matrix."
+NO_UNCERTAINTY = "This agent reports no uncertainty."
+NOT_COUNTED = "No selections have been counted yet."
+OLD_FORMAT = (
+    "This run was stored by an older version without the data that this diagnostic requires: delete it on the page "
+    "Runs and run it again."
+)
+PENDING = "The reference values are being computed."
+STOPPED = "All replications stopped early."
+TOO_EARLY = "Too early: at least 100 steps and a tenth of the run are required."
+TOO_FEW_SNAPSHOTS = "Too few snapshots so far."
+
+
+class Finding(NamedTuple):
+    """One diagnostic of one agent.
+
+    Attributes
+    ----------
+    title, healthy : str
+        The name of the diagnostic, and the rule for a healthy agent with its threshold.
+    verdict : {"healthy", "watch", "alarm", "none"}
+        none: the rule does not apply, and ``text`` says why.
+    text : str
+        The observation on this run, in one or two sentences.
+    """
+
+    title: str
+    healthy: str
+    verdict: Verdict
+    text: str
+
+    @property
+    def told(self) -> str:
+        """``text``, under its name in earlier versions."""
+        return self.text
+
+    def without_verdict(self, reason: str) -> Finding:
+        """Replace the verdict by none, for this reason."""
+        return self._replace(verdict="none", text=reason)
+
+
+def at_least(value: float, *, healthy: float, watch: float) -> Verdict:
+    """Grade a value of which more is better."""
+    return "healthy" if value >= healthy else "watch" if value >= watch else "alarm"
+
+
+def at_most(value: float, *, healthy: float, watch: float) -> Verdict:
+    """Grade a value of which less is better."""
+    return "healthy" if value <= healthy else "watch" if value <= watch else "alarm"
+
+
+def requires_steps(steps: int) -> str:
+    """State how many steps a rule requires."""
+    return f"Too early: {steps:,} steps are required."
+
+
+def requires_replications(n: int) -> str:
+    """State how many replications a rule requires."""
+    noun = "replication does" if n == 1 else "replications do"
+    return f"{n} {noun} not separate miscalibration from chance: at least {MIN_REPLICATIONS} are required."

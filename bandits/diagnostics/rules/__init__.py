@@ -1,0 +1,1 @@
+"""Diagnostic rules by subject; each returns a `Finding`."""

@@ -11,7 +11,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from bandits import Experiment, diagnostics, run
+from bandits import Experiment, diagnostics, health, run
 from bandits.agents import REGISTRY
 from bandits.agents.linear.lints import LinTS
 from bandits.agents.linear.linucb import LinUCB
@@ -677,3 +677,21 @@ def test_before_anything_has_happened_nothing_is_said() -> None:
     e = experiment("lints", steps=2000)
     found = diagnostics.findings(Result(e, {"LinTS": History(2000, 3, 10)}), "LinTS")
     assert {(f.verdict, f.text) for f in found.values()} == {("none", TOO_EARLY)}
+
+
+def test_names_of_earlier_versions_still_work() -> None:
+    e = experiment("linucb", steps=400)
+    result = run(e)
+    oracle, line = health.oracle_of(e), health.line_of(e)
+    old = health.findings(result, "LinUCB", oracle, line, health.slots_of(e))
+    new = diagnostics.findings(result, "LinUCB", oracle, line)
+    assert [*old.values()] == [*new.values()]
+    assert old["lock_in"].told == new["premature_convergence"].text
+    assert {"smallest", "condition", "dimension", "doubt", "places", "foresight", "line", "segments"} < set(old)
+    waiting = health.findings(result, "LinUCB", coming={"line", "oracle"})
+    assert {waiting["line"].told, waiting["lock_in"].told} == {PENDING}
+    for name in (
+        "GAIN", "Finding", "Line", "Oracle", "Slots", "Verdict", "doubt", "effective_dimension", "findings",
+        "foresight", "line_of", "oracle_of", "places", "slots_of",
+    ):  # fmt: skip
+        assert hasattr(health, name)

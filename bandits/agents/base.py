@@ -166,7 +166,9 @@ class Agent(ABC):
     @classmethod
     def slot_treatment(cls, params: Any) -> Position | None:
         """How it weighs the slots of a slate, or None for an agent that learns nothing from slates."""
-        return params.position if isinstance(params, LearnerParams) else None
+        if isinstance(params, LearnerParams):
+            return params.position
+        return "examined" if cls.learns else None
 
     @classmethod
     def test_params(cls) -> list[dict[str, Any]]:

@@ -1,4 +1,10 @@
-"""From scores or probabilities to a slate: the k best, epsilon-greedy exploration, and sampling by Gumbel-top-k."""
+"""From scores or probabilities to a slate: the k best, epsilon-greedy exploration, and sampling by Gumbel-top-k.
+
+References
+----------
+Kool, van Hoof, Welling (2019), Stochastic beams and where to find them: the Gumbel-top-k trick;
+Plackett (1975), The analysis of permutations.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +16,20 @@ from bandits.base.types import BoolArray, FloatArray, IntArray
 
 @njit(cache=True, nogil=True)
 def top_k(scores: FloatArray, available: BoolArray, alive: BoolArray, size: int) -> IntArray:
-    """Positions of the ``size`` best available candidates, best first, int64 (R, size).
+    """Select the ``size`` best available candidates, best first.
 
-    Ties go to the lowest position. A row whose available scores hold a NaN is marked dead in ``alive``.
+    Parameters
+    ----------
+    scores : float64 (R, K)
+    available, alive : bool (R, K), (R,)
+        A row whose available scores hold a NaN is marked False in ``alive``.
+    size : int
+        Length S of the slate.
+
+    Returns
+    -------
+    int64 (R, S)
+        Positions among the candidates; ties go to the lowest. Zeros in rows that are not alive.
     """
     R, K = scores.shape
     out = np.zeros((R, size), np.int64)
@@ -23,14 +40,14 @@ def top_k(scores: FloatArray, available: BoolArray, alive: BoolArray, size: int)
         if size > 1:
             taken[:] = False
         for s in range(size):
-            best, found = 0, False
+            best, any_found = 0, False
             for k in range(K):
                 if not available[r, k] or taken[k]:
                     continue
                 if np.isnan(scores[r, k]):
                     alive[r] = False
-                if not found or scores[r, k] > scores[r, best]:
-                    best, found = k, True
+                if not any_found or scores[r, k] > scores[r, best]:
+                    best, any_found = k, True
             out[r, s] = best
             if size > 1:
                 taken[best] = True
@@ -38,18 +55,29 @@ def top_k(scores: FloatArray, available: BoolArray, alive: BoolArray, size: int)
 
 
 @njit(cache=True, nogil=True)
-def epsilon_slate(scores: FloatArray, available: BoolArray, epsilon: FloatArray, dice: FloatArray) -> FloatArray:
-    """Scores in which each slot's candidate was replaced, with probability epsilon, by a random one left.
+def epsilon_slate(scores: FloatArray, available: BoolArray, epsilon: FloatArray, uniforms: FloatArray) -> FloatArray:
+    """Replace the candidate of each slot, with probability epsilon, by a random one of those left.
 
-    ``dice (R, S, 2)``: the coin and the choice. Rows in which no slot explores keep their scores.
+    Parameters
+    ----------
+    scores : float64 (R, K)
+    available : bool (R, K)
+    epsilon : float64 (R,)
+    uniforms : float64 (R, S, 2)
+        For each slot: whether it explores, and which candidate it then takes.
+
+    Returns
+    -------
+    float64 (R, K)
+        Scores whose order is that of the slate; unchanged in rows in which no slot explores.
     """
     R, K = scores.shape
-    S = dice.shape[1]
+    S = uniforms.shape[1]
     out = scores.copy()
     for r in range(R):
         explores = False
         for s in range(S):
-            explores = explores or dice[r, s, 0] < epsilon[r]
+            explores = explores or uniforms[r, s, 0] < epsilon[r]
         if not explores:
             continue
         left = available[r].copy()
@@ -61,8 +89,8 @@ def epsilon_slate(scores: FloatArray, available: BoolArray, epsilon: FloatArray,
             if n == 0:
                 break
             chosen = -1
-            if dice[r, s, 0] < epsilon[r]:
-                skip = min(int(dice[r, s, 1] * n), n - 1)
+            if uniforms[r, s, 0] < epsilon[r]:
+                skip = min(int(uniforms[r, s, 1] * n), n - 1)
                 for k in range(K):
                     if left[k]:
                         if skip == 0:
@@ -76,3 +104,31 @@ def epsilon_slate(scores: FloatArray, available: BoolArray, epsilon: FloatArray,
             left[chosen] = False
             out[r, chosen] = S - s
     return out
+
+
+def gumbel_scores(probabilities: FloatArray, uniforms: FloatArray) -> FloatArray:
+    """Draw scores log p + Gumbel noise, whose best candidate is candidate k with probability p_k.
+
+    The k best are a draw without replacement (Plackett-Luce): each slot takes one of the candidates left, with
+    probabilities in proportion to theirs.
+
+    Parameters
+    ----------
+    probabilities, uniforms : float64 (R, K)
+        Probabilities of the first slot, and independent uniforms in [0, 1).
+
+    Returns
+    -------
+    float64 (R, K)
+        -inf where a probability is 0, NaN where it is NaN.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scores = np.log(probabilities) - np.log(-np.log1p(-uniforms))
+    return np.where(probabilities == 0, -np.inf, scores)
+
+
+def softmax(values: FloatArray, available: BoolArray) -> FloatArray:
+    """Turn values (R, K) into probabilities over the available candidates, in proportion to exp(value)."""
+    offered = np.where(available, values, -np.inf)
+    weights = np.exp(offered - offered.max(axis=1, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))

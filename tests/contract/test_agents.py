@@ -220,7 +220,7 @@ def test_declared_capabilities_are_those_of_the_models(kind: str, params: dict[s
     explained = agent.explain(place.simulator.round_at(0))
     assert explained.how in HOW[cls.uncertainty_of(p)]
     assert (explained.how == "sample") <= (agent.propensity != "deterministic")
-    assert (cls.slot_treatment(p) is None) <= (not cls.learns)
+    assert (cls.slot_treatment(p) is None) == (not cls.learns)
 
 
 def plain(value: Any) -> bool:

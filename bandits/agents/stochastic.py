@@ -1,0 +1,55 @@
+"""Agents that choose at random from a distribution over the candidates."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bandits.base.explanation import Explanation
+from bandits.base.randomness import Streams, block_length
+from bandits.base.selection import gumbel_scores
+from bandits.base.types import FloatArray, Round, WorldAccess, WorldSpec
+
+from .base import Agent
+
+SELECTION_PART = 7  # of the row's agent stream; a subclass draws its own numbers from other parts
+
+
+class StochasticAgent(Agent):
+    """Base class of agents that state the probability of each candidate; choice and propensities follow from it.
+
+    A subclass implements `probabilities`, and `learn` if it learns. The first slot shows candidate k with exactly the
+    probability stated; further slots are drawn without replacement in proportion to it (Plackett-Luce), by the
+    Gumbel-top-k method (`bandits.base.selection`).
+    """
+
+    propensity = "exact"
+
+    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+        super().__init__(params, spec, streams, access)
+        K = spec.n_candidates
+        self._uniforms = streams.blocks("agent", lambda g, n: g.random((n, K)), width=K, part=SELECTION_PART)
+
+    @abstractmethod
+    def probabilities(self, round: Round) -> FloatArray:
+        """State the probability that each candidate fills the first slot.
+
+        Returns
+        -------
+        float64 (R, K)
+            Sums to 1 in each row; 0 for candidates that are not available. NaN stops the row.
+        """
+
+    def scores(self, round: Round) -> FloatArray:
+        """Draw scores whose best candidate has exactly the probability stated, float64 (R, K)."""
+        return gumbel_scores(self.probabilities(round), self._uniforms.at(round.step))
+
+    def explain(self, round: Round) -> Explanation:
+        return Explanation("score", self.scores(round), randomised=np.ones(len(self.params), np.bool_))
+
+    @classmethod
+    def memory(cls, params: Any, spec: WorldSpec) -> int:
+        return super().memory(params, spec) + 8 * spec.n_candidates * block_length(spec.n_candidates)

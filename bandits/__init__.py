@@ -1,51 +1,132 @@
-"""Bandit Playground: a laboratory for contextual bandits.
+"""Bandit Playground: simulate and compare contextual bandits.
 
-from bandits import Experiment, run
-result = run(Experiment(agents=[{"kind": "linucb", "alpha": 1.5}, {"kind": "random"}], steps=5_000))
-print(result.ctr["LinUCB"].mid[-1])
+>>> from bandits import Experiment, run
+>>> agents = [{"kind": "linucb", "alpha": 1.5}, {"kind": "random"}]
+>>> result = run(Experiment(agents=agents, steps=1000, replications=4))
+>>> result.compare("LinUCB", "Random").difference.mean > 0
+True
+
+Every public name is imported at its first use, so that ``import bandits`` is cheap.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from bandits.experiments.experiment import Experiment, UserError, read
-from bandits.experiments.history import History, Trace
-from bandits.results.metrics import Band, Comparison, Estimate, compare
-from bandits.results.result import Result
+if TYPE_CHECKING:
+    from bandits.base.errors import UserError
+    from bandits.experiments.experiment import Experiment, read
+    from bandits.experiments.history import History, Trace
+    from bandits.experiments.kinds import Kinds
+    from bandits.results.metrics import Band, Comparison, Estimate, compare
+    from bandits.results.result import Result
+
+    Refused = UserError
 
 __all__ = [
     "Band", "Comparison", "Estimate", "Experiment", "History", "Refused", "Result", "Trace", "UserError",
-    "compare", "read", "run", "simulate",
+    "compare", "list_agents", "list_simulators", "read", "run", "simulate",
 ]  # fmt: skip
-Refused = UserError  # the name of earlier versions
 __version__ = "0.2.0"
 
+_MODULES = {
+    "Band": "results.metrics",
+    "Comparison": "results.metrics",
+    "Estimate": "results.metrics",
+    "Experiment": "experiments.experiment",
+    "History": "experiments.history",
+    "Result": "results.result",
+    "Trace": "experiments.history",
+    "UserError": "base.errors",
+    "compare": "results.metrics",
+    "read": "experiments.experiment",
+}
 
-def run(experiment: Experiment, *, progress: Callable[[int, int], Any] | None = None) -> Result:
-    """Run an experiment here and now.
+
+def __getattr__(name: str) -> Any:
+    if name == "Refused":  # the name of UserError in version 0.1
+        name = "UserError"
+    if name not in _MODULES:
+        raise AttributeError(f"module 'bandits' has no attribute '{name}'")
+    return getattr(import_module(f"bandits.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def run(experiment: Experiment, *, progress: Callable[[int, int], Any] | bool | None = None) -> Result:
+    """Run an experiment in this process and return its result.
 
     Parameters
     ----------
     experiment : Experiment
-    progress : callable, optional
-        Told (step, steps) every few hundred steps.
+    progress : callable or bool, optional
+        A callable is called as ``progress(step, steps)`` every few hundred steps. By default a progress bar appears in
+        a terminal or a notebook, and nothing elsewhere; False turns it off, True always shows it.
 
     Returns
     -------
     Result
-        The same numbers as the app's for the same experiment.
+        The same numbers as in the app for the same experiment.
+
+    Examples
+    --------
+    >>> from bandits import Experiment, run
+    >>> result = run(Experiment(agents=[{"kind": "oracle"}, {"kind": "random"}], steps=500, replications=2))
+    >>> sorted(result.ctr)
+    ['Oracle', 'Random']
     """
+    from bandits.experiments.progress import reporting
     from bandits.experiments.race import Race, run_to_end
+    from bandits.results.result import Result
 
     race = Race(experiment)
-    run_to_end(race, progress)
+    with reporting(progress, experiment.steps) as report:
+        run_to_end(race, report)
     return Result(experiment, race.histories)
 
 
 def simulate(experiment: Experiment) -> Iterator[tuple[str, Trace]]:
-    """Run an experiment and hand over every step as it happens: pairs of label and `Trace`."""
+    """Run an experiment and yield every step as it happens, as pairs of agent label and `Trace`.
+
+    Examples
+    --------
+    >>> from bandits import Experiment, simulate
+    >>> experiment = Experiment(agents=[{"kind": "random"}], steps=100, replications=2)
+    >>> [(label, trace.rewards.shape) for label, trace in simulate(experiment)]
+    [('Random', (2, 2)), ('Random', (2, 2))]
+    """
     from bandits.experiments.race import simulate as steps
 
     return steps(experiment)
+
+
+def list_agents() -> Kinds:
+    """List the registered agents: kind, title, family and one-line summary.
+
+    Examples
+    --------
+    >>> import bandits
+    >>> [agent.kind for agent in bandits.list_agents() if agent.family == "linear"]
+    ['linucb', 'lints', 'epsilon_greedy']
+    """
+    from bandits.experiments.kinds import agent_kinds
+
+    return agent_kinds()
+
+
+def list_simulators() -> Kinds:
+    """List the registered simulators: kind, title and one-line summary.
+
+    Examples
+    --------
+    >>> import bandits
+    >>> bandits.list_simulators()[0].kind
+    'petshop'
+    """
+    from bandits.experiments.kinds import simulator_kinds
+
+    return simulator_kinds()

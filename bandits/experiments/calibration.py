@@ -1,11 +1,10 @@
-"""Does an agent know what it does not know? Its intervals against the truth."""
+"""Compare an agent's own intervals with the true expected rewards: calibration, squared error, PIT histogram."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit, logit, ndtr, ndtri
 
 from bandits.base.explanation import Explanation
 from bandits.base.types import FloatArray, Round
@@ -13,19 +12,19 @@ from bandits.base.types import FloatArray, Round
 from .lane import Lane
 from .snapshots import BINS, LEVELS
 
-CELLS, ROUNDS, FEWEST = 200, 32, 4  # candidates that a row is asked about, over so many of the next rounds
-_HALF = ndtri(0.5 + np.array(LEVELS) / 2)  # standard deviations on either side of the mean
+CANDIDATES, ROUNDS, MIN_ROUNDS = 200, 32, 4  # candidates per row, and the rounds that they are taken from
 
 
 class Probe(NamedTuple):
-    """What `probe` finds; None where the agent does not say so much.
+    """Measurements of one snapshot; None where the agent does not state what is needed.
 
     Attributes
     ----------
     inside : float64 (R, levels), optional
-        Share of candidates whose expected reward lies in the agent's interval; NaN in a row that has none to ask about.
+        Share of candidates whose expected reward lies in the agent's interval of each level of `LEVELS`; NaN in a row
+        without any candidate to compare.
     values : float64 (R, 3 + BINS), optional
-        See `trace.BeliefCheck`.
+        The columns of `snapshots.BeliefCheck`.
     """
 
     inside: FloatArray | None
@@ -33,73 +32,81 @@ class Probe(NamedTuple):
 
 
 class _RoundProbe(NamedTuple):
-    """One round's candidates (R, K): NaN where there is nothing to compare."""
+    """The candidates of one round, float64 (R, K); NaN where there is nothing to compare."""
 
-    away: FloatArray | None  # truth less mean, in standard deviations
-    doubt: FloatArray  # (R,), of the first choice
+    z: FloatArray | None  # (truth - mean) / standard deviation
+    uncertainty: FloatArray  # (R,), standard deviation of the candidate with the highest score
     expected: FloatArray
     truth: FloatArray
 
 
 def probe(lane: Lane) -> Probe:
-    """Ask an agent, as it stands now, about all candidates of the next rounds.
+    """Compare the current estimates of an agent with the truth, over all candidates of the next rounds.
 
-    The interval is mean +- z sd. The standard deviation is the one that it explores with: that of its draws, or alpha
-    times its width; on the scale of log-odds where it believes in those, where certainties (0 or 1) have no place:
-    candidates of that worth are left out. What it knows nothing of has an interval without end.
+    The interval is mean +- z sd, where sd is what the agent explores with: the standard deviation of its samples, or
+    alpha times the confidence width. Agents that model log-odds are compared on that scale, without the candidates
+    whose true probability is 0 or 1. A candidate without any observation has an infinite interval.
 
-    Nothing is changed: no round is answered, nothing is learned.
+    The state of simulator and agent does not change: no round is answered and nothing is learned.
     """
-    ahead = max(FEWEST, min(ROUNDS, CELLS // lane.simulator.spec.n_candidates))
+    from scipy.special import ndtri
+
+    n_rounds = max(MIN_ROUNDS, min(ROUNDS, CANDIDATES // lane.simulator.spec.n_candidates))
     probabilities = lane.simulator.access().probabilities
-    asked = []
-    for step in range(lane.step, lane.step + ahead):
+    probed = []
+    for step in range(lane.step, lane.step + n_rounds):
         round = lane.simulator.round_at(step)
-        told = lane.agent.explain(round)
-        if told.mean is None:
+        explanation = lane.agent.explain(round)
+        if explanation.mean is None:
             return Probe(None, None)
-        asked.append(_ask(round, told, told.mean, probabilities(round)))
-    expected = np.concatenate([a.expected for a in asked], axis=1)
-    truth = np.concatenate([a.truth for a in asked], axis=1)
-    doubt = _mean(np.stack([a.doubt for a in asked], axis=1))
+        probed.append(_probe_round(round, explanation, explanation.mean, probabilities(round)))
+    expected = np.concatenate([p.expected for p in probed], axis=1)
+    truth = np.concatenate([p.truth for p in probed], axis=1)
+    uncertainty = _mean(np.stack([p.uncertainty for p in probed], axis=1))
     error = _mean((expected - truth) ** 2)
-    variance = _mean(np.concatenate([(a.truth - _mean(a.truth)[:, None]) ** 2 for a in asked], axis=1))
-    if any(a.away is None for a in asked):
-        return Probe(None, np.column_stack([doubt, error, variance, np.full((len(doubt), BINS), np.nan)]))
-    away = np.concatenate([a.away for a in asked if a.away is not None], axis=1)
-    places = np.column_stack([doubt, error, variance, _places(away)])
-    if np.isnan(away).all() and np.isfinite(truth).any() and told.logit:
-        return Probe(None, places)
-    with np.errstate(invalid="ignore"):  # NaN for a row that says nothing, as one that has stopped
-        count = (~np.isnan(away)).sum(axis=1)
-        return Probe(np.stack([(np.abs(away) <= half).sum(axis=1) / count for half in _HALF], axis=1), places)
+    variance = _mean(np.concatenate([(p.truth - _mean(p.truth)[:, None]) ** 2 for p in probed], axis=1))
+    if any(p.z is None for p in probed):
+        return Probe(None, np.column_stack([uncertainty, error, variance, np.full((len(uncertainty), BINS), np.nan)]))
+    z = np.concatenate([p.z for p in probed if p.z is not None], axis=1)
+    values = np.column_stack([uncertainty, error, variance, _pit_histogram(z)])
+    if np.isnan(z).all() and np.isfinite(truth).any() and explanation.logit:
+        return Probe(None, values)
+    half_widths = ndtri(0.5 + np.array(LEVELS) / 2)  # in standard deviations
+    with np.errstate(invalid="ignore"):  # NaN for a row without any value, as one that has stopped
+        count = (~np.isnan(z)).sum(axis=1)
+        return Probe(np.stack([(np.abs(z) <= half).sum(axis=1) / count for half in half_widths], axis=1), values)
 
 
-def _ask(round: Round, told: Explanation, mean: FloatArray, truth: FloatArray) -> _RoundProbe:
-    expected = np.where(round.available, expit(mean) if told.logit else mean, np.nan)
+def _probe_round(round: Round, explanation: Explanation, mean: FloatArray, truth: FloatArray) -> _RoundProbe:
+    from scipy.special import expit, logit
+
+    expected = np.where(round.available, expit(mean) if explanation.logit else mean, np.nan)
     shown = np.where(round.available, truth, np.nan)
-    if told.width is None or told.how not in ("bonus", "sample"):
+    if explanation.width is None or explanation.how not in ("bonus", "sample"):
         return _RoundProbe(None, np.full(len(mean), np.nan), expected, shown)
     with np.errstate(divide="ignore", invalid="ignore"):
-        spread = np.where(np.isinf(told.width), np.inf, told.scale * told.width)
-        gap = (logit(truth) if told.logit else truth) - mean
-        away = np.where(np.isinf(spread), 0.0, np.where(gap == 0, 0.0, gap / spread))
-    possible = round.available & (np.isfinite(logit(truth)) if told.logit else True)
-    first = np.where(round.available, told.score, -np.inf).argmax(axis=1)
-    doubt = spread[np.arange(len(first)), first]
-    return _RoundProbe(np.where(possible, away, np.nan), np.where(np.isinf(doubt), np.nan, doubt), expected, shown)
+        deviation = np.where(np.isinf(explanation.width), np.inf, explanation.scale * explanation.width)
+        gap = (logit(truth) if explanation.logit else truth) - mean
+        z = np.where(np.isinf(deviation), 0.0, np.where(gap == 0, 0.0, gap / deviation))
+    possible = round.available & (np.isfinite(logit(truth)) if explanation.logit else True)
+    first = np.where(round.available, explanation.score, -np.inf).argmax(axis=1)
+    uncertainty = deviation[np.arange(len(first)), first]
+    uncertainty = np.where(np.isinf(uncertainty), np.nan, uncertainty)
+    return _RoundProbe(np.where(possible, z, np.nan), uncertainty, expected, shown)
 
 
 def _mean(values: FloatArray) -> FloatArray:
-    """Of what there is in each row of ``values (R, n)``; NaN where there is nothing."""
+    """Mean of the finite entries of each row of ``values (R, n)``; NaN where there are none."""
     known = np.isfinite(values)
     with np.errstate(invalid="ignore"):
         return np.asarray(np.where(known, values, 0).sum(axis=1) / known.sum(axis=1))
 
 
-def _places(away: FloatArray) -> FloatArray:
-    """Shares of the truths in each tenth of the agent's beliefs, (R, BINS): the probability integral transform."""
-    place = np.minimum(np.floor(BINS * ndtr(away)), BINS - 1)
-    counts = np.stack([(place == b).sum(axis=1) for b in range(BINS)], axis=1)
+def _pit_histogram(z: FloatArray) -> FloatArray:
+    """Shares of the probability integral transforms Phi(z) in each of `BINS` equal bins, float64 (R, BINS)."""
+    from scipy.special import ndtr
+
+    bins = np.minimum(np.floor(BINS * ndtr(z)), BINS - 1)
+    counts = np.stack([(bins == b).sum(axis=1) for b in range(BINS)], axis=1)
     with np.errstate(invalid="ignore"):
         return np.asarray(counts / counts.sum(axis=1, keepdims=True))

@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import stdtr, stdtrit
 
 from bandits.base.types import FloatArray, IntArray
 from bandits.experiments.history import History
@@ -75,6 +74,8 @@ class Comparison(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def _t(rows: int) -> float:
+    from scipy.special import stdtrit
+
     return float(stdtrit(rows - 1, 0.975))
 
 
@@ -325,6 +326,8 @@ def corrected(comparison: Comparison, p_value: float) -> Estimate:
 
     At the level 1 - .05 p / p_value, where p is the pair's own: it holds zero if and only if ``p_value`` is above .05.
     """
+    from scipy.special import stdtrit
+
     d, n, p = comparison.difference, comparison.rows, comparison.p_value
     if n < 2 or not math.isfinite(d.low) or p_value <= p:
         return d
@@ -338,6 +341,8 @@ def paired_test(gap: FloatArray) -> tuple[float, float]:
 
     (0.5, 1) where the rows cannot tell.
     """
+    from scipy.special import stdtr
+
     n = len(gap)
     if n < 2 or (spread := float(gap.std(ddof=1))) == 0:
         return 0.5, 1.0

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
 
 from bandits.base.params import Params
 from bandits.base.randomness import Streams
@@ -184,4 +183,6 @@ def answer(
 
 def normal(uniforms: FloatArray) -> FloatArray:
     """Standard normals from uniforms in [0, 1), by the inverse of the distribution function."""
+    from scipy.special import ndtri
+
     return np.asarray(ndtri(np.maximum(uniforms, 2.0**-54)))  # of 0 it would be infinite

@@ -8,7 +8,6 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 from pydantic import model_validator
-from scipy.special import expit, logsumexp
 
 from bandits.base.params import param
 from bandits.base.randomness import Streams, block_length
@@ -220,6 +219,8 @@ class Ranking(Simulator):
 
     def _denominators(self, users: FloatArray, items: FloatArray) -> FloatArray:
         """Log of every user's sum of exp(utility) over the catalogue, (n_users,); once, not at every step."""
+        from scipy.special import logsumexp
+
         if self.params.choice != "catalogue":
             return np.zeros(len(users))
         parts = [users[start : start + 64] @ items.T for start in range(0, len(users), 64)]
@@ -300,6 +301,8 @@ class Ranking(Simulator):
 
     def clicks(self, who: IntArray, items: IntArray, among: IntArray) -> FloatArray:
         """Chance of a click on each of ``items (R, n)`` shown first, where ``among (R, K)`` are the candidates."""
+        from scipy.special import expit, logsumexp
+
         p = self.params
         utility = ranking_kernels.utilities(self.users, self.items, self._which, who, items, p.temperature)
         if p.choice == "sigmoid":

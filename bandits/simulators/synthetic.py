@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import expit
 
 from bandits.base.params import param
 from bandits.base.randomness import Streams, block_length
@@ -143,6 +142,8 @@ class Synthetic(Simulator):
 
     def _means(self, x: FloatArray, weights: FloatArray) -> FloatArray:
         """Expected reward of features (R, K, D) under the weights of their layouts (or the one layout), (R, K)."""
+        from scipy.special import expit
+
         if self.params.function == "form":
             h = np.square(x @ weights.transpose(0, 2, 1)).sum(axis=-1)
         else:

@@ -24,7 +24,7 @@ def test_shares_are_counted_as_defined() -> None:
     lane = make("linucb", PetShop, options=TINY, alpha=alpha, ridge=ridge)
     shown = lane.advance(steps)
     X = [lane.simulator.round_at(step).features for step in range(steps)]
-    ahead = calibration.CELLS // 10
+    ahead = calibration.CANDIDATES // 10
     expected, means, truths, places = np.zeros((lane.rows, len(LEVELS))), [], [], np.zeros((lane.rows, BINS))
     doubt = np.zeros(lane.rows)
     for r in range(lane.rows):

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import gammaincinv
 
 from bandits.base.explanation import Explanation
 from bandits.base.params import override_default, param
@@ -114,6 +113,8 @@ class NeuralLinearTS(HeadAgent):
         """sigma^2 of every head, (R, M): fixed, or drawn from its posterior by ``luck (R, M)``."""
         if self.params[0].noise == "fixed":
             return np.broadcast_to(self.sigma2[:, None], self.squares.shape)
+        from scipy.special import gammaincinv
+
         explained = (self.head.theta * self.head.b).sum(axis=2)  # theta' A theta
         a = self.a0[:, None] + self.head.count / 2
         b = self.b0[:, None] + np.maximum(self.squares - explained, 0) / 2

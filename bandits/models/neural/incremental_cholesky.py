@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scipy.linalg import lapack
-
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -66,6 +64,7 @@ class IncrementalCholesky:
     def remake(self, gram: Tensor) -> None:
         """All rows at once, from ``gram (R, n, n)`` = G G', which is not kept and may be written over."""
         import torch
+        from scipy.linalg import lapack
 
         gram.diagonal(dim1=1, dim2=2).add_(self.ridge[:, None])
         factors = torch.linalg.cholesky_ex(gram).L.contiguous().cpu().numpy()

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from pydantic import ValidationError
-from scipy import stats
 
 from bandits.base.files import Arrays
 from bandits.base.types import BoolArray, FloatArray, IntArray
@@ -446,6 +445,8 @@ def _var(values: FloatArray) -> FloatArray:
 
 def _worse(gaps: FloatArray) -> FloatArray:
     """Two-sided p-value of no gap, (P,): 1 where the runs cannot tell, as when all gaps are the very same."""
+    from scipy import stats
+
     n, mean, var = np.isfinite(gaps).sum(axis=1), _mean(gaps), _var(gaps)
     with np.errstate(invalid="ignore", divide="ignore"):
         t = mean / np.sqrt(var / n)

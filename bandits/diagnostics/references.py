@@ -206,7 +206,7 @@ def _straight_line(x: FloatArray, y: FloatArray, weight: FloatArray) -> FloatArr
 
 def has_slates(experiment: Experiment) -> bool:
     """Whether the simulator shows several items at once; this requires none of its data."""
-    return int(getattr(experiment.simulator, "slate", 1)) > 1
+    return experiment.simulator_class().slate_size(experiment.simulator) > 1
 
 
 def position_bias_check(experiment: Experiment) -> PositionBias | None:

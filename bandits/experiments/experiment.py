@@ -115,7 +115,7 @@ class Experiment(Params):
     def memory(self) -> int:
         """Estimate the bytes of memory that a run needs, before anything is allocated."""
         spec = self.simulator_class().describe(self.simulator)
-        layouts = self.replications if getattr(self.simulator, "layout", "shared") == "per_row" else 1
+        layouts = self.replications if self.simulator_class().layout_per_row(self.simulator) else 1
         groups = len(self.simulator_class().segment_names())
         total = len(self.agents) * self.simulator_class().memory(self.simulator, self.replications)
         total += self.simulator_class().shared_memory(self.simulator, layouts)

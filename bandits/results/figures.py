@@ -183,7 +183,7 @@ def board(
     """
     looks, world = styles(result.experiment), result.experiment.simulator_class()
     noun, runs = world.reward_noun, result.experiment.replications
-    best = "slate" if getattr(result.experiment.simulator, "slate", 1) > 1 else world.item_noun
+    best = "slate" if world.slate_size(result.experiment.simulator) > 1 else world.item_noun
     found = bands(result, window, x=x, level=level, at=at, arm=arm)
     ghosts = before or {}
     seen_before = any(label in looks for label in ghosts.get("rate", {}))

@@ -64,6 +64,16 @@ class Simulator(ABC):
         """Bytes that ``rows`` rows need, by arithmetic, before anything is allocated."""
 
     @classmethod
+    def layout_per_row(cls, params: Any) -> bool:  # noqa: ARG003
+        """Whether each row draws a layout (catalogue, personas, weights) of its own."""
+        return False
+
+    @classmethod
+    def slate_size(cls, params: Any) -> int:
+        """Return the number of items shown at once, S; known even where the data are missing on this machine."""
+        return cls.describe(params).slate
+
+    @classmethod
     def shared_memory(cls, params: Any, layouts: int) -> int:  # noqa: ARG003
         """Bytes that the worlds of all agents share, for so many layouts, by arithmetic."""
         return 0
@@ -112,10 +122,9 @@ class Simulator(ABC):
         return []
 
     def layouts(self) -> IntArray:
-        """Layout of each row, int64 (R,): the same for all unless the parameter ``layout`` says ``per_row``."""
+        """Number the layout of each row, int64 (R,): all 0 unless each row draws its own (`layout_per_row`)."""
         rows = self.streams.rows
-        own = getattr(self.params, "layout", "shared") == "per_row"
-        return np.array(rows if own else [0] * len(rows), np.int64)
+        return np.array(rows if self.layout_per_row(self.params) else [0] * len(rows), np.int64)
 
     def bases(self, per_arm: bool) -> list[FloatArray]:
         """Orthonormal basis (D, m) of the span of the features: of each arm, or (one) of all arms together."""

@@ -152,6 +152,10 @@ class Classification(Simulator):
         )  # fmt: skip
 
     @classmethod
+    def slate_size(cls, params: Any) -> int:  # noqa: ARG003
+        return 1
+
+    @classmethod
     def memory(cls, params: Any, rows: int) -> int:
         n, d, K = sizes(params.data)
         spans = 3 * (K * d) ** 2 if params.encoding == "block" else 0

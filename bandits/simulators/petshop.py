@@ -101,6 +101,10 @@ class PetShop(Simulator):
         )  # fmt: skip
 
     @classmethod
+    def layout_per_row(cls, params: Any) -> bool:
+        return bool(params.layout == "per_row")
+
+    @classmethod
     def memory(cls, params: Any, rows: int) -> int:
         layouts = rows if params.layout == "per_row" else 1
         n_stored = _WIDTH[params.features][1]

@@ -94,6 +94,10 @@ class Synthetic(Simulator):
         return WorldSpec(n_items=K, n_candidates=K, n_features=D, n_stored=D, capabilities=frozenset(capabilities))
 
     @classmethod
+    def layout_per_row(cls, params: Any) -> bool:
+        return bool(params.layout == "per_row")
+
+    @classmethod
     def memory(cls, params: Any, rows: int) -> int:
         K, D = params.n_arms, params.n_features
         layouts = rows if params.layout == "per_row" else 1

@@ -253,6 +253,7 @@ def test_rounds_are_what_the_setting_says(world: str) -> None:
     built = simulator(world)
     s, R = built.spec, len(ROWS)
     assert s == type(built).describe(built.params)
+    assert type(built).slate_size(built.params) == s.slate
     assert built.uniforms.at(0).shape == (R, s.slate)
     for step in range(STEPS):
         round = built.round_at(step)

@@ -61,6 +61,10 @@ class Linear(Dense):
         self._items = np.ascontiguousarray(np.broadcast_to(np.arange(K), (R, K)))
 
     @classmethod
+    def layout_per_row(cls, params: Any) -> bool:
+        return bool(params.layout == "per_row")
+
+    @classmethod
     def describe(cls, params: Any) -> WorldSpec:
         K, D = params.n_arms, params.n_features
         capabilities = {"truth", "binary"} if params.reward == "bernoulli" else {"truth"}

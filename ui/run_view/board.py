@@ -207,7 +207,7 @@ def _sentences(job: Job, result: Result) -> list[str]:
     if job.active or not result.histories:
         return words.agent_notes(result)
     found = [*words.divergence_notes(result), *words.leader_comparisons(result), *words.agent_notes(result)]
-    shared = getattr(job.experiment.simulator, "layout", "shared") == "shared"
+    shared = not job.experiment.simulator_class().layout_per_row(job.experiment.simulator)
     scope = "Intervals speak for this one world, met in another order and with other luck, not for others like it."
     scope += " Each agrees with a test that allows for all pairs of agents." if len(result.histories) > 2 else ""
     return [*found, words.learning_summary(result), *([scope] if shared and job.experiment.replications > 1 else [])]

@@ -1,0 +1,29 @@
+# Bandit Playground in a container: docker build -t bandit-playground . && docker run -p 8501:8501 -v bandits:/data bandit-playground
+FROM python:3.11-slim
+
+# The CPU build of torch is a layer of its own: it is large and changes seldom.
+ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
+WORKDIR /app
+COPY requirements.txt .
+RUN pip install --no-cache-dir --extra-index-url "$TORCH_INDEX" "$(grep '^torch==' requirements.txt)"
+RUN pip install --no-cache-dir --extra-index-url "$TORCH_INDEX" -r requirements.txt
+
+COPY app.py ./
+COPY .streamlit .streamlit
+COPY pages pages
+COPY ui ui
+COPY bandits bandits
+
+RUN useradd --create-home --uid 1000 bandits && mkdir /data && chown -R bandits /data /app
+USER bandits
+ENV BANDITS_HOME=/data \
+    PYTHONUNBUFFERED=1
+VOLUME /data
+# Compile the kernels once, while the image is built.
+RUN python -m bandits.worker < /dev/null > /dev/null
+
+EXPOSE 8501
+HEALTHCHECK --interval=30s --timeout=5s --start-period=60s \
+    CMD python -c "import urllib.request as u; u.urlopen('http://127.0.0.1:8501/_stcore/health', timeout=4)"
+# Inside the container every address must be served; which of them the outside reaches is decided by -p.
+CMD ["python", "-m", "streamlit", "run", "app.py", "--server.address", "0.0.0.0", "--server.port", "8501", "--server.headless", "true"]

@@ -10,7 +10,7 @@ from scipy.stats import rankdata
 from bandits.base.types import FloatArray
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.race import make_lane
-from bandits.models.neural.gradient_covariance import Exact
+from bandits.models.neural.gradient_covariance import ExactCovariance
 from bandits.models.neural.mlp import GradientFactors
 
 from .complexity import SQUARE
@@ -82,7 +82,7 @@ class Witness:
     def __init__(self, agent: NeuralUCB, kinds: tuple[str, ...]) -> None:
         from .methods import REGISTRY
 
-        assert isinstance(agent.confidence, Exact)
+        assert isinstance(agent.confidence, ExactCovariance)
         self.exact, self.net, self.alpha = agent.confidence, agent.net, float(agent.alpha[0])
         self.ways: dict[str, Way] = {kind: REGISTRY[kind](agent.net) for kind in kinds}
         self.watching = False

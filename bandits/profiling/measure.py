@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from bandits.base.randomness import Streams
-from bandits.models.neural.mlp import BatchedMLP, initial
+from bandits.models.neural.initialisation import initial_weights
+from bandits.models.neural.mlp import BatchedMLP
 
 from .complexity import SQUARE, WAYS, capacity
 from .request import Axis, ProfileRequest, Sizes
@@ -171,7 +172,9 @@ def _inputs(sizes: Sizes, seed: int) -> tuple[BatchedMLP, Tensor, Tensor]:
     import torch
 
     streams, (D, *_) = Streams(seed, (0,)), sizes.widths
-    net = BatchedMLP(initial(streams, [int(width) for width in sizes.widths], part=1), [int(w) for w in sizes.widths])
+    net = BatchedMLP(
+        initial_weights(streams, [int(width) for width in sizes.widths], part=1), [int(w) for w in sizes.widths]
+    )
     dice = streams.generator("world")
     past, x = (torch.from_numpy(dice.normal(size=(int(n), int(D)))).float() for n in (sizes.t, sizes.K))
     return net, past, x

@@ -83,7 +83,9 @@ def _tensors(holder: Any) -> Iterator[Tensor]:
     elif isinstance(holder, (list, tuple)):
         for value in holder:
             yield from _tensors(value)
-    elif isinstance(holder, (gradient_covariance.Dual, gradient_covariance.Diagonal, IncrementalCholesky)):
+    elif isinstance(
+        holder, (gradient_covariance.DualCovariance, gradient_covariance.DiagonalCovariance, IncrementalCholesky)
+    ):
         yield from _tensors(vars(holder))
 
 
@@ -98,7 +100,7 @@ def _module(net: BatchedMLP) -> torch.nn.Module:
     return torch.nn.Sequential(*layers[:-1])
 
 
-class Passes(Way):
+class BackwardPassWidths(Way):
     """A backward pass per candidate; A inverted at every decision."""
 
     kind = "passes"
@@ -122,7 +124,7 @@ class Passes(Way):
         self.A.addr_(g, g)
 
 
-class Jacobian(Way):
+class JacobianWidths(Way):
     """All gradients at once by torch.func; A^-1 kept, and updated by Sherman and Morrison."""
 
     kind = "jacobian"
@@ -152,7 +154,7 @@ class Jacobian(Way):
 class _Factored(Way):
     """Gradients by their factors, which `bandits.models.neural.gradient_covariance` knows how to use."""
 
-    confidence: gradient_covariance.Dual | gradient_covariance.Diagonal
+    confidence: gradient_covariance.DualCovariance | gradient_covariance.DiagonalCovariance
 
     def widths(self, x: Tensor) -> Tensor:
         self.candidates = self._factors(x)
@@ -166,31 +168,31 @@ class _Factored(Way):
         return self._net.factors(self._net.forward(x[None]))
 
 
-class Dual(_Factored):
+class DualWidths(_Factored):
     """A t x t matrix of inner products; in float64, which it needs."""
 
     kind = "dual"
 
     def __init__(self, net: BatchedMLP, *, t: int = 0) -> None:
         super().__init__(net, t=t)
-        self.confidence = gradient_covariance.Dual(np.array([RIDGE]), capacity=capacity(t))
+        self.confidence = gradient_covariance.DualCovariance(np.array([RIDGE]), capacity=capacity(t))
 
     def fill(self, x: Tensor) -> None:
-        assert isinstance(self.confidence, gradient_covariance.Dual)
+        assert isinstance(self.confidence, gradient_covariance.DualCovariance)
         self.confidence.extend(self._factors(x))
 
 
-class Diagonal(_Factored):
+class DiagonalWidths(_Factored):
     """A's diagonal."""
 
     kind = "diagonal"
 
     def __init__(self, net: BatchedMLP, *, t: int = 0) -> None:
         super().__init__(net, t=t)
-        self.confidence = gradient_covariance.Diagonal(np.array([RIDGE]), net.flat.shape[1])
+        self.confidence = gradient_covariance.DiagonalCovariance(np.array([RIDGE]), net.flat.shape[1])
 
 
-class LastLayer(Way):
+class LastLayerWidths(Way):
     """Ridge regression on the embedding, the bias of the last layer with it."""
 
     kind = "last"
@@ -210,4 +212,6 @@ class LastLayer(Way):
         self.inverse.addr_(v, v, alpha=-1 / (1 + float(z @ v)))
 
 
-REGISTRY: dict[str, type[Way]] = {way.kind: way for way in (Passes, Jacobian, Dual, Diagonal, LastLayer)}
+REGISTRY: dict[str, type[Way]] = {
+    way.kind: way for way in (BackwardPassWidths, JacobianWidths, DualWidths, DiagonalWidths, LastLayerWidths)
+}

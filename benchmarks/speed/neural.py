@@ -18,8 +18,9 @@ from bandits.agents import REGISTRY
 from bandits.agents.neural.base import NeuralAgent
 from bandits.base.randomness import Streams
 from bandits.experiments.race import make_lane
-from bandits.models.neural.gradient_covariance import Dual
-from bandits.models.neural.mlp import BatchedMLP, initial, size
+from bandits.models.neural.gradient_covariance import DualCovariance
+from bandits.models.neural.initialisation import initial_weights
+from bandits.models.neural.mlp import BatchedMLP, count_weights
 from benchmarks.measure import Section, interleave, keep, machine, ratio, stopwatch
 
 WIDTHS = (9, 128, 64, 1)
@@ -43,11 +44,11 @@ def exact(widths: tuple[int, ...] = WIDTHS, candidates: int = CANDIDATES, past: 
     import torch
 
     torch.set_num_threads(1)
-    net = BatchedMLP(initial(Streams(1, (0,)), widths, part=1), widths)
-    module, p = _module(net), size(widths)
+    net = BatchedMLP(initial_weights(Streams(1, (0,)), widths, part=1), widths)
+    module, p = _module(net), count_weights(widths)
     rng = np.random.default_rng(0)
     draw = lambda n: torch.tensor(rng.standard_normal((n, widths[0])), dtype=torch.float32)  # noqa: E731
-    dual, rows = Dual(np.ones(1)), torch.zeros((1, 1), dtype=torch.long)
+    dual, rows = DualCovariance(np.ones(1)), torch.zeros((1, 1), dtype=torch.long)
     A, G = torch.eye(p), []
     for _ in range(past):
         factors = net.factors(net.forward(draw(1)[None]))

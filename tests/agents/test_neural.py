@@ -114,7 +114,7 @@ def test_a_network_that_explodes_stops_its_row_alone_whatever_its_covariance(
     healthy, ill = (make("neural_ucb", PetShop, options=TINY, **params) for _ in range(2))
     expected = healthy.advance(170)
     first = ill.advance(110)
-    assert ill.agent.confidence.way.name == way  # type: ignore[attr-defined]
+    assert ill.agent.confidence.method.name == way  # type: ignore[attr-defined]
     ill.agent.net.flat[1] = float("nan")  # type: ignore[attr-defined]
     trace = join([first, ill.advance(60)])
     assert trace.alive.tolist() == [True, False, True]
@@ -131,8 +131,8 @@ def test_noise_is_drawn_from_the_posterior_of_what_is_remembered(buffer: int) ->
     assert isinstance(agent, NeuralLinearTS)
     n = min(300, buffer)
     z = agent.net.forward(agent.tensor(agent.replay.x[:n].transpose(1, 0, 2))).inputs[-1].double().numpy()
-    luck = np.random.default_rng(4).random((3, 10))
-    found = agent.noise(luck)
+    uniforms = np.random.default_rng(4).random((3, 10))
+    found = agent.noise_variance(uniforms)
     for r in range(3):
         for arm in range(10):
             mine = np.flatnonzero(agent.replay.item[:n, r] == arm)
@@ -140,7 +140,7 @@ def test_noise_is_drawn_from_the_posterior_of_what_is_remembered(buffer: int) ->
             A = 0.7 * np.eye(6) + phi.T @ phi
             theta = np.linalg.solve(A, phi.T @ y)
             a, b = 3.0 + len(mine) / 2, 2.0 + (y @ y - theta @ A @ theta) / 2
-            expected = stats.invgamma.isf(luck[r, arm], a, scale=b)
+            expected = stats.invgamma.isf(uniforms[r, arm], a, scale=b)
             np.testing.assert_allclose(found[r, arm], expected, rtol=1e-6)
 
 
@@ -171,13 +171,13 @@ def test_a_step_of_training_is_down_the_loss_that_is_written(loss: str, scaling:
         h = h.relu() if i < 2 else h
     f = h[:, 0] * (m**0.5 if scaling == "paper" else 1.0)
     bce = torch.nn.functional.binary_cross_entropy_with_logits
-    t = agent.seen
+    t = agent.n_observed
     data = bce(f, y[0]) if loss == "log" else ((f - y[0]) ** 2).mean()
     whole = {"paper": m * ridge * ((weights - start) ** 2).sum() / 2, "code": ridge * (weights**2).sum() / 2}[scaling]
     twice = 2.0 if scaling == "paper" and loss == "squared" else 1.0
     (data + (twice * whole / t if regularised else 0.0)).backward()
     assert weights.grad is not None
-    agent.improve(x, torch.zeros((1, 9), dtype=torch.int64), y, torch.ones((1, 9, 1)))
+    agent.train_step(x, torch.zeros((1, 9), dtype=torch.int64), y, torch.ones((1, 9, 1)))
     np.testing.assert_allclose(agent.net.flat[0], before - rate * weights.grad, atol=2e-6)
 
 
@@ -187,7 +187,7 @@ def test_a_step_on_everything_is_the_same_fused_or_not(
     loss: str, scaling: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three rows whose memories differ; parts of 50 where it is not fused."""
-    monkeypatch.setattr(base, "WHOLE", 50)
+    monkeypatch.setattr(base, "FULL_BATCH_CHUNK", 50)
     lanes = [
         make(
             "neural_ucb", Classification, options={"data": "wine"}, hidden=(20,), training="everything", every=1000,
@@ -199,7 +199,7 @@ def test_a_step_on_everything_is_the_same_fused_or_not(
     lanes[1].load_state_dict(lanes[0].state_dict())
     before = lanes[0].agent.net.flat.clone()  # type: ignore[attr-defined]
     for fused, lane in zip((True, False), lanes, strict=True):
-        monkeypatch.setattr(NeuralUCB, "fused", lambda self, fused=fused: fused)
+        monkeypatch.setattr(NeuralUCB, "can_fuse", lambda self, fused=fused: fused)
         lane.agent.train()  # type: ignore[attr-defined]
     a, b = (lane.agent.net.flat for lane in lanes)  # type: ignore[attr-defined]
     assert (a - before).abs().max() > 0.005
@@ -277,7 +277,7 @@ def test_members_learn_from_different_halves() -> None:
     assert set(np.unique(weight)) == {0.0, 1.0}
     n = weight.size  # a fair coin: five standard deviations
     assert abs((weight > 0).mean() - 0.5) < 5 * 0.5 / np.sqrt(n)
-    members = lane.agent.members(lane.simulator.round_at(400))  # type: ignore[attr-defined]
+    members = lane.agent.member_predictions(lane.simulator.round_at(400))  # type: ignore[attr-defined]
     assert (members.std(axis=1) > 0).all()
 
 
@@ -302,7 +302,7 @@ def test_a_member_that_has_diverged_stops_its_row_when_it_is_drawn() -> None:
     lane.advance(50)
     agent: Any = lane.agent
     agent.net.flat[0] = float("nan")
-    agent.forget()
+    agent.clear_cache()
     chances, went_on = [], 0
     for step in range(50, 80):
         round = lane.simulator.round_at(step)
@@ -360,7 +360,7 @@ def test_a_saved_covariance_goes_on_to_the_same_bits(way: str, monkeypatch: pyte
     lane, other = (make("neural_ucb", PetShop, options=TINY, **params) for _ in range(2))
     lane.advance(110)
     other.load_state_dict(lane.state_dict())
-    assert other.agent.confidence.way.name == way  # type: ignore[attr-defined]
+    assert other.agent.confidence.method.name == way  # type: ignore[attr-defined]
     for _ in range(50):
         round = lane.simulator.round_at(lane.step)
         assert np.array_equal(other.agent.scores(round), lane.agent.scores(round))

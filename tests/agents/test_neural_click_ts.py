@@ -100,7 +100,7 @@ def test_a_relu_leaves_units_that_are_zero_for_every_candidate() -> None:
         lane = make("neural_click_ts", Ranking, rows=range(4), options={"features": "concatenation"}, relu=relu)
         lane.advance(150)
         phi = np.concatenate(
-            [lane.agent.passed(lane.simulator.round_at(t)).inputs[-1].numpy() for t in range(150, 155)],  # type: ignore[attr-defined]
+            [lane.agent.forward_pass(lane.simulator.round_at(t)).inputs[-1].numpy() for t in range(150, 155)],  # type: ignore[attr-defined]
             axis=1,
         )
         dead = (phi == 0).all(axis=1)
@@ -129,7 +129,7 @@ def test_what_an_inverse_makes_of_a_direction_never_seen() -> None:
     for inverse in ("pseudo", "exact"):
         lane = make("neural_click_ts", Ranking, rows=[0], options=WORLD, inverse=inverse, **PUBLISHED)
         lane.agent.S[0] = np.diag([4.0, 1.0, 0.25, 1e-9])  # type: ignore[attr-defined]
-        half = lane.agent.half_inverse[0]  # type: ignore[attr-defined]
+        half = lane.agent.root_inverse[0]  # type: ignore[attr-defined]
         doubts[inverse] = np.diag(half @ half.T)
     np.testing.assert_allclose(doubts["pseudo"], [0.25, 1, 4, 0], atol=1e-12)
     np.testing.assert_allclose(doubts["exact"], [0.25, 1, 4, 1e9], rtol=1e-9)
@@ -139,7 +139,7 @@ def test_a_shared_draw_is_one_beta_for_all() -> None:
     lane = make("neural_click_ts", Ranking, rows=[0], options=WORLD, draw="shared", sigma2=1.0, **PUBLISHED)
     lane.advance(40)
     round = lane.simulator.round_at(40)
-    phi = lane.agent.passed(round).inputs[-1][0].double().numpy()  # type: ignore[attr-defined]
+    phi = lane.agent.forward_pass(round).inputs[-1][0].double().numpy()  # type: ignore[attr-defined]
     mean = lane.agent.mean(round)[0]  # type: ignore[attr-defined]
     beta, *_ = np.linalg.lstsq(phi, lane.agent.scores(round)[0] - mean, rcond=None)
     np.testing.assert_allclose(phi @ beta, lane.agent.scores(round)[0] - mean, atol=1e-9)

@@ -11,9 +11,16 @@ import torch
 from bandits.base.randomness import Streams
 from bandits.base.types import FloatArray
 from bandits.models.neural import gradient_covariance
-from bandits.models.neural.gradient_covariance import Diagonal, Dual, Exact, Primal, Sketch
+from bandits.models.neural.frequent_directions import SketchCovariance
+from bandits.models.neural.gradient_covariance import (
+    DiagonalCovariance,
+    DualCovariance,
+    ExactCovariance,
+    PrimalCovariance,
+)
 from bandits.models.neural.incremental_cholesky import IncrementalCholesky
-from bandits.models.neural.mlp import BatchedMLP, GradientFactors, initial
+from bandits.models.neural.initialisation import initial_weights
+from bandits.models.neural.mlp import BatchedMLP, GradientFactors
 from tests.support import often
 
 WIDTHS = (9, 16, 8, 1)  # p = 305
@@ -34,7 +41,7 @@ class Walk:
         double: bool = True,
     ) -> None:
         self.ridge = np.array([ridge, 2 * ridge])[:rows]
-        self.net = BatchedMLP(initial(Streams(1, range(rows)), widths, part=1), widths, double=double)
+        self.net = BatchedMLP(initial_weights(Streams(1, range(rows)), widths, part=1), widths, double=double)
         p = self.net.flat.shape[1]
         self.A = self.ridge[:, None, None] * np.eye(p)
         self.rng, self.near = np.random.default_rng(0), near
@@ -65,13 +72,13 @@ class Walk:
         return np.einsum("rkp,rpk->rk", g, np.linalg.solve(self.A, g.transpose(0, 2, 1)))
 
 
-def exact(walk: Walk, **more: Any) -> Exact:
-    return Exact(walk.ridge, walk.net.flat.shape[1], **more)
+def exact(walk: Walk, **more: Any) -> ExactCovariance:
+    return ExactCovariance(walk.ridge, walk.net.flat.shape[1], **more)
 
 
 def test_dual_and_primal_are_the_direct_solve() -> None:
     walk = Walk(1.0)
-    ways = [Dual(walk.ridge), Primal.empty(walk.ridge, 305), exact(walk)]
+    ways = [DualCovariance(walk.ridge), PrimalCovariance.empty(walk.ridge, 305), exact(walk)]
     for _ in range(200):
         factors = walk.candidates()
         expected = walk.widths(factors)
@@ -84,7 +91,7 @@ def test_dual_and_primal_are_the_direct_solve() -> None:
 
 def test_the_dual_stays_exact_over_near_repeated_contexts() -> None:
     walk = Walk(0.001, near=1e-6, rows=1)
-    dual = Dual(walk.ridge)
+    dual = DualCovariance(walk.ridge)
     for t in range(often(1500, 3000)):
         factors = walk.candidates()
         if t % 500 == 499:
@@ -94,7 +101,7 @@ def test_the_dual_stays_exact_over_near_repeated_contexts() -> None:
 
 def test_the_diagonal_is_that_of_the_matrix() -> None:
     walk = Walk(0.5)
-    way = Diagonal(walk.ridge, 305)
+    way = DiagonalCovariance(walk.ridge, 305)
     for _ in range(50):
         factors = walk.candidates()
         g, diagonal = factors.dense().numpy(), np.diagonal(walk.A, axis1=1, axis2=2)
@@ -110,14 +117,14 @@ def test_past_its_limit_the_dual_becomes_the_primal(monkeypatch: pytest.MonkeyPa
         factors = walk.candidates()
         np.testing.assert_allclose(way.squared_widths(factors), walk.widths(factors), rtol=1e-8)
         way.add(walk.choose(factors), ALL)
-        assert way.way.name == ("dual" if t < 100 else "primal")
+        assert way.method.name == ("dual" if t < 100 else "primal")
         assert way.error() is None
 
 
 def test_what_a_float32_network_has_learned_is_the_same_in_the_dual_and_the_primal() -> None:
     """Its factors are multiplied in float64 either way, and read so."""
     walk = Walk(1.0, double=False)
-    ways = [exact(walk, limit=50), Primal.empty(walk.ridge, 305)]
+    ways = [exact(walk, limit=50), PrimalCovariance.empty(walk.ridge, 305)]
     for _ in range(100):
         factors = walk.candidates()
         for way in ways:
@@ -137,8 +144,8 @@ def test_where_no_matrix_fits_the_dual_goes_up_to_the_limit_that_is_set(monkeypa
         if t <= 60:
             np.testing.assert_allclose(way.squared_widths(factors), walk.widths(factors), rtol=1e-8)
         way.add(walk.choose(factors), ALL)
-        assert way.way.name == ("dual" if t < 60 else "sketch")
-    assert Exact.memory(23, 0, 1000, 4) > Exact.memory(23, 0, 100, 4)
+        assert way.method.name == ("dual" if t < 60 else "sketch")
+    assert ExactCovariance.memory(23, 0, 1000, 4) > ExactCovariance.memory(23, 0, 100, 4)
 
 
 def test_where_no_matrix_fits_a_sketch_goes_on_and_says_how_far_it_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,7 +160,7 @@ def test_where_no_matrix_fits_a_sketch_goes_on_and_says_how_far_it_is_off(monkey
         if t <= 100:
             np.testing.assert_allclose(ratio, 1, rtol=1e-8)
         else:
-            assert way.way.name == "sketch"
+            assert way.method.name == "sketch"
             assert bound is not None
             assert (ratio >= 1 - 1e-9).all()  # rounding in float64, as the networks are
             assert (ratio <= bound[:, None] * (1 + 1e-9)).all()
@@ -164,7 +171,7 @@ def test_where_no_matrix_fits_a_sketch_goes_on_and_says_how_far_it_is_off(monkey
 
 def test_a_sketch_with_room_for_everything_leaves_nothing_out() -> None:
     walk = Walk(1.0)
-    way = Sketch(walk.ridge, 305, rows=60)
+    way = SketchCovariance(walk.ridge, 305, rows=60)
     for _ in range(100):
         factors = walk.candidates()
         np.testing.assert_allclose(way.squared_widths(factors), walk.widths(factors), rtol=1e-9)
@@ -195,8 +202,9 @@ def test_a_saved_state_goes_on_to_the_same_widths(primal: bool, monkeypatch: pyt
 def test_what_was_not_observed_teaches_nothing(way: str) -> None:
     walk = Walk(1.0)
     made = {
-        "Diagonal": lambda: Diagonal(walk.ridge, 305), "Primal": lambda: Primal.empty(walk.ridge, 305),
-        "Dual": lambda: Dual(walk.ridge), "Sketch": lambda: Sketch(walk.ridge, 305, 10),
+        "Diagonal": lambda: DiagonalCovariance(walk.ridge, 305),
+        "Primal": lambda: PrimalCovariance.empty(walk.ridge, 305), "Dual": lambda: DualCovariance(walk.ridge),
+        "Sketch": lambda: SketchCovariance(walk.ridge, 305, 10),
     }[way]()  # fmt: skip
     factors = walk.candidates()
     before = made.squared_widths(factors).clone()
@@ -208,7 +216,7 @@ def test_what_was_not_observed_teaches_nothing(way: str) -> None:
 
 def test_a_row_that_diverged_spares_the_others() -> None:
     walk = Walk(1.0)
-    dual, healthy = Dual(walk.ridge), Dual(walk.ridge)
+    dual, healthy = DualCovariance(walk.ridge), DualCovariance(walk.ridge)
     for t in range(40):
         factors = walk.candidates()
         chosen = walk.choose(factors)
@@ -227,7 +235,7 @@ def test_rounding_leaves_no_pivot_below_the_ridge() -> None:
     ridge = torch.tensor([1e-6], dtype=torch.float64)
     factor, length = IncrementalCholesky(ridge), torch.tensor([1e12], dtype=torch.float64)
     for t in range(20):
-        factor.grow(length.expand(1, t, 1), length)
+        factor.append_row(length.expand(1, t, 1), length)
     pivots = factor.inverse.diagonal(dim1=1, dim2=2) ** -2
     assert (pivots >= (1 - 1e-12) * ridge).all()
 
@@ -239,4 +247,4 @@ def test_memory_is_what_the_arithmetic_says() -> None:
     for _ in range(200):
         way.add(walk.choose(walk.candidates()), ALL)
         held = sum(a.nbytes for a in way.state_dict().values() if isinstance(a, np.ndarray))
-        assert held <= 2 * Exact.memory(305, n_factors, 150, 64)
+        assert held <= 2 * ExactCovariance.memory(305, n_factors, 150, 64)

@@ -11,13 +11,15 @@ import torch
 
 from bandits.base.randomness import Streams
 from bandits.models.neural import mlp
-from bandits.models.neural.mlp import BatchedMLP, initial, masks, optimiser, size
+from bandits.models.neural.initialisation import initial_weights
+from bandits.models.neural.mlp import BatchedMLP, count_weights, dropout_masks
+from bandits.models.neural.optimisers import make_optimiser
 
 WIDTHS = (5, 8, 6, 1)
 
 
 def make(rows: Sequence[int] = (0,), widths: Sequence[int] = WIDTHS, *, double: bool = True) -> BatchedMLP:
-    return BatchedMLP(initial(Streams(3, rows), widths, part=1), widths, double=double)
+    return BatchedMLP(initial_weights(Streams(3, rows), widths, part=1), widths, double=double)
 
 
 def plain(net: BatchedMLP, row: int) -> torch.nn.Sequential:
@@ -41,14 +43,14 @@ def flat(module: torch.nn.Module) -> torch.Tensor:
 def test_one_row_trains_as_plain_torch_does(name: str, double: bool, tolerance: float) -> None:
     net = make(double=double)
     module = plain(net, 0)
-    ours = optimiser(name, net.flat, np.array([1e-3]))
+    ours = make_optimiser(name, net.flat, np.array([1e-3]))
     theirs = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[name](module.parameters(), lr=1e-3)
     rng = np.random.default_rng(0)
     x = torch.tensor(rng.standard_normal((1000, 32, 5)), dtype=net.flat.dtype)
     y = x.sum(2).sin()
     for i in range(1000):
-        passed = net.forward(x[None, i])
-        ours.step(net.backward(passed, 2 * (passed.out - y[None, i, :, None]) / 32))
+        forward_pass = net.forward(x[None, i])
+        ours.step(net.backward(forward_pass, 2 * (forward_pass.out - y[None, i, :, None]) / 32))
         theirs.zero_grad()
         torch.nn.functional.mse_loss(module(x[i])[:, 0], y[i]).backward()
         theirs.step()
@@ -60,12 +62,12 @@ def test_rows_train_as_if_they_were_alone() -> None:
 
     def train(chosen: list[int]) -> torch.Tensor:
         net = make([rows[r] for r in chosen], double=False)
-        adam = optimiser("adam", net.flat, rates[chosen])
+        adam = make_optimiser("adam", net.flat, rates[chosen])
         rng = np.random.default_rng(1)
         for _ in range(200):
             x = torch.tensor(rng.standard_normal((5, 16, 5))[chosen], dtype=torch.float32)
-            passed = net.forward(x)
-            adam.step(net.backward(passed, (passed.out - x.sum(2, keepdim=True)) / 16))
+            forward_pass = net.forward(x)
+            adam.step(net.backward(forward_pass, (forward_pass.out - x.sum(2, keepdim=True)) / 16))
         return net.flat
 
     together = train([0, 1, 2, 3, 4])
@@ -79,14 +81,16 @@ def test_factors_are_the_gradients_of_an_autograd_loop(double: bool, tolerance: 
     x = torch.tensor(np.random.default_rng(2).standard_normal((3, 4, 5)), dtype=net.flat.dtype)
     factors = net.factors(net.forward(x))
     dense = factors.dense()
-    assert dense.shape == (3, 4, size(WIDTHS))
+    assert dense.shape == (3, 4, count_weights(WIDTHS))
     for r, k in itertools.product(range(3), range(4)):
         module = plain(net, r)
         module(x[r, k]).backward()
         expected = torch.cat([p.grad.flatten() for p in module.parameters() if p.grad is not None])
         np.testing.assert_allclose(dense[r, k], expected, atol=tolerance, rtol=tolerance)
-    np.testing.assert_allclose(factors.times(factors), dense @ dense.transpose(1, 2), rtol=1e-5, atol=tolerance)
-    np.testing.assert_allclose(factors.norms(), dense.square().sum(2), rtol=1e-5, atol=tolerance)
+    np.testing.assert_allclose(
+        factors.inner_products(factors), dense @ dense.transpose(1, 2), rtol=1e-5, atol=tolerance
+    )
+    np.testing.assert_allclose(factors.squared_norms(), dense.square().sum(2), rtol=1e-5, atol=tolerance)
 
 
 def test_factors_are_the_vectorised_jacobian() -> None:
@@ -108,10 +112,10 @@ def test_dropout_gradients_are_those_of_autograd() -> None:
     rng = np.random.default_rng(5)
     x = torch.tensor(rng.standard_normal((2, 6, 5)))
     keep = torch.full((2, 1, 1), 0.7, dtype=torch.float64)
-    m = masks(torch.tensor(rng.random((2, 6, 14))), WIDTHS, keep)
+    m = dropout_masks(torch.tensor(rng.random((2, 6, 14))), WIDTHS, keep)
     assert sorted({round(float(v), 6) for v in m[0].unique()}) == [0.0, round(1 / 0.7, 6)]
-    passed = net.forward(x, m)
-    gradient = net.backward(passed, torch.ones_like(passed.out), m).clone()
+    forward_pass = net.forward(x, m)
+    gradient = net.backward(forward_pass, torch.ones_like(forward_pass.out), m).clone()
     weights = net.flat.clone().requires_grad_()
     h = x
     for i, (weight, bias) in enumerate(net.views(weights)):
@@ -125,21 +129,23 @@ def test_dropout_gradients_are_those_of_autograd() -> None:
 def test_embeddings_train_as_torch_modules_do() -> None:
     """Two tables of two rows, entries that occur twice in a batch, Adam."""
     tables, e, widths = (4, 3), 2, (3 + 4, 6, 1)
-    first = initial(Streams(8, (0, 1)), widths, part=1, entries=e * sum(tables))
+    first = initial_weights(Streams(8, (0, 1)), widths, part=1, embedding_weights=e * sum(tables))
     net = BatchedMLP(first, widths, tables=tables, embedding=e, double=True)
-    adam = optimiser("adam", net.flat, np.array([0.02, 0.05]))
+    adam = make_optimiser("adam", net.flat, np.array([0.02, 0.05]))
     rng = np.random.default_rng(9)
     parts = []
     for r, rate in ((0, 0.02), (1, 0.05)):
         body = plain(net, r)
-        lookups = [torch.nn.Embedding.from_pretrained(t[r].clone(), freeze=False) for t in net.entries(net.flat)]
+        lookups = [
+            torch.nn.Embedding.from_pretrained(t[r].clone(), freeze=False) for t in net.embedding_tables(net.flat)
+        ]
         weights = [*body.parameters(), *(p for lookup in lookups for p in lookup.parameters())]
         parts.append((body, lookups, torch.optim.Adam(weights, lr=rate)))
     for _ in range(50):
         ids = np.stack([rng.integers(0, n, (2, 8)) for n in tables], axis=2)
         features, y = torch.tensor(rng.standard_normal((2, 8, 3))), torch.tensor(rng.standard_normal((2, 8)))
-        passed = net.forward(torch.cat([features, torch.tensor(ids).double()], dim=2))
-        adam.step(net.backward(passed, 2 * (passed.out - y[..., None]) / 8))
+        forward_pass = net.forward(torch.cat([features, torch.tensor(ids).double()], dim=2))
+        adam.step(net.backward(forward_pass, 2 * (forward_pass.out - y[..., None]) / 8))
         for r, (body, lookups, other) in enumerate(parts):
             entries = [lookup(torch.tensor(ids[r, :, i])) for i, lookup in enumerate(lookups)]
             other.zero_grad()
@@ -152,7 +158,7 @@ def test_embeddings_train_as_torch_modules_do() -> None:
 
 def test_the_papers_start_is_symmetric_and_silent() -> None:
     widths = (7, 64, 32, 1)
-    first = initial(Streams(3, (0, 1)), widths, part=1, symmetric=True)
+    first = initial_weights(Streams(3, (0, 1)), widths, part=1, symmetric=True)
     net = BatchedMLP(first, widths, double=True)
     x = torch.tensor(np.random.default_rng(6).standard_normal((2, 9, 7)))
     np.testing.assert_allclose(net.forward(x).out, 0, atol=1e-12)
@@ -167,5 +173,5 @@ def test_the_device_is_what_the_environment_says(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("BANDITS_DEVICE", "cpu")
     assert mlp.device() == "cpu"
     monkeypatch.setenv("BANDITS_DEVICE", "abacus")
-    with pytest.raises(ValueError, match=r"abacus.*auto, cpu, cuda"):
+    with pytest.raises(ValueError, match=r"one of auto, cpu, cuda; got 'abacus'"):
         mlp.device()

@@ -16,7 +16,8 @@ import torch
 from bandits.base.errors import UserError
 from bandits.base.formatting import duration, rounded, size
 from bandits.base.randomness import Streams
-from bandits.models.neural.mlp import BatchedMLP, initial
+from bandits.models.neural.initialisation import initial_weights
+from bandits.models.neural.mlp import BatchedMLP
 from bandits.profiling import WAYS, Agreement, CostReport, Point, ProfileRequest, Sizes, Step, measure, read
 from bandits.profiling import text as words
 from bandits.profiling.agreement import SCENES, look, spearman
@@ -32,7 +33,7 @@ SMALL = ProfileRequest(hidden=(6,), n_candidates=5, past=20)
 
 
 def net(*widths: int, double: bool = True) -> BatchedMLP:
-    return BatchedMLP(initial(Streams(3, (0,)), widths, part=1), widths, double=double)
+    return BatchedMLP(initial_weights(Streams(3, (0,)), widths, part=1), widths, double=double)
 
 
 def decisions(network: BatchedMLP, n: int, K: int = 7) -> Iterator[tuple[torch.Tensor, int]]:

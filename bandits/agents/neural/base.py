@@ -1,94 +1,53 @@
-"""What the agents with a network share: its parameters, what it is shown, how it is trained, how it is saved."""
+"""Base class of the agents with a network: encoding of rounds, training, saving."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
-from pydantic import Field
 
-from bandits.agents.base import Agent, LearnerParams, Representation
-from bandits.base.params import param
+from bandits.agents.base import Agent, Representation
 from bandits.base.randomness import Streams
 from bandits.base.types import Feedback, FloatArray, IntArray, Round, WorldAccess, WorldSpec
 from bandits.models.neural import full_batch, mlp
+from bandits.models.neural.distinct_candidates import DistinctCandidates, expand, slot_index
+from bandits.models.neural.initialisation import initial_weights
 from bandits.models.neural.mlp import BatchedMLP, ForwardPass
-from bandits.models.neural.replay_buffer import Candidates, ReplayBuffer, places, spread
+from bandits.models.neural.optimisers import make_optimiser
+from bandits.models.neural.replay_buffer import ReplayBuffer
 from bandits.models.position_bias import targets
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-Width = Annotated[int, Field(ge=1, le=1024)]
-EXPLODED = 1e6  # an output beyond this is taken for a network that has diverged
-WHOLE = 1024  # observations at once where a step sees all of them: what stays in the processor's cache
-PASSES = 5  # through the buffer, when ``updates`` is empty
+DIVERGED = 1e6  # a network with a larger absolute output is considered to have diverged
+FULL_BATCH_CHUNK = 1024  # observations evaluated at once in a full-batch step, to fit the processor's cache
+DEFAULT_PASSES = 5  # through the buffer at each training, when ``updates`` is empty
 
 
-class NeuralParams(LearnerParams):
-    """Parameters of a network that learns during the race."""
-
-    hidden: tuple[Width, ...] = param(
-        (64, 32), title="Hidden layers", structural=True, min_length=1, max_length=6, strict=False,
-        help="Widths of the hidden layers.",
-    )  # fmt: skip
-    learning_rate: float = param(
-        1e-3, title="Learning rate", symbol=r"\eta", gt=0, le=1, typical=(1e-4, 1), log=True, basic=True,
-        help="Step size of the optimiser.",
-    )  # fmt: skip
-    optimiser: Literal["adam", "sgd"] = param(
-        "adam", title="Optimiser", structural=True, help="adam: steps of adapted size. sgd: plain gradient descent.",
-    )  # fmt: skip
-    loss: Literal["squared", "log"] = param(
-        "squared", title="Loss", structural=True,
-        help="squared: the output is the expected reward. log: for rewards of 0 and 1; the output is a log-odds.",
-    )  # fmt: skip
-    training: Literal["newest", "replay", "everything"] = param(
-        "replay", title="Training", structural=True,
-        help="newest: one step on each new observation, then it is gone. replay: now and then some steps on "
-        "batches of what is remembered. everything: each of these steps on all of it (slow).",
-    )  # fmt: skip
-    every: int = param(
-        10, title="Train every", unit="observations", ge=1, le=100_000, structural=True,
-        help="Only with training from memory: observations between two trainings.",
-    )  # fmt: skip
-    updates: int | None = param(
-        5, title="Steps per training", empty="five passes", ge=1, le=10_000, structural=True,
-        help="Only with training from memory: batches the optimiser sees at each. Empty: as many as five passes "
-        "through all that is remembered take, in whole batches.",
-    )  # fmt: skip
-    batch: int = param(
-        32, title="Batch", ge=1, le=4096, structural=True,
-        help="Only with training in batches from memory: observations per step of the optimiser.",
-    )  # fmt: skip
-    buffer: int = param(
-        20_000, title="Memory", unit="observations", ge=100, le=1_000_000, structural=True,
-        help="Only with training from memory: the latest so many observations are remembered.",
-    )  # fmt: skip
-
-
-class Look(NamedTuple):
-    """One round as the networks see it: ``x (R, K', D)``, and which of them each candidate is."""
+class NetworkInput(NamedTuple):
+    """Inputs ``x (R, K', D)`` of a round, and each candidate's index in them, (R, K)."""
 
     step: int
     x: Tensor
-    which: IntArray | None
+    candidate_index: IntArray | None
 
 
 class NeuralAgent(Agent):
-    """An agent with one network per row (or ``copies`` of them) that maps a candidate's features to its reward."""
+    """Agent that predicts rewards from features by ``copies`` networks per row."""
 
     PARTS: ClassVar[tuple[str, ...]] = ("replay",)
-    """Attributes with a state of their own."""
+    """Names of the attributes with a state of their own."""
     copies = 1
-    root: float | None = 1.0
-    """What the network's output is multiplied by; None if it is something else that is trained."""
-    identified = False
-    """Whether the networks are shown the numbers of user and item too, behind the features."""
+    """Networks per row."""
+    output_scale: float | None = 1.0
+    """Factor of the network's output; None if the training does not minimise the loss of a scaled output."""
+    uses_ids = False
+    """Whether the indices of user and item follow the features in the input."""
     WEIGHT_BYTES: ClassVar[int] = 48
-    """Of each weight: float32, with gradient, moments, work space, and a copy saved."""
-    alone = False  # one matrix is multiplied in another order than many
+    """Bytes per weight: float32, with gradient, moments, work space, and a saved copy."""
+    alone = False  # a batched matrix product depends on the number of rows in its last bits
 
     def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
         super().__init__(params, spec, streams, access)
@@ -98,13 +57,13 @@ class NeuralAgent(Agent):
         self.copies = self.count_copies(p)
         self.net = self.make_networks()
         rates = np.repeat(self.column("learning_rate"), self.copies)
-        self.optimiser = mlp.optimiser(p.optimiser, self.net.flat, rates)
-        self.candidates = Candidates(spec, self.device)
-        self.replay = ReplayBuffer(len(self.params), self.shown_width(), p.buffer, self.copies)
-        self.seen = 0  # observations so far
-        self.improvements = 0  # steps of the optimiser so far
-        self._looked: Look | None = None
-        self._passed: ForwardPass | None = None
+        self.optimiser = make_optimiser(p.optimiser, self.net.flat, rates)
+        self.candidates = DistinctCandidates(spec, self.device)
+        self.replay = ReplayBuffer(len(self.params), self.input_width(), p.buffer, self.copies)
+        self.n_observed = 0
+        self.train_steps = 0  # of the optimiser
+        self._input: NetworkInput | None = None
+        self._forward_pass: ForwardPass | None = None
 
     @classmethod
     def representation(cls, params: Any) -> Representation | None:  # noqa: ARG003
@@ -120,124 +79,121 @@ class NeuralAgent(Agent):
 
     @classmethod
     def count_copies(cls, params: Any) -> int:  # noqa: ARG003
-        """Networks per row."""
+        """Count the networks per row."""
         return 1
 
     @classmethod
     def count_outputs(cls, params: Any, spec: WorldSpec) -> int:  # noqa: ARG003
-        """Outputs of a network: one for the candidate it is shown, or one for every item."""
+        """Count the outputs of a network: one for its input candidate, or one per item."""
         return 1
 
-    def first_weights(self) -> FloatArray:
-        """Initial weights (R * copies, p), from each row's own stream."""
-        return mlp.initial(self.streams, self.widths, part=1, copies=self.copies)
+    def initial_weights(self) -> FloatArray:
+        """Draw initial weights (R * copies, p) from each row's own stream."""
+        return initial_weights(self.streams, self.widths, part=1, copies=self.copies)
 
     def make_networks(self) -> BatchedMLP:
-        """The networks as they begin."""
-        return BatchedMLP(self.first_weights(), self.widths, device=self.device)
+        """Create the networks with their initial weights."""
+        return BatchedMLP(self.initial_weights(), self.widths, device=self.device)
 
-    def shown_width(self) -> int:
-        """Columns of what the networks are shown."""
-        return self.spec.n_features + (2 if self.identified else 0)
+    def input_width(self) -> int:
+        """Count the columns of the network input."""
+        return self.spec.n_features + (2 if self.uses_ids else 0)
 
-    # what it sees
+    # evaluation
 
-    def look(self, round: Round) -> Look:
-        """The candidates as tensors; once per step, however often it is asked."""
-        if self._looked is None or self._looked.step != round.step:
-            self.forget()
-            if self.identified:  # every candidate is one of a kind
+    def encode(self, round: Round) -> NetworkInput:
+        """Convert the candidates to tensors, once per step."""
+        if self._input is None or self._input.step != round.step:
+            self.clear_cache()
+            if self.uses_ids:  # all candidates are distinct
                 users = np.broadcast_to(round.users[:, None], round.items.shape)
-                shown = np.concatenate([round.features, users[..., None], round.items[..., None]], axis=2)
-                self._looked = Look(round.step, self.tensor(shown), None)
+                columns = np.concatenate([round.features, users[..., None], round.items[..., None]], axis=2)
+                self._input = NetworkInput(round.step, self.tensor(columns), None)
             else:
-                self._looked = Look(round.step, *self.candidates.of(round))
-        return self._looked
+                self._input = NetworkInput(round.step, *self.candidates.of(round))
+        return self._input
 
-    def passed(self, round: Round) -> ForwardPass:
-        """What the networks make of the candidates, likewise."""
-        x = self.look(round).x
-        if self._passed is None:
-            self._passed = self.net.forward(self.per_network(x))
-        return self._passed
+    def forward_pass(self, round: Round) -> ForwardPass:
+        """Evaluate the networks on the distinct candidates, once per step."""
+        x = self.encode(round).x
+        if self._forward_pass is None:
+            self._forward_pass = self.net.forward(self.per_network(x))
+        return self._forward_pass
 
-    def forget(self) -> None:
-        """What was kept of a round holds no longer: another has come, or the weights have changed."""
-        self._looked = self._passed = None
+    def clear_cache(self) -> None:
+        """Discard the cached round, after a change of the round or of the weights."""
+        self._input = self._forward_pass = None
 
     def per_network(self, x: Tensor) -> Tensor:
-        """A tensor of rows (R, ...) as one of networks (R * copies, ...)."""
+        """Repeat the rows (R, ...) for each network, (R * copies, ...)."""
         return x if self.copies == 1 else x.repeat_interleave(self.copies, dim=0)
 
-    def output(self, passed: ForwardPass) -> Tensor:
-        """What the networks say, (R * copies, B)."""
-        return passed.out[..., 0]
+    def output(self, forward_pass: ForwardPass) -> Tensor:
+        """Return the predictions of the networks, (R * copies, B)."""
+        return forward_pass.out[..., 0]
 
-    def believed(self, passed: ForwardPass) -> Tensor:
-        """The same, with NaN where a network has diverged: that stops its row."""
-        out = self.output(passed)
-        return out.masked_fill(out.abs() > EXPLODED, float("nan"))
+    def checked_output(self, forward_pass: ForwardPass) -> Tensor:
+        """Return the predictions, NaN where a network has diverged, which stops its row."""
+        out = self.output(forward_pass)
+        return out.masked_fill(out.abs() > DIVERGED, float("nan"))
 
     def mean(self, round: Round) -> FloatArray:
-        """What the network says of every candidate, float64 (R, K)."""
-        return spread(self.believed(self.passed(round)), self.look(round).which)
+        """Predict the reward (or its log-odds) of every candidate, float64 (R, K)."""
+        return expand(self.checked_output(self.forward_pass(round)), self.encode(round).candidate_index)
 
     @property
     def log_odds(self) -> bool:
-        """Whether what the networks say are log-odds."""
+        """Whether the predictions are log-odds."""
         return bool(self.params[0].loss == "log")
 
-    # how it learns
+    # training
 
     def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
-        """Remember what happened; train on it, or now and then on what is remembered."""
-        look, p = self.look(round), self.params[0]
-        at = places(look.which, slate)
-        self.absorb(round, at, slate, feedback)
-        self.seen += slate.shape[1]
-        x, items = self.taken(look.x, at), np.take_along_axis(round.items, slate, axis=1)
-        shows = self.shows(feedback)
-        weight, rewards = shows[:, :, None] * self.bootstrap(round.step)[:, None], targets(feedback, shows)
+        """Train on the observations at once, or store them and train at intervals."""
+        encoded, p = self.encode(round), self.params[0]
+        shown = slot_index(encoded.candidate_index, slate)
+        self.update_posterior(round, shown, slate, feedback)
+        self.n_observed += slate.shape[1]
+        x, items = self.gather(encoded.x, shown), np.take_along_axis(round.items, slate, axis=1)
+        counts = self.shows(feedback)
+        weight = counts[:, :, None] * self.bootstrap_weights(round.step)[:, None]
+        rewards = targets(feedback, counts)
         if p.training == "newest":
-            self.improve(x, self.index(items), self.tensor(rewards), self.tensor(weight))
+            self.train_step(x, self.index_tensor(items), self.tensor(rewards), self.tensor(weight))
         else:
             self.replay.add(x.cpu().numpy(), items, rewards, weight)
-            if self.seen // p.every > (self.seen - slate.shape[1]) // p.every:
+            if self.n_observed // p.every > (self.n_observed - slate.shape[1]) // p.every:
                 self.train()
-        self.forget()
+        self.clear_cache()
 
-    def absorb(self, round: Round, at: IntArray, slate: IntArray, feedback: Feedback) -> None:
-        """What an agent learns at once, beside the network: its confidence, its linear head.
+    def update_posterior(self, round: Round, shown: IntArray, slate: IntArray, feedback: Feedback) -> None:
+        """Update what is learned at every step, such as a covariance or linear head.
 
-        ``at (R, S)`` says which of the distinct candidates the slate shows.
+        ``shown (R, S)`` are the indices of the distinct candidates on the slate.
         """
 
-    def bootstrap(self, step: int) -> FloatArray:  # noqa: ARG002
-        """How much this step's observation counts for each network, (R, copies)."""
+    def bootstrap_weights(self, step: int) -> FloatArray:  # noqa: ARG002
+        """Return the weight of this step's observations for each network, (R, copies)."""
         return np.ones((len(self.params), self.copies))
 
     def train(self) -> None:
-        """Some steps on batches from memory, drawn from each row's own stream, or each on all of it."""
-        p, size = self.params[0], self.replay.size
+        """Train on random batches of the replay buffer, or on all of it."""
+        p = self.params[0]
         if p.training == "everything":
-            self.train_on_everything(PASSES if p.updates is None else p.updates)
+            self.train_full_batch(DEFAULT_PASSES if p.updates is None else p.updates)
             return
-        dice = [self.streams.generator("agent", row=r, part=2, block=self.improvements) for r in self.streams.rows]
-        batch = min(p.batch, size)
+        generators = [self.streams.generator("agent", row=r, part=2, block=self.train_steps) for r in self.streams.rows]
+        batch = min(p.batch, self.replay.size)
         if p.updates is None:
-            steps = size // batch
-            order = np.stack(
-                [np.concatenate([g.permutation(size)[: steps * batch] for _ in range(PASSES)]) for g in dice]
-            )
-            index = order.reshape(len(dice), PASSES * steps, batch)
+            index = self.replay.shuffled_batches(generators, batch, DEFAULT_PASSES)
         else:
-            index = np.stack([g.integers(0, size, (p.updates, batch)) for g in dice])
+            index = self.replay.random_batches(generators, batch, p.updates)
         for i in range(index.shape[1]):
             x, items, rewards, weight = self.replay.batch(index[:, i])
-            self.improve(self.tensor(x), self.index(items), self.tensor(rewards), self.tensor(weight))
+            self.train_step(self.tensor(x), self.index_tensor(items), self.tensor(rewards), self.tensor(weight))
 
-    def improve(self, x: Tensor, items: Tensor, rewards: Tensor, weight: Tensor) -> None:
-        """One step of the optimiser.
+    def train_step(self, x: Tensor, items: Tensor, rewards: Tensor, weight: Tensor) -> None:
+        """Make one step of the optimiser on a batch.
 
         Parameters
         ----------
@@ -247,135 +203,136 @@ class NeuralAgent(Agent):
         weight : Tensor (R, B, copies)
         """
         total = self.flat_weight(weight).sum(1, keepdim=True).clamp_min(1.0)
-        self.descend(self.gradient(x, items, rewards, weight, total))
+        self.apply_gradient(self.gradient(x, items, rewards, weight, total))
 
-    def train_on_everything(self, steps: int) -> None:
-        """Steps of the optimiser that each see all that is remembered, a part after the other."""
+    def train_full_batch(self, steps: int) -> None:
+        """Make steps of the optimiser on the whole replay buffer, evaluated in chunks."""
         import torch
 
-        if self.fused():
+        if self.can_fuse():
             self._train_fused(steps)
             return
         n = self.replay.size
         index = np.broadcast_to(np.arange(n), (len(self.params), n))
-        features, own, earned, counts = self.replay.batch(index)
-        seen = (self.tensor(features), self.index(own), self.tensor(earned), self.tensor(counts))
-        places = [slice(start, start + WHOLE) for start in range(0, n, WHOLE)]
-        total = self.flat_weight(seen[3]).sum(1, keepdim=True).clamp_min(1.0)
+        arrays = self.replay.batch(index)
+        stored = [self.index_tensor(a) if a.dtype == np.int64 else self.tensor(a) for a in arrays]
+        chunks = [slice(start, start + FULL_BATCH_CHUNK) for start in range(0, n, FULL_BATCH_CHUNK)]
+        total = self.flat_weight(stored[3]).sum(1, keepdim=True).clamp_min(1.0)
         summed = torch.zeros_like(self.net.flat)
         for _ in range(steps):
             summed.zero_()
-            for part in places:
-                x, items, rewards, weight = (tensor[:, part] for tensor in seen)
+            for chunk in chunks:
+                x, items, rewards, weight = (tensor[:, chunk] for tensor in stored)
                 summed += self.gradient(x, items, rewards, weight, total)
-            self.descend(summed)
+            self.apply_gradient(summed)
 
-    def fused(self) -> bool:
-        """Whether one pass in the cache does for a step on everything; see `full_batch`."""
+    def can_fuse(self) -> bool:
+        """Tell whether the compiled full-batch gradient applies; see `full_batch`."""
         one_layer = len(self.widths) == 3 and self.widths[-1] == 1 and self.copies == 1
-        return one_layer and not self.net.tables and self.device == "cpu" and self.root is not None
+        return one_layer and not self.net.tables and self.device == "cpu" and self.output_scale is not None
 
     def _train_fused(self, steps: int) -> None:
         n, (D, H, _) = self.replay.size, self.widths
-        memory, root = self.replay, self.root
-        assert root is not None
+        replay, scale = self.replay, self.output_scale
+        assert scale is not None
         rows = [
-            full_batch.gathered(memory.x[:n, r], memory.item[:n, r], memory.reward[:n, r], memory.weight[:n, r, 0])
+            full_batch.group_by_item(replay.x[:n, r], replay.item[:n, r], replay.reward[:n, r], replay.weight[:n, r, 0])
             for r in range(len(self.params))
         ]
         flat, gradient = self.net.flat.numpy(), self.net.gradient.numpy()
         for _ in range(steps):
-            for r, everything in enumerate(rows):
-                full_batch.gradient(flat[r], D, H, *everything, root, self.log_odds, gradient[r])
-            self.descend(self.net.gradient)
+            for r, observations in enumerate(rows):
+                full_batch.gradient(flat[r], D, H, *observations, scale, self.log_odds, gradient[r])
+            self.apply_gradient(self.net.gradient)
 
-    def descend(self, gradient: Tensor) -> None:
-        """One step of the optimiser."""
-        self.optimiser.step(self.regularised(gradient))
-        self.improvements += 1
+    def apply_gradient(self, gradient: Tensor) -> None:
+        """Make one step of the optimiser against ``gradient (R * copies, p)``."""
+        self.optimiser.step(self.add_penalty(gradient))
+        self.train_steps += 1
 
     def flat_weight(self, weight: Tensor) -> Tensor:
-        """Weights (R, B, copies) by network, (R * copies, B)."""
+        """Reshape weights (R, B, copies) to one row per network, (R * copies, B)."""
         return weight.transpose(1, 2).reshape(-1, weight.shape[1])
 
     def gradient(self, x: Tensor, items: Tensor, rewards: Tensor, weight: Tensor, total: Tensor) -> Tensor:
-        """Gradient (R * copies, p) of the loss of these observations, divided by ``total (R * copies, 1)``."""
+        """Compute the gradient (R * copies, p) of a batch's loss, divided by ``total``."""
         x, items, rewards = (self.per_network(tensor) for tensor in (x, items, rewards))
         return self.network_gradient(x, items, rewards, self.flat_weight(weight), total)
 
     def network_gradient(self, x: Tensor, items: Tensor, rewards: Tensor, weight: Tensor, total: Tensor) -> Tensor:
-        """The same of observations that each network has for itself, (R * copies, B, ...)."""
-        passed = self.forward(x)
-        own = None if passed.out.shape[2] == 1 else items[..., None]  # each item its output, or one for all
-        output = self.output(passed) if own is None else passed.out.gather(2, own)[..., 0]
-        error = self.slope(output, rewards) * weight
+        """Compute the gradient of a batch per network, (R * copies, B, ...)."""
+        forward_pass = self.forward(x)
+        own = None if forward_pass.out.shape[2] == 1 else items[..., None]  # the output of the item, if there are many
+        output = self.output(forward_pass) if own is None else forward_pass.out.gather(2, own)[..., 0]
+        error = self.loss_derivative(output, rewards) * weight
         error = (error / total)[..., None]
-        delta = error if own is None else error.new_zeros(passed.out.shape).scatter_(2, own, error)
-        return self.backward(passed, delta)
+        delta = error if own is None else error.new_zeros(forward_pass.out.shape).scatter_(2, own, error)
+        return self.backward(forward_pass, delta)
 
-    def slope(self, output: Tensor, rewards: Tensor) -> Tensor:
-        """Derivative of the loss of one observation by the output."""
+    def loss_derivative(self, output: Tensor, rewards: Tensor) -> Tensor:
+        """Compute the derivative of the loss of single observations by the output."""
         if self.params[0].loss == "log":
             return output.sigmoid() - rewards
         return 2 * (output - rewards)
 
     def forward(self, x: Tensor) -> ForwardPass:
-        """The pass that is trained on."""
+        """Evaluate the networks for training."""
         return self.net.forward(x)
 
-    def backward(self, passed: ForwardPass, delta: Tensor) -> Tensor:
-        """Its gradient."""
-        return self.net.backward(passed, delta)
+    def backward(self, forward_pass: ForwardPass, delta: Tensor) -> Tensor:
+        """Compute the gradient of a forward pass for training."""
+        return self.net.backward(forward_pass, delta)
 
-    def regularised(self, gradient: Tensor) -> Tensor:
-        """The gradient with that of a penalty, where there is one."""
+    def add_penalty(self, gradient: Tensor) -> Tensor:
+        """Add the gradient of a weight penalty, in agents with one."""
         return gradient
 
-    # tensors and arrays
+    # conversion
 
     def tensor(self, array: Any) -> Tensor:
-        """float32, on the networks' device."""
+        """Convert an array to a float32 tensor on the networks' device."""
         import torch
 
         return torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32)).to(self.device)
 
-    def index(self, array: IntArray) -> Tensor:
-        """int64, on the networks' device."""
+    def index_tensor(self, array: IntArray) -> Tensor:
+        """Convert an array to an int64 tensor on the networks' device."""
         import torch
 
         return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
 
-    def taken(self, x: Tensor, at: IntArray) -> Tensor:
-        """``x[r, at[r]]``, (R, S, ...)."""
+    def gather(self, x: Tensor, index: IntArray) -> Tensor:
+        """Select ``x[r, index[r]]``, (R, S, ...)."""
         import torch
 
-        rows = torch.arange(len(at), device=x.device)[:, None]
-        return x[rows, self.index(at)]
+        rows = torch.arange(len(index), device=x.device)[:, None]
+        return x[rows, self.index_tensor(index)]
 
-    # what is saved
+    # saving; the keys are those of stored checkpoints
 
     def weights(self) -> dict[str, Any]:
-        """What training has made of the networks, as arrays."""
-        state = {"improvements": self.improvements, "weights": _array(self.net.flat)}
-        return state | {f"optimiser.{name}": _array(getattr(self.optimiser, name)) for name in self.optimiser.state}
+        """Copy the state of the networks and the optimiser as arrays."""
+        state = {"improvements": self.train_steps, "weights": self.net.flat.cpu().numpy().copy()}
+        return state | {f"optimiser.{name}": value for name, value in self.optimiser.state_dict().items()}
 
     def load_weights(self, state: dict[str, Any]) -> None:
-        """Put that back."""
-        self.improvements = int(state["improvements"])
-        _put(self.net.flat, state["weights"])
-        for name in self.optimiser.state:
-            _put(getattr(self.optimiser, name), state[f"optimiser.{name}"])
-        self.forget()
+        """Restore a state of `weights`."""
+        import torch
+
+        self.train_steps = int(state["improvements"])
+        self.net.flat.copy_(torch.from_numpy(state["weights"]))
+        self.optimiser.load_state_dict({name: state[f"optimiser.{name}"] for name in self.optimiser.state})
+        self.clear_cache()
 
     def state_dict(self) -> dict[str, Any]:
-        state: dict[str, Any] = {"seen": self.seen, **self.weights()}
+        state: dict[str, Any] = {"seen": self.n_observed, **self.weights()}
         for part in self.PARTS:
             state |= {f"{part}.{name}": value for name, value in getattr(self, part).state_dict().items()}
         return state | super().state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         super().load_state_dict(state)
-        self.seen = int(state["seen"])
+        self.n_observed = int(state["seen"])
         self.load_weights(state)
         for part in self.PARTS:
             prefix = f"{part}."
@@ -389,22 +346,9 @@ class NeuralAgent(Agent):
     def memory(cls, params: Any, spec: WorldSpec) -> int:
         widths = (spec.n_features, *params.hidden, cls.count_outputs(params, spec))
         copies = cls.count_copies(params)
-        batch = max(spec.n_candidates, WHOLE if params.training == "everything" else params.batch)
-        weights = cls.WEIGHT_BYTES * mlp.size(widths) * copies
+        batch = max(spec.n_candidates, FULL_BATCH_CHUNK if params.training == "everything" else params.batch)
+        weights = cls.WEIGHT_BYTES * mlp.count_weights(widths) * copies
         activations = 3 * 4 * batch * sum(widths) * copies
-        remembers = 0 if params.training == "newest" else ReplayBuffer.memory(spec.n_features, params.buffer, copies)
-        remembers *= 3 if params.training == "everything" else 2  # as tensors, and in parts; or with a copy saved
-        return int(weights + activations + remembers + 64 * spec.n_candidates + 1024)
-
-
-def _array(value: Any) -> Any:
-    return value.copy() if isinstance(value, np.ndarray) else value.cpu().numpy().copy()
-
-
-def _put(into: Any, value: Any) -> None:
-    import torch
-
-    if isinstance(into, np.ndarray):
-        into[...] = value
-    else:
-        into.copy_(torch.from_numpy(value))
+        stored = 0 if params.training == "newest" else ReplayBuffer.memory(spec.n_features, params.buffer, copies)
+        stored *= 3 if params.training == "everything" else 2  # as tensors and in chunks; or with a saved copy
+        return int(weights + activations + stored + 64 * spec.n_candidates + 1024)

@@ -1,4 +1,4 @@
-"""A committee of networks."""
+"""Ensemble: bootstrapped networks for Thompson sampling or an exploration bonus."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams
 from bandits.base.types import FloatArray, Round, WorldAccess, WorldSpec
-from bandits.models.neural.replay_buffer import spread
+from bandits.models.neural.distinct_candidates import expand
 
-from .base import NeuralAgent, NeuralParams
+from .base import NeuralAgent
+from .params import NeuralParams
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
 class Ensemble(NeuralAgent):
-    """Networks that learned from different samples of what happened [1]_: where they disagree, there is doubt.
+    """Bootstrapped networks [1]_, whose disagreement measures the uncertainty.
 
     strategy thompson: score_a = f_j(x_a), one member j per decision
     strategy bonus:    score_a = mean_j f_j(x_a) + beta std_j f_j(x_a)
 
-    Every observation counts for a member with probability 1/2.
+    Each observation is used to train each member with probability 1/2.
 
     References
     ----------
@@ -37,21 +38,24 @@ class Ensemble(NeuralAgent):
     class Params(NeuralParams):
         kind: Literal["ensemble"] = "ensemble"
         members: int = param(
-            10, title="Members", symbol="M", ge=2, le=100, structural=True, basic=True,
-            help="Networks in the committee.",
+            10, title="Ensemble size", symbol="M", ge=2, le=100, structural=True, basic=True,
+            help="Number of networks. Larger ensembles represent the uncertainty better and take longer (usually 5 to "
+            "30).",
         )  # fmt: skip
         strategy: Literal["thompson", "bonus"] = param(
             "thompson", title="Strategy", structural=True,
-            help="thompson: one member, drawn anew each time, decides. bonus: their mean plus their disagreement.",
+            help="thompson: a member drawn at random for each decision. bonus: mean of the members plus β times their "
+            "standard deviation.",
         )  # fmt: skip
         beta: float = param(
-            1.0, title="Exploration", symbol=r"\beta", ge=0, le=10, typical=(0, 4),
-            help="With bonus: how strongly disagreement counts as promise.",
+            1.0, title="Exploration bonus", symbol=r"\beta", ge=0, le=10, typical=(0, 4),
+            help="Exploration coefficient (strategy bonus): multiplies the standard deviation of the members to give "
+            "the exploration bonus. Larger values explore more (usually 0.1 to 4).",
         )  # fmt: skip
-        training: Literal["replay", "everything"] = param(  # one observation would often be none for a member
+        training: Literal["replay", "everything"] = param(  # a single observation is often not used for a member
             "replay", title="Training", structural=True,
-            help="replay: now and then some steps on batches of what is remembered. everything: each of these steps "
-            "on all of it (slow).",
+            help="replay: at intervals, steps on random batches of the replay buffer. everything: at intervals, steps "
+            "on the whole replay buffer (slow).",
         )  # fmt: skip
 
     title = "Ensemble"
@@ -72,29 +76,30 @@ class Ensemble(NeuralAgent):
         super().__init__(params, spec, streams, access)
         M = self.copies
         self.beta = self.column("beta")
-        self.coins = streams.blocks("agent", lambda g, n: g.random((n, M + 1)), width=M + 1)
+        # M uniforms for the bootstrap weights, and one that draws the member
+        self.uniforms = streams.blocks("agent", lambda g, n: g.random((n, M + 1)), width=M + 1)
         self.propensity = "exact" if params[0].strategy == "thompson" else "deterministic"  # type: ignore[misc]
 
     @classmethod
     def count_copies(cls, params: Any) -> int:
         return int(params.members)
 
-    def members(self, round: Round) -> FloatArray:
-        """What every member says of every candidate, float64 (R, M, K)."""
-        which = self.look(round).which
-        values = spread(self.believed(self.passed(round)), None).reshape(len(self.params), self.copies, -1)
-        return values if which is None else np.take_along_axis(values, which[:, None], axis=2)
+    def member_predictions(self, round: Round) -> FloatArray:
+        """Predict every candidate by every member, float64 (R, M, K)."""
+        index = self.encode(round).candidate_index
+        values = expand(self.checked_output(self.forward_pass(round)), None).reshape(len(self.params), self.copies, -1)
+        return values if index is None else np.take_along_axis(values, index[:, None], axis=2)
 
     def scores(self, round: Round) -> FloatArray:
         if self.params[0].strategy == "bonus":
-            values = self.members(round)
+            values = self.member_predictions(round)
             return np.asarray(values.mean(axis=1) + self.beta[:, None] * values.std(axis=1))
-        look, member = self.look(round), (self.coins.at(round.step)[:, -1] * self.copies).astype(np.int64)
-        asked = self.net.picked(np.arange(len(member)) * self.copies + member)
-        return spread(self.believed(asked.forward(look.x)), look.which)
+        encoded, member = self.encode(round), (self.uniforms.at(round.step)[:, -1] * self.copies).astype(np.int64)
+        drawn = self.net.select(np.arange(len(member)) * self.copies + member)
+        return expand(self.checked_output(drawn.forward(encoded.x)), encoded.candidate_index)
 
     def explain(self, round: Round) -> Explanation:
-        values, bonus = self.members(round), self.params[0].strategy == "bonus"
+        values, bonus = self.member_predictions(round), self.params[0].strategy == "bonus"
         parts = (self.scores(round), values.mean(axis=1), values.std(axis=1))
         if bonus:
             return Explanation("bonus", *parts, self.beta[:, None], "beta", logit=self.log_odds)
@@ -103,20 +108,20 @@ class Ensemble(NeuralAgent):
     def probabilities(self, round: Round) -> FloatArray:
         if self.params[0].strategy == "bonus":
             return super().probabilities(round)
-        values = np.where(round.available[:, None], self.members(round), -np.inf)
-        says = np.asarray(~np.isnan(values).any(axis=2))  # where a member has diverged, being drawn stops the row
-        return np.asarray((np.eye(values.shape[2])[values.argmax(axis=2)] * says[..., None]).mean(axis=1))
+        values = np.where(round.available[:, None], self.member_predictions(round), -np.inf)
+        finite = np.asarray(~np.isnan(values).any(axis=2))  # drawing a member that has diverged stops the row
+        return np.asarray((np.eye(values.shape[2])[values.argmax(axis=2)] * finite[..., None]).mean(axis=1))
 
     def gradient(self, x: Tensor, items: Tensor, rewards: Tensor, weight: Tensor, total: Tensor) -> Tensor:
-        """As of every network; what does not count for a member, half of a batch, does not go through it."""
+        """Compute the gradient from each member's part of the batch, about half of it."""
         import torch
 
         counts = self.flat_weight(weight)
-        some = int((counts > 0).sum(1).max())
-        at = (counts > 0).to(torch.int8).argsort(dim=1, descending=True, stable=True)[:, :some]
+        largest = int((counts > 0).sum(1).max())
+        index = (counts > 0).to(torch.int8).argsort(dim=1, descending=True, stable=True)[:, :largest]
         rows = torch.arange(len(x), device=x.device).repeat_interleave(self.copies)[:, None]
-        x, items, rewards = (tensor[rows, at] for tensor in (x, items, rewards))
-        return self.network_gradient(x, items, rewards, counts.gather(1, at), total)
+        x, items, rewards = (tensor[rows, index] for tensor in (x, items, rewards))
+        return self.network_gradient(x, items, rewards, counts.gather(1, index), total)
 
-    def bootstrap(self, step: int) -> FloatArray:
-        return np.where(self.coins.at(step)[:, :-1] < 0.5, 1.0, 0.0)
+    def bootstrap_weights(self, step: int) -> FloatArray:
+        return np.where(self.uniforms.at(step)[:, :-1] < 0.5, 1.0, 0.0)

@@ -1,4 +1,4 @@
-"""A linear model on a network's embedding: what the neural-linear agents share."""
+"""Base class of the agents with a linear head on a network's last hidden layer."""
 
 from __future__ import annotations
 
@@ -11,36 +11,41 @@ from bandits.base.params import param
 from bandits.base.randomness import Streams
 from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Round, WorldAccess, WorldSpec
 from bandits.models.linear.ridge import Ridge
-from bandits.models.neural import mlp
-from bandits.models.neural.mlp import ForwardPass
-from bandits.models.neural.replay_buffer import of_all
+from bandits.models.neural.distinct_candidates import expand_array
+from bandits.models.neural.mlp import ForwardPass, count_weights
 from bandits.models.position_bias import weighted
 
-from .base import EXPLODED, NeuralAgent, NeuralParams
+from .base import DIVERGED, NeuralAgent
+from .params import NeuralParams
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-_ENCODED = 500_000  # numbers of the buffer's embeddings that are held at once
+_MAX_ENCODED = 500_000  # activations held at once while the buffer is encoded
 
 
 class HeadParams(NeuralParams):
-    """Parameters of a ridge model that reads a network's last hidden layer."""
+    """Parameters of a ridge model on the last hidden layer of a network."""
 
     ridge: float = param(
-        1.0, title="Ridge", symbol=r"\lambda", ge=1e-6, le=1e4, typical=(0.01, 100), log=True,
-        help="Strength of the belief, before any data, that all weights of the linear head are small.",
+        1.0, title="Ridge penalty", symbol=r"\lambda", ge=1e-6, le=1e4, typical=(0.01, 100), log=True,
+        help="L2 penalty, or prior precision, of the weights of the linear head. Larger values shrink the weights more "
+        "strongly (usually 0.01 to 100).",
     )  # fmt: skip
     heads: Literal["shared", "per_arm"] = param(
-        "shared", title="Heads", structural=True,
-        help="shared: one linear head for all arms. per_arm: one for each, and the network has an output for each.",
+        "shared", title="Linear heads", structural=True,
+        help="shared: one linear head for all arms. per_arm: one head and one network output per arm.",
     )  # fmt: skip
 
 
 class HeadAgent(NeuralAgent):
-    """Two speeds: a ridge head on z = phi(x) learns from every observation, the network below it now and then."""
+    """Agent with a ridge head on z = phi(x), the last hidden layer of a network.
 
-    joint = False  # True: it draws from a posterior that candidates share
+    The head learns at every step, the network is trained at intervals.
+    """
+
+    joint = False
+    """Whether samples are drawn from the joint posterior of the candidates."""
     STATE: ClassVar[tuple[str, ...]] = ("A", "inverse", "b", "theta", "count", "factor")
 
     def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
@@ -64,56 +69,59 @@ class HeadAgent(NeuralAgent):
     def count_outputs(cls, params: Any, spec: WorldSpec) -> int:
         return spec.n_items if params.heads == "per_arm" else 1
 
-    def output(self, passed: ForwardPass) -> Tensor:
-        """The head is what it believes; the network's own output only drives its training."""
-        return passed.out.amax(2) if self.per_arm else passed.out[..., 0]
+    def output(self, forward_pass: ForwardPass) -> Tensor:
+        """Return an output that is checked for divergence only: the head predicts."""
+        return forward_pass.out.amax(2) if self.per_arm else forward_pass.out[..., 0]
 
-    def encoded(self, round: Round) -> Round:
-        """The round with z in place of the features: distinct candidates, or all where every arm has its own head."""
-        z = self.sound(self.passed(round).inputs[-1])
-        which = self.look(round).which
-        if self.per_arm and which is not None:
-            z = np.take_along_axis(z, which[:, :, None], axis=1)
+    def embedded_round(self, round: Round) -> Round:
+        """Replace the features of a round by z.
+
+        The candidates are the distinct ones, or all of them with one head per arm.
+        """
+        z = self.checked_embedding(self.forward_pass(round).inputs[-1])
+        index = self.encode(round).candidate_index
+        if self.per_arm and index is not None:
+            z = np.take_along_axis(z, index[:, :, None], axis=1)
         R, K, m = z.shape
         columns = np.broadcast_to(np.arange(m), (R, K, m))
         contexts = Contexts(np.ascontiguousarray(z), np.ascontiguousarray(columns), m)
         items = round.items if self.per_arm else np.zeros((R, K), np.int64)
         return round._replace(items=items, contexts=contexts, context=np.arange(R))
 
-    def of_all(self, round: Round, values: FloatArray) -> FloatArray:
-        """Values of the encoded round's candidates as those of all, (R, K)."""
-        return values if self.per_arm else of_all(values, self.look(round).which)
+    def expand(self, round: Round, values: FloatArray) -> FloatArray:
+        """Expand values of the embedded round's candidates to all candidates, (R, K)."""
+        return values if self.per_arm else expand_array(values, self.encode(round).candidate_index)
 
-    def absorb(self, round: Round, at: IntArray, slate: IntArray, feedback: Feedback) -> None:
-        shown = slate if self.per_arm else at
-        self.head.update(*weighted(self.encoded(round), shown, feedback, self.shows(feedback)))
+    def update_posterior(self, round: Round, shown: IntArray, slate: IntArray, feedback: Feedback) -> None:
+        candidates = slate if self.per_arm else shown
+        self.head.update(*weighted(self.embedded_round(round), candidates, feedback, self.shows(feedback)))
 
     def rebuild(self) -> FloatArray:
-        """Encode everything remembered by the network as it is now, and fit the head to it anew.
+        """Encode the replay buffer by the current network and refit the head to it.
 
         Returns
         -------
         float64 (R, M)
-            Sum of the squared rewards that each head has been fitted to.
+            Sum of the squared rewards in the data of each head.
         """
         n, R = self.replay.size, len(self.params)
         M, m = self.head.count.shape[1], self.widths[-2]
         gram, b, count = np.zeros((R, M, m, m)), np.zeros((R, M, m)), np.zeros((R, M), np.int64)
         squares = np.zeros((R, M))
-        step = max(1, _ENCODED // (R * max(self.widths)))
+        step = max(1, _MAX_ENCODED // (R * max(self.widths)))
         for start in range(0, n, step):
             part = slice(start, min(n, start + step))
             x = self.tensor(self.replay.x[part].transpose(1, 0, 2))
-            z = self.sound(self.net.forward(x).inputs[-1])
+            z = self.checked_embedding(self.net.forward(x).inputs[-1])
             weight = self.replay.weight[part, :, 0].T.astype(np.float64)
             reward = self.replay.reward[part].T.astype(np.float64)
             items = self.replay.item[part].T if self.per_arm else np.zeros((R, z.shape[1]), np.int64)
             for r in range(R):
                 order = np.argsort(items[r], kind="stable")
                 ends = np.searchsorted(items[r, order], np.arange(M), side="right")
-                for arm, mine in enumerate(np.split(order, ends[:-1])):
-                    if len(mine):
-                        w, y, phi = weight[r, mine], reward[r, mine], z[r, mine]
+                for arm, own in enumerate(np.split(order, ends[:-1])):
+                    if len(own):
+                        w, y, phi = weight[r, own], reward[r, own], z[r, own]
                         gram[r, arm] += (phi * w[:, None]).T @ phi
                         b[r, arm] += (w * y) @ phi
                         count[r, arm] += (w > 0).sum()
@@ -121,16 +129,16 @@ class HeadAgent(NeuralAgent):
         self.head.refit(gram, b, count)
         return squares
 
-    def sound(self, z: Tensor) -> FloatArray:
-        """Embeddings (R, B, m) in float64, NaN in rows whose network has diverged."""
+    def checked_embedding(self, z: Tensor) -> FloatArray:
+        """Convert embeddings (R, B, m) to float64, NaN where a network has diverged."""
         array: FloatArray = z.cpu().double().numpy()
-        array[~(np.abs(array).max(axis=(1, 2)) <= EXPLODED)] = np.nan
+        array[~(np.abs(array).max(axis=(1, 2)) <= DIVERGED)] = np.nan
         return array
 
-    def spectrum(self, bases: list[FloatArray]) -> FloatArray | None:  # noqa: ARG002 - z has a space of its own
-        sound = np.asarray(np.isfinite(self.head.A).all(axis=(2, 3)))
-        safe = np.where(sound[..., None, None], self.head.A, np.eye(self.widths[-2]))
-        return np.where(sound[..., None], np.linalg.eigvalsh(safe)[..., ::-1], np.nan)
+    def spectrum(self, bases: list[FloatArray]) -> FloatArray | None:  # noqa: ARG002 - the design matrix is that of z
+        finite = np.asarray(np.isfinite(self.head.A).all(axis=(2, 3)))
+        safe = np.where(finite[..., None, None], self.head.A, np.eye(self.widths[-2]))
+        return np.where(finite[..., None], np.linalg.eigvalsh(safe)[..., ::-1], np.nan)
 
     @classmethod
     def spans_arms(cls, params: Any) -> bool | None:
@@ -141,5 +149,5 @@ class HeadAgent(NeuralAgent):
         m, M = params.hidden[-1], spec.n_items if params.heads == "per_arm" else 1
         head = 8 * (M * (6 * m * m + 3 * m + 1) + 41 * M * m)
         widths = (spec.n_features, *params.hidden, cls.count_outputs(params, spec))
-        encoding = 12 * min(_ENCODED, params.buffer * sum(widths)) + 24 * spec.n_candidates * m
-        return super().memory(params, spec) + int(head + encoding) + 8 * mlp.size(widths)
+        encoding = 12 * min(_MAX_ENCODED, params.buffer * sum(widths)) + 24 * spec.n_candidates * m
+        return super().memory(params, spec) + int(head + encoding) + 8 * count_weights(widths)

@@ -1,4 +1,4 @@
-"""Dropout that stays on."""
+"""MC dropout: a network whose dropout stays active when it predicts."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams, block_length
 from bandits.base.types import FloatArray, Round, WorldAccess, WorldSpec
-from bandits.models.neural import mlp
-from bandits.models.neural.mlp import ForwardPass
-from bandits.models.neural.replay_buffer import spread
+from bandits.models.neural.distinct_candidates import expand
+from bandits.models.neural.mlp import ForwardPass, dropout_masks
 
-from .base import NeuralAgent, NeuralParams
+from .base import NeuralAgent
+from .params import NeuralParams
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
 class MCDropout(NeuralAgent):
-    """One network of which a random part is switched off [1]_: each part gives another answer.
+    """Monte Carlo dropout [1]_: dropout masks approximate a posterior sample.
 
     strategy thompson: score_a = f_d(x_a), one dropout mask d per decision, the same for all candidates
     strategy bonus:    score_a = mean_d f_d(x_a) + alpha std_d f_d(x_a) over T masks
@@ -37,24 +37,29 @@ class MCDropout(NeuralAgent):
     class Params(NeuralParams):
         kind: Literal["mc_dropout"] = "mc_dropout"
         dropout: float = param(
-            0.2, title="Dropout", symbol="p", gt=0, lt=1, typical=(0.05, 0.8), basic=True,
-            help="Share of hidden units that are switched off, in training and in choosing.",
+            0.2, title="Dropout rate", symbol="p", gt=0, lt=1, typical=(0.05, 0.8), basic=True,
+            help="Probability that a hidden unit is dropped, in training and in prediction. Larger values make "
+            "predictions vary more, so that it explores more (usually 0.05 to 0.5).",
         )  # fmt: skip
         strategy: Literal["thompson", "bonus"] = param(
             "thompson", title="Strategy", structural=True,
-            help="thompson: one random part decides. bonus: the mean of several parts plus their disagreement.",
+            help="thompson: the prediction under one random mask. bonus: mean of T predictions plus α times their "
+            "standard deviation.",
         )  # fmt: skip
         passes: int = param(
-            10, title="Passes", symbol="T", ge=2, le=100, structural=True, help="With bonus: parts that are asked.",
+            10, title="Dropout samples", symbol="T", ge=2, le=100, structural=True,
+            help="Number of masks per decision (strategy bonus). More samples estimate the standard deviation better "
+            "and take longer (usually 5 to 30).",
         )  # fmt: skip
         alpha: float = param(
-            1.0, title="Exploration", symbol=r"\alpha", ge=0, le=10, typical=(0, 4),
-            help="With bonus: how strongly disagreement counts as promise.",
+            1.0, title="Exploration bonus", symbol=r"\alpha", ge=0, le=10, typical=(0, 4),
+            help="Exploration coefficient (strategy bonus): multiplies the standard deviation of the predictions to "
+            "give the exploration bonus. Larger values explore more (usually 0.1 to 4).",
         )  # fmt: skip
-        training: Literal["newest", "replay"] = param(  # its dice are as many as a batch
+        training: Literal["newest", "replay"] = param(  # not everything: masks are drawn for a batch
             "replay", title="Training", structural=True,
-            help="newest: one step on each new observation, then it is gone. replay: now and then some steps on "
-            "batches of what is remembered.",
+            help="newest: one step on each new observation, which is then discarded. replay: at intervals, steps on "
+            "random batches of the replay buffer.",
         )  # fmt: skip
 
     title = "MC dropout"
@@ -76,72 +81,75 @@ class MCDropout(NeuralAgent):
         super().__init__(params, spec, streams, access)
         p, units = self.params[0], sum(self.params[0].hidden)
         self.keep = self.tensor(1 - self.column("dropout"))[:, None, None]
-        self.alpha, self.asked = self.column("alpha"), 1 if p.strategy == "thompson" else p.passes
-        shape = (self.asked, units)
-        self.dice = streams.blocks("agent", lambda g, n: g.random((n, *shape), np.float32), width=self.asked * units)
-        self.training_dice = streams.blocks(
+        self.alpha, samples = self.column("alpha"), 1 if p.strategy == "thompson" else p.passes
+        shape = (samples, units)
+        self.uniforms = streams.blocks("agent", lambda g, n: g.random((n, *shape), np.float32), width=samples * units)
+        self.training_uniforms = streams.blocks(
             "agent", lambda g, n: g.random((n, self.batch, units), np.float32), width=self.batch * units, part=3
         )
         self._masks: list[Tensor] = []
 
     @property
     def batch(self) -> int:
-        """Observations in one step of the optimiser, at most."""
+        """Maximum number of observations in one step of the optimiser."""
         p = self.params[0]
         return self.spec.slate if p.training == "newest" else int(p.batch)
 
     def scores(self, round: Round) -> FloatArray:
-        return self.judged(self.answers(round, self.dice.at(round.step)))
+        return self.combined(self.predictions(round, self.uniforms.at(round.step)))
 
-    def judged(self, values: FloatArray) -> FloatArray:
-        """Scores by what the random parts say, (T, R, K)."""
+    def combined(self, values: FloatArray) -> FloatArray:
+        """Combine predictions (T, R, K) under T masks into scores (R, K)."""
         if self.params[0].strategy == "thompson":
             return np.asarray(values[0])
         return np.asarray(values.mean(axis=0) + self.alpha[:, None] * values.std(axis=0))
 
     def explain(self, round: Round) -> Explanation:
-        thompson, dice = self.params[0].strategy == "thompson", self.dice.at(round.step)
-        if thompson:  # it asked one part: what is around it comes from others, which decide nothing
-            shape = (self.params[0].passes, dice.shape[2])
-            own = (self.streams.generator("agent", row=r, part=5, block=round.step) for r in self.streams.rows)
-            dice = np.stack([g.random(shape, np.float32) for g in own])
-        values, score = self.answers(round, dice), self.scores(round)
+        thompson, uniforms = self.params[0].strategy == "thompson", self.uniforms.at(round.step)
+        if thompson:  # the choice uses one mask; mean and deviation come from masks drawn for the explanation only
+            shape = (self.params[0].passes, uniforms.shape[2])
+            generators = (self.streams.generator("agent", row=r, part=5, block=round.step) for r in self.streams.rows)
+            uniforms = np.stack([g.random(shape, np.float32) for g in generators])
+        values, score = self.predictions(round, uniforms), self.scores(round)
         mean, width = values.mean(axis=0), values.std(axis=0)
         if thompson:
             return Explanation("sample", score, mean, width, logit=self.log_odds)
         return Explanation("bonus", score, mean, width, self.alpha[:, None], "alpha", logit=self.log_odds)
 
     def redraws(self, round: Round, generator: np.random.Generator) -> Iterator[FloatArray]:
-        shape = self.dice.at(round.step).shape
+        shape = self.uniforms.at(round.step).shape
         while True:
-            yield self.judged(self.answers(round, generator.random(shape, np.float32)))
+            yield self.combined(self.predictions(round, generator.random(shape, np.float32)))
 
-    def answers(self, round: Round, dice: Any) -> FloatArray:
-        """What each random part says of every candidate, float64 (T, R, K), for ``dice (R, T, hidden units)``."""
-        which = self.look(round).which
-        return np.stack([spread(values, which) for values in self.parts(round, self.tensor(dice))])
+    def predictions(self, round: Round, uniforms: Any) -> FloatArray:
+        """Predict every candidate under T masks, float64 (T, R, K).
 
-    def parts(self, round: Round, dice: Tensor) -> list[Tensor]:
-        """What each random part says of the distinct candidates, T of (R, K')."""
-        x, asked = self.look(round).x, dice.shape[1]
-        masks = mlp.masks(dice, self.widths, self.keep)
+        ``uniforms (R, T, hidden units)`` determine the masks.
+        """
+        index = self.encode(round).candidate_index
+        return np.stack([expand(values, index) for values in self.masked_predictions(round, self.tensor(uniforms))])
+
+    def masked_predictions(self, round: Round, uniforms: Tensor) -> list[Tensor]:
+        """Predict the distinct candidates under T masks, a list of T tensors (R, K')."""
+        x, samples = self.encode(round).x, uniforms.shape[1]
         K = x.shape[1]
-        many = [m.repeat_interleave(K, dim=1) for m in masks]  # (R, T K', width)
-        out = self.believed(self.net.forward(x.repeat(1, asked, 1), many))
-        return list(out.reshape(len(x), asked, K).unbind(1))
+        # the masks of a sample apply to all candidates: (R, T K', width)
+        masks = [m.repeat_interleave(K, dim=1) for m in dropout_masks(uniforms, self.widths, self.keep)]
+        out = self.checked_output(self.net.forward(x.repeat(1, samples, 1), masks))
+        return list(out.reshape(len(x), samples, K).unbind(1))
 
     def forward(self, x: Tensor) -> ForwardPass:
-        dice = self.tensor(self.training_dice.at(self.improvements)[:, : x.shape[1]])
-        self._masks = mlp.masks(dice, self.widths, self.keep)
+        uniforms = self.tensor(self.training_uniforms.at(self.train_steps)[:, : x.shape[1]])
+        self._masks = dropout_masks(uniforms, self.widths, self.keep)
         return self.net.forward(x, self._masks)
 
-    def backward(self, passed: ForwardPass, delta: Tensor) -> Tensor:
-        return self.net.backward(passed, delta, self._masks)
+    def backward(self, forward_pass: ForwardPass, delta: Tensor) -> Tensor:
+        return self.net.backward(forward_pass, delta, self._masks)
 
     @classmethod
     def memory(cls, params: Any, spec: WorldSpec) -> int:
-        asked = 1 if params.strategy == "thompson" else params.passes
+        samples = 1 if params.strategy == "thompson" else params.passes
         units = sum(params.hidden)
-        width = units * max(asked, params.batch)
-        activations = 12 * spec.n_candidates * asked * (spec.n_features + units)
+        width = units * max(samples, params.batch)
+        activations = 12 * spec.n_candidates * samples * (spec.n_features + units)
         return super().memory(params, spec) + int(2 * (4 * width * block_length(width)) + activations)

@@ -1,4 +1,4 @@
-"""Neural-linear Thompson sampling for clicks."""
+"""Neural click TS: neural-linear Thompson sampling on the log-odds of a click."""
 
 from __future__ import annotations
 
@@ -12,32 +12,34 @@ from bandits.base.explanation import Explanation
 from bandits.base.params import override_default, param
 from bandits.base.randomness import Streams, block_length
 from bandits.base.types import Feedback, FloatArray, IntArray, Round, WorldAccess, WorldSpec
-from bandits.models.neural import mlp
-from bandits.models.neural.mlp import BatchedMLP
-from bandits.models.neural.replay_buffer import ReplayBuffer, of_all, places, spread
+from bandits.models.neural.distinct_candidates import expand, expand_array, slot_index
+from bandits.models.neural.mlp import BatchedMLP, count_weights
+from bandits.models.neural.replay_buffer import ReplayBuffer
 from bandits.models.position_bias import targets
 
-from .base import EXPLODED, NeuralAgent, NeuralParams, Width
+from .base import DIVERGED, NeuralAgent
+from .params import NeuralParams, Width
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
 class NeuralClickTS(NeuralAgent):
-    """Thompson sampling on the log-odds of a click, linear in a network's last layer [1]_.
+    """Thompson sampling on log-odds that are linear in a network's last layer [1]_.
 
-    logit_a ~ N(phi_a . beta, sigma^2 phi_a' S^+ phi_a), S = epsilon I + sum phi phi' over what was shown
+    logit_a ~ N(phi_a . beta, sigma^2 phi_a' S^+ phi_a), S = epsilon I + sum phi phi' over the items shown
 
-    What is shown is collected. Whenever the buffer is full, network and beta make one pass of stochastic gradient
-    descent on the log loss, batch by batch, each phi is added to S as it was before its batch, and the buffer is
-    emptied: no datum is seen twice. phi_a is linear in the layer below (there is a ReLU before it only if asked for, as
-    a warning: then some coordinates of phi are 0 for every candidate, and the smallest eigenvalue of S stays epsilon).
+    Whenever the buffer is full, network and beta make one pass of stochastic gradient descent on the log loss, batch by
+    batch; each phi is added to S as computed before its batch, and the buffer is emptied. Each observation is used
+    once. phi_a is linear in the layer below. The option of a ReLU before it shows why: some coordinates of phi are then
+    0 for every candidate, and the smallest eigenvalue of S stays at epsilon.
 
     Notes
     -----
-    The published draw is an independent one per candidate, though all share beta (``draw`` shared is the honest one),
-    and its pseudo-inverse, in single precision, takes directions hardly seen for certain (``inverse`` exact does not).
-    With ``vectors`` tuned, the vectors of user and item start as they are shown and are trained with the rest.
+    The published algorithm draws independently for each candidate although all share beta (``draw`` shared draws from
+    the joint posterior), and its pseudo-inverse in single precision gives directions with almost no data a variance of
+    0 (``inverse`` exact does not). With ``vectors`` tuned, the vectors of user and item are trained with the network,
+    from their given values.
 
     References
     ----------
@@ -45,41 +47,45 @@ class NeuralClickTS(NeuralAgent):
     """
 
     class Params(LearnerParams):
-        # what every network's parameters have; here there is no choice
+        # fields of the other neural agents, with fixed values here
         optimiser: ClassVar[str] = "sgd"
         loss: ClassVar[str] = "log"
         training: ClassVar[str] = "replay"
         kind: Literal["neural_click_ts"] = "neural_click_ts"
         sigma2: float = param(
-            1e-4, title="Exploration", symbol=r"\sigma^2", ge=0, le=100, typical=(1e-6, 1), log=True, basic=True,
-            help="Scale of the variance of the log-odds: larger draws wander further from the mean.",
+            1e-4, title="Posterior scale", symbol=r"\sigma^2", ge=0, le=100, typical=(1e-6, 1), log=True, basic=True,
+            help="Factor of the posterior variance of the log-odds. Larger values draw samples farther from the mean "
+            "and explore more (usually 0.000001 to 1).",
         )  # fmt: skip
         epsilon: float = param(
             1e-6, title="Prior precision", symbol=r"\varepsilon", gt=0, le=1e4, typical=(1e-6, 1), log=True,
-            help="What S starts with in every direction: the smaller, the greater the doubt before any data.",
+            help="Initial eigenvalue of S in every direction. Larger values mean less uncertainty before any data "
+            "(usually 0.000001 to 1).",
         )  # fmt: skip
         hidden: tuple[Width, ...] = override_default(NeuralParams, "hidden", (32, 16))
         learning_rate: float = override_default(NeuralParams, "learning_rate", 1e-3)
         buffer: int = param(
-            32, title="Train every", unit="items shown", ge=1, le=100_000, typical=(1, 1000), structural=True,
-            help="Items shown between trainings; each is trained on once.",
+            32, title="Training interval", unit="items shown", ge=1, le=100_000, typical=(1, 1000), structural=True,
+            help="Items shown between two trainings; each is used once. Larger values train less often (usually 1 to "
+            "1,000).",
         )  # fmt: skip
         batch: int = override_default(NeuralParams, "batch", 32)
         draw: Literal["independent", "shared"] = param(
-            "independent", title="Draw", structural=True,
-            help="independent: every candidate has its own, as published. shared: one draw of beta for all of them.",
+            "independent", title="Posterior draw", structural=True,
+            help="independent: one draw per candidate, as published. shared: one draw of β for all candidates.",
         )  # fmt: skip
         inverse: Literal["pseudo", "exact"] = param(
             "pseudo", title="Inverse", structural=True,
-            help="pseudo: directions hardly seen are taken for certain, as published. exact: they are doubted most.",
+            help="pseudo: directions with almost no data have variance 0, as published. exact: they have the largest "
+            "variance.",
         )  # fmt: skip
         relu: bool = param(
-            False, title="ReLU before the head", structural=True,
-            help="On: the last hidden layer is cut off at zero, and some of its units are zero for every candidate.",
+            False, title="ReLU before head", structural=True,
+            help="Applies a ReLU to the last hidden layer. Some of its units are then 0 for every candidate.",
         )  # fmt: skip
         vectors: Literal["fixed", "tuned"] = param(
-            "fixed", title="Vectors of users and items", structural=True,
-            help="fixed: features are what they are. tuned: the two vectors they consist of are trained too.",
+            "fixed", title="Input vectors", structural=True,
+            help="fixed: the vectors of user and item stay as given. tuned: they are trained with the network.",
         )  # fmt: skip
 
     title = "Neural click TS"
@@ -106,147 +112,149 @@ class NeuralClickTS(NeuralAgent):
         import torch
 
         p, R, m = params[0], len(params), params[0].hidden[-1]
-        self.identified = p.vectors == "tuned"
+        self.uses_ids = p.vectors == "tuned"
         super().__init__(params, spec, streams, access)
-        self.replay = ReplayBuffer(R, self.shown_width(), p.buffer + spec.slate)
+        self.replay = ReplayBuffer(R, self.input_width(), p.buffer + spec.slate)
         self.sigma = np.sqrt(self.column("sigma2"))
         self.S = self.column("epsilon")[:, None, None] * np.eye(m)
         self.state = ("S",)
-        self._half: FloatArray | None = None
-        width = spec.n_features // 2 if self.identified else 0
-        n = (spec.n_users, spec.n_items) if self.identified else (0, 0)
-        # how far the vectors of users and items have moved
+        self._root_inverse: FloatArray | None = None
+        width = spec.n_features // 2 if self.uses_ids else 0
+        n = (spec.n_users, spec.n_items) if self.uses_ids else (0, 0)
+        # trained changes of the vectors of users and of items
         self.moved = [torch.zeros((R, count, width), device=self.device) for count in n]
         width = spec.n_candidates if p.draw == "independent" else m
         self.normals = streams.blocks("agent", lambda g, n: g.standard_normal((n, width)), width=width)
 
     def make_networks(self) -> BatchedMLP:
-        first = self.first_weights()
-        first[:, -1] = 0  # phi . beta has no constant
-        return BatchedMLP(first, self.widths, device=self.device, linear_last=not self.params[0].relu)
+        weights = self.initial_weights()
+        weights[:, -1] = 0  # phi . beta has no constant term
+        return BatchedMLP(weights, self.widths, device=self.device, linear_last=not self.params[0].relu)
 
-    # what it sees
+    # evaluation
 
     def per_network(self, x: Tensor) -> Tensor:
-        """What goes into the network: the features, with the vectors where they have moved to."""
+        """Add the trained changes of the vectors to the features."""
         import torch
 
-        if not self.identified:
+        if not self.uses_ids:
             return x
         rows = torch.arange(len(x), device=x.device)[:, None]
-        away = [moved[rows, ids] for moved, ids in zip(self.moved, self.ids(x), strict=True)]
-        away.append(x.new_zeros((*x.shape[:2], self.spec.n_features - 2 * away[0].shape[2])))
-        return x[..., :-2] + torch.cat(away, dim=2)
+        changes = [moved[rows, ids] for moved, ids in zip(self.moved, self.ids(x), strict=True)]
+        changes.append(x.new_zeros((*x.shape[:2], self.spec.n_features - 2 * changes[0].shape[2])))
+        return x[..., :-2] + torch.cat(changes, dim=2)
 
     @staticmethod
-    def ids(shown: Tensor) -> tuple[Tensor, Tensor]:
-        """Numbers of users and items, two of (R, B)."""
-        return shown[..., -2].long(), shown[..., -1].long()
+    def ids(x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the indices of users and items from the last columns, each (R, B)."""
+        return x[..., -2].long(), x[..., -1].long()
 
-    def believed_of(self, round: Round) -> tuple[Tensor, FloatArray]:
-        """Log-odds (R, K') of the distinct candidates, and phi S^+^(1/2) (R, K', m)."""
-        passed = self.passed(round)
-        phi: FloatArray = passed.inputs[-1].cpu().double().numpy()
-        return self.believed(passed), phi @ self.half_inverse
+    def posterior(self, round: Round) -> tuple[Tensor, FloatArray]:
+        """Compute the log-odds (R, K') and phi S^+^(1/2) (R, K', m), distinct candidates."""
+        forward_pass = self.forward_pass(round)
+        phi: FloatArray = forward_pass.inputs[-1].cpu().double().numpy()
+        return self.checked_output(forward_pass), phi @ self.root_inverse
 
     @property
-    def half_inverse(self) -> FloatArray:
+    def root_inverse(self) -> FloatArray:
         """W with W W' = S^+, (R, m, m)."""
-        if self._half is None:
-            sound = np.asarray(np.isfinite(self.S).all(axis=(1, 2)))[:, None, None]
-            values, vectors = np.linalg.eigh(np.where(sound, self.S, np.eye(self.S.shape[1])))
-            least = 0.0
-            if self.params[0].inverse == "pseudo":  # what torch.linalg.pinv cuts off in single precision
-                least = values[:, -1:] * values.shape[1] * np.finfo(np.float32).eps
-            kept = values > least
-            self._half = vectors * np.where(kept, np.where(kept, values, 1.0) ** -0.5, 0.0)[:, None, :]
-        return self._half
+        if self._root_inverse is None:
+            finite = np.asarray(np.isfinite(self.S).all(axis=(1, 2)))[:, None, None]
+            values, vectors = np.linalg.eigh(np.where(finite, self.S, np.eye(self.S.shape[1])))
+            threshold = 0.0
+            if self.params[0].inverse == "pseudo":  # the threshold of torch.linalg.pinv in single precision
+                threshold = values[:, -1:] * values.shape[1] * np.finfo(np.float32).eps
+            kept = values > threshold
+            self._root_inverse = vectors * np.where(kept, np.where(kept, values, 1.0) ** -0.5, 0.0)[:, None, :]
+        return self._root_inverse
 
-    # how it chooses
+    # choice
 
     def scores(self, round: Round) -> FloatArray:
-        return self.drawn(round, self.normals.at(round.step))
+        return self.sampled_scores(round, self.normals.at(round.step))
 
-    def drawn(self, round: Round, normals: FloatArray) -> FloatArray:
-        """Scores by these standard normals: of every candidate, or of every direction of beta."""
-        mean, doubt = self.believed_of(round)
-        which = self.look(round).which
+    def sampled_scores(self, round: Round, normals: FloatArray) -> FloatArray:
+        """Compute scores from standard normals, of every candidate or direction of beta."""
+        mean, root = self.posterior(round)
+        index = self.encode(round).candidate_index
         if self.params[0].draw == "shared":
-            return spread(mean, which) + self.sigma[:, None] * of_all((doubt @ normals[:, :, None])[..., 0], which)
-        width = np.sqrt((doubt**2).sum(axis=2))
-        return spread(mean, which) + self.sigma[:, None] * of_all(width, which) * normals
+            return expand(mean, index) + self.sigma[:, None] * expand_array((root @ normals[:, :, None])[..., 0], index)
+        width = np.sqrt((root**2).sum(axis=2))
+        return expand(mean, index) + self.sigma[:, None] * expand_array(width, index) * normals
 
     def explain(self, round: Round) -> Explanation:
-        mean, doubt = self.believed_of(round)
-        which = self.look(round).which
-        width = of_all(np.sqrt((doubt**2).sum(axis=2)), which)
-        return Explanation("sample", self.scores(round), spread(mean, which), width, self.sigma[:, None], logit=True)
+        mean, root = self.posterior(round)
+        index = self.encode(round).candidate_index
+        width = expand_array(np.sqrt((root**2).sum(axis=2)), index)
+        return Explanation("sample", self.scores(round), expand(mean, index), width, self.sigma[:, None], logit=True)
 
     def redraws(self, round: Round, generator: np.random.Generator) -> Iterator[FloatArray]:
         shape = self.normals.at(round.step).shape
         while True:
-            yield self.drawn(round, generator.standard_normal(shape))
+            yield self.sampled_scores(round, generator.standard_normal(shape))
 
-    # how it learns
+    # training
 
     def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
-        look, shows = self.look(round), self.shows(feedback)
-        x, items = self.taken(look.x, places(look.which, slate)), np.take_along_axis(round.items, slate, axis=1)
-        self.replay.add(x.cpu().numpy(), items, targets(feedback, shows), shows[:, :, None])
-        self.seen += slate.shape[1]
+        encoded, counts = self.encode(round), self.shows(feedback)
+        x = self.gather(encoded.x, slot_index(encoded.candidate_index, slate))
+        items = np.take_along_axis(round.items, slate, axis=1)
+        self.replay.add(x.cpu().numpy(), items, targets(feedback, counts), counts[:, :, None])
+        self.n_observed += slate.shape[1]
         while self.replay.size >= self.params[0].buffer:
             self.train()
-        self.forget()
+        self.clear_cache()
 
     def train(self) -> None:
-        """One pass through the buffer, in the order in which it was filled; what has come beyond it is left in it."""
+        """Make one pass through a full buffer in order; later observations stay in it."""
         n, R = self.params[0].buffer, len(self.params)
         for start in range(0, n, self.params[0].batch):
             index = np.arange(start, min(n, start + self.params[0].batch))
             x, items, rewards, weight = self.replay.batch(np.broadcast_to(index, (R, len(index))))
-            self.improve(self.tensor(x), self.index(items), self.tensor(rewards), self.tensor(weight))
+            self.train_step(self.tensor(x), self.index_tensor(items), self.tensor(rewards), self.tensor(weight))
         self.replay.drop(n)
-        self._half = None
+        self._root_inverse = None
 
-    def improve(self, x: Tensor, items: Tensor, rewards: Tensor, weight: Tensor) -> None:  # noqa: ARG002
+    def train_step(self, x: Tensor, items: Tensor, rewards: Tensor, weight: Tensor) -> None:  # noqa: ARG002
         import torch
 
-        passed, shows = self.net.forward(self.per_network(x)), weight[..., 0]
-        phi: FloatArray = passed.inputs[-1].cpu().double().numpy()
-        phi[~(np.abs(phi).max(axis=(1, 2)) <= EXPLODED)] = np.nan
-        self.S += phi.transpose(0, 2, 1) @ (phi * shows.cpu().double().numpy()[..., None])
-        total = shows.sum(1, keepdim=True).clamp_min(1.0)
-        delta = (self.slope(self.output(passed), rewards) * shows / total)[..., None]
-        if self.identified:
-            below = self.net.deltas(passed, delta)[0] @ self.net.layers[0][0] * self.optimiser.rate[:, None]
+        forward_pass, counts = self.net.forward(self.per_network(x)), weight[..., 0]
+        phi: FloatArray = forward_pass.inputs[-1].cpu().double().numpy()
+        phi[~(np.abs(phi).max(axis=(1, 2)) <= DIVERGED)] = np.nan
+        self.S += phi.transpose(0, 2, 1) @ (phi * counts.cpu().double().numpy()[..., None])
+        total = counts.sum(1, keepdim=True).clamp_min(1.0)
+        delta = (self.loss_derivative(self.output(forward_pass), rewards) * counts / total)[..., None]
+        if self.uses_ids:
+            first = self.net.backpropagate(forward_pass, delta)[0]
+            below = first @ self.net.layers[0][0] * self.optimiser.rate[:, None]
             rows, width = torch.arange(len(x), device=x.device)[:, None], self.moved[0].shape[2]
             for i, (moved, ids) in enumerate(zip(self.moved, self.ids(x), strict=True)):
                 moved.index_put_((rows, ids), -below[..., i * width : (i + 1) * width], accumulate=True)
-        gradient = self.net.backward(passed, delta)
+        gradient = self.net.backward(forward_pass, delta)
         gradient[:, -1] = 0
-        self.descend(gradient)
+        self.apply_gradient(gradient)
 
-    def spectrum(self, bases: list[FloatArray]) -> FloatArray | None:  # noqa: ARG002 - phi has a space of its own
-        sound = np.asarray(np.isfinite(self.S).all(axis=(1, 2)))[:, None, None]
-        values = np.linalg.eigvalsh(np.where(sound, self.S, np.eye(self.S.shape[1])))[:, None, ::-1]
-        return np.where(sound, values, np.nan)
+    def spectrum(self, bases: list[FloatArray]) -> FloatArray | None:  # noqa: ARG002 - S is the design matrix of phi
+        finite = np.asarray(np.isfinite(self.S).all(axis=(1, 2)))[:, None, None]
+        values = np.linalg.eigvalsh(np.where(finite, self.S, np.eye(self.S.shape[1])))[:, None, ::-1]
+        return np.where(finite, values, np.nan)
 
     @classmethod
     def spans_arms(cls, params: Any) -> bool | None:  # noqa: ARG003
         return False
 
-    # what is saved
+    # saving
 
     def weights(self) -> dict[str, Any]:
         moved = {f"moved{i}": moved.cpu().numpy().copy() for i, moved in enumerate(self.moved)}
-        return super().weights() | (moved if self.identified else {})
+        return super().weights() | (moved if self.uses_ids else {})
 
     def load_weights(self, state: dict[str, Any]) -> None:
         import torch
 
         super().load_weights(state)
-        self._half = None
-        for i, moved in enumerate(self.moved if self.identified else ()):
+        self._root_inverse = None
+        for i, moved in enumerate(self.moved if self.uses_ids else ()):
             moved.copy_(torch.from_numpy(state[f"moved{i}"]))
 
     @classmethod
@@ -259,9 +267,9 @@ class NeuralClickTS(NeuralAgent):
         widths = (D, *params.hidden, 1)
         moved = 4 * (spec.n_users + spec.n_items) * D if params.vectors == "tuned" else 0
         width = K if params.draw == "independent" else m
-        remembered = ReplayBuffer.memory(D + 2, params.buffer + spec.slate) * 2
-        at_once = 4 * 4 * max(K, params.batch) * (sum(widths) + 4 * m)
+        stored = ReplayBuffer.memory(D + 2, params.buffer + spec.slate) * 2
+        activations = 4 * 4 * max(K, params.batch) * (sum(widths) + 4 * m)
         return int(
-            8 * 4 * mlp.size(widths) + 2 * moved + remembered + at_once + 8 * 8 * m * m
+            8 * 4 * count_weights(widths) + 2 * moved + stored + activations + 8 * 8 * m * m
             + 8 * block_length(width) * width + 8 * 41 * m + 64 * K + 1024
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""A network without exploration."""
+"""Neural greedy: a network without exploration."""
 
 from __future__ import annotations
 
@@ -9,23 +9,25 @@ from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams
 from bandits.base.types import FloatArray, Round, WorldAccess, WorldSpec
-from bandits.models.neural import mlp
-from bandits.models.neural.mlp import BatchedMLP
+from bandits.models.neural.initialisation import initial_weights
+from bandits.models.neural.mlp import BatchedMLP, count_weights
 
-from .base import WHOLE, NeuralAgent, NeuralParams
+from .base import FULL_BATCH_CHUNK, NeuralAgent
+from .params import NeuralParams
 
 
 class NeuralGreedy(NeuralAgent):
-    """Shows what a network, trained on what was shown before, believes to be best. It never doubts.
+    """Greedy choice by the predictions of a network; no exploration.
 
-    score_a = f(x_a), or f(x_a, e_user, e_a) with embeddings of users and items that are learned too
+    score_a = f(x_a), or f(x_a, e_user, e_a) with learned embeddings of users and items
     """
 
     class Params(NeuralParams):
         kind: Literal["neural_greedy"] = "neural_greedy"
         embedding: int = param(
-            0, title="Embedding", ge=0, le=256, structural=True,
-            help="Numbers that it learns about every user and every item, beside the features. 0: none.",
+            0, title="Embedding width", ge=0, le=256, structural=True,
+            help="Width of learned embeddings of users and items, added to the features. Larger values fit more "
+            "individual differences (usually 4 to 32); 0 uses the features only.",
         )  # fmt: skip
 
     title = "Neural greedy"
@@ -34,20 +36,20 @@ class NeuralGreedy(NeuralAgent):
     dash = "dot"
 
     def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
-        self.tables = self.entries(params[0], spec)
-        self.identified = bool(self.tables)
+        self.tables = self.table_sizes(params[0], spec)
+        self.uses_ids = bool(self.tables)
         super().__init__(params, spec, streams, access)
 
     @staticmethod
-    def entries(params: Any, spec: WorldSpec) -> tuple[int, ...]:
-        """Entries of the embedding tables."""
+    def table_sizes(params: Any, spec: WorldSpec) -> tuple[int, ...]:
+        """Count the entries of each embedding table."""
         return (spec.n_users, spec.n_items) if params.embedding else ()
 
     def make_networks(self) -> BatchedMLP:
         embedding, tables = self.params[0].embedding, self.tables
         self.widths = (self.widths[0] + embedding * len(tables), *self.widths[1:])
-        first = mlp.initial(self.streams, self.widths, part=1, entries=embedding * sum(tables))
-        return BatchedMLP(first, self.widths, tables=tables, embedding=embedding, device=self.device)
+        weights = initial_weights(self.streams, self.widths, part=1, embedding_weights=embedding * sum(tables))
+        return BatchedMLP(weights, self.widths, tables=tables, embedding=embedding, device=self.device)
 
     def scores(self, round: Round) -> FloatArray:
         return self.mean(round)
@@ -61,11 +63,11 @@ class NeuralGreedy(NeuralAgent):
 
     @classmethod
     def memory(cls, params: Any, spec: WorldSpec) -> int:
-        tables = cls.entries(params, spec)
+        tables = cls.table_sizes(params, spec)
         if not tables:
             return super().memory(params, spec)
         D, e = spec.n_features, params.embedding
-        more = mlp.size((D + 2 * e, *params.hidden, 1), tables, e) - mlp.size((D, *params.hidden, 1))
-        at_once = max(spec.n_candidates, WHOLE if params.training == "everything" else params.batch)
-        remembered = 3 * 8 * params.buffer  # the two numbers of each observation
-        return super().memory(params, spec) + int(cls.WEIGHT_BYTES * more + 6 * 4 * at_once * 2 * e + remembered)
+        more = count_weights((D + 2 * e, *params.hidden, 1), tables, e) - count_weights((D, *params.hidden, 1))
+        batch = max(spec.n_candidates, FULL_BATCH_CHUNK if params.training == "everything" else params.batch)
+        stored = 3 * 8 * params.buffer  # the two indices of each observation
+        return super().memory(params, spec) + int(cls.WEIGHT_BYTES * more + 6 * 4 * batch * 2 * e + stored)

@@ -1,4 +1,4 @@
-"""Neural-linear Thompson sampling."""
+"""Neural-linear Thompson sampling: a Bayesian linear head on a network."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .last_layer import HeadAgent, HeadParams
 
 
 class NeuralLinearTS(HeadAgent):
-    """Thompson sampling with a Bayesian linear head on a network's last layer [1]_, [2]_.
+    """Thompson sampling, Bayesian linear head on a network's last layer [1]_, [2]_.
 
-    score_a = theta~ . z_a with ONE draw theta~ ~ N(theta, sigma^2 A^-1) per head and step, z_a = phi(x_a)
+    score_a = theta~ . z_a with one draw theta~ ~ N(theta, sigma^2 A^-1) per head and step, z_a = phi(x_a)
 
-    After each training of the network the head is fitted anew to everything remembered, encoded by the network as it
-    then is: without that it would mix features of many networks (``rebuild`` off shows what this costs).
-    With noise ``inverse_gamma`` each head's sigma^2 is drawn too, from IG(a0 + n/2, b0 + (sum r^2 - theta' A theta)/2).
+    After each training of the network, the head is refitted to the replay buffer, encoded by the current network;
+    otherwise its data would mix embeddings of different networks (``rebuild`` off).
+    With noise ``inverse_gamma``, each head also draws sigma^2 from IG(a0 + n/2, b0 + (sum r^2 - theta' A theta)/2).
 
     References
     ----------
@@ -35,28 +35,33 @@ class NeuralLinearTS(HeadAgent):
         kind: Literal["neural_linear_ts"] = "neural_linear_ts"
         noise: Literal["fixed", "inverse_gamma"] = param(
             "fixed", title="Noise model", structural=True,
-            help="fixed: the noise variance that is set. inverse_gamma: learned from the errors, per head.",
+            help="fixed: a given noise variance. inverse_gamma: a noise variance per head, estimated from its "
+            "residuals.",
         )  # fmt: skip
         sigma2: float = param(
-            0.25, title="Noise", symbol=r"\sigma^2", ge=0, le=100, typical=(0, 2), basic=True,
-            help="Variance of the reward noise it assumes: larger draws wander further from the mean.",
+            0.25, title="Noise variance", symbol=r"\sigma^2", ge=0, le=100, typical=(0, 2), basic=True,
+            help="Assumed variance of the reward noise. Larger values draw samples farther from the mean and explore "
+            "more (usually 0.01 to 2).",
         )  # fmt: skip
         a0: float = param(
-            6.0, title="Prior a", symbol="a_0", gt=0, le=1000, typical=(1, 20),
-            help="With inverse_gamma noise: half as many observations as the prior is worth.",
+            6.0, title="Prior shape", symbol="a_0", gt=0, le=1000, typical=(1, 20),
+            help="Shape of the inverse-gamma prior (noise inverse_gamma): half the number of observations it is worth. "
+            "Larger values weight the prior more (usually 1 to 20).",
         )  # fmt: skip
         b0: float = param(
-            6.0, title="Prior b", symbol="b_0", gt=0, le=1000, typical=(0.1, 20),
-            help="With inverse_gamma noise: half the squared error that the prior has seen.",
+            6.0, title="Prior scale", symbol="b_0", gt=0, le=1000, typical=(0.1, 20),
+            help="Scale of the inverse-gamma prior (noise inverse_gamma): half the sum of squared errors it is worth. "
+            "Larger values expect more noise and explore more (usually 0.1 to 20).",
         )  # fmt: skip
         rebuild: bool = param(
-            True, title="Rebuild the head", structural=True,
-            help="After each training all that is remembered is encoded anew. Off: the head keeps stale features.",
+            True, title="Refit head", structural=True,
+            help="After each training, the head is refitted to the replay buffer, encoded by the new network. Off: the "
+            "head keeps the embeddings of earlier networks.",
         )  # fmt: skip
-        training: Literal["replay", "everything"] = param(  # the head is rebuilt from what is remembered
+        training: Literal["replay", "everything"] = param(  # the head is refitted to the replay buffer
             "replay", title="Training", structural=True,
-            help="replay: now and then some steps on batches of what is remembered. everything: each of these steps "
-            "on all of it (slow).",
+            help="replay: at intervals, steps on random batches of the replay buffer. everything: at intervals, steps "
+            "on the whole replay buffer (slow).",
         )  # fmt: skip
         every: int = override_default(HeadParams, "every", 100)
         updates: int | None = override_default(HeadParams, "updates", 50)
@@ -84,50 +89,50 @@ class NeuralLinearTS(HeadAgent):
         self.state += ("squares",)
         width = spec.n_candidates if self.per_arm else self.widths[-2]
         self.normals = streams.blocks("agent", lambda g, n: g.standard_normal((n, width)), width=width)
-        self.luck = streams.blocks("agent", lambda g, n: g.random((n, M)), width=M, part=4)
+        self.uniforms = streams.blocks("agent", lambda g, n: g.random((n, M)), width=M, part=4)
 
     def scores(self, round: Round) -> FloatArray:
-        return self.drawn(round, self.luck.at(round.step), self.normals.at(round.step))
+        return self.sampled_scores(round, self.uniforms.at(round.step), self.normals.at(round.step))
 
-    def drawn(self, round: Round, luck: FloatArray, normals: FloatArray) -> FloatArray:
-        """Scores by these dice: uniforms (R, M) for sigma^2, standard normals for theta~."""
-        encoded, sigma = self.encoded(round), np.sqrt(self.noise(luck))
+    def sampled_scores(self, round: Round, uniforms: FloatArray, normals: FloatArray) -> FloatArray:
+        """Compute scores from uniforms (R, M) for sigma^2 and normals for theta~."""
+        embedded, sigma = self.embedded_round(round), np.sqrt(self.noise_variance(uniforms))
         if not self.per_arm:
-            return self.of_all(round, self.head.sample(encoded, sigma[:, 0], normals))
-        mean, variance = self.head.predict(encoded)
+            return self.expand(round, self.head.sample(embedded, sigma[:, 0], normals))
+        mean, variance = self.head.predict(embedded)
         return np.asarray(mean + np.take_along_axis(sigma, round.items, axis=1) * np.sqrt(variance) * normals)
 
     def explain(self, round: Round) -> Explanation:
-        mean, variance = self.head.predict(self.encoded(round))
-        mean, width = self.of_all(round, mean), self.of_all(round, np.sqrt(variance))
-        sigma = np.sqrt(self.noise(self.luck.at(round.step)))
+        mean, variance = self.head.predict(self.embedded_round(round))
+        mean, width = self.expand(round, mean), self.expand(round, np.sqrt(variance))
+        sigma = np.sqrt(self.noise_variance(self.uniforms.at(round.step)))
         scale = np.take_along_axis(sigma, round.items, axis=1) if self.per_arm else sigma
         return Explanation("sample", self.scores(round), mean, width, scale)
 
     def redraws(self, round: Round, generator: np.random.Generator) -> Iterator[FloatArray]:
-        luck, normals = self.luck.at(round.step).shape, self.normals.at(round.step).shape
+        uniforms, normals = self.uniforms.at(round.step).shape, self.normals.at(round.step).shape
         while True:
-            yield self.drawn(round, generator.random(luck), generator.standard_normal(normals))
+            yield self.sampled_scores(round, generator.random(uniforms), generator.standard_normal(normals))
 
-    def noise(self, luck: FloatArray) -> FloatArray:
-        """sigma^2 of every head, (R, M): fixed, or drawn from its posterior by ``luck (R, M)``."""
+    def noise_variance(self, uniforms: FloatArray) -> FloatArray:
+        """Compute sigma^2 of every head, (R, M): fixed, or drawn by ``uniforms (R, M)``."""
         if self.params[0].noise == "fixed":
             return np.broadcast_to(self.sigma2[:, None], self.squares.shape)
         from scipy.special import gammaincinv
 
-        explained = (self.head.theta * self.head.b).sum(axis=2)  # theta' A theta
+        quadratic_form = (self.head.theta * self.head.b).sum(axis=2)  # theta' A theta
         a = self.a0[:, None] + self.head.count / 2
-        b = self.b0[:, None] + np.maximum(self.squares - explained, 0) / 2
-        return np.asarray(b / gammaincinv(a, np.maximum(luck, 2.0**-54)))
+        b = self.b0[:, None] + np.maximum(self.squares - quadratic_form, 0) / 2
+        return np.asarray(b / gammaincinv(a, np.maximum(uniforms, 2.0**-54)))
 
-    def absorb(self, round: Round, at: IntArray, slate: IntArray, feedback: Feedback) -> None:
-        super().absorb(round, at, slate, feedback)
+    def update_posterior(self, round: Round, shown: IntArray, slate: IntArray, feedback: Feedback) -> None:
+        super().update_posterior(round, shown, slate, feedback)
         heads = np.take_along_axis(round.items, slate, axis=1) if self.per_arm else np.zeros_like(slate)
         rows = np.broadcast_to(np.arange(len(slate))[:, None], slate.shape)
-        shows = self.shows(feedback)
-        np.add.at(self.squares, (rows, heads), shows * targets(feedback, shows) ** 2)
+        counts = self.shows(feedback)
+        np.add.at(self.squares, (rows, heads), counts * targets(feedback, counts) ** 2)
 
     def train(self) -> None:
         super().train()
         if self.params[0].rebuild:
-            self.squares[...] = self.rebuild()  # what is no longer remembered is no evidence of noise either
+            self.squares[...] = self.rebuild()  # discarded observations no longer count for the noise either

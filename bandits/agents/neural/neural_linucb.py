@@ -1,4 +1,4 @@
-"""Neural-LinUCB."""
+"""Neural-LinUCB: LinUCB on the embedding of a network."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from bandits.base.params import override_default, param
 from bandits.base.randomness import Streams
 from bandits.base.types import FloatArray, Round, WorldAccess, WorldSpec
 
-from .base import Width
 from .last_layer import HeadAgent, HeadParams
+from .params import Width
 
 _BATCH, _PASSES = 256, 5
 
@@ -25,8 +25,8 @@ class NeuralLinUCB(HeadAgent):
 
     score_a = omega . z_a + alpha sqrt(z_a' A^-1 z_a), z_a = phi(x_a)
 
-    A and b take every z as it was when it was chosen, and keep it so: they are stale by design. Here the network is
-    trained through an output layer of its own; in [1]_ through omega.
+    A and b accumulate every z as it was at the time of the choice and are not recomputed when the network changes, as
+    published. The network is trained through an output layer of its own; in [1]_ through omega.
 
     References
     ----------
@@ -36,13 +36,15 @@ class NeuralLinUCB(HeadAgent):
     class Params(HeadParams):
         kind: Literal["neural_linucb"] = "neural_linucb"
         alpha: float = param(
-            1.0, title="Exploration", symbol=r"\alpha", ge=0, le=10, typical=(0, 4), basic=True,
-            help="Width of the confidence bound: how strongly doubt counts as promise. 0 never explores.",
+            1.0, title="Exploration bonus", symbol=r"\alpha", ge=0, le=10, typical=(0, 4), basic=True,
+            help="Exploration coefficient: multiplies the confidence width to give the exploration bonus. Larger "
+            "values explore more (usually 0.1 to 4); 0 never explores.",
         )  # fmt: skip
         hidden: tuple[Width, ...] = override_default(HeadParams, "hidden", (64, 32))
         pretrain: int = param(
             0, title="Pre-training", unit="interactions", ge=0, le=200_000, structural=True,
-            help="Logged random interactions that the network learns from before the race. 0: it starts from nothing.",
+            help="Number of logged random interactions that train the network before the run. Larger values start "
+            "with a better embedding (usually 1,000 to 50,000); 0 starts from random weights.",
         )  # fmt: skip
 
     title = "Neural-LinUCB"
@@ -60,14 +62,14 @@ class NeuralLinUCB(HeadAgent):
         return super().requires(params) | (frozenset({"log"}) if params.pretrain else frozenset())
 
     def prepare(self) -> None:
-        """Train the body on a log of the row's layout, in the order in which it was logged; once for each recipe."""
+        """Train the network on logged interactions in their order, cached by content."""
         p = self.params[0]
-        if not p.pretrain or self.improvements:
+        if not p.pretrain or self.train_steps:
             return
         recipe = [p.hidden, p.optimiser, p.loss, p.heads, p.pretrain, self.column("learning_rate").tolist()]
         place = [self.access.key, self.streams.seed, *self.streams.rows]
-        trained = cached_arrays("weights", json.dumps(["neural_linucb", 1, recipe, place]), self._trained)
-        self.load_weights(trained)
+        weights = cached_arrays("weights", json.dumps(["neural_linucb", 1, recipe, place]), self._trained)
+        self.load_weights(weights)
 
     def _trained(self) -> dict[str, Any]:
         p = self.params[0]
@@ -83,17 +85,17 @@ class NeuralLinUCB(HeadAgent):
                 rows = [int(layout) for layout in self.access.layouts]
                 rewards = self.tensor(np.stack([logs[r].rewards[part] for r in rows]))
                 weight = self.tensor(np.ones((len(rows), part.stop - part.start, 1)))
-                items = self.index(np.stack([logs[r].items[part] for r in rows]))
-                self.improve(self.tensor(np.stack([x[r][part] for r in rows])), items, rewards, weight)
+                items = self.index_tensor(np.stack([logs[r].items[part] for r in rows]))
+                self.train_step(self.tensor(np.stack([x[r][part] for r in rows])), items, rewards, weight)
         return {name: np.asarray(value) for name, value in self.weights().items()}
 
     def scores(self, round: Round) -> FloatArray:
-        mean, variance = self.head.predict(self.encoded(round))
-        return self.of_all(round, np.asarray(mean + self.alpha[:, None] * np.sqrt(variance)))
+        mean, variance = self.head.predict(self.embedded_round(round))
+        return self.expand(round, np.asarray(mean + self.alpha[:, None] * np.sqrt(variance)))
 
     def explain(self, round: Round) -> Explanation:
-        mean, variance = self.head.predict(self.encoded(round))
-        mean, width = self.of_all(round, mean), self.of_all(round, np.sqrt(variance))
+        mean, variance = self.head.predict(self.embedded_round(round))
+        mean, width = self.expand(round, mean), self.expand(round, np.sqrt(variance))
         return Explanation("bonus", self.scores(round), mean, width, self.alpha[:, None], "alpha")
 
     @classmethod

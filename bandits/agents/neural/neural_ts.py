@@ -1,4 +1,4 @@
-"""NeuralTS."""
+"""NeuralTS: Thompson sampling from the gradient of a network."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ from bandits.base.params import param
 from bandits.base.randomness import Streams
 from bandits.base.types import FloatArray, Round, WorldAccess, WorldSpec
 
-from .neural_ucb import GradientAgent, GradientParams
+from .gradient import GradientAgent, GradientParams
 
 
 class NeuralTS(GradientAgent):
-    """Neural Thompson sampling [1]_: one draw of each candidate's reward from the width of a network's gradient.
+    """Neural Thompson sampling [1]_, with a network as the model.
 
-    score_a ~ N(f(x_a), sigma^2 g_a' A^-1 g_a), independent over candidates, as published
+    score_a ~ N(f(x_a), sigma^2 g_a' A^-1 g_a), independent draws for the candidates, as published
 
     References
     ----------
-    .. [1] Zhang, Zhou, Li, Gu (2021), Neural Thompson sampling, Algorithm 1: nu there is sigma / sqrt(lambda) here.
+    .. [1] Zhang, Zhou, Li, Gu (2021), Neural Thompson sampling, Algorithm 1. Its nu is sigma / sqrt(lambda) here.
     """
 
     class Params(GradientParams):
         kind: Literal["neural_ts"] = "neural_ts"
         sigma2: float = param(
-            0.25, title="Noise", symbol=r"\sigma^2", ge=0, le=100, typical=(0, 2), basic=True,
-            help="Variance of the reward noise it assumes: larger draws wander further from the mean.",
+            0.25, title="Noise variance", symbol=r"\sigma^2", ge=0, le=100, typical=(0, 2), basic=True,
+            help="Assumed variance of the reward noise. Larger values draw samples farther from the mean and explore "
+            "more (usually 0.01 to 2).",
         )  # fmt: skip
 
     title = "NeuralTS"

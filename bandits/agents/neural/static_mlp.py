@@ -1,13 +1,12 @@
-"""The batched recommender that the bandits have to beat."""
+"""Static MLP: a network trained offline on logged data, the bandits' baseline."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
-from pydantic import Field
 
 from bandits.agents.base import Agent, AgentParams, Representation
 from bandits.base.explanation import Explanation
@@ -17,53 +16,59 @@ from bandits.base.randomness import Streams
 from bandits.base.types import BoolArray, FloatArray, IntArray, PredrawnSteps, Round, WorldAccess, WorldSpec
 from bandits.models.neural.offline_training import click_logits, fit_click_model
 
-_CELLS = 100_000  # pairs of user and item that are scored at once
-Width = Annotated[int, Field(ge=1, le=1024)]
+from .params import Width
+
+_MAX_PAIRS = 100_000  # pairs of user and item scored at once
 
 
 class StaticMLP(Agent):
-    """A neural network trained once on logged random interactions, then frozen.
+    """A neural network trained once on logged random interactions, then fixed.
 
-    User and product embeddings feed a multilayer perceptron; in worlds without identities the candidate's
-    features do. One network per layout; its weights are cached under the content that made them.
+    The input is the embeddings of user and product, or the features of the candidate in simulators without identities.
+    There is one network per layout; its weights are cached by the content of the training.
     """
 
     class Params(AgentParams):
         kind: Literal["static_mlp"] = "static_mlp"
         interactions: int = param(
             200_000, title="Logged interactions", ge=1000, le=2_000_000, structural=True, basic=True,
-            help="Random interactions it is trained on before the race.",
+            help="Random interactions in the log that it is trained on before the run. Larger logs give better "
+            "predictions and take longer (usually 10,000 to 500,000).",
         )  # fmt: skip
         epochs: int = param(
             10, title="Epochs", ge=1, le=100, structural=True, basic=True,
-            help="Times it goes through the log.",
+            help="Passes through the log. More epochs fit the log more closely and may overfit (usually 1 to 30).",
         )  # fmt: skip
         embedding: int = param(
-            32, title="Embedding", ge=1, le=256, structural=True,
-            help="Numbers that describe a user, and a product, where the world knows who they are.",
+            32, title="Embedding width", ge=1, le=256, structural=True,
+            help="Width of the learned embeddings of users and products, in simulators with identities. Larger values "
+            "fit more individual differences (usually 8 to 64).",
         )  # fmt: skip
         hidden: tuple[Width, ...] = param(
             (64, 32), title="Hidden layers", structural=True, min_length=1, max_length=6, strict=False,
-            help="Widths of the hidden layers.",
+            help="Widths of the hidden layers. Wider and deeper networks fit more complex rewards and take longer "
+            "(usually one to three layers of 16 to 128 units).",
         )  # fmt: skip
         learning_rate: float = param(
             1e-3, title="Learning rate", symbol=r"\eta", gt=0, le=1, structural=True, log=True,
-            help="Step size of Adam.",
+            help="Step size of Adam. Larger values learn faster but may diverge (usually 0.0001 to 0.01).",
         )  # fmt: skip
         batch: int = param(
-            512, title="Batch", ge=1, le=100_000, structural=True, help="Interactions per step of Adam.",
+            512, title="Batch size", ge=1, le=100_000, structural=True,
+            help="Interactions per step of Adam. Larger batches have less noisy gradients and make fewer steps "
+            "(usually 128 to 2,048).",
         )  # fmt: skip
 
     title = "Static MLP"
     formula = r"\mathrm{MLP}\big([\,e_\mathrm{user},\ e_a\,]\big)"
     colour = "#CC79A7"
     learns = False
-    needs = frozenset({"log", "binary"})  # it minimises the log loss of clicks
+    needs = frozenset({"log", "binary"})  # it is trained on the log loss of clicks
 
     def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
         super().__init__(params, spec, streams, access)
         self._networks: dict[int, dict[str, Any]] | None = None
-        self._tables = np.empty((0, 0, 0))  # (L, n_users, n_items): every score there will ever be
+        self._tables = np.empty((0, 0, 0))  # (L, n_users, n_items): all scores, computed in advance
         self._layouts, self._layout_of = np.unique(access.layouts, return_inverse=True)
         self.validation_loss = float("nan")
 
@@ -80,13 +85,13 @@ class StaticMLP(Agent):
         return [{"interactions": 1000, "epochs": 1, "embedding": 2, "hidden": (4,)}]
 
     def prepare(self) -> None:
-        """Train, or read back, one network per layout."""
+        """Train one network per layout, or read it from the cache."""
         if self._networks is not None:
             return
         networks = {int(layout): self._weights(int(layout)) for layout in self._layouts}
         self.validation_loss = float(np.mean([n.pop("validation_loss") for n in networks.values()]))
         if self.spec.n_users:
-            self._tables = np.stack([_every_score(n) for n in networks.values()])
+            self._tables = np.stack([_all_scores(n) for n in networks.values()])
         self._networks = networks
 
     def scores(self, round: Round) -> FloatArray:
@@ -118,11 +123,11 @@ class StaticMLP(Agent):
     @classmethod
     def shared_memory(cls, params: Any, spec: WorldSpec, layouts: int) -> int:
         log = params.interactions * (3 + 3 * spec.n_stored) * 16
-        # each with its gradient and Adam's two moments
+        # with gradient and the two moments of Adam
         embeddings = 16 * params.embedding * (spec.n_users + spec.n_items) if spec.n_users else 0
         scores = 16 * spec.n_users * spec.n_items
-        scored_at_once = 8 * _CELLS * (2 * params.embedding + max(params.hidden))
-        return int(log + scored_at_once + layouts * (embeddings + scores))  # trained one after the other
+        chunk = 8 * _MAX_PAIRS * (2 * params.embedding + max(params.hidden))
+        return int(log + chunk + layouts * (embeddings + scores))  # the layouts are trained in sequence
 
     def _weights(self, layout: int) -> dict[str, Any]:
         p, s = self.params[0], self.spec
@@ -141,11 +146,11 @@ class StaticMLP(Agent):
         return cached_arrays("weights", content, make)
 
 
-def _every_score(weights: dict[str, Any]) -> FloatArray:
-    """Logits of every user and item, float64 (n_users, n_items), a few users at a time."""
+def _all_scores(weights: dict[str, Any]) -> FloatArray:
+    """Compute the logits of all pairs in chunks, float64 (n_users, n_items)."""
     user, item = weights["user"], weights["item"]
     out = np.empty((len(user), len(item)))
-    step = max(1, _CELLS // len(item))
+    step = max(1, _MAX_PAIRS // len(item))
     for start in range(0, len(user), step):
         rows = user[start : start + step]
         pairs = np.concatenate(

@@ -1,9 +1,9 @@
-"""The gradient of a network with one hidden layer over all that is remembered, a block of observations at a time.
+"""Compute the full-batch gradient of a network with one hidden layer.
 
-A step on everything is a pass over n observations; done as a few operations on all of them, each hidden unit of each
-goes through memory half a dozen times. Here a block stays in the processor's cache from its features to its part of the
-gradient, and features that are 0 in all of an item's observations (the other arms' blocks) are left out. The sums have
-another order than in `networks.BatchedMLP`: both agree up to rounding.
+A full-batch step passes over n observations. Written as tensor operations on all of them, each hidden unit of each
+observation passes through main memory about six times. Here a block stays in the cache from its features to its part of
+the gradient, and features that are 0 for all observations of an item (the blocks of the other arms) are left out. The
+order of summation differs from `mlp.BatchedMLP`: both agree up to rounding.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ BLOCK = 512  # observations
 _MATH = {"reassoc", "contract", "arcp", "nsz"}  # sums in any order; NaN stays NaN
 
 
-class Everything(NamedTuple):
-    """One row's memory, in blocks of one item's observations each.
+class GroupedObservations(NamedTuple):
+    """Observations of one row, in G blocks of one item's observations each.
 
     Attributes
     ----------
     x : float32 (sum of d_g n_g,)
-        Of each block g, one after the other, its d_g features (d_g, n_g).
+        The d_g nonzero features (d_g, n_g) of each block g, one block after the other.
     first, begin : int64 (G + 1,)
-        Where each block's features begin, and its observations.
+        Offsets of the features and of the observations of each block.
     columns : int64 (G, D)
-        Which features those are, in the first d_g places.
+        Columns of these features, in the first d_g places.
     width : int64 (G,)
         d_g.
     reward, weight : float32 (n,)
@@ -46,23 +46,30 @@ class Everything(NamedTuple):
     weight: Any
 
 
-def gathered(x: Any, items: IntArray, rewards: Any, weight: Any) -> Everything:
-    """Put observations into blocks: features (n, D), items, rewards and weights (n,)."""
+def group_by_item(x: Any, items: IntArray, rewards: Any, weight: Any) -> GroupedObservations:
+    """Group observations into blocks of one item each.
+
+    Parameters
+    ----------
+    x : float32 (n, D)
+    items : int64 (n,)
+    rewards, weight : float32 (n,)
+    """
     order = np.argsort(items, kind="stable")
     cuts = [0, *(np.flatnonzero(np.diff(items[order])) + 1).tolist(), len(order)]
     begin, columns, width, parts = [0], [], [], []
     for start, end in itertools.pairwise(cuts):
-        mine = x[order[start:end]]
-        used = np.flatnonzero(mine.any(axis=0))
-        for s in range(0, len(mine), BLOCK):
-            block = mine[s : s + BLOCK, used]
+        features = x[order[start:end]]
+        used = np.flatnonzero(features.any(axis=0))
+        for s in range(0, len(features), BLOCK):
+            block = features[s : s + BLOCK, used]
             parts.append(block.T.ravel())
             begin.append(begin[-1] + len(block))
             width.append(len(used))
             columns.append(np.concatenate([used, np.zeros(x.shape[1] - len(used), np.int64)]))
     first = np.cumsum([0, *(len(part) for part in parts)], dtype=np.int64)
     share = weight[order] / max(float(weight.sum()), 1.0)
-    return Everything(
+    return GroupedObservations(
         np.concatenate(parts), first, np.array(begin), np.stack(columns), np.array(width),
         np.ascontiguousarray(rewards[order]), share.astype(np.float32),
     )  # fmt: skip
@@ -71,18 +78,21 @@ def gathered(x: Any, items: IntArray, rewards: Any, weight: Any) -> Everything:
 @njit(cache=True, fastmath=_MATH)
 def gradient(
     weights: Any, D: int, H: int, x: Any, first: Any, begin: Any, columns: Any, width: Any, reward: Any, weight: Any,
-    root: float, log_odds: bool, out: Any,
+    output_scale: float, log_odds: bool, out: Any,
 ) -> None:  # fmt: skip
-    """Gradient of the mean loss of f = root * network, for one row.
+    """Compute the gradient of the mean loss for one row, f = output_scale * network.
 
     Parameters
     ----------
     weights, out : float32 (p,)
-        In the order of `networks.BatchedMLP`; ``out`` is overwritten.
+        In the order of `mlp.BatchedMLP`; ``out`` is overwritten.
     D, H : int
         Features and hidden units.
+    x, first, begin, columns, width, reward, weight
+        The fields of `GroupedObservations`.
+    output_scale : float
     log_odds : bool
-        The log loss of sigmoid(f); else (f - r)^2.
+        Use the log loss of sigmoid(f) instead of (f - r)^2.
     """
     W, b, v = weights[: H * D].reshape(H, D), weights[H * D : H * D + H], weights[H * D + H : H * D + 2 * H]
     gW, gb, gv = out[: H * D].reshape(H, D), out[H * D : H * D + H], out[H * D + H : H * D + 2 * H]
@@ -103,14 +113,14 @@ def gradient(
             a, bias, out_weight = active[h], b[h], v[h]
             for s in range(n):
                 t = a[s] + bias
-                t = half * (t + abs(t))  # ReLU, as the compiler makes vectors of it
+                t = half * (t + abs(t))  # ReLU in a form that the compiler vectorises
                 a[s] = t
                 f[s] += out_weight * t
-        # the loss's slope
+        # derivative of the loss
         for s in range(n):
-            told = root * f[s]
-            slope = 1 / (1 + np.exp(-told)) - reward[at + s] if log_odds else 2 * (told - reward[at + s])
-            error[s] = slope * root * weight[at + s]
+            output = output_scale * f[s]
+            slope = 1 / (1 + np.exp(-output)) - reward[at + s] if log_odds else 2 * (output - reward[at + s])
+            error[s] = slope * output_scale * weight[at + s]
             out[H * D + 2 * H] += error[s]
         # backward
         for h in range(H):

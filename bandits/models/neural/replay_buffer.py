@@ -1,78 +1,28 @@
-"""What a network is shown and what it remembers: candidates without their doubles, and the buffer of past choices."""
+"""Store the latest observations of every row for training."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from bandits.base.types import Contexts, FloatArray, IntArray, Round, WorldSpec
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-_CELLS = 4_000_000  # tables larger than this are not searched for doubles
-
-
-class Candidates:
-    """Features of the candidates as a tensor, identical ones once where the contexts stay the same.
-
-    The pet shop's 50 products have five feature vectors per persona: a network is asked for five values, not 50.
-    """
-
-    def __init__(self, spec: WorldSpec, device: str) -> None:
-        self.spec, self.device = spec, device
-        self._source: Contexts | None = None
-        self._distinct: Tensor | None = None
-        self._which: IntArray = np.empty((0, 0), np.int64)
-        self._rows: IntArray = np.empty(0, np.int64)
-
-    def of(self, round: Round) -> tuple[Tensor, IntArray | None]:
-        """Distinct vectors, float32 (R, K', D), and which of them each candidate has, int64 (R, K); None: its own."""
-        import torch
-
-        if not self.spec.fixed_contexts:
-            return torch.from_numpy(round.features.astype(np.float32)).to(self.device), None
-        if round.contexts is not self._source:
-            self._search(round.contexts)
-        assert self._distinct is not None
-        x = self._distinct[torch.from_numpy(round.context).to(self.device)]
-        return x, self._which[round.context]
-
-    def _search(self, contexts: Contexts) -> None:
-        """Find each context's distinct vectors; padded, so that all contexts have equally many."""
-        import torch
-
-        dense = contexts.dense().astype(np.float32)
-        C, K = dense.shape[:2]
-        if dense.size > _CELLS:
-            found, self._which = dense, np.broadcast_to(np.arange(K), (C, K))
-        else:
-            parts = [np.unique(x, axis=0, return_inverse=True) for x in dense]
-            width = max(len(vectors) for vectors, _ in parts)
-            found = np.stack([np.concatenate([v, np.repeat(v[:1], width - len(v), axis=0)]) for v, _ in parts])
-            self._which = np.stack([which.reshape(K) for _, which in parts])
-        self._source, self._distinct = contexts, torch.from_numpy(np.ascontiguousarray(found)).to(self.device)
-
-
-def spread(values: Tensor, which: IntArray | None) -> FloatArray:
-    """Values of distinct candidates (R, K') as those of all, float64 (R, K)."""
-    array: FloatArray = values.cpu().double().numpy()
-    return of_all(array, which)
-
-
-def of_all(values: FloatArray, which: IntArray | None) -> FloatArray:
-    """The same for an array (R, K')."""
-    return values if which is None else np.take_along_axis(values, which, axis=1)
-
-
-def places(which: IntArray | None, slate: IntArray) -> IntArray:
-    """Which distinct candidate each slot of the slate shows, int64 (R, S)."""
-    return slate if which is None else np.take_along_axis(which, slate, axis=1)
+from bandits.base.types import FloatArray, IntArray
 
 
 class ReplayBuffer:
-    """The last ``capacity`` choices of every row, in the order in which they came; a ring once it is full.
+    """Ring buffer of the latest ``capacity`` observations of every row.
+
+    Parameters
+    ----------
+    rows : int
+        R.
+    n_features : int
+        D.
+    capacity : int
+        Observations per row.
+    copies : int
+        Networks per row, M.
 
     Attributes
     ----------
@@ -80,10 +30,10 @@ class ReplayBuffer:
     reward : float32 (n, R)
     item : int64 (n, R)
     weight : float32 (n, R, M)
-        What it counts for each of a row's M networks: 0 where nothing was observed (a slot that was not looked at, a
-        row that has stopped).
+        Weight of the observation in the loss of each network; 0 where nothing was observed (a slot that was not
+        examined, a row that has stopped).
     count : int
-        Choices so far.
+        Observations added so far.
     """
 
     def __init__(self, rows: int, n_features: int, capacity: int, copies: int = 1) -> None:
@@ -94,22 +44,30 @@ class ReplayBuffer:
 
     @staticmethod
     def memory(n_features: int, capacity: int, copies: int = 1) -> int:
-        """Bytes per row, by arithmetic."""
+        """Compute the bytes per row of a full buffer."""
         return capacity * (4 * n_features + 12 + 4 * copies)
 
     @property
     def size(self) -> int:
-        """Choices that are remembered."""
+        """Number of stored observations per row."""
         return min(self.count, self.capacity)
 
     def add(self, x: Any, items: IntArray, rewards: FloatArray, weight: FloatArray) -> None:
-        """Remember a slate: features (R, S, D), items and rewards (R, S), weight (R, S, M)."""
+        """Store a slate.
+
+        Parameters
+        ----------
+        x : float (R, S, D)
+        items : int64 (R, S)
+        rewards : float (R, S)
+        weight : float (R, S, M)
+        """
         for s in range(items.shape[1]):
-            at = self.count % self.capacity
-            if at == len(self.reward):
+            slot = self.count % self.capacity
+            if slot == len(self.reward):
                 self._grow()
-            self.x[at], self.reward[at], self.item[at] = x[:, s], rewards[:, s], items[:, s]
-            self.weight[at] = weight[:, s]
+            self.x[slot], self.reward[slot], self.item[slot] = x[:, s], rewards[:, s], items[:, s]
+            self.weight[slot] = weight[:, s]
             self.count += 1
 
     def _grow(self) -> None:
@@ -119,26 +77,42 @@ class ReplayBuffer:
             setattr(self, name, np.concatenate([old, np.zeros((more, *old.shape[1:]), old.dtype)]))
 
     def drop(self, n: int) -> None:
-        """Forget the first n choices, of a memory that has never been full."""
+        """Remove the oldest n observations of a buffer that has never been full."""
         assert n <= self.count <= self.capacity
         for name in ("x", "reward", "item", "weight"):
-            kept = getattr(self, name)
-            kept[: self.count - n] = kept[n : self.count].copy()
+            stored = getattr(self, name)
+            stored[: self.count - n] = stored[n : self.count].copy()
         self.count -= n
 
     def batch(self, index: IntArray) -> tuple[Any, Any, Any, Any]:
-        """Features (R, B, D), items and rewards (R, B) and weights (R, B, M) of ``index (R, B)``."""
+        """Return the observations at ``index (R, B)``.
+
+        Returns
+        -------
+        tuple
+            Features (R, B, D), items (R, B), rewards (R, B), weights (R, B, M).
+        """
         rows = np.arange(index.shape[0])[:, None]
         return self.x[index, rows], self.item[index, rows], self.reward[index, rows], self.weight[index, rows]
 
+    def random_batches(self, generators: Sequence[np.random.Generator], batch: int, n: int) -> IntArray:
+        """Draw n batches with replacement from each row's generator: indices (R, n, batch)."""
+        return np.stack([g.integers(0, self.size, (n, batch)) for g in generators])
+
+    def shuffled_batches(self, generators: Sequence[np.random.Generator], batch: int, passes: int) -> IntArray:
+        """Shuffle the buffer for each pass and cut it into whole batches: indices (R, n, batch)."""
+        steps = self.size // batch
+        order = [[g.permutation(self.size)[: steps * batch] for _ in range(passes)] for g in generators]
+        return np.array(order).reshape(len(generators), passes * steps, batch)
+
     def state_dict(self) -> dict[str, Any]:
-        """NumPy arrays from which `load_state_dict` goes on."""
+        """Copy the state as NumPy arrays for `load_state_dict`."""
         n = self.size
-        kept = {name: getattr(self, name)[:n].copy() for name in ("x", "reward", "item", "weight")}
-        return {"count": self.count, **kept}
+        stored = {name: getattr(self, name)[:n].copy() for name in ("x", "reward", "item", "weight")}
+        return {"count": self.count, **stored}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Put a saved state back."""
+        """Restore a state of `state_dict`."""
         self.count = int(state["count"])
         for name in ("x", "reward", "item", "weight"):
             setattr(self, name, state[name].copy())

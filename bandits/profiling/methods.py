@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from bandits.base.errors import UserError
-from bandits.models.neural import gradient_covariance
+from bandits.models.neural.dual_covariance import DualCovariance
+from bandits.models.neural.gradient_covariance import DiagonalCovariance
 from bandits.models.neural.incremental_cholesky import IncrementalCholesky
 from bandits.models.neural.mlp import BatchedMLP, GradientFactors
 
@@ -83,9 +84,7 @@ def _tensors(holder: Any) -> Iterator[Tensor]:
     elif isinstance(holder, (list, tuple)):
         for value in holder:
             yield from _tensors(value)
-    elif isinstance(
-        holder, (gradient_covariance.DualCovariance, gradient_covariance.DiagonalCovariance, IncrementalCholesky)
-    ):
+    elif isinstance(holder, (DualCovariance, DiagonalCovariance, IncrementalCholesky)):
         yield from _tensors(vars(holder))
 
 
@@ -154,7 +153,7 @@ class JacobianWidths(Way):
 class _Factored(Way):
     """Gradients by their factors, which `bandits.models.neural.gradient_covariance` knows how to use."""
 
-    confidence: gradient_covariance.DualCovariance | gradient_covariance.DiagonalCovariance
+    confidence: DualCovariance | DiagonalCovariance
 
     def widths(self, x: Tensor) -> Tensor:
         self.candidates = self._factors(x)
@@ -175,10 +174,10 @@ class DualWidths(_Factored):
 
     def __init__(self, net: BatchedMLP, *, t: int = 0) -> None:
         super().__init__(net, t=t)
-        self.confidence = gradient_covariance.DualCovariance(np.array([RIDGE]), capacity=capacity(t))
+        self.confidence = DualCovariance(np.array([RIDGE]), capacity=capacity(t))
 
     def fill(self, x: Tensor) -> None:
-        assert isinstance(self.confidence, gradient_covariance.DualCovariance)
+        assert isinstance(self.confidence, DualCovariance)
         self.confidence.extend(self._factors(x))
 
 
@@ -189,7 +188,7 @@ class DiagonalWidths(_Factored):
 
     def __init__(self, net: BatchedMLP, *, t: int = 0) -> None:
         super().__init__(net, t=t)
-        self.confidence = gradient_covariance.DiagonalCovariance(np.array([RIDGE]), net.flat.shape[1])
+        self.confidence = DiagonalCovariance(np.array([RIDGE]), net.flat.shape[1])
 
 
 class LastLayerWidths(Way):

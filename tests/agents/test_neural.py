@@ -221,7 +221,7 @@ def test_embeddings_know_customers_and_products(monkeypatch: pytest.MonkeyPatch)
     first = lane.advance(400)
     assert not lane.agent.replay.x[..., :9].any()  # type: ignore[attr-defined]
     assert lane.advance(1600).value[-400:].mean() > first.value[:200].mean() + 0.05
-    with pytest.raises(UserError, match="needs"):
+    with pytest.raises(UserError, match="requires user and item identifiers"):
         read({"simulator": {"kind": "wheel"}, "agents": [{"kind": "neural_greedy", "embedding": 4}]})
 
 

@@ -11,10 +11,10 @@ import torch
 from bandits.base.randomness import Streams
 from bandits.base.types import FloatArray
 from bandits.models.neural import gradient_covariance
+from bandits.models.neural.dual_covariance import DualCovariance
 from bandits.models.neural.frequent_directions import SketchCovariance
 from bandits.models.neural.gradient_covariance import (
     DiagonalCovariance,
-    DualCovariance,
     ExactCovariance,
     PrimalCovariance,
 )

@@ -75,7 +75,7 @@ class NeuralAgent(Agent):
 
     @classmethod
     def test_params(cls) -> list[dict[str, Any]]:
-        return [{"hidden": (6, 4), "every": 7, "updates": 5}]  # a small network, trained often
+        return [{"hidden": (6, 4), "every": 7, "updates": 5}]
 
     @classmethod
     def count_copies(cls, params: Any) -> int:  # noqa: ARG003
@@ -232,13 +232,9 @@ class NeuralAgent(Agent):
         return one_layer and not self.net.tables and self.device == "cpu" and self.output_scale is not None
 
     def _train_fused(self, steps: int) -> None:
-        n, (D, H, _) = self.replay.size, self.widths
-        replay, scale = self.replay, self.output_scale
+        (D, H, _), scale = self.widths, self.output_scale
         assert scale is not None
-        rows = [
-            full_batch.group_by_item(replay.x[:n, r], replay.item[:n, r], replay.reward[:n, r], replay.weight[:n, r, 0])
-            for r in range(len(self.params))
-        ]
+        rows = [full_batch.group_by_item(*self.replay.row(r)) for r in range(len(self.params))]
         flat, gradient = self.net.flat.numpy(), self.net.gradient.numpy()
         for _ in range(steps):
             for r, observations in enumerate(rows):

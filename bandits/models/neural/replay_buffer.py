@@ -95,12 +95,17 @@ class ReplayBuffer:
         rows = np.arange(index.shape[0])[:, None]
         return self.x[index, rows], self.item[index, rows], self.reward[index, rows], self.weight[index, rows]
 
+    def row(self, r: int) -> tuple[Any, Any, Any, Any]:
+        """Return row r: features (n, D), items, rewards and first weights, each (n,)."""
+        n = self.size
+        return self.x[:n, r], self.item[:n, r], self.reward[:n, r], self.weight[:n, r, 0]
+
     def random_batches(self, generators: Sequence[np.random.Generator], batch: int, n: int) -> IntArray:
-        """Draw n batches with replacement from each row's generator: indices (R, n, batch)."""
+        """Draw indices (R, n, batch) with replacement, each row by its generator."""
         return np.stack([g.integers(0, self.size, (n, batch)) for g in generators])
 
     def shuffled_batches(self, generators: Sequence[np.random.Generator], batch: int, passes: int) -> IntArray:
-        """Shuffle the buffer for each pass and cut it into whole batches: indices (R, n, batch)."""
+        """Draw indices (R, n, batch): whole batches of a shuffled buffer for each pass."""
         steps = self.size // batch
         order = [[g.permutation(self.size)[: steps * batch] for _ in range(passes)] for g in generators]
         return np.array(order).reshape(len(generators), passes * steps, batch)

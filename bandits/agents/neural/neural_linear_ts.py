@@ -120,9 +120,9 @@ class NeuralLinearTS(HeadAgent):
             return np.broadcast_to(self.sigma2[:, None], self.squares.shape)
         from scipy.special import gammaincinv
 
-        quadratic_form = (self.head.theta * self.head.b).sum(axis=2)  # theta' A theta
+        explained = (self.head.theta * self.head.b).sum(axis=2)  # theta' A theta
         a = self.a0[:, None] + self.head.count / 2
-        b = self.b0[:, None] + np.maximum(self.squares - quadratic_form, 0) / 2
+        b = self.b0[:, None] + np.maximum(self.squares - explained, 0) / 2
         return np.asarray(b / gammaincinv(a, np.maximum(uniforms, 2.0**-54)))
 
     def update_posterior(self, round: Round, shown: IntArray, slate: IntArray, feedback: Feedback) -> None:

@@ -15,7 +15,7 @@ from bandits.experiments.experiment import UserError
 from bandits.results.result import Result
 from bandits.storage import eviction
 from bandits.storage.run_store import CorruptFileError, Store, StoredRun
-from bandits.sweeps.storage.block_files import clear, evictable_sweeps
+from bandits.sweeps.storage.block_files import evictable_sweeps, remove_damaged
 
 SHORT = 12  # digits of an id that are shown
 
@@ -131,7 +131,7 @@ def _store(parsed: argparse.Namespace) -> int:
         said = eviction.evict(items, eviction.budget(parsed.budget))
         print("\n".join(said))
         return 0
-    said = store.check() + clear(home() / "sweeps")
+    said = store.check() + remove_damaged(home() / "sweeps")
     for sentence in said:
         print(sentence)
     if not said:

@@ -16,9 +16,9 @@ from bandits.base.formatting import number, percent, short
 from bandits.runtime.pool import Pool
 from bandits.sweeps.analysis.landscape import METRICS, Landscape
 from bandits.sweeps.execution.executors import Executor, FailoverExecutor, InProcessExecutor, PoolExecutor
-from bandits.sweeps.optuna_search import require
+from bandits.sweeps.optuna_search import import_optuna
 from bandits.sweeps.runner import Runner
-from bandits.sweeps.storage.block_files import Files
+from bandits.sweeps.storage.block_files import BlockFiles
 from bandits.sweeps.sweep import Sweep, read
 
 MAX_WORKERS = 64
@@ -36,14 +36,14 @@ def run(text: bytes | str, out: str | None, workers: str | None, cluster: str | 
     from tqdm import tqdm
 
     sweep = read(text)
-    if not sweep.gridded:
-        require()
+    if not sweep.is_grid:
+        import_optuna()
     if out:
         Path(out).mkdir(parents=True, exist_ok=True)  # found out before the run, not after it
     with ExitStack() as stack:
         executor = _executor(_count(workers), cluster or os.environ.get("BANDITS_CLUSTER", ""), stack)
         stopping = threading.Event()
-        runner = Runner(sweep, executor, Files(sweep, home() / "sweeps"), stopping.is_set)
+        runner = Runner(sweep, executor, BlockFiles(sweep, home() / "sweeps"), stopping.is_set)
         bar = stack.enter_context(tqdm(total=100, unit="%", desc="sweeping", file=sys.stderr, disable=None))
         said: list[str] = []
 
@@ -54,7 +54,7 @@ def run(text: bytes | str, out: str | None, workers: str | None, cluster: str | 
                     said.append(notice)
                     bar.write(notice, file=sys.stderr)
 
-        runner.watch = watch
+        runner.on_progress = watch
         try:
             landscape = runner.run()
         except KeyboardInterrupt:
@@ -69,7 +69,7 @@ def run(text: bytes | str, out: str | None, workers: str | None, cluster: str | 
 
 def save(landscape: Landscape, folder: str | Path) -> None:
     """Write ``sweep.json, points.parquet, summary.json, timing.json`` into a folder."""
-    out, sweep = Path(folder), landscape.sweep.having(())
+    out, sweep = Path(folder), landscape.sweep.with_proposals(())
     out.mkdir(parents=True, exist_ok=True)
     (out / "sweep.json").write_text(sweep.model_dump_json(indent=2) + "\n", encoding="utf-8")
     landscape.table(sweep.metric).to_parquet(out / "points.parquet", index=False)
@@ -82,13 +82,13 @@ def told(landscape: Landscape) -> str:
     """The best point, its region and what matters, in a few lines."""
     sweep = landscape.sweep
     metric, best = METRICS[sweep.metric], landscape.best(sweep.metric)
-    if not landscape.known.any():
+    if not landscape.completed.any():
         return "no point that was proposed is possible: there is no best"
     if best is None:
         return "every run of every point diverged: there is no best"
     lines = [f"best: {_point(sweep, best.point)}  {metric.title.lower()} {_interval(best.estimate)}"]
-    good = [cell for cell in landscape.cells(sweep.metric) if cell.best]
-    tried = sweep.size if sweep.gridded else len(sweep.proposed)
+    good = [cell for cell in landscape.results(sweep.metric) if cell.best]
+    tried = sweep.size if sweep.is_grid else len(sweep.proposed)
     lines.append(f"as good, as far as {best.runs} runs can tell: {len(good)} of {tried} points")
     for each in landscape.importance(sweep.metric):
         name = each.path.rpartition(".")[2]
@@ -101,13 +101,13 @@ def told(landscape: Landscape) -> str:
         reached = (" to " if one.path in ranges else ", ").join(map(short, one.good))
         explains = f"; explains {percent(one.share)} of the differences" if one.share == one.share else ""
         lines.append(f"{one.path.rpartition('.')[2]}: best {short(one.best)}, as good {reached}{explains}")
-    if landscape.saved and sweep.gridded:
-        lines.append(f"runs saved by dropping points early: {100 * landscape.saved:.0f} %")
+    if landscape.saved_share and sweep.is_grid:
+        lines.append(f"runs saved by dropping points early: {100 * landscape.saved_share:.0f} %")
     return "\n".join(lines)
 
 
 def _point(sweep: Sweep, point: int) -> str:
-    values = zip(sweep.axes, sweep.at(point), strict=True)
+    values = zip(sweep.axes, sweep.values_at(point), strict=True)
     return ", ".join(f"{axis.name} {short(value)}" for axis, value in values)
 
 
@@ -130,9 +130,9 @@ def _executor(workers: int, cluster: str, stack: ExitStack) -> Executor:
     """The cluster, if there is to be one, and this machine if it is lost; else this machine."""
     if not cluster:
         return _machine(workers, stack)
-    from bandits.sweeps.execution.dask_client import Cluster
+    from bandits.sweeps.execution.dask_client import DaskExecutor
 
-    found = FailoverExecutor(Cluster(cluster), partial(_machine, workers, stack))
+    found = FailoverExecutor(DaskExecutor(cluster), partial(_machine, workers, stack))
     stack.callback(found.close)
     return found
 

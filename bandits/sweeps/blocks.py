@@ -33,7 +33,7 @@ WEIGHT = 256e9
 ROWS = 256
 SHARE = 24
 BATCH_SHARE = 8
-GRID = 200  # points of a stored curve
+CURVE_POINTS = 200  # points of a stored curve
 
 Row = tuple[int, int]
 
@@ -96,7 +96,7 @@ def _most(sweep: Sweep, point: int) -> int:
     one, two = (_memory(sweep.point(point), n) for n in (1, 2))
     each = two - one
     share = -(-sweep.size * sweep.experiment.replications // SHARE)
-    if not sweep.gridded:  # nobody goes on before a batch is done: there is work for many in each
+    if not sweep.is_grid:  # nobody goes on before a batch is done: there is work for many in each
         share = -(-min(sweep.batch, sweep.size) * sweep.experiment.replications // BATCH_SHARE)
     limits = (max(MEMORY - (one - each), 0) // each, WEIGHT // (each * sweep.experiment.steps), ROWS, share)
     return max(1, int(min(limits)))
@@ -108,7 +108,7 @@ def _memory(point: Experiment, rows: int) -> int:
     cls = whole.simulator_class()
     world, groups = cls.describe(whole.simulator), len(cls.segment_names())
     usual = History.memory(whole.steps, rows, world.n_items, groups, bucket_size=world.bucket_size)
-    return whole.memory() - usual + 40 * (GRID + 1) * rows
+    return whole.memory() - usual + 40 * (CURVE_POINTS + 1) * rows
 
 
 def compute(
@@ -141,7 +141,7 @@ def compute(
     with threadpool_limits(1):  # the same bits alone or beside others
         lane = make_lane(shared, 0, rows=replications, params=params)
         lane.agent.prepare()
-        history = History(steps, len(block.rows), 0, points=GRID)
+        history = History(steps, len(block.rows), 0, points=CURVE_POINTS)
         chunk = 20
         while lane.step < steps:
             if stop is not None and stop():
@@ -157,20 +157,20 @@ def compute(
     return {"rows": np.array(block.rows, np.int64), **kept}
 
 
-def history_of(sweep: Sweep, arrays: Arrays) -> History:
+def block_history(sweep: Sweep, arrays: Arrays) -> History:
     """The history of all rows of a computed block."""
-    history = History(sweep.experiment.steps, len(arrays["rows"]), 0, points=GRID)
+    history = History(sweep.experiment.steps, len(arrays["rows"]), 0, points=CURVE_POINTS)
     history.merge(arrays)
     return history
 
 
-def chosen(sweep: Sweep, parts: Sequence[Arrays], point: int) -> History:
+def point_history(sweep: Sweep, parts: Sequence[Arrays], point: int) -> History:
     """The history of one point, whose rows may be spread over blocks, by replication."""
     found: dict[int, tuple[Arrays, int]] = {}
     for arrays in parts:
         for row in np.flatnonzero(arrays["rows"][:, 0] == point).tolist():
             found[int(arrays["rows"][row, 1])] = (arrays, row)
-    history = History(sweep.experiment.steps, len(found), 0, points=GRID)
+    history = History(sweep.experiment.steps, len(found), 0, points=CURVE_POINTS)
     for at, run in enumerate(sorted(found)):
         arrays, r = found[run]
         for name, sums in history.sums.items():

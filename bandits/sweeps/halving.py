@@ -28,12 +28,12 @@ def rungs(sweep: Sweep) -> list[range]:
     return found
 
 
-def wanted(sweep: Sweep, rung: range, landscape: Landscape) -> list[Row]:
+def rung_rows(sweep: Sweep, rung: range, landscape: Landscape) -> list[Row]:
     """The rows of a round, spread over the landscape first: of points that have not been dropped."""
     return [(p, r) for p in coarse_to_fine(sweep) if not landscape.dropped[p] for r in rung]
 
 
-def drop(sweep: Sweep, landscape: Landscape, runs: int) -> None:
+def eliminate(sweep: Sweep, landscape: Landscape, runs: int) -> None:
     """Give up the points that are clearly worse than the best of them after the first so many runs.
 
     Their paired difference to it is below zero at the level .05, divided by the number of points and of rounds: so the

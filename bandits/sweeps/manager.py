@@ -14,13 +14,13 @@ from bandits.experiments.experiment import Experiment
 from bandits.results.metrics import Estimate
 from bandits.runtime.pool import Pool
 from bandits.sweeps.analysis.landscape import Landscape
-from bandits.sweeps.analysis.nearest import Answer, Known, nearest
+from bandits.sweeps.analysis.nearest import NearestPoint, PointLookup, nearest_points
 from bandits.sweeps.execution.executors import Executor, FailoverExecutor, InProcessExecutor, PoolExecutor
-from bandits.sweeps.storage.block_files import Files, kept
-from bandits.sweeps.storage.catalogue import Catalogue, Listed
+from bandits.sweeps.storage.block_files import BlockFiles, stored_sweep
+from bandits.sweeps.storage.catalogue import Catalogue, CatalogueEntry
 
 from .blocks import StoppedError
-from .optuna_search import require
+from .optuna_search import import_optuna
 from .runner import Runner
 from .sweep import Sweep
 
@@ -28,8 +28,8 @@ MAX_ACTIVE = 2  # sweeps that one owner may have going
 MAX_TOGETHER = 8  # that all owners may
 MAX_DECISIONS = 5_000_000_000  # of one sweep: an hour or two of a linear agent
 TIME_LIMIT = 4 * 3600.0  # seconds of wall time that one sweep may take at a stretch
-KEPT = 16  # ended sweeps that stay in memory
-Status = Literal["running", "finished", "stopped", "failed"]
+MAX_ENDED_JOBS = 16  # ended sweeps that stay in memory
+SweepStatus = Literal["running", "finished", "stopped", "failed"]
 
 
 class SweepJob:
@@ -50,11 +50,11 @@ class SweepJob:
     def __init__(self, sweep: Sweep, executor: Callable[[], Executor], folder: Path, owner: str = "") -> None:
         self.sweep, self.owner = sweep, owner
         self._executor = executor
-        self.status: Status = "stopped"
+        self.status: SweepStatus = "stopped"
         self.error = ""
         self.lock = threading.Lock()
         self._stopping = threading.Event()
-        self._runner = Runner(sweep, InProcessExecutor(), Files(sweep, folder), self._told_to_stop, self.lock)
+        self._runner = Runner(sweep, InProcessExecutor(), BlockFiles(sweep, folder), self._stop_requested, self.lock)
         self._began, self._begun_at = 0.0, 0.0
 
     @property
@@ -67,10 +67,10 @@ class SweepJob:
         """What is known so far; read it under ``lock``."""
         return self._runner.landscape
 
-    def at(self, point: int) -> tuple[Estimate, int] | None:
+    def estimate_at(self, point: int) -> tuple[Estimate, int] | None:
         """The click rate of a point so far, and how many runs it rests on; None without any."""
         with self.lock:
-            return self.landscape.at(point)
+            return self.landscape.estimate_at(point)
 
     @property
     def active(self) -> bool:
@@ -78,20 +78,20 @@ class SweepJob:
         return self.status == "running"
 
     @property
-    def done(self) -> float:
+    def progress(self) -> float:
         """Share of the work, 0 to 1."""
-        return 1.0 if self.status == "finished" else self._runner.done
+        return 1.0 if self.status == "finished" else self._runner.progress
 
     @property
     def seconds_left(self) -> float | None:
         """Expected wall time to the end, or None while there is too little to tell."""
-        here = self.done - self._begun_at
-        return (time.monotonic() - self._began) * (1 - self.done) / here if self.active and here > 0.02 else None
+        here = self.progress - self._begun_at
+        return (time.monotonic() - self._began) * (1 - self.progress) / here if self.active and here > 0.02 else None
 
-    def look(self) -> None:
+    def load(self) -> None:
         """Take in what is on disk."""
         try:
-            self.status = "finished" if self._runner.look() else "stopped"
+            self.status = "finished" if self._runner.load() else "stopped"
         except UserError as sentence:  # Optuna made it, and is gone
             self.error = str(sentence)
 
@@ -99,14 +99,14 @@ class SweepJob:
         """Compute what is missing, in a thread of its own."""
         self._stopping.clear()
         self.status, self.error = "running", ""
-        self._began, self._begun_at = time.monotonic(), self._runner.done
+        self._began, self._begun_at = time.monotonic(), self._runner.progress
         threading.Thread(target=self._run, daemon=True).start()
 
     def stop(self) -> None:
         """Give up; what is finished stays, and it can be started again."""
         self._stopping.set()
 
-    def _told_to_stop(self) -> bool:
+    def _stop_requested(self) -> bool:
         if time.monotonic() - self._began > TIME_LIMIT:
             self.error = f"stopped after {TIME_LIMIT / 3600:.0f} hours, the limit for one sweep; Run goes on with it"
             return True
@@ -141,7 +141,7 @@ class SweepManager:
         self._pool, self._folder, self._cluster = pool, folder, cluster
         self._connected: FailoverExecutor | None = None
         self._connecting = threading.Lock()
-        self._known: dict[str, SweepJob] = {}
+        self._jobs: dict[str, SweepJob] = {}
         self._catalogue = Catalogue(folder)
         self._lock = threading.Lock()
 
@@ -157,8 +157,8 @@ class SweepManager:
             found = self._get(sweep.hash) or SweepJob(sweep, self._executor, self._folder, owner)
             if found.active or found.status == "finished":
                 return found
-            if not sweep.gridded:
-                require()
+            if not sweep.is_grid:
+                import_optuna()
             e = sweep.experiment
             if (decisions := sweep.size * e.replications * e.steps) > MAX_DECISIONS:
                 raise UserError(
@@ -167,26 +167,26 @@ class SweepManager:
                 )
             if self._pool.store is not None:
                 self._pool.store.require_space()
-            if sum(s.active for s in self._known.values()) >= MAX_TOGETHER:
+            if sum(s.active for s in self._jobs.values()) >= MAX_TOGETHER:
                 raise UserError(f"{MAX_TOGETHER} sweeps are going on already; wait for one to end")
-            if owner and sum(s.active and s.owner == owner for s in self._known.values()) >= MAX_ACTIVE:
+            if owner and sum(s.active and s.owner == owner for s in self._jobs.values()) >= MAX_ACTIVE:
                 raise UserError(f"you have {MAX_ACTIVE} sweeps going; stop one or wait for it")
-            found.owner, self._known[sweep.hash] = owner, found
+            found.owner, self._jobs[sweep.hash] = owner, found
             found.start()
-            self._forget()
+            self._drop_ended_jobs()
             return found
 
     def _executor(self) -> Executor:
         here = PoolExecutor(self._pool)
         if not self._cluster:
             return here
-        from bandits.sweeps.execution.dask_client import Cluster
+        from bandits.sweeps.execution.dask_client import DaskExecutor
 
         with self._connecting:
             if self._connected is not None and not self._connected.note:
                 return self._connected
             try:  # for the first time, or once more after it was lost
-                self._connected = FailoverExecutor(Cluster(self._cluster), lambda: here)
+                self._connected = FailoverExecutor(DaskExecutor(self._cluster), lambda: here)
             except UserError as sentence:
                 here.note = f"{sentence}; this machine goes on alone"
                 return here
@@ -198,17 +198,17 @@ class SweepManager:
             return self._get(sweep)
 
     def _get(self, sweep: str) -> SweepJob | None:
-        if sweep not in self._known and (found := kept(self._folder, sweep)) is not None:
-            self._known[sweep] = SweepJob(found, self._executor, self._folder)
-            self._known[sweep].look()
-            self._forget(but=sweep)
-        return self._known.get(sweep)
+        if sweep not in self._jobs and (found := stored_sweep(self._folder, sweep)) is not None:
+            self._jobs[sweep] = SweepJob(found, self._executor, self._folder)
+            self._jobs[sweep].load()
+            self._drop_ended_jobs(but=sweep)
+        return self._jobs.get(sweep)
 
-    def _forget(self, but: str = "") -> None:
+    def _drop_ended_jobs(self, but: str = "") -> None:
         """Let go of the oldest sweeps that have ended; they are on disk."""
-        ended = [s.id for s in self._known.values() if not s.active and s.id != but]
-        for old in ended[: max(len(self._known) - KEPT, 0)]:
-            del self._known[old]
+        ended = [s.id for s in self._jobs.values() if not s.active and s.id != but]
+        for old in ended[: max(len(self._jobs) - MAX_ENDED_JOBS, 0)]:
+            del self._jobs[old]
 
     def stop(self, found: SweepJob, owner: str = "") -> None:
         """Have a sweep stopped.
@@ -222,23 +222,23 @@ class SweepManager:
             raise UserError("only who started this sweep may stop it")
         found.stop()
 
-    def sweeps(self) -> list[Listed]:
+    def stored_sweeps(self) -> list[CatalogueEntry]:
         """Every sweep that is going on or kept, newest first."""
-        going = self._going()
-        now = [Listed(s.sweep, s.done, time.time(), Files(s.sweep, self._folder).bytes) for s in going]
-        return [*now, *self._catalogue.listed([s.id for s in going])]
+        going = self._active_jobs()
+        now = [CatalogueEntry(s.sweep, s.progress, time.time(), BlockFiles(s.sweep, self._folder).bytes) for s in going]
+        return [*now, *self._catalogue.entries([s.id for s in going])]
 
-    def answers(self, experiment: Experiment) -> list[Answer]:
+    def nearest_points(self, experiment: Experiment) -> list[NearestPoint]:
         """What sweeps already say of the agents of an experiment (`what_if.nearest`)."""
-        going = self._going()
-        swept: list[tuple[Sweep, Known]] = [(s.sweep, s.at) for s in going]
-        kept_ = self._catalogue.listed([s.id for s in going])
-        swept += [(line.sweep, partial(self._catalogue.at, line.sweep.hash)) for line in kept_]
-        return nearest(swept, experiment)
+        going = self._active_jobs()
+        swept: list[tuple[Sweep, PointLookup]] = [(s.sweep, s.estimate_at) for s in going]
+        kept_ = self._catalogue.entries([s.id for s in going])
+        swept += [(line.sweep, partial(self._catalogue.estimate_at, line.sweep.hash)) for line in kept_]
+        return nearest_points(swept, experiment)
 
-    def _going(self) -> list[SweepJob]:
+    def _active_jobs(self) -> list[SweepJob]:
         with self._lock:
-            return [s for s in self._known.values() if s.active]
+            return [s for s in self._jobs.values() if s.active]
 
     def delete(self, sweep: str, owner: str = "") -> None:
         """Forget a sweep with all it has found.
@@ -256,5 +256,5 @@ class SweepManager:
                 raise UserError("this sweep is going on; stop it before you delete it")
             if found.status != "finished" and found.owner and found.owner != owner:
                 raise UserError("only who started this sweep may delete it before its end")
-            del self._known[sweep]
-            Files(found.sweep, self._folder).delete()
+            del self._jobs[sweep]
+            BlockFiles(found.sweep, self._folder).delete()

@@ -39,7 +39,7 @@ PATIENCE = 60.0  # seconds for another process to leave the file
 Point = tuple[Value, ...]
 
 
-class Study:
+class OptunaSearch:
     """What Optuna proposes for a sweep.
 
     Parameters
@@ -66,7 +66,7 @@ class Study:
     def __init__(
         self, sweep: Sweep, path: Path | None = None, *, sign: int = 1, stop: Callable[[], bool] = lambda: False
     ) -> None:
-        self._optuna, self._stop = require(), stop
+        self._optuna, self._stop = import_optuna(), stop
         self.sweep, self._path, self.error = sweep, path, ""
         self._direction = "maximize" if sign > 0 else "minimize"
         self._space = {axis.path: self._distribution(axis, i) for i, axis in enumerate(sweep.axes)}
@@ -78,7 +78,7 @@ class Study:
         self._stored: list[Any] = [] if self._kept is None else list(self._kept.get_trials(deepcopy=False))
 
     @property
-    def over(self) -> bool:
+    def complete(self) -> bool:
         """Whether there were enough points."""
         return len(self._study.get_trials(deepcopy=False)) >= self.sweep.number
 
@@ -198,7 +198,7 @@ class Study:
             self.close()
 
 
-def require() -> Any:
+def import_optuna() -> Any:
     """Optuna, imported.
 
     Raises

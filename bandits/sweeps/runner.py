@@ -11,11 +11,11 @@ from functools import partial
 from bandits.base.files import Arrays
 from bandits.sweeps.analysis.landscape import METRICS, Landscape
 from bandits.sweeps.execution.executors import Executor, InProcessExecutor
-from bandits.sweeps.storage.block_files import Files
+from bandits.sweeps.storage.block_files import BlockFiles
 
 from .blocks import Block, Row, StoppedError, pack
-from .halving import drop, rungs, wanted
-from .optuna_search import Study
+from .halving import eliminate, rung_rows, rungs
+from .optuna_search import OptunaSearch
 from .sweep import Sweep
 
 PAUSE = 0.2  # seconds between looks at whether to stop
@@ -28,7 +28,7 @@ class Runner:
     ----------
     sweep : Sweep
     executor : Executor
-    files : Files, optional
+    files : BlockFiles, optional
         Where finished blocks are kept, and found again.
     stop : callable, optional
         Asked several times a second whether to give up.
@@ -50,21 +50,21 @@ class Runner:
         self,
         sweep: Sweep,
         executor: Executor,
-        files: Files | None = None,
+        files: BlockFiles | None = None,
         stop: Callable[[], bool] = lambda: False,
         lock: AbstractContextManager[object] | None = None,
     ) -> None:
         self.sweep, self.landscape, self.error = sweep, Landscape(sweep), ""
         self.executor, self._files, self._stop, self._lock = executor, files, stop, lock or nullcontext()
         self._under_way: dict[Block, int] = {}
-        self.watch: Callable[[float], object] = lambda _: None
+        self.on_progress: Callable[[float], object] = lambda _: None
 
     @property
-    def done(self) -> float:
+    def progress(self) -> float:
         """Share of the work that is done, what is under way included: 0 to 1."""
-        total = self.landscape.known.size
+        total = self.landscape.completed.size
         under_way = sum(len(block.rows) * step for block, step in list(self._under_way.items()))
-        return min(1.0, self.landscape.done + under_way / (total * self.sweep.experiment.steps))
+        return min(1.0, self.landscape.progress + under_way / (total * self.sweep.experiment.steps))
 
     @property
     def notices(self) -> list[str]:
@@ -86,21 +86,21 @@ class Runner:
                 self._round(deque(self._missing(rows)))
         return self.landscape
 
-    def look(self) -> bool:
+    def load(self) -> bool:
         """Take in what is kept, and compute nothing; whether that was all."""
         with closing(self._rounds(propose=False)) as rounds:
-            return not any(self._missing(rows) for rows in rounds) and self.landscape.done >= 1
+            return not any(self._missing(rows) for rows in rounds) and self.landscape.progress >= 1
 
     def _rounds(self, *, propose: bool = True) -> Generator[list[Row]]:
         """What is wanted first, and next in the light of it, to the end; or as far as it was proposed before."""
-        if not self.sweep.gridded:
+        if not self.sweep.is_grid:
             yield from self._proposed(propose)
             return
         for rung in rungs(self.sweep):
-            yield wanted(self.sweep, rung, self.landscape)
+            yield rung_rows(self.sweep, rung, self.landscape)
             if self.sweep.search == "halving":
                 with self._lock:
-                    drop(self.sweep, self.landscape, rung.stop)
+                    eliminate(self.sweep, self.landscape, rung.stop)
 
     def _proposed(self, propose: bool) -> Generator[list[Row]]:
         metric, runs = METRICS[self.sweep.metric], range(self.sweep.experiment.replications)
@@ -108,29 +108,29 @@ class Runner:
         if self._files is not None:
             path = self._files.study
             with suppress(OSError):  # it will be said when there is something to keep
-                self._files.begin()
-        with closing(Study(self.sweep, path, sign=metric.sign, stop=self._stop)) as study:
+                self._files.save_sweep()
+        with closing(OptunaSearch(self.sweep, path, sign=metric.sign, stop=self._stop)) as study:
             with self._lock:
                 self.landscape = Landscape(self.sweep)
             while batch := study.ask(propose=propose):
                 with self._lock:
-                    new = self.landscape.grow(batch)
+                    new = self.landscape.add_points(batch)
                     if self._files is not None:
                         self._files.sweep = self.landscape.sweep
                 yield [(p, r) for p in new for r in runs]
                 study.tell(self.landscape.means(batch, self.sweep.metric))
                 self.error = self.error or study.error
-            if study.over:
+            if study.complete:
                 with self._lock:
-                    self.landscape.end()
+                    self.landscape.close()
 
     def _missing(self, rows: list[Row]) -> list[Block]:
         """Blocks of a round that are neither known nor kept."""
-        known = self.landscape.known
+        known = self.landscape.completed
         blocks = pack(self.landscape.sweep, rows)
-        return [block for block in blocks if not all(known[row] for row in block.rows) and not self._found(block)]
+        return [block for block in blocks if not all(known[row] for row in block.rows) and not self._load_block(block)]
 
-    def _found(self, block: Block) -> bool:
+    def _load_block(self, block: Block) -> bool:
         arrays = self._files.get(block) if self._files is not None else None
         if arrays is not None:
             with self._lock:
@@ -150,7 +150,7 @@ class Runner:
                     running[self.executor.submit(self.landscape.sweep, block, told)] = block
                 if self._stop():
                     raise StoppedError
-                self.watch(self.done)
+                self.on_progress(self.progress)
                 for future in wait(running, PAUSE, FIRST_COMPLETED).done:
                     self._take(running.pop(future), future.result())
         finally:
@@ -162,7 +162,7 @@ class Runner:
         again = self._again(block)
         if self._files is not None:
             try:
-                self._files.keep(block, arrays)
+                self._files.save(block, arrays)
             except OSError as error:
                 self.error, again = f"this sweep could not be kept on disk ({error.strerror or error})", None
         with self._lock:
@@ -173,7 +173,7 @@ class Runner:
 def run(
     sweep: Sweep,
     executor: Executor | None = None,
-    files: Files | None = None,
+    files: BlockFiles | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Landscape:
     """Run a sweep to its end, in this process unless told otherwise.

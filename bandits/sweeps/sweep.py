@@ -74,7 +74,7 @@ class Axis(Params):
                 raise ValueError(f"axes: {self.path} begins at {self.low:g}; on a log scale it must begin above 0")
         return self
 
-    def ends(self, integers: bool) -> tuple[Value, ...]:
+    def limits(self, integers: bool) -> tuple[Value, ...]:
         """All values of a list; of a range its ends, or the only whole number in it."""
         if self.values is not None or self.low is None or self.high is None:
             return self.values or ()
@@ -83,7 +83,7 @@ class Axis(Params):
         low, high = math.ceil(self.low), math.floor(self.high)
         return (low, high) if low < high else (low,)
 
-    def over(self, integers: bool) -> tuple[Value, ...]:
+    def grid_values(self, integers: bool) -> tuple[Value, ...]:
         """The values, to six digits; to whole numbers, each once, where ``integers``."""
         if self.values is not None or self.low is None or self.high is None:
             return self.values or ()
@@ -132,15 +132,15 @@ class Sweep(Params):
     )  # fmt: skip
 
     @property
-    def gridded(self) -> bool:
+    def is_grid(self) -> bool:
         """Whether its points are those of a grid."""
         return self.search != "optuna"
 
     @cached_property
     def values(self) -> tuple[tuple[Value, ...], ...]:
-        """Of each axis; its `Axis.ends` where there is no grid."""
-        integers = [whole(type(_owner(self.experiment, axis)), axis.name) for axis in self.axes]
-        of = Axis.over if self.gridded else Axis.ends
+        """Of each axis; its `Axis.limits` where there is no grid."""
+        integers = [is_integer(type(_owner(self.experiment, axis)), axis.name) for axis in self.axes]
+        of = Axis.grid_values if self.is_grid else Axis.limits
         return tuple(of(axis, only) for axis, only in zip(self.axes, integers, strict=True))
 
     @property
@@ -151,24 +151,24 @@ class Sweep(Params):
     @property
     def size(self) -> int:
         """Number of points; without a grid, of those that there can be in the end."""
-        return math.prod(self.shape) if self.gridded else self.number
+        return math.prod(self.shape) if self.is_grid else self.number
 
     @cached_property
     def points(self) -> tuple[Experiment, ...]:
         """The experiment of every point of the grid, the last axis running fastest."""
-        return tuple(map(self.with_values, itertools.product(*self.values))) if self.gridded else ()
+        return tuple(map(self.with_values, itertools.product(*self.values))) if self.is_grid else ()
 
     def point(self, point: int) -> Experiment:
         """The experiment of one point."""
-        return self.points[point] if self.gridded else self.with_values(self.proposed[point])
+        return self.points[point] if self.is_grid else self.with_values(self.proposed[point])
 
-    def at(self, point: int) -> tuple[Value, ...]:
+    def values_at(self, point: int) -> tuple[Value, ...]:
         """The values of one point."""
-        if not self.gridded:
+        if not self.is_grid:
             return self.proposed[point]
         return tuple(v[i] for v, i in zip(self.values, np.unravel_index(point, self.shape), strict=True))
 
-    def having(self, proposed: Sequence[tuple[Value, ...]]) -> Sweep:
+    def with_proposals(self, proposed: Sequence[tuple[Value, ...]]) -> Sweep:
         """This sweep with these points proposed; its hash is the same."""
         return self.model_copy(update={"proposed": tuple(proposed)})
 
@@ -177,7 +177,7 @@ class Sweep(Params):
         """SHA-256: equal sweeps have equal numbers. How a range was written makes no difference."""
         e, search = self.experiment, [self.search, self.metric if self.search != "grid" else ""]
         axes: list[list[object]] = [[a.path, v] for a, v in zip(self.axes, self.values, strict=True)]
-        if not self.gridded:
+        if not self.is_grid:
             search += [self.sampler, str(self.number), str(self.batch)]
             axes = [[*told, a.scale if a.values is None else ""] for told, a in zip(axes, self.axes, strict=True)]
         told = {
@@ -221,15 +221,15 @@ class Sweep(Params):
             for v in value:
                 self._tried(axis, v)
         try:
-            for values in itertools.product(*self.values) if self.gridded else ():  # not kept: most are only listed
+            for values in itertools.product(*self.values) if self.is_grid else ():  # not kept: most are only listed
                 self.with_values(values)
         except ValidationError as error:  # values that are possible alone, not together
             raise ValueError(f"the sweep has an impossible point: {refusal(error, Experiment)}") from None
-        if not self.gridded and self.sampler == "gp" and self.number > MAX_GAUSSIAN:
+        if not self.is_grid and self.sampler == "gp" and self.number > MAX_GAUSSIAN:
             raise ValueError(
                 f"number is {self.number}; a Gaussian process proposes at most {MAX_GAUSSIAN} points: use tpe for more"
             )
-        if self.proposed and (self.gridded or any(len(values) != len(self.axes) for values in self.proposed)):
+        if self.proposed and (self.is_grid or any(len(values) != len(self.axes) for values in self.proposed)):
             raise ValueError("proposed must be points of a search by Optuna, with a value for each axis")
         return self
 
@@ -283,12 +283,12 @@ def _numeric(owner: type[Params], name: str) -> bool:
     return bool(_options(owner, name) & {"number", "integer"})
 
 
-def whole(owner: type[Params], name: str) -> bool:
+def is_integer(owner: type[Params], name: str) -> bool:
     """Whether a parameter takes whole numbers only."""
     return "number" not in _options(owner, name)
 
 
-def suggested(owner: type[Params], name: str, number: int = 9) -> dict[str, Any]:
+def suggest_axis(owner: type[Params], name: str, number: int = 9) -> dict[str, Any]:
     """An axis over one parameter to begin with: its typical range, else the allowed one; all of its choices.
 
     Returns
@@ -320,13 +320,13 @@ def read(source: str | bytes | dict[str, Any]) -> Sweep:
     UserError
         One sentence: what, where, allowed range.
     """
-    found = read_begun(source)
+    found = read_with_proposals(source)
     if found.proposed:
         raise UserError("proposed is filled in by the search itself; leave it out")
     return found
 
 
-def read_begun(source: str | bytes | dict[str, Any]) -> Sweep:
+def read_with_proposals(source: str | bytes | dict[str, Any]) -> Sweep:
     """The same of a sweep that may have been begun: with points that have been proposed, as workers get it.
 
     Raises

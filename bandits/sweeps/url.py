@@ -24,20 +24,20 @@ _OPTUNA = ("sampler", "number", "batch")
 _LENGTH = 4000  # characters of an axis
 
 
-def fields(sweep: Sweep) -> dict[str, str]:
+def to_query(sweep: Sweep) -> dict[str, str]:
     """What the query says, by name, in order."""
     told = {name: text for name, text in url.to_query(sweep.experiment).items() if name != "check"}
     told |= {f"axes.{i}": _text(axis) for i, axis in enumerate(sweep.axes)}
     if sweep.search != "grid":
         told |= {"search": sweep.search, "metric": sweep.metric}
-    if not sweep.gridded:
+    if not sweep.is_grid:
         told |= {name: str(getattr(sweep, name)) for name in _OPTUNA}
     return told
 
 
 def query(sweep: Sweep) -> str:
     """The part of the address behind the question mark."""
-    return urlencode(fields(sweep))
+    return urlencode(to_query(sweep))
 
 
 def holds_sweep(given: Mapping[str, str]) -> bool:
@@ -45,7 +45,7 @@ def holds_sweep(given: Mapping[str, str]) -> bool:
     return any(_AXIS.match(name) for name in given)
 
 
-def follow(given: Mapping[str, str]) -> Sweep:
+def parse_query(given: Mapping[str, str]) -> Sweep:
     """The sweep that an address names, judged like an upload.
 
     Raises

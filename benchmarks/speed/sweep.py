@@ -25,7 +25,7 @@ from bandits.runtime.pool import Pool
 from bandits.sweeps import Landscape, Sweep
 from bandits.sweeps.analysis.landscape import METRICS
 from bandits.sweeps.blocks import Block, compute
-from bandits.sweeps.execution.dask_client import Cluster
+from bandits.sweeps.execution.dask_client import DaskExecutor
 from bandits.sweeps.execution.executors import Executor, PoolExecutor
 from benchmarks.measure import Ratio, Section, interleave, keep, machine, ratio, stopwatch
 
@@ -170,7 +170,7 @@ def dask(workers: int) -> Iterator[Executor]:
     with tempfile.TemporaryDirectory() as folder:
         started = Dask(Path(folder), workers=workers)
         try:
-            found = Cluster(started.address)
+            found = DaskExecutor(started.address)
             found._client.wait_for_workers(workers, timeout=60)
             yield found
             found.close()

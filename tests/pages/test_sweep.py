@@ -17,7 +17,7 @@ from bandits.experiments import url as experiment_link
 from bandits.runtime.pool import Pool
 from bandits.sweeps import Landscape, Sweep, url
 from bandits.sweeps.analysis.landscape import METRICS
-from bandits.sweeps.analysis.nearest import nearest
+from bandits.sweeps.analysis.nearest import nearest_points
 from bandits.sweeps.figures import grid
 from bandits.sweeps.manager import SweepManager
 from tests.support import wait_for
@@ -107,7 +107,7 @@ def test_the_map_shows_every_mean_and_outlines_the_region(two: Landscape) -> Non
     assert grid.point_at(two, "click_rate", 9, 9) is None
     assert spec["layout"]["xaxis"]["ticktext"] == ["0.1", "1", "10"]
     edges = np.stack([outline["x"], outline["y"]]).T.reshape(-1, 3, 2)
-    region = two.region("click_rate").reshape(3, 2).T
+    region = two.best_region("click_rate").reshape(3, 2).T
     inside = np.pad(region, 1)
     borders = sum((inside != np.roll(inside, 1, axis)).sum() for axis in (0, 1))
     assert len(edges) == borders
@@ -129,16 +129,16 @@ def test_further_axes_stand_at_the_best_values() -> None:
     spec = grid.landscape(landscape, "click_rate")
     leader = landscape.leader("click_rate")
     assert leader is not None
-    best = sweep.at(leader)
-    assert spec["layout"]["title"]["text"] == f"Click rate at sharing {grid.spoken(best[2])}"
-    shown = [p for p in range(sweep.size) if sweep.at(p)[2] == best[2]]
+    best = sweep.values_at(leader)
+    assert spec["layout"]["title"]["text"] == f"Click rate at sharing {grid.format_value(best[2])}"
+    shown = [p for p in range(sweep.size) if sweep.values_at(p)[2] == best[2]]
     means = landscape.numbers("click_rate").mean(axis=1)[shown].reshape(3, 2).T
     np.testing.assert_allclose(spec["data"][0]["z"], means)
 
 
 def test_a_landscape_of_nothing_waits() -> None:
     nothing = Landscape(small())
-    for spec in (grid.landscape(nothing, "click_rate"), *grid.cell(nothing, None, "click_rate")):
+    for spec in (grid.landscape(nothing, "click_rate"), *grid.point_curves(nothing, None, "click_rate")):
         assert spec["data"] == []
         assert "on their way" in spec["layout"]["annotations"][0]["text"]
 
@@ -147,9 +147,9 @@ def test_the_curves_of_a_cell_stand_beside_the_best(two: Landscape) -> None:
     leader = two.leader("click_rate")
     assert leader is not None
     other = (leader + 1) % 6
-    names = [{trace["name"] for trace in spec["data"]} for spec in grid.cell(two, other, "click_rate")]
+    names = [{trace["name"] for trace in spec["data"]} for spec in grid.point_curves(two, other, "click_rate")]
     assert names == [{"chosen", "best"}] * 2
-    assert {trace["name"] for trace in grid.cell(two, leader, "click_rate")[0]["data"]} == {"chosen"}
+    assert {trace["name"] for trace in grid.point_curves(two, leader, "click_rate")[0]["data"]} == {"chosen"}
 
 
 # -- what if ------------------------------------------------------------------------------------------------------
@@ -171,16 +171,16 @@ def test_the_curves_of_a_cell_stand_beside_the_best(two: Landscape) -> None:
 )
 def test_the_nearest_swept_point_answers(two: Landscape, changes: dict[str, Any], values: Any) -> None:
     asked = small(agent={"kind": "linucb", **changes}, axes=[{"path": "agents.0.gamma", "values": [0.5, 1.0]}])
-    found = nearest([(two.sweep, two.at)], asked.experiment)
+    found = nearest_points([(two.sweep, two.estimate_at)], asked.experiment)
     if values is None:
         assert found == []
         return
     (answer,) = found
-    assert two.sweep.at(answer.point) == values
+    assert two.sweep.values_at(answer.point) == values
     assert answer.exact == (values == (changes["alpha"], changes["ridge"]))
     assert answer.estimate.mean == two.numbers("click_rate")[answer.point].mean()
-    assert nearest([(two.sweep, two.at)], small(seed=1).experiment) == []
-    assert nearest([(two.sweep, two.at)], small(steps=200).experiment) == []
+    assert nearest_points([(two.sweep, two.estimate_at)], small(seed=1).experiment) == []
+    assert nearest_points([(two.sweep, two.estimate_at)], small(steps=200).experiment) == []
 
 
 # -- beside the runs -----------------------------------------------------------------------------------------------
@@ -188,7 +188,7 @@ def test_the_nearest_swept_point_answers(two: Landscape, changes: dict[str, Any]
 
 def test_processes_come_to_the_same_bits(pool: Pool, two: Landscape, tmp_path: Path) -> None:
     found = finished(SweepManager(pool, tmp_path), two.sweep)
-    assert (found.status, found.error, found.done) == ("finished", "", 1.0)
+    assert (found.status, found.error, found.progress) == ("finished", "", 1.0)
     for metric in METRICS:
         assert np.array_equal(found.landscape.numbers(metric), two.numbers(metric))
 
@@ -202,7 +202,7 @@ def test_equal_sweeps_are_one_and_are_found_again(pool: Pool, one: Landscape, tm
     assert again is not None
     assert again.status == "finished"
     assert np.array_equal(again.landscape.numbers("click_rate"), one.numbers("click_rate"))
-    assert [line.sweep for line in later.sweeps()] == [one.sweep]
+    assert [line.sweep for line in later.stored_sweeps()] == [one.sweep]
     later.delete(again.id)
     assert later.get(one.sweep.hash) is None
     assert SweepManager(pool, tmp_path).get(again.id) is None
@@ -216,16 +216,16 @@ def test_who_stops_it_and_how_it_goes_on(pool: Pool, tmp_path: Path) -> None:
         sweeper.stop(found, "you")
     with pytest.raises(UserError, match="this sweep is going on"):
         sweeper.delete(found.id)
-    wait_for(lambda: found.done > 0.1, "some of it")
+    wait_for(lambda: found.progress > 0.1, "some of it")
     sweeper.stop(found, "me")
     wait_for(lambda: not found.active, "the end")
     assert found.status == "stopped"
-    assert 0 < found.done < 1
-    known = found.landscape.known.sum()
+    assert 0 < found.progress < 1
+    known = found.landscape.completed.sum()
     assert finished(sweeper, sweep) is found
     assert found.status == "finished"
-    assert found.landscape.known.all()
-    assert known < found.landscape.known.size
+    assert found.landscape.completed.all()
+    assert known < found.landscape.completed.size
     whole = sweeps.run(sweep)
     assert np.array_equal(found.landscape.numbers("click_rate"), whole.numbers("click_rate"))
 
@@ -244,7 +244,7 @@ def test_one_owner_cannot_take_all_workers(pool: Pool, tmp_path: Path) -> None:
 def test_a_server_remembers_the_last_sweeps_and_finds_the_others_again(
     pool: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bandits.sweeps.manager.KEPT", 2)
+    monkeypatch.setattr("bandits.sweeps.manager.MAX_ENDED_JOBS", 2)
     sweeper = SweepManager(pool, tmp_path)
     begun = [finished(sweeper, small(steps=40, seed=seed)) for seed in range(5)]
     assert [sweeper.get(one.id) is one for one in begun[3:]] == [True, True]
@@ -465,7 +465,7 @@ def test_runs_lists_sweeps_to_open_and_delete(app_pool: Pool, two: Landscape) ->
 def test_the_arena_says_what_a_sweep_knows(app_pool: Pool, one: Landscape) -> None:
     ended(visit(**url.to_query(one.sweep)))
     at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
-    for name, text in experiment_link.fields(one.sweep.points[0]).items():
+    for name, text in experiment_link.to_query(one.sweep.points[0]).items():
         at.query_params[name] = text
     at = at.switch_page("pages/arena.py").run()
     slider = next(s for s in at.slider if "Exploration" in s.label)

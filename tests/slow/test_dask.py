@@ -26,7 +26,7 @@ from bandits.sweeps import Landscape, Sweep
 from bandits.sweeps.analysis.landscape import METRICS
 from bandits.sweeps.blocks import Block
 from bandits.sweeps.execution import dask_client
-from bandits.sweeps.execution.dask_client import Cluster
+from bandits.sweeps.execution.dask_client import DaskExecutor
 from bandits.sweeps.execution.executors import Executor, ExecutorLostError, PoolExecutor
 from bandits.sweeps.runner import Runner
 from tests.slow.cluster_support import Dask
@@ -102,7 +102,7 @@ def on(executor: Executor) -> Landscape:
 def refused(address: str) -> str:
     """The sentence with which a cluster is refused."""
     with pytest.raises(UserError) as said:
-        Cluster(address)
+        DaskExecutor(address)
     assert "\n" not in str(said.value)
     return str(said.value)
 
@@ -165,14 +165,14 @@ def test_here_in_the_pool_and_on_a_cluster_are_the_same_bits(pair: Dask) -> None
         same(on(PoolExecutor(pool)), here)
     finally:
         pool.close()
-    away = Cluster(pair.address)
+    away = DaskExecutor(pair.address)
     wait_for(lambda: away.workers == 2, "the second worker")
     same(on(away), here)
 
 
 def test_what_optuna_proposes_is_computed_to_the_same_bits(pair: Dask) -> None:
     sweep = sweeps.read({**DATA, "search": "optuna", "number": 8, "batch": 4})
-    here, away = sweeps.run(sweep), Cluster(pair.address)
+    here, away = sweeps.run(sweep), DaskExecutor(pair.address)
     try:
         found = Runner(sweep, away).run()
     finally:
@@ -194,7 +194,7 @@ def test_the_command_line_finds_the_cluster_in_the_environment(
 
 
 def test_a_block_that_nobody_wants_any_more_is_left(pair: Dask) -> None:
-    away, heard = Cluster(pair.address), list[int]()
+    away, heard = DaskExecutor(pair.address), list[int]()
     try:
         future = away.submit(*long(), heard.append)
         wait_for(lambda: len(heard) > 1, "news of a block")
@@ -207,7 +207,7 @@ def test_a_block_that_nobody_wants_any_more_is_left(pair: Dask) -> None:
 
 
 def test_who_goes_away_leaves_no_block_behind(pair: Dask) -> None:
-    away, other, heard = Cluster(pair.address), Cluster(pair.address), list[int]()
+    away, other, heard = DaskExecutor(pair.address), DaskExecutor(pair.address), list[int]()
     try:
         away.submit(*long(), heard.append)
         wait_for(lambda: heard, "news of a block")
@@ -217,13 +217,13 @@ def test_who_goes_away_leaves_no_block_behind(pair: Dask) -> None:
         other.close()
 
 
-def busy(away: Cluster) -> int:
+def busy(away: DaskExecutor) -> int:
     """Blocks that are being computed on the workers."""
     return sum(away._client.run(lambda dask_worker: len(dask_worker.active_threads)).values())
 
 
 def test_what_a_worker_cannot_do_is_told(pair: Dask) -> None:
-    away = Cluster(pair.address)
+    away = DaskExecutor(pair.address)
     try:
         future = away.submit(small(), Block(((99, 0),)), lambda step: None)
         assert str(future.exception()) == "tuple index out of range"
@@ -233,7 +233,7 @@ def test_what_a_worker_cannot_do_is_told(pair: Dask) -> None:
 
 
 def test_a_block_that_its_workers_die_of_is_told(pair: Dask) -> None:
-    away, heard = Cluster(pair.address), list[int]()
+    away, heard = DaskExecutor(pair.address), list[int]()
     away._client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 0))
     try:
         future = away.submit(*long(), heard.append)
@@ -269,7 +269,7 @@ def test_other_code_is_refused_early_or_late_and_nobody_is_not_waited_for(lonely
     assert re.search(r"the worker tcp://127\.0\.0\.1:\d+ has other code \(\w{12}; where .* \w{12}\)", said)
     lonely.stop_workers()
     lonely.work("--no-nanny")
-    patient, hasty, heard = Cluster(lonely.address), Cluster(lonely.address, silence=1.0), list[int]()
+    patient, hasty, heard = DaskExecutor(lonely.address), DaskExecutor(lonely.address, silence=1.0), list[int]()
     try:
         future = hasty.submit(*long(), heard.append)
         wait_for(lambda: heard, "news of a block")

@@ -24,10 +24,10 @@ from bandits.cli.sweep import save
 from bandits.runtime.pool import Pool
 from bandits.sweeps import Landscape, Sweep
 from bandits.sweeps.blocks import StoppedError
-from bandits.sweeps.execution.dask_client import Cluster
+from bandits.sweeps.execution.dask_client import DaskExecutor
 from bandits.sweeps.execution.executors import Executor, PoolExecutor
 from bandits.sweeps.runner import Runner
-from bandits.sweeps.storage.block_files import Files
+from bandits.sweeps.storage.block_files import BlockFiles
 from tests.slow.cluster_support import Dask
 from tests.support import PATIENCE, often, wait_for
 
@@ -88,7 +88,7 @@ def check_rows(home: Path, whole: Undisturbed) -> None:
     for path in blocks(home):
         rows.update(map(tuple, unpack(path.read_bytes()[32:])["rows"].tolist()))
     assert set(rows.values()) == {1}
-    assert len(rows) == whole.landscape.known.size
+    assert len(rows) == whole.landscape.completed.size
 
 
 # -- workers -------------------------------------------------------------------------------------------------------
@@ -96,7 +96,7 @@ def check_rows(home: Path, whole: Undisturbed) -> None:
 
 def disturbed(whole: Undisturbed, executor: Executor, home: Path, victims: Callable[[], list[int]]) -> None:
     """Run a sweep, and kill one of the victims whenever another share of it is done."""
-    runner = Runner(whole.sweep, executor, Files(whole.sweep, home))
+    runner = Runner(whole.sweep, executor, BlockFiles(whole.sweep, home))
     dice, killed = np.random.default_rng(5), list[int]()
 
     def watch(done: float) -> None:
@@ -104,7 +104,7 @@ def disturbed(whole: Undisturbed, executor: Executor, home: Path, victims: Calla
             killed.append(int(dice.choice(able)))
             os.kill(killed[-1], signal.SIGKILL)
 
-    runner.watch = watch
+    runner.on_progress = watch
     landscape = runner.run()
     assert len(set(killed)) == KILLS
     assert runner.notices == []
@@ -123,7 +123,7 @@ def test_workers_of_the_pool_are_killed(whole: Undisturbed, tmp_path: Path) -> N
 
 def test_workers_of_a_cluster_are_killed(whole: Undisturbed, dask: Dask, tmp_path: Path) -> None:
     dask.work("--nworkers", "2")
-    away = Cluster(dask.address)
+    away = DaskExecutor(dask.address)
 
     def victims() -> list[int]:
         """Workers that have a block, and whose place will be taken by another."""
@@ -212,7 +212,7 @@ def test_control_c_ends_it_in_a_sentence_and_loses_nothing(whole: Undisturbed, t
     assert said.splitlines() == ["What is finished is kept: the same command goes on from there.", "stopped"]
     kept = {path: path.stat().st_mtime_ns for path in blocks(home)}
     assert kept
-    save(sweeps.run(whole.sweep, files=Files(whole.sweep, home / "sweeps")), tmp_path / "out")
+    save(sweeps.run(whole.sweep, files=BlockFiles(whole.sweep, home / "sweeps")), tmp_path / "out")
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
     check(tmp_path / "out", whole)
 
@@ -226,7 +226,7 @@ def full() -> None:
 
 
 def test_a_full_disk_costs_a_sentence_and_keeps_what_is_finished(whole: Undisturbed, tmp_path: Path) -> None:
-    files = Files(whole.sweep, tmp_path / "sweeps")
+    files = BlockFiles(whole.sweep, tmp_path / "sweeps")
     with pytest.raises(StoppedError):
         sweeps.run(whole.sweep, files=files, stop=lambda: len(blocks(tmp_path)) >= 3)
     kept = {path: path.read_bytes() for path in blocks(tmp_path)}

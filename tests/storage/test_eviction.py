@@ -16,7 +16,7 @@ from bandits.storage.eviction import budget, evict, evictable_runs
 from bandits.storage.run_store import EvictedError, Store
 from bandits.sweeps.analysis.landscape import METRICS
 from bandits.sweeps.figures import grid
-from bandits.sweeps.storage.block_files import Files, clear, evictable_sweeps
+from bandits.sweeps.storage.block_files import BlockFiles, evictable_sweeps, remove_damaged
 from tests.support import experiment, same, wait_for
 from tests.sweeps.test_sweep import small
 
@@ -110,7 +110,7 @@ def test_an_older_index_is_brought_up_to_date_and_kept(tmp_path: Path) -> None:
 
 def test_a_sweep_keeps_its_numbers_without_its_curves(tmp_path: Path) -> None:
     sweep = small()
-    files = Files(sweep, tmp_path)
+    files = BlockFiles(sweep, tmp_path)
     whole = sweeps.run(sweep, files=files)
     heavy = files.bytes
     said = evict(evictable_sweeps(tmp_path), 0)
@@ -119,28 +119,28 @@ def test_a_sweep_keeps_its_numbers_without_its_curves(tmp_path: Path) -> None:
     thin = sweeps.run(sweep, files=files)
     for metric in METRICS:
         assert np.array_equal(thin.numbers(metric), whole.numbers(metric))
-    told, _ = grid.cell(thin, 0, "click_rate")
+    told, _ = grid.point_curves(thin, 0, "click_rate")
     assert "given up to save space" in told["layout"]["annotations"][0]["text"]
     assert evict(evictable_sweeps(tmp_path), 0)[:-1] == []
 
 
 def test_what_is_damaged_or_unfinished_among_sweeps_is_cleared(tmp_path: Path) -> None:
     sweep = small()
-    files = Files(sweep, tmp_path)
+    files = BlockFiles(sweep, tmp_path)
     sweeps.run(sweep, files=files)
-    assert clear(tmp_path) == []
+    assert remove_damaged(tmp_path) == []
     block = next(files.folder.glob("*.block"))
     block.write_bytes(block.read_bytes()[:-1])
     (files.folder / "half.part").write_bytes(b"half")
     (tmp_path / ("0" * 64)).mkdir()
     (tmp_path / "notes").mkdir()  # nobody else's folder is touched
-    said = clear(tmp_path)
+    said = remove_damaged(tmp_path)
     assert len(said) == 2
     assert "did not say what it is" in said[0]
     assert "2 damaged or unfinished blocks were removed" in said[1]
-    assert clear(tmp_path) == []
+    assert remove_damaged(tmp_path) == []
     assert (tmp_path / "notes").is_dir()
-    assert sweeps.run(sweep, files=files).known.all()
+    assert sweeps.run(sweep, files=files).completed.all()
 
 
 def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

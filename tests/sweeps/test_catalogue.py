@@ -15,8 +15,8 @@ import pytest
 from bandits import sweeps
 from bandits.sweeps import Landscape
 from bandits.sweeps.analysis.landscape import METRICS
-from bandits.sweeps.analysis.nearest import nearest
-from bandits.sweeps.storage.block_files import Files
+from bandits.sweeps.analysis.nearest import nearest_points
+from bandits.sweeps.storage.block_files import BlockFiles
 from bandits.sweeps.storage.catalogue import Catalogue
 from tests.sweeps.test_sweep import small
 
@@ -24,7 +24,7 @@ from tests.sweeps.test_sweep import small
 @pytest.fixture
 def kept(tmp_path: Path) -> Landscape:
     sweep = small()
-    return sweeps.run(sweep, files=Files(sweep, tmp_path))
+    return sweeps.run(sweep, files=BlockFiles(sweep, tmp_path))
 
 
 def points(folder: Path) -> list[sqlite3.Row]:
@@ -34,13 +34,13 @@ def points(folder: Path) -> list[sqlite3.Row]:
 
 
 def test_every_point_has_a_line(kept: Landscape, tmp_path: Path) -> None:
-    (line,) = Catalogue(tmp_path).listed()
-    assert (line.sweep, line.done) == (kept.sweep, 1.0)
-    assert line.bytes == Files(kept.sweep, tmp_path).bytes
+    (line,) = Catalogue(tmp_path).entries()
+    assert (line.sweep, line.progress) == (kept.sweep, 1.0)
+    assert line.bytes == BlockFiles(kept.sweep, tmp_path).bytes
     rows = points(tmp_path)
     assert [row["point"] for row in rows] == list(range(kept.sweep.size))
     for row in rows:
-        assert tuple(json.loads(row["parameters"]).values()) == kept.sweep.at(row["point"])
+        assert tuple(json.loads(row["parameters"]).values()) == kept.sweep.values_at(row["point"])
         assert (row["runs"], row["diverged"]) == (kept.sweep.experiment.replications, 0)
         for name in METRICS:
             assert row[name] == kept.numbers(name)[row["point"]].mean()
@@ -49,29 +49,29 @@ def test_every_point_has_a_line(kept: Landscape, tmp_path: Path) -> None:
 
 def test_what_if_is_answered_from_the_file(kept: Landscape, tmp_path: Path) -> None:
     catalogue, sweep = Catalogue(tmp_path), kept.sweep
-    assert catalogue.listed()
-    for file in Files(sweep, tmp_path).folder.glob("*.block"):
+    assert catalogue.entries()
+    for file in BlockFiles(sweep, tmp_path).folder.glob("*.block"):
         stamp = file.parent.stat()
         file.write_bytes(b"not read")  # and the folder is as old as it was
         os.utime(file.parent, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
     again = Catalogue(tmp_path)
-    (line,) = again.listed()
-    (answer,) = nearest([(line.sweep, lambda point: again.at(line.sweep.hash, point))], sweep.points[1])
+    (line,) = again.entries()
+    (answer,) = nearest_points([(line.sweep, lambda point: again.estimate_at(line.sweep.hash, point))], sweep.points[1])
     assert (answer.point, answer.exact) == (1, True)
-    assert (answer.estimate, answer.runs) == kept.at(1)
-    assert again.at(sweep.hash, 99) is None
+    assert (answer.estimate, answer.runs) == kept.estimate_at(1)
+    assert again.estimate_at(sweep.hash, 99) is None
 
 
 def test_a_line_older_than_its_blocks_is_made_anew(kept: Landscape, tmp_path: Path) -> None:
-    catalogue, files = Catalogue(tmp_path), Files(kept.sweep, tmp_path)
-    assert catalogue.listed()[0].done == 1.0
+    catalogue, files = Catalogue(tmp_path), BlockFiles(kept.sweep, tmp_path)
+    assert catalogue.entries()[0].progress == 1.0
     for block in files.folder.glob("*.block"):
         block.unlink()
-    (line,) = catalogue.listed()
-    assert line.done == 0.0
+    (line,) = catalogue.entries()
+    assert line.progress == 0.0
     assert points(tmp_path) == []
     files.delete()
-    assert catalogue.listed() == []
+    assert catalogue.entries() == []
     with closing(sqlite3.connect(tmp_path / "index.sqlite")) as index:
         assert index.execute("SELECT count(*) FROM sweeps").fetchone() == (0,)
 
@@ -79,7 +79,7 @@ def test_a_line_older_than_its_blocks_is_made_anew(kept: Landscape, tmp_path: Pa
 @pytest.mark.parametrize("damage", ["bytes", "half", "version", "json", "type"])
 def test_a_damaged_index_is_made_anew(damage: str, kept: Landscape, tmp_path: Path) -> None:
     catalogue, path = Catalogue(tmp_path), tmp_path / "index.sqlite"
-    before = catalogue.listed()
+    before = catalogue.entries()
     if damage == "bytes":
         path.write_bytes(np.random.default_rng(0).bytes(path.stat().st_size))
     elif damage == "half":
@@ -94,7 +94,7 @@ def test_a_damaged_index_is_made_anew(damage: str, kept: Landscape, tmp_path: Pa
                 }[damage]
             )
             index.commit()
-    assert Catalogue(tmp_path).listed() == before
+    assert Catalogue(tmp_path).entries() == before
     assert len(points(tmp_path)) == kept.sweep.size
 
 
@@ -102,39 +102,39 @@ def test_where_no_file_can_be_written_the_blocks_still_tell(
     kept: Landscape, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "index.sqlite").mkdir()  # a database cannot be opened there
-    (line,) = Catalogue(tmp_path).listed()
-    assert (line.sweep, line.done) == (kept.sweep, 1.0)
+    (line,) = Catalogue(tmp_path).entries()
+    assert (line.sweep, line.progress) == (kept.sweep, 1.0)
     assert "the index of sweeps" in caplog.text
 
 
 def test_what_optuna_proposed_is_listed_too(tmp_path: Path) -> None:
     told = small().model_dump(mode="json", include={"experiment", "axes"})
     sweep = sweeps.read({**told, "search": "optuna", "number": 3, "batch": 3, "sampler": "random"})
-    landscape = sweeps.run(sweep, files=Files(sweep, tmp_path))
+    landscape = sweeps.run(sweep, files=BlockFiles(sweep, tmp_path))
     catalogue = Catalogue(tmp_path)
-    (line,) = catalogue.listed()
-    assert (line.sweep, line.done) == (sweep, 1.0)
+    (line,) = catalogue.entries()
+    assert (line.sweep, line.progress) == (sweep, 1.0)
     rows = points(tmp_path)
     assert [row["click_rate"] for row in rows] == landscape.numbers("click_rate").mean(axis=1).tolist()
     values = [tuple(json.loads(row["parameters"]).values()) for row in rows]
-    assert values == [landscape.sweep.at(point) for point in range(3)]
+    assert values == [landscape.sweep.values_at(point) for point in range(3)]
     before = os.stat(tmp_path / "index.sqlite").st_mtime_ns
-    assert catalogue.listed() == [line]
+    assert catalogue.entries() == [line]
     assert os.stat(tmp_path / "index.sqlite").st_mtime_ns == before  # it was not written anew
 
 
 def test_a_sweep_that_cannot_be_read_hides_no_other(kept: Landscape, tmp_path: Path) -> None:
     told = small().model_dump(mode="json", include={"experiment", "axes"})
     other = sweeps.read({**told, "search": "optuna", "number": 2, "batch": 2, "sampler": "random"})
-    sweeps.run(other, files=Files(other, tmp_path))
-    study = Files(other, tmp_path).study
+    sweeps.run(other, files=BlockFiles(other, tmp_path))
+    study = BlockFiles(other, tmp_path).study
     study.write_bytes(study.read_bytes().replace(b"COMPLETE", b"CO]PLETE"))
     for _ in range(2):
-        assert {line.sweep.hash for line in Catalogue(tmp_path).listed()} == {kept.sweep.hash, other.hash}
-    shutil.rmtree(Files(kept.sweep, tmp_path).folder)
-    assert [line.sweep.hash for line in Catalogue(tmp_path).listed()] == [other.hash]
+        assert {line.sweep.hash for line in Catalogue(tmp_path).entries()} == {kept.sweep.hash, other.hash}
+    shutil.rmtree(BlockFiles(kept.sweep, tmp_path).folder)
+    assert [line.sweep.hash for line in Catalogue(tmp_path).entries()] == [other.hash]
 
 
 def test_sweeps_that_go_on_are_left_out(kept: Landscape, tmp_path: Path) -> None:
-    assert Catalogue(tmp_path).listed(busy=[kept.sweep.hash]) == []
-    assert Catalogue(tmp_path / "nowhere").listed() == []
+    assert Catalogue(tmp_path).entries(busy=[kept.sweep.hash]) == []
+    assert Catalogue(tmp_path / "nowhere").entries() == []

@@ -26,10 +26,10 @@ from bandits.sweeps.analysis import importance
 from bandits.sweeps.blocks import Block, StoppedError
 from bandits.sweeps.execution.executors import InProcessExecutor, PoolExecutor
 from bandits.sweeps.figures import scatter as scattered_figures
-from bandits.sweeps.optuna_search import Study
+from bandits.sweeps.optuna_search import OptunaSearch
 from bandits.sweeps.runner import Runner
-from bandits.sweeps.storage.block_files import Files
-from bandits.sweeps.sweep import read_begun
+from bandits.sweeps.storage.block_files import BlockFiles
+from bandits.sweeps.sweep import read_with_proposals
 from tests.support import wait_for
 
 ROOT = Path(__file__).parents[2]
@@ -75,7 +75,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def whole(home: Path) -> Landscape:
     """A sweep that nobody disturbs."""
     sweep = scattered()
-    return sweeps.run(sweep, files=Files(sweep, home))
+    return sweeps.run(sweep, files=BlockFiles(sweep, home))
 
 
 def same(found: Landscape, other: Landscape) -> None:
@@ -91,9 +91,9 @@ def same(found: Landscape, other: Landscape) -> None:
 def test_it_finds_more_than_chance_does(whole: Landscape) -> None:
     best, chance = whole.best(), sweeps.run(scattered(sampler="random", seed=7))
     assert best is not None
-    means = [cell.estimate.mean for cell in chance.cells()]
+    means = [cell.estimate.mean for cell in chance.results()]
     assert best.estimate.mean > np.median(means) + 0.05
-    late = [cell.estimate.mean for cell in whole.cells() if cell.point >= 12]  # once it has learned something
+    late = [cell.estimate.mean for cell in whole.results() if cell.point >= 12]  # once it has learned something
     assert np.median(late) > np.median(means)
 
 
@@ -116,7 +116,7 @@ def test_less_regret_is_better_and_whole_numbers_stay_whole() -> None:
     assert all(isinstance(n, int) for n in products)
     best = landscape.best("pseudo_regret")
     assert best is not None
-    assert best.estimate.mean == min(cell.estimate.mean for cell in landscape.cells("pseudo_regret"))
+    assert best.estimate.mean == min(cell.estimate.mean for cell in landscape.results("pseudo_regret"))
 
 
 def test_what_is_proposed_again_is_not_computed_again() -> None:
@@ -124,8 +124,8 @@ def test_what_is_proposed_again_is_not_computed_again() -> None:
     landscape = sweeps.run(scattered(axes, number=16), executor)
     computed = [row for block in executor.blocks for row in block.rows]
     assert len(computed) == len(set(computed)) == 4 * len(landscape.sweep.proposed) <= 16
-    assert landscape.done == 1
-    assert landscape.saved == 1 - len(landscape.sweep.proposed) / 16
+    assert landscape.progress == 1
+    assert landscape.saved_share == 1 - len(landscape.sweep.proposed) / 16
 
 
 def test_what_is_impossible_together_is_passed_over() -> None:
@@ -158,10 +158,10 @@ def test_a_forest_tells_what_explains() -> None:
     dice = np.random.default_rng(1)
     x, y, c = dice.random(400), dice.random(400), dice.integers(0, 2, 400)
     points = [(0.05 * 200**a, 0.01 * 1000**b, ["per_arm", "shared"][i]) for a, b, i in zip(x, y, c, strict=True)]
-    sweep = scattered(number=400).having(points)
+    sweep = scattered(number=400).with_proposals(points)
     assert importance.shares(sweep, x + 0.5 * c) == pytest.approx([4 / 7, 0, 3 / 7], abs=0.06)
     assert np.isnan(importance.shares(sweep, np.full(400, np.nan))).all()
-    chance = importance.shares(scattered(number=64).having(points[:64]), dice.normal(size=64))
+    chance = importance.shares(scattered(number=64).with_proposals(points[:64]), dice.normal(size=64))
     assert max(chance) < 0.1  # what foretells nothing explains nothing
 
 
@@ -183,15 +183,15 @@ def test_worker_processes_come_to_the_same_bits(whole: Landscape, pool: Pool) ->
 def test_who_is_stopped_goes_on_to_the_same_bits(stop: int, whole: Landscape, tmp_path: Path) -> None:
     sweep, first, second = scattered(), Counted(), Counted()
     with pytest.raises(StoppedError):
-        sweeps.run(sweep, first, Files(sweep, tmp_path), stop=lambda: len(first.blocks) >= stop)
+        sweeps.run(sweep, first, BlockFiles(sweep, tmp_path), stop=lambda: len(first.blocks) >= stop)
     before = len(list(tmp_path.rglob("*.block")))
-    again = Runner(sweep, second, Files(sweep, tmp_path))
-    assert not again.look()
+    again = Runner(sweep, second, BlockFiles(sweep, tmp_path))
+    assert not again.load()
     assert len(again.landscape.sweep.proposed) in range(6 * (stop > 12), 24, 6)  # whole batches that are over
     same(again.run(), whole)
     assert len(list(tmp_path.rglob("*.block"))) == before + len(second.blocks)
     assert [t.number for t in kept(tmp_path, sweep)] == list(range(24))
-    assert Runner(sweep, Counted(), Files(sweep, tmp_path)).look()
+    assert Runner(sweep, Counted(), BlockFiles(sweep, tmp_path)).load()
 
 
 def test_a_command_that_is_killed_goes_on_to_the_same_bytes(whole: Landscape, tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_a_command_that_is_killed_goes_on_to_the_same_bytes(whole: Landscape, tm
     assert process.poll() is None
     process.send_signal(signal.SIGKILL)
     process.wait()
-    landscape = sweeps.run(sweep, files=Files(sweep, home / "sweeps"))
+    landscape = sweeps.run(sweep, files=BlockFiles(sweep, home / "sweeps"))
     same(landscape, whole)
     assert [t.number for t in kept(home / "sweeps", sweep)] == list(range(24))
     for folder, found in (("a", landscape), ("b", whole)):
@@ -215,7 +215,7 @@ def test_a_command_that_is_killed_goes_on_to_the_same_bytes(whole: Landscape, tm
 
 def test_a_study_that_is_damaged_or_gone_is_made_again(tmp_path: Path) -> None:
     sweep, executor = scattered(number=8, batch=4, steps=50), Counted()
-    files = Files(sweep, tmp_path)
+    files = BlockFiles(sweep, tmp_path)
     before = sweeps.run(sweep, files=files)
     files.study.write_bytes(b"nonsense")
     same(sweeps.run(sweep, executor, files), before)
@@ -227,21 +227,21 @@ def test_a_study_that_is_damaged_or_gone_is_made_again(tmp_path: Path) -> None:
 
 def test_looking_proposes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It may take minutes, and everybody who opens a page looks."""
-    sweep, files = scattered(number=12), Files(scattered(number=12), tmp_path)
-    files.begin()
+    sweep, files = scattered(number=12), BlockFiles(scattered(number=12), tmp_path)
+    files.save_sweep()
     asked: list[int] = []
-    monkeypatch.setattr(Study, "_propose", lambda _, number: asked.append(number))
-    assert not Runner(sweep, InProcessExecutor(), files).look()
+    monkeypatch.setattr(OptunaSearch, "_propose", lambda _, number: asked.append(number))
+    assert not Runner(sweep, InProcessExecutor(), files).load()
     assert asked == []
 
 
 def test_a_half_written_batch_is_written_once(tmp_path: Path) -> None:
     sweep = scattered(number=12)
-    study = Study(sweep, tmp_path / sweep.hash / "study.db")
+    study = OptunaSearch(sweep, tmp_path / sweep.hash / "study.db")
     points = study.ask()
     study.tell([0.1, 0.2])  # and then the end
     study.close()
-    again = Study(sweep, tmp_path / sweep.hash / "study.db")
+    again = OptunaSearch(sweep, tmp_path / sweep.hash / "study.db")
     assert again.ask() == points
     again.tell([0.1, 0.2, 0.3, float("nan"), 0.5, 0.6])
     again.close()
@@ -253,7 +253,7 @@ def test_a_half_written_batch_is_written_once(tmp_path: Path) -> None:
 def test_a_disk_that_is_full_costs_a_sentence_only(whole: Landscape, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     sweep = scattered()
-    runner = Runner(sweep, InProcessExecutor(), Files(sweep, tmp_path / "file"))
+    runner = Runner(sweep, InProcessExecutor(), BlockFiles(sweep, tmp_path / "file"))
     same(runner.run(), whole)
     assert "could not be kept on disk" in runner.error
 
@@ -263,16 +263,16 @@ def test_a_disk_that_is_full_costs_a_sentence_only(whole: Landscape, tmp_path: P
 
 def test_link_json_and_hash() -> None:
     sweep = scattered(sampler="random", metric="learned")
-    assert link.follow(link.fields(sweep)) == sweep == sweeps.read(sweep.model_dump_json())
+    assert link.parse_query(link.to_query(sweep)) == sweep == sweeps.read(sweep.model_dump_json())
     assert scattered().hash == scattered([{**ALPHA, "number": 5}, RIDGE, SHARING]).hash  # of no grid
     others = [scattered(number=25), scattered(batch=5), scattered(sampler="random"), scattered(metric="learned"),
               scattered([{**ALPHA, "scale": "linear"}, RIDGE, SHARING])]  # fmt: skip
     assert len({s.hash for s in [*others, scattered()]}) == 6
     third = scattered([{**ALPHA, "low": 1 / 3}, RIDGE])
-    assert link.follow(link.fields(third)).hash == third.hash  # six digits are meant
-    begun = sweep.having([(1.0, 1.0, "shared")])
+    assert link.parse_query(link.to_query(third)).hash == third.hash  # six digits are meant
+    begun = sweep.with_proposals([(1.0, 1.0, "shared")])
     assert begun.hash == sweep.hash
-    assert read_begun(begun.model_dump_json()) == begun
+    assert read_with_proposals(begun.model_dump_json()) == begun
 
 
 @pytest.mark.parametrize(
@@ -297,9 +297,9 @@ def test_what_cannot_be_proposed_is_refused_in_one_sentence(axes: Any, changes: 
 
 def test_points_are_not_taken_from_a_file() -> None:
     with pytest.raises(UserError, match="proposed is filled in by the search itself"):
-        sweeps.read(scattered().having([(1.0, 1.0, "shared")]).model_dump_json())
+        sweeps.read(scattered().with_proposals([(1.0, 1.0, "shared")]).model_dump_json())
     with pytest.raises(UserError, match="with a value for each axis"):
-        read_begun(scattered().having([(1.0,)]).model_dump_json())
+        read_with_proposals(scattered().with_proposals([(1.0,)]).model_dump_json())
 
 
 def test_without_optuna_it_is_refused_in_one_sentence(tmp_path: Path) -> None:
@@ -315,13 +315,13 @@ def test_without_optuna_it_is_refused_in_one_sentence(tmp_path: Path) -> None:
 
 def test_pictures_show_the_best_so_far_and_every_parameter(whole: Landscape) -> None:
     told = scattered_figures.progress(whole, "click_rate")
-    means = np.array([cell.estimate.mean for cell in whole.cells()])
+    means = np.array([cell.estimate.mean for cell in whole.results()])
     assert np.array_equal(told.means, means)
     assert np.array_equal(told.means[told.best], np.maximum.accumulate(means))
     assert told.best[-1] == whole.leader("click_rate")
     regret = scattered_figures.progress(whole, "pseudo_regret")
     assert np.array_equal(regret.means[regret.best], np.minimum.accumulate(regret.means))
-    specs = scattered_figures.pictures(whole, "click_rate", 3)
+    specs = scattered_figures.figures(whole, "click_rate", 3)
     titles = [spec["layout"]["title"]["text"] for spec in specs]
     assert titles == ["Click rate: the best so far", *(f"Click rate against {n}" for n in NAMES)]
     for spec in specs:  # every point can be picked in every picture
@@ -332,7 +332,7 @@ def test_pictures_show_the_best_so_far_and_every_parameter(whole: Landscape) -> 
         assert len(places) == 24
         assert {means[p] for p in found if p is not None} == set(means)  # points may hide one another
     assert scattered_figures.point_at(whole, "click_rate", 1.0, 2.0) is None
-    (empty,) = scattered_figures.pictures(Landscape(scattered()), "click_rate")
+    (empty,) = scattered_figures.figures(Landscape(scattered()), "click_rate")
     assert empty["data"] == []
 
 

@@ -29,10 +29,10 @@ from bandits.sweeps.analysis.landscape import METRICS
 from bandits.sweeps.blocks import Block, StoppedError, coarse_to_fine, compute, pack
 from bandits.sweeps.execution.executors import InProcessExecutor
 from bandits.sweeps.figures import grid as figures
-from bandits.sweeps.halving import drop, rungs, wanted
+from bandits.sweeps.halving import eliminate, rung_rows, rungs
 from bandits.sweeps.runner import Runner
-from bandits.sweeps.storage.block_files import Files
-from bandits.sweeps.sweep import suggested, sweepable, whole
+from bandits.sweeps.storage.block_files import BlockFiles
+from bandits.sweeps.sweep import is_integer, suggest_axis, sweepable
 
 SHOP = {"kind": "petshop", "n_products": 10, "n_users": 40}
 ALPHA = {"path": "agents.0.alpha", "low": 0.1, "high": 10, "number": 3, "scale": "log"}
@@ -51,7 +51,7 @@ def small(axes: Any = None, agent: Any = None, **changes: Any) -> Sweep:
 
 
 def rows_of(sweep: Sweep) -> list[tuple[int, int]]:
-    return wanted(sweep, range(sweep.experiment.replications), Landscape(sweep))
+    return rung_rows(sweep, range(sweep.experiment.replications), Landscape(sweep))
 
 
 @lru_cache(maxsize=64)
@@ -62,7 +62,7 @@ def points(P: int, R: int) -> Sweep:
 def filled(numbers: np.ndarray) -> Landscape:
     """A landscape whose click rates are these numbers (P, R)."""
     landscape = Landscape(points(*numbers.shape))
-    landscape.known[...] = True
+    landscape.completed[...] = True
     landscape.alive[...] = np.isfinite(numbers)
     landscape.numbers("click_rate")[...] = numbers
     return landscape
@@ -74,7 +74,7 @@ def test_schemas_are_made_once_and_stay_as_they_are(monkeypatch: pytest.MonkeyPa
     assert sweeps.read(asked) == small()
     for cls in (*AGENTS.values(), *SIMULATORS.values()):
         for name in sweepable(cls.Params):
-            suggested(cls.Params, name)
+            suggest_axis(cls.Params, name)
             describe_range(cls.Params, name)
         assert schemas(cls.Params) == cls.Params.model_json_schema()["properties"]
 
@@ -97,10 +97,10 @@ def test_values_of_a_range_and_of_a_list() -> None:
     sweep = small(axes)
     assert sweep.values == ((0.1, 0.316228, 1.0, 3.16228, 10.0), ("per_arm", "shared"), (5, 6, 7))
     assert (sweep.shape, sweep.size) == ((5, 2, 3), 30)
-    assert [sweep.at(p) for p in range(30)] == list(itertools.product(*sweep.values))
+    assert [sweep.values_at(p) for p in range(30)] == list(itertools.product(*sweep.values))
     for p, point in enumerate(sweep.points):
         agent, world = point.agents[0], point.simulator
-        assert (agent.alpha, agent.sharing, world.n_products) == sweep.at(p)  # type: ignore[attr-defined]
+        assert (agent.alpha, agent.sharing, world.n_products) == sweep.values_at(p)  # type: ignore[attr-defined]
 
 
 def test_a_sweep_survives_its_json_and_its_hash_knows_no_spelling() -> None:
@@ -178,8 +178,8 @@ def test_impossible_together_is_told_of_the_point() -> None:
 def test_every_parameter_of_every_agent_has_an_axis_to_begin_with(kind: str) -> None:
     params = bandits.agents.REGISTRY[kind].Params
     for name in sweepable(params):
-        axis = sweeps.Axis.model_validate({"path": f"agents.0.{name}", **suggested(params, name, number=3)})
-        for value in axis.over(whole(params, name)):
+        axis = sweeps.Axis.model_validate({"path": f"agents.0.{name}", **suggest_axis(params, name, number=3)})
+        for value in axis.grid_values(is_integer(params, name)):
             params.__pydantic_validator__.validate_assignment(params(), name, value)
 
 
@@ -210,7 +210,7 @@ def test_rows_of_another_structure_or_world_are_in_another_block() -> None:
     sweep = small(axes)
     blocks = pack(sweep, rows_of(sweep))
     for block in blocks:
-        assert len({sweep.at(p)[1:] for p, _ in block.rows}) == 1
+        assert len({sweep.values_at(p)[1:] for p, _ in block.rows}) == 1
     assert len(blocks) >= 4
 
 
@@ -252,7 +252,7 @@ def test_networks_do_not_depend_on_company_beyond_rounding() -> None:
 def test_who_diverges_in_a_run_is_not_the_best() -> None:
     landscape = filled(np.array([[0.5, 0.6, 0.7], [np.nan, 0.9, 0.9], [0.4, 0.5, 0.6]]))
     assert landscape.leader("click_rate") == 0  # not the one that is better where it lives
-    cell = landscape.cells()[1]
+    cell = landscape.results()[1]
     assert (cell.runs, cell.diverged, cell.best) == (2, 1, False)
 
 
@@ -261,10 +261,10 @@ def test_who_diverges_in_a_run_is_not_the_best() -> None:
 
 def test_what_is_kept_is_not_computed_again(tmp_path: Path) -> None:
     sweep, whole = small(), sweeps.run(small())
-    files = Files(sweep, tmp_path)
+    files = BlockFiles(sweep, tmp_path)
     blocks = pack(sweep, rows_of(sweep))
     for block in blocks[: len(blocks) // 2]:
-        files.keep(block, compute(sweep, block))
+        files.save(block, compute(sweep, block))
     asked: list[Block] = []
 
     class Watched(InProcessExecutor):
@@ -280,7 +280,7 @@ def test_what_is_kept_is_not_computed_again(tmp_path: Path) -> None:
 
 def test_a_damaged_block_is_computed_again(tmp_path: Path) -> None:
     sweep = small()
-    files = Files(sweep, tmp_path)
+    files = BlockFiles(sweep, tmp_path)
     whole = sweeps.run(sweep, files=files)
     for path in tmp_path.rglob("*.block"):
         data = bytearray(path.read_bytes())
@@ -293,20 +293,20 @@ def test_a_damaged_block_is_computed_again(tmp_path: Path) -> None:
 
 def test_a_disk_that_is_full_costs_a_sentence_only(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    runner = Runner(small(), InProcessExecutor(), Files(small(), tmp_path / "file"))
+    runner = Runner(small(), InProcessExecutor(), BlockFiles(small(), tmp_path / "file"))
     landscape = runner.run()
-    assert landscape.known.all()
+    assert landscape.completed.all()
     assert "could not be kept on disk" in runner.error
 
 
 def test_who_is_told_to_stop_keeps_what_is_finished(tmp_path: Path) -> None:
     sweep = small([{**ALPHA, "number": 12}])
-    files, calls = Files(sweep, tmp_path), itertools.count()
+    files, calls = BlockFiles(sweep, tmp_path), itertools.count()
     with pytest.raises(StoppedError):
         sweeps.run(sweep, files=files, stop=lambda: next(calls) > 6)
     kept = len(list(tmp_path.rglob("*.block")))
     assert 0 < kept < len(pack(sweep, rows_of(sweep)))
-    assert sweeps.run(sweep, files=files).known.all()
+    assert sweeps.run(sweep, files=files).completed.all()
 
 
 # -- statistics ----------------------------------------------------------------------------------------------------
@@ -319,7 +319,7 @@ def test_estimates_gaps_and_region_are_scipys() -> None:
     landscape = filled(numbers)
     leader = landscape.leader("click_rate")
     assert leader == np.argmax(numbers.mean(axis=1))
-    cells = landscape.cells()
+    cells = landscape.results()
     others = [p for p in range(6) if p != leader]
     p_values = [stats.ttest_rel(numbers[p], numbers[leader]).pvalue for p in others]
     for p, corrected in zip(others, metrics.holm(p_values), strict=True):
@@ -334,7 +334,7 @@ def test_the_best_region_holds_the_best_point_at_least_as_often_as_promised() ->
     """Point 2 is best by nothing; 300 landscapes, region at 95 %: at least 285 - 3 sqrt(300 x .95 x .05) = 273."""
     generator = np.random.default_rng(4)
     truth = np.array([0.0, 0.0, 0.001, -0.3, -1.0])[:, None]
-    held = sum(bool(filled(truth + generator.normal(0, 0.5, (5, 8))).region("click_rate")[2]) for _ in range(300))
+    held = sum(bool(filled(truth + generator.normal(0, 0.5, (5, 8))).best_region("click_rate")[2]) for _ in range(300))
     assert held >= 273
 
 
@@ -347,7 +347,7 @@ def test_equal_points_with_few_clicks_are_all_as_good(runs: int) -> None:
     """
     generator = np.random.default_rng(runs)
     left_out = sum(
-        not filled(generator.poisson(3.0, (9, runs)).astype(float)).region("click_rate").all() for _ in range(400)
+        not filled(generator.poisson(3.0, (9, runs)).astype(float)).best_region("click_rate").all() for _ in range(400)
     )
     assert left_out <= 58
 
@@ -368,7 +368,7 @@ def test_chance_explains_nothing() -> None:
     sweep = small([{**ALPHA, "number": 5}, ridge], replications=8)
     for _ in range(60):
         landscape = Landscape(sweep)
-        landscape.known[...] = landscape.alive[...] = True
+        landscape.completed[...] = landscape.alive[...] = True
         landscape.numbers("click_rate")[...] = generator.normal(0.5, 0.1, (20, 8)) + generator.normal(0, 0.3, 8)
         shares += [each.share for each in landscape.importance()]
     assert np.median(shares) < 0.25
@@ -380,10 +380,10 @@ def test_points_with_fewer_runs_stand_where_common_luck_leaves_them() -> None:
     numbers = np.array([0.5, 0.49, 0.47])[:, None] + luck
     numbers[1:, 4:] = np.nan
     landscape = filled(numbers)
-    landscape.known[1:, 4:] = False
+    landscape.completed[1:, 4:] = False
     landscape.dropped[1:] = True
     assert landscape.leader("click_rate") == 0
-    assert [cell.estimate.mean for cell in landscape.cells()] == pytest.approx([0.5, 0.49, 0.47])
+    assert [cell.estimate.mean for cell in landscape.results()] == pytest.approx([0.5, 0.49, 0.47])
     z = figures.landscape(landscape, "click_rate")["data"]
     points = next(trace for trace in z if trace["name"] == "points")
     assert points["y"] == pytest.approx([0.5, 0.49, 0.47])
@@ -408,7 +408,7 @@ def test_importance_of_an_additive_landscape() -> None:
     ridge = {"path": "agents.0.ridge", "values": [0.1, 1.0, 10.0, 100.0]}
     sweep = small([ALPHA, ridge], replications=5)
     landscape = Landscape(sweep)
-    landscape.known[...] = landscape.alive[...] = True
+    landscape.completed[...] = landscape.alive[...] = True
     a, r = np.array([0.0, 0.1, 0.3]), np.array([0.0, 0.02, 0.01, 0.03])
     grid = 0.1 + a[:, None] + r[None, :]
     landscape.numbers("click_rate")[...] = grid.ravel()[:, None] + np.linspace(0, 0.1, 5)
@@ -434,16 +434,16 @@ def test_halving_saves_runs_and_keeps_the_winner() -> None:
     whole = sweeps.run(small(axis, agent, replications=16, steps=2000))
     runner = Runner(small(axis, agent, replications=16, steps=2000, search="halving"), InProcessExecutor())
     thin = runner.run()
-    assert thin.saved > 0.2
-    assert thin.done == runner.done == 1
+    assert thin.saved_share > 0.2
+    assert thin.progress == runner.progress == 1
     winner, best = thin.best(), whole.best()
     assert winner is not None
     assert best is not None
     assert not thin.dropped[winner.point]
-    assert whole.cells()[winner.point].best
+    assert whole.results()[winner.point].best
     assert best.estimate.low <= winner.estimate.mean <= best.estimate.high
     for p in np.flatnonzero(thin.dropped):
-        assert not whole.cells()[p].best
+        assert not whole.results()[p].best
     assert np.array_equal(thin.numbers("click_rate")[~thin.dropped], whole.numbers("click_rate")[~thin.dropped])
 
 
@@ -455,7 +455,7 @@ def test_the_best_point_is_not_dropped_more_often_than_promised() -> None:
     for _ in range(200):
         landscape = filled(generator.normal(0, 1, (6, 8)))
         for rung in rungs(halving):
-            drop(halving, landscape, rung.stop)
+            eliminate(halving, landscape, rung.stop)
         lost += bool(landscape.dropped[3])
     assert lost <= 19
 
@@ -469,7 +469,7 @@ def test_a_round_that_is_judged_again_comes_to_the_same() -> None:
         early.numbers("click_rate")[:, 8:] = np.nan
         for landscape in (early, late, late):
             for rung in rungs(halving)[:2]:
-                drop(halving, landscape, rung.stop)
+                eliminate(halving, landscape, rung.stop)
         assert np.array_equal(early.dropped, late.dropped)
 
 
@@ -477,14 +477,14 @@ def test_a_halving_that_is_stopped_goes_on_to_the_same(tmp_path: Path) -> None:
     axis = [{"path": "agents.0.epsilon", "low": 0.0, "high": 1.0, "number": 9}]
     sweep = small(axis, {"kind": "epsilon_greedy"}, replications=16, steps=400, search="halving")
     whole = sweeps.run(sweep)
-    files = Files(sweep, tmp_path)
+    files = BlockFiles(sweep, tmp_path)
     for patience in (3, 9, 15):
         asked = iter([False] * patience)
         with pytest.raises(StoppedError):
             sweeps.run(sweep, files=files, stop=lambda asked=asked: next(asked, True))
     again = sweeps.run(sweep, files=files)
     assert np.array_equal(again.dropped, whole.dropped)
-    assert np.array_equal(again.known, whole.known)
+    assert np.array_equal(again.completed, whole.completed)
     for metric in METRICS:
         assert np.array_equal(again.numbers(metric), whole.numbers(metric), equal_nan=True)
 

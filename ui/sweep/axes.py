@@ -12,7 +12,7 @@ from bandits.base.params import Params
 from bandits.sweeps import Sweep
 from bandits.sweeps.analysis.landscape import METRICS
 from bandits.sweeps.figures import grid
-from bandits.sweeps.sweep import MAX_AXES, MAX_BATCH, MAX_PROPOSED, suggested, sweepable, whole
+from bandits.sweeps.sweep import MAX_AXES, MAX_BATCH, MAX_PROPOSED, is_integer, suggest_axis, sweepable
 from ui.arena import draft
 from ui.params_form import fields
 
@@ -171,16 +171,16 @@ def _axis(position: int, offered: dict[str, type[Params]], taken: list[str], kin
 def _values(path: str, owner: type[Params], key: str, told: Asked, number: int, *, counted: bool = True) -> Asked:
     """The values of an axis: of a list, or of a range, and how many of them where they are ``counted``."""
     name = path.rpartition(".")[2]
-    begin = suggested(owner, name, number)
+    begin = suggest_axis(owner, name, number)
     if "values" in begin or told.get("values"):
         chosen = list(told.get("values") or begin["values"])
         every = list(dict.fromkeys([*begin.get("values", ()), *chosen]))
-        picked = st.multiselect("Values", every, chosen, key=key, format_func=grid.spoken)
+        picked = st.multiselect("Values", every, chosen, key=key, format_func=grid.format_value)
         return {"path": path, "values": picked}
     begin |= told
     low, high, *more = st.columns(2 + counted)
-    common: dict[str, Any] = {"format": "%d"} if whole(owner, name) else {"format": "%g"}
-    kind_of: Any = int if whole(owner, name) else float
+    common: dict[str, Any] = {"format": "%d"} if is_integer(owner, name) else {"format": "%g"}
+    kind_of: Any = int if is_integer(owner, name) else float
     first = low.number_input("From", value=kind_of(begin["low"]), key=f"{key}-low", **common)
     last = high.number_input("To", value=kind_of(begin["high"]), key=f"{key}-high", **common)
     many = more[0].number_input("Values", 2, 64, begin["number"], key=f"{key}-number") if counted else begin["number"]

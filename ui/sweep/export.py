@@ -33,7 +33,7 @@ def files(found: SweepJob, metric: str) -> None:
     for label, ending, mime, make in offered:
         st.download_button(
             label, at_rest(make), f"{name}.{ending}", mime, key=f"sweep-export-{ending}", on_click="ignore",
-            icon=":material/download:", width="stretch", disabled=not landscape.known.any(),
+            icon=":material/download:", width="stretch", disabled=not landscape.completed.any(),
         )  # fmt: skip
     st.caption(
         "Pictures: **PNG** and **SVG** stand at the upper right of every plot. The address of this page holds the "

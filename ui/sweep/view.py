@@ -133,16 +133,16 @@ def show(found: SweepJob, metric: str) -> None:
 
 
 def _show(found: SweepJob, metric: str, was_active: bool) -> None:
-    st.progress(min(found.done, 1.0), text=status(found))
+    st.progress(min(found.progress, 1.0), text=status(found))
     picked = st.session_state.get(_CELL, {}).get(found.id)
     with found.lock:
-        if found.sweep.gridded:
+        if found.sweep.is_grid:
             specs = [grid.landscape(found.landscape, metric, picked, over=not found.active)]
         else:
-            specs = scatter.pictures(found.landscape, metric, picked, over=not found.active)
+            specs = scatter.figures(found.landscape, metric, picked, over=not found.active)
         leader = found.landscape.leader(metric)
         chosen = leader if picked is None else picked
-        specs += grid.cell(found.landscape, chosen, metric)
+        specs += grid.point_curves(found.landscape, chosen, metric)
     for spec in specs:
         spec["layout"]["uirevision"] = f"{found.id}{metric}"
     alt = [f"{s['layout']['title']['text']}: {s['layout']['meta']['note']}" for s in specs]
@@ -159,7 +159,7 @@ def _pick(found: SweepJob, metric: str) -> None:
     if (place := panel.at("sweep")) is None:
         return
     with found.lock:
-        point = (grid if found.sweep.gridded else scatter).point_at(found.landscape, metric, *place)
+        point = (grid if found.sweep.is_grid else scatter).point_at(found.landscape, metric, *place)
     if point is not None:
         st.session_state.setdefault(_CELL, {})[found.id] = point
 
@@ -168,22 +168,25 @@ def status(found: SweepJob) -> str:
     """How far a sweep is, in one line."""
     left = found.seconds_left
     if found.status == "running":
-        return f"Sweeping: {100 * found.done:.0f} %" + (f", about {max(1, round(left))} s left" if left else "")
+        return f"Sweeping: {100 * found.progress:.0f} %" + (f", about {max(1, round(left))} s left" if left else "")
     if found.status == "failed":
         return f"Failed: {board.plain(found.error)}"
-    saved = f", {100 * found.landscape.saved:.0f} % of the runs were not needed" if found.landscape.saved else ""
-    said = {"finished": f"Finished{saved}", "stopped": f"Stopped at {100 * found.done:.0f} %"}[found.status]
+    share = found.landscape.saved_share
+    saved = f", {100 * share:.0f} % of the runs were not needed" if share else ""
+    said = {"finished": f"Finished{saved}", "stopped": f"Stopped at {100 * found.progress:.0f} %"}[found.status]
     return f"{said}. {board.plain(found.error)}" if found.error else said
 
 
 def _cell(found: SweepJob, metric: str, point: int, leader: int) -> None:
     """The chosen point in a line, and the way to the Arena."""
     with found.lock:
-        cell = next((c for c in found.landscape.cells(metric) if c.point == point), None)
+        cell = next((c for c in found.landscape.results(metric) if c.point == point), None)
     if cell is None:
         return
     row = st.container(horizontal=True, vertical_alignment="center", gap="medium")
-    at = ", ".join(f"{grid.named(found.sweep, i)} **{grid.spoken(value)}**" for i, value in enumerate(cell.values))
+    at = ", ".join(
+        f"{grid.parameter_title(found.sweep, i)} **{grid.format_value(value)}**" for i, value in enumerate(cell.values)
+    )
     if point == leader:
         good = "the best"
     elif cell.best:
@@ -211,7 +214,7 @@ def _turned(gap: Estimate) -> Estimate:
 def _told(found: SweepJob, metric: str) -> None:
     with found.lock:
         landscape = found.landscape
-        cells, matters = landscape.cells(metric), landscape.importance(metric)
+        cells, matters = landscape.results(metric), landscape.importance(metric)
         pairing, explained = landscape.pairing(metric), landscape.explained(metric)
     if not found.active:
         good = sum(cell.best for cell in cells)
@@ -230,8 +233,8 @@ def _told(found: SweepJob, metric: str) -> None:
         paths = [axis.path for axis in found.sweep.axes]
         rows = [
             {
-                "Parameter": grid.named(found.sweep, paths.index(m.path)), "Best": grid.spoken(m.best),
-                "As good": ", ".join(map(grid.spoken, m.good)), "Worst": grid.spoken(m.worst),
+                "Parameter": grid.parameter_title(found.sweep, paths.index(m.path)), "Best": grid.format_value(m.best),
+                "As good": ", ".join(map(grid.format_value, m.good)), "Worst": grid.format_value(m.worst),
                 "Clicks lost at worst, of 1,000 users": f"{number(m.cost.mean)} ({text.interval_ends(m.cost)})"
                 if m.matters else "not shown to be any",
                 "Explains": percent(m.share),
@@ -255,8 +258,8 @@ def _explained(sweep: Sweep, explained: list[Explained]) -> None:
     at = [paths.index(one.path) for one in explained]
     rows = [
         {
-            "Parameter": grid.named(sweep, i), "Best": grid.spoken(one.best),
-            "As good": (", " if sweep.axes[i].values else " to ").join(map(grid.spoken, one.good)),
+            "Parameter": grid.parameter_title(sweep, i), "Best": grid.format_value(one.best),
+            "As good": (", " if sweep.axes[i].values else " to ").join(map(grid.format_value, one.good)),
             "Explains": percent(one.share),
         }
         for i, one in zip(at, explained, strict=True)
@@ -272,9 +275,10 @@ def _explained(sweep: Sweep, explained: list[Explained]) -> None:
 
 def foretell(experiment: Experiment | None) -> None:
     """What sweeps already say of a draft's agents, before it is run."""
-    for answer in sweeper().answers(experiment) if experiment is not None else ():
+    for answer in sweeper().nearest_points(experiment) if experiment is not None else ():
         at = ", ".join(
-            f"{grid.named(answer.sweep, i)} {grid.spoken(v)}" for i, v in enumerate(answer.sweep.at(answer.point))
+            f"{grid.parameter_title(answer.sweep, i)} {grid.format_value(v)}"
+            for i, v in enumerate(answer.sweep.values_at(answer.point))
         )
         near = "" if answer.exact else "at the nearest of its points, "
         st.caption(
@@ -288,7 +292,7 @@ def foretell(experiment: Experiment | None) -> None:
 
 def shelf() -> None:
     """Every sweep that is going on or kept, to open or delete."""
-    found = sweeper().sweeps()
+    found = sweeper().stored_sweeps()
     if not found:
         return
     st.subheader("Sweeps", anchor=False)
@@ -297,7 +301,7 @@ def shelf() -> None:
             sweep = line.sweep
             with st.container(border=True):
                 left, see, drop = st.columns([4, 1, 1], vertical_alignment="center")
-                part = "" if line.done >= 1 else f", {100 * line.done:.0f} % done"
+                part = "" if line.progress >= 1 else f", {100 * line.progress:.0f} % done"
                 left.markdown(f"**{board.plain(described(sweep))}**  \n{board.plain(_size(sweep))}{part}")
                 if see.button("Open", key=f"sweep-{sweep.hash}", icon=":material/open_in_new:", width="stretch"):
                     st.session_state[_SEEN] = sweep.hash
@@ -309,7 +313,7 @@ def shelf() -> None:
 
 def described(sweep: Sweep) -> str:
     """An agent and what was varied: LinUCB: Exploration, Ridge."""
-    varied = ", ".join(grid.named(sweep, i) for i in range(len(sweep.axes)))
+    varied = ", ".join(grid.parameter_title(sweep, i) for i in range(len(sweep.axes)))
     return f"{sweep.experiment.labels[0]}: {varied}"
 
 

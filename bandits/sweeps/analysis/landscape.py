@@ -14,7 +14,7 @@ from bandits.experiments.history import History
 from bandits.results import metrics
 from bandits.results.metrics import Estimate
 from bandits.results.result import plain
-from bandits.sweeps.blocks import chosen, history_of
+from bandits.sweeps.blocks import block_history, point_history
 from bandits.sweeps.sweep import Axis, Sweep, Value
 
 from . import importance
@@ -44,14 +44,14 @@ class Metric(NamedTuple):
     of: Callable[[History], FloatArray]
 
 
-def late(grid: IntArray) -> int:
+def late_start(grid: IntArray) -> int:
     """Where on a grid the last part of a run begins."""
     return min(int(np.searchsorted(grid, grid[-1] * (1 - LATE))), len(grid) - 2)
 
 
 def _late(history: History) -> FloatArray:
     grid, clicks = history.grid, history.sums["clicks"]
-    at = late(grid)
+    at = late_start(grid)
     return np.asarray((clicks[-1] - clicks[at]) / (grid[-1] - grid[at]))
 
 
@@ -65,7 +65,7 @@ METRICS: dict[str, Metric] = {
 }
 
 
-class Cell(NamedTuple):
+class PointResult(NamedTuple):
     """One point in numbers.
 
     Attributes
@@ -74,7 +74,7 @@ class Cell(NamedTuple):
     values : tuple
         Of each axis.
     estimate : Estimate
-        Mean over runs and its 95 % interval (`Landscape.comparable`). The best of many is best partly by luck: on
+        Mean over runs and its 95 % interval (`Landscape.adjusted`). The best of many is best partly by luck: on
         average its own is too high.
     runs : int
         It rests on; those that diverged are left out.
@@ -170,19 +170,19 @@ class Landscape:
     def __init__(self, sweep: Sweep) -> None:
         self.sweep = sweep
         shape = (sweep.size, sweep.experiment.replications)
-        self.known, self.alive = np.zeros(shape, np.bool_), np.zeros(shape, np.bool_)
+        self.completed, self.alive = np.zeros(shape, np.bool_), np.zeros(shape, np.bool_)
         self.dropped = np.zeros(sweep.size, np.bool_)
         self.seconds = 0.0
         self._values = {name: np.full(shape, np.nan) for name in METRICS}
         self._parts: list[tuple[set[int], Callable[[], Arrays | None]]] = []
         self._explained: dict[str, list[Explained]] = {}
 
-    def grow(self, points: Sequence[tuple[Value, ...]]) -> list[int]:
+    def add_points(self, points: Sequence[tuple[Value, ...]]) -> list[int]:
         """Take in proposals; the numbers of those that are new and possible."""
         known = set(self.sweep.proposed)
         new = [values for values in dict.fromkeys(points) if values not in known and _possible(self.sweep, values)]
         first = len(self.sweep.proposed)
-        self.sweep = self.sweep.having([*self.sweep.proposed, *new])
+        self.sweep = self.sweep.with_proposals([*self.sweep.proposed, *new])
         return list(range(first, first + len(new)))
 
     def means(self, points: Sequence[tuple[Value, ...]], metric: str) -> list[float]:
@@ -191,7 +191,7 @@ class Landscape:
         means = self.numbers(metric).mean(axis=1)
         return [float(means[at[values]]) if values in at else float("nan") for values in points]
 
-    def end(self) -> None:
+    def close(self) -> None:
         """No more points will be proposed: there was no need for as many as might have been."""
         self.dropped[len(self.sweep.proposed) :] = True
 
@@ -204,9 +204,9 @@ class Landscape:
         again : callable, optional
             Where its curves can be had again; otherwise they are kept here.
         """
-        history = history_of(self.sweep, arrays)
+        history = block_history(self.sweep, arrays)
         points, runs = arrays["rows"].T
-        self.known[points, runs], self.alive[points, runs] = True, history.alive
+        self.completed[points, runs], self.alive[points, runs] = True, history.alive
         for name, metric in METRICS.items():
             self._values[name][points, runs] = np.where(history.alive, metric.of(history), np.nan)
         self.seconds += history.seconds
@@ -215,32 +215,32 @@ class Landscape:
     def curves(self, point: int) -> History:
         """The history of a point's runs so far (their curves, not their arms), as far as it can be had."""
         found = [again() for points, again in self._parts if point in points]
-        return chosen(self.sweep, [arrays for arrays in found if arrays is not None], point)
+        return point_history(self.sweep, [arrays for arrays in found if arrays is not None], point)
 
     def numbers(self, metric: str) -> FloatArray:
         """One metric of every run, float64 (P, R); NaN where it is unknown or diverged."""
         return self._values[metric]
 
-    def at(self, point: int, metric: str = "click_rate") -> tuple[Estimate, int] | None:
+    def estimate_at(self, point: int, metric: str = "click_rate") -> tuple[Estimate, int] | None:
         """A point's own estimate, and how many runs it rests on; None without any."""
         known = self.numbers(metric)[point][self.alive[point]]
         return (metrics.estimate(known), len(known)) if len(known) else None
 
     @property
-    def done(self) -> float:
+    def progress(self) -> float:
         """Share of the runs that are done or given up, 0 to 1."""
-        return float((self.known | self.dropped[:, None]).mean())
+        return float((self.completed | self.dropped[:, None]).mean())
 
     @property
-    def saved(self) -> float:
+    def saved_share(self) -> float:
         """Share of all runs that the search did not need."""
-        return float((~self.known & self.dropped[:, None]).mean())
+        return float((~self.completed & self.dropped[:, None]).mean())
 
-    def judged(self, metric: str) -> BoolArray:
+    def eligible(self, metric: str) -> BoolArray:
         """Points that can be the best, bool (P,): they have runs, are not dropped, and no more of them diverged than
         of others."""
         numbers = np.isfinite(self.numbers(metric))
-        lost = self.known.sum(axis=1) - numbers.sum(axis=1)
+        lost = self.completed.sum(axis=1) - numbers.sum(axis=1)
         found = numbers.any(axis=1) & ~self.dropped
         if not found.any():
             return np.asarray(found)
@@ -248,7 +248,7 @@ class Landscape:
 
     def leader(self, metric: str) -> int | None:
         """The point of the best mean among those that have the most runs; None before anything is known."""
-        able = self.judged(metric)
+        able = self.eligible(metric)
         if not able.any():
             return None
         runs = np.isfinite(self.numbers(metric)).sum(axis=1)
@@ -256,7 +256,7 @@ class Landscape:
         means = METRICS[metric].sign * _mean(self.numbers(metric))
         return int(np.argmax(np.where(able, means, -np.inf)))
 
-    def comparable(self, metric: str) -> FloatArray:
+    def adjusted(self, metric: str) -> FloatArray:
         """`numbers`, each point's shifted by how lucky its runs were for the leader, float64 (P, R).
 
         Points that have been dropped, or are not yet run to the end, rest on fewer runs than the leader: common luck
@@ -275,12 +275,12 @@ class Landscape:
         numbers = METRICS[metric].sign * self.numbers(metric)
         return numbers - numbers[leader] if leader is not None else np.full_like(numbers, np.nan)
 
-    def region(self, metric: str) -> BoolArray:
+    def best_region(self, metric: str) -> BoolArray:
         """Points that are not shown to be worse than the best, bool (P,): paired t tests, with Holm's correction."""
         leader = self.leader(metric)
         if leader is None:
             return np.zeros(self.sweep.size, np.bool_)
-        gaps, able = self.gaps(metric), self.judged(metric)
+        gaps, able = self.gaps(metric), self.eligible(metric)
         p = _worse(gaps)
         others = [i for i in np.flatnonzero(able) if i != leader]
         found = np.zeros(len(able), np.bool_)
@@ -289,34 +289,34 @@ class Landscape:
             found[i] = corrected >= LEVEL
         return found
 
-    def cells(self, metric: str = "click_rate") -> list[Cell]:
+    def results(self, metric: str = "click_rate") -> list[PointResult]:
         """Every point that has a run, in order."""
-        numbers, gaps, region = self.comparable(metric), self.gaps(metric), self.region(metric)
+        numbers, gaps, region = self.adjusted(metric), self.gaps(metric), self.best_region(metric)
         return [
-            Cell(
-                p, self.sweep.at(p), metrics.estimate(numbers[p]), int(np.isfinite(numbers[p]).sum()),
-                int((self.known[p] & ~self.alive[p]).sum()), metrics.estimate(gaps[p]), bool(region[p]),
+            PointResult(
+                p, self.sweep.values_at(p), metrics.estimate(numbers[p]), int(np.isfinite(numbers[p]).sum()),
+                int((self.completed[p] & ~self.alive[p]).sum()), metrics.estimate(gaps[p]), bool(region[p]),
                 bool(self.dropped[p]),
             )
-            for p in np.flatnonzero(self.known.any(axis=1)).tolist()
+            for p in np.flatnonzero(self.completed.any(axis=1)).tolist()
         ]  # fmt: skip
 
-    def best(self, metric: str = "click_rate") -> Cell | None:
+    def best(self, metric: str = "click_rate") -> PointResult | None:
         """The leader's cell; None while nothing is known, or where every run diverged."""
         leader = self.leader(metric)
-        return next((cell for cell in self.cells(metric) if cell.point == leader), None)
+        return next((cell for cell in self.results(metric) if cell.point == leader), None)
 
     def importance(self, metric: str = "click_rate") -> list[Importance]:
         """What each parameter does, the one that costs most first; empty before the whole grid is known.
 
         Where there is no grid, see `explained`.
         """
-        numbers = METRICS[metric].sign * self.comparable(metric)
+        numbers = METRICS[metric].sign * self.adjusted(metric)
         means, leader = _mean(numbers), self.leader(metric)
-        if leader is None or not np.isfinite(means).all() or not self.sweep.gridded:
+        if leader is None or not np.isfinite(means).all() or not self.sweep.is_grid:
             return []
-        grid, region = means.reshape(self.sweep.shape), self.region(metric).reshape(self.sweep.shape)
-        clicks = 1000 * self.comparable("click_rate")
+        grid, region = means.reshape(self.sweep.shape), self.best_region(metric).reshape(self.sweep.shape)
+        clicks = 1000 * self.adjusted("click_rate")
         found = []
         for i, (axis, values) in enumerate(zip(self.sweep.axes, self.sweep.values, strict=True)):
             others = tuple(j for j in range(grid.ndim) if j != i)
@@ -334,13 +334,15 @@ class Landscape:
     def explained(self, metric: str = "click_rate") -> list[Explained]:
         """What each parameter explains where there is no grid, most first; empty before the end."""
         leader, sweep = self.leader(metric), self.sweep
-        if leader is None or sweep.gridded or self.done < 1:
+        if leader is None or sweep.is_grid or self.progress < 1:
             return []
         if metric not in self._explained:
-            good = np.flatnonzero(self.region(metric)).tolist()
+            good = np.flatnonzero(self.best_region(metric)).tolist()
             shares = importance.shares(sweep, _mean(self.numbers(metric)))
             found = [
-                Explained(axis.path, sweep.at(leader)[i], _reached(axis, [sweep.at(p)[i] for p in good]), share)
+                Explained(
+                    axis.path, sweep.values_at(leader)[i], _reached(axis, [sweep.values_at(p)[i] for p in good]), share
+                )
                 for i, (axis, share) in enumerate(zip(sweep.axes, shares, strict=True))
             ]
             self._explained[metric] = sorted(found, key=lambda each: -each.share)
@@ -370,12 +372,12 @@ class Landscape:
             "metric": metric,
             "best": best
             and dict(zip(paths, best.values, strict=True)) | best.estimate._asdict() | {"replications": best.runs},
-            "best_region": [dict(zip(paths, c.values, strict=True)) for c in self.cells(metric) if c.best],
+            "best_region": [dict(zip(paths, c.values, strict=True)) for c in self.results(metric) if c.best],
             "sensitivity": [
                 {**i._asdict(), "cost": i.cost._asdict(), "good": list(i.good)} for i in self.importance(metric)
             ] or [{**i._asdict(), "by": "random forest"} for i in self.explained(metric)],
             "pairing": self.pairing(metric),
-            "saved": self.saved,
+            "saved": self.saved_share,
         })  # fmt: skip
         return found
 
@@ -390,7 +392,7 @@ class Landscape:
                 "replications": c.runs, "diverged": c.diverged, "gap": c.gap.mean, "gap_low": c.gap.low,
                 "gap_high": c.gap.high, "best_region": c.best, "dropped": c.dropped,
             }
-            for c in self.cells(metric)
+            for c in self.results(metric)
         ]  # fmt: skip
         return pd.DataFrame(lines)
 

@@ -12,10 +12,10 @@ from bandits.experiments.experiment import Experiment
 from bandits.results.metrics import Estimate
 from bandits.sweeps.sweep import Axis, Sweep, Value
 
-Known = Callable[[int], tuple[Estimate, int] | None]  # a point's click rate, and the runs it rests on
+PointLookup = Callable[[int], tuple[Estimate, int] | None]  # a point's click rate, and the runs it rests on
 
 
-class Answer(NamedTuple):
+class NearestPoint(NamedTuple):
     """The nearest swept point to an agent.
 
     Attributes
@@ -42,7 +42,7 @@ class Answer(NamedTuple):
 def speaks_of(sweep: Sweep, experiment: Experiment, agent: int) -> bool:
     """Whether an agent differs from a sweep's points in nothing but what was swept, and lies among them."""
     swept = sweep.experiment
-    if not sweep.gridded:  # of scattered points the nearest may be far
+    if not sweep.is_grid:  # of scattered points the nearest may be far
         return False
     if (swept.seed, swept.steps) != (experiment.seed, experiment.steps):
         return False
@@ -60,9 +60,9 @@ def speaks_of(sweep: Sweep, experiment: Experiment, agent: int) -> bool:
     )
 
 
-def nearest(swept: Sequence[tuple[Sweep, Known]], experiment: Experiment) -> list[Answer]:
+def nearest_points(swept: Sequence[tuple[Sweep, PointLookup]], experiment: Experiment) -> list[NearestPoint]:
     """For every agent that one of these sweeps speaks of: its nearest known point, by steps of the sweep's axes."""
-    found: list[Answer] = []
+    found: list[NearestPoint] = []
     for agent, label in enumerate(experiment.labels):
         answers = [a for sweep, known in swept if (a := _answer(sweep, known, experiment, agent, label)) is not None]
         if answers:
@@ -70,7 +70,7 @@ def nearest(swept: Sequence[tuple[Sweep, Known]], experiment: Experiment) -> lis
     return found
 
 
-def _answer(sweep: Sweep, known: Known, experiment: Experiment, agent: int, label: str) -> Answer | None:
+def _answer(sweep: Sweep, known: PointLookup, experiment: Experiment, agent: int, label: str) -> NearestPoint | None:
     if not speaks_of(sweep, experiment, agent):
         return None
     places = [
@@ -84,7 +84,7 @@ def _answer(sweep: Sweep, known: Known, experiment: Experiment, agent: int, labe
     if (found := known(point)) is None:
         return None
     exact = all(place == index for place, index in zip(places, at, strict=True))
-    return Answer(label, sweep, point, exact, *found)
+    return NearestPoint(label, sweep, point, exact, *found)
 
 
 def _fixed(params: Params, free: set[str]) -> dict[str, object]:

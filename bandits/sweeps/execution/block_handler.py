@@ -9,7 +9,7 @@ from typing import Any
 
 from bandits.base.files import Arrays
 from bandits.sweeps.blocks import Block, StoppedError, compute
-from bandits.sweeps.sweep import Sweep, read_begun
+from bandits.sweeps.sweep import Sweep, read_with_proposals
 
 
 def handle(header: dict[str, Any], tick: Callable[[int], None], stop: Callable[[], bool]) -> Arrays | None:
@@ -24,4 +24,4 @@ def handle(header: dict[str, Any], tick: Callable[[int], None], stop: Callable[[
 @lru_cache(maxsize=4)
 def _sweep(text: str) -> Sweep:
     """Validate the sweep of many blocks once."""
-    return read_begun(text)
+    return read_with_proposals(text)

@@ -40,7 +40,7 @@ LOOK = 1.0  # seconds between looks at the cluster
 VARIABLES = {"ca_file": "CA_FILE", "cert": "CLIENT__CERT"}  # of DASK_DISTRIBUTED__COMM__TLS__...
 
 
-class Cluster:
+class DaskExecutor:
     """On the workers of a Dask scheduler.
 
     Parameters

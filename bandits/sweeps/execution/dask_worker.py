@@ -15,7 +15,7 @@ from pathlib import Path
 from bandits.base.files import Arrays
 from bandits.runtime.worker import UPDATE_INTERVAL
 from bandits.sweeps.blocks import Block, Row, compute
-from bandits.sweeps.sweep import Sweep, read, read_begun
+from bandits.sweeps.sweep import Sweep, read, read_with_proposals
 
 from .executors import ExecutorLostError
 
@@ -31,7 +31,7 @@ PROBE = {
 }
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
-KEPT = 128 * 2**20  # bytes that an arena of malloc may keep after they were freed
+MALLOC_KEEP = 128 * 2**20  # bytes that an arena of malloc may keep after they were freed
 
 Make = dict[str, str]
 
@@ -139,11 +139,11 @@ def _keep_memory() -> None:
     """
     library = ctypes.CDLL(None) if os.name == "posix" else None
     if (mallopt := getattr(library, "mallopt", None)) is not None:
-        mallopt(M_TRIM_THRESHOLD, KEPT)
-        mallopt(M_MMAP_THRESHOLD, KEPT // 4)
+        mallopt(M_TRIM_THRESHOLD, MALLOC_KEEP)
+        mallopt(M_MMAP_THRESHOLD, MALLOC_KEEP // 4)
 
 
 @lru_cache(maxsize=4)
 def _sweep(text: str) -> Sweep:
     """The sweep of many blocks is judged once."""
-    return read_begun(text)
+    return read_with_proposals(text)

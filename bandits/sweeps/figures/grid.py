@@ -16,7 +16,7 @@ from bandits.sweeps.sweep import Sweep, Value
 OUTLINE = "#D55E00"
 
 
-def spoken(value: Value) -> str:
+def format_value(value: Value) -> str:
     """A value as axes and tables say it."""
     if isinstance(value, float):
         return number(value)
@@ -29,7 +29,7 @@ def landscape(found: Landscape, metric: str, picked: int | None = None, *, over:
     Before it is ``over``, nothing is called as good as the best.
     """
     sweep = found.sweep
-    if not found.known.any():
+    if not found.completed.any():
         layout = {"title": {"text": METRICS[metric].title}, "meta": {"note": ""}}
         return empty_figure(layout, "The first points are on their way.")
     return (_curve if len(sweep.axes) == 1 else _map)(found, metric, picked, over)
@@ -46,11 +46,11 @@ def _map(found: Landscape, metric: str, picked: int | None, over: bool) -> Spec:
     sweep, meant = found.sweep, METRICS[metric]
     leader = found.leader(metric)
     points = _shown(sweep, leader or 0)
-    cells = {cell.point: cell for cell in found.cells(metric)}
+    cells = {cell.point: cell for cell in found.results(metric)}
     z = np.array([[cells[p].estimate.mean if p in cells else np.nan for p in line] for line in points.tolist()])
-    region = found.region(metric)[points] & over
-    numbers = found.comparable(metric)
-    told = [[described(found, p, numbers[p]) for p in line] for line in points.tolist()]
+    region = found.best_region(metric)[points] & over
+    numbers = found.adjusted(metric)
+    told = [[hover_text(found, p, numbers[p]) for p in line] for line in points.tolist()]
     trace: Spec = {
         "type": "heatmap", "x": np.arange(z.shape[1], dtype=float), "y": np.arange(z.shape[0], dtype=float), "z": z,
         "text": told, "hovertemplate": "%{text}<extra></extra>", "colorscale": "Cividis",
@@ -65,8 +65,8 @@ def _map(found: Landscape, metric: str, picked: int | None, over: bool) -> Spec:
         *[_mark(points, p, symbol) for p, symbol in ((leader, "star"), (picked, "circle-open")) if p is not None],
     ]  # fmt: skip
     rest = sweep.axes[2:]
-    at = sweep.at(leader or 0)
-    fixed = ", ".join(f"{a.name} {spoken(v)}" for a, v in zip(rest, at[2:], strict=True))
+    at = sweep.values_at(leader or 0)
+    fixed = ", ".join(f"{a.name} {format_value(v)}" for a, v in zip(rest, at[2:], strict=True))
     note = f"{meant.unit}, mean over runs. ★ the best" + (
         "; outlined: not shown to be worse than it." if over else " so far."
     )
@@ -90,7 +90,7 @@ def point_at(found: Landscape, metric: str, x: float, y: float) -> int | None:
         if not (0 <= round(y) < points.shape[0] and 0 <= round(x) < points.shape[1]):
             return None
         point = int(points[round(y), round(x)])
-    return point if 0 <= point < sweep.size and found.known[point].any() else None
+    return point if 0 <= point < sweep.size and found.completed[point].any() else None
 
 
 def _mark(points: np.ndarray, point: int, symbol: str) -> Spec:
@@ -121,22 +121,23 @@ def _ticks(sweep: Sweep, axis: int) -> Spec:
     every = -(-len(values) // 7)
     shown = range(0, len(values), every)
     return {
-        "title": {"text": named(sweep, axis)}, "tickvals": list(shown), "ticktext": [spoken(values[i]) for i in shown],
+        "title": {"text": parameter_title(sweep, axis)}, "tickvals": list(shown),
+        "ticktext": [format_value(values[i]) for i in shown],
         "range": [-0.5, len(values) - 0.5], "showspikes": False, "tickangle": 0,
     }  # fmt: skip
 
 
-def named(sweep: Sweep, axis: int) -> str:
+def parameter_title(sweep: Sweep, axis: int) -> str:
     """What an axis is called."""
     path = sweep.axes[axis]
     owner = sweep.experiment.simulator if path.path.startswith("simulator.") else sweep.experiment.agents[0]
     return str(type(owner).model_fields[path.name].title)
 
 
-def described(found: Landscape, point: int, numbers: FloatArray) -> str:
+def hover_text(found: Landscape, point: int, numbers: FloatArray) -> str:
     """A point in words, for whoever points at it; ``numbers (R,)`` are its runs'."""
     sweep = found.sweep
-    at = "<br>".join(f"{named(sweep, i)} {spoken(v)}" for i, v in enumerate(sweep.at(point)))
+    at = "<br>".join(f"{parameter_title(sweep, i)} {format_value(v)}" for i, v in enumerate(sweep.values_at(point)))
     runs = int(np.isfinite(numbers).sum())
     if not runs:
         return f"{at}<br>not known yet"
@@ -149,7 +150,7 @@ def described(found: Landscape, point: int, numbers: FloatArray) -> str:
 def _curve(found: Landscape, metric: str, picked: int | None, over: bool) -> Spec:
     sweep, meant, leader = found.sweep, METRICS[metric], found.leader(metric)
     look = next(iter(styles(sweep.experiment).values()))
-    cells, region, numbers = found.cells(metric), found.region(metric) & over, found.comparable(metric)
+    cells, region, numbers = found.results(metric), found.best_region(metric) & over, found.adjusted(metric)
     x = np.array([cell.point for cell in cells], float)
     mid, low, high = (np.array([getattr(cell.estimate, end) for cell in cells]) for end in ("mean", "low", "high"))
     band = Band(x, mid, np.where(np.isfinite(low), low, mid), np.where(np.isfinite(high), high, mid),
@@ -158,7 +159,7 @@ def _curve(found: Landscape, metric: str, picked: int | None, over: bool) -> Spe
     good = np.array([cell.estimate.mean if region[cell.point] else np.nan for cell in cells])
     spec["data"] += [
         {"type": "scatter", "mode": "markers", "x": x, "y": mid,
-         "text": [described(found, c.point, numbers[c.point]) for c in cells],
+         "text": [hover_text(found, c.point, numbers[c.point]) for c in cells],
          "hovertemplate": "%{text}<extra></extra>",
          "marker": {"size": 8, "color": look.color}, "name": "points"},
         {"type": "scatter", "mode": "markers", "x": x, "y": good, "hoverinfo": "skip", "name": "as good as the best",
@@ -177,7 +178,7 @@ def _curve(found: Landscape, metric: str, picked: int | None, over: bool) -> Spe
     return spec
 
 
-def cell(found: Landscape, point: int | None, metric: str) -> list[Spec]:
+def point_curves(found: Landscape, point: int | None, metric: str) -> list[Spec]:
     """Click rate and regret over time: of a point, and of the best one; empty before anything is known."""
     titles = ("Click rate over time", "Cumulative regret")
     if point is None:

@@ -13,7 +13,7 @@ from bandits.results.style import REFERENCE, Spec, styles
 from bandits.sweeps.analysis.importance import place
 from bandits.sweeps.analysis.landscape import METRICS, Landscape
 
-from .grid import OUTLINE, described, named, spoken
+from .grid import OUTLINE, format_value, hover_text, parameter_title
 
 ObjectArray = np.ndarray[tuple[int], np.dtype[np.object_]]  # of words
 NEAR = 1e-5  # of a number that has been to a browser and back
@@ -42,8 +42,8 @@ class Progress(NamedTuple):
 
 def progress(found: Landscape, metric: str) -> Progress:
     """How the best point came about; points of which a run diverged cannot be it."""
-    known = np.asarray(found.known.all(axis=1))
-    whole = [c for c in found.cells(metric) if known[c.point] and not c.diverged and np.isfinite(c.estimate.mean)]
+    known = np.asarray(found.completed.all(axis=1))
+    whole = [c for c in found.results(metric) if known[c.point] and not c.diverged and np.isfinite(c.estimate.mean)]
     means, low, high = (np.array([getattr(c.estimate, name) for c in whole], float) for name in ("mean", "low", "high"))
     signed = METRICS[metric].sign * means
     leads = signed > np.maximum.accumulate(np.concatenate([[-np.inf], signed]))[:-1]
@@ -51,7 +51,7 @@ def progress(found: Landscape, metric: str) -> Progress:
     return Progress(np.array([c.point for c in whole], int), means, best, low, high)
 
 
-def pictures(found: Landscape, metric: str, picked: int | None = None, *, over: bool = True) -> list[Spec]:
+def figures(found: Landscape, metric: str, picked: int | None = None, *, over: bool = True) -> list[Spec]:
     """The best so far, and a picture of each parameter.
 
     Before it is ``over``, nothing is called as good as the best.
@@ -60,8 +60,8 @@ def pictures(found: Landscape, metric: str, picked: int | None = None, *, over: 
     if not len(told.points):
         layout = {"title": {"text": METRICS[metric].title}, "meta": {"note": ""}}
         return [empty_figure(layout, "The first points are on their way.")]
-    numbers, good = found.comparable(metric), found.region(metric)[told.points] & over
-    words = np.array([described(found, p, numbers[p]) for p in told.points.tolist()], object)
+    numbers, good = found.adjusted(metric), found.best_region(metric)[told.points] & over
+    words = np.array([hover_text(found, p, numbers[p]) for p in told.points.tolist()], object)
     marks = [(found.leader(metric), "star"), (picked, "circle-open")]
     slices = [_slice(found, metric, told, axis, words, good, marks, over) for axis in range(len(found.sweep.axes))]
     return [_best_so_far(found, metric, told, words), *slices]
@@ -111,7 +111,7 @@ def _slice(
         "; in colour: not shown to be worse than it." if over else " so far."
     )
     layout: Spec = {
-        "title": {"text": f"{meant.title} against {named(sweep, axis)}"},
+        "title": {"text": f"{meant.title} against {parameter_title(sweep, axis)}"},
         "meta": {"note": note, "pick": True},
         "showlegend": False,
         "hovermode": "closest",
@@ -138,14 +138,15 @@ def _mark(told: Progress, x: FloatArray, point: int, symbol: str) -> Spec:
 
 def _at(found: Landscape, axis: int, point: int) -> float:
     """Where a point stands in the picture of an axis: its value, or the position of a value in a list."""
-    value, of = found.sweep.at(point)[axis], found.sweep.axes[axis]
+    value, of = found.sweep.values_at(point)[axis], found.sweep.axes[axis]
     return place(of, value) if of.values is not None or not isinstance(value, (int, float)) else float(value)
 
 
 def _scale(found: Landscape, axis: int) -> Spec:
-    of, title = found.sweep.axes[axis], {"title": {"text": named(found.sweep, axis)}}
+    of, title = found.sweep.axes[axis], {"title": {"text": parameter_title(found.sweep, axis)}}
     if of.values is not None:
         ends = [-0.5, len(of.values) - 0.5]
-        shown = {"tickvals": list(range(len(of.values))), "ticktext": [spoken(v) for v in of.values], "range": ends}
+        labels = [format_value(v) for v in of.values]
+        shown = {"tickvals": list(range(len(of.values))), "ticktext": labels, "range": ends}
         return {**title, **shown, "tickangle": 0}
     return {**title, "type": of.scale}

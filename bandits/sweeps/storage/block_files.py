@@ -15,12 +15,12 @@ from bandits.base.files import Arrays, atomic_write, pack, unpack
 from bandits.experiments.history import History
 from bandits.storage.eviction import Evictable
 from bandits.storage.run_store import RUN_ID
-from bandits.sweeps.analysis.landscape import late
-from bandits.sweeps.blocks import GRID, Block
+from bandits.sweeps.analysis.landscape import late_start
+from bandits.sweeps.blocks import CURVE_POINTS, Block
 from bandits.sweeps.sweep import Sweep, read
 
 
-class Files:
+class BlockFiles:
     """What is kept of one sweep.
 
     Parameters
@@ -46,13 +46,13 @@ class Files:
             return None
         return unpack(data[32:])
 
-    def begin(self) -> None:
+    def save_sweep(self) -> None:
         """Say what the folder is of."""
         about = self.folder / "sweep.json"
         if not about.exists():
             atomic_write(about, self.sweep.model_dump_json(exclude={"proposed"}).encode())
 
-    def keep(self, block: Block, arrays: Arrays) -> None:
+    def save(self, block: Block, arrays: Arrays) -> None:
         """Write a block: all of it or nothing.
 
         Raises
@@ -60,7 +60,7 @@ class Files:
         OSError
             The disk is full or cannot be written.
         """
-        self.begin()
+        self.save_sweep()
         _write(self._path(block), arrays)
 
     @property
@@ -69,7 +69,7 @@ class Files:
         return self.folder / "study.db"
 
     @property
-    def changed(self) -> float:
+    def modified(self) -> float:
         """When something was last kept, in seconds since 1970; 0 if nothing is."""
         try:
             return self.folder.stat().st_mtime
@@ -85,9 +85,9 @@ class Files:
                 total += path.stat().st_size
         return total
 
-    def thin(self) -> int:
+    def drop_curves(self) -> int:
         """Give up the curves: of every sum only what the metrics need stays. Returns the bytes this has freed."""
-        before, grid = self.bytes, History(self.sweep.experiment.steps, 1, 0, points=GRID).grid
+        before, grid = self.bytes, History(self.sweep.experiment.steps, 1, 0, points=CURVE_POINTS).grid
         for path in self.folder.glob("*.block"):
             data = path.read_bytes()
             if not _whole(data):
@@ -97,7 +97,7 @@ class Files:
                 continue
             for name in History.SUMS:
                 gone = np.ones(len(grid), np.bool_)
-                gone[[0, late(grid), -1]] = False
+                gone[[0, late_start(grid), -1]] = False
                 arrays[f"sum.{name}"][gone] = np.nan
             _write(path, {**arrays, "thin": np.array(True)})
         return before - self.bytes
@@ -108,12 +108,12 @@ class Files:
 
     def _path(self, block: Block) -> Path:
         about = json.dumps(block.rows)
-        if not self.sweep.gridded:  # its hash says nothing of the points
-            about += json.dumps([self.sweep.at(point) for point, _ in block.rows])
+        if not self.sweep.is_grid:  # its hash says nothing of the points
+            about += json.dumps([self.sweep.values_at(point) for point, _ in block.rows])
         return self.folder / f"{hashlib.sha256(about.encode()).hexdigest()[:32]}.block"
 
 
-def kept(folder: Path, sweep: str) -> Sweep | None:
+def stored_sweep(folder: Path, sweep: str) -> Sweep | None:
     """The sweep of this hash, if there is one that this version can read."""
     if not RUN_ID.fullmatch(sweep):
         return None
@@ -126,22 +126,22 @@ def kept(folder: Path, sweep: str) -> Sweep | None:
 
 def evictable_sweeps(folder: Path) -> list[Evictable]:
     """The curves of stored sweeps; the numbers of all points stay."""
-    found = [kept(folder, path.name) for path in folder.iterdir()] if folder.is_dir() else []
-    files = [Files(sweep, folder) for sweep in found if sweep is not None]
-    return [Evictable(f.changed, f.bytes, f"sweep {f.folder.name[:12]}", f.thin) for f in files]
+    found = [stored_sweep(folder, path.name) for path in folder.iterdir()] if folder.is_dir() else []
+    files = [BlockFiles(sweep, folder) for sweep in found if sweep is not None]
+    return [Evictable(f.modified, f.bytes, f"sweep {f.folder.name[:12]}", f.drop_curves) for f in files]
 
 
-def clear(folder: Path) -> list[str]:
+def remove_damaged(folder: Path) -> list[str]:
     """Remove damaged blocks, unfinished files and unreadable sweeps; returns one sentence for each sweep."""
     messages = []
     for sweep in sorted(folder.iterdir()) if folder.is_dir() else ():
         if not sweep.is_dir() or not RUN_ID.fullmatch(sweep.name):
             continue
-        if kept(folder, sweep.name) is None:
+        if stored_sweep(folder, sweep.name) is None:
             shutil.rmtree(sweep)
             messages.append(f"sweep {sweep.name[:12]} did not say what it is; it was removed")
             continue
-        bad = [path for path in sweep.iterdir() if path.suffix == ".part" or not sound(path)]
+        bad = [path for path in sweep.iterdir() if path.suffix == ".part" or not is_intact(path)]
         for path in bad:
             path.unlink()
         if bad:
@@ -150,7 +150,7 @@ def clear(folder: Path) -> list[str]:
     return messages
 
 
-def sound(path: Path) -> bool:
+def is_intact(path: Path) -> bool:
     """Whether a file of a sweep is what was written."""
     return path.suffix != ".block" or _whole(path.read_bytes())
 

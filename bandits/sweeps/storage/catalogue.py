@@ -25,7 +25,7 @@ from bandits.sweeps.execution.executors import InProcessExecutor
 from bandits.sweeps.runner import Runner
 from bandits.sweeps.sweep import Sweep, read
 
-from .block_files import Files, kept
+from .block_files import BlockFiles, stored_sweep
 
 T = TypeVar("T")
 VERSION = 1
@@ -40,23 +40,23 @@ _TABLES = {
 _log = logging.getLogger(__name__)
 
 
-class Listed(NamedTuple):
+class CatalogueEntry(NamedTuple):
     """One kept sweep.
 
     Attributes
     ----------
     sweep : Sweep
-    done : float
+    progress : float
         Share of its runs, 0 to 1.
-    changed : float
+    modified : float
         When something was last kept, in seconds since 1970.
     bytes : int
         On disk.
     """
 
     sweep: Sweep
-    done: float
-    changed: float
+    progress: float
+    modified: float
     bytes: int
 
 
@@ -74,7 +74,7 @@ class Catalogue:
         self._sweeps: dict[str, Sweep] = {}  # judged once, by id
         self._file = Database(folder / "index.sqlite", "the index of sweeps")
 
-    def listed(self, busy: Collection[str] = ()) -> list[Listed]:
+    def entries(self, busy: Collection[str] = ()) -> list[CatalogueEntry]:
         """Every kept sweep, newest first; those that are ``busy`` change all the time and are left out."""
         if not self.folder.is_dir():
             return []
@@ -95,9 +95,9 @@ class Catalogue:
         for gone in known:
             if not (self.folder / gone).is_dir():
                 self._use(partial(_forget, sweep=gone), None)
-        return sorted(found, key=lambda line: -line.changed)
+        return sorted(found, key=lambda line: -line.modified)
 
-    def at(self, sweep: str, point: int) -> tuple[Estimate, int] | None:
+    def estimate_at(self, sweep: str, point: int) -> tuple[Estimate, int] | None:
         """The click rate of a kept point, and how many runs it rests on; None if it is not known."""
         wanted = "SELECT click_rate, click_rate_low, click_rate_high, runs FROM points WHERE sweep = ? AND point = ?"
         nothing = list[Any]()
@@ -108,25 +108,25 @@ class Catalogue:
         low, high = (float("nan") if end is None else float(end) for end in ends)
         return Estimate(float(mean), low, high), int(runs)
 
-    def _line(self, path: Path, line: tuple[Any, ...] | None) -> Listed | None:
+    def _line(self, path: Path, line: tuple[Any, ...] | None) -> CatalogueEntry | None:
         with suppress(UserError, TypeError, ValueError):  # what a flipped bit has made of it
             if line is not None and float(line[2]) == path.stat().st_mtime:
                 sweep = self._sweeps.get(path.name) or read(line[0])
                 if sweep.hash == path.name:
-                    return Listed(sweep, float(line[1]), float(line[2]), int(line[3]))
-        found = kept(self.folder, path.name)
-        return None if found is None else self._made(Files(found, self.folder))
+                    return CatalogueEntry(sweep, float(line[1]), float(line[2]), int(line[3]))
+        found = stored_sweep(self.folder, path.name)
+        return None if found is None else self._made(BlockFiles(found, self.folder))
 
-    def _made(self, files: Files) -> Listed:
+    def _made(self, files: BlockFiles) -> CatalogueEntry:
         """Read a sweep's blocks, and write its line and those of its points."""
         sweep, blocks = files.sweep, _blocks(files)
         runner = Runner(sweep, InProcessExecutor(), files)
         try:
-            runner.look()
+            runner.load()
         except UserError:  # who made its points is not installed here, and may be tomorrow
-            return Listed(sweep, 0.0, files.changed, files.bytes)
+            return CatalogueEntry(sweep, 0.0, files.modified, files.bytes)
         landscape = runner.landscape
-        found = Listed(sweep, landscape.done, files.changed, files.bytes)
+        found = CatalogueEntry(sweep, landscape.progress, files.modified, files.bytes)
         if _blocks(files) != blocks:  # somebody is at it: the next time
             return found
 
@@ -169,7 +169,7 @@ class Catalogue:
         self._file.use(make, write=True)
 
 
-def _blocks(files: Files) -> set[str]:
+def _blocks(files: BlockFiles) -> set[str]:
     return {path.name for path in files.folder.glob("*.block")}
 
 
@@ -190,10 +190,10 @@ def _insert(tables: sqlite3.Connection, table: str, lines: Sequence[tuple[Any, .
 def _points(landscape: Landscape) -> list[tuple[Any, ...]]:
     """A line for every point that has a run."""
     sweep, lines = landscape.sweep, []
-    for point in np.flatnonzero(landscape.known.any(axis=1)).tolist():
-        values = dict(zip((axis.path for axis in sweep.axes), sweep.at(point), strict=True))
-        known, alive = int(landscape.known[point].sum()), int(landscape.alive[point].sum())
-        found = [landscape.at(point, name) for name in METRICS]
+    for point in np.flatnonzero(landscape.completed.any(axis=1)).tolist():
+        values = dict(zip((axis.path for axis in sweep.axes), sweep.values_at(point), strict=True))
+        known, alive = int(landscape.completed[point].sum()), int(landscape.alive[point].sum())
+        found = [landscape.estimate_at(point, name) for name in METRICS]
         numbers = [n for each in found for n in (each[0] if each is not None else (None, None, None))]
         lines.append((sweep.hash, point, json.dumps(values), alive, known - alive, *numbers))
     return lines

@@ -17,7 +17,8 @@ from bandits.agents.logistic.sgd_ts import SGDTS
 from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Round, WorldSpec
 from bandits.models.linear import rank_one
 from bandits.models.linear.logistic import Covariance, Logistic, Sharing
-from bandits.models.linear.logistic_kernels import shift, softplus
+from bandits.models.linear.logistic_fit import softplus
+from bandits.models.linear.logistic_kernels import shift
 from bandits.models.linear.ridge import Ridge
 from bandits.simulators.petshop import PetShop
 from tests.contract import worlds

@@ -12,7 +12,7 @@ from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams, block_length
 from bandits.base.types import Feedback, FloatArray, IntArray, Round, WorldAccess, WorldSpec
-from bandits.models.linear import logistic_kernels, ridge_kernels
+from bandits.models.linear import logistic_fit, logistic_kernels, ridge_kernels
 from bandits.models.linear.logistic import Sharing, history_memory, make_history
 
 
@@ -78,7 +78,7 @@ class SGDTS(Agent):
     propensity = "monte_carlo"
     state = (
         *("center", "iterate", "mean", "drawn", "gradient"),
-        *(f"history.{name}" for name in logistic_kernels.History._fields),
+        *(f"history.{name}" for name in logistic_fit.History._fields),
     )
 
     def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:

@@ -21,7 +21,8 @@ import numpy as np
 from bandits.base.types import Feedback, FloatArray, IntArray, Round, WorldSpec
 
 from . import logistic_kernels, ridge_kernels
-from .logistic_kernels import History, Posterior
+from .logistic_fit import History
+from .logistic_kernels import Posterior
 from .ridge import spectrum
 
 Sharing = Literal["per_arm", "shared"]

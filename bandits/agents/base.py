@@ -58,6 +58,8 @@ class Agent(ABC):
     formula: ClassVar[str]
     """Its score of a candidate, in LaTeX."""
     needs: ClassVar[frozenset[str]] = frozenset()
+    offered_for: ClassVar[frozenset[str]] = frozenset()
+    """Capabilities without which forms do not offer it, because it cannot tell the arms apart; it runs all the same."""
     propensity: ClassVar[Propensity] = "deterministic"
     learns: ClassVar[bool] = True
     """Whether it changes during a run."""

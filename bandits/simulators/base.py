@@ -1,4 +1,4 @@
-"""What every simulator is."""
+"""Base class of all simulators, and the responses that several of them share."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from bandits.base.params import Params
 from bandits.base.randomness import Streams
 from bandits.base.types import (
+    BoolArray,
     Feedback,
     FloatArray,
     IntArray,
@@ -26,25 +27,25 @@ from . import click_kernels
 
 
 class SimulatorParams(Params):
-    """Parameters of a world."""
+    """Parameters of a simulator."""
 
     kind: str
 
 
 class Simulator(ABC):
-    """A world lived through by R rows at once; a pure function of the step.
+    """An environment for R rows at once; a pure function of the step.
 
     Parameters
     ----------
     params : Params
     streams : Streams
-        World and clicks of a row depend on its replication number alone, never on the agent.
+        Contexts and clicks of a row depend on its replication number alone, never on the agent.
     """
 
     Params: ClassVar[type[SimulatorParams]]
     title: ClassVar[str]
     reward_noun: ClassVar[str] = "clicks"
-    rate_title: ClassVar[str] = "Click rate"
+    rate_title: ClassVar[str] = "Click-through rate"
     item_noun: ClassVar[str] = "product"
 
     def __init__(self, params: Any, streams: Streams) -> None:
@@ -56,16 +57,45 @@ class Simulator(ABC):
     @classmethod
     @abstractmethod
     def describe(cls, params: Any) -> WorldSpec:
-        """Sizes and capabilities, known without building the world."""
+        """Return sizes and capabilities, without creating the simulator."""
+
+    @abstractmethod
+    def round_at(self, step: int) -> Round:
+        """Return the users of a step and the candidates that can be shown to them."""
+
+    @abstractmethod
+    def respond(self, round: Round, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:
+        """Return the users' response to ``slate (R, S)``, decided by ``uniforms (R, S)``, and its expected value."""
+
+    @abstractmethod
+    def probabilities(self, round: Round) -> FloatArray:
+        """Return the expected reward of each candidate if shown first, float64 (R, K)."""
+
+    def features(self, item: int | None) -> FloatArray:  # noqa: ARG002
+        """Return feature vectors that span those of one item, or (None) of all items, float64 (n, D).
+
+        All unit vectors by default.
+        """
+        return np.eye(self.spec.n_features)
+
+    def log(self, layout: int, n: int) -> LoggedData:
+        """Return n interactions with one layout, logged under uniformly random choice (capability ``log``)."""
+        raise NotImplementedError(f"{type(self).__name__} provides no logged interactions")
 
     @classmethod
-    @abstractmethod
     def memory(cls, params: Any, rows: int) -> int:
-        """Bytes that ``rows`` rows need, by arithmetic, before anything is allocated."""
+        """Return the bytes that ``rows`` rows need, by arithmetic, before anything is allocated."""
+        spec = cls.describe(params)
+        return 8 * rows * spec.n_candidates * (3 * spec.n_stored + 6)
+
+    @classmethod
+    def shared_memory(cls, params: Any, layouts: int) -> int:  # noqa: ARG003
+        """Return the bytes of so many layouts, which the simulators of all agents share."""
+        return 0
 
     @classmethod
     def layout_per_row(cls, params: Any) -> bool:  # noqa: ARG003
-        """Whether each row draws a layout (catalogue, personas, weights) of its own."""
+        """Return whether each row draws a layout (catalogue, personas, weights) of its own."""
         return False
 
     @classmethod
@@ -74,87 +104,63 @@ class Simulator(ABC):
         return cls.describe(params).slate
 
     @classmethod
-    def shared_memory(cls, params: Any, layouts: int) -> int:  # noqa: ARG003
-        """Bytes that the worlds of all agents share, for so many layouts, by arithmetic."""
-        return 0
-
-    @abstractmethod
-    def round_at(self, step: int) -> Round:
-        """Who comes at this step, and what could be shown."""
-
-    @abstractmethod
-    def respond(self, round: Round, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:
-        """What the users do with ``slate (R, S)``, decided by ``uniforms (R, S)``, and what was to be expected."""
-
-    @abstractmethod
-    def probabilities(self, round: Round) -> FloatArray:
-        """Expected reward of each candidate if shown first, float64 (R, K)."""
-
-    @abstractmethod
-    def features(self, item: int | None) -> FloatArray:
-        """Feature vectors that can occur, float64 (n, D), for one item or (None) for all: spans and spectra."""
-
-    @abstractmethod
-    def log(self, layout: int, n: int) -> LoggedData:
-        """n interactions of one layout, logged under uniformly random choice."""
-
-    @classmethod
-    def credit(cls, params: Any) -> str:  # noqa: ARG003
-        """Whose data it is, where a licence asks for it to be said."""
+    def attribution(cls, params: Any) -> str:  # noqa: ARG003
+        """Return the source of the data, where a licence requires it."""
         return ""
 
     @classmethod
-    def travels(cls, params: Any) -> bool:  # noqa: ARG003
-        """Whether its parameters alone make this world again on another machine."""
+    def portable(cls, params: Any) -> bool:  # noqa: ARG003
+        """Return whether the parameters alone reproduce this simulator on another machine."""
         return True
 
     def predraw(self, step: int, n: int) -> PredrawnSteps | None:  # noqa: ARG002
-        """Up to ``n`` steps drawn ahead (at most a block of draws of width K), or None if this world cannot."""
+        """Draw up to ``n`` steps ahead (at most one block of draws of width K); None where that is impossible."""
         return None
 
     def name(self, item: int, row: int = 0) -> str:  # noqa: ARG002
-        """What an item is called; where several have the same name, they are alike to whoever comes."""
+        """Return the name of an item; items of the same name are equivalent for every user."""
         return f"{self.item_noun} {item}"
 
     @classmethod
     def segment_names(cls) -> list[str]:
-        """Names of the segments, or nothing where users form no groups."""
+        """Return the names of the segments; empty where users form no groups."""
         return []
 
     def layouts(self) -> IntArray:
-        """Number the layout of each row, int64 (R,): all 0 unless each row draws its own (`layout_per_row`)."""
+        """Return the layout of each row, int64 (R,): all 0 unless each row draws its own (`layout_per_row`)."""
         rows = self.streams.rows
         return np.array(rows if self.layout_per_row(self.params) else [0] * len(rows), np.int64)
 
     def bases(self, per_arm: bool) -> list[FloatArray]:
-        """Orthonormal basis (D, m) of the span of the features: of each arm, or (one) of all arms together."""
+        """Return orthonormal bases (D, m) of the span of the features: one per arm, or one of all arms together."""
         items: Sequence[int | None] = range(self.spec.n_items) if per_arm else [None]
         return [span(self.features(item)) for item in items]
 
     def access(self) -> WorldAccess:
-        """The doors for the agents that need them."""
+        """Return what agents may read if they require it."""
         return WorldAccess(self.probabilities, self.log, self.layouts(), f"{self.log_key()}|{self.streams.seed}")
 
     def log_key(self) -> str:
-        """Names what the log depends on, besides the seed."""
+        """Return a text that names everything the log depends on, besides the seed."""
         return str(self.params.model_dump_json())
 
 
 def span(features: FloatArray) -> FloatArray:
-    """Orthonormal basis (D, m) of the row space of ``features (n, D)``."""
+    """Return an orthonormal basis (D, m) of the row space of ``features (n, D)``."""
     values, vectors = np.linalg.eigh(features.T @ features)
     return np.ascontiguousarray(vectors[:, values > max(values[-1], 1e-300) * 1e-10])
 
 
 class ClickTable(NamedTuple):
-    """Click probabilities of worlds that show one product in one of C contexts, and what follows from them.
+    """Click probabilities of K items in each of C contexts, where one item is shown, and what follows from them.
 
     Attributes
     ----------
     probabilities : float64 (C, K)
     best : int64 (C,)
+        The optimal item.
     average : float64 (C,)
-        Expected reward of a uniformly random candidate.
+        Expected reward of a uniformly random item.
     """
 
     probabilities: FloatArray
@@ -168,7 +174,7 @@ class ClickTable(NamedTuple):
         return cls(table, table.argmax(axis=1), table.mean(axis=1))
 
     def respond(self, context: IntArray, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:
-        """Click ~ Bernoulli(probability), decided by the uniform."""
+        """Draw Bernoulli clicks by the uniform numbers."""
         rewards, value, best_value, random_value, best_reward = click_kernels.click(*self, context, slate, uniforms)
         return (
             Feedback(rewards, np.ones(slate.shape, np.bool_)),
@@ -176,22 +182,38 @@ class ClickTable(NamedTuple):
         )
 
 
-def answer(
-    means: FloatArray, slate: IntArray, uniforms: FloatArray, luck: Callable[[FloatArray, FloatArray], FloatArray]
+def single_response(
+    means: FloatArray,
+    slate: IntArray,
+    uniforms: FloatArray,
+    reward: Callable[[FloatArray, FloatArray], FloatArray],
+    available: BoolArray | None = None,
 ) -> tuple[Feedback, Truth]:
-    """One of K candidates is shown, whose expected rewards are ``means (R, K)``, and examined.
+    """Respond where one of K candidates is shown.
 
-    ``luck(means (R,), uniforms (R,))`` makes a reward of what was to be expected: with the same uniform for what was
-    shown and for the best (ties to the lowest index), so that runs stay paired.
+    Parameters
+    ----------
+    means : float64 (R, K)
+        Expected rewards.
+    reward : callable
+        Draws rewards from means (R,) by uniforms (R,). The item shown and the best item (ties to the lowest index)
+        get the same uniform number, so that agents stay paired.
+    available : bool (R, K), optional
+        Candidates that can be shown; all by default.
     """
     rows, uniform = np.arange(len(slate)), uniforms[:, 0]
-    value, best_value = means[rows, slate[:, 0]], means[rows, means.argmax(axis=1)]
-    truth = Truth(value, best_value, means.mean(axis=1), luck(best_value, uniform))
-    return Feedback(luck(value, uniform)[:, None], np.ones(slate.shape, np.bool_)), truth
+    if available is None or available.all():
+        best, average = means.argmax(axis=1), means.mean(axis=1)
+    else:
+        best = np.where(available, means, -np.inf).argmax(axis=1)
+        average = np.where(available, means, 0.0).sum(axis=1) / available.sum(axis=1)
+    value, best_value = means[rows, slate[:, 0]], means[rows, best]
+    truth = Truth(value, best_value, average, reward(best_value, uniform))
+    return Feedback(reward(value, uniform)[:, None], np.ones(slate.shape, np.bool_)), truth
 
 
 def normal(uniforms: FloatArray) -> FloatArray:
-    """Standard normals from uniforms in [0, 1), by the inverse of the distribution function."""
+    """Transform uniforms in [0, 1) to standard normals, by the inverse of the distribution function."""
     from scipy.special import ndtri
 
-    return np.asarray(ndtri(np.maximum(uniforms, 2.0**-54)))  # of 0 it would be infinite
+    return np.asarray(ndtri(np.maximum(uniforms, 2.0**-54)))  # the quantile of 0 is infinite

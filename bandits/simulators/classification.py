@@ -146,9 +146,10 @@ class Classification(Simulator):
     def describe(cls, params: Any) -> WorldSpec:
         _, d, K = sizes(params.data)
         wide = params.encoding == "block"
+        capabilities = {"truth", "log", "binary"} | ({"arm_features"} if wide else set())
         return WorldSpec(
             n_items=K, n_candidates=K, n_features=d * K if wide else d, n_stored=d,
-            capabilities=frozenset({"truth", "log", "binary"}),
+            capabilities=frozenset(capabilities),
         )  # fmt: skip
 
     @classmethod
@@ -198,14 +199,14 @@ class Classification(Simulator):
         return f"class {text}" if text.isdecimal() else text
 
     @classmethod
-    def credit(cls, params: Any) -> str:
+    def attribution(cls, params: Any) -> str:
         if params.data in SIZES:
             return _CREDITS.get(params.data, f"{params.data}, shipped with scikit-learn")
         kept = uploads.find(params.data)
         return f"{kept.id}, brought as a CSV of {kept.rows:,} examples" if kept else ""
 
     @classmethod
-    def travels(cls, params: Any) -> bool:
+    def portable(cls, params: Any) -> bool:
         return params.data in SIZES
 
     def _example(self, step: int) -> IntArray:

@@ -96,8 +96,8 @@ class PetShop(Simulator):
         n_features, n_stored = _WIDTH[params.features]
         return WorldSpec(
             n_items=params.n_products, n_candidates=params.n_products, n_features=n_features, n_stored=n_stored,
-            n_users=params.n_users, capabilities=frozenset({"ids", "truth", "segments", "log", "binary"}),
-            fixed_contexts=_P,
+            n_users=params.n_users, fixed_contexts=_P,
+            capabilities=frozenset({"ids", "truth", "segments", "log", "binary", "arm_features"}),
         )  # fmt: skip
 
     @classmethod

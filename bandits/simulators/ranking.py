@@ -165,7 +165,6 @@ class Ranking(Simulator):
 
     title = "Ranking"
     item_noun = "item"
-    rate_title = "Click rate"
 
     def __init__(self, params: Any, streams: Streams) -> None:
         super().__init__(params, streams)
@@ -190,7 +189,9 @@ class Ranking(Simulator):
     def describe(cls, params: Any) -> WorldSpec:
         parts = {"concatenation": 2, "product": 1, "both": 3}[params.features]
         D = parts * params.embedding + params.constant
-        capabilities = {"ids", "truth", "binary"} | ({"vectors"} if params.features == "concatenation" else set())
+        capabilities = {"ids", "truth", "binary", "arm_features"}
+        if params.features == "concatenation":
+            capabilities.add("vectors")
         bucketed = params.n_items > COUNTED or params.retrieval != "random"
         return WorldSpec(
             n_items=params.n_items, n_candidates=params.n_candidates, n_features=D, n_stored=D, slate=params.slate,

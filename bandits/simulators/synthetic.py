@@ -1,4 +1,4 @@
-"""Worlds made of a formula: the synthetic experiments of the NeuralUCB paper."""
+"""Rewards that are a known function of the features: the synthetic experiments of the NeuralUCB paper."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any, Literal
 import numpy as np
 
 from bandits.base.params import param
-from bandits.base.randomness import Streams, block_length
-from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, LoggedData, Round, Truth, WorldSpec
+from bandits.base.types import FloatArray, LoggedData
 
-from .base import Simulator, SimulatorParams, answer, normal
+from .base import SimulatorParams, normal
+from .dense import DenseSimulator
 
-# what is earned along the hidden direction, by a.x
+# the reward functions of a.x, for a hidden direction a
 _ALONG: dict[str, Callable[[FloatArray], FloatArray]] = {
     "linear": lambda along: along,
     "quadratic": lambda along: 10 * np.square(along),
@@ -21,15 +21,15 @@ _ALONG: dict[str, Callable[[FloatArray], FloatArray]] = {
 }
 
 
-class Synthetic(Simulator):
-    """Each arm comes with features x, drawn anew at every step; what it earns is a function h of them alone [1]_.
+class Synthetic(DenseSimulator):
+    """Arms with features x, drawn anew at every step; the expected reward is a function h of x alone [1]_.
 
     linear h = a.x, quadratic h = 10 (a.x)^2, form h = x'A'Ax, cosine h = cos(3 a.x), with |a| = 1 and A's entries
     N(0, 1), drawn once per layout. Gaussian rewards are scale h(x) + noise N(0, 1); Bernoulli rewards are 1 with
-    probability sigmoid(scale h(x)), so that a logistic model is true of linear h.
+    probability sigmoid(scale h(x)), so that a logistic model is well specified for linear h.
 
-    The paper draws x from the unit ball, and a from it too (which only shrinks h); code that goes round draws x from
-    the unit sphere.
+    The paper draws x from the unit ball, and a too (which only shrinks h); the authors' code draws x from the unit
+    sphere.
 
     References
     ----------
@@ -39,37 +39,40 @@ class Synthetic(Simulator):
     class Params(SimulatorParams):
         kind: Literal["synthetic"] = "synthetic"
         function: Literal["linear", "quadratic", "form", "cosine"] = param(
-            "quadratic", title="Function", basic=True,
-            help="What an arm with features x is worth. linear: a·x. quadratic: 10 (a·x)². form: x'A'Ax. "
+            "quadratic", title="Reward function", basic=True,
+            help="Expected reward of an arm with features x. linear: a·x. quadratic: 10 (a·x)². form: x'A'Ax. "
             "cosine: cos(3 a·x). The weights a and A are hidden.",
         )  # fmt: skip
         n_arms: int = param(
-            4, title="Arms", symbol="K", ge=2, le=10_000, basic=True, help="How many there are to choose from.",
+            4, title="Arms", symbol="K", ge=2, le=10_000, basic=True,
+            help="Number of arms to choose from. More arms need more exploration; usual are 2 to 50.",
         )  # fmt: skip
         n_features: int = param(
-            20, title="Features", symbol="d", ge=1, le=1000, basic=True, help="Numbers that describe an arm.",
+            20, title="Features", symbol="d", ge=1, le=1000, basic=True,
+            help="Number of features of each arm. More features are harder to learn from; usual are 5 to 50.",
         )  # fmt: skip
         reward: Literal["gaussian", "bernoulli"] = param(
-            "gaussian", title="Reward", basic=True,
+            "gaussian", title="Reward distribution", basic=True,
             help="gaussian: the function's value plus noise, as published. bernoulli: 1 or 0, with probability "
             "sigmoid of the value.",
         )  # fmt: skip
         noise: float = param(
             1.0, title="Noise", symbol=r"\xi", ge=0, le=100, typical=(0, 2),
-            help="Standard deviation of the noise in Gaussian rewards.",
+            help="Standard deviation of Gaussian rewards. Larger values make learning slower; usual are 0 to 2.",
         )  # fmt: skip
         scale: float = param(
             1.0, title="Scale", ge=0, le=100, typical=(0, 10),
-            help="Multiplies the function: the larger, the easier it is to see through noise or coin.",
+            help="Multiplies the reward function. Larger values raise the signal-to-noise ratio; usual are 0.1 to 10.",
         )  # fmt: skip
         contexts: Literal["ball", "sphere"] = param(
-            "ball", title="Contexts",
-            help="Where features are drawn from, uniformly. ball: the unit ball, as published. sphere: its surface, as "
-            "in code that goes round.",
+            "ball", title="Feature distribution",
+            help="Features are uniform. ball: in the unit ball, as published. sphere: on its surface, as in the "
+            "authors' code.",
         )  # fmt: skip
         layout: Literal["shared", "per_row"] = param(
             "shared", title="Layout",
-            help="shared: the same hidden weights in every replication. per_row: each has its own (wider bands).",
+            help="shared: the same hidden weights in every replication. per_row: each replication has its own, which "
+            "widens the confidence bands.",
         )  # fmt: skip
 
     title = "Synthetic"
@@ -77,21 +80,13 @@ class Synthetic(Simulator):
     rate_title = "Reward per step"
     item_noun = "arm"
 
-    def __init__(self, params: Any, streams: Streams) -> None:
-        super().__init__(params, streams)
-        R, K, D = len(streams.rows), params.n_arms, params.n_features
-        self._weights = np.stack([self._layout(int(layout)) for layout in dict.fromkeys(self.layouts())])
-        self._draws = streams.blocks("world", lambda g, n: self._draw(g, n, K), width=K * D)
-        self._columns = np.ascontiguousarray(np.broadcast_to(np.arange(D), (R, K, D)))
-        self._items = np.ascontiguousarray(np.broadcast_to(np.arange(K), (R, K)))
-        self._available = np.ones((R, K), np.bool_)
-        self._rows, self._nobody = np.arange(R), np.zeros(R, np.int64)
+    @classmethod
+    def sizes(cls, params: Any) -> tuple[int, int]:
+        return params.n_arms, params.n_features
 
     @classmethod
-    def describe(cls, params: Any) -> WorldSpec:
-        K, D = params.n_arms, params.n_features
-        capabilities = {"truth", "log"} | ({"binary"} if params.reward == "bernoulli" else set())
-        return WorldSpec(n_items=K, n_candidates=K, n_features=D, n_stored=D, capabilities=frozenset(capabilities))
+    def binary(cls, params: Any) -> bool:
+        return bool(params.reward == "bernoulli")
 
     @classmethod
     def layout_per_row(cls, params: Any) -> bool:
@@ -99,43 +94,45 @@ class Synthetic(Simulator):
 
     @classmethod
     def memory(cls, params: Any, rows: int) -> int:
-        K, D = params.n_arms, params.n_features
-        layouts = rows if params.layout == "per_row" else 1
-        drawn = (rows + 3) * block_length(K * D) * K * D  # and those of one row in the making
-        weights = layouts * D * (D if params.function == "form" else 1)
-        return int(8 * (drawn + weights + rows * K * (3 * D + 6)))
+        layouts, D = rows if params.layout == "per_row" else 1, params.n_features
+        return int(super().memory(params, rows) + 8 * layouts * D * (D if params.function == "form" else 1))
 
-    def round_at(self, step: int) -> Round:
-        contexts = Contexts(self._draws.at(step), self._columns, self.spec.n_features)
-        return Round(step, self._nobody, self._items, contexts, self._rows, self._available, self._nobody)
-
-    def respond(self, round: Round, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:
-        return answer(self.probabilities(round), slate, uniforms, self._reward)
-
-    def probabilities(self, round: Round) -> FloatArray:
-        return self._means(round.contexts.values, self._weights)
-
-    def features(self, item: int | None) -> FloatArray:  # noqa: ARG002
-        return np.eye(self.params.n_features)
-
-    def log(self, layout: int, n: int) -> LoggedData:
-        generator, p = self.streams.generator("log", row=layout), self.params
-        items = generator.integers(0, p.n_arms, size=n)
-        features = self._draw(generator, n, 1)[:, 0]
-        means = self._means(features[None], self._layout(layout)[None])[0]
-        columns = np.broadcast_to(np.arange(p.n_features), features.shape)
-        return LoggedData(np.zeros(n, np.int64), items, features, columns, self._reward(means, generator.random(n)))
-
-    def _layout(self, layout: int) -> FloatArray:
-        """The hidden weights: a (D,), or A (D, D) for the form."""
-        generator, D = self.streams.generator("layout", row=layout), self.params.n_features
+    def draw_weights(self, generator: np.random.Generator) -> FloatArray:
+        """Draw a (D,), or A (D, D) for the form."""
+        D = self.params.n_features
         if self.params.function == "form":
             return generator.standard_normal((D, D))
         direction = generator.standard_normal(D)
         return np.asarray(direction / np.linalg.norm(direction))
 
+    def draw_features(self, generator: np.random.Generator, n: int) -> FloatArray:
+        return self._draw(generator, n, self.params.n_arms)
+
+    def expected_rewards(self, features: FloatArray, weights: FloatArray) -> FloatArray:
+        from scipy.special import expit
+
+        if self.params.function == "form":
+            h = np.square(features @ weights.transpose(0, 2, 1)).sum(axis=-1)
+        else:
+            h = _ALONG[self.params.function]((features * weights[:, None]).sum(axis=-1))
+        h = self.params.scale * h
+        return np.asarray(expit(h) if self.params.reward == "bernoulli" else h)
+
+    def reward(self, means: FloatArray, uniforms: FloatArray) -> FloatArray:
+        if self.params.reward == "bernoulli":
+            return super().reward(means, uniforms)
+        return np.asarray(means + self.params.noise * normal(uniforms))
+
+    def log(self, layout: int, n: int) -> LoggedData:
+        generator, p = self.streams.generator("log", row=layout), self.params
+        items = generator.integers(0, p.n_arms, size=n)
+        features = self._draw(generator, n, 1)[:, 0]  # arms are exchangeable: only the chosen one is drawn
+        means = self.expected_rewards(features[None], self._layout_weights(layout)[None])[0]
+        columns = np.broadcast_to(np.arange(p.n_features), features.shape)
+        return LoggedData(np.zeros(n, np.int64), items, features, columns, self.reward(means, generator.random(n)))
+
     def _draw(self, generator: np.random.Generator, n: int, arms: int) -> FloatArray:
-        """Features, float64 (n, arms, D): a direction, and (in the ball) a distance whose D-th power is uniform."""
+        """Draw features, float64 (n, arms, D): a direction, and in the ball a distance whose D-th power is uniform."""
         D = self.params.n_features
         drawn = generator.standard_normal((n, arms, D))
         length = np.sqrt(np.square(drawn).sum(axis=-1, keepdims=True))
@@ -143,19 +140,3 @@ class Synthetic(Simulator):
             length /= generator.random((n, arms, 1)) ** (1 / D)
         drawn /= length
         return drawn
-
-    def _means(self, x: FloatArray, weights: FloatArray) -> FloatArray:
-        """Expected reward of features (R, K, D) under the weights of their layouts (or the one layout), (R, K)."""
-        from scipy.special import expit
-
-        if self.params.function == "form":
-            h = np.square(x @ weights.transpose(0, 2, 1)).sum(axis=-1)
-        else:
-            h = _ALONG[self.params.function]((x * weights[:, None]).sum(axis=-1))
-        h = self.params.scale * h
-        return np.asarray(expit(h) if self.params.reward == "bernoulli" else h)
-
-    def _reward(self, means: FloatArray, uniforms: FloatArray) -> FloatArray:
-        if self.params.reward == "bernoulli":
-            return (uniforms < means).astype(np.float64)
-        return np.asarray(means + self.params.noise * normal(uniforms))

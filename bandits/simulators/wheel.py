@@ -10,7 +10,7 @@ from bandits.base.params import param
 from bandits.base.randomness import Streams, block_length
 from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, LoggedData, Round, Truth, WorldSpec
 
-from .base import Simulator, SimulatorParams, answer, normal
+from .base import Simulator, SimulatorParams, normal, single_response
 
 ARMS = 5
 MEANS = (1.0, 1.0, 1.0, 1.0, 1.2)  # everywhere; the last arm is the safe choice
@@ -76,7 +76,7 @@ class Wheel(Simulator):
         N = 3 if params.features == "constant" else 2
         return WorldSpec(
             n_items=ARMS, n_candidates=ARMS, n_features=N * ARMS if params.encoding == "block" else N, n_stored=N,
-            capabilities=frozenset({"truth", "log"}),
+            capabilities=frozenset({"truth", "log"} | ({"arm_features"} if params.encoding == "block" else set())),
         )  # fmt: skip
 
     @classmethod
@@ -89,7 +89,7 @@ class Wheel(Simulator):
         return Round(step, self._nobody, self._items, contexts, self._rows, self._available, self._nobody)
 
     def respond(self, round: Round, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:
-        return answer(self.probabilities(round), slate, uniforms, self._reward)
+        return single_response(self.probabilities(round), slate, uniforms, self._reward)
 
     def probabilities(self, round: Round) -> FloatArray:
         return self.means(self._points.at(round.step))

@@ -100,7 +100,7 @@ def test_the_first_thing_seen_is_a_race(visit: Open) -> None:
     assert {line["last"] for line in lines} == {20_000}
     expect(page.get_by_text("Did anyone learn?")).to_be_visible()
     labels = page.locator(".bp-plot").evaluate_all("all => all.map(p => p.getAttribute('aria-label'))")
-    assert [label.split(":")[0] for label in labels][:2] == ["Click rate", "Cumulative regret"]
+    assert [label.split(":")[0] for label in labels][:2] == ["Click-through rate", "Cumulative regret"]
     page.get_by_role("button", name="Open in the Arena").click()
     expect(page.get_by_role("heading", name="Arena")).to_be_visible()
     status(page, "^Finished: 20,000 steps")
@@ -265,7 +265,7 @@ def test_an_agent_is_hidden_and_left_alone_in_all_plots_at_once(visit: Open) -> 
         saved = download.value.path().read_bytes()
         assert saved.startswith(b"\x89PNG" if ending == "png" else b"<svg")
         if ending == "svg":
-            assert all(name.encode() in saved for name in ("LinUCB", "Click rate"))
+            assert all(name.encode() in saved for name in ("LinUCB", "Click-through rate"))
 
 
 def test_a_preset_on_real_data(visit: Open) -> None:

@@ -16,31 +16,11 @@ from bandits import agents, simulators
 from bandits.agents import Agent
 from bandits.base.params import Params
 from bandits.base.selection import top_k
-from bandits.base.types import Round
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import Trace
 from bandits.simulators import Simulator
 from tests.contract import worlds
-
-ROWS, STEPS = (0, 1, 2), 60
-SMALL_WORLDS: dict[str, dict[str, Any]] = {
-    "petshop": {"n_products": 10, "n_users": 40, "shock_step": 30},
-    "classification": {"data": "wine"},
-    "synthetic": {"n_arms": 3, "n_features": 4, "reward": "bernoulli", "layout": "per_row"},
-    "wheel": {"delta": 0.8, "encoding": "block"},
-    "ranking": {"n_users": 20, "n_items": 30, "n_candidates": 8, "slate": 3, "embedding": 2, "temperature": 0.01},
-}
-SMALL_WORLDS["two stages"] = {**SMALL_WORLDS["ranking"], "retrieval": "nearest", "breadth": 2, "noise": 0.02}
-WORLDS = {
-    **simulators.REGISTRY, "two stages": simulators.REGISTRY["ranking"], "linear": worlds.Linear,
-    "changing": worlds.Changing, "cascade": worlds.Cascade,
-}  # fmt: skip
-
-
-def offers(world: str) -> frozenset[str]:
-    cls = WORLDS[world]
-    return cls.describe(cls.Params(**SMALL_WORLDS.get(world, {}))).capabilities
-
+from tests.contract.worlds import ROWS, SMALL_WORLDS, STEPS, WORLDS, capabilities, check, simulator
 
 # an agent's first way through its code meets every world, its other ways those that ask most of it
 MOST = {"petshop", "classification", "changing", "cascade"}
@@ -49,11 +29,10 @@ PAIRS = [
     for kind in agents.REGISTRY
     for way, params in enumerate(agents.REGISTRY[kind].test_params())
     for world in WORLDS
-    if agents.REGISTRY[kind].needs <= offers(world)
+    if agents.REGISTRY[kind].needs <= capabilities(world)
     and (way == 0 or world in (MOST if kind not in worlds.NEURAL else {"petshop", "cascade"}))
 ]
 pairs = pytest.mark.parametrize(("kind", "params", "world"), PAIRS)
-each_world = pytest.mark.parametrize("world", WORLDS)
 each_agent = pytest.mark.parametrize("kind", agents.REGISTRY)
 
 
@@ -69,15 +48,6 @@ def _undisturbed(kind: str, params: tuple[tuple[str, Any], ...], world: str) -> 
 def undisturbed(kind: str, params: dict[str, Any], world: str) -> Trace:
     """The first steps of a lane that nobody asks anything; several promises speak of them."""
     return _undisturbed(kind, tuple(params.items()), world)
-
-
-def simulator(world: str) -> Simulator:
-    cls = WORLDS[world]
-    return cls(cls.Params(**SMALL_WORLDS.get(world, {})), worlds.Streams(7, ROWS))
-
-
-def check(array: Any, dtype: str, shape: tuple[int, ...]) -> None:
-    assert (array.dtype, array.shape) == (np.dtype(dtype), shape)
 
 
 @pairs
@@ -246,106 +216,6 @@ def test_memory_is_known_before_anything_is_allocated(kind: str, params: dict[st
     held = sum(a.nbytes for a in place.agent.state_dict().values() if isinstance(a, np.ndarray))
     assert type(needed) is int
     assert needed * len(ROWS) >= held
-
-
-@each_world
-def test_rounds_are_what_the_setting_says(world: str) -> None:
-    built = simulator(world)
-    s, R = built.spec, len(ROWS)
-    assert s == type(built).describe(built.params)
-    assert type(built).slate_size(built.params) == s.slate
-    assert built.uniforms.at(0).shape == (R, s.slate)
-    for step in range(STEPS):
-        round = built.round_at(step)
-        assert round.step == step
-        check(round.users, "int64", (R,))
-        check(round.items, "int64", (R, s.n_candidates))
-        check(round.available, "bool", (R, s.n_candidates))
-        check(round.context, "int64", (R,))
-        check(round.segments, "int64", (R,))
-        check(round.features, "float64", (R, s.n_candidates, s.n_features))
-        assert np.isfinite(round.features).all()
-        values, columns, D = round.contexts
-        assert (values.shape[1:], D) == ((s.n_candidates, s.n_stored), s.n_features)
-        assert values.flags.c_contiguous
-        assert columns.flags.c_contiguous
-        in_order = np.sort(columns, axis=-1)
-        assert (in_order >= 0).all()
-        assert (in_order < D).all()
-        assert (np.diff(in_order, axis=-1) > 0).all()  # each column at most once
-        assert (round.items >= 0).all()
-        assert (round.items < s.n_items).all()
-        assert (np.diff(np.sort(round.items, axis=1), axis=1) > 0).all()  # candidates without replacement
-        assert (round.available.sum(axis=1) >= s.slate).all()
-        if "ids" in s.capabilities:
-            assert (round.users >= 0).all()
-            assert (round.users < s.n_users).all()
-        if "segments" in s.capabilities:
-            assert (round.segments >= 0).all()
-            assert (round.segments < len(built.segment_names())).all()
-
-
-def equal_rounds(a: Round, b: Round) -> bool:
-    arrays = (a.users, a.items, a.features, a.available, a.segments)
-    others = (b.users, b.items, b.features, b.available, b.segments)
-    return all(np.array_equal(x, y) for x, y in zip(arrays, others, strict=True))
-
-
-@each_world
-def test_a_world_is_a_pure_function_of_the_step(world: str) -> None:
-    a, b = simulator(world), simulator(world)
-    steps = [0, 5, 1500, 3, 40_000, 1500, 0]
-    forward = {step: a.round_at(step) for step in sorted(steps)}
-    assert all(equal_rounds(forward[step], b.round_at(step)) for step in steps)
-
-
-@each_world
-def test_the_truth_of_one_item_is_its_probability(world: str) -> None:
-    built = simulator(world)
-    if built.spec.slate > 1:
-        return
-    rows = np.arange(len(ROWS))
-    for step in range(STEPS):
-        round = built.round_at(step)
-        p = built.probabilities(round)
-        offered = np.where(round.available, p, np.nan)
-        slate = round.available.argmax(axis=1)[:, None]
-        _, truth = built.respond(round, slate, built.uniforms.at(step))
-        assert np.array_equal(truth.value, p[rows, slate[:, 0]])
-        assert np.array_equal(truth.best_value, np.nanmax(offered, axis=1))
-        np.testing.assert_allclose(truth.random_value, np.nanmean(offered, axis=1), rtol=1e-12)
-
-
-@each_world
-def test_features_on_offer_span_the_features_seen(world: str) -> None:
-    built = simulator(world)
-    for per_arm in (True, False):
-        for i, basis in enumerate(built.bases(per_arm)):
-            np.testing.assert_allclose(basis.T @ basis, np.eye(basis.shape[1]), atol=1e-10)
-            for step in range(0, STEPS, 7):
-                round = built.round_at(step)
-                x = round.features[round.items == i] if per_arm else round.features
-                np.testing.assert_allclose(x @ basis @ basis.T, x, atol=1e-10)
-
-
-@pytest.mark.parametrize("world", [w for w in WORLDS if "log" in offers(w)])
-def test_logs_are_random_choices_and_their_rewards(world: str) -> None:
-    built, n = simulator(world), 2000
-    s, log, again = built.spec, built.log(0, n), simulator(world).log(0, n)
-    assert all(np.array_equal(x, y) for x, y in zip(log, again, strict=True))
-    check(log.users, "int64", (n,))
-    check(log.items, "int64", (n,))
-    check(log.values, "float64", (n, s.n_stored))
-    check(log.columns, "int64", (n, s.n_stored))
-    check(log.rewards, "float64", (n,))
-    assert np.isfinite(log.values).all()
-    assert np.isfinite(log.rewards).all()
-    assert (log.columns >= 0).all()
-    assert (log.columns < s.n_features).all()
-    counts = np.bincount(log.items, minlength=s.n_items)
-    assert len(counts) == s.n_items
-    K = s.n_items
-    assert ((counts - n / K) ** 2).sum() / (n / K) < (K - 1) + 8 * np.sqrt(2 * (K - 1))  # chi-square
 
 
 # the house itself

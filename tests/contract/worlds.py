@@ -1,4 +1,4 @@
-"""Three worlds as small as a contract allows, and how the tests put agents into them."""
+"""Simulators as small as the contract allows, and helpers that run agents on them."""
 
 from __future__ import annotations
 
@@ -7,39 +7,20 @@ from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import ndtri
 
 from bandits.agents import REGISTRY as AGENTS
 from bandits.agents.neural.base import NeuralAgent
 from bandits.base.randomness import Streams
-from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, LoggedData, Round, Truth, WorldSpec
+from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Round, Truth, WorldSpec
 from bandits.experiments.history import Trace
 from bandits.experiments.lane import Lane
+from bandits.simulators import REGISTRY as SIMULATORS
 from bandits.simulators import Simulator, SimulatorParams
+from bandits.simulators.base import normal
+from bandits.simulators.dense import DenseSimulator
 
 
-class Dense(Simulator):
-    """What these worlds share: dense features (R, K, D) of which any vector may occur, and no log."""
-
-    @classmethod
-    def memory(cls, params: Any, rows: int) -> int:
-        return 8 * rows * params.n_arms * params.n_features
-
-    def features(self, item: int | None) -> FloatArray:
-        return np.eye(self.params.n_features)
-
-    def log(self, layout: int, n: int) -> LoggedData:
-        raise NotImplementedError("this world offers no log")
-
-    def make_round(self, step: int, items: IntArray, features: FloatArray) -> Round:
-        R, K, D = features.shape
-        columns = np.ascontiguousarray(np.broadcast_to(np.arange(D), (R, K, D)))
-        contexts = Contexts(np.ascontiguousarray(features), columns, D)
-        nobody = np.zeros(R, np.int64)
-        return Round(step, nobody, items, contexts, np.arange(R), np.ones((R, K), np.bool_), nobody)
-
-
-class Linear(Dense):
+class Linear(DenseSimulator):
     """Features are drawn anew for every step, row and arm; the expected reward is linear in them."""
 
     class Params(SimulatorParams):
@@ -53,60 +34,46 @@ class Linear(Dense):
 
     title = "Linear"
 
-    def __init__(self, params: Any, streams: Streams) -> None:
-        super().__init__(params, streams)
-        R, K, D = len(streams.rows), params.n_arms, params.n_features
-        self.theta = np.stack([self._draw_theta(int(layout)) for layout in self.layouts()])  # (R, D)
-        self._draws = streams.blocks("world", self._draw_features, width=K * D)
-        self._items = np.ascontiguousarray(np.broadcast_to(np.arange(K), (R, K)))
+    @classmethod
+    def sizes(cls, params: Any) -> tuple[int, int]:
+        return params.n_arms, params.n_features
+
+    @classmethod
+    def binary(cls, params: Any) -> bool:
+        return bool(params.reward == "bernoulli")
 
     @classmethod
     def layout_per_row(cls, params: Any) -> bool:
         return bool(params.layout == "per_row")
 
-    @classmethod
-    def describe(cls, params: Any) -> WorldSpec:
-        K, D = params.n_arms, params.n_features
-        capabilities = {"truth", "binary"} if params.reward == "bernoulli" else {"truth"}
-        return WorldSpec(n_items=K, n_candidates=K, n_features=D, n_stored=D, capabilities=frozenset(capabilities))
+    @property
+    def theta(self) -> FloatArray:
+        """The true weights of each row, float64 (R, D)."""
+        return np.broadcast_to(self.weights, (len(self.streams.rows), self.params.n_features))
 
-    def round_at(self, step: int) -> Round:
-        return self.make_round(step, self._items, self._draws.at(step))
-
-    def respond(self, round: Round, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:
-        means, rows = self.probabilities(round), np.arange(len(slate))
-        offered = np.where(round.available, means, -np.inf)
-        best = offered.argmax(axis=1)
-        value, best_value = means[rows, slate[:, 0]], means[rows, best]
-        average = np.where(round.available, means, 0).sum(axis=1) / round.available.sum(axis=1)
-        rewards = self._reward(value, uniforms[:, 0])
-        truth = Truth(value, best_value, average, self._reward(best_value, uniforms[:, 0]))
-        return Feedback(rewards[:, None], np.ones(slate.shape, np.bool_)), truth
-
-    def probabilities(self, round: Round) -> FloatArray:
-        return np.einsum("rkd,rd->rk", round.features, self.theta)
-
-    def _draw_theta(self, layout: int) -> FloatArray:
-        generator = self.streams.generator("layout", row=layout)
+    def draw_weights(self, generator: np.random.Generator) -> FloatArray:
         if self.params.reward == "bernoulli":
             return generator.random(self.params.n_features)
         return self.params.scale * generator.standard_normal(self.params.n_features)
 
-    def _draw_features(self, generator: np.random.Generator, n: int) -> FloatArray:
+    def draw_features(self, generator: np.random.Generator, n: int) -> FloatArray:
         shape = (n, self.params.n_arms, self.params.n_features)
         if self.params.reward == "gaussian":
             return generator.standard_normal(shape)
         drawn = generator.random(shape)  # convex weights: the mean of numbers in [0, 1] is a probability
         return drawn / drawn.sum(axis=-1, keepdims=True)
 
-    def _reward(self, mean: FloatArray, uniforms: FloatArray) -> FloatArray:
+    def expected_rewards(self, features: FloatArray, weights: FloatArray) -> FloatArray:
+        return np.einsum("rkd,rd->rk", features, np.broadcast_to(weights, (len(features), features.shape[2])))
+
+    def reward(self, means: FloatArray, uniforms: FloatArray) -> FloatArray:
         if self.params.reward == "bernoulli":
-            return (uniforms < mean).astype(np.float64)
-        return mean + self.params.noise * ndtri(uniforms)
+            return super().reward(means, uniforms)
+        return means + self.params.noise * normal(uniforms)
 
 
 class Changing(Linear):
-    """The linear world, in which the last arm is launched at step 20 and the first withdrawn at step 40."""
+    """The linear simulator, in which the last arm is launched at step 20 and the first withdrawn at step 40."""
 
     class Params(Linear.Params):
         kind: Literal["test_changing"] = "test_changing"
@@ -116,23 +83,26 @@ class Changing(Linear):
 
     def round_at(self, step: int) -> Round:
         round = super().round_at(step)
-        round.available[:, -1] = step >= self.LAUNCH
-        round.available[:, 0] = step < self.WITHDRAWAL
-        return round
+        available = round.available.copy()
+        available[:, -1] = step >= self.LAUNCH
+        available[:, 0] = step < self.WITHDRAWAL
+        return round._replace(available=available)
 
 
 class Shuffled(Linear):
-    """The linear world with its candidates in another order; each arm keeps its identity."""
+    """The linear simulator with its candidates in another order; each arm keeps its identity."""
 
     title = "Shuffled"
 
     def round_at(self, step: int) -> Round:
+        round = super().round_at(step)
         order = np.random.default_rng(step).permutation(self.params.n_arms)
-        items = np.ascontiguousarray(self._items[:, order])
-        return self.make_round(step, items, self._draws.at(step)[:, order])
+        values, columns, D = round.contexts
+        contexts = Contexts(np.ascontiguousarray(values[:, order]), columns, D)
+        return round._replace(items=np.ascontiguousarray(round.items[:, order]), contexts=contexts)
 
 
-class Cascade(Dense):
+class Cascade(Simulator):
     """Slates of three out of candidates drawn from a catalogue; the user stops at the first click."""
 
     class Params(SimulatorParams):
@@ -162,7 +132,11 @@ class Cascade(Dense):
         items = np.ascontiguousarray(self._what.at(step).argsort(axis=1)[:, : self.params.n_arms])
         taste = self._who.at(step)
         taste = taste / taste.sum(axis=1, keepdims=True)
-        return self.make_round(step, items, taste[:, None] * self._attractions[items])
+        features = taste[:, None] * self._attractions[items]
+        R, K, D = features.shape
+        contexts = Contexts(features, np.ascontiguousarray(np.broadcast_to(np.arange(D), (R, K, D))), D)
+        zeros = np.zeros(R, np.int64)
+        return Round(step, zeros, items, contexts, np.arange(R), np.ones((R, K), np.bool_), zeros)
 
     def respond(self, round: Round, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:
         p = self.probabilities(round)
@@ -183,6 +157,38 @@ class Cascade(Dense):
         would = uniforms < p
         examined = np.cumsum(would, axis=1) - would == 0
         return (would & examined).astype(np.float64), examined
+
+
+ROWS, STEPS = (0, 1, 2), 60
+SMALL_WORLDS: dict[str, dict[str, Any]] = {
+    "petshop": {"n_products": 10, "n_users": 40, "shock_step": 30},
+    "classification": {"data": "wine"},
+    "synthetic": {"n_arms": 3, "n_features": 4, "reward": "bernoulli", "layout": "per_row"},
+    "wheel": {"delta": 0.8, "encoding": "block"},
+    "ranking": {"n_users": 20, "n_items": 30, "n_candidates": 8, "slate": 3, "embedding": 2, "temperature": 0.01},
+}
+SMALL_WORLDS["two stages"] = {**SMALL_WORLDS["ranking"], "retrieval": "nearest", "breadth": 2, "noise": 0.02}
+WORLDS = {
+    **SIMULATORS, "two stages": SIMULATORS["ranking"], "linear": Linear,
+    "changing": Changing, "cascade": Cascade,
+}  # fmt: skip
+
+
+def capabilities(world: str) -> frozenset[str]:
+    """The capabilities of a simulator under test."""
+    cls = WORLDS[world]
+    return cls.describe(cls.Params(**SMALL_WORLDS.get(world, {}))).capabilities
+
+
+def simulator(world: str) -> Simulator:
+    """A simulator under test, with three rows."""
+    cls = WORLDS[world]
+    return cls(cls.Params(**SMALL_WORLDS.get(world, {})), Streams(7, ROWS))
+
+
+def check(array: Any, dtype: str, shape: tuple[int, ...]) -> None:
+    """Assert the type and the shape of an array."""
+    assert (array.dtype, array.shape) == (np.dtype(dtype), shape)
 
 
 NEURAL = [kind for kind, agent in AGENTS.items() if issubclass(agent, NeuralAgent)]

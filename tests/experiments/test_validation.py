@@ -244,11 +244,11 @@ def test_memory_is_an_upper_bound_of_the_arrays() -> None:
 
 
 def test_an_agent_that_needs_more_than_the_world_offers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The linear test world keeps no log."""
-    monkeypatch.setitem(simulators.REGISTRY, "test_linear", worlds.Linear)
+    """The cascade keeps no log."""
+    monkeypatch.setitem(simulators.REGISTRY, "test_cascade", worlds.Cascade)
     trained = (agents.REGISTRY["random"].Params(), agents.REGISTRY["static_mlp"].Params())
-    pair = Experiment.model_construct(simulator=worlds.Linear.Params(), agents=trained, steps=10, replications=1)
-    sentence = rf"agents.1: Static MLP requires logged interactions, which {worlds.Linear.title} does not provide"
+    pair = Experiment.model_construct(simulator=worlds.Cascade.Params(), agents=trained, steps=10, replications=1)
+    sentence = rf"agents.1: Static MLP requires logged interactions, which {worlds.Cascade.title} does not provide"
     with pytest.raises(ValueError, match=sentence):
         pair._possible()
 

@@ -284,14 +284,13 @@ class Clicks(worlds.Linear):
 
     title = "Clicks"
 
-    def probabilities(self, round: Round) -> FloatArray:
-        return np.asarray(expit(super().probabilities(round)))
+    def expected_rewards(self, features: FloatArray, weights: FloatArray) -> FloatArray:
+        return np.asarray(expit(super().expected_rewards(features, weights)))
 
-    def _draw_theta(self, layout: int) -> FloatArray:
-        generator = self.streams.generator("layout", row=layout)
+    def draw_weights(self, generator: np.random.Generator) -> FloatArray:
         return self.params.scale * generator.standard_normal(self.params.n_features)
 
-    def _draw_features(self, generator: np.random.Generator, n: int) -> FloatArray:
+    def draw_features(self, generator: np.random.Generator, n: int) -> FloatArray:
         return generator.standard_normal((n, self.params.n_arms, self.params.n_features))
 
 

@@ -28,7 +28,7 @@ from tests.support import experiment, same, wait_for
 from ui import session
 from ui.live_panel import panel as live
 
-TITLES = ["Click rate", "Cumulative regret", "Selection entropy", "Eigenvalue spectrum"]
+TITLES = ["Click-through rate", "Cumulative regret", "Selection entropy", "Eigenvalue spectrum"]
 
 
 @pytest.fixture(scope="module")

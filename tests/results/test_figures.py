@@ -18,7 +18,7 @@ from bandits.results.result import Result
 from bandits.results.style import REFERENCE, Spec, palette, styles
 from tests.support import experiment, history
 
-TITLES = ["Click rate", "Cumulative regret", "Selection entropy", "Eigenvalue spectrum"]
+TITLES = ["Click-through rate", "Cumulative regret", "Selection entropy", "Eigenvalue spectrum"]
 
 
 @lru_cache(maxsize=1)

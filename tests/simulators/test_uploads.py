@@ -404,9 +404,9 @@ def test_what_is_kept_is_known_without_loading_it(folder: Path) -> None:
     assert list(frame.columns) == ["age", "bought"]
     assert frame["bought"].tolist() == ["yes", "no", "yes", "no"]
     assert Classification.describe(Classification.Params(data=name)).n_features == 2
-    assert Classification.credit(Classification.Params(data=name)) == f"{name}, brought as a CSV of 4 examples"
-    assert not Classification.travels(Classification.Params(data=name))
-    assert Classification.travels(Classification.Params(data="wine"))
+    assert Classification.attribution(Classification.Params(data=name)) == f"{name}, brought as a CSV of 4 examples"
+    assert not Classification.portable(Classification.Params(data=name))
+    assert Classification.portable(Classification.Params(data="wine"))
 
 
 def test_the_name_follows_from_the_content_and_the_choice() -> None:

@@ -64,7 +64,7 @@ def _world(draft: Draft) -> None:
             values |= form(model, more, draft.simulator, f"{key}-{kind}")
     draft.simulator = {"kind": kind, **values}
     with suppress(ValueError):  # said in full when it is run
-        if credit := SIMULATORS[kind].credit(model.model_validate(draft.simulator)):
+        if credit := SIMULATORS[kind].attribution(model.model_validate(draft.simulator)):
             st.caption(f"Data: {credit}")
 
 

@@ -75,9 +75,12 @@ class Draft:
             return None
 
     def fitting(self) -> list[str]:
-        """Kinds of agents that this world offers all they need."""
-        world = self.spec()
-        return [kind for kind, agent in AGENTS.items() if world is None or agent.needs <= world.capabilities]
+        """Return the kinds of agents that this simulator has the capabilities for."""
+        spec = self.spec()
+        return [
+            kind for kind, agent in AGENTS.items()
+            if spec is None or agent.needs | agent.offered_for <= spec.capabilities
+        ]  # fmt: skip
 
 
 class Trail:

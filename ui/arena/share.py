@@ -23,7 +23,7 @@ def share(job: Job) -> None:
     st.markdown("**Link to this experiment**")
     st.code(f"{here.scheme}://{here.netloc}{here.path}?{url.query(job.experiment)}", language=None, wrap_lines=True)
     note = "It holds the whole experiment: whoever opens it gets the same numbers, also when this run is gone."
-    if not job.experiment.simulator_class().travels(job.experiment.simulator):
+    if not job.experiment.simulator_class().portable(job.experiment.simulator):
         note = "It holds the experiment, but not the data that were brought: the same CSV must be brought there too."
     if here.hostname in ("127.0.0.1", "localhost", "::1"):
         note += (

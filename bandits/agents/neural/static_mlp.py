@@ -63,6 +63,7 @@ class StaticMLP(Agent):
     formula = r"\mathrm{MLP}\big([\,e_\mathrm{user},\ e_a\,]\big)"
     colour = "#CC79A7"
     learns = False
+    offered_for = frozenset({"arm_features"})
     needs = frozenset({"log", "binary"})  # it is trained on the log loss of clicks
 
     def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+from bandits.base.randomness import Streams
 from bandits.base.types import Round
+from bandits.simulators import REGISTRY, Simulator
+from bandits.simulators.classification import Classification
+from bandits.simulators.wheel import Wheel
 from tests.contract.worlds import ROWS, STEPS, WORLDS, capabilities, check, simulator
 
 each_simulator = pytest.mark.parametrize("kind", WORLDS)
@@ -113,8 +119,17 @@ def test_logs_are_random_choices_and_their_rewards(kind: str) -> None:
 
 @each_simulator
 def test_arm_features_tell_the_candidates_apart(kind: str) -> None:
-    """Without the capability all candidates of a round have the same features, and one shared model is blind."""
-    built = simulator(kind)
+    _check_arm_features(simulator(kind))
+
+
+@pytest.mark.parametrize("params", [Wheel.Params(), Classification.Params(data="wine", encoding="context")])
+def test_arm_features_are_not_declared_where_all_arms_share_one_vector(params: Any) -> None:
+    cls = REGISTRY[params.kind]
+    assert "arm_features" not in cls.describe(params).capabilities
+    _check_arm_features(cls(params, Streams(7, ROWS)))
+
+
+def _check_arm_features(built: Simulator) -> None:
     features = np.concatenate([built.round_at(step).features for step in range(STEPS)])
     assert bool((features != features[:, :1]).any()) == ("arm_features" in built.spec.capabilities)
 

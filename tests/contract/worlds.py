@@ -125,7 +125,7 @@ class Cascade(Simulator):
     def describe(cls, params: Any) -> WorldSpec:
         return WorldSpec(
             n_items=params.n_items, n_candidates=params.n_arms, n_features=params.n_features,
-            n_stored=params.n_features, slate=cls.SLATE, capabilities=frozenset({"truth", "binary"}),
+            n_stored=params.n_features, slate=cls.SLATE, capabilities=frozenset({"truth", "binary", "arm_features"}),
         )  # fmt: skip
 
     def round_at(self, step: int) -> Round:

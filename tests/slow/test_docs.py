@@ -38,13 +38,13 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(ROOT / "tests", folder / "tests", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", folder)
     guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    files = re.findall(r"^`(bandits/\w+/\w+\.py)`:$", guide, re.MULTILINE)
+    files = re.findall(r"^`(bandits/[\w/]+\.py)`:$", guide, re.MULTILINE)
     code = blocks("CONTRIBUTING.md", "python")
     assert len(files) == 2
     assert len(code) == 4
     for path, body, line in zip(files, code[::2], code[1::2], strict=True):
         (folder / path).write_text(body, encoding="utf-8")
-        init = (folder / path).parent / "__init__.py"
+        init = folder / Path(*Path(path).parts[:2]) / "__init__.py"
         text = init.read_text(encoding="utf-8")
         init.write_text(text.replace("    __name__,\n", f"    __name__,\n{line}"), encoding="utf-8")
     return folder
@@ -52,7 +52,7 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_new_agent_and_world_run_from_the_command_line(extended: Path) -> None:
     experiment = {
-        "simulator": {"kind": "coins"},
+        "simulator": {"kind": "headlines"},
         "agents": [{"kind": "explore_first", "explore": 200}, {"kind": "random"}, {"kind": "linucb"}],
         "steps": 1000,
         "replications": 4,
@@ -64,8 +64,8 @@ def test_the_new_agent_and_world_run_from_the_command_line(extended: Path) -> No
 
 
 def test_the_new_agent_and_world_pass_the_contract(extended: Path) -> None:
-    new = "explore_first or (coins and linucb)"
-    done = python(extended, "-m", "pytest", "tests/test_contract.py", "-k", new, "-p", "no:cacheprovider")
+    new = "explore_first or (headlines and linucb) or (test_simulators and headlines)"
+    done = python(extended, "-m", "pytest", "tests/contract", "-k", new, "-p", "no:cacheprovider")
     assert done.returncode == 0, done.stdout
     assert " passed" in done.stdout
 

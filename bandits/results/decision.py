@@ -1,4 +1,4 @@
-"""Why this arm? One row of a run is lived again up to a step, and its agent is asked there."""
+"""Explain one decision of a run: replay one replication up to the step, and query the agent there."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from bandits.experiments.race import CHUNK, make_lane
 
 T = TypeVar("T", Round, Explanation)
 
-SECONDS = 40.0  # of computing that living a row again may take
-REDRAWS, _CELLS = 1000, 20_000_000  # draws behind a chance; fewer where there are many candidates
+SECONDS = 40.0  # of computing time that a replay may take
+REDRAWS, _CELLS = 1000, 20_000_000  # samples behind a choice probability; fewer for many candidates
 
 
 class Candidate(NamedTuple):
-    """What went by one name; a NaN stands for what there is not.
+    """The candidates that share one name; NaN where a value does not exist.
 
     Attributes
     ----------
     name : str
     item : int
-        The one of them that was shown, or else the one with the highest score. The numbers are its own.
+        The one that was shown, or else the one with the highest score; the other fields describe it.
     alike : int
-        How many there are of that name.
+        Number of candidates with this name.
     truth : float
-        Expected reward.
+        True expected reward.
     score, mean, width, spread : float
         See `Explanation`; the spread is the scaled width.
     chance : float
-        Probability that one of them is shown first, over the agent's dice.
+        Probability that one of them is shown first, over the agent's random draws.
     slot : int
-        Place on the slate, counted from 1; 0 if none of them was shown.
+        Position on the slate, counted from 1; 0 if none of them was shown.
     best : bool
-        Nothing has a higher expected reward.
+        No candidate has a higher expected reward.
     others : tuple of float
         Scores of the others.
     """
@@ -61,38 +61,38 @@ class Candidate(NamedTuple):
 
 
 class Switch(NamedTuple):
-    """The scale of the bonus at which another candidate takes over, and its name."""
+    """The exploration coefficient at which another candidate has the highest score, and its name."""
 
     at: float
     name: str
 
 
 class Why(NamedTuple):
-    """One decision, taken apart.
+    """Record of one decision.
 
     Attributes
     ----------
     label : str
-        The agent.
+        Label of the agent.
     step, replication : int
         The step is counted from 1, the replication from 0.
     visitor : str
-        Who came, where the world has a name for them.
+        Segment of the user, where the simulator names segments.
     item_noun, reward_noun : str
     how, parameter, logit
         See `Explanation`.
     scale : float
-        The bonus' alpha; NaN for all others.
+        Exploration coefficient of a bonus; NaN for other agents.
     randomised : bool
         Dice decided.
     candidates : tuple of Candidate
-        What was shown comes first, then the highest score.
+        Shown candidates first, then by decreasing score.
     below, above : Switch, optional
-        For a bonus: the nearest scales at which something of another name would have been shown.
+        For a bonus: the nearest coefficients at which a candidate with another name would have been shown.
     redraws : int
-        Draws from which the chances are estimated; 0 where they are exact, or where there are none.
+        Samples from which choice probabilities are estimated; 0 where they are exact or absent.
     reward : float
-        What came of it.
+        Observed reward.
     """
 
     label: str
@@ -114,16 +114,16 @@ class Why(NamedTuple):
 
 
 def why(experiment: Experiment, agent: int | str, step: int, replication: int = 0) -> Why:
-    """One decision of a run: what each candidate had going for it, and what would have changed it.
+    """Explain one decision of a run: the scores of all candidates, and what would have changed the choice.
 
-    The row is computed again, so that no run need keep what this takes: alone, or with the rows beside it where an
-    agent's numbers are the same bits only then.
+    The replication is computed again, so that runs need not store every decision: alone, or together with the other
+    replications where an agent's numbers are bit-identical only then.
 
     Parameters
     ----------
     experiment : Experiment
     agent : int or str
-        Its position in the experiment, or its label.
+        Position in the experiment, or label.
     step : int
         1 is the first decision.
     replication : int
@@ -132,7 +132,7 @@ def why(experiment: Experiment, agent: int | str, step: int, replication: int = 
     Raises
     ------
     UserError
-        There is no such decision, or it would take too long to get there.
+        The decision does not exist, or its replay would take too long.
     """
     index = _position(experiment, agent)
     label = experiment.labels[index]
@@ -144,28 +144,28 @@ def why(experiment: Experiment, agent: int | str, step: int, replication: int = 
     alone = experiment.agent_class(index).alone
     lane = make_lane(experiment, index, rows=[replication] if alone else None)
     row = 0 if alone else replication
-    with threadpool_limits(1):  # as in a race: the same bits
+    with threadpool_limits(1):  # as in a run: the same bits
         lane.agent.prepare()
         _replay_to(lane, row, step - 1, label)
         _check_alive(lane, row, label)
-        everybody = lane.simulator.round_at(step - 1)
-        truth = lane.simulator.probabilities(everybody)[row]
-        round, told = _of_row(everybody, row), _of_row(lane.agent.explain(everybody), row)
-        chances, redraws = _chances(lane, everybody, row, step)
+        rounds = lane.simulator.round_at(step - 1)
+        truth = lane.simulator.probabilities(rounds)[row]
+        round, explanation = _of_row(rounds, row), _of_row(lane.agent.explain(rounds), row)
+        chances, redraws = _chances(lane, rounds, row, step)
         trace = lane.advance(1)
     _check_alive(lane, row, label)
     slate = [int(np.flatnonzero(round.items[0] == item)[0]) for item in trace.items[0, row]]
     names, kind = _kinds(lane, round)
-    below, above = _switches(told, round, slate[0], names, kind)
+    below, above = _switches(explanation, round, slate[0], names, kind)
     segments = lane.simulator.segment_names()
     return Why(
         label=label, step=step, replication=replication,
         visitor=segments[round.segments[0]] if segments else "",
         item_noun=lane.simulator.item_noun, reward_noun=lane.simulator.reward_noun,
-        how=told.how, parameter=told.parameter, logit=told.logit,
-        scale=float(np.ravel(told.scale)[0]) if told.how == "bonus" else float("nan"),
-        randomised=_is_random(told),
-        candidates=_candidates(round, told, truth, slate, names, kind, chances),
+        how=explanation.how, parameter=explanation.parameter, logit=explanation.logit,
+        scale=float(np.ravel(explanation.scale)[0]) if explanation.how == "bonus" else float("nan"),
+        randomised=_is_random(explanation),
+        candidates=_candidates(round, explanation, truth, slate, names, kind, chances),
         below=below, above=above, redraws=redraws, reward=float(trace.rewards[0, row]),
     )  # fmt: skip
 
@@ -180,48 +180,48 @@ def _position(experiment: Experiment, agent: int | str) -> int:
 
 
 def _of_row(of_all: T, row: int) -> T:
-    """What concerns one row, as if there were no other."""
-    told: dict[str, Any] = of_all._asdict()
-    arrays = {name: value for name, value in told.items() if isinstance(value, np.ndarray)}
-    mine: T = of_all._replace(**{**told, **{name: value[row : row + 1] for name, value in arrays.items()}})
+    """Select one row of a round or an explanation, with the row axis kept."""
+    fields: dict[str, Any] = of_all._asdict()
+    arrays = {name: value for name, value in fields.items() if isinstance(value, np.ndarray)}
+    mine: T = of_all._replace(**{**fields, **{name: value[row : row + 1] for name, value in arrays.items()}})
     return mine
 
 
 def _replay_to(lane: Lane, row: int, steps: int, label: str) -> None:
-    """Advance to a step; no further than can be done in `SECONDS`, which shows soon."""
-    lane.advance(min(1, steps))  # whatever must be compiled or loaded is not in the timing
-    began = time.thread_time()  # not the wall's: that others are busy is no reason to refuse
+    """Advance to a step; raise as soon as the projected computing time exceeds `SECONDS`."""
+    lane.advance(min(1, steps))  # compiling and loading are not part of the timing
+    began = time.thread_time()  # not wall time, which depends on the load of the machine
     while lane.step < steps and lane.alive[row]:
         lane.advance(min(CHUNK, steps - lane.step))
         spent = time.thread_time() - began
         needed = spent * steps / lane.step
-        allowed = SECONDS if 2 * lane.step < steps else 1.5 * SECONDS  # having come so far, it is not given up so soon
+        allowed = SECONDS if 2 * lane.step < steps else 1.5 * SECONDS  # more tolerant after half of the way
         if needed > allowed and spent > SECONDS / 20:
             raise UserError(
-                f"step {steps + 1:,} of {label} is too far: to live its run again until there would take about "
-                f"{needed:,.0f} seconds of computing, and {SECONDS:.0f} are allowed"
+                f"step {steps + 1:,} of {label} cannot be replayed: it would take about {needed:,.0f} s of computing "
+                f"time; at most {SECONDS:.0f} s are allowed"
             )
 
 
 def _check_alive(lane: Lane, row: int, label: str) -> None:
     if not lane.alive[row]:
-        raise UserError(f"{label} stopped early in this run, because its numbers grew beyond all bounds")
+        raise UserError(f"{label} diverged in this replication before this step")
 
 
-def _is_random(told: Explanation) -> bool:
-    return told.randomised is not None and bool(told.randomised[0])
+def _is_random(explanation: Explanation) -> bool:
+    return explanation.randomised is not None and bool(explanation.randomised[0])
 
 
 def _chances(lane: Lane, round: Round, row: int, step: int) -> tuple[FloatArray, int]:
-    """Probability that each candidate is shown first over the agent's dice (K,), and the draws it rests on."""
+    """Return the choice probability of each candidate (K,), and the number of samples it is estimated from."""
     agent, K = lane.agent, round.items.shape[1]
     if agent.propensity == "exact":
         return agent.probabilities(round)[row], 0
-    streams = lane.simulator.streams  # dice of our own: the agent's are left alone
-    dice = streams.generator("question", row=streams.rows[row], block=step)
+    streams = lane.simulator.streams  # a stream of its own, which leaves the agent's state unchanged
+    generator = streams.generator("question", row=streams.rows[row], block=step)
     n = int(np.clip(_CELLS // (K * len(round.items)), 20, REDRAWS))
     counts, drawn, began = np.zeros(K), 0, time.thread_time()
-    for scores in itertools.islice(agent.redraws(round, dice), n):
+    for scores in itertools.islice(agent.redraws(round, generator), n):
         if drawn >= 20 and time.thread_time() - began > SECONDS / 8:
             break
         counts[np.where(round.available[row], scores[row], -np.inf).argmax()] += 1
@@ -230,20 +230,24 @@ def _chances(lane: Lane, round: Round, row: int, step: int) -> tuple[FloatArray,
 
 
 def _kinds(lane: Lane, round: Round) -> tuple[list[str], IntArray]:
-    """Names, each once, and which of them each candidate has, int64 (K,)."""
+    """Return the distinct names, and the index of each candidate's name, int64 (K,)."""
     found: dict[str, int] = {}
     kind = [found.setdefault(lane.simulator.name(int(item)), len(found)) for item in round.items[0]]
     return list(found), np.array(kind, np.int64)
 
 
 def _switches(
-    told: Explanation, round: Round, shown: int, names: list[str], kind: IntArray
+    explanation: Explanation, round: Round, shown: int, names: list[str], kind: IntArray
 ) -> tuple[Switch | None, Switch | None]:
-    """Below and above which scale of the bonus something of another name would have been shown."""
-    if told.how != "bonus" or told.mean is None or told.width is None:
+    """Find the nearest smaller and larger coefficients that show a candidate with another name."""
+    if explanation.how != "bonus" or explanation.mean is None or explanation.width is None:
         return None, None
     offered = np.flatnonzero(round.available[0])
-    mean, width, alpha = told.mean[0, offered], told.width[0, offered], float(np.ravel(told.scale)[0])
+    mean, width, alpha = (
+        explanation.mean[0, offered],
+        explanation.width[0, offered],
+        float(np.ravel(explanation.scale)[0]),
+    )
     chosen = int(np.flatnonzero(offered == shown)[0])
     both = (next_switch(mean, width, kind[offered], chosen, alpha, up=up) for up in (False, True))
     below, above = (Switch(t[0], names[kind[offered[t[1]]]]) if t is not None else None for t in both)
@@ -252,23 +256,25 @@ def _switches(
 
 def _candidates(
     round: Round,
-    told: Explanation,
+    explanation: Explanation,
     truth: FloatArray,
     slate: list[int],
     names: list[str],
     kind: IntArray,
     chances: FloatArray,
 ) -> tuple[Candidate, ...]:
-    """One for every name on offer: what was shown first, then by score (by mean, or truth, where dice decided)."""
+    """Group the candidates by name: shown first, then by score (by mean or truth after a random choice)."""
     K = len(kind)
     nothing = np.full(K, np.nan)
     available = round.available[0]
-    score = nothing if _is_random(told) else told.score[0]
-    mean = nothing if told.mean is None else told.mean[0]
-    width = nothing if told.width is None else told.width[0]
-    spread = nothing if told.width is None else width * np.broadcast_to(told.scale, told.score.shape)[0]
-    merit = truth if told.mean is None else mean
-    merit = merit if _is_random(told) else score
+    score = nothing if _is_random(explanation) else explanation.score[0]
+    mean = nothing if explanation.mean is None else explanation.mean[0]
+    width = nothing if explanation.width is None else explanation.width[0]
+    spread = (
+        nothing if explanation.width is None else width * np.broadcast_to(explanation.scale, explanation.score.shape)[0]
+    )
+    merit = truth if explanation.mean is None else mean
+    merit = merit if _is_random(explanation) else score
     best = np.where(available, truth, -np.inf).max()
     found = []
     for k, name in enumerate(names):
@@ -294,19 +300,19 @@ def _candidates(
 def next_switch(
     mean: FloatArray, width: FloatArray, kind: IntArray, chosen: int, alpha: float, *, up: bool
 ) -> tuple[float, int] | None:
-    """The nearest alpha at which the best of ``mean + alpha width (K,)`` is of another kind, and which it is then.
+    """Find the nearest alpha at which the maximum of ``mean + alpha width (K,)`` has another name.
 
-    Along the upper envelope of these lines: every candidate is overtaken by the steeper line (``up``), or the flatter
-    one, that it meets first; ties go to the lowest index, as in every choice.
+    Follows the upper envelope of these lines: each candidate is overtaken by the steeper (``up``) or flatter line that
+    it meets first; ties go to the lowest index, as in every choice.
 
     Parameters
     ----------
     kind : int64 (K,)
-        Candidates of the same kind may take over from each other unnoticed.
+        Index of the name of each candidate; changes within a name do not count.
     chosen : int
-        The best at ``alpha``.
+        The maximum at ``alpha``.
     up : bool
-        Look above ``alpha``; otherwise below, down to 0.
+        Search above ``alpha``; otherwise below, down to 0.
     """
     now, reached = chosen, alpha
     while True:
@@ -317,7 +323,7 @@ def next_switch(
         nearest = float(meet.min() if up else meet.max())
         first = rivals[meet == nearest]
         now = int(first[width[first].argmax() if up else width[first].argmin()])
-        reached = max(nearest, reached) if up else min(nearest, reached)  # rounding goes no step back
+        reached = max(nearest, reached) if up else min(nearest, reached)  # rounding errors must not move backwards
         if reached <= 0 and not up:
             return None
         if kind[now] != kind[chosen]:

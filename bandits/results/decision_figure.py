@@ -12,19 +12,19 @@ from bandits.base.types import FloatArray
 from .decision import Candidate, Why
 from .style import REFERENCE, Spec, Style, faint
 
-_READ = {
-    "bonus": "Dot: the mean it expects. Bar: the bonus for doubt. What reaches farthest is shown (ring).",
-    "sample": "Dot and bar: what it expects, give or take a standard deviation. Diamond: what it drew. The highest is "
-    "shown (ring).",
-    "greedy": "Dot: what it expects. The highest is shown (ring).",
-    "score": "Dot: its score. The highest is shown (ring).",
-    "": "It rolled dice (ring: what it showed).",
+_NOTES = {
+    "bonus": "Dot: estimated mean. Bar: exploration bonus. The candidate with the highest sum is shown (ring).",
+    "sample": "Dot and bar: mean ± one standard deviation. Diamond: sampled value. The candidate with the highest "
+    "sample is shown (ring).",
+    "greedy": "Dot: estimated mean. The candidate with the highest mean is shown (ring).",
+    "score": "Dot: score. The candidate with the highest score is shown (ring).",
+    "": "Random choice (ring: shown).",
 }
 _DRAWN = 12  # candidates in a figure of one decision
 
 
 def decision(why: Why, look: Style) -> Spec:
-    """One decision: a line for everything on offer, with what the agent made of it and the truth."""
+    """Draw one decision: a line per candidate, with the agent's estimate and the true expected reward."""
     drawn = _worth_drawing(why.candidates)
     rows = np.arange(len(drawn), dtype=np.float64)
 
@@ -43,8 +43,8 @@ def decision(why: Why, look: Style) -> Spec:
     shown, never = np.array([c.slot > 0 for c in drawn]), np.array([np.isinf(c.width) for c in drawn])
 
     def marks(name: str, x: FloatArray, y: FloatArray, marker: Spec, **more: Any) -> Spec:
-        told = {"hovertemplate": f"%{{x:.3~f}}<extra>{name}</extra>"}
-        return {"type": "scatter", "mode": "markers", "name": name, "x": x, "y": y, "marker": marker, **told, **more}
+        hover = {"hovertemplate": f"%{{x:.3~f}}<extra>{name}</extra>"}
+        return {"type": "scatter", "mode": "markers", "name": name, "x": x, "y": y, "marker": marker, **hover, **more}
 
     def bars(name: str, x: Sequence[FloatArray], y: Sequence[FloatArray], **more: Any) -> Spec:
         gap = np.full(len(rows), np.nan)
@@ -52,9 +52,9 @@ def decision(why: Why, look: Style) -> Spec:
         return {"type": "scatter", "mode": "lines", "name": name, "hoverinfo": "skip", **broken, **more}
 
     data = [
-        bars("doubt", [on_axis(end) for end in ends], [rows, rows],
+        bars("uncertainty", [on_axis(end) for end in ends], [rows, rows],
              line={"width": 4 if why.how == "sample" else 10, "color": faint(look.color, 0.4)}),
-        marks("others like it", on_axis(others[:, 0]), others[:, 1], {"size": 4, "color": faint(look.color, 0.45)}),
+        marks("same name", on_axis(others[:, 0]), others[:, 1], {"size": 4, "color": faint(look.color, 0.45)}),
         bars("truth", [truth, truth], [rows - 0.36, rows + 0.36], line={"width": 2, "color": REFERENCE},
              meta="reference"),
         marks("mean", on_axis(mean), rows, {"size": 9, "color": look.color}),
@@ -64,10 +64,10 @@ def decision(why: Why, look: Style) -> Spec:
     look_here = {"size": 20, "color": look.color, "symbol": "circle-open", "line": {"width": 2}}
     data.append(marks("shown", decided[shown], rows[shown], look_here, hoverinfo="skip", hovertemplate=None))
     if never.any():
-        data.append(marks("", truth[never], rows[never], {}, mode="text", text=["  never shown"] * int(never.sum()),
+        data.append(marks("", truth[never], rows[never], {}, mode="text", text=["  no observations"] * int(never.sum()),
                           textposition="middle right", hoverinfo="skip", hovertemplate=None))  # fmt: skip
     who = f"Visitor: {why.visitor}. " if why.visitor else ""
-    small = " Small dots: the others of that name." if alike else ""
+    small = " Small dots: other candidates with the same name." if alike else ""
     left_out = len(why.candidates) - len(drawn)
     rest = f" Not drawn: {left_out:,} more." if left_out else ""
     x = np.concatenate([trace["x"] for trace in data])
@@ -76,9 +76,9 @@ def decision(why: Why, look: Style) -> Spec:
     how = "" if why.randomised and not np.isfinite(mean).any() else why.how
     layout: Spec = {
         "title": {"text": f"{why.label} at step {why.step:,}"},
-        "meta": {"note": f"{who}{_READ[how]}{small} Upright line: the truth.{rest}"},
+        "meta": {"note": f"{who}{_NOTES[how]}{small} Vertical line: true expected reward.{rest}"},
         "xaxis": {
-            "title": {"text": f"{why.reward_noun} to be expected"}, "range": [float(low - room), float(high + room)],
+            "title": {"text": f"expected {why.reward_noun}"}, "range": [float(low - room), float(high + room)],
             "showspikes": False,
         },
         "yaxis": {
@@ -92,7 +92,7 @@ def decision(why: Why, look: Style) -> Spec:
 
 
 def _worth_drawing(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """As many as can be read: what was shown, what is best, and then those that came closest."""
+    """Select the candidates to draw: those shown, the best, and those with the next highest scores."""
     kept = [c for c in candidates if c.slot or c.best][:_DRAWN]
     room = _DRAWN - len(kept)
     more = [c for c in candidates if not (c.slot or c.best)][: max(room, 0)]

@@ -1,4 +1,4 @@
-"""A result to take along: tables, a script that makes it again, and one page that works without a network."""
+"""Export a result: tables, a script that reproduces it, and a self-contained HTML report."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from .style import styles
 if TYPE_CHECKING:
     import pandas as pd
 
-_FORMULAS = "=+-@\t\r\n"  # a spreadsheet takes a cell that begins so for a formula
+_FORMULAS = "=+-@\t\r\n"  # first characters that make a spreadsheet read a cell as a formula
 
 
 def table_csv(result: Result) -> str:
-    """All curves in long form, as CSV that no spreadsheet will run."""
+    """Write all curves in long form as CSV without cells that a spreadsheet would evaluate."""
     return csv_of(result.table())
 
 
 def csv_of(frame: pd.DataFrame) -> str:
-    """A table as CSV that no spreadsheet will run."""
+    """Write a table as CSV without cells that a spreadsheet would evaluate."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(frame.columns)
@@ -47,19 +47,19 @@ def _defused(cell: Any) -> Any:
 
 
 def table_parquet(result: Result) -> bytes:
-    """All curves in long form, as a Parquet file: every digit, and types."""
+    """Write all curves in long form as a Parquet file, with full precision and types."""
     return parquet_of(result.table())
 
 
 def parquet_of(frame: pd.DataFrame) -> bytes:
-    """A table as a Parquet file."""
+    """Write a table as a Parquet file."""
     buffer = io.BytesIO()
     frame.to_parquet(buffer, index=False)
     return buffer.getvalue()
 
 
 def script(experiment: Experiment) -> str:
-    """Ten lines of Python that make the same numbers again."""
+    """Write a short Python script that reproduces the numbers."""
     text = experiment.model_dump_json(exclude_defaults=False)
     return "\n".join(
         [
@@ -78,7 +78,7 @@ def script(experiment: Experiment) -> str:
 
 
 def report(result: Result, *, window: int = metrics.WINDOW) -> str:
-    """One self-contained HTML page: live plots, leaderboard, sentences, configuration; light and dark, offline."""
+    """Write a self-contained HTML page: interactive plots, leaderboard, sentences, configuration; works offline."""
     experiment = result.experiment
     bundle = resources.files("plotly").joinpath("package_data", "plotly.min.js").read_text(encoding="utf-8")
     sentences = (
@@ -96,7 +96,7 @@ def report(result: Result, *, window: int = metrics.WINDOW) -> str:
         noun=html.escape(experiment.simulator_class().reward_noun),
         hash=experiment.hash,
         bundle=bundle.replace("</script", "<\\/script"),
-        # no text can end the element it stands in, whatever it says
+        # no text can close the script element
         figures=json.dumps(board(result, window), default=_numbers, allow_nan=False).replace("<", "\\u003c"),
     )
 
@@ -109,14 +109,14 @@ def _subtitle(result: Result) -> str:
 
 
 def _rows(result: Result) -> list[str]:
-    """The leaderboard, best first, then who has not begun."""
+    """Make the rows of the leaderboard, best first, agents without steps last."""
     looks, summary, order = styles(result.experiment), result.summary()["agents"], text.ranking(result)
     rows = []
     for label in [*order, *(one for one in result.experiment.labels if one not in order)]:
         found = summary.get(label)
         if found is None or found["ctr"]["mean"] is None:
-            said = "has not begun" if found is None else "stopped in every run"
-            cells = f"<td colspan=4>{said}</td>"
+            status = "not started" if found is None else "all replications diverged"
+            cells = f"<td colspan=4>{status}</td>"
         else:
             learned = found["learned"]["mean"]
             numbers = [
@@ -126,7 +126,7 @@ def _rows(result: Result) -> list[str]:
                 "–" if learned is None else percent(learned),
             ]
             if found["rows"] < result.experiment.replications:
-                numbers[0] += f"<br><small>{found['rows']} of {result.experiment.replications} runs finished</small>"
+                numbers[0] += f"<br><small>{found['rows']} of {result.experiment.replications} replications</small>"
             cells = "".join(f"<td>{n}</td>" for n in numbers)
         dot = f'<span style="color:{looks[label].color}" aria-hidden="true">●</span>'
         rows.append(f"<tr><th scope=row>{dot} {html.escape(label)}</th>{cells}</tr>")
@@ -134,7 +134,7 @@ def _rows(result: Result) -> list[str]:
 
 
 def _numbers(array: Any) -> Any:
-    """An array as JSON knows it: what is not a number is a gap."""
+    """Convert an array for JSON, with null for NaN and infinity."""
     if array.dtype.kind != "f":
         return array.tolist()
     return [value if math.isfinite(value) else None for value in array.tolist()]
@@ -171,12 +171,12 @@ figcaption b{{display:block}}figcaption{{font-size:.85rem;flex:1}}
 pre{{overflow:auto;border:1px solid var(--line);border-radius:.6rem;padding:.8rem;font-size:.8rem}}
 </style></head><body>
 <h1>{title}</h1><p>{subtitle}</p>
-<div class="scroll"><table><thead><tr><th>agent</th><th>{noun} per step (95&nbsp;% interval)</th><th>{noun}</th>
-<th>regret</th><th>way from random to oracle</th></tr></thead><tbody>{rows}</tbody></table></div>
+<div class="scroll"><table><thead><tr><th>agent</th><th>{noun} per step (95&nbsp;% CI)</th><th>{noun}</th>
+<th>regret</th><th>share of the oracle’s gain over random</th></tr></thead><tbody>{rows}</tbody></table></div>
 <div class="plots" id="plots"></div>
 <ul>{sentences}</ul>
 <details><summary>Configuration and hash</summary><p>{hash}</p><pre>{json}</pre></details>
-<details><summary>The same numbers again, in Python</summary><pre>{script}</pre></details>
+<details><summary>Reproduce in Python</summary><pre>{script}</pre></details>
 <script>{bundle}</script>
 <script type="application/json" id="figures">{figures}</script>
 <script>

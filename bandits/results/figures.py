@@ -1,6 +1,6 @@
-"""Bands -> figures. Plain plotly dictionaries, cheap enough to make every second; `figure` makes a graph object.
+"""Draw bands as plain plotly dictionaries; `figure` turns one into a plotly figure.
 
-Colours of text and grid are left to whoever shows them, so that light and dark both work.
+Dictionaries are cheap enough to be made every second. The caller sets the colours of text and grid, for light and dark.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Bands = dict[str, dict[str, Band]]  # by plot and label
 XAxis = Literal["step", "log step", "earned"]
 Fourth = Literal["spectrum", "calibration"]
-MAX_POINTS = 400  # points a line is drawn with
+MAX_POINTS = 400  # points of a drawn line
 
 
 def curves(
@@ -41,15 +41,15 @@ def curves(
     log_x: bool = False,
     log_y: bool = False,
     y_range: Sequence[float] | None = None,
-    empty: str = "Nothing to draw yet.",
+    empty: str = "No data yet.",
 ) -> Spec:
-    """Lines with their bands, thin dashed reference lines, dotted lines of the run ``before``.
+    """Draw curves with confidence bands, dashed reference lines and dotted curves of the previous run.
 
-    Without any curve it is an empty figure that says why.
+    Without any curve the figure is empty and shows the sentence ``empty``.
     """
     data: list[Spec] = []
     for label, band in (before or {}).items() if any(len(band.x) for band in bands.values()) else ():
-        if label in looks and len(band.x) > 1:  # of a far longer run hardly a point may be left here
+        if label in looks and len(band.x) > 1:  # a much longer run may have too few points in this range
             data.append(_ghost(label, thin(band, MAX_POINTS // 2), looks[label]))
     for label, band in bands.items():
         if len(band.x):
@@ -76,7 +76,7 @@ def curves(
 
 
 def _ticks(values: Sequence[FloatArray]) -> Spec:
-    """Of a logarithmic axis: powers of ten, or 1, 2 and 5 times them where fewer than two of these are in sight."""
+    """Choose the ticks of a logarithmic axis: powers of ten, or also 2 and 5 times them on a short axis."""
     seen = np.concatenate([v[v > 0] for v in values]) if values else np.empty(0)
     if not len(seen):
         return {}
@@ -84,32 +84,32 @@ def _ticks(values: Sequence[FloatArray]) -> Spec:
     if np.floor(np.log10(high)) - np.ceil(np.log10(low)) >= 1:
         return {"dtick": 1}
     powers = range(int(np.floor(np.log10(low))) - 1, int(np.ceil(np.log10(high))) + 2)
-    ticks = [m * 10.0**e for e in powers for m in (1, 2, 5)]  # Plotly's own would all read 1, 2, 5
+    ticks = [m * 10.0**e for e in powers for m in (1, 2, 5)]  # Plotly's own labels would read 1, 2, 5
     if sum(low <= tick <= high for tick in ticks) < 2:
         return {}
     return {"tickvals": ticks, "ticktext": [f"{tick:,.10g}" for tick in ticks]}
 
 
 def empty_figure(layout: Spec, why: str) -> Spec:
-    """A figure without curves, that says why."""
-    told = {"text": why, "showarrow": False, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
-    return {"data": [], "layout": {**layout, "annotations": [told]}}
+    """Make a figure without curves that shows the reason."""
+    annotation = {"text": why, "showarrow": False, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
+    return {"data": [], "layout": {**layout, "annotations": [annotation]}}
 
 
 def rate(experiment: Experiment, history: History, window: int) -> Band:
-    """A click rate; where rewards are 0 or 1, no interval of a mean reaches beyond them."""
+    """Compute the moving-average reward per step; where rewards are 0 or 1 the band is clipped to that range."""
     band = _settled(metrics.ctr(history, window), window)
     binary = "binary" in experiment.simulator_class().describe(experiment.simulator).capabilities
     return clip_band(band, 0.0, 1.0) if binary else band
 
 
 def clip_band(band: Band, least: float, most: float) -> Band:
-    """A band that ends where its quantity does."""
+    """Clip a band to the range of its quantity."""
     return band._replace(low=np.maximum(band.low, least), high=np.minimum(band.high, most))
 
 
 def _settled(band: Band, window: int) -> Band:
-    """Without its first points: a rate over a handful of steps is noise whose band dwarfs all that follows."""
+    """Drop the first points: averages over few steps have bands that dwarf the rest."""
     return _cut(band, band.x >= min(window, band.x[-1] if len(band.x) else 0) / 20)
 
 
@@ -118,7 +118,7 @@ def _cut(band: Band, kept: BoolArray) -> Band:
 
 
 def thin(band: Band, points: int = MAX_POINTS) -> Band:
-    """Every k-th point and the last: curves are averages or sums, so nothing between them is lost."""
+    """Keep every k-th point and the last; curves are averages or sums, so no information between them is lost."""
     every = -(-len(band.x) // points)
     if every <= 1:
         return band
@@ -145,7 +145,7 @@ def _drawn(label: str, band: Band, look: Style) -> list[Spec]:
 def _ghost(label: str, band: Band, look: Style) -> Spec:
     line = {"color": look.color, "width": 1.5, "dash": "dot"}
     return {
-        "type": "scatter", "mode": "lines", "name": label.replace("<", "&lt;") + ", before", "legendgroup": label,
+        "type": "scatter", "mode": "lines", "name": label.replace("<", "&lt;") + ", previous run", "legendgroup": label,
         "x": band.x, "y": band.mid, "line": line, "opacity": 0.65, "meta": "before",
     }  # fmt: skip
 
@@ -162,24 +162,24 @@ def board(
     arm: int | None = None,
     before: Bands | None = None,
 ) -> list[Spec]:
-    """The four plots of the Arena: click rate, regret, selection entropy, and eigenvalue spectrum or calibration.
+    """Draw the four plots of the Arena: reward per step, regret, selection entropy, and spectrum or calibration.
 
     Parameters
     ----------
     result : Result
     window : int
-        Steps that click rate and entropy are averaged over.
+        Steps of the moving averages of reward and entropy.
     x : {"step", "log step", "earned"}
-        What the first three are drawn against; "earned" is the agent's own mean clicks so far.
+        Horizontal axis of the first three plots; "earned" is the agent's mean cumulative reward.
     log_regret : bool
-        A logarithmic axis for the regret.
+        Use a logarithmic axis for the regret.
     fourth : {"spectrum", "calibration"}
     level : float
-        Of the intervals whose calibration is drawn: one of ``trace.LEVELS``.
+        Nominal level of the calibration plot: one of `snapshots.LEVELS`.
     at, arm : int, optional
-        The spectrum at its last snapshot up to this step, and of one arm; the latest, and of all arms.
+        Step and arm of the spectrum; by default the latest snapshot and all arms.
     before : dict, optional
-        What `bands` makes of another run of the same kind of world: agents of the same name are drawn dotted behind.
+        Curves of another run from `bands`; agents with the same label are drawn dotted.
     """
     looks, world = styles(result.experiment), result.experiment.simulator_class()
     noun, runs = world.reward_noun, result.experiment.replications
@@ -197,32 +197,32 @@ def board(
             band = _settled(metrics.reference(first, name, window), window)
             references[label] = _against(band, first.grid, first.sums[name], x)
         taken = next((s.step for s in reversed(first.spectra) if at is None or s.step <= at), None)
-    dotted = " Dotted: the run before." if seen_before else ""
+    dotted = " Dotted: previous run." if seen_before else ""
     whole = all(h.alive.all() for h in result.histories.values())
-    living = f"{runs} runs" if whole else "the runs that go on"
-    banded = f" Bands: 95 % interval over {living}." if runs > 1 else ""
+    living = f"{runs} replications" if whole else "the remaining replications"
+    banded = f" Bands: 95 % confidence interval of the mean over {living}." if runs > 1 else ""
     over = bool(result.histories) and all(h.step >= h.steps for h in result.histories.values())
     x_title = f"{noun} earned" if x == "earned" else "step"
     common: Spec = {"looks": looks, "x_title": x_title, "log_x": x == "log step"}
-    wait = "The first points are on their way."
+    wait = "Waiting for the first points."
     plots = [
         curves(
             found["rate"], title=world.rate_title, y_title=f"{noun} per step", references=references,
             before=ghosts.get("rate"), empty=wait, **common,
-            note=f"Average over the last {rate_window:,} steps. Thin, dashed: oracle above, random below."
+            note=f"Moving average over {rate_window:,} steps. Dashed: oracle (upper) and random choice (lower)."
             f"{banded}{dotted}",
         ),
         curves(
             found["regret"], title="Cumulative regret", y_title=f"{noun} lost", log_y=log_regret,
             before=ghosts.get("regret"), empty=wait, **common,
-            note=f"Expected {noun} lost against always choosing the best {best}. Flat means: nothing left "
-            "to learn.",
+            note=f"Expected {noun} lost relative to always choosing the best {best}. A flat curve means that "
+            "nothing is lost any more.",
         ),
         curves(
-            found["entropy"], title="Selection entropy", y_title="0 to 1", y_range=(0, 1.04),
+            found["entropy"], title="Selection entropy", y_title="normalised entropy", y_range=(0, 1.04),
             before=ghosts.get("entropy"), empty=wait, **common,
-            note=f"How evenly {counted} were chosen in the last {count_window:,} steps. 1: all alike, 0: always the "
-            "same.",
+            note=f"Normalised entropy of the {counted} shown in the last {count_window:,} steps. 1: uniform; "
+            "0: always the same.",
         ),
     ]  # fmt: skip
     for plot, name in zip(plots, ("rate", "regret", "entropy"), strict=True):
@@ -231,17 +231,17 @@ def board(
         return [*plots, _spectrum(found["spectrum"], looks, ghosts.get("spectrum"), taken, arm, over)]
     flat = {"x": np.array([0.0, result.experiment.steps]), "mid": np.full(2, level)}
     goal = Band(**flat, low=flat["mid"], high=flat["mid"], rows=0)
-    if x != "step":  # the goal is as long as the curves are
+    if x != "step":  # the reference line spans the curves
         ends = [b.x for b in found["calibration"].values() if len(b.x) and np.isfinite(b.x).all()]
         goal = goal._replace(x=np.array([min(e[0] for e in ends), max(e[-1] for e in ends)]) if ends else goal.x)
     calibrated = curves(
-        found["calibration"], title="Calibration", y_title="share of truths inside", y_range=(0, 1.04),
-        references={"goal": goal}, before=ghosts.get("calibration"), **common,
-        note=f"Share of candidates whose true value lies inside the agent's own {100 * level:.0f} % interval. On the "
-        "dashed line: it knows how much it knows. Below: too sure of itself. Above: too doubtful. Agents that state no "
-        "doubt have no line.",
-        empty="None of these agents states its doubt." if over
-        else "The first points come after a twentieth of the run.",
+        found["calibration"], title="Calibration", y_title="interval coverage", y_range=(0, 1.04),
+        references={"nominal level": goal}, before=ghosts.get("calibration"), **common,
+        note=f"Share of candidates whose true expected reward lies in the agent's own {100 * level:.0f} % interval. "
+        "Dashed: nominal level (calibrated). Below: overconfident. Above: underconfident. Agents without uncertainty "
+        "have no curve.",
+        empty="None of these agents estimates its uncertainty." if over
+        else "The first points appear after 5 % of the run.",
     )  # fmt: skip
     return [*plots, calibrated]
 
@@ -254,15 +254,15 @@ def _spectrum(
     arm: int | None,
     over: bool,
 ) -> Spec:
-    whose = "over runs" if arm is not None else "over runs and arms"
+    whose = "over replications" if arm is not None else "over replications and arms"
     plot = curves(
         found, looks, log_y=True, before=before,
-        title="Eigenvalue spectrum", x_title="rank of the eigenvalue", y_title="evidence (eigenvalue)",
-        note="Eigenvalues of A = λI + Σxx′: evidence gathered in each direction of feature space. A low tail: "
-        f"directions hardly explored. Line: median; band: middle 80 % {whose}"
+        title="Eigenvalue spectrum", x_title="eigenvalue rank", y_title="eigenvalue of A",
+        note="Eigenvalues of the design matrix A = λI + Σxx′: information collected in each direction of feature "
+        f"space. A low tail: directions that are hardly explored. Line: median; band: middle 80 % {whose}"
         f"{'' if taken is None else f', at step {taken:,}'}.",
-        empty="None of these agents has a ridge model or the like." if over
-        else "The first spectrum comes after a twentieth of the run.",
+        empty="None of these agents has a design matrix (ridge model)." if over
+        else "The first spectrum appears after 5 % of the run.",
     )  # fmt: skip
     if max((len(b.x) for b in found.values()), default=0) <= 10:  # there is no rank 1.5
         plot["layout"]["xaxis"]["dtick"] = 1
@@ -270,7 +270,7 @@ def _spectrum(
 
 
 def _stops(result: Result, drawn: dict[str, Band], name: str) -> dict[str, tuple[FloatArray, FloatArray, list[str]]]:
-    """Where runs of each agent ended early, on its curve: points and what they say."""
+    """Locate the replications that diverged on each agent's curve: points and hover texts."""
     found = {}
     for label, history in result.histories.items():
         steps, counts = np.unique(metrics.stopped(history), return_counts=True)
@@ -279,12 +279,12 @@ def _stops(result: Result, drawn: dict[str, Band], name: str) -> dict[str, tuple
             continue
         of_counts = name == "entropy"
         grid, size = (history.count_grid, history.count_size) if of_counts else (history.grid, history.size)
-        left_out = size - len(band.x)  # points at the beginning that are not drawn
+        left_out = size - len(band.x)  # first points, which are not drawn
         at = np.clip(np.searchsorted(grid, steps) - left_out, 0, len(band.x) - 1)
-        drawn_at = np.isfinite(band.mid[at])  # where all runs have stopped there is no curve
+        drawn_at = np.isfinite(band.mid[at])  # no curve where all replications have stopped
         if drawn_at.any():
             pairs = zip(counts[drawn_at], steps[drawn_at], strict=True)
-            text = [f"{n} run{'s' if n > 1 else ''} stopped about step {step:,}" for n, step in pairs]
+            text = [f"{n} replication{'s' if n > 1 else ''} stopped near step {step:,}" for n, step in pairs]
             found[label] = (band.x[at][drawn_at], band.mid[at][drawn_at], text)
     return found
 
@@ -307,7 +307,7 @@ def bands(
     arm: int | None = None,
     until: int | None = None,
 ) -> Bands:
-    """The curves of each plot of the board by label, ``until`` a step."""
+    """Compute the curves of each plot of `board` by label, up to the step ``until``."""
     histories = result.histories
     out: Bands = {
         "rate": {label: rate(result.experiment, h, window) for label, h in histories.items()},
@@ -328,8 +328,8 @@ def bands(
 
 
 def _against(band: Band, grid: IntArray, earned: FloatArray, x: XAxis) -> Band:
-    """The same curve against another axis: the mean of ``earned (G, R)`` instead of the step."""
-    if x == "log step":  # a logarithm has no place for step 0
+    """Replace the horizontal axis of a curve: log step, or the mean of ``earned (G, R)`` instead of the step."""
+    if x == "log step":  # log 0 is undefined
         return _cut(band, band.x > 0)
     if x == "earned" and len(band.x):
         at = np.searchsorted(grid, band.x)
@@ -340,23 +340,23 @@ def _against(band: Band, grid: IntArray, earned: FloatArray, x: XAxis) -> Band:
 
 
 def overlay(results: Mapping[str, Result], window: int = metrics.WINDOW) -> Spec:
-    """Click rates of all agents of several runs, by name, in one figure."""
+    """Draw the reward per step of all agents of several runs in one figure."""
     looks = styles_of_runs({name: r.experiment for name, r in results.items()})
     agents = [(n, label, r.histories[label]) for n, r in results.items() for label in r.histories]
     worlds = [r.experiment.simulator_class() for r in results.values()]
     nouns, rates = dict.fromkeys(w.reward_noun for w in worlds), dict.fromkeys(w.rate_title for w in worlds)
     drawn = sorted({metrics.effective_window(h, window) for _, _, h in agents} or {window})
-    steps = " to ".join(f"{n:,}" for n in drawn[:: max(len(drawn) - 1, 1)])  # long runs are kept on coarser grids
+    steps = " to ".join(f"{n:,}" for n in drawn[:: max(len(drawn) - 1, 1)])  # long runs are stored on coarser grids
     return curves(
         {f"{name} · {label}": rate(results[name].experiment, h, window) for name, label, h in agents},
         {f"{name} · {label}": looks[name][label] for name, label, _ in agents},
         title=" or ".join(rates), y_title=f"{' or '.join(nouns)} per step",
-        note=f"Average over the last {steps} steps. Bands: 95 % interval over the replications of each run.",
+        note=f"Moving average over {steps} steps. Bands: 95 % confidence interval of the mean over the replications.",
     )  # fmt: skip
 
 
 def figure(spec: Spec, *, dark: bool = False) -> go.Figure:
-    """A spec as a plotly graph object, for notebooks, export and reports."""
+    """Turn a plain dictionary into a plotly figure, for notebooks, exports and reports."""
     import plotly.graph_objects as go
 
     made = go.Figure(spec)

@@ -1,4 +1,4 @@
-"""Histories -> numbers. Every metric is one function with its formula."""
+"""Compute metrics from histories; every metric is one function with its formula."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from bandits.base.types import FloatArray, IntArray
 from bandits.experiments.history import History
 from bandits.experiments.snapshots import LEVELS, Spectrum
 
-WINDOW = 1000  # steps of a moving average, unless said otherwise
+WINDOW = 1000  # default number of steps of a moving average
 
 
 class Band(NamedTuple):
-    """A curve with its uncertainty; the only thing a curve figure accepts.
+    """A curve with its 95 % confidence band.
 
     Attributes
     ----------
     x, mid, low, high : float64 (G,)
     rows : int
-        Runs it rests on; rows that stopped are left out.
+        Number of replications; those that diverged are excluded.
     """
 
     x: FloatArray
@@ -34,7 +34,7 @@ class Band(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """A mean over rows and its 95 % interval (Student t); of one row no interval is known (NaN)."""
+    """Mean over rows and its 95 % confidence interval (Student t); NaN ends for a single row."""
 
     mean: float
     low: float
@@ -42,25 +42,25 @@ class Estimate(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Agent a against agent b on the same users with the same luck.
+    """Paired comparison of agents a and b on the same users and random numbers (common random numbers).
 
     Attributes
     ----------
     difference : Estimate
-        Clicks a earned more than b, paired by row.
+        Clicks of a minus clicks of b, paired by row.
     rows : int
-        Rows that both have finished.
+        Rows in which both agents finished.
     probability_better : float
-        Probability that a's expected clicks exceed b's, given the rows (Student t). One half where the rows cannot
-        tell: fewer than two, or all with the very same difference.
+        Probability that the expected clicks of a exceed those of b (Student t). One half with fewer than two rows or
+        without variance.
     p_value : float
-        Two-sided paired t test of no difference; 1 where the rows cannot tell.
+        Two-sided paired t test; 1 with fewer than two rows or without variance.
     break_even_step : int or None
-        Step from which a's mean cumulative clicks stay ahead of b's: 0 if they always were, None if never.
+        Step from which the mean cumulative clicks of a stay above those of b: 0 if always, None if never.
     break_even_interval : tuple of int or None
-        95 % bootstrap interval over rows; None if under 97.5 % of the resamples break even.
+        95 % bootstrap interval over rows; None if fewer than 97.5 % of the resamples break even.
     exploration_cost : float
-        The most clicks a was ever behind on average.
+        Largest mean deficit of a, in clicks.
     """
 
     difference: Estimate
@@ -80,9 +80,9 @@ def _t(rows: int) -> float:
 
 
 def band(x: IntArray | FloatArray, values: FloatArray, alive: np.ndarray) -> Band:
-    """mean +- t_(n-1) s / sqrt(n) over the n living rows of ``values (G, R)``.
+    """Compute mean +- t_(n-1) s / sqrt(n) over the n running rows of ``values (G, R)``.
 
-    One row has no interval: low = mid = high.
+    A single row has no interval: low = mid = high.
     """
     kept = values[:, alive]
     n = kept.shape[1]
@@ -96,7 +96,7 @@ def band(x: IntArray | FloatArray, values: FloatArray, alive: np.ndarray) -> Ban
 
 
 def estimate(values: FloatArray) -> Estimate:
-    """mean +- t_(n-1) s / sqrt(n) over ``values (n,)``; NaN rows (stopped) are left out."""
+    """Compute mean +- t_(n-1) s / sqrt(n) over ``values (n,)``, without NaN (diverged rows)."""
     kept = values[np.isfinite(values)]
     if len(kept) == 0:
         return Estimate(float("nan"), float("nan"), float("nan"))
@@ -106,15 +106,14 @@ def estimate(values: FloatArray) -> Estimate:
 
 
 def mean_lead(a: History, b: History) -> float:
-    """Clicks a has earned more than b so far, mean over the rows of both: the quick part of `compare`."""
+    """Compute the mean difference in clicks so far between a and b over common rows: the fast part of `compare`."""
     at = min(a.size, b.size) - 1
     both = a.alive & b.alive
     return float((a.sums["clicks"][at] - b.sums["clicks"][at])[both].mean()) if both.any() else float("nan")
 
 
 def effective_window(history: History, window: int, *, of_counts: bool = False) -> int:
-    """The window that a curve really has: no shorter than the grid its sums (or arm counts) are stored on, no longer
-    than the race."""
+    """Return the window a curve uses: at least the spacing of the stored sums (or counts), at most the run."""
     grid = history.count_grid if of_counts else history.grid
     spacing = int(grid[1]) if len(grid) > 1 else 1
     return min(-(-window // spacing) * spacing, history.steps)
@@ -125,16 +124,16 @@ def _reached(history: History, name: str) -> FloatArray:
 
 
 def window_bounds(grid: IntArray, window: int) -> tuple[IntArray, IntArray]:
-    """For every grid point after the first: its index and that of the start of its window."""
+    """Return for every grid point after the first its index and that of the start of its window."""
     end = np.arange(1, len(grid))
     start = np.searchsorted(grid, grid[1:] - window, side="right") - 1
     return end, np.minimum(np.maximum(start, 0), end - 1)
 
 
 def ctr(history: History, window: int = WINDOW) -> Band:
-    """Moving-average click rate: (C(t) - C(t - w)) / w, with C the cumulative clicks (w = t at the start).
+    """Compute the moving-average click-through rate (C(t) - C(t - w)) / w, with C the cumulative clicks.
 
-    The window is rounded up to the grid on which sums are stored.
+    At the start w = t. The window is rounded up to the grid on which sums are stored.
     """
     grid, clicks = history.grid[: history.size], _reached(history, "clicks")
     end, start = window_bounds(grid, window)
@@ -143,24 +142,24 @@ def ctr(history: History, window: int = WINDOW) -> Band:
 
 
 def reference(history: History, name: str, window: int = WINDOW) -> Band:
-    """Moving average of ``best_value`` (oracle) or ``random_value`` (random): thin lines in a click-rate plot."""
+    """Compute the moving average of ``best_value`` (oracle) or ``random_value`` (random choice)."""
     grid, sums = history.grid[: history.size], _reached(history, name)
     end, start = window_bounds(grid, window)
     return band(grid[end], (sums[end] - sums[start]) / (grid[end] - grid[start])[:, None], history.alive)
 
 
 def cumulative_clicks(history: History) -> Band:
-    """C(t) = sum of rewards up to t."""
+    """Compute the cumulative clicks C(t), the sum of rewards up to t."""
     return band(history.grid[: history.size], _reached(history, "clicks"), history.alive)
 
 
 def pseudo_regret(history: History, *, average: bool = False) -> Band:
-    """sum of best_value - value: from the simulator's truth, not from the coin. ``average``: divided by t."""
+    """Compute the sum of best_value - value from true expected rewards; with ``average`` divided by t."""
     return _regret(history, _reached(history, "best_value") - _reached(history, "value"), average)
 
 
 def realised_regret(history: History, *, average: bool = False) -> Band:
-    """sum of best_reward - reward: clicks of the optimal slate with the same luck, less those earned."""
+    """Compute the sum of best_reward - reward under the same random numbers; with ``average`` divided by t."""
     return _regret(history, _reached(history, "best_clicks") - _reached(history, "clicks"), average)
 
 
@@ -172,7 +171,7 @@ def _regret(history: History, regret: FloatArray, average: bool) -> Band:
 
 
 def _window_counts(history: History, window: int) -> tuple[IntArray, IntArray]:
-    """Grid points and how often each item (or shelf) was shown in the window before, (H, R, n_counted)."""
+    """Return grid points and how often each item (or bucket) was shown in the preceding window, (H, R, n_counted)."""
     grid = history.count_grid[: history.count_size]
     end, start = window_bounds(grid, window)
     return grid[end], history.counts[end] - history.counts[start]
@@ -180,32 +179,32 @@ def _window_counts(history: History, window: int) -> tuple[IntArray, IntArray]:
 
 @lru_cache(maxsize=4)
 def _n_log_n(most: int) -> FloatArray:
-    """n log n of 0 to ``most``: looked up, because counts are small whole numbers and logarithms are slow."""
+    """Tabulate n log n from 0 to ``most``; counts are small integers, and a lookup is faster than a logarithm."""
     n = np.arange(most + 1, dtype=np.float64)
     return np.asarray(n * np.log(np.maximum(n, 1)))
 
 
 def entropy(history: History, window: int = WINDOW) -> Band:
-    """Selection entropy: -sum p log p over the items shown in the window, divided by log min(K, window).
+    """Compute the selection entropy -sum p log p / log min(K, window) over the items shown in the window.
 
-    1: everything is shown equally often; 0: one item only. Of a large catalogue, shelves take the place of items.
+    1: all items are shown equally often; 0: one item only. Large catalogues are counted in buckets of items.
     """
     x, shown = _window_counts(history, window)
     return band(x, normalised_entropy(shown), history.alive)
 
 
 def normalised_entropy(shown: IntArray) -> FloatArray:
-    """-sum p log p / log min(K, n) of counts (..., K) that sum to n: 1 if all are equal, 0 if there is but one."""
+    """Compute -sum p log p / log min(K, n) of counts (..., K) with sum n: 1 if uniform, 0 if concentrated."""
     total = shown.sum(axis=-1)
     some = np.maximum(total, 1)
     largest = int(shown.max(initial=1))
-    table = _n_log_n(1 << (largest - 1).bit_length())  # a power of two: few tables do for all windows
+    table = _n_log_n(1 << (largest - 1).bit_length())  # rounded up to a power of two, so that few tables are made
     nats = np.maximum(np.log(some) - table[shown].sum(axis=-1) / some, 0.0)
     return np.asarray(nats / np.log(np.maximum(np.minimum(shown.shape[-1], total), 2)))
 
 
 def coverage(history: History, window: int = WINDOW) -> Band:
-    """Share of the items (of a large catalogue, of the shelves) shown at least once in the window."""
+    """Compute the share of items (buckets in a large catalogue) shown at least once in the window."""
     x, shown = _window_counts(history, window)
     return band(x, (shown > 0).mean(axis=2), history.alive)
 
@@ -216,10 +215,10 @@ def _spectrum_at(history: History, step: int | None) -> Spectrum | None:
 
 
 def spectrum(history: History, step: int | None = None, arm: int | None = None) -> Band | None:
-    """Eigenvalues of the design matrix by rank, at the last snapshot up to ``step``.
+    """Return the eigenvalues of the design matrix by rank, at the last snapshot up to ``step``.
 
     The mid line is the median and the band the middle 80 % over rows (and arms, unless one ``arm`` is chosen).
-    None for an agent that has no design matrix, or before its first snapshot.
+    None for an agent without a design matrix, or before its first snapshot.
     """
     found = _spectrum_at(history, step)
     if found is None:
@@ -236,20 +235,20 @@ def spectrum(history: History, step: int | None = None, arm: int | None = None) 
 
 
 def smallest_eigenvalue(history: History) -> Band | None:
-    """lambda_min of the design matrix over time; per arm: the median over arms. None without a matrix."""
+    """Compute lambda_min of the design matrix over time (median over arms); None without a matrix."""
     return _of_spectra(history, lambda smallest, _: smallest)
 
 
 def condition_number(history: History) -> Band | None:
-    """lambda_max / lambda_min over time; per arm: the median over arms. None without a matrix."""
+    """Compute lambda_max / lambda_min over time (median over arms); None without a matrix."""
     return _of_spectra(history, lambda smallest, largest: largest / smallest)
 
 
 def calibration(history: History, level: float = 0.95) -> Band | None:
-    """Share of the candidates whose expected reward lies in the agent's own interval of that level (of `LEVELS`).
+    """Compute the coverage of the agent's own intervals of a level (of `LEVELS`) over the candidates.
 
-    An honest agent's curve lies on the level: above, it doubts too much; below, it is too sure of itself. None for an
-    agent that states no doubt, or before its first snapshot.
+    On the level the agent is calibrated, above it underconfident, below it overconfident. None for an agent without
+    uncertainty, or before its first snapshot.
     """
     if not history.calibrations:
         return None
@@ -268,20 +267,20 @@ def _of_spectra(history: History, of: Callable[[FloatArray, FloatArray], FloatAr
 
 
 def total(history: History, name: str) -> FloatArray:
-    """A sum over the whole run, float64 (R,): one of ``History.SUMS``."""
+    """Return a sum over the whole run, float64 (R,): one of ``History.SUMS``."""
     sums: FloatArray = history.sums[name][history.size - 1]
     return sums
 
 
 def stopped(history: History) -> IntArray:
-    """Last point of the grid that each run which ended early has reached, int64 (stopped runs,)."""
-    lived = np.isfinite(_reached(history, "value")[:, ~history.alive]).sum(axis=0)
-    steps: IntArray = history.grid[lived - 1]
+    """Return the last grid point that each diverged replication reached, int64 (diverged,)."""
+    points = np.isfinite(_reached(history, "value")[:, ~history.alive]).sum(axis=0)
+    steps: IntArray = history.grid[points - 1]
     return steps
 
 
 def click_rate(history: History, step: int | None = None) -> FloatArray:
-    """Clicks per step up to the last stored point (not beyond ``step``), float64 (R,)."""
+    """Compute clicks per step up to the last stored point (not beyond ``step``), float64 (R,)."""
     at = history.size - 1
     if step is not None:
         at = min(at, int(np.searchsorted(history.grid, step, side="right")) - 1)
@@ -290,7 +289,7 @@ def click_rate(history: History, step: int | None = None) -> FloatArray:
 
 
 def oracle_share(history: History) -> FloatArray:
-    """Share of the oracle's gain over random choice: (value - random) / (oracle - random), float64 (R,).
+    """Compute the share of the oracle's gain over random choice: (value - random) / (oracle - random), float64 (R,).
 
     0 is as good as random choice, 1 as good as the oracle. Expected rewards of what was shown, over the whole run;
     NaN where oracle and random choice are worth the same.
@@ -301,7 +300,7 @@ def oracle_share(history: History) -> FloatArray:
 
 
 def compare(a: History, b: History) -> Comparison:
-    """Paired comparison of two agents on the same rows, up to the last step both have reached."""
+    """Compare two agents on the same rows, up to the last step both have reached."""
     size = min(a.size, b.size)
     both = a.alive & b.alive
     gap = (a.sums["clicks"][:size] - b.sums["clicks"][:size])[:, both]  # (G, n)
@@ -322,9 +321,9 @@ def compare(a: History, b: History) -> Comparison:
 
 
 def corrected(comparison: Comparison, p_value: float) -> Estimate:
-    """The difference with an interval as wide as the correction of its p-value asks for (Holm, say).
+    """Widen the interval of a difference to agree with a corrected p-value (Holm).
 
-    At the level 1 - .05 p / p_value, where p is the pair's own: it holds zero if and only if ``p_value`` is above .05.
+    Its level is 1 - .05 p / p_value with the uncorrected p: it contains zero if and only if ``p_value`` is above .05.
     """
     from scipy.special import stdtrit
 
@@ -337,9 +336,9 @@ def corrected(comparison: Comparison, p_value: float) -> Estimate:
 
 
 def paired_test(gap: FloatArray) -> tuple[float, float]:
-    """Of paired differences (n,): probability that their mean is above zero, and two-sided p-value (Student t).
+    """Return the probability that the mean of paired differences (n,) is positive, and the p-value (Student t).
 
-    (0.5, 1) where the rows cannot tell.
+    (0.5, 1) with fewer than two rows or without variance.
     """
     from scipy.special import stdtr
 
@@ -351,7 +350,7 @@ def paired_test(gap: FloatArray) -> tuple[float, float]:
 
 
 def _ahead_for_good(gaps: FloatArray) -> IntArray:
-    """Index of the point from which each curve of ``gaps (B, G)`` stays positive; 0 if it always was, -1 if never."""
+    """Return the index from which each curve of ``gaps (B, G)`` stays positive; 0 if always, -1 if never."""
     behind = gaps[:, 1:] <= 0
     if behind.shape[1] == 0:
         return np.full(len(gaps), -1)
@@ -370,7 +369,7 @@ def _break_even_interval(gap: FloatArray, grid: IntArray) -> tuple[int, int] | N
 
 
 def holm(p_values: list[float]) -> list[float]:
-    """Holm's step-down correction: adjusted p-values in the order given.
+    """Adjust p-values by Holm's step-down correction, in the order given.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Runs beside each other: what they were set to, what came out, and their paired difference where luck was the same."""
+"""Compare runs: settings, outcomes, and paired differences where the random numbers are common."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ MISSING = "–"
 
 
 class Difference(NamedTuple):
-    """A setting in which the runs differ: its dotted path, and its value in each run (``MISSING`` where there is none).
+    """A setting that differs between runs: its dotted path and its value in each run (``MISSING`` where absent).
 
-    Agents go by their labels: ``agents.LinUCB.alpha``.
+    Agents are named by their labels: ``agents.LinUCB.alpha``.
     """
 
     path: str
@@ -30,7 +30,7 @@ class Difference(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """One agent's metric in each run, over that run's own length; None where it does not take part."""
+    """One agent's metric in each run, over the length of that run; None where the agent is absent."""
 
     label: str
     metric: str
@@ -38,7 +38,7 @@ class Outcome(NamedTuple):
 
 
 class PairedDifference(NamedTuple):
-    """Clicks that an agent earned more in run ``a`` than in run ``b``, row by row, up to a step both have reached."""
+    """Reward of an agent in run ``a`` minus run ``b``, paired by replication, up to the last common step."""
 
     label: str
     a: str
@@ -46,7 +46,7 @@ class PairedDifference(NamedTuple):
     step: int
     difference: Estimate
     rows: int
-    p_value: float  # of no difference, after Holm's correction over all pairs that are shown
+    p_value: float  # paired t test, Holm-corrected over all pairs shown
 
 
 def settings(experiments: Sequence[Experiment]) -> list[Difference]:
@@ -65,7 +65,7 @@ def _paths(experiment: Experiment) -> Iterator[tuple[str, str]]:
     agents = dict(zip(experiment.labels, data.pop("agents"), strict=True))
     for agent in agents.values():
         del agent["label"]
-    for name in sorted(data, key=lambda name: isinstance(data[name], dict)):  # steps, runs and seed first
+    for name in sorted(data, key=lambda name: isinstance(data[name], dict)):  # steps, replications and seed first
         yield from _leaves(name, data[name])
     yield from _leaves("agents", agents)
 
@@ -82,7 +82,7 @@ def _leaves(path: str, value: Any) -> Iterator[tuple[str, str]]:
 
 
 def outcomes(results: Sequence[Result]) -> list[Outcome]:
-    """Click rate, clicks, regret and the way from random (0) to the oracle (1), with 95 % intervals, by agent."""
+    """Estimate click-through rate, clicks, regret and share of the oracle's gain, with 95 % intervals, by agent."""
     measured = [{label: _measure(h) for label, h in r.histories.items()} for r in results]
     return [
         Outcome(label, metric, tuple(m[label][metric] if label in m else None for m in measured))
@@ -94,27 +94,27 @@ def outcomes(results: Sequence[Result]) -> list[Outcome]:
 def _measure(history: History) -> dict[str, Estimate]:
     regret = metrics.total(history, "best_value") - metrics.total(history, "value")
     return {
-        "click rate": metrics.estimate(metrics.click_rate(history)),
+        "click-through rate": metrics.estimate(metrics.click_rate(history)),
         "clicks": metrics.estimate(metrics.total(history, "clicks")),
         "regret": metrics.estimate(regret),
-        "way to the oracle": metrics.estimate(metrics.oracle_share(history)),
+        "share of the oracle's gain": metrics.estimate(metrics.oracle_share(history)),
     }
 
 
 def pairing_obstacle(a: Experiment, b: Experiment) -> str:
-    """Why rows of two runs do not pair, as a list of what differs; nothing if they met the same visitors and luck."""
+    """Name what prevents pairing the rows of two runs ("simulator and seed"); empty if they can be paired."""
     apart = {
-        "world": a.simulator != b.simulator,
+        "simulator": a.simulator != b.simulator,
         "seed": a.seed != b.seed,
     }
     return " and ".join(name for name, differs in apart.items() if differs)
 
 
 def paired(results: Mapping[str, Result]) -> list[PairedDifference]:
-    """Differences in clicks between runs that pair, for every agent that two of them have in common.
+    """Estimate the paired differences in clicks of every agent that two runs have in common.
 
-    Visitors and luck of a row depend on world, seed and the row's number alone, so that they are the same in both, as
-    far as both have rows. Agents of one name but of two kinds are two agents.
+    The visitors and random numbers of a row depend on simulator, seed and row number alone, so the rows that two runs
+    share have common random numbers. Agents with the same label but different kinds are not compared.
     """
     found: list[PairedDifference] = []
     for (a, first), (b, second) in itertools.combinations(results.items(), 2):
@@ -132,7 +132,7 @@ def _kinds(experiment: Experiment) -> dict[str, str]:
 
 
 def _pair(label: str, a: str, b: str, x: History, y: History) -> PairedDifference:
-    step = int(np.intersect1d(x.grid[: x.size], y.grid[: y.size])[-1])  # runs of other lengths have other grids
+    step = int(np.intersect1d(x.grid[: x.size], y.grid[: y.size])[-1])  # runs of different lengths have different grids
     rows = min(x.rows, y.rows)
     clicks = [h.sums["clicks"][np.searchsorted(h.grid, step)][:rows] for h in (x, y)]
     gap = (clicks[0] - clicks[1])[x.alive[:rows] & y.alive[:rows]]
@@ -140,9 +140,9 @@ def _pair(label: str, a: str, b: str, x: History, y: History) -> PairedDifferenc
 
 
 def reasons(experiments: Mapping[str, Experiment]) -> list[str]:
-    """One sentence for every two runs that do not pair."""
+    """Explain for every two runs that cannot be paired what differs."""
     return [
-        f"{a} and {b} do not pair, because they differ in {why}: compare their intervals, not their rows."
+        f"{a} and {b} cannot be paired: they differ in {why}. Compare their intervals instead."
         for (a, x), (b, y) in itertools.combinations(experiments.items(), 2)
         if (why := pairing_obstacle(x, y))
     ]

@@ -18,7 +18,7 @@ REFERENCE = "#8A8A8A"
 
 
 class Style(NamedTuple):
-    """How one agent is drawn, everywhere."""
+    """Colour and dash of one agent's curves."""
 
     color: str
     dash: str
@@ -45,18 +45,18 @@ def _own_style(kind: str) -> Style | None:
 
 
 def styles(experiment: Experiment) -> dict[str, Style]:
-    """The look of every agent of an experiment, by label."""
+    """Assign a style to every agent of an experiment, by label."""
     return dict(zip(experiment.labels, palette([a.kind for a in experiment.agents]), strict=True))
 
 
 def distinct_styles(names: Sequence[str]) -> dict[str, Style]:
-    """A look for each of a few things that are not agents, by name."""
+    """Assign a style to each of a few curves that do not belong to agents, by name."""
     n = len(_OKABE_ITO)
     return {name: Style(_OKABE_ITO[i % n], _DASHES[i // n % len(_DASHES)]) for i, name in enumerate(names)}
 
 
 def styles_of_runs(experiments: Mapping[str, Experiment]) -> dict[str, dict[str, Style]]:
-    """The look of every agent of every run: the same label in the same colour, every run in a dash of its own."""
+    """Assign a style to every agent of every run: a colour per label, a dash per run."""
     kinds = {label: agent.kind for e in experiments.values() for label, agent in zip(e.labels, e.agents, strict=True)}
     colors = dict(zip(kinds, palette(list(kinds.values())), strict=True))
     return {

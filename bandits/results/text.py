@@ -1,4 +1,4 @@
-"""Comparisons in words, with numbers for people."""
+"""Describe results in sentences: comparisons of agents, learning, divergence, single decisions."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from .result import Result
 
 
 def interval(estimate: Estimate) -> str:
-    """95 % interval 380 to 445."""
-    return f"95 % interval {count(estimate.low)} to {count(estimate.high)}"
+    """Format a confidence interval: 95 % CI 380 to 445."""
+    return f"95 % CI {count(estimate.low)} to {count(estimate.high)}"
 
 
 def interval_ends(estimate: Estimate) -> str:
-    """The ends of an interval with three digits: 0.413 to 0.42; nothing where none is known."""
-    return f"{number(estimate.low)} to {number(estimate.high)}" if math.isfinite(estimate.low) else "one run"
+    """Format the ends of an interval with three significant digits: 0.413 to 0.42."""
+    return f"{number(estimate.low)} to {number(estimate.high)}" if math.isfinite(estimate.low) else "one replication"
 
 
 def describe_experiment(experiment: Experiment) -> str:
-    """An experiment in one line: Pet shop, 20,000 steps, 16 runs, seed 42."""
-    runs = f"{experiment.replications} run{'s' if experiment.replications > 1 else ''}"
+    """Describe an experiment in one line: Pet shop, 20,000 steps, 16 replications, seed 42."""
+    runs = count_of(experiment.replications, "replications")
     return f"{experiment.simulator_class().title}, {count(experiment.steps)} steps, {runs}, seed {experiment.seed}"
 
 
 def describe_agents(experiment: Experiment) -> str:
-    """Who races, with what is not as usual: LinUCB (alpha 0.4), LinTS."""
-    told = []
+    """List the agents with the parameters that differ from their defaults: LinUCB (alpha 0.4), LinTS."""
+    agents = []
     for label, agent in zip(experiment.labels, experiment.agents, strict=True):
         fields = type(agent).model_fields.items()
         changed = [(n, getattr(agent, n)) for n, f in fields if n != "label" and getattr(agent, n) != f.default]
         values = [f"{name.replace('_', ' ')} {_plain(value)}" for name, value in changed]
         new = ", ".join(v for v in values if not re.search(rf"(?<![\w.]){re.escape(v)}(?![\w.])", label))
-        told.append(f"{label} ({new})" if new else label)
-    return ", ".join(told)
+        agents.append(f"{label} ({new})" if new else label)
+    return ", ".join(agents)
 
 
 def _plain(value: object) -> str:
@@ -50,7 +50,7 @@ def _plain(value: object) -> str:
 
 
 def ranking(result: Result) -> list[str]:
-    """Labels by mean clicks per step so far, best first; agents that have not started come last."""
+    """Sort the labels by mean reward per step so far, best first; agents without steps come last."""
 
     def rate(label: str) -> float:
         history = result.histories[label]
@@ -61,30 +61,37 @@ def ranking(result: Result) -> list[str]:
 
 
 def describe_comparison(a: str, b: str, comparison: Comparison, p_value: float, noun: str = "clicks") -> str:
-    """Agent a, who is ahead, against agent b, after the run.
+    """Describe the difference between agent ``a``, which is ahead, and agent ``b`` over the whole run.
 
-    ``p_value`` is corrected for the number of pairs, and so is the interval told; ``noun`` is what the world counts.
+    Parameters
+    ----------
+    p_value : float
+        Corrected for the number of pairs; the interval in the sentence is widened to agree with it.
+    noun : str
+        What the simulator counts as reward.
     """
     d, rows = comparison.difference, comparison.rows
     if rows < 2:
-        return f"{a} earned {count(d.mean)} more {noun} than {b} in this one run; one run proves nothing."
+        return (
+            f"{a} earned {count_of(d.mean, 'more ' + noun)} than {b} in a single replication, which gives no interval."
+        )
     if d.low == d.high:
-        return f"{a} and {b} are {count_of(d.mean, noun)} apart in each of the {rows} runs."
-    wide = interval(metrics.corrected(comparison, p_value))
+        return f"{a} and {b} differ by {count_of(d.mean, noun)} in each of the {rows} replications."
+    evidence = f"{interval(metrics.corrected(comparison, p_value))}; {rows} paired replications"
     if p_value >= 0.05:
-        return f"{a} and {b} are too close to call: {count_of(d.mean, noun)} apart ({wide})."
-    text = f"{a} earns {count(d.mean)} more {noun} than {b} ({wide})"
+        return f"{a} and {b} do not differ significantly: {count_of(d.mean, noun)} ({evidence})."
+    text = f"{a} earned {count_of(d.mean, f'more {noun}')} than {b} ({evidence})"
     if comparison.break_even_step and comparison.exploration_cost >= 1:  # a lead that changed early is noise
-        text += f"; it broke even at step {count(comparison.break_even_step)}"
+        text += f"; break-even at step {count(comparison.break_even_step)}"
         if comparison.break_even_interval:
             low, high = comparison.break_even_interval
-            text += f" ({count(low)} to {count(high)})"
-        text += f" after having been {count_of(comparison.exploration_cost, noun)} behind"
+            text += f" (95 % CI {count(low)} to {count(high)})"
+        text += f", after trailing by up to {count_of(comparison.exploration_cost, noun)}"
     return text + "."
 
 
 def leader_comparisons(result: Result) -> list[str]:
-    """The leader against each of the others, Holm-corrected over all pairs: the leader was picked by the same data."""
+    """Compare the leader with each other agent, Holm-corrected over all pairs, as the same data chose the leader."""
     order = [label for label in ranking(result) if result.histories[label].alive.any()]
     if len(order) < 2:
         return []
@@ -95,105 +102,104 @@ def leader_comparisons(result: Result) -> list[str]:
 
 
 def divergence_notes(result: Result) -> list[str]:
-    """Which runs stopped before their time because an agent's numbers were none any more, and where."""
-    told = []
+    """List the agents with replications that diverged, and the step at which the first one stopped."""
+    notes = []
     for label, history in result.histories.items():
         stopped = metrics.stopped(history)
         if len(stopped):
             first = count(float(stopped.min()))
-            some = (
-                f"{len(stopped)} of {history.rows} runs of {label} diverged, the first about step {first}, and stopped"
-            )
-            all_ = f"All {history.rows} runs of {label} diverged, the first about step {first}"
-            told.append(
-                f"{some} there (×): curves and totals rest on the others." if history.alive.any()
-                else f"{all_}: it has neither curves nor a total."
-            )  # fmt: skip
-    return told
+            if history.alive.any():
+                some = f"{len(stopped)} of {history.rows} replications of {label} diverged and stopped"
+                notes.append(
+                    f"{some}, the first near step {first} (×); curves and totals use the remaining replications."
+                )
+            else:
+                notes.append(
+                    f"All {history.rows} replications of {label} diverged, the first near step {first}; it has no "
+                    "curves and no totals."
+                )
+    return notes
 
 
 def agent_notes(result: Result) -> list[str]:
-    """How each agent keeps what it knows, where it has chosen among several ways by itself."""
+    """List the methods that agents with several implementations chose."""
     return [f"{label}: {history.note}." for label, history in result.histories.items() if history.note]
 
 
 def learning_summary(result: Result) -> str:
-    """Did anyone learn? The best learner's way from random to the oracle, which both do not count as learners."""
+    """State the share of the oracle's gain over random choice that the best learning agent reached."""
     learners = {
         label
         for i, label in enumerate(result.experiment.labels)
         if label in result.histories and result.experiment.agent_class(i).learns
     }
     if not learners:
-        return "Nobody learns during this race."
-    label = max(sorted(learners), key=lambda name: _learned(result, name).mean)
-    best = _learned(result, label)
+        return "No agent learns during this run."
+    label = max(sorted(learners), key=lambda name: _oracle_share(result, name).mean)
+    best = _oracle_share(result, label)
     if not math.isfinite(best.mean):
-        return "Nothing could be learned here: every choice is worth the same."
+        return "Nothing can be learned here: all choices have the same expected reward."
     if best.low <= 0:
-        return "Did anyone learn? Nothing that can be told from luck: random choice does as well."
-    spread = f" ({percent(best.low)} to {percent(best.high)})" if math.isfinite(best.low) else ""
-    return (
-        f"Did anyone learn? Of those that learn during the race, {label} came {percent(best.mean)} of the way from "
-        f"random choice (0 %) to the oracle (100 %), averaged over the run{spread}."
-    )
+        return "No learning agent is significantly better than random choice."
+    spread = f" (95 % CI {percent(best.low)} to {percent(best.high)})" if math.isfinite(best.low) else ""
+    among = f", the largest share of the {len(learners)} learning agents" if len(learners) > 1 else ""
+    return f"{label} closed {percent(best.mean)} of the gap between random choice and the oracle{spread}{among}."
 
 
-def _learned(result: Result, label: str) -> Estimate:
+def _oracle_share(result: Result, label: str) -> Estimate:
     found = metrics.estimate(metrics.oracle_share(result.histories[label]))
     return found if math.isfinite(found.mean) else Estimate(-math.inf, -math.inf, -math.inf)
 
 
 def explain_decision(why: Why) -> list[str]:
-    """One decision in sentences: why this arm, what else it might have been, and what came of it."""
+    """Explain one decision: the reason, the probabilities of the other choices, and the reward."""
     shown, *rest = why.candidates
     name = f"{shown.name} ({why.item_noun} {shown.item})" if shown.alike > 1 else shown.name
-    level = any(c.score == shown.score for c in rest)
-    won = "as high as any, and the first of equals is shown" if level else "the highest"
+    tied = any(c.score == shown.score for c in rest)
+    won = "tied for the highest (the first of the tied candidates is chosen)" if tied else "the highest"
     if why.randomised:
-        reason = f"{why.label} rolled its dice and showed {name}."
+        reason = f"{why.label} chose {name} at random (exploration)."
     elif math.isinf(shown.width):
-        reason = f"{why.label} chose {name}: it had never been shown before, and such come first."
+        reason = f"{why.label} chose {name}: it had no observations, and such candidates are chosen first."
     elif why.how == "bonus":
         sum_ = f"{number(shown.mean)} + {number(why.scale)} × {number(shown.width)} = {number(shown.score)}"
-        scale = " (in log-odds)" if why.logit else ""
-        reason = f"{why.label} chose {name}: its mean plus bonus, {sum_}{scale}, was {won}; {_otherwise(why)}."
+        scale = " (log-odds)" if why.logit else ""
+        reason = f"{why.label} chose {name}: its mean plus bonus, {sum_}{scale}, was {won}; {_counterfactual(why)}."
     elif why.how == "sample":
-        values = f"{_value(why, shown.score)}, was {won} (its mean is {_value(why, shown.mean)})"
-        reason = f"{why.label} chose {name}: what it drew for it, {values}."
+        values = f"{_value(why, shown.score)}, was {won} (mean {_value(why, shown.mean)})"
+        reason = f"{why.label} chose {name}: its sampled value, {values}."
     else:
-        what = "estimate" if why.how == "greedy" else "score"
-        reason = f"{why.label} chose {name}: its {what}, {_value(why, shown.score)}, was {won}."
+        noun = "estimated value" if why.how == "greedy" else "score"
+        reason = f"{why.label} chose {name}: its {noun}, {_value(why, shown.score)}, was {won}."
     best = next((c for c in why.candidates if c.best), shown)
-    compared = ", the most there was" if shown.best else f", and {best.name}, the best, {number(best.truth)}"
-    it = "the slate" if any(c.slot > 1 for c in why.candidates) else "it" if shown.best else "what was shown"
-    worth = f"{number(shown.truth)} {why.reward_noun} on average{compared}"
-    came = f"In truth {shown.name} was worth {worth}; this time {it} earned {number(why.reward)}."
-    return [reason, *_chances(why), came]
+    compared = ", the highest of all candidates" if shown.best else f"; {best.name}, the best, had {number(best.truth)}"
+    slate = " of the slate" if any(c.slot > 1 for c in why.candidates) else ""
+    truth = f"The true expected reward of {shown.name} was {number(shown.truth)} {why.reward_noun}{compared}"
+    return [reason, *_chances(why), f"{truth}. Observed reward{slate}: {number(why.reward)}."]
 
 
 def _value(why: Why, score: float) -> str:
     return number(1 / (1 + math.exp(-score))) if why.logit else number(score)
 
 
-def _otherwise(why: Why) -> str:
-    """At which other alpha the choice would have been another one."""
-    turns = []
-    for side, turn in (("below", why.below), ("above", why.above)):
-        if turn is not None:
-            digits = next(d for d in range(3, 18) if d == 17 or float(f"{turn.at:.{d}g}") != why.scale)
-            turns.append(f"{side} {turn.at:.{digits}g} {turn.name}")
-    if not turns:
-        return f"no other {why.parameter} would have changed that"
-    return f"with {why.parameter} " + " and ".join(turns) + " would have been shown"
+def _counterfactual(why: Why) -> str:
+    """Name the candidates that the nearest smaller and larger exploration coefficients would have chosen."""
+    switches = []
+    for side, switch in (("below", why.below), ("above", why.above)):
+        if switch is not None:
+            digits = next(d for d in range(3, 18) if d == 17 or float(f"{switch.at:.{d}g}") != why.scale)
+            switches.append(f"{side} {switch.at:.{digits}g} {switch.name}")
+    if not switches:
+        return f"no other value of {why.parameter} would have changed the choice"
+    return f"with {why.parameter} " + " and ".join(switches) + " would have been chosen"
 
 
 def _chances(why: Why) -> list[str]:
-    """Who else might have been shown by luck."""
+    """List the most probable choices over the agent's random draws."""
     likely = sorted((c for c in why.candidates if c.chance > 0), key=lambda c: -c.chance)
     if not likely:
         return []
-    told = ", ".join(f"{c.name} ({percent(c.chance)})" for c in likely[:3])
-    more = f" or another ({percent(sum(c.chance for c in likely[3:]))})" if len(likely) > 3 else ""
-    how = f"In {count(why.redraws)} other draws" if why.redraws else "Over all its draws"
-    return [f"{how} it would have shown {told}{more}."]
+    listed = ", ".join(f"{c.name} ({percent(c.chance)})" for c in likely[:3])
+    others = f", others ({percent(sum(c.chance for c in likely[3:]))})" if len(likely) > 3 else ""
+    how = f"estimated from {count(why.redraws)} samples" if why.redraws else "exact"
+    return [f"Choice probabilities ({how}): {listed}{others}."]

@@ -98,7 +98,7 @@ def test_the_first_thing_seen_is_a_race(visit: Open) -> None:
     lines: list[dict[str, Any]] = page.evaluate(LINES, 0)
     assert sorted(line["name"] for line in lines) == sorted(RACERS)
     assert {line["last"] for line in lines} == {20_000}
-    expect(page.get_by_text("Did anyone learn?")).to_be_visible()
+    expect(page.get_by_text("of the gap between random choice and the oracle")).to_be_visible()
     labels = page.locator(".bp-plot").evaluate_all("all => all.map(p => p.getAttribute('aria-label'))")
     assert [label.split(":")[0] for label in labels][:2] == ["Click-through rate", "Cumulative regret"]
     page.get_by_role("button", name="Open in the Arena").click()
@@ -281,7 +281,7 @@ def test_a_preset_on_real_data(visit: Open) -> None:
     rates = [float(re.findall(r"0\.\d{3}", text)[0]) for text in tiles(page).all_inner_texts()]
     assert rates[0] > 0.7  # better than always naming the more frequent class
     drawn(page)
-    expect(page.get_by_text("Did anyone learn?")).to_be_visible()
+    expect(page.get_by_text("of the gap between random choice and the oracle")).to_be_visible()
 
 
 def test_on_a_phone_at_night(visit: Open) -> None:

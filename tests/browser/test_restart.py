@@ -97,7 +97,7 @@ def test_after_a_killed_server_finished_runs_are_there_and_the_unfinished_one_go
     status(page, rf"^Stopped at step [1-9][\d,]* of {STEPS:,}; .* interrupted when the app ended")
     page.get_by_role("link", name="Runs").click()
     expect(page.get_by_role("heading", name="Runs", exact=True)).to_be_visible()
-    expect(page.get_by_text(f"Pet shop, {STEPS:,} steps, 16 runs")).to_be_visible()
+    expect(page.get_by_text(f"Pet shop, {STEPS:,} steps, 16 replications")).to_be_visible()
     tick_the_only(page, "alpha pet")
     page.get_by_role("button", name="Open in the Arena").click()
     status(page, "^Finished: 1,000 steps")

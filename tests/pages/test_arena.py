@@ -555,7 +555,7 @@ def test_a_run_that_rests_is_asked_why_it_showed_an_arm(pool: Pool, monkeypatch:
     monkeypatch.setattr(whys, "SECONDS", 1e-9)
     (number,) = [n for n in at.number_input if n.label == "Step"]
     at = settled(number.set_value(500).run())
-    assert refusals(at)[0].startswith("This cannot be done: step 500 of LinTS is too far")
+    assert refusals(at)[0].startswith("This cannot be done: step 500 of LinTS cannot be replayed")
     assert len(at.get("bidi_component")) == 1
 
 

@@ -248,8 +248,8 @@ def test_nothing_is_deleted_before_it_is_confirmed(store: Store, pool: Pool) -> 
     e, other, third = put(store, "linucb"), put(store, "random"), put(store, "lints")
     job = pool.get(e.hash)
     at = press(pick(visit(), store, e, other), "Delete")
-    assert "<li><bdi>LinUCB (Pet shop, 300 steps, 3 runs, seed 42)</bdi></li>" in text(at)
-    assert "<li><bdi>Random (Pet shop, 300 steps, 3 runs, seed 42)</bdi></li>" in text(at)
+    assert "<li><bdi>LinUCB (Pet shop, 300 steps, 3 replications, seed 42)</bdi></li>" in text(at)
+    assert "<li><bdi>Random (Pet shop, 300 steps, 3 replications, seed 42)</bdi></li>" in text(at)
     assert "<li><bdi>LinTS" not in text(at)
     assert len(store.runs()) == 3
     at = press(at, "Cancel")
@@ -302,8 +302,8 @@ def test_runs_that_do_not_pair_say_why_and_deleted_ones_are_not_compared(store: 
     a, b, c = put(store, "linucb", seed=1), put(store, "linucb", seed=2), put(store, "lints", seed=2)
     at = press(pick(visit(), store, a, b, c), "Compare")
     assert len(at.dataframe) == 2
-    assert "A and B do not pair, because they differ in seed" in text(at)
-    assert "B and C do not pair" not in text(at)
+    assert "A and B cannot be paired: they differ in seed" in text(at)
+    assert "B and C cannot be paired" not in text(at)
     pool.delete(a.hash)
     at = settled(at.run())
     assert "These runs pair, but no agent takes part in two of them under the same name." in text(at)
@@ -330,7 +330,7 @@ def test_an_interrupted_run_is_resumed_to_the_numbers_of_an_uninterrupted_one(st
     leave_behind(store, e)
     at = visit()
     assert "Unfinished" in text(at)
-    assert "Pet shop, 3,000 steps, 3 runs, seed 72" in text(at)
+    assert "Pet shop, 3,000 steps, 3 replications, seed 72" in text(at)
     at = settled(at.button(key=f"resume-{e.hash}").click().run(), "Arena")
     job = ended(pool.get(e.hash))
     assert job.status == "finished"

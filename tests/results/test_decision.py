@@ -215,7 +215,7 @@ def test_dice_are_told_from_opinions() -> None:
     assert {w.randomised for w in found} == {True, False}
     for w in found:
         assert all(math.isnan(c.score) for c in w.candidates) == w.randomised
-        assert ("rolled its dice" in text.explain_decision(w)[0]) == w.randomised
+        assert ("at random" in text.explain_decision(w)[0]) == w.randomised
 
 
 # what cannot be answered
@@ -240,9 +240,7 @@ def test_a_decision_that_is_none_is_refused(asked: tuple[Any, int, int], said: s
 def test_what_would_take_too_long_is_refused_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(whys, "SECONDS", 1e-6)
     assert why(experiment(), 0, 2).step == 2  # nothing to wait for
-    with pytest.raises(
-        UserError, match=r"^step 300 of LinUCB is too far: to live its run again until there would take "
-    ):
+    with pytest.raises(UserError, match=r"^step 300 of LinUCB cannot be replayed: it would take "):
         why(experiment(), 0, 300)
 
 
@@ -254,7 +252,7 @@ def test_a_row_that_has_stopped_says_so() -> None:
     assert 1 < stopped < 300
     assert why(e, 0, stopped - 1).reward == rewards[stopped - 2]
     for step in (stopped, 300):
-        with pytest.raises(UserError, match=r"^Neural greedy stopped early in this run, because its numbers grew "):
+        with pytest.raises(UserError, match=r"^Neural greedy diverged in this replication"):
             why(e, 0, step)
 
 
@@ -279,9 +277,7 @@ def arm(name: str, **values: Any) -> Candidate:
 
 
 SHOWN, OTHER = arm("Cat Food", slot=1), arm("Dog Toy", truth=0.5, best=True, score=0.3)
-CAME = (
-    "In truth Cat Food was worth 0.4 clicks on average, and Dog Toy, the best, 0.5; this time what was shown earned 1."
-)
+CAME = "The true expected reward of Cat Food was 0.4 clicks; Dog Toy, the best, had 0.5. Observed reward: 1."
 
 
 @pytest.mark.parametrize(
@@ -290,29 +286,30 @@ CAME = (
         (
             made("bonus", SHOWN, OTHER, below=whys.Switch(0.8, "Dog Toy")),
             "A chose Cat Food: its mean plus bonus, 0.41 + 1.5 × 0.06 = 0.5, was the highest; with alpha below 0.8 "
-            "Dog Toy would have been shown.",
+            "Dog Toy would have been chosen.",
         ),
         (
             made("bonus", SHOWN, OTHER, below=whys.Switch(1.49996, "Dog Toy"), above=whys.Switch(2, "Fish")),
             "A chose Cat Food: its mean plus bonus, 0.41 + 1.5 × 0.06 = 0.5, was the highest; with alpha below 1.49996 "
-            "Dog Toy and above 2 Fish would have been shown.",
+            "Dog Toy and above 2 Fish would have been chosen.",
         ),
         (
             made("bonus", SHOWN, OTHER._replace(score=0.5), logit=True),
-            "A chose Cat Food: its mean plus bonus, 0.41 + 1.5 × 0.06 = 0.5 (in log-odds), was as high as any, and the "
-            "first of equals is shown; no other alpha would have changed that.",
+            "A chose Cat Food: its mean plus bonus, 0.41 + 1.5 × 0.06 = 0.5 (log-odds), was tied for the "
+            "highest (the first of the tied candidates is chosen); no other value of alpha would have changed the "
+            "choice.",
         ),
         (
             made("bonus", SHOWN._replace(width=math.inf, score=math.inf, mean=math.nan), OTHER),
-            "A chose Cat Food: it had never been shown before, and such come first.",
+            "A chose Cat Food: it had no observations, and such candidates are chosen first.",
         ),
         (
             made("greedy", SHOWN._replace(score=0.0, mean=0.0, alike=10), OTHER._replace(score=-1.0), logit=True),
-            "A chose Cat Food (arm 3): its estimate, 0.5, was the highest.",
+            "A chose Cat Food (arm 3): its estimated value, 0.5, was the highest.",
         ),
         (made("score", SHOWN._replace(score=1234.5), OTHER), "A chose Cat Food: its score, 1,234, was the highest."),
         (made("greedy", SHOWN._replace(score=math.nan), OTHER, randomised=True),
-         "A rolled its dice and showed Cat Food."),
+         "A chose Cat Food at random (exploration)."),
     ],
 )  # fmt: skip
 def test_a_decision_in_one_sentence(decided: Why, said: str) -> None:
@@ -322,23 +319,24 @@ def test_a_decision_in_one_sentence(decided: Why, said: str) -> None:
 def test_what_came_of_it_in_one_sentence() -> None:
     right = SHOWN._replace(best=True)
     assert text.explain_decision(made("greedy", right, OTHER))[-1] == (
-        "In truth Cat Food was worth 0.4 clicks on average, the most there was; this time it earned 1."
+        "The true expected reward of Cat Food was 0.4 clicks, the highest of all candidates. Observed reward: 1."
     )
     slate = made("greedy", right, OTHER._replace(slot=2), reward=0.0)
-    assert text.explain_decision(slate)[-1].endswith(", the most there was; this time the slate earned 0.")
+    assert text.explain_decision(slate)[-1].endswith(
+        ", the highest of all candidates. Observed reward of the slate: 0."
+    )
 
 
 def test_chances_in_one_sentence() -> None:
     four = [SHOWN._replace(chance=0.2), OTHER._replace(chance=0.7), arm("Fish", score=0.2, chance=0.06)]
     four.append(arm("Toy", score=0.1, chance=0.04))
     said = text.explain_decision(made("sample", *four, redraws=1000))
-    assert said[0] == "A chose Cat Food: what it drew for it, 0.5, was the highest (its mean is 0.41)."
+    assert said[0] == "A chose Cat Food: its sampled value, 0.5, was the highest (mean 0.41)."
     assert said[1] == (
-        "In 1,000 other draws it would have shown Dog Toy (70 %), Cat Food (20 %), Fish (6 %) or another (4 %)."
+        "Choice probabilities (estimated from 1,000 samples): "
+        "Dog Toy (70 %), Cat Food (20 %), Fish (6 %), others (4 %)."
     )
-    assert text.explain_decision(made("sample", *four))[1].startswith(
-        "Over all its draws it would have shown Dog Toy (70 %)"
-    )
+    assert text.explain_decision(made("sample", *four))[1].startswith("Choice probabilities (exact): Dog Toy (70 %)")
 
 
 def test_the_figure_has_a_line_for_everything_and_a_ring_for_what_was_shown() -> None:

@@ -195,12 +195,12 @@ def begun(*labels: str) -> Result:
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        pytest.param(lambda: died(slice(None), "LinUCB"), "stopped in every run", id="an agent that died in every run"),
-        pytest.param(lambda: died(slice(0, 1), "LinUCB"), "2 of 3 runs finished", id="an agent that died in some runs"),
-        pytest.param(lambda: died(slice(None), "LinUCB", "Random"), "stopped in every run", id="nobody left"),
-        pytest.param(lambda: made("linucb", "random", replications=1), "1 run,", id="one replication"),
+        pytest.param(lambda: died(slice(None), "LinUCB"), "all replications diverged", id="diverged everywhere"),
+        pytest.param(lambda: died(slice(0, 1), "LinUCB"), "2 of 3 replications", id="an agent that died in some runs"),
+        pytest.param(lambda: died(slice(None), "LinUCB", "Random"), "all replications diverged", id="nobody left"),
+        pytest.param(lambda: made("linucb", "random", replications=1), "1 replication,", id="one replication"),
         pytest.param(lambda: made("beta_ts", "random"), "ridge model", id="no spectra"),
-        pytest.param(lambda: begun("LinUCB"), "has not begun", id="an agent still waiting"),
+        pytest.param(lambda: begun("LinUCB"), "not started", id="an agent still waiting"),
         pytest.param(lambda: begun(), "not finished, at step 0", id="nobody has begun"),
         pytest.param(lambda: made("random", steps=1, replications=1), "1 steps", id="a single step"),
     ],

@@ -115,7 +115,7 @@ def test_the_spectrum_of_one_arm_at_one_step() -> None:
         assert wanted is not None
         np.testing.assert_array_equal(line["y"], wanted.mid)
     assert f"at step {taken[2]:,}" in drawn["layout"]["meta"]["note"]
-    assert "over runs, at" in drawn["layout"]["meta"]["note"]
+    assert "over replications, at" in drawn["layout"]["meta"]["note"]
 
 
 def test_the_run_before_is_dotted_thin_and_behind() -> None:
@@ -123,7 +123,7 @@ def test_the_run_before_is_dotted_thin_and_behind() -> None:
     before = bands(run(experiment("linucb", "ucb1", steps=4000)))
     for spec in board(result, before=before)[:3]:
         ghosts = [t for t in spec["data"] if t.get("meta") == "before"]
-        assert [t["name"] for t in ghosts] == ["LinUCB, before"]  # nobody here is called UCB1
+        assert [t["name"] for t in ghosts] == ["LinUCB, previous run"]  # nobody here is called UCB1
         assert spec["data"][: len(ghosts)] == ghosts  # drawn first: behind
         assert {t["line"]["dash"] for t in ghosts} == {"dot"}
         assert [t["line"]["color"] for t in ghosts] == [styles(result.experiment)["LinUCB"].color]
@@ -131,7 +131,7 @@ def test_the_run_before_is_dotted_thin_and_behind() -> None:
     far = bands(run(experiment("linucb", "ucb1", steps=4000)), until=1000)
     longer = board(run(experiment("linucb", steps=1000)), before=far)
     assert max(t["x"].max() for s in longer[:3] for t in s["data"]) == 1000  # as far as there is something to compare
-    assert "Dotted: the run before." in board(result, before=before)[0]["layout"]["meta"]["note"]
+    assert "Dotted: previous run." in board(result, before=before)[0]["layout"]["meta"]["note"]
     assert "Dotted" not in board(result)[0]["layout"]["meta"]["note"]
 
 
@@ -165,7 +165,10 @@ def test_a_band_is_an_outline_that_goes_up_one_side_and_down_the_other() -> None
 def test_a_run_of_one_does_not_speak_of_intervals() -> None:
     note = board(run(experiment(replications=1)))[0]["layout"]["meta"]["note"]
     assert "interval" not in note
-    assert "95 % interval over 3 runs" in board(run(experiment()))[0]["layout"]["meta"]["note"]
+    assert (
+        "95 % confidence interval of the mean over 3 replications"
+        in board(run(experiment()))[0]["layout"]["meta"]["note"]
+    )
 
 
 @pytest.mark.parametrize("kind", REGISTRY)
@@ -269,7 +272,7 @@ def test_runs_that_stopped_are_marked_on_their_curve() -> None:
         marks = {t["name"]: t for t in spec["data"] if t.get("marker", {}).get("symbol") == "x"}
         assert list(marks) == ["LinUCB"]
         assert marks["LinUCB"]["x"].tolist() == [120, 200]
-        assert marks["LinUCB"]["text"] == ["1 run stopped about step 120", "1 run stopped about step 200"]
+        assert marks["LinUCB"]["text"] == ["1 replication stopped near step 120", "1 replication stopped near step 200"]
         curve = lines(spec)["LinUCB"]
         value = dict(zip(curve["x"], curve["y"], strict=True))
         assert marks["LinUCB"]["y"].tolist() == [value[120], value[200]]

@@ -81,13 +81,13 @@ def test_outcomes_are_the_numbers_of_each_run() -> None:
     assert [(o.label, o.metric) for o in found] == [
         (label, metric)
         for label in ("LinUCB", "Random")
-        for metric in ("click rate", "clicks", "regret", "way to the oracle")
+        for metric in ("click-through rate", "clicks", "regret", "share of the oracle's gain")
     ]
     rate, total = found[0].values[0], found[1].values[0]
     assert rate == metrics.estimate(np.array([1.0, 0.5, 0.5]))
     assert total == metrics.estimate(np.array([4.0, 2.0, 2.0]))
     assert found[4] == Outcome(
-        "Random", "click rate", (None, metrics.estimate(metrics.click_rate(b.histories["Random"])))
+        "Random", "click-through rate", (None, metrics.estimate(metrics.click_rate(b.histories["Random"])))
     )
     summary = b.summary()["agents"]["LinUCB"]
     for outcome, name in zip(found[:4], ("ctr", "clicks", "pseudo_regret", "learned"), strict=True):
@@ -132,8 +132,8 @@ def test_stopped_rows_are_left_out() -> None:
     ("changes", "why"),
     [
         ({"seed": 7}, "seed"),
-        ({"simulator": {"kind": "petshop", "n_products": 20}}, "world"),
-        ({"seed": 7, "simulator": {"kind": "petshop", "n_products": 20}}, "world and seed"),
+        ({"simulator": {"kind": "petshop", "n_products": 20}}, "simulator"),
+        ({"seed": 7, "simulator": {"kind": "petshop", "n_products": 20}}, "simulator and seed"),
     ],
 )
 def test_runs_that_met_other_visitors_are_not_paired(changes: dict[str, object], why: str) -> None:
@@ -141,7 +141,7 @@ def test_runs_that_met_other_visitors_are_not_paired(changes: dict[str, object],
     assert pairing_obstacle(a, b) == why
     assert paired({"A": run(a), "B": run(b)}) == []
     assert reasons({"A": a, "B": b, "C": a}) == [
-        f"{pair} do not pair, because they differ in {why}: compare their intervals, not their rows."
+        f"{pair} cannot be paired: they differ in {why}. Compare their intervals instead."
         for pair in ("A and B", "B and C")
     ]
 

@@ -33,42 +33,42 @@ def comparison(
 @pytest.mark.parametrize(
     ("found", "p", "sentence"),
     [
-        (comparison(), 0.001, "A earns 412 more clicks than B (95 % interval 380 to 445)."),
+        (comparison(), 0.001, "A earned 412 more clicks than B (95 % CI 380 to 445; 16 paired replications)."),
         (
             comparison(even=3100, interval=(2900, 3400), cost=57.2),
             0.001,
-            "A earns 412 more clicks than B (95 % interval 380 to 445); it broke even at step 3,100 (2,900 to 3,400) "
-            "after having been 57 clicks behind.",
+            "A earned 412 more clicks than B (95 % CI 380 to 445; 16 paired replications); "
+            "break-even at step 3,100 (95 % CI 2,900 to 3,400), after trailing by up to 57 clicks.",
         ),
         (
             comparison(even=3100, cost=0.4),
             0.001,
-            "A earns 412 more clicks than B (95 % interval 380 to 445).",
+            "A earned 412 more clicks than B (95 % CI 380 to 445; 16 paired replications).",
         ),
         (
             comparison((12345.6, 11000.0, 13000.0)),
             0.001,
-            "A earns 12,346 more clicks than B (95 % interval 11,000 to 13,000).",
+            "A earned 12,346 more clicks than B (95 % CI 11,000 to 13,000; 16 paired replications).",
         ),
         (
             comparison((100.0, 90.0, 110.0)),
             0.005,  # five times its own: an interval of 99 %, 2.947 / 2.131 times as wide
-            "A earns 100 more clicks than B (95 % interval 86 to 114).",
+            "A earned 100 more clicks than B (95 % CI 86 to 114; 16 paired replications).",
         ),
         (
             comparison((1.0, -20.0, 26.0), even=10)._replace(p_value=0.4),
             0.4,
-            "A and B are too close to call: 1 click apart (95 % interval −20 to 26).",
+            "A and B do not differ significantly: 1 click (95 % CI −20 to 26; 16 paired replications).",
         ),
         (
             comparison((5.0, float("nan"), float("nan")), rows=1),
             1.0,
-            "A earned 5 more clicks than B in this one run; one run proves nothing.",
+            "A earned 5 more clicks than B in a single replication, which gives no interval.",
         ),
         (
             comparison((0.0, 0.0, 0.0)),
             1.0,
-            "A and B are 0 clicks apart in each of the 16 runs.",
+            "A and B differ by 0 clicks in each of the 16 replications.",
         ),
     ],
 )
@@ -114,8 +114,8 @@ def test_verdicts_compare_the_leader_with_each_of_the_others() -> None:
     result = run(experiment("linucb", "random", "oracle", steps=2000, replications=8))
     found = text.leader_comparisons(result)
     assert len(found) == 2
-    assert found[0].startswith("Oracle earns ")
-    assert found[1].startswith("Oracle earns ")
+    assert found[0].startswith("Oracle earned ")
+    assert found[1].startswith("Oracle earned ")
     assert "than LinUCB" in found[0]
     assert "than Random" in found[1]
     assert text.leader_comparisons(run(experiment("random"))) == []
@@ -130,9 +130,9 @@ def test_verdicts_are_corrected_for_the_number_of_pairs() -> None:
     e = experiment("linucb", "lints", "random", steps=20, replications=8)
     pair = Result(e, {"LinUCB": lead, "LinTS": other})
     assert 0.01 < pair.compare("LinUCB", "LinTS").p_value < 0.05
-    assert "earns" in text.leader_comparisons(pair)[0]
+    assert "earned" in text.leader_comparisons(pair)[0]
     crowd = Result(e, {"LinUCB": lead, "LinTS": other, "Random": other, "UCB1": other, "Popularity": other})
-    assert all("too close to call" in sentence for sentence in text.leader_comparisons(crowd))
+    assert all("do not differ significantly" in sentence for sentence in text.leader_comparisons(crowd))
 
 
 def test_who_stopped_in_every_run_is_not_compared() -> None:
@@ -143,18 +143,21 @@ def test_who_stopped_in_every_run_is_not_compared() -> None:
 
 def test_the_lesson_says_whether_anyone_learned() -> None:
     learned = text.learning_summary(run(experiment("oracle", "linucb", "random", steps=1000)))
-    assert learned.startswith("Did anyone learn? Of those that learn during the race, LinUCB came ")
-    assert text.learning_summary(run(experiment("oracle", "random"))) == "Nobody learns during this race."
+    assert learned.startswith("LinUCB closed ")
+    assert "of the gap between random choice and the oracle (95 % CI " in learned
+    assert text.learning_summary(run(experiment("oracle", "random"))) == "No agent learns during this run."
     stubborn = {"kind": "epsilon_greedy", "epsilon": 1.0}
-    assert "random choice does as well" in text.learning_summary(run(experiment(stubborn, steps=1000)))
+    assert "No learning agent is significantly better than random choice" in text.learning_summary(
+        run(experiment(stubborn, steps=1000))
+    )
     flat = {"kind": "petshop", "n_products": 5, "click_rates": [[0.5] * 5] * 4}
-    assert text.learning_summary(run(experiment("linucb", simulator=flat))).startswith("Nothing could be learned here")
+    assert text.learning_summary(run(experiment("linucb", simulator=flat))).startswith("Nothing can be learned here")
 
 
 def test_one_run_is_told_as_one_run() -> None:
     result = run(experiment("linucb", "oracle", steps=2000, replications=1))
     (sentence,) = text.leader_comparisons(result)
-    assert sentence.endswith("in this one run; one run proves nothing.")
+    assert sentence.endswith("in a single replication, which gives no interval.")
 
 
 @pytest.mark.parametrize("preset", presets().values(), ids=presets())
@@ -193,4 +196,6 @@ def test_runs_that_diverged_are_said() -> None:
     history.alive[2] = False
     history.sums["value"][101:, 2] = np.nan
     (sentence,) = text.divergence_notes(result)
-    assert sentence.startswith(f"1 of {history.rows} runs of Random diverged, the first about step 100, and stopped")
+    assert sentence.startswith(
+        f"1 of {history.rows} replications of Random diverged and stopped, the first near step 100"
+    )

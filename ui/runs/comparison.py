@@ -101,9 +101,9 @@ def _table(place: DeltaGenerator, rows: Sequence[Mapping[str, object]], empty: s
 def _told(metric: str, value: Estimate | None) -> str:
     if value is None:
         return "–"
-    if metric == "click rate":
+    if metric == "click-through rate":
         mean, low, high = (f"{v:.3f}" for v in value)
-    elif metric == "way to the oracle":
+    elif metric == "share of the oracle's gain":
         mean, low, high = (percent(v) for v in value)
     else:
         mean, low, high = (count(v) for v in value)

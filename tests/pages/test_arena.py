@@ -431,7 +431,10 @@ def test_the_run_before_stands_dotted_behind_the_new_one(pool: Pool) -> None:
     ended(job)
     at = settled(at.run())
     for plot in plots(at)[:3]:
-        assert [t["name"] for t in plot["data"] if t.get("meta") == "before"] == ["LinUCB, before", "Random, before"]
+        assert [t["name"] for t in plot["data"] if t.get("meta") == "before"] == [
+            "LinUCB, previous run",
+            "Random, previous run",
+        ]
     assert "before: 0." in board(at)
     at = settled(at.toggle(key="view-before").set_value(False).run())
     assert not any(t.get("meta") == "before" for p in plots(at) for t in p["data"])

@@ -1,4 +1,4 @@
-"""Free disk space: give up what can be recomputed, oldest first."""
+"""Free disk space by deleting files that can be recomputed, oldest first."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
 
 class Evictable(NamedTuple):
-    """Something on disk that can be recomputed.
+    """Files that can be deleted and recomputed.
 
     Attributes
     ----------
     when : float
-        Last change, in seconds since 1970.
+        Time of the last change, in seconds since 1970.
     bytes : int
-        Size of what can be given up.
+        Size on disk.
     name : str
-        What it is, in messages.
+        Name for messages.
     drop : callable
-        Gives it up and returns the number of bytes freed.
+        Deletes the files and returns the number of bytes freed.
     """
 
     when: float
@@ -37,32 +37,32 @@ class Evictable(NamedTuple):
 
 
 def budget(text: str) -> int:
-    """Bytes from text like 500MB.
+    """Parse a size like 500MB or 2GB; return it in bytes.
 
     Raises
     ------
     UserError
     """
-    found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,3})?) ?([KMGT]?B?)", text.upper())
-    if found is None or found[2] not in _UNITS:
+    match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,3})?) ?([KMGT]?B?)", text.upper())
+    if match is None or match[2] not in _UNITS:
         raise UserError(f"--budget is {short(text)}; it must be a size like 500MB or 2GB")
-    return int(float(found[1]) * _UNITS[found[2]])
+    return int(float(match[1]) * _UNITS[match[2]])
 
 
 def evictable_runs(store: Store) -> list[Evictable]:
-    """The curves of stored runs; a run stays listed with its experiment."""
+    """List the curves of stored runs; an evicted run stays listed with its experiment."""
     return [
         Evictable(when, size, f"run {run[:12]}", partial(store.evict, run)) for when, size, run in store.evictable()
     ]
 
 
 def evict(items: Iterable[Evictable], limit: int) -> list[str]:
-    """Give up items, oldest first, until the rest takes at most ``limit`` bytes.
+    """Delete items, oldest first, until the rest takes at most ``limit`` bytes.
 
     Returns
     -------
     list of str
-        What was done, one sentence each.
+        One sentence for each deleted item, and one for the space still used.
     """
     oldest = sorted(items, key=lambda item: item.when)
     total, messages = sum(item.bytes for item in oldest), []
@@ -71,5 +71,5 @@ def evict(items: Iterable[Evictable], limit: int) -> list[str]:
             break
         if freed := item.drop():
             total -= freed
-            messages.append(f"{item.name}: {freed / 1e6:,.1f} MB given up")
+            messages.append(f"{item.name}: {freed / 1e6:,.1f} MB freed")
     return [*messages, f"Files that can be recomputed now take {total / 1e6:,.1f} MB."]

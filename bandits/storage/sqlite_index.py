@@ -1,4 +1,4 @@
-"""The store's index: one SQLite table, and what is done when its file is damaged."""
+"""Keep the index of stored runs in one SQLite table, and replace its file when it is damaged."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-SCHEMA = 2  # 1: without the column evicted
+SCHEMA = 2  # schema 1 has no column "evicted"
 _TABLE = """
 CREATE TABLE IF NOT EXISTS runs (
     id TEXT PRIMARY KEY, experiment TEXT NOT NULL, title TEXT NOT NULL, tags TEXT NOT NULL DEFAULT '',
@@ -20,19 +20,19 @@ CREATE TABLE IF NOT EXISTS runs (
     evicted INTEGER NOT NULL DEFAULT 0
 )
 """
-# what the disk, its permissions or other processes do; any other complaint is about the file itself
-_OUTSIDE = {
+# errors caused by the disk, permissions or other processes; any other code means that the file is damaged
+_EXTERNAL = {
     sqlite3.SQLITE_PERM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_READONLY,
     sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN,
 }  # fmt: skip
 
 
 class DatabaseCorruptError(Exception):
-    """The index cannot be read as what was written."""
+    """The database file is damaged."""
 
 
 class Database:
-    """Tables in one file; safe to use from several processes at once.
+    """SQLite tables in one file; safe to use from several processes at once.
 
     Parameters
     ----------
@@ -45,56 +45,56 @@ class Database:
         self.path, self._description = path, description
 
     def use(self, work: Callable[[sqlite3.Connection], T], *, write: bool = False) -> T:
-        """Do some work on the tables; with ``write`` as one transaction beside which nobody else writes.
+        """Run a function on a connection; with ``write`` in one exclusive transaction.
 
         Raises
         ------
-        Damaged
+        DatabaseCorruptError
         OSError
-            The disk is full, cannot be written, or another process held the index for half a minute.
+            The disk is full or cannot be written, or another process held the database for half a minute.
         """
         try:
             with closing(sqlite3.connect(self.path, timeout=30, isolation_level=None)) as connection:
-                # a bit that has flipped in a text is a strange letter, not the end of the list
+                # a flipped bit in one text must not make the other rows unreadable
                 connection.text_factory = lambda raw: raw.decode(errors="replace")
                 if not write:
                     return work(connection)
                 connection.execute("BEGIN IMMEDIATE")
                 try:
-                    found = work(connection)
+                    result = work(connection)
                     connection.execute("COMMIT")
                 except BaseException:
-                    with suppress(sqlite3.Error):  # the transaction may have been rolled back by SQLite already
+                    with suppress(sqlite3.Error):  # SQLite may have rolled back already
                         connection.execute("ROLLBACK")
                     raise
-                return found
+                return result
         except sqlite3.DatabaseError as error:
             code = getattr(error, "sqlite_errorcode", None)
-            if code is None or not self._outside(code):
+            if code is None or not self._is_external(code):
                 raise DatabaseCorruptError(str(error)) from None
             number = errno.ENOSPC if code & 0xFF == sqlite3.SQLITE_FULL else errno.EIO
             raise OSError(number, f"{self._description}: {error}", str(self.path)) from None
 
-    def _outside(self, code: int) -> bool:
+    def _is_external(self, code: int) -> bool:
         if code == sqlite3.SQLITE_IOERR_SHORT_READ:  # the file ends too early
             return False
         if code & 0xFF == sqlite3.SQLITE_READONLY and os.access(self.path, os.W_OK):  # a flipped version number
             return not os.access(self.path.parent, os.W_OK)
-        return code & 0xFF in _OUTSIDE
+        return code & 0xFF in _EXTERNAL
 
 
 class Index(Database):
-    """The table ``runs``, which `create` makes where there is none."""
+    """The table ``runs`` of stored runs."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, "the index of stored runs")
 
     def create(self) -> None:
-        """Make the table where there is none, and look whether the file is in order.
+        """Create the table if it does not exist, migrate an older one, and verify the file.
 
         Raises
         ------
-        Damaged
+        DatabaseCorruptError
         OSError
         """
 
@@ -103,86 +103,86 @@ class Index(Database):
             index.execute(_TABLE)
 
         self.use(make)
-        if not self.use(_current):
+        if not self.use(_has_current_schema):
             self._migrate()
         self.verify()
 
     def _migrate(self) -> None:
-        """Bring an older table to the present schema; what it was is kept beside it."""
-        aside, staged = self.path.with_name("index-schema-1.sqlite"), self.path.with_name(f".{time.time_ns()}.sqlite")
+        """Migrate an older table to the current schema; a copy of the old file is kept."""
+        backup, staged = self.path.with_name("index-schema-1.sqlite"), self.path.with_name(f".{time.time_ns()}.sqlite")
 
         def copy(index: sqlite3.Connection) -> None:
-            with closing(sqlite3.connect(staged)) as kept:
-                index.backup(kept)
+            with closing(sqlite3.connect(staged)) as target:
+                index.backup(target)
 
         def widen(index: sqlite3.Connection) -> None:
-            if not _current(index):  # another process may have been first
+            if not _has_current_schema(index):  # another process may have been first
                 index.execute("ALTER TABLE runs ADD COLUMN evicted INTEGER NOT NULL DEFAULT 0")
             index.execute(f"PRAGMA user_version={SCHEMA}")
 
         try:
             self.use(copy)
-            if not aside.exists():
-                os.replace(staged, aside)
+            if not backup.exists():
+                os.replace(staged, backup)
         finally:
             staged.unlink(missing_ok=True)
         self.use(widen, write=True)
 
     def verify(self) -> None:
-        """Read all of it.
+        """Read every row and run SQLite's integrity check.
 
         Raises
         ------
-        Damaged
+        DatabaseCorruptError
         OSError
         """
 
-        def look(index: sqlite3.Connection) -> list[Any]:
+        def check(index: sqlite3.Connection) -> list[Any]:
             index.execute(
                 "SELECT id, experiment, title, tags, created, seconds, content, bytes, evicted FROM runs"
             ).fetchall()
             return index.execute("PRAGMA integrity_check").fetchall()
 
-        if (found := self.use(look)) != [("ok",)]:
-            raise DatabaseCorruptError(str(found[0][0]))
+        if (report := self.use(check)) != [("ok",)]:
+            raise DatabaseCorruptError(str(report[0][0]))
 
-    def renew(self, aside: Path, fill: Callable[[sqlite3.Connection, dict[str, tuple[str, str]]], None]) -> bool:
-        """Set a damaged file aside and fill a new one; whether that was (still) needed.
+    def rebuild(self, quarantine: Path, fill: Callable[[sqlite3.Connection, dict[str, tuple[str, str]]], None]) -> bool:
+        """Quarantine a damaged file and fill a new one; return False if another process has done it already.
 
         Parameters
         ----------
-        aside : Path
+        quarantine : Path
             Folder for the damaged file.
         fill : callable
-            Given the new table and, by id, the titles and tags that could still be read.
+            Called with the new table and, by run, the titles and tags that could still be read.
         """
-        with self._alone():
+        with self._exclusive():
             with suppress(DatabaseCorruptError):
                 self.create()
-                return False  # another process has done it meanwhile
-            names = self._names()
+                return False
+            names = self._readable_names()
             stamp = time.time_ns()
-            for ending in ("-wal", "-shm", ""):  # SQLite throws a log away that it finds beside a new file
+            for ending in ("-wal", "-shm", ""):  # the log first: SQLite deletes a log that lies beside a new file
                 with suppress(FileNotFoundError):
-                    os.replace(f"{self.path}{ending}", aside / f"{self.path.name}-{stamp}{ending}")
+                    os.replace(f"{self.path}{ending}", quarantine / f"{self.path.name}-{stamp}{ending}")
             self.create()
             self.use(lambda index: fill(index, names), write=True)
             return True
 
-    def _names(self) -> dict[str, tuple[str, str]]:
+    def _readable_names(self) -> dict[str, tuple[str, str]]:
         names: dict[str, tuple[str, str]] = {}
 
-        def rescue(index: sqlite3.Connection) -> None:
+        def read(index: sqlite3.Connection) -> None:
             for run, title, tags in index.execute("SELECT id, title, tags FROM runs NOT INDEXED"):
                 names[str(run)] = (str(title), str(tags))
 
         with suppress(DatabaseCorruptError, OSError):
-            self.use(rescue)
+            self.use(read)
         return names
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """One process at a time; a lock of SQLite's works on every system and ends with the process that holds it."""
+    def _exclusive(self) -> Iterator[None]:
+        """Hold a lock between processes; SQLite's own works on every system and ends with the process."""
         with closing(sqlite3.connect(f"{self.path}.lock", timeout=60, isolation_level=None)) as lock:
             try:
                 lock.execute("BEGIN EXCLUSIVE")
@@ -191,6 +191,6 @@ class Index(Database):
             yield
 
 
-def _current(index: sqlite3.Connection) -> bool:
-    """Whether the table has all columns of the present schema."""
+def _has_current_schema(index: sqlite3.Connection) -> bool:
+    """Whether the table has all columns of the current schema."""
     return "evicted" in {row[1] for row in index.execute("PRAGMA table_info(runs)")}

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from bandits import Experiment, Result, run
-from bandits.runtime.worker import UPDATE
+from bandits.runtime.protocol import UPDATE_INTERVAL
 from bandits.storage.run_store import Store
 from tests.support import PATIENCE, STRESS, experiment, often, same, wait_for
 

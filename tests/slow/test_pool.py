@@ -21,7 +21,7 @@ from bandits.experiments.race import Race, make_lane, run_to_end
 from bandits.experiments.snapshots import snapshot_steps
 from bandits.runtime import pool as jobs
 from bandits.runtime.pool import MAX_ACTIVE, MAX_ENDED_JOBS, Job, Pool
-from bandits.runtime.worker import receive, send
+from bandits.runtime.protocol import receive, send
 from bandits.storage.run_store import Store
 from tests.support import experiment, same, wait_for
 
@@ -426,7 +426,7 @@ def test_a_full_disk_keeps_the_run_in_memory_and_says_so(tmp_path: Path, monkeyp
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("bandits.storage.run_store._write", full)
+    monkeypatch.setattr("bandits.storage.checkpoints.atomic_write", full)
     with closing(Pool(store=store)) as pool:
         job = ended(pool.submit(experiment(seed=95)))
         assert job.status == "finished"

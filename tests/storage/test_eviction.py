@@ -1,4 +1,4 @@
-"""Room on disk: what can be computed again is given up, oldest first, and nothing else is lost."""
+"""Room on disk: what can be computed again is deleted, oldest first, and nothing else is lost."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_the_oldest_go_first_and_stay_listed(tmp_path: Path) -> None:
     assert said[0].startswith(f"run {first.hash[:12]}")
     assert store.checkpoint(first.hash) is None
     assert store.get(second.hash) is not None
-    with pytest.raises(EvictedError, match="run it again to have them back"):
+    with pytest.raises(EvictedError, match="run it again to restore them"):
         store.get(first.hash)
     assert store.check() == []
     assert evict(evictable_runs(store), sum(weights))[:-1] == []
@@ -150,5 +150,5 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     assert main(["store", "evict", "--budget", "lots"]) == 2
     assert "--budget is lots" in capsys.readouterr().err
     assert main(["store", "evict", "--budget", "1kB"]) == 0
-    assert "MB given up" in capsys.readouterr().out
+    assert "MB freed" in capsys.readouterr().out
     assert main(["runs"]) == 0

@@ -123,7 +123,7 @@ def test_flipped_bits_in_the_index_lose_no_run(tmp_path: Path) -> None:
             assert found is not None
             assert found.experiment == result.experiment
         assert store.check() == []
-        renewed += any("made anew" in line for line in said)
+        renewed += any("rebuilt" in line for line in said)
     assert renewed > 0
     for name, result in names.items():
         found = store.get(name)
@@ -156,7 +156,7 @@ def test_titles_and_tags_that_can_still_be_read_survive_a_new_index(tmp_path: Pa
         file.seek((page - 1) * size)
         file.write(b"?" * size)
     (said,) = Store(tmp_path).check()
-    assert "made anew from the files: 1 found" in said
+    assert "rebuilt from the files: 1 found" in said
     ((_, _, title, tags, *_),) = store.runs()
     assert (title, tags) == ("For class", "lesson 3")
 
@@ -166,7 +166,7 @@ def test_a_file_of_a_process_killed_before_it_was_listed_is_listed(tmp_path: Pat
     name = put(store, finished(1))
     store._query("DELETE FROM runs", write=True)
     (said,) = Store(tmp_path).check()
-    assert said == f"run {name[:12]} was not listed; its file is whole and it is listed again"
+    assert said == f"run {name[:12]} was not listed; its file is intact and it is listed again"
     assert store.get(name) is not None
     assert store.check() == []
 
@@ -254,7 +254,7 @@ def test_a_disk_without_room_is_refused_before_the_run(tmp_path: Path, monkeypat
 def test_a_folder_that_has_gone_is_a_sentence(tmp_path: Path) -> None:
     store = Store(tmp_path / "home")
     shutil.rmtree(tmp_path / "home")
-    with pytest.raises(UserError, match=r"home, is out of reach: No such file"):
+    with pytest.raises(UserError, match=r"home, cannot be reached: No such file"):
         store.require_space()
     for work in (store.runs, store.check, store.checkpoints, lambda: put(store, finished(1))):
         with pytest.raises(OSError):

@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from bandits.base.files import Arrays
-from bandits.runtime.worker import UPDATE_INTERVAL
+from bandits.runtime.protocol import UPDATE_INTERVAL
 from bandits.sweeps.blocks import Block, Row, compute
 from bandits.sweeps.sweep import Sweep, read, read_with_proposals
 

@@ -1,0 +1,188 @@
+"""The index of stored runs: read and written with SQL, and rebuilt from the object files when it is damaged."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import sqlite3
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from bandits.base.files import unpack
+
+from .object_files import ObjectFiles, is_intact, metadata_of
+from .sqlite_index import DatabaseCorruptError, Index
+
+T = TypeVar("T")
+INSERT = (
+    "INSERT INTO runs (id, experiment, title, tags, created, seconds, content, bytes, evicted) VALUES "
+    "(:id, :experiment, :title, :tags, :created, :seconds, :content, :bytes, :evicted) ON CONFLICT (id) DO NOTHING"
+)
+_log = logging.getLogger(__name__)
+
+
+class CorruptFileError(ValueError):
+    """A stored file differs from what was written; the message is one sentence."""
+
+
+class RunIndex:
+    """The index of the runs in ``objects``.
+
+    Parameters
+    ----------
+    path : Path
+        The SQLite file.
+    objects : ObjectFiles
+
+    Attributes
+    ----------
+    repairs : list of str
+        Damage that was found and repaired, one sentence each, until `check` has reported it.
+
+    Raises
+    ------
+    OSError
+        The index cannot be read or written; so too from every method.
+    """
+
+    def __init__(self, path: Path, objects: ObjectFiles) -> None:
+        self.repairs: list[str] = []
+        self._objects, self._index = objects, Index(path)
+        try:
+            self._index.create()
+        except DatabaseCorruptError:
+            self._rebuild_index()
+        self.reindex_all()
+
+    def use(self, work: Callable[[sqlite3.Connection], T], *, write: bool = False) -> T:
+        """Run a function on the index, and again on a rebuilt index if the first one is damaged.
+
+        See `Database.use` for ``write``.
+        """
+        try:
+            return self._index.use(work, write=write)
+        except DatabaseCorruptError:
+            self._rebuild_index()
+        try:
+            return self._index.use(work, write=write)
+        except DatabaseCorruptError as error:
+            raise self._unrepairable(error) from None
+
+    def query(self, sql: str, *values: Any, write: bool = False) -> list[Any]:
+        """Execute one SQL statement and return its rows."""
+        return self.use(lambda index: index.execute(sql, values).fetchall(), write=write)
+
+    def check(self) -> list[str]:
+        """Compare the index with every object file; return one sentence for each repair.
+
+        Damaged files are quarantined, and files that the index does not list are listed again.
+        """
+        try:
+            self._index.verify()
+        except DatabaseCorruptError:
+            self._rebuild_index()
+        self.reindex_all()
+        messages, self.repairs = self.repairs, []
+        for row, run, content in self.query("SELECT rowid, id, content FROM runs"):
+            try:
+                data = self.read_object(run, content)
+            except CorruptFileError as error:
+                messages.append(str(error))
+            else:
+                if metadata := metadata_of(unpack(data)) if data is not None else None:
+                    messages += self.use(partial(_correct_row, row, metadata), write=True)
+        return messages
+
+    def read_object(self, run: str, content: Any) -> bytes | None:
+        """Return a run's file, or None if another process has just deleted the run.
+
+        Raises
+        ------
+        CorruptFileError
+            The file was damaged; it has been quarantined and the run is no longer listed.
+        """
+        path = self._objects.path(content)
+
+        def drop(index: sqlite3.Connection) -> bool:
+            rows = index.execute("SELECT rowid, content FROM runs WHERE id IS ?", (run,)).fetchall()
+            if self._objects.read_intact(path) is not None or [row[1] for row in rows] != [content]:
+                return False
+            self._objects.quarantine(path)
+            index.execute("DELETE FROM runs WHERE rowid = ?", rows[0][:1])
+            return True
+
+        data = self._objects.read_intact(path)
+        if data is None and self.use(drop, write=True):
+            raise CorruptFileError(
+                f"the stored file of run {str(run)[:12]} is damaged; it was set aside and the run must be run again"
+            )
+        return data
+
+    def reindex_all(self) -> None:
+        """List files that the index does not name: a process was killed in between, or the index was damaged."""
+        listed = {str(row[0]) for row in self.query("SELECT content FROM runs")}
+        for path in [path for path in self._objects.paths() if path.name not in listed]:
+            self.repairs += self.use(partial(self._reindex, path), write=True)
+
+    def _reindex(self, path: Path, index: sqlite3.Connection) -> list[str]:
+        """List a file that no row names, if it is intact and carries its row; else quarantine it."""
+        if index.execute("SELECT 1 FROM runs WHERE content = ?", (path.name,)).fetchone():
+            return []
+        if (data := self._objects.read(path)) is None:  # another process has deleted it meanwhile
+            return []
+        metadata = metadata_of(unpack(data)) if is_intact(path, data) else None
+        if metadata is None:
+            self._objects.quarantine(path)
+            return [f"{path.name[:12]} belongs to no run and was set aside"]
+        run = metadata["id"]
+        row = index.execute("SELECT title, tags, content FROM runs WHERE id = ?", (run,)).fetchone()
+        if row and self._objects.path(row[2]).exists():
+            path.unlink(missing_ok=True)
+            return [f"{path.name[:12]} was a second file of run {run[:12]} and was removed"]
+        if row:
+            metadata |= {"title": row[0], "tags": row[1]}
+            index.execute("DELETE FROM runs WHERE id = ?", (run,))
+        index.execute(INSERT, {"evicted": 0, **metadata, "content": path.name, "bytes": len(data)})
+        return [f"run {run[:12]} was not listed; its file is intact and it is listed again"]
+
+    def _rebuild_index(self) -> None:
+        """Quarantine a damaged index and create a new one from the rows that the files carry."""
+
+        def fill(index: sqlite3.Connection, names: dict[str, tuple[str, str]]) -> None:
+            for path in sorted(self._objects.paths()):
+                self._reindex(path, index)
+            for run, (title, tags) in names.items():
+                index.execute("UPDATE runs SET title = ?, tags = ? WHERE id = ?", (title, tags, run))
+
+        try:
+            if not self._index.rebuild(self._objects.quarantine_folder, fill):
+                # the index is sound but may be empty: another process was killed before it filled it
+                self._index.use(lambda index: fill(index, {}), write=True)
+                return
+        except DatabaseCorruptError as error:
+            raise self._unrepairable(error) from None
+        count = self.query("SELECT count(*) FROM runs")[0][0]
+        self.repairs.append(
+            f"the index of stored runs was damaged; it was set aside and rebuilt from the files: {count} found, "
+            "with those titles and tags that could still be read"
+        )
+        _log.warning(self.repairs[-1])
+
+    def _unrepairable(self, error: DatabaseCorruptError) -> OSError:
+        return OSError(errno.EIO, f"the index of stored runs is damaged ({error})", str(self._index.path))
+
+
+def _correct_row(row: int, metadata: dict[str, Any], index: sqlite3.Connection) -> list[str]:
+    """Correct a row of the index that differs from what its file carries; return a sentence if it did."""
+    columns = ("id", "experiment", "created", "seconds")
+    values = index.execute("SELECT id, experiment, created, seconds FROM runs WHERE rowid = ?", (row,)).fetchone()
+    if values is None or list(values) == [metadata[name] for name in columns]:
+        return []
+    index.execute(
+        "UPDATE OR REPLACE runs SET id = :id, experiment = :experiment, created = :created, seconds = :seconds "
+        "WHERE rowid = :row",
+        {**metadata, "row": row},
+    )
+    return [f"the row of run {metadata['id'][:12]} in the index was damaged; it was repaired from the run's file"]

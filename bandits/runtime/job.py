@@ -1,4 +1,4 @@
-"""A submitted experiment: how far it is, and what its agents have left behind so far."""
+"""A submitted experiment: its status, its progress and the histories of its agents."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ class Job:
     ----------
     experiment : Experiment
     owner : str
-        Who submitted it first, and alone may pause, continue and stop it.
+        Who submitted it, and alone may pause, resume and stop it; "" for anyone.
     status : {"queued", "running", "paused", "finished", "stopped", "failed"}
     histories : dict of str to History
-        What each agent has left behind so far. Read them under ``lock``.
+        Results of each agent so far. Read them under ``lock``.
     waiting : set of str
         Agents that are still being trained.
     step : int
-        Step the race has reached.
+        Step that the run has reached.
     error : str
-        Why it failed, or what else there is to say, in one sentence.
+        Why it failed, or another remark, in one sentence.
     saved : dict of arrays
-        State of the race from which it can go on.
+        State from which the run can continue.
     interrupted : bool
-        It stopped because the process that ran it ended; this one has only found its checkpoint.
+        Whether an earlier process ended during the run, so that only its checkpoint is known.
     """
 
     experiment: Experiment
@@ -53,12 +53,12 @@ class Job:
     worker_deaths: int = 0
     started: float | None = None
     ended: float | None = None
-    seconds_before: float = 0.0  # seconds of earlier stints
-    since: float | None = None  # start of the present one
+    seconds_before: float = 0.0  # wall time of earlier stretches, without pauses
+    running_since: float | None = None  # start of the current stretch
 
     @classmethod
     def from_checkpoint(cls, experiment: Experiment, saved: dict[str, Any], error: str) -> Job:
-        """A run that ended with its process, as far as its checkpoint has come."""
+        """Return a job for an interrupted run, with the histories of its checkpoint."""
         step, histories = int(saved["step"]), load_histories(experiment, saved)
         job = cls(experiment, "", "stopped", step, error, histories=histories, saved=saved, interrupted=True)
         job.seconds_before = sum(h.seconds for h in histories.values())
@@ -66,47 +66,47 @@ class Job:
 
     @cached_property
     def id(self) -> str:
-        """The experiment's hash; every look at a run asks for it."""
+        """The experiment's hash."""
         return self.experiment.hash
 
     @property
     def active(self) -> bool:
-        """Queued or running."""
+        """Whether it is queued or running."""
         return self.status in ("queued", "running")
 
     @property
     def live(self) -> bool:
-        """Queued, running or paused: somebody means to go on with it."""
+        """Whether it is queued, running or paused."""
         return self.active or self.status == "paused"
 
     @property
     def result(self) -> Result:
-        """The histories as a result; of a running job, as far as it has come."""
+        """The histories as a result, up to the step that the run has reached."""
         return Result(self.experiment, {label: h for label, h in self.histories.items() if h.size > 1})
 
     @property
     def arms(self) -> int:
-        """How many there are to choose from; 0 before anything has been computed."""
+        """Number of arms; 0 before anything has been computed."""
         return next((h.n_items for h in self.histories.values()), 0)
 
     @property
     def progress(self) -> float:
-        """Share of all agents' steps that are done, 0 to 1."""
+        """Share of all agents' steps that have been computed, 0 to 1."""
         total = self.experiment.steps * max(len(self.histories), 1)
         return sum(h.step for h in self.histories.values()) / total if self.histories else 0.0
 
     @property
     def seconds(self) -> float:
-        """Wall time it has been running, pauses not counted."""
-        return self.seconds_before + (0.0 if self.since is None else time.monotonic() - self.since)
+        """Wall time in seconds, without pauses."""
+        return self.seconds_before + (0.0 if self.running_since is None else time.monotonic() - self.running_since)
 
     @property
     def seconds_left(self) -> float | None:
-        """Expected wall time to the end, or None while there is too little to tell."""
+        """Expected wall time to the end in seconds, or None at the beginning and when it is not running."""
         done = self.progress
         return self.seconds * (1 - done) / done if self.status == "running" and done > 0.02 else None
 
     def end(self, status: JobStatus, error: str = "") -> None:
-        """Stop the clock."""
-        self.seconds_before, self.since, self.ended = self.seconds, None, time.monotonic()
+        """Set the status and stop the clock."""
+        self.seconds_before, self.running_since, self.ended = self.seconds, None, time.monotonic()
         self.status, self.error = status, error

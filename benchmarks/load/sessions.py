@@ -29,8 +29,8 @@ PATIENCE = 120.0  # seconds until an answer that does not come is a failure
 # `streamlit run`, after a race was submitted to the pool that the pages will share, with no end to its time
 BEHIND_A_RACE = """
 import sys
-import bandits.runtime.pool
-bandits.runtime.pool.TIME_LIMIT = 1e9
+import bandits.runtime.supervisor
+bandits.runtime.supervisor.TIME_LIMIT = 1e9
 from bandits import read
 from ui.session import pool
 pool().submit(read(sys.stdin.read()))

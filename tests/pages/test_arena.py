@@ -20,7 +20,8 @@ from bandits.experiments.snapshots import snapshot_steps
 from bandits.results import decision as whys
 from bandits.results import metrics
 from bandits.results import text as words
-from bandits.runtime.pool import ATTEMPTS, Job, Pool
+from bandits.runtime.pool import Job, Pool
+from bandits.runtime.supervisor import ATTEMPTS
 from bandits.simulators import REGISTRY as SIMULATORS
 from bandits.simulators.petshop import CLICK_RATES
 from tests.pages.support import ROOT, arrive
@@ -218,7 +219,7 @@ def test_a_run_whose_workers_keep_dying_is_told_in_a_sentence_and_can_be_repeate
     at = arena(job)
 
     def given_up() -> bool:
-        if (process := pool._processes.get(job)) is not None:
+        if (process := pool.processes.get(job)) is not None:
             process.kill()
             process.wait()
         return not job.active
@@ -265,10 +266,10 @@ def test_only_who_started_a_run_can_end_it(pool: Pool) -> None:
     assert job is not None
     under_way(job)
     yours = press(arena(job), "Stop")
-    assert refusals(yours) == ["This cannot be done: only who started this run may pause, continue or stop it."]
+    assert refusals(yours) == ["This cannot be done: only the user who started this run may pause, resume or stop it."]
     assert job.status == "running"
     mine = press(settled(mine.run()), "Pause")
-    wait_for(lambda: job not in pool._processes, "its worker to be free")
+    wait_for(lambda: job not in pool.processes, "its worker to be free")
     assert status(settled(mine.run())).startswith("Paused at step ")
     paused = job.step
     mine = press(mine, "Resume")
@@ -567,7 +568,7 @@ def test_a_run_that_moves_is_not_asked_why(pool: Pool, endless: Callable[[int], 
     at = arena(job)
     assert "Why this arm?" not in [e.label for e in at.expander]
     at = press(at, "Pause")
-    wait_for(lambda: job not in pool._processes, "its worker to be free")
+    wait_for(lambda: job not in pool.processes, "its worker to be free")
     assert "Why this arm?" in [e.label for e in settled(at.run()).expander]
     at.button(key="present").click().run()
     assert not at.exception

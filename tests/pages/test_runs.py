@@ -268,7 +268,7 @@ def test_a_run_that_goes_on_cannot_be_deleted(store: Store, pool: Pool) -> None:
     pool.delete(e.hash)  # somebody else deletes it, and runs it again
     job = pool.submit(e, "somebody else")
     at = press(at, "Delete for good")
-    assert "this run is going on; stop it before you delete it" in text(at)
+    assert "this run is active; stop it before you delete it" in text(at)
     assert job.active
     assert pool.get(e.hash) is job
 
@@ -321,7 +321,7 @@ def test_what_goes_on_is_told_and_can_be_opened(store: Store, pool: Pool) -> Non
     at = settled(open_it.click().run(), "Arena")
     assert told(at) == url.to_query(job.experiment)
     pool.stop(job)
-    wait_for(lambda: job not in pool._processes, "its last checkpoint")
+    wait_for(lambda: job not in pool.processes, "its last checkpoint")
     assert "Unfinished" in text(visit())  # stopped: it can be resumed from here
 
 

@@ -116,7 +116,7 @@ def disturbed(whole: Undisturbed, executor: Executor, home: Path, victims: Calla
 def test_workers_of_the_pool_are_killed(whole: Undisturbed, tmp_path: Path) -> None:
     pool = Pool(2)
     try:
-        disturbed(whole, PoolExecutor(pool), tmp_path, lambda: [p.pid for p in list(pool._doing.values())])
+        disturbed(whole, PoolExecutor(pool), tmp_path, lambda: [p.pid for p in list(pool.processes.values())])
     finally:
         pool.close()
 

@@ -46,7 +46,7 @@ while job.active:
     if job.step != step:
         step = job.step
         say("at", step)
-    if (now := pool._processes.get(job)) not in (None, worker):
+    if (now := pool.processes.get(job)) not in (None, worker):
         worker = now
         say("worker", worker.pid)
     time.sleep(0.01)
@@ -81,7 +81,7 @@ class Server:
         share, rest = np.random.default_rng([17, kill]).random(2)
         while int(self.hear("at")[0]) < share * steps:
             pass
-        time.sleep(UPDATE * rest)
+        time.sleep(UPDATE_INTERVAL * rest)
 
     def _note(self, word: str, rest: list[str]) -> None:
         if word == "process":

@@ -19,7 +19,7 @@ from bandits.base.files import pack
 from bandits.experiments.experiment import MEMORY_LIMIT
 from bandits.experiments.race import Race, make_lane, run_to_end
 from bandits.experiments.snapshots import snapshot_steps
-from bandits.runtime import pool as jobs
+from bandits.runtime import supervisor
 from bandits.runtime.pool import MAX_ACTIVE, MAX_ENDED_JOBS, Job, Pool
 from bandits.runtime.protocol import receive, send
 from bandits.storage.run_store import Store
@@ -53,8 +53,8 @@ def interrupted(folder: Path, e: Experiment) -> None:
     with closing(Pool(store=Store(folder))) as pool:
         job = pool.submit(e, "whoever it was")
         wait_for(lambda: Store(folder).checkpoint(job.id), "a checkpoint on disk")
-        pool._closed = True
-        pool._processes[job].kill()
+        pool._supervisor.closed = True
+        pool.processes[job].kill()
         wait_for(lambda: not job.active, "the end of the run")
 
 
@@ -104,7 +104,7 @@ def test_stopping_keeps_what_was_computed(pool: Pool) -> None:
     pool.stop(job)
     assert (job.status, job.active) == ("stopped", False)
     seconds = job.seconds
-    wait_for(lambda: job not in pool._processes, "the end of its worker")
+    wait_for(lambda: job not in pool.processes, "the end of its worker")
     steps = {label: h.step for label, h in job.histories.items()}
     assert all(0 < step < 10_000_000 for step in steps.values())
     assert 0 < job.progress < 1
@@ -129,10 +129,10 @@ def test_a_killed_worker_costs_nothing_but_time(pool: Pool) -> None:
     e = experiment("linucb", "lints", "beta_ts", steps=30_000, seed=8)
     job = pool.submit(e)
     for _ in range(2):
-        wait_for(lambda: job.saved and job in pool._processes, "a checkpoint")
-        worker = pool._processes[job]
+        wait_for(lambda: job.saved and job in pool.processes, "a checkpoint")
+        worker = pool.processes[job]
         worker.kill()
-        wait_for(lambda w=worker: pool._processes.get(job) not in (None, w) or not job.active, "another worker")
+        wait_for(lambda w=worker: pool.processes.get(job) not in (None, w) or not job.active, "another worker")
     assert ended(job).status == "finished"
     assert job.worker_deaths in (1, 2)
     for label, history in run(e).histories.items():
@@ -143,10 +143,10 @@ def test_a_run_whose_workers_keep_dying_fails_in_a_sentence_and_the_next_is_serv
     job = under_way(pool, 8)
     after = pool.submit(experiment(seed=9))
     while job.active:
-        if (worker := pool._processes.get(job)) is not None:
+        if (worker := pool.processes.get(job)) is not None:
             worker.kill()
             worker.wait()
-        wait_for(lambda: not job.active or pool._processes.get(job) is not None, "the next attempt")
+        wait_for(lambda: not job.active or pool.processes.get(job) is not None, "the next attempt")
     assert (job.status, job.error) == ("failed", "its worker process died 3 times")
     assert job.result.histories  # what was computed stays
     assert ended(after).status == "finished"
@@ -200,8 +200,8 @@ def test_a_stopped_run_is_lost_to_nobody(pool: Pool) -> None:
     job = pool.submit(endless(51), "teacher")
     wait_for(lambda: job.saved, "a checkpoint")
     pool.stop(job, "teacher")
-    wait_for(lambda: job not in pool._processes, "the end of its worker")
-    with pytest.raises(UserError, match="only who started this run"):
+    wait_for(lambda: job not in pool.processes, "the end of its worker")
+    with pytest.raises(UserError, match="only the user who started this run"):
         pool.discard(job.id, "pupil")
     again = pool.submit(job.experiment, "pupil")  # the pupil has followed the link
     assert int(again.saved["step"]) == int(job.saved["step"]) > 0  # nothing is computed twice
@@ -224,7 +224,7 @@ def test_only_who_started_a_run_may_end_it(pool: Pool) -> None:
     job = pool.submit(endless(50), "teacher")
     assert pool.submit(endless(50), "pupil") is job
     for leave in (pool.stop, pool.pause):
-        with pytest.raises(UserError, match="only who started this run"):
+        with pytest.raises(UserError, match="only the user who started this run"):
             leave(job, "pupil")
     assert job.active
     pool.stop(job, "teacher")
@@ -233,10 +233,10 @@ def test_only_who_started_a_run_may_end_it(pool: Pool) -> None:
 
 def test_one_visitor_cannot_fill_the_queue(pool: Pool) -> None:
     jobs = [pool.submit(endless(60 + i), "eager") for i in range(MAX_ACTIVE)]
-    with pytest.raises(UserError, match=f"you have {MAX_ACTIVE} runs going"):
+    with pytest.raises(UserError, match=f"you have {MAX_ACTIVE} active runs"):
         pool.submit(endless(70), "eager")
     pool.pause(jobs[-1], "eager")
-    with pytest.raises(UserError, match="runs going"):  # a paused run is still theirs ...
+    with pytest.raises(UserError, match="active runs"):  # a paused run is still theirs ...
         pool.submit(endless(70), "eager")
     pool.resume(jobs[-1], "eager")  # ... and can go on
     assert jobs[-1].active
@@ -247,7 +247,7 @@ def test_one_visitor_cannot_fill_the_queue(pool: Pool) -> None:
 
 
 def test_a_run_past_its_time_is_stopped_and_says_so(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "TIME_LIMIT", 0.5)
+    monkeypatch.setattr(supervisor, "TIME_LIMIT", 0.5)
     job = ended(pool.submit(endless(80)))
     assert job.status == "stopped"
     wait_for(lambda: job.error, "the sentence")
@@ -295,7 +295,7 @@ def test_an_interrupted_run_shows_what_it_had_computed_and_goes_on_to_the_bit(tm
         pool.resume(job, "teacher")
         assert (job.owner, job.interrupted) == ("teacher", False)
         assert (pool.live_jobs(), pool.unfinished()) == ([job], [])
-        with pytest.raises(UserError, match="only who started this run"):
+        with pytest.raises(UserError, match="only the user who started this run"):
             pool.stop(job, "pupil")
         assert ended(job).status == "finished"
     for label, history in run(e).histories.items():
@@ -324,7 +324,7 @@ def test_resuming_keeps_to_the_limits_of_a_new_run(tmp_path: Path, monkeypatch: 
     with closing(Pool(store=Store(tmp_path))) as pool:
         for i in range(MAX_ACTIVE):
             pool.submit(endless(160 + i), "eager")
-        with pytest.raises(UserError, match=f"you have {MAX_ACTIVE} runs going"):
+        with pytest.raises(UserError, match=f"you have {MAX_ACTIVE} active runs"):
             pool.resume_unfinished(e, "eager")
         monkeypatch.setattr("bandits.storage.run_store.MIN_FREE", 2**70)
         with pytest.raises(UserError, match="MiB left"):
@@ -345,9 +345,9 @@ def test_a_discarded_run_is_gone_and_a_live_one_only_for_its_owner(tmp_path: Pat
         assert pool.unfinished() == store.checkpoints() == []
         job = pool.submit(live, "teacher")
         wait_for(lambda: job.saved, "a checkpoint")
-        with pytest.raises(UserError, match="only who started this run"):
+        with pytest.raises(UserError, match="only the user who started this run"):
             pool.discard(job.id, "pupil")
-        with pytest.raises(UserError, match="this run is going on; stop it before you delete it"):
+        with pytest.raises(UserError, match="this run is active; stop it before you delete it"):
             pool.delete(job.id)
         assert job.active
         pool.discard(job.id, "teacher")
@@ -423,7 +423,7 @@ def test_what_is_no_id_names_no_file(tmp_path: Path, asked: str) -> None:
 def test_a_full_disk_keeps_the_run_in_memory_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store(tmp_path)
 
-    def full(*_: object) -> None:
+    def full(*_: object, **_: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("bandits.storage.checkpoints.atomic_write", full)
@@ -437,8 +437,8 @@ def test_a_full_disk_keeps_the_run_in_memory_and_says_so(tmp_path: Path, monkeyp
 
 def test_a_worker_that_dies_while_nobody_needs_it_is_replaced(pool: Pool) -> None:
     job = pool.submit(experiment(steps=50_000, seed=20))
-    wait_for(lambda: job in pool._processes, "its worker")
-    worker = pool._processes[job]
+    wait_for(lambda: job in pool.processes, "its worker")
+    worker = pool.processes[job]
     assert ended(job).status == "finished"
     worker.kill()
     worker.wait()
@@ -446,7 +446,7 @@ def test_a_worker_that_dies_while_nobody_needs_it_is_replaced(pool: Pool) -> Non
 
 
 def test_workers_that_do_not_start_are_noticed_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    start = jobs._start
+    start = supervisor.start_worker
     bad = [True]
 
     def broken() -> subprocess.Popen[bytes]:
@@ -454,7 +454,7 @@ def test_workers_that_do_not_start_are_noticed_and_tried_again(monkeypatch: pyte
             return start()
         return subprocess.Popen([sys.executable, "-c", "raise SystemExit(1)"], stdin=PIPE, stdout=PIPE)
 
-    monkeypatch.setattr(jobs, "_start", broken)
+    monkeypatch.setattr(supervisor, "start_worker", broken)
     with closing(Pool()) as pool:
         job = pool.submit(experiment(seed=96))
         wait_for(lambda: pool.broken, "two deaths at birth")
@@ -496,7 +496,7 @@ def test_closing_ends_all_processes() -> None:
     before = set(threading.enumerate())
     pool = Pool(2)
     busy = under_way(pool, 12)  # the other worker has nothing to do
-    process = pool._processes[busy]
+    process = pool.processes[busy]
     serving = set(threading.enumerate()) - before
     assert len(serving) == 2
     pool.close()
@@ -532,7 +532,7 @@ def test_the_estimate_covers_the_state_of_the_agents() -> None:
 
 def test_a_message_that_breaks_off_anywhere_is_the_end_of_the_stream() -> None:
     whole = io.BytesIO()
-    send(whole, {"event": "news", "label": "LinUCB"}, {"step": np.array(7), "sum.clicks": np.zeros((3, 2))})
+    send(whole, {"event": "history", "label": "LinUCB"}, {"step": np.array(7), "sum.clicks": np.zeros((3, 2))})
     sent = whole.getvalue()
     message = receive(io.BytesIO(sent))
     assert message is not None

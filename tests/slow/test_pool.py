@@ -423,7 +423,7 @@ def test_what_is_no_id_names_no_file(tmp_path: Path, asked: str) -> None:
 def test_a_full_disk_keeps_the_run_in_memory_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store(tmp_path)
 
-    def full(*_: object, **_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("bandits.storage.checkpoints.atomic_write", full)

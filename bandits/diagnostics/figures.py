@@ -156,7 +156,8 @@ def _exploration_bonus(history: History, label: str, style: Style) -> Spec:
         {} if band is None else {label: band}, {label: style}, title="", note="", y_title="bonus of the chosen arm",
         references=law, log_x=True, log_y=law is not None,
     )  # fmt: skip
-    return _with_names(spec, "bottom right")
+    above = band is not None and law is not None and law["1/√t"].mid[0] > band.mid[0]
+    return _with_names(spec, "top right" if above else "bottom right")
 
 
 def _selection_entropy(history: History, label: str, style: Style, oracle: OracleReference | None) -> Spec:
@@ -199,8 +200,9 @@ def _predictive_r2(history: History, label: str, style: Style) -> Spec:
     band = band and clip_band(band, -np.inf, 1.0)
     cut = band is not None and (band.low < MIN_R2).any() and (band.mid > MIN_R2).any()
     y_range = (MIN_R2, 1.1) if cut else None
-    spec = _curve(band, label, style, "R²", references={"exact": 1.0, "constant": 0.0}, y_range=y_range)
-    return _with_names(spec, "bottom left", "top left")
+    lines = {"perfect prediction": 1.0, "constant prediction": 0.0}
+    spec = _curve(band, label, style, "R²", references=lines, y_range=y_range)
+    return _with_names(spec, "bottom left", "top right")
 
 
 def _calibration(history: History, style: Style) -> Spec:
@@ -218,6 +220,8 @@ def _calibration(history: History, style: Style) -> Spec:
     spec["layout"]["showlegend"] = True
     for trace in spec["data"]:
         trace["showlegend"] = trace.get("meta") != "reference" and "fill" not in trace
+    for trace in [trace for trace in spec["data"] if trace.get("meta") == "reference"][:1]:
+        trace |= {"name": "nominal", "showlegend": True}
     return spec
 
 

@@ -50,4 +50,4 @@ def test_why_and_how_well(visit: Open) -> None:
         expect(cells.nth(i).locator(".bp-plot:not([data-wait])")).to_be_visible()
         assert page.evaluate(POINTS, i) > 3, i
     pick(page, "Random")
-    expect(page.get_by_text("This agent keeps no covariance.", exact=False).first).to_be_visible()
+    expect(page.get_by_text("This agent has no design matrix.", exact=False).first).to_be_visible()

@@ -50,6 +50,7 @@ def _show(job: Job, references: ReferenceTask, was_active: bool) -> None:
     figures = _figures(job, references, verdicts.findings[label], label, version)
     if figures.animation is not None:
         _show_animation(figures.animation, label)
+    st.caption("Shaded bands: 95 % confidence interval of the mean over replications. Dashed lines: reference values.")
     panel.mount(figures.packed, key="health")
 
 
@@ -79,7 +80,9 @@ def _verdicts(_job: Job, _references: ReferenceTask, version: object) -> Verdict
         }
     if not labels:
         return Verdicts({}, {})
-    table: dict[str, list[str]] = {_DIAGNOSTIC: [finding.title for finding in found[labels[0]].values()]}
+    # without "(PIT histogram)": on a telephone the first column leaves little room
+    names = [finding.title.split(" (")[0] for finding in found[labels[0]].values()]
+    table: dict[str, list[str]] = {_DIAGNOSTIC: names}
     for label, findings in found.items():
         cells = (f"{MARKS[f.verdict]} {f.verdict}" if f.verdict != "none" else MARKS["none"] for f in findings.values())
         table[board.safe_cell(label)] = list(cells)

@@ -49,9 +49,8 @@ def smallest_eigenvalue(history: History, params: AgentParams) -> Finding:
     of_log = _exponent(band._replace(mid=np.log(np.maximum(band.x, 2)))) or 0.0
     verdict = at_least(exponent, healthy=0.4, watch=of_log / 2)
     growth = {"healthy": "grows", "watch": "grows slowly", "alarm": "has stopped growing"}[verdict]
-    text = f"It is {number(band.mid[-1])} at step {band.x[-1]:,.0f} and {growth}: recently like "
-    text += f"t^{number(round(exponent, 2))}"
-    text += "." if verdict == "healthy" else f" (log t: like t^{number(round(of_log, 2))})."
+    text = f"It is {number(band.mid[-1])} at step {band.x[-1]:,.0f} and {growth}: recent growth exponent "
+    text += f"{number(round(exponent, 2))} (√t: 0.5; log t: {number(round(of_log, 2))})."
     return Finding(title, healthy, verdict, text)
 
 

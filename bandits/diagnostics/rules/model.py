@@ -84,7 +84,7 @@ def _more(gain: float) -> str:
 def position_bias(params: AgentParams, bias: PositionBias | None) -> Finding:
     """Compare how an agent treats the slots of a slate with the position bias of the simulator."""
     title = "Position bias"
-    healthy = "The agent counts an impression in a lower slot less, in proportion to its click probability."
+    healthy = "The agent weights an impression by the click probability of its slot relative to slot 1."
     treatment = agent_class(params).slot_treatment(params)
     if treatment is None or bias is None:
         return Finding(title, healthy, "none", "This agent does not learn from slates.")

@@ -90,16 +90,16 @@ def pit_histogram(history: History, params: AgentParams) -> Finding:
     distance = 0.0 if largest.low <= 0 <= largest.high else abs(largest.mean)
     verdict = at_most(distance, healthy=0.1, watch=0.25)
     mean = float(shares @ (np.arange(BINS) + 0.5) / BINS)
-    tails, shape = float(shares[0] + shares[-1]), "are spread evenly"
+    tails, shape = float(shares[0] + shares[-1]), "are spread evenly over the histogram"
     central = 0.4 <= mean <= 0.6 and tails <= 2 / BINS
     if verdict != "healthy" and central and optimistic:
-        verdict, shape = "healthy", "lie in the middle (conservative intervals)"
+        verdict, shape = "healthy", "lie mostly in the middle, as conservative intervals imply"
     elif verdict != "healthy":
         shape = (
             "lie mostly above the predictions: the agent underestimates rewards" if mean > 0.6
             else "lie mostly below the predictions: the agent overestimates rewards" if mean < 0.4
-            else "lie in the tails: the agent is overconfident" if tails > 2 / BINS
-            else "lie in the middle: the agent is underconfident"
+            else "lie mostly in the tails: the agent is overconfident" if tails > 2 / BINS
+            else "lie mostly in the middle: the agent is underconfident"
         )  # fmt: skip
     text = f"The true values {shape} (largest deviation from uniform: {percent(abs(largest.mean))})."
     return Finding(title, healthy, verdict, text)

@@ -13,8 +13,8 @@ st.markdown(
     "diagnoses the run that you viewed last."
 )
 st.caption(
-    "✓\u00a0healthy, !\u00a0watch, ✕\u00a0alarm, –\u00a0no verdict. Every verdict is a rule of thumb: it indicates where "
-    "to look. The text above each figure states the rule."
+    "✓\u00a0healthy, !\u00a0watch, ✕\u00a0alarm, –\u00a0no verdict. Every verdict is a rule of thumb: it indicates "
+    "where to look. The text above each figure states the rule."
 )
 findings.show(session.current())
 retrieval.show(session.current())

@@ -37,7 +37,7 @@ def exploration_bonus(history: History, params: AgentParams) -> Finding:
     if len(band.x) < 4:
         return Finding(title, healthy, "none", TOO_FEW_SNAPSHOTS)
     if band.mid[0] <= 0:
-        return Finding(title, healthy, "alarm", "It is zero throughout: the agent never explores.")
+        return Finding(title, healthy, "alarm", "It is zero: the agent does not explore.")
     share = band.mid[-1] / band.mid[0]
     text = f"{percent(share)} of its value at step {band.x[0]:,.0f} remains at step {band.x[-1]:,.0f}."
     return Finding(title, healthy, at_most(share, healthy=0.5, watch=0.9), text)

@@ -1,4 +1,4 @@
-"""What every agent is."""
+"""The base class of agents and the parameters that all of them have."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class AgentParams(Params):
 
     kind: str
     label: str | None = param(
-        None, title="Name", help="How this agent is called in plots and tables.", pattern=r"^[\w.-][\w .-]{0,39}$"
+        None, title="Name", help="Label of this agent in plots and tables.", pattern=r"^[\w.-][\w .-]{0,39}$"
     )
 
 
@@ -34,29 +34,31 @@ class LearnerParams(AgentParams):
     """Parameters of agents that learn from clicks."""
 
     position: Position = param(
-        "examined", title="Slots of a slate", structural=True, later=True, slates=True,
-        help="examined: learns from what was looked at. ignored: takes every slot for looked at, a mistake that is "
-        "often made. aware: counts an item further down as shown less, by as much as it is clicked less there.",
+        "examined", title="Slot treatment", structural=True, later=True, slates=True,
+        help="How the slots of a slate count in learning. examined: a slot counts once if the user examined it. "
+        "ignored: every slot counts once, examined or not (a common mistake). aware: an examined slot counts in "
+        "proportion to its position bias.",
     )  # fmt: skip
 
 
 class Agent(ABC):
-    """A policy over R rows: it scores the candidates, the engine shows the best, it learns from the feedback.
+    """A policy over R rows: it scores the candidates, the best are shown, and it learns from the feedback.
 
     Parameters
     ----------
     params : sequence of Params
         One per row; structural fields are equal in all of them.
-    setting : WorldSpec
+    spec : WorldSpec
+        Sizes and capabilities of the simulator.
     streams : Streams
-    world : WorldAccess
-        Doors to the truth or a log, for the agents whose ``needs`` name them.
+    access : WorldAccess
+        Access to the true probabilities or a log, for agents whose ``needs`` name them.
     """
 
     Params: ClassVar[type[AgentParams]]
     title: ClassVar[str]
     formula: ClassVar[str]
-    """Its score of a candidate, in LaTeX."""
+    """Score of a candidate, in LaTeX."""
     needs: ClassVar[frozenset[str]] = frozenset()
     offered_for: ClassVar[frozenset[str]] = frozenset()
     """Capabilities without which forms do not offer it, because it cannot tell the arms apart; it runs all the same."""
@@ -75,15 +77,15 @@ class Agent(ABC):
     dash: ClassVar[str] = "solid"
     """Line style of its curves, as plotly names it: solid, dash, dot or dashdot."""
     alone: ClassVar[bool] = True
-    """Whether a row's numbers are the same bits without the rows beside it; they never differ but by rounding."""
+    """Whether a row's numbers are the same bits with and without other rows; otherwise they agree up to rounding."""
     state: tuple[str, ...] = ()
-    """Names (dotted) of the arrays that learning changes: all there is to save."""
+    """Names (dotted) of the arrays that learning changes: what a checkpoint saves."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         own = vars(cls)
         if ("scores" in own or "learn" in own) and "play" not in own:
-            cls.play = Agent.play  # type: ignore[method-assign]  # an inherited one would pass over what is new here
+            cls.play = Agent.play  # type: ignore[method-assign]  # an inherited one would skip the override
 
     def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
         self.params, self.spec, self.streams, self.access = list(params), spec, streams, access
@@ -91,49 +93,59 @@ class Agent(ABC):
 
     @abstractmethod
     def scores(self, round: Round) -> FloatArray:
-        """How much it wants to show each candidate, float64 (R, K); +inf is allowed, NaN stops the row."""
+        """Score the candidates; the best available ones are shown.
+
+        Returns
+        -------
+        float64 (R, K)
+            +inf is allowed; NaN stops the row.
+        """
 
     def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:  # noqa: B027 - a choice
-        """Take in what happened to ``slate (R, S)``. Agents that do not learn leave this empty."""
+        """Learn from the feedback on ``slate (R, S)``; agents that do not learn leave this empty."""
 
-    def shows(self, feedback: Feedback) -> FloatArray:
-        """How often each slot counts as shown, float64 (R, S); see `positions.shows`."""
-        return position_bias.shows(feedback, self.position, self.spec.positions)
+    def exposure(self, feedback: Feedback) -> FloatArray:
+        """Weight each slot as an exposure, float64 (R, S); see `bandits.models.position_bias.exposure`."""
+        return position_bias.exposure(feedback, self.position, self.spec.positions)
 
     def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray | None:  # noqa: ARG002
-        """Choose for, and learn from, a whole stretch at once: items (T, R), the same bits as step by step.
+        """Advance T predrawn steps in one compiled loop, with the same bits as step by step.
 
-        None if this agent cannot. A row whose scores hold a NaN is marked in ``alive`` and gets -1 from there on.
+        Returns
+        -------
+        int64 (T, R), optional
+            The items shown; None if this agent has no compiled loop. A row whose scores hold a NaN is marked False in
+            ``alive`` and has -1 from there on.
         """
         return None
 
     def probabilities(self, round: Round) -> FloatArray:
-        """Probability that each candidate fills the first slot, float64 (R, K); see ``propensity``."""
+        """State the probability that each candidate fills the first slot, float64 (R, K); see ``propensity``."""
         scores = np.where(round.available, self.scores(round), -np.inf)
         return np.asarray(np.eye(scores.shape[1])[scores.argmax(axis=1)])
 
     def explain(self, round: Round) -> Explanation:
-        """What `scores` are made of. It changes nothing."""
+        """Decompose `scores` into mean, width or draw, without side effects."""
         return Explanation("score", self.scores(round))
 
     def redraws(self, round: Round, generator: np.random.Generator) -> Iterator[FloatArray]:  # noqa: ARG002
-        """What `scores` would be under other dice, (R, K) after (R, K) without end; none if it draws no samples."""
+        """Yield `scores` under other random draws, float64 (R, K), without end; nothing if it draws no samples."""
         return iter(())
 
     def note(self) -> str:
-        """How it keeps what it knows, in a few words, where there is a choice that it makes by itself."""
+        """Describe in a few words a representation that the agent chose by itself; empty if it chose none."""
         return ""
 
     def prepare(self) -> None:  # noqa: B027 - a choice
-        """Whatever must be learned before the first step, for example from a log. May take seconds."""
+        """Train before the first step, for example on a log. May take seconds."""
 
     def spectrum(self, bases: list[FloatArray]) -> FloatArray | None:  # noqa: ARG002
-        """Eigenvalues of its design matrix on the span of the features, (R, M, m), or None without one."""
+        """Compute the eigenvalues of the design matrix on the span of the features, (R, M, m); None without one."""
         return None
 
     @classmethod
     def spans_arms(cls, params: Any) -> bool | None:  # noqa: ARG003
-        """True if the spectrum has one model per arm, False if one for all, None if there is none."""
+        """Whether the spectrum has one model per arm (True) or one for all arms (False); None without a spectrum."""
         return None
 
     @classmethod
@@ -167,7 +179,7 @@ class Agent(ABC):
 
     @classmethod
     def slot_treatment(cls, params: Any) -> Position | None:
-        """How it weighs the slots of a slate, or None for an agent that learns nothing from slates."""
+        """Name how it weighs the slots of a slate; None for an agent that does not learn."""
         if isinstance(params, LearnerParams):
             return params.position
         return "examined" if cls.learns else None
@@ -182,28 +194,28 @@ class Agent(ABC):
 
     @classmethod
     def memory(cls, params: Any, spec: WorldSpec) -> int:  # noqa: ARG003
-        """Bytes per row, by arithmetic, before anything is allocated."""
+        """Compute the bytes per row before anything is allocated."""
         return 4096
 
     @classmethod
     def shared_memory(cls, params: Any, spec: WorldSpec, layouts: int) -> int:  # noqa: ARG003
-        """Bytes that the rows share, for so many layouts, by arithmetic."""
+        """Compute the bytes that all rows share, given the number of layouts."""
         return 0
 
     @classmethod
     def requires(cls, params: Any) -> frozenset[str]:  # noqa: ARG003
-        """Capabilities that it needs of a world under these parameters."""
+        """Return the simulator capabilities that these parameters require."""
         return cls.needs
 
     def column(self, name: str) -> FloatArray:
-        """One numeric hyperparameter as an array (R,)."""
+        """Return a numeric hyperparameter of all rows, float64 (R,)."""
         return np.array([getattr(p, name) for p in self.params], dtype=np.float64)
 
     def state_dict(self) -> dict[str, Any]:
-        """Copies of the state arrays, by name."""
+        """Copy the state arrays, by name."""
         return {name: attrgetter(name)(self).copy() for name in self.state}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Put saved arrays back."""
+        """Restore saved state arrays."""
         for name in self.state:
             attrgetter(name)(self)[...] = state[name]

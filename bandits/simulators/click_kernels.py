@@ -17,7 +17,7 @@ def click(
     slate: IntArray,
     uniforms: FloatArray,
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
-    """One product shown, one coin: rewards (R, 1), value, best_value, random_value, best_reward (R,)."""
+    """Show one item and draw its click: rewards (R, 1); value, best_value, random_value, best_reward (R,)."""
     R = context.shape[0]
     rewards = np.empty((R, 1))
     value, best_value = np.empty(R), np.empty(R)

@@ -433,7 +433,7 @@ def sgd_by_hand(lane: Any, n: int) -> IntArray:
                 theta = theta if away <= p.radius else hat + p.radius * (theta - hat) / away
             iterates.append(theta)
             drawn = np.mean(iterates, axis=0) + np.sqrt(p.sigma2 / j) * agent.normals.at(j)[0, 0]
-        scores = agent.dice.at(t)[0] if t < p.batch else round.features[0] @ drawn
+        scores = agent.uniforms.at(t)[0] if t < p.batch else round.features[0] @ drawn
         items.append(int(scores.argmax()))
         feedback, _ = world.respond(round, np.array([[items[-1]]]), world.uniforms.at(t))
         X.append(round.features[0, items[-1]])

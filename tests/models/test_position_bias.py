@@ -127,9 +127,9 @@ def test_a_network_descends_the_weighted_loss(position: str, loss: str) -> None:
 
 def test_a_row_that_has_stopped_shows_nothing_even_where_slots_are_ignored() -> None:
     feedback = Feedback(np.zeros((2, 3)), np.array([[True, True, False], [False, False, False]]))
-    assert position_bias.shows(feedback, "ignored", (1.0, 0.5, 0.3)).tolist() == [[1, 1, 1], [0, 0, 0]]
-    assert position_bias.shows(feedback, "aware", (1.0, 0.5, 0.3)).tolist() == [[1, 0.5, 0], [0, 0, 0]]
-    assert position_bias.shows(feedback, "aware", ()).tolist() == [[1, 1, 0], [0, 0, 0]]
+    assert position_bias.exposure(feedback, "ignored", (1.0, 0.5, 0.3)).tolist() == [[1, 1, 1], [0, 0, 0]]
+    assert position_bias.exposure(feedback, "aware", (1.0, 0.5, 0.3)).tolist() == [[1, 0.5, 0], [0, 0, 0]]
+    assert position_bias.exposure(feedback, "aware", ()).tolist() == [[1, 1, 0], [0, 0, 0]]
 
 
 @pytest.mark.parametrize("kind", ["beta_ts", "ucb1", "popularity"])
@@ -153,7 +153,7 @@ def test_only_the_aware_rates_are_right() -> None:
             would = uniforms < p * BIAS
             examined = np.cumsum(would, axis=1) - would == 0
             feedback = Feedback((would & examined).astype(float), examined)
-            shown += position_bias.shows(feedback, position, tuple(BIAS))[0]  # type: ignore[arg-type]
+            shown += position_bias.exposure(feedback, position, tuple(BIAS))[0]  # type: ignore[arg-type]
             clicks += feedback.rewards[0]
         rates[position] = clicks / shown
     assert np.abs(rates["aware"] - p).max() < 0.1  # the last slot: three standard errors of about .03

@@ -37,12 +37,12 @@ def lift(features: FloatArray, made: RandomFourierFeatures) -> FloatArray:
 
 def test_waves_are_the_formula_for_dense_and_sparse_features() -> None:
     x, made = vectors(), waves(50, 0.7)
-    expected = np.sqrt(2 / 50) * np.cos(x @ made.waves + made.shifts)
+    expected = np.sqrt(2 / 50) * np.cos(x @ made.frequencies + made.shifts)
     np.testing.assert_allclose(lift(x, made), expected, rtol=1e-10, atol=1e-12)
     x[..., 1:4] = 0
     sparse = Contexts.from_dense(x)
     assert sparse.values.shape[2] == 3
-    expected = np.sqrt(2 / 50) * np.cos(x @ made.waves + made.shifts)
+    expected = np.sqrt(2 / 50) * np.cos(x @ made.frequencies + made.shifts)
     np.testing.assert_allclose(made.contexts(sparse).values, expected, rtol=1e-10, atol=1e-12)
 
 
@@ -64,10 +64,10 @@ def test_waves_follow_from_the_seed_alone() -> None:
     """Whatever the rows, and of fewer waves the first."""
     made = waves(30)
     for other in (waves(30, rows=(5, 9)), waves(80)):
-        assert np.array_equal(other.waves[:, :30], made.waves)
+        assert np.array_equal(other.frequencies[:, :30], made.frequencies)
         assert np.array_equal(other.shifts[:30], made.shifts)
-    assert not np.array_equal(waves(30, seed=4).waves, made.waves)
-    np.testing.assert_allclose(waves(30, 2.0).waves, made.waves / 2, rtol=1e-15)
+    assert not np.array_equal(waves(30, seed=4).frequencies, made.frequencies)
+    np.testing.assert_allclose(waves(30, 2.0).frequencies, made.frequencies / 2, rtol=1e-15)
 
 
 def test_a_vector_is_the_same_in_any_company() -> None:
@@ -89,7 +89,7 @@ class Lifted(Synthetic):
 
     @classmethod
     def describe(cls, params: Any) -> WorldSpec:
-        return RandomFourierFeatures.lifted(super().describe(params), cls.N)
+        return RandomFourierFeatures.transformed_spec(super().describe(params), cls.N)
 
     def round_at(self, step: int) -> Round:
         self._plain = {step: super().round_at(step)}
@@ -190,7 +190,7 @@ def test_memory_counts_the_waves() -> None:
         lane = make("linucb", PetShop, rows=range(4), options=options, fourier=30)
         lane.advance(10)
         agent, spec = lane.agent, lane.simulator.spec
-        made = agent.waves._made  # type: ignore[attr-defined]
+        made = agent.fourier._transformed  # type: ignore[attr-defined]
         layouts = 4 if options else 1
         assert type(agent).shared_memory(agent.params[0], spec, layouts) >= made.values.nbytes + made.columns.nbytes
     plain = make("linucb", Synthetic, fourier=0)

@@ -347,7 +347,7 @@ def test_a_link_is_run_and_shown(app_pool: Pool, two: Landscape) -> None:
     said = " ".join(m.value for m in at.markdown)
     assert "of 6 points are not shown to be worse than the best" in said
     table = next(frame for frame in at.dataframe if "Parameter" in frame.value)
-    assert set(table.value["Parameter"]) == {"Exploration", "Ridge"}
+    assert set(table.value["Parameter"]) == {"Exploration bonus", "Ridge"}
     # the controls say what is shown, so that pressing Run finds the very same sweep
     assert any("6 points × 4 runs × 300 steps" in c.value for c in at.caption)
     before = at.session_state["sweep-seen"]
@@ -375,7 +375,7 @@ def test_a_search_by_optuna_is_run_and_shown(app_pool: Pool) -> None:
     ]
     assert any("points are not shown to be worse than the best" in m.value for m in at.markdown)
     table = next(frame for frame in at.dataframe if "Explains" in frame.value)
-    assert set(table.value["Parameter"]) == {"Exploration", "Ridge"}
+    assert set(table.value["Parameter"]) == {"Exploration bonus", "Ridge"}
     at.button(key="sweep-open").click().run()
     assert not at.exception
     found = view.sweeper().get(sweep.hash)

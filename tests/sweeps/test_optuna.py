@@ -37,7 +37,7 @@ ALPHA = {"path": "agents.0.alpha", "low": 0.05, "high": 10, "scale": "log"}
 RIDGE = {"path": "agents.0.ridge", "low": 0.01, "high": 10, "scale": "log"}
 SHARING = {"path": "agents.0.sharing", "values": ["per_arm", "shared"]}
 PRODUCTS = {"path": "simulator.n_products", "low": 8.5, "high": 11}
-NAMES = ("Exploration", "Ridge", "Sharing")
+NAMES = ("Exploration bonus", "Ridge", "Sharing")
 SHOP = {"kind": "petshop", "n_products": 10, "n_users": 40}
 
 

@@ -1,4 +1,4 @@
-"""What the agents without context share: how often each item was shown and clicked."""
+"""Base class of agents without context: exposures and clicks of each item."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bandits.base.types import Feedback, FloatArray, IntArray, Round, WorldAcces
 
 
 class ContextFreeAgent(Agent):
-    """Counts per item: ``shown, clicks`` float64 (R, n_items)."""
+    """Counts exposures and clicks per item: ``shown, clicks`` float64 (R, n_items)."""
 
     def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
         super().__init__(params, spec, streams, access)
@@ -28,9 +28,9 @@ class ContextFreeAgent(Agent):
 
     def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
         items = round.items[self._rows, slate]
-        np.add.at(self.shown, (self._rows, items), self.shows(feedback))
+        np.add.at(self.shown, (self._rows, items), self.exposure(feedback))
         np.add.at(self.clicks, (self._rows, items), feedback.rewards)
 
     def counts(self, round: Round) -> tuple[FloatArray, FloatArray]:
-        """Shows and clicks of the candidates, two of float64 (R, K)."""
+        """Return exposures and clicks of the candidates, two of float64 (R, K)."""
         return self.shown[self._rows, round.items], self.clicks[self._rows, round.items]

@@ -15,11 +15,11 @@ from bandits.base.types import FloatArray, Round, WorldAccess, WorldSpec
 
 from .base import ContextFreeAgent
 
-_STRETCH = 2**40  # numbers of the agent's stream that one step may use
+_STRETCH = 2**40  # numbers of the agent's stream reserved for one step
 
 
 class BetaTS(ContextFreeAgent):
-    """Thompson sampling without context [1]_: draws each item's click rate from Beta(a + clicks, b + misses).
+    """Thompson sampling without context [1]_: draws each item's CTR from Beta(a + clicks, b + misses).
 
     References
     ----------
@@ -30,11 +30,13 @@ class BetaTS(ContextFreeAgent):
         kind: Literal["beta_ts"] = "beta_ts"
         prior_clicks: float = param(
             1.0, title="Prior clicks", symbol="a", ge=0.01, le=1000, basic=True,
-            help="Clicks each item is believed to have had before the start.",
+            help="Pseudo-clicks of each item before any data (Beta prior). Larger values start from a higher CTR and "
+            "explore longer; 1 with b = 1 is uniform.",
         )  # fmt: skip
         prior_misses: float = param(
             1.0, title="Prior misses", symbol="b", ge=0.01, le=1000, basic=True,
-            help="Showings without a click each item is believed to have had before the start.",
+            help="Pseudo-exposures without a click before any data (Beta prior). Larger values start from a lower "
+            "CTR; 1 with a = 1 is uniform.",
         )  # fmt: skip
 
     title = "Beta Thompson"
@@ -47,7 +49,7 @@ class BetaTS(ContextFreeAgent):
     def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
         super().__init__(params, spec, streams, access)
         self.a, self.b = self.column("prior_clicks"), self.column("prior_misses")
-        # rejection sampling consumes a varying amount: every step begins its own stretch of the row's stream
+        # rejection sampling uses a varying amount of numbers: every step starts at its own place in the row's stream
         self._generators = [streams.generator("agent", row=row) for row in streams.rows]
         self._starts: list[Any] = [g.bit_generator.state for g in self._generators]
 
@@ -56,7 +58,7 @@ class BetaTS(ContextFreeAgent):
         return np.stack([self._generator(r, round.step).beta(a[r], b[r]) for r in range(len(a))])
 
     def posterior(self, round: Round) -> tuple[FloatArray, FloatArray]:
-        """Clicks and misses of the candidates, the prior's included, two of float64 (R, K)."""
+        """Return the Beta parameters of the candidates, two of float64 (R, K)."""
         shows, clicks = self.counts(round)
         return self.a[:, None] + clicks, self.b[:, None] + np.maximum(shows - clicks, 0)
 

@@ -1,4 +1,4 @@
-"""The ceiling."""
+"""Oracle: the upper reference."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bandits.base.types import BoolArray, FloatArray, IntArray, PredrawnSteps, R
 
 
 class Oracle(Agent):
-    """Knows every click probability of the moment and shows the best: what perfect knowledge earns."""
+    """Shows the candidate with the highest true click probability at this step: the upper bound on reward."""
 
     class Params(AgentParams):
         kind: Literal["oracle"] = "oracle"

@@ -1,4 +1,4 @@
-"""The best seller list."""
+"""Popularity: the item with the highest CTR so far."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from .base import ContextFreeAgent
 
 
 class Popularity(ContextFreeAgent):
-    """Shows the item with the highest click rate so far, to everybody alike.
+    """Shows the item with the highest CTR so far, the same to all users.
 
-    rate = (clicks + 1) / (shows + 2), so that an item never shown starts at one half and gets its chance.
+    CTR = (clicks + 1) / (exposures + 2), so that an item never shown starts at one half and is tried.
     """
 
     class Params(LearnerParams):

@@ -1,4 +1,4 @@
-"""The floor."""
+"""Uniformly random choice: the lower reference."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bandits.base.types import BoolArray, FloatArray, IntArray, PredrawnSteps, R
 
 
 class Random(Agent):
-    """Every available candidate is equally likely: what no learning at all earns."""
+    """Chooses uniformly among the available candidates: the reward without learning."""
 
     class Params(AgentParams):
         kind: Literal["random"] = "random"
@@ -28,17 +28,17 @@ class Random(Agent):
     def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
         super().__init__(params, spec, streams, access)
         K = spec.n_candidates
-        self.dice = streams.blocks("agent", lambda g, n: g.random((n, K)), width=K)
+        self.uniforms = streams.blocks("agent", lambda g, n: g.random((n, K)), width=K)
 
     def scores(self, round: Round) -> FloatArray:
-        return self.dice.at(round.step)
+        return self.uniforms.at(round.step)
 
     def explain(self, round: Round) -> Explanation:
         return Explanation("score", self.scores(round), randomised=np.ones(len(self.params), np.bool_))
 
     def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray:  # noqa: ARG002
         n = len(steps.context)
-        best: IntArray = self.dice.slice(steps.start, n).argmax(axis=2)
+        best: IntArray = self.uniforms.slice(steps.start, n).argmax(axis=2)
         return best
 
     def probabilities(self, round: Round) -> FloatArray:

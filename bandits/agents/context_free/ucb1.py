@@ -17,9 +17,9 @@ from .base import ContextFreeAgent
 
 
 class UCB1(ContextFreeAgent):
-    """Upper confidence bound without context [1]_: what context is worth is the distance to LinUCB.
+    """Upper confidence bound without context [1]_; the gap to LinUCB is the value of context.
 
-    score_a = mean_a + alpha sqrt(2 ln t / n_a); an item never shown comes first. alpha = 1 is the paper's.
+    score_a = mean_a + alpha sqrt(2 ln t / n_a); items never shown come first. The paper has alpha = 1.
 
     References
     ----------
@@ -29,8 +29,9 @@ class UCB1(ContextFreeAgent):
     class Params(LearnerParams):
         kind: Literal["ucb1"] = "ucb1"
         alpha: float = param(
-            1.0, title="Exploration", symbol=r"\alpha", ge=0, le=10, typical=(0, 4), basic=True,
-            help="Width of the confidence bound: how strongly doubt counts as promise.",
+            1.0, title="Exploration bonus", symbol=r"\alpha", ge=0, le=10, typical=(0, 4), basic=True,
+            help="Exploration coefficient: multiplies the confidence width to give the exploration bonus. Larger "
+            "values explore more; usual are 0 (no exploration) to 2.",
         )  # fmt: skip
 
     title = "UCB1"

@@ -1,4 +1,4 @@
-"""What the agents with a ridge model share: the parameters, the model and its bookkeeping."""
+"""Base class of agents with ridge models: parameters, models, state and memory."""
 
 from __future__ import annotations
 
@@ -20,56 +20,59 @@ class LinearParams(LearnerParams):
 
     ridge: float = param(
         1.0, title="Ridge", symbol=r"\lambda", ge=1e-6, le=1e4, typical=(0.01, 100), basic=True, log=True,
-        help="Strength of the belief, before any data, that all weights are small. Larger learns more cautiously.",
+        help="Prior precision of the weights (ridge penalty). Larger values shrink the weights more strongly and "
+        "narrow the confidence width; usual are 0.1 to 10.",
     )  # fmt: skip
     sharing: Sharing = param(
         "per_arm", title="Sharing", structural=True,
-        help="per_arm: a model of its own for every product. shared: one model for all. hybrid: both at once.",
+        help="Which arms share weights. per_arm: one model per arm. shared: one model for all arms. hybrid: the sum "
+        "of both.",
     )  # fmt: skip
     fourier: int = param(
         0, title="Fourier features", symbol="m", ge=0, le=2000, structural=True, later=True,
-        help="0: the model is linear in the features. Otherwise it is linear in so many random waves of them, "
-        "cos(w·x/ℓ + b), and so can express what is not linear in the features.",
+        help="Number of random Fourier features cos(w·x/ℓ + b) that replace the features; 0 keeps the features. "
+        "Larger values fit nonlinear rewards better and cost more; usual are 50 to 500.",
     )  # fmt: skip
     bandwidth: float = param(
         1.0, title="Length scale", symbol=r"\ell", ge=0.01, le=100, typical=(0.1, 10), log=True, structural=True,
         later=True,
-        help="For Fourier features: how far apart two feature vectors can be and still earn alike.",
+        help="Of Fourier features: distance between feature vectors over which rewards are similar. Larger values fit "
+        "smoother functions; usual are 0.3 to 3.",
     )  # fmt: skip
 
 
 class LinearAgent(Agent):
-    """An agent that keeps `Ridge` models and updates them after every observation.
+    """Keeps `Ridge` models and updates them after every observation.
 
-    With Fourier features, ``spec`` is what the models see of the world: the waves.
+    With Fourier features, ``spec`` has the dimension of the transformed features.
     """
 
     linear = True
-    joint = False  # True: it draws from a posterior that candidates share
+    joint = False  # True: draws from a posterior that candidates share
 
     def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
         p = params[0]
-        self.waves = RandomFourierFeatures(spec, streams, p.fourier, p.bandwidth) if p.fourier else None
-        spec = RandomFourierFeatures.lifted(spec, p.fourier)
+        self.fourier = RandomFourierFeatures(spec, streams, p.fourier, p.bandwidth) if p.fourier else None
+        spec = RandomFourierFeatures.transformed_spec(spec, p.fourier)
         super().__init__(params, spec, streams, access)
         self.model = self.make_model()
         self.state = tuple(f"model.{name}" for name in self.model.state)
 
     def make_model(self) -> Ridge | DiscountedRidge:
-        """The models it learns with."""
+        """Create the models."""
         n_features, n_items = self.spec.n_features, self.spec.n_items
         return Ridge(self.column("ridge"), n_features, n_items, self.params[0].sharing, joint=self.joint)
 
-    def seen(self, round: Round) -> Round:
-        """The round as the models see it: as it is, or in waves."""
-        return round if self.waves is None else self.waves.round(round)
+    def transformed(self, round: Round) -> Round:
+        """Return the round with the features that the models read, Fourier features if there are any."""
+        return round if self.fourier is None else self.fourier.round(round)
 
     def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
-        self.model.update(*weighted(self.seen(round), slate, feedback, self.shows(feedback)))
+        self.model.update(*weighted(self.transformed(round), slate, feedback, self.exposure(feedback)))
 
     def spectrum(self, bases: list[FloatArray]) -> FloatArray | None:
-        if self.waves is not None:
-            bases = self.waves.bases(self.model.sharing != "shared")
+        if self.fourier is not None:
+            bases = self.fourier.bases(self.model.sharing != "shared")
         return self.model.spectrum(bases)
 
     @classmethod
@@ -96,11 +99,12 @@ class LinearAgent(Agent):
     @classmethod
     def memory(cls, params: Any, spec: WorldSpec) -> int:
         n = params.fourier
-        return cls.model_memory(params, RandomFourierFeatures.lifted(spec, n)) + RandomFourierFeatures.memory(spec, n)
+        own = cls.model_memory(params, RandomFourierFeatures.transformed_spec(spec, n))
+        return own + RandomFourierFeatures.memory(spec, n)
 
     @classmethod
     def model_memory(cls, params: Any, spec: WorldSpec) -> int:
-        """Bytes per row of its models and (41 at most) their spectra."""
+        """Compute the bytes per row of the models and of their (at most 41) spectra."""
         models = 1 if params.sharing == "shared" else spec.n_items
         return Ridge.memory(spec, params.sharing) + 8 * 41 * models * spec.n_features
 

@@ -18,20 +18,25 @@ from .base import LinearAgent, LinearParams
 
 
 class EpsilonGreedy(LinearAgent):
-    """Shows the best ridge mean; with probability epsilon, per slot, a random candidate instead.
+    """Epsilon-greedy [1]_: shows the best ridge mean; in each slot, with probability epsilon, a random candidate.
 
     epsilon_t = epsilon / (1 + decay t)
+
+    References
+    ----------
+    .. [1] Sutton, Barto (2018), Reinforcement learning: an introduction, section 2.4.
     """
 
     class Params(LinearParams):
         kind: Literal["epsilon_greedy"] = "epsilon_greedy"
         epsilon: float = param(
             0.1, title="Exploration rate", symbol=r"\varepsilon", ge=0, le=1, basic=True,
-            help="Share of decisions made by rolling dice.",
+            help="Probability of choosing a random arm. Larger values explore more; usual are 0.01 to 0.2.",
         )  # fmt: skip
         decay: float = param(
-            0.0, title="Decay", symbol=r"\delta", ge=0, le=1, typical=(0, 0.01), unit="per step",
-            help="How fast the dice are put away: at step t the rate is epsilon / (1 + decay t).",
+            0.0, title="Decay rate", symbol=r"\delta", ge=0, le=1, typical=(0, 0.01), unit="per step",
+            help="Decay rate of ε: at step t it is ε / (1 + δ t). Larger values stop exploring sooner; usual are 0 to "
+            "0.01.",
         )  # fmt: skip
 
     title = "ε-greedy"
@@ -44,31 +49,31 @@ class EpsilonGreedy(LinearAgent):
         super().__init__(params, spec, streams, access)
         self.epsilon, self.decay = self.column("epsilon"), self.column("decay")
         S = spec.slate
-        self.dice = streams.blocks("agent", lambda g, n: g.random((n, S, 2)), width=2 * S)
+        self.uniforms = streams.blocks("agent", lambda g, n: g.random((n, S, 2)), width=2 * S)
 
     def scores(self, round: Round) -> FloatArray:
-        mean = self.model.mean(self.seen(round))
-        return epsilon_slate(mean, round.available, self.rate(round.step), self.dice.at(round.step))
+        mean = self.model.mean(self.transformed(round))
+        return epsilon_slate(mean, round.available, self.rate(round.step), self.uniforms.at(round.step))
 
     def explain(self, round: Round) -> Explanation:
-        randomised = np.any(self.dice.at(round.step)[:, :, 0] < self.rate(round.step)[:, None], axis=1)
-        mean = self.model.mean(self.seen(round))
+        randomised = np.any(self.uniforms.at(round.step)[:, :, 0] < self.rate(round.step)[:, None], axis=1)
+        mean = self.model.mean(self.transformed(round))
         return Explanation("greedy", self.scores(round), mean, randomised=np.asarray(randomised))
 
     def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray | None:
-        if self.waves is not None:
+        if self.fourier is not None:
             return None
         n = len(steps.context)
         rates = self.rate(np.arange(steps.start, steps.start + n)[:, None])
-        dice = self.dice.slice(steps.start, n)[:, :, 0]
-        return self.model.play(steps, alive, epsilon=rates, dice=dice)
+        uniforms = self.uniforms.slice(steps.start, n)[:, :, 0]
+        return self.model.play(steps, alive, epsilon=rates, exploration=uniforms)
 
     def rate(self, step: int | IntArray) -> FloatArray:
-        """epsilon_t, float64 (R,), or (T, R) for steps (T, 1)."""
+        """Compute epsilon_t, float64 (R,), or (T, R) for steps (T, 1)."""
         return self.epsilon / (1 + self.decay * step)
 
     def probabilities(self, round: Round) -> FloatArray:
         rate = self.rate(round.step)[:, None]
-        mean = np.where(round.available, self.model.mean(self.seen(round)), -np.inf)
+        mean = np.where(round.available, self.model.mean(self.transformed(round)), -np.inf)
         greedy = np.eye(mean.shape[1])[mean.argmax(axis=1)]
         return np.asarray((1 - rate) * greedy + rate * round.available / round.available.sum(axis=1, keepdims=True))

@@ -17,7 +17,7 @@ from .base import LinearAgent, LinearParams
 
 
 class LinTS(LinearAgent):
-    """Linear Thompson sampling [1]_: shows what is best under one draw of what it believes.
+    """Linear Thompson sampling [1]_: shows the best arm under one draw from the posterior.
 
     score_a = theta~ . x_a with ONE draw theta~ ~ N(theta, sigma^2 A^-1) per model and step
 
@@ -29,8 +29,9 @@ class LinTS(LinearAgent):
     class Params(LinearParams):
         kind: Literal["lints"] = "lints"
         sigma2: float = param(
-            0.25, title="Noise", symbol=r"\sigma^2", ge=0, le=100, typical=(0, 2), basic=True,
-            help="Variance of the reward noise it assumes: larger draws wander further from the mean.",
+            0.25, title="Noise variance", symbol=r"\sigma^2", ge=0, le=100, typical=(0, 2), basic=True,
+            help="Variance of the reward noise that the model assumes; it scales the posterior variance. Larger "
+            "values explore more; usual are 0.01 to 1.",
         )  # fmt: skip
 
     title = "LinTS"
@@ -48,19 +49,19 @@ class LinTS(LinearAgent):
         self.normals = streams.blocks("agent", lambda g, n: g.standard_normal((n, width)), width=width)
 
     def scores(self, round: Round) -> FloatArray:
-        return self.model.sample(self.seen(round), self.sigma, self.normals.at(round.step))
+        return self.model.sample(self.transformed(round), self.sigma, self.normals.at(round.step))
 
     def explain(self, round: Round) -> Explanation:
-        mean, variance = self.model.predict(self.seen(round))
+        mean, variance = self.model.predict(self.transformed(round))
         return Explanation("sample", self.scores(round), mean, np.sqrt(variance), self.sigma[:, None])
 
     def redraws(self, round: Round, generator: np.random.Generator) -> Iterator[FloatArray]:
-        seen, shape = self.seen(round), self.normals.at(round.step).shape
+        transformed, shape = self.transformed(round), self.normals.at(round.step).shape
         while True:
-            yield self.model.sample(seen, self.sigma, generator.standard_normal(shape))
+            yield self.model.sample(transformed, self.sigma, generator.standard_normal(shape))
 
     def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray | None:
-        if self.model.sharing != "per_arm" or self.waves is not None:
+        if self.model.sharing != "per_arm" or self.fourier is not None:
             return None
         noise = self.normals.slice(steps.start, len(steps.context))
         return self.model.play(steps, alive, scale=self.sigma, noise=noise)

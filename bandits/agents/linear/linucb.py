@@ -23,7 +23,7 @@ class LinUCB(LinearAgent):
 
     score_a = theta_a . x_a + alpha sqrt(x_a' A_a^-1 x_a)
 
-    For worlds that change it can forget: by a discount gamma [2]_ or a sliding window [3]_.
+    In non-stationary environments it can forget: by a discount factor gamma [2]_ or a sliding window [3]_.
 
     References
     ----------
@@ -36,16 +36,19 @@ class LinUCB(LinearAgent):
     class Params(LinearParams):
         kind: Literal["linucb"] = "linucb"
         alpha: float = param(
-            1.0, title="Exploration", symbol=r"\alpha", ge=0, le=10, typical=(0, 4), basic=True,
-            help="Width of the confidence bound: how strongly doubt counts as promise. 0 never explores.",
+            1.0, title="Exploration bonus", symbol=r"\alpha", ge=0, le=10, typical=(0, 4), basic=True,
+            help="Exploration coefficient: multiplies the confidence width to give the exploration bonus. Larger "
+            "values explore more; usual are 0 (no exploration) to 2.",
         )  # fmt: skip
         gamma: float = param(
-            1.0, title="Memory", symbol=r"\gamma", gt=0, le=1, typical=(0.99, 1),
-            help="Weight of yesterday: an observation k steps old counts gamma to the power k. 1 forgets nothing.",
+            1.0, title="Discount factor", symbol=r"\gamma", gt=0, le=1, typical=(0.99, 1),
+            help="Discount factor for past observations: one that is k steps old has weight γ to the power k. Larger "
+            "values forget more slowly; usual are 0.99 to 1 (no forgetting).",
         )  # fmt: skip
         window: int | None = param(
-            None, title="Window", unit="steps", empty="all steps", ge=1, le=1_000_000, structural=True,
-            help="Learns from its last so many steps only. Empty: from all.",
+            None, title="Sliding window", unit="steps", empty="all steps", ge=1, le=1_000_000, structural=True,
+            help="Number of most recent steps that the models are fitted to. Larger values forget more slowly; usual "
+            "are 500 to 10,000; empty means all steps.",
         )  # fmt: skip
 
         def mode(self) -> str:
@@ -77,15 +80,15 @@ class LinUCB(LinearAgent):
         return super().make_model()
 
     def scores(self, round: Round) -> FloatArray:
-        mean, variance = self.model.predict(self.seen(round))
+        mean, variance = self.model.predict(self.transformed(round))
         return np.asarray(mean + self.alpha[:, None] * np.sqrt(variance))
 
     def explain(self, round: Round) -> Explanation:
-        mean, variance = self.model.predict(self.seen(round))
+        mean, variance = self.model.predict(self.transformed(round))
         return Explanation("bonus", self.scores(round), mean, np.sqrt(variance), self.alpha[:, None], "alpha")
 
     def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray | None:
-        if self.waves is not None or type(self.model) is not Ridge:
+        if self.fourier is not None or type(self.model) is not Ridge:
             return None
         return self.model.play(steps, alive, scale=self.alpha)
 

@@ -1,4 +1,4 @@
-"""What the agents with a Bayesian logistic model share: the parameters, the model and its bookkeeping."""
+"""Base class of agents with Bayesian logistic models: parameters, models, state and memory."""
 
 from __future__ import annotations
 
@@ -17,30 +17,31 @@ class LogisticParams(LearnerParams):
 
     ridge: float = param(
         1.0, title="Ridge", symbol=r"\lambda", ge=1e-6, le=1e4, typical=(0.01, 100), basic=True, log=True,
-        help="Strength of the belief, before any data, that all weights are small (and every chance one half).",
+        help="Prior precision of the weights (ridge penalty). Larger values shrink the weights more strongly, and "
+        "with them click probabilities towards one half; usual are 0.1 to 10.",
     )  # fmt: skip
     sharing: Sharing = param(
         "per_arm", title="Sharing", structural=True,
-        help="per_arm: a model of its own for every product. shared: one model for all.",
+        help="Which arms share weights. per_arm: one model per arm. shared: one model for all arms.",
     )  # fmt: skip
     refit: int = param(
-        100, title="Refit every", unit="observations", ge=0, le=1_000_000, typical=(0, 1000), structural=True,
-        help="After so many observations a model is fitted afresh to its whole history; in between it takes what it "
-        "believed for a normal distribution. 0 never fits afresh.",
+        100, title="Refit interval", unit="observations", ge=0, le=1_000_000, typical=(0, 1000), structural=True,
+        help="Observations of a model between two exact fits to its history; in between, the posterior so far serves "
+        "as a Gaussian prior. Larger values are faster and less exact; usual are 10 to 1,000; 0 never refits.",
     )  # fmt: skip
     history: int = param(
-        1000, title="History", unit="distinct observations", ge=1, le=1_000_000, typical=(100, 10_000),
+        1000, title="History size", unit="distinct observations", ge=1, le=1_000_000, typical=(100, 10_000),
         structural=True,
-        help="What a refit can look back on: so many different feature vectors, with their shows and clicks. Older "
-        "ones are kept as what was believed after them.",
+        help="Number of distinct feature vectors, with exposures and clicks, that a refit uses; older ones are "
+        "summarised by the posterior after them. Larger values are more exact and slower; usual are 100 to 10,000.",
     )  # fmt: skip
 
 
 class LogisticAgent(Agent):
-    """An agent that keeps `Logistic` models of 0/1 rewards and updates them after every observation."""
+    """Keeps `Logistic` models of 0/1 rewards and updates them after every observation."""
 
     needs = frozenset({"binary"})
-    joint = False  # True: it draws from a posterior that candidates share
+    joint = False  # True: draws from a posterior that candidates share
 
     def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
         super().__init__(params, spec, streams, access)
@@ -53,11 +54,11 @@ class LogisticAgent(Agent):
 
     @classmethod
     def covariance(cls, params: Any) -> Covariance:  # noqa: ARG003
-        """What its models keep of the covariance."""
+        """Name the part of the covariance that the models keep."""
         return "full"
 
     def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
-        self.model.update(round, slate, feedback, self.shows(feedback))
+        self.model.update(round, slate, feedback, self.exposure(feedback))
 
     def spectrum(self, bases: list[FloatArray]) -> FloatArray | None:
         return self.model.spectrum(bases)

@@ -18,12 +18,12 @@ from .base import LogisticAgent, LogisticParams
 
 
 class LogisticTS(LogisticAgent):
-    """Thompson sampling for clicks: shows what is best under one draw from the Laplace posterior.
+    """Logistic Thompson sampling [1]_: shows the best arm under one draw from the Laplace posterior.
 
     score_a = theta~ . x_a with ONE draw theta~ ~ N(theta, sigma^2 H^-1) per model and step
 
-    With the diagonal covariance this is [1]_ (its update is a batch; here a batch is one observation, and the refit
-    goes back over all). The full one is the same Laplace approximation with its correlations.
+    The diagonal covariance is that of [1]_, whose update is a batch; here a batch is one observation, and the refit
+    uses all. The full covariance is the same Laplace approximation with its correlations.
 
     References
     ----------
@@ -33,12 +33,14 @@ class LogisticTS(LogisticAgent):
     class Params(LogisticParams):
         kind: Literal["logistic_ts"] = "logistic_ts"
         sigma2: float = param(
-            1.0, title="Temper", symbol=r"\sigma^2", ge=0, le=100, typical=(0, 2), basic=True,
-            help="Scale of the posterior's variance: 1 draws from the posterior as it is, less explores less.",
+            1.0, title="Posterior scale", symbol=r"\sigma^2", ge=0, le=100, typical=(0, 2), basic=True,
+            help="Factor of the posterior variance; 1 draws from the posterior itself. Larger values explore more; "
+            "usual are 0.1 to 1.",
         )  # fmt: skip
         covariance: Covariance = param(
             "full", title="Covariance", structural=True,
-            help="full: doubts about weights hang together. diagonal: every weight has its own (as published).",
+            help="Part of the posterior covariance that is kept. full: with correlations. diagonal: variances alone "
+            "(as published), faster for many features.",
         )  # fmt: skip
 
     title = "Logistic TS"

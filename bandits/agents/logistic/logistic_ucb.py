@@ -16,15 +16,15 @@ from .base import LogisticAgent, LogisticParams
 
 
 class LogisticUCB(LogisticAgent):
-    """Upper confidence bound of a click's logit: LinUCB for rewards that are clicks or none.
+    """Upper confidence bound on the logit of a click [1]_: LinUCB for 0/1 rewards.
 
     score_a = theta_a . x_a + alpha sqrt(x_a' H_a^-1 x_a)
 
-    The optimistic chance of a click is sigmoid(score), which has the same order, so the logit is the score. As in
-    UCB-GLM [1]_ the bonus is inside the link (GLM-UCB [2]_ adds it to the chance). Both papers measure doubt by
-    V = sum x x'; here it is H = lambda I + sum mu (1 - mu) x x', the curvature of the log loss at the MAP, in which an
-    observation counts by what it tells: little where a click is nearly certain or nearly impossible. The ridge makes
-    the papers' first rounds, which are there to make V invertible, unnecessary.
+    The optimistic click probability is sigmoid(score), which has the same order, so the logit is the score. As in
+    UCB-GLM [1]_ the bonus is inside the link (GLM-UCB [2]_ adds it to the probability). Both papers measure uncertainty
+    by V = sum x x'; here it is H = lambda I + sum mu (1 - mu) x x', the curvature of the log loss at the MAP, in which
+    an observation counts by its information: little where a click is nearly certain or nearly impossible. The ridge
+    replaces the papers' initial rounds, which make V invertible.
 
     References
     ----------
@@ -35,8 +35,9 @@ class LogisticUCB(LogisticAgent):
     class Params(LogisticParams):
         kind: Literal["logistic_ucb"] = "logistic_ucb"
         alpha: float = param(
-            1.0, title="Exploration", symbol=r"\alpha", ge=0, le=10, typical=(0, 4), basic=True,
-            help="Width of the confidence bound: how strongly doubt counts as promise. 0 never explores.",
+            1.0, title="Exploration bonus", symbol=r"\alpha", ge=0, le=10, typical=(0, 4), basic=True,
+            help="Exploration coefficient: multiplies the confidence width to give the exploration bonus. Larger "
+            "values explore more; usual are 0 (no exploration) to 2.",
         )  # fmt: skip
 
     title = "Logistic UCB"

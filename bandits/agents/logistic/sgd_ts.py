@@ -19,17 +19,18 @@ from bandits.models.linear.logistic import Sharing, history_memory, make_history
 class SGDTS(Agent):
     """Online stochastic gradient descent with Thompson sampling [1]_: O(D) per step, no matrix but in the first fit.
 
-    tau random rounds and a fit theta^; then, after every batch j of tau rounds, one step on its log loss,
-    theta_j = projection of theta_j-1 - eta / j grad onto the ball around theta^, and one draw around the mean of the
-    iterates, theta~ ~ N(mean, sigma^2 / j I), which all choices of the next batch are made with.
+    It starts with tau random rounds and a fit theta^. After every batch j of tau rounds it takes one step on the log
+    loss of the batch, theta_j = projection of theta_j-1 - eta / j grad onto the ball around theta^, and draws
+    theta~ ~ N(mean of the iterates, sigma^2 / j I) once for all choices of the next batch.
 
     Notes
     -----
-    Where this differs from the paper: its step size 1 / (alpha j) is eta / j, and its covariance
-    A_j = (2 c_3 g_1(j)^2 / (alpha j) + 2 g_2(j)^2 / j) I is sigma^2 / j I, as in the authors' own code, which tunes
+    Differences from the paper: its step size 1 / (alpha j) is eta / j, and its covariance
+    A_j = (2 c_3 g_1(j)^2 / (alpha j) + 2 g_2(j)^2 / j) I is sigma^2 / j I, as in the authors' code, which tunes
     eta and 2 g_1^2 + 2 g_2^2 as constants (the paper's g_1, g_2 grow like sqrt(log j) and need unknown constants).
-    Where the maximum-likelihood estimate of the first tau rounds is infinite that code changes an observation; here the
-    start is a MAP with a ridge. The ball's radius, 2 in the paper (which assumes |theta*|, |x| <= 1), can be set.
+    Where the maximum-likelihood estimate of the first tau rounds is infinite, that code changes an observation; here
+    the start is a MAP estimate with a ridge. The radius of the ball, 2 in the paper (which assumes |theta*|, |x| <= 1),
+    is a parameter.
     ``sharing`` per arm is the published algorithm on the features one-hot(arm) (x) x: one clock, one ball, one draw.
 
     References
@@ -41,28 +42,33 @@ class SGDTS(Agent):
     class Params(LearnerParams):
         kind: Literal["sgd_ts"] = "sgd_ts"
         sigma2: float = param(
-            0.1, title="Exploration", symbol=r"\sigma^2", ge=0, le=1000, typical=(0, 10), basic=True,
-            help="Variance of the draw around the mean; after j batches it has shrunk by the factor j.",
+            0.1, title="Posterior scale", symbol=r"\sigma^2", ge=0, le=1000, typical=(0, 10), basic=True,
+            help="Variance of the posterior draw in the first batch; after j batches it is divided by j. Larger "
+            "values explore more; usual are 0.01 to 1.",
         )  # fmt: skip
         learning_rate: float = param(
             1.0, title="Step size", symbol=r"\eta", gt=0, le=100, typical=(0.01, 10), basic=True, log=True,
-            help="Length of the first gradient step; after j batches it has shrunk by the factor j.",
+            help="Size of the first gradient step; after j batches it is divided by j. Larger values learn faster and "
+            "less stably; usual are 0.1 to 10.",
         )  # fmt: skip
         batch: int = param(
-            50, title="Batch", symbol=r"\tau", unit="steps", ge=1, le=100_000, typical=(10, 1000), structural=True,
-            help="So many random choices first, then one gradient step and one new draw after every so many.",
+            50, title="Batch size", symbol=r"\tau", unit="steps", ge=1, le=100_000, typical=(10, 1000), structural=True,
+            help="Steps of the random start, and between two gradient steps with their posterior draws. Larger values "
+            "update less often; usual are 10 to 1,000.",
         )  # fmt: skip
         radius: float = param(
             2.0, title="Radius", symbol=r"\rho", gt=0, le=1000, typical=(1, 20),
-            help="How far the weights may move away from the first fit (2 as published).",
+            help="Maximum distance of the weights from the first fit (2 as published). Larger values constrain less; "
+            "usual are 1 to 20.",
         )  # fmt: skip
         ridge: float = param(
             1.0, title="Ridge", symbol=r"\lambda", ge=1e-6, le=1e4, typical=(0.01, 100), log=True,
-            help="Strength of the belief, in the first fit, that all weights are small.",
+            help="Prior precision of the weights in the first fit (ridge penalty). Larger values shrink the weights "
+            "more strongly; usual are 0.1 to 10.",
         )  # fmt: skip
         sharing: Sharing = param(
             "shared", title="Sharing", structural=True,
-            help="shared: one model for all products, as published. per_arm: a model of its own for every product.",
+            help="Which arms share weights. shared: one model for all arms, as published. per_arm: one model per arm.",
         )  # fmt: skip
 
     title = "SGD-TS"
@@ -91,20 +97,20 @@ class SGDTS(Agent):
         # theta^, theta_j, the mean of the iterates, theta~, and the gradient of the batch so far
         self.center, self.iterate, self.mean, self.drawn, self.gradient = np.zeros((5, R, M, D))
         self.history = make_history(R, p.batch * spec.slate, spec.n_stored)  # of the random rounds
-        self.dice = streams.blocks("agent", lambda g, n: g.random((n, K)), width=K)
+        self.uniforms = streams.blocks("agent", lambda g, n: g.random((n, K)), width=K)
         self.normals = streams.blocks("agent", lambda g, n: g.standard_normal((n, M, D)), width=M * D, part=1)
 
     def models(self, round: Round) -> IntArray:
-        """Model of every candidate, int64 (R, K)."""
+        """Return the model index of every candidate, int64 (R, K)."""
         return np.zeros_like(round.items) if self.shared else round.items
 
     def scores(self, round: Round) -> FloatArray:
         if round.step < self.batch:
-            return self.dice.at(round.step)
+            return self.uniforms.at(round.step)
         return self.logits(round, self.drawn)
 
     def logits(self, round: Round, theta: FloatArray) -> FloatArray:
-        """theta . x of every candidate, (R, K), for ``theta (R, M, D)``."""
+        """Compute theta . x of every candidate, float64 (R, K), for ``theta (R, M, D)``."""
         values, columns, _ = round.contexts
         return ridge_kernels.ridge_mean(values, columns, round.context, self.models(round), theta)
 
@@ -128,7 +134,7 @@ class SGDTS(Agent):
         values, columns, _ = round.contexts
         logistic_kernels.sgd_observe(
             values, values.view(np.int64), columns, round.context, self.models(round), slate, feedback.rewards,
-            self.shows(feedback), self.iterate, self.gradient, self.history, round.step < self.batch,
+            self.exposure(feedback), self.iterate, self.gradient, self.history, round.step < self.batch,
         )  # fmt: skip
         j, rest = divmod(round.step + 1, self.batch)
         if rest:

@@ -155,7 +155,7 @@ class NeuralAgent(Agent):
         self.update_posterior(round, shown, slate, feedback)
         self.n_observed += slate.shape[1]
         x, items = self.gather(encoded.x, shown), np.take_along_axis(round.items, slate, axis=1)
-        counts = self.shows(feedback)
+        counts = self.exposure(feedback)
         weight = counts[:, :, None] * self.bootstrap_weights(round.step)[:, None]
         rewards = targets(feedback, counts)
         if p.training == "newest":

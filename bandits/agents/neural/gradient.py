@@ -139,7 +139,7 @@ class GradientAgent(NeuralAgent):
         import torch
 
         factors = self.factors(round)
-        rows, root_weights = torch.arange(len(shown), device=self.device)[:, None], np.sqrt(self.shows(feedback))
+        rows, root_weights = torch.arange(len(shown), device=self.device)[:, None], np.sqrt(self.exposure(feedback))
         for s in range(shown.shape[1]):
             index = torch.from_numpy(shown[:, s : s + 1]).to(self.device)
             self.confidence.add(factors.take(rows, index), self.tensor(root_weights[:, s]))

@@ -94,7 +94,7 @@ class HeadAgent(NeuralAgent):
 
     def update_posterior(self, round: Round, shown: IntArray, slate: IntArray, feedback: Feedback) -> None:
         candidates = slate if self.per_arm else shown
-        self.head.update(*weighted(self.embedded_round(round), candidates, feedback, self.shows(feedback)))
+        self.head.update(*weighted(self.embedded_round(round), candidates, feedback, self.exposure(feedback)))
 
     def rebuild(self) -> FloatArray:
         """Encode the replay buffer by the current network and refit the head to it.

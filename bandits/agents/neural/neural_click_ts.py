@@ -196,7 +196,7 @@ class NeuralClickTS(NeuralAgent):
     # training
 
     def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
-        encoded, counts = self.encode(round), self.shows(feedback)
+        encoded, counts = self.encode(round), self.exposure(feedback)
         x = self.gather(encoded.x, slot_index(encoded.candidate_index, slate))
         items = np.take_along_axis(round.items, slate, axis=1)
         self.replay.add(x.cpu().numpy(), items, targets(feedback, counts), counts[:, :, None])

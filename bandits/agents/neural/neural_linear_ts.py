@@ -129,7 +129,7 @@ class NeuralLinearTS(HeadAgent):
         super().update_posterior(round, shown, slate, feedback)
         heads = np.take_along_axis(round.items, slate, axis=1) if self.per_arm else np.zeros_like(slate)
         rows = np.broadcast_to(np.arange(len(slate))[:, None], slate.shape)
-        counts = self.shows(feedback)
+        counts = self.exposure(feedback)
         np.add.at(self.squares, (rows, heads), counts * targets(feedback, counts) ** 2)
 
     def train(self) -> None:

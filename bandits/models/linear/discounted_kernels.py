@@ -28,9 +28,9 @@ def discount_predict(
     turned: FloatArray,
     target: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Mean and variance of every candidate under discounted ridge models, two of (R, K).
+    """Compute mean and variance of every candidate, two of float64 (R, K).
 
-    In eigenvector coordinates of the fading Gram matrix: y = (age g + ridge)^-1 Q'x; mean = age y . Q'b,
+    In eigenvector coordinates of the discounted Gram matrix: y = (age g + ridge)^-1 Q'x; mean = age y . Q'b,
     variance = y' (age^2 Q' G~ Q + ridge I) y, with age = gamma^(step - stamp).
     """
     R, K = model.shape
@@ -80,7 +80,7 @@ def discount_update(
     turned: FloatArray,
     target: FloatArray,
 ) -> None:
-    """Age the models of the examined slots to after this step, add the observations, decompose afresh."""
+    """Discount the models of the examined slots to the end of this step, add the observations, decompose afresh."""
     R, S = slate.shape
     N = values.shape[2]
     for r in range(R):
@@ -102,10 +102,10 @@ def discount_update(
                     product = values[c, k, i] * values[c, k, j]
                     gram[r, m, a, columns[c, k, j]] += product
                     gram2[r, m, a, columns[c, k, j]] += product
-            found, basis = np.linalg.eigh(gram[r, m])
+            values_found, basis = np.linalg.eigh(gram[r, m])
             basis = np.ascontiguousarray(basis)
-            across = np.ascontiguousarray(basis.T)
+            transposed = np.ascontiguousarray(basis.T)
             vectors[r, m] = basis
-            eigenvalues[r, m] = np.maximum(found, 0.0)
-            turned[r, m] = across @ gram2[r, m] @ basis
-            target[r, m] = across @ b[r, m]
+            eigenvalues[r, m] = np.maximum(values_found, 0.0)
+            turned[r, m] = transposed @ gram2[r, m] @ basis
+            target[r, m] = transposed @ b[r, m]

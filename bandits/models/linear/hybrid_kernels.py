@@ -28,10 +28,10 @@ def hybrid_predict(
     beta: FloatArray,
     shared: FloatArray,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Mean, variance and the arm's own part of the variance, three of (R, K), of the hybrid model (z = x).
+    """Compute mean, variance and the per-arm part of the variance of every candidate, three of (R, K).
 
     With y = A_a^-1 x: mean = theta_a . x + ridge beta . y and
-    variance = x . y + ridge^2 y' A_0^-1 y (Li et al., Algorithm 2, simplified for z = x).
+    variance = x . y + ridge^2 y' A_0^-1 y (Algorithm 2, simplified for z = x).
     """
     R, K = model.shape
     N, D = values.shape[2], theta.shape[2]
@@ -85,9 +85,9 @@ def hybrid_update(
     beta: FloatArray,
     factor: FloatArray,
 ) -> None:
-    """One observation per examined slot for the hybrid model (Li et al., Algorithm 2, with z = x).
+    """Update the hybrid model with one observation per examined slot.
 
-    For z = x the cross terms are B_a = A_a - ridge I, so the shared part sees only
+    For z = x the cross terms are B_a = A_a - ridge I, so the shared part receives only
     A_0 += ridge^2 u u' / (1 + x'u) and b_0 += ridge (change of theta_a), with u = A_a^-1 x: rank one again.
     ``theta`` here is A_a^-1 b_a. ``A0, shared (R, D, D)``: the shared matrix and its inverse; ``factor`` its
     Cholesky factor, or (R, 0, 0).

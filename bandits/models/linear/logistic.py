@@ -1,9 +1,9 @@
-"""Bayesian logistic regression, batched over rows and models: the one home of MAP and Laplace posterior.
+"""Bayesian logistic regression, batched over rows and models: MAP and Laplace posterior.
 
 theta = argmin of sum log loss + lambda/2 |theta|^2; H = lambda I + sum mu (1 - mu) x x' at theta; posterior
-N(theta, H^-1). It learns at two speeds. After each observation the posterior so far is taken for a Gaussian prior:
+N(theta, H^-1). Updates run at two speeds. After each observation the posterior so far serves as a Gaussian prior:
 the MAP moves along H^-1 x by a scalar, and H grows by rank one. Every ``refit`` observations of a model the MAP of
-the whole history is found by Newton, and H computed there.
+the whole history is found by Newton's method, and H is computed there.
 
 References
 ----------
@@ -36,19 +36,19 @@ class Logistic:
     ----------
     ridge : float64 (R,)
         lambda > 0.
-    setting : WorldSpec
+    spec : WorldSpec
     sharing : {"per_arm", "shared"}
     refit : int
         Observations of a model from one exact fit to the next; 0 for never.
     history : int
-        L, what is kept for it: shows and clicks of that many distinct pairs of model and feature vector per row.
-        When one more comes, the posterior becomes the prior of what follows and the history begins anew: until then
-        the fit is that of all observations, afterwards that of the later ones given a Laplace posterior of the rest.
+        L, the history of the exact fit: exposures and clicks of L distinct pairs of model and feature vector per row.
+        When it is full, the posterior becomes the prior and the history starts empty: until then the fit is that of
+        all observations, afterwards that of the later ones given a Laplace posterior of the rest.
     covariance : {"full", "diagonal"}
-        Diagonal keeps the diagonal of H alone, in learning too: N numbers of work per observation. Only an exact fit
-        makes the whole of H, for a moment.
+        Diagonal keeps the diagonal of H alone, in updates too: O(N) per observation. Only an exact fit computes the
+        whole of H, temporarily.
     joint : bool
-        Keep what `draw` needs to draw from a posterior that several candidates share.
+        Keep the Cholesky factor that `draw` needs for a posterior shared by several candidates.
 
     Attributes
     ----------
@@ -93,14 +93,14 @@ class Logistic:
 
     @staticmethod
     def memory(spec: WorldSpec, sharing: Sharing, *, refit: int, history: int, covariance: Covariance) -> int:
-        """Bytes per row, by arithmetic."""
+        """Compute the bytes per row."""
         D, models = spec.n_features, 1 if sharing == "shared" else spec.n_items
         matrix = D if covariance == "diagonal" else D * D
         fit = 16 * D * D if refit else 0
         return fit + 8 * models * (4 * matrix + 2 * D + 1) + history_memory(history + 1 if refit else 0, spec.n_stored)
 
     def models(self, round: Round) -> IntArray:
-        """Model of every candidate, int64 (R, K)."""
+        """Return the model index of every candidate, int64 (R, K)."""
         if self.sharing != "shared":
             return round.items
         if self._one.shape != round.items.shape:
@@ -108,21 +108,21 @@ class Logistic:
         return self._one
 
     def predict(self, round: Round) -> tuple[FloatArray, FloatArray]:
-        """Posterior mean and variance, theta . x and x' H^-1 x, of every candidate's logit, two of (R, K)."""
+        """Compute mean theta . x and variance x' H^-1 x of every candidate's logit, two of float64 (R, K)."""
         values, columns, _ = round.contexts
         kernel = logistic_kernels.diagonal_predict if self.diagonal else ridge_kernels.ridge_predict
         p = self.posterior
         return kernel(values, columns, round.context, self.models(round), p.theta, p.inverse)
 
     def sample(self, round: Round, sigma: FloatArray, normals: FloatArray) -> FloatArray:
-        """Each candidate's logit under ONE draw theta~ ~ N(theta, sigma^2 H^-1) per model, float64 (R, K).
+        """Compute the logits under ONE draw theta~ ~ N(theta, sigma^2 H^-1) per model, float64 (R, K).
 
         Parameters
         ----------
         sigma : float64 (R,)
         normals : float64 (R, W)
-            Standard normals, W = `ridge.Ridge.noise_width`: of every candidate where models are per arm (their logits
-            are independent, so that they are drawn directly), of every feature where one theta~ serves all.
+            Standard normals, W = `ridge.Ridge.noise_width`: one per candidate if models are per arm (their logits are
+            independent and drawn directly), one per feature if all arms share one theta~.
         """
         if self.sharing == "per_arm":
             mean, variance = self.predict(round)
@@ -132,7 +132,7 @@ class Logistic:
         return ridge_kernels.ridge_mean(values, columns, round.context, self.models(round), theta[:, None])
 
     def draw(self, sigma: FloatArray, normals: FloatArray) -> FloatArray:
-        """One draw of the shared parameter per row, float64 (R, D), from N(theta, sigma^2 H^-1)."""
+        """Draw the shared parameter of each row from N(theta, sigma^2 H^-1), float64 (R, D)."""
         p = self.posterior
         if self.diagonal:
             noise = normals * np.sqrt(p.inverse[:, 0, 0])
@@ -142,7 +142,7 @@ class Logistic:
         return drawn
 
     def update(self, round: Round, slate: IntArray, feedback: Feedback, shows: FloatArray | None = None) -> None:
-        """Learn from the slate; ``shows (R, S)`` says how often each slot counts, once if examined by default."""
+        """Update the models; ``shows (R, S)`` is the exposure of each slot, by default 1 if it was examined."""
         shows = feedback.examined.astype(np.float64) if shows is None else shows
         values, columns, _ = round.contexts
         logistic_kernels.update(
@@ -151,7 +151,7 @@ class Logistic:
         )  # fmt: skip
 
     def spectrum(self, bases: list[FloatArray]) -> FloatArray:
-        """Eigenvalues of H on the span of the features on offer; see `ridge.spectrum`."""
+        """Compute the eigenvalues of H on the span of the available features; see `ridge.spectrum`."""
         H = self.posterior.H
         if self.diagonal:
             H = H[:, :, 0, :, None] * np.eye(H.shape[3])
@@ -159,7 +159,7 @@ class Logistic:
 
 
 def make_history(rows: int, size: int, n_stored: int) -> History:
-    """An empty history of up to ``size`` distinct pairs of model and feature vector."""
+    """Create an empty history of up to ``size`` distinct pairs of model and feature vector."""
     slots = 1 << (2 * size).bit_length()
     return History(
         values=np.zeros((rows, size, n_stored)),
@@ -173,5 +173,5 @@ def make_history(rows: int, size: int, n_stored: int) -> History:
 
 
 def history_memory(size: int, n_stored: int) -> int:
-    """Bytes of one row of a history, by arithmetic."""
+    """Compute the bytes of one row of a history."""
     return 8 * (size * (2 * n_stored + 3) + 1 + (1 << (2 * size).bit_length()))

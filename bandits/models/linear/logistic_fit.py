@@ -18,7 +18,7 @@ NEWTON_STEPS = 60  # at most; a handful is usual, and more happens only to numbe
 
 
 class History(NamedTuple):
-    """What was observed, as shows and clicks of each distinct pair of model and feature vector, at most L of them.
+    """Exposures (``shows``) and clicks of at most L distinct pairs of model and feature vector.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class History(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def sigmoid(z: float) -> float:
-    """1 / (1 + exp(-z)), without overflow."""
+    """Compute 1 / (1 + exp(-z)) without overflow."""
     if z >= 0.0:
         return float(1.0 / (1.0 + np.exp(-z)))
     e = np.exp(z)
@@ -51,13 +51,13 @@ def sigmoid(z: float) -> float:
 
 @njit(cache=True, nogil=True)
 def softplus(z: float) -> float:
-    """log(1 + exp(z)), without overflow: the log loss of a logit z that was not clicked."""
+    """Compute log(1 + exp(z)) without overflow: the log loss of logit z without a click."""
     return float(max(z, 0.0) + np.log1p(np.exp(-abs(z))))
 
 
 @njit(cache=True, nogil=True)
 def find_entry(history: History, r: int, m: int, x: FloatArray, bits: IntArray, col: IntArray) -> int:
-    """The entry of a vector and model, made if it is new. ``bits (N,)`` are those of ``x``."""
+    """Find the entry of a model and vector, or create it; ``bits (N,)`` are ``x`` as integers."""
     N, mask = len(x), history.slots.shape[1] - 1
     key = m
     for i in range(N):
@@ -100,7 +100,7 @@ def _logit(history: History, r: int, entry: int, theta: FloatArray) -> float:
 def _loss(
     history: History, r: int, entries: IntArray, n: int, theta: FloatArray, center: FloatArray, anchor: FloatArray
 ) -> float:
-    """1/2 (theta - center)' anchor (theta - center) + the log loss of the first ``n`` entries of a list."""
+    """Compute 1/2 (theta - center)' anchor (theta - center) + the log loss of the first ``n`` entries."""
     D, whole = theta.shape[0], anchor.shape[0] > 1
     total = 0.0
     for i in range(D):
@@ -130,7 +130,7 @@ def _derivatives(
     gradient: FloatArray,
     hessian: FloatArray,
 ) -> None:
-    """Gradient and (lower half of the) Hessian of `_loss`."""
+    """Compute gradient and (lower half of the) Hessian of `_loss`."""
     D, N, whole = theta.shape[0], history.values.shape[2], anchor.shape[0] > 1
     hessian[:] = 0.0
     for i in range(D):
@@ -148,7 +148,7 @@ def _derivatives(
         entry = entries[e]
         p, shows = sigmoid(_logit(history, r, entry, theta)), history.shows[r, entry]
         error, weight = shows * p - history.clicks[r, entry], shows * p * (1.0 - p)
-        if N == D:  # stored whole: straight loops, which the compiler turns into vector instructions
+        if N == D:  # dense vectors: plain loops, which the compiler vectorises
             x = history.values[r, entry]
             for i in range(D):
                 gradient[i] += error * x[i]
@@ -165,7 +165,7 @@ def _derivatives(
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def cholesky(A: FloatArray, factor: FloatArray) -> bool:
-    """Lower half of ``factor`` <- that of L, A = L L', from that of A; False if A is not (finite and) positive."""
+    """Factorise A = L L' into the lower half of ``factor``; False if A is not finite and positive definite."""
     D = A.shape[0]
     for i in range(D):
         for j in range(i + 1):
@@ -183,7 +183,7 @@ def cholesky(A: FloatArray, factor: FloatArray) -> bool:
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def invert(factor: FloatArray, inverse: FloatArray) -> None:
-    """``inverse`` <- (L L')^-1, symmetric to the bit."""
+    """Compute ``inverse`` = (L L')^-1, symmetric to the bit."""
     D = factor.shape[0]
     M = np.zeros((D, D))  # (L^-1)': its rows are the columns of L^-1
     for j in range(D):
@@ -204,7 +204,7 @@ def invert(factor: FloatArray, inverse: FloatArray) -> None:
 
 @njit(cache=True, nogil=True)
 def solve(factor: FloatArray, b: FloatArray) -> None:
-    """``b`` <- (L L')^-1 b."""
+    """Replace ``b`` by (L L')^-1 b."""
     D = b.shape[0]
     for i in range(D):
         total = b[i]
@@ -229,10 +229,10 @@ def newton(
     hessian: FloatArray,
     factor: FloatArray,
 ) -> bool:
-    """``theta`` <- the minimum of `_loss` over the entries of model ``m``, found from where theta is.
+    """Minimise `_loss` over the entries of model ``m``, starting at ``theta``.
 
-    Newton's steps, halved while they overshoot. On return ``hessian`` (lower half) and its ``factor``, both (D, D),
-    are those at theta. False, and a theta of NaN, if numbers have left the finite range.
+    Newton steps, halved while they overshoot. On return ``hessian`` (lower half) and its ``factor``, both (D, D), are
+    those at theta. Returns False, with theta NaN, if numbers leave the finite range.
     """
     D = theta.shape[0]
     entries, n = np.empty(history.used[r], np.int64), 0

@@ -18,7 +18,7 @@ from .rank_one import REFRESH, cholesky_update, direction, shrink
 
 
 class Posterior(NamedTuple):
-    """Gaussian posteriors N(theta, H^-1), and the priors that the history is to be joined with.
+    """Gaussian posteriors N(theta, H^-1), and the priors of the present history.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class Posterior(NamedTuple):
     H, inverse, anchor : float64 (R, M, P, D)
         Posterior precision, its inverse, prior precision.
     factor : float64 (R, M, D, D)
-        Lower Cholesky factor of H, or (R, M, 0, 0) where nobody draws the whole theta.
+        Lower Cholesky factor of H, or (R, M, 0, 0) if theta is never drawn as a vector.
     seen : int64 (R, M)
         Observations.
     """
@@ -43,10 +43,10 @@ class Posterior(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def shift(logit: float, quadratic: float, reward: float, shows: float = 1.0) -> float:
-    """How far along H^-1 x one observation moves the MAP: the s with s = reward - shows sigmoid(logit + s quadratic).
+    """Solve s = reward - shows sigmoid(logit + s quadratic): how far the MAP moves along H^-1 x.
 
     The difference of both sides increases in s with slope at least 1, and s lies between reward - shows and reward:
-    Newton, or half that interval where Newton would leave it or is not yet fast.
+    Newton's method, or bisection where a Newton step would leave the interval or converges slowly.
     """
     low, high = reward - shows, reward
     s, step = min(max(0.0, low), high), 1.0
@@ -69,7 +69,7 @@ def shift(logit: float, quadratic: float, reward: float, shows: float = 1.0) -> 
 
 @njit(cache=True, nogil=True)
 def _refit(posterior: Posterior, history: History, r: int, m: int) -> None:
-    """The exact MAP of one model given prior and history, and the Laplace posterior there."""
+    """Compute the exact MAP of one model given prior and history, and the Laplace posterior there."""
     theta, H, inverse = posterior.theta[r, m], posterior.H[r, m], posterior.inverse[r, m]
     D, whole = theta.shape[0], H.shape[0] > 1
     hessian, factor = np.empty((D, D)), np.empty((D, D))
@@ -90,7 +90,7 @@ def _refit(posterior: Posterior, history: History, r: int, m: int) -> None:
 
 @njit(cache=True, nogil=True)
 def _fold(posterior: Posterior, history: History, r: int) -> None:
-    """What a row believes becomes the prior of what follows, and its history begins anew."""
+    """Make the posterior of a row its prior, and empty its history."""
     _, M, P, D = posterior.H.shape
     for m in range(M):
         for i in range(D):
@@ -104,7 +104,7 @@ def _fold(posterior: Posterior, history: History, r: int) -> None:
 
 @njit(cache=True, nogil=True)
 def _refresh(posterior: Posterior, r: int, m: int) -> None:
-    """The inverse afresh from H, to wipe out the rounding of many rank-one updates."""
+    """Compute the inverse afresh from H, which removes the rounding of many rank-one updates."""
     P, D = posterior.H.shape[2], posterior.H.shape[3]
     factor = np.empty((D, D))
     if P > 1 and cholesky(posterior.H[r, m], factor):
@@ -125,7 +125,7 @@ def _observe(
     u: FloatArray,
     rows: IntArray,
 ) -> None:
-    """One observation of one model: the posterior so far is the prior. ``u, rows (D,)`` are scratch."""
+    """Update one model with one observation, the posterior so far as prior; ``u, rows (D,)`` are scratch."""
     N, whole = x.shape[0], H.shape[0] > 1
     logit, quadratic, used = 0.0, 0.0, 0
     for i in range(N):
@@ -176,9 +176,9 @@ def update(
     history: History,
     refit: int,
 ) -> None:
-    """One observation per slot shown, and every ``refit`` (0: never) observations of a model the exact fit.
+    """Update with one observation per slot; refit a model exactly every ``refit`` observations (0: never).
 
-    ``bits`` is ``values`` seen as integers, for hashing.
+    ``bits`` is ``values`` viewed as integers, for hashing.
     """
     R, S = slate.shape
     _, M, D = posterior.theta.shape
@@ -223,7 +223,7 @@ def diagonal_predict(
     theta: FloatArray,
     inverse: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """theta_m . x and x' H_m^-1 x for every candidate where H is diagonal, two of (R, K); ``inverse (R, M, 1, D)``."""
+    """Compute theta_m . x and x' H_m^-1 x for diagonal H, two of (R, K); ``inverse (R, M, 1, D)``."""
     R, K = model.shape
     N = values.shape[2]
     mean, variance = np.empty((R, K)), np.empty((R, K))
@@ -255,7 +255,7 @@ def sgd_observe(
     history: History,
     starting: bool,
 ) -> None:
-    """Take in the slots shown: into the history while ``starting``, then into the ``gradient`` at ``iterate``."""
+    """Add the slots to the history while ``starting``, afterwards to the ``gradient`` at ``iterate``."""
     R, S = slate.shape
     N = values.shape[2]
     for r in range(R):
@@ -281,7 +281,7 @@ def sgd_observe(
 
 @njit(cache=True, nogil=True)
 def sgd_start(history: History, ridge: FloatArray, center: FloatArray, iterate: FloatArray) -> None:
-    """``center``, ``iterate`` <- the MAP of each model given the history."""
+    """Set ``center`` and ``iterate`` to the MAP of each model given the history."""
     R, M, D = center.shape
     nothing, prior = np.zeros(D), np.empty((1, D))
     hessian, factor = np.empty((D, D)), np.empty((D, D))
@@ -307,7 +307,7 @@ def sgd_step(
     drawn: FloatArray,
     gradient: FloatArray,
 ) -> None:
-    """The end of batch j = 1, 2, ...: one projected step, the mean of the iterates, and a draw around it.
+    """End batch j = 1, 2, ...: take one projected step, average the iterates, draw around the average.
 
     ``center, iterate, mean, drawn, gradient, normals (R, M, D)``; the ball is that of a row's M models together.
     """

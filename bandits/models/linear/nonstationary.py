@@ -1,4 +1,4 @@
-"""Ridge models that forget, for worlds that change: a sliding window, or a discount."""
+"""Ridge models for non-stationary environments: a sliding window, or a discount factor."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from .ridge import Ridge, Sharing
 
 
 class SlidingWindowRidge(Ridge):
-    """Ridge models of the last ``window`` steps: what leaves the window is taken out by a rank-one downdate.
+    """Ridge models of the last ``window`` steps; observations that leave the window are removed by rank-one downdates.
 
-    Every model ages with global time: a step leaves the window whether or not its arm was chosen since.
+    The window counts global time: a step leaves it whether or not its arm was chosen since.
 
     References
     ----------
@@ -52,18 +52,18 @@ class SlidingWindowRidge(Ridge):
 
     @staticmethod
     def ring_memory(spec: WorldSpec, window: int) -> int:
-        """Bytes per row that the window adds."""
+        """Compute the bytes per row that the window adds."""
         return window * spec.slate * (16 * spec.n_stored + 17)
 
 
 class DiscountedRidge:
-    """Ridge models in which a step k steps ago weighs gamma^k, with the ridge kept whole.
+    """Ridge models in which an observation k steps old has weight gamma^k; the ridge is not discounted.
 
     V = sum gamma^k x x' + ridge I and V~ = sum gamma^2k x x' + ridge I, b = sum gamma^k r x; theta = V^-1 b and the
-    variance is x' V^-1 V~ V^-1 x. Every model ages at every step, chosen or not.
+    variance is x' V^-1 V~ V^-1 x. Every model is discounted at every step, chosen or not.
 
-    Between two updates of a model V only fades: V = gamma^k G + ridge I with G as it was. With G = Q diag(g) Q' that
-    is Q diag(gamma^k g + ridge) Q', so that ageing costs nothing; the model that learns is decomposed afresh.
+    Between two updates of a model V = gamma^k G + ridge I, with G as it was. With G = Q diag(g) Q' that is
+    Q diag(gamma^k g + ridge) Q', so discounting costs nothing; a model that is updated is decomposed afresh.
 
     References
     ----------
@@ -75,7 +75,7 @@ class DiscountedRidge:
         sum gamma^k x x' and sum gamma^2k x x', at the model's ``stamp``.
     b : float64 (R, M, D)
     stamp : int64 (R, M)
-        Step after which they were brought up to date.
+        Step after which the model was last updated.
     """
 
     state = ("gram", "gram2", "b", "stamp", "vectors", "values", "turned", "target")
@@ -94,16 +94,16 @@ class DiscountedRidge:
 
     @staticmethod
     def memory(spec: WorldSpec, sharing: Sharing) -> int:
-        """Bytes per row, by arithmetic."""
+        """Compute the bytes per row."""
         models = 1 if sharing == "shared" else spec.n_items
         return 8 * models * (4 * spec.n_features**2 + 3 * spec.n_features + 1)
 
     def models(self, round: Round) -> IntArray:
-        """Model of every candidate, int64 (R, K)."""
+        """Return the model index of every candidate, int64 (R, K)."""
         return np.zeros_like(round.items) if self.sharing == "shared" else round.items
 
     def predict(self, round: Round) -> tuple[FloatArray, FloatArray]:
-        """theta . x and x' V^-1 V~ V^-1 x of every candidate, two of (R, K)."""
+        """Compute theta . x and x' V^-1 V~ V^-1 x of every candidate, two of float64 (R, K)."""
         values, columns, _ = round.contexts
         return discounted_kernels.discount_predict(
             values, columns, round.context, self.models(round), round.step, self.gamma, self.ridge, self.stamp,
@@ -111,7 +111,7 @@ class DiscountedRidge:
         )  # fmt: skip
 
     def update(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
-        """Age the models that learn to now, and add the examined slots of the slate."""
+        """Update the models with the examined slots of the slate."""
         values, columns, _ = round.contexts
         discounted_kernels.discount_update(
             values, columns, round.context, self.models(round), slate, feedback.rewards, feedback.examined,
@@ -121,7 +121,7 @@ class DiscountedRidge:
         self._step = round.step + 1
 
     def spectrum(self, bases: list[FloatArray]) -> FloatArray:
-        """Eigenvalues of V as it is now; see `Ridge.spectrum`."""
+        """Compute the eigenvalues of V at the present step; see `Ridge.spectrum`."""
         now = Ridge(self.ridge, self.b.shape[2], self.b.shape[1], self.sharing)
         age = self.gamma[:, None] ** (max(self._step, int(self.stamp.max())) - self.stamp)
         now.A = now.A + age[:, :, None, None] * self.gram

@@ -1,4 +1,4 @@
-"""Random Fourier features: with them a linear model expresses what is not linear."""
+"""Random Fourier features: nonlinear functions of the features for linear models."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from numba import njit
 from bandits.base.randomness import Streams
 from bandits.base.types import Contexts, FloatArray, IntArray, Round, WorldSpec
 
-PART = 100  # of the agents' stream: nobody else draws from it
+PART = 100  # of the agents' stream, reserved for the frequencies
 
 
 @njit(cache=True, nogil=True)
-def transform(values: FloatArray, columns: IntArray, waves: FloatArray, shifts: FloatArray) -> FloatArray:
-    """sqrt(2 / m) cos(w . x + b) of every vector, (C, K, m); ``waves (D, m)``, ``shifts (m,)``.
+def transform(values: FloatArray, columns: IntArray, frequencies: FloatArray, shifts: FloatArray) -> FloatArray:
+    """Compute sqrt(2 / m) cos(w . x + b) of every vector, (C, K, m), for ``frequencies (D, m)``, ``shifts (m,)``.
 
-    Vector by vector: its bits depend on no other.
+    Vector by vector, so that the bits of one depend on no other.
     """
     C, K, N = values.shape
     m = len(shifts)
@@ -28,35 +28,34 @@ def transform(values: FloatArray, columns: IntArray, waves: FloatArray, shifts: 
             z = out[c, k]
             z[:] = shifts
             for i in range(N):
-                x, wave = values[c, k, i], waves[columns[c, k, i]]
+                x, frequency = values[c, k, i], frequencies[columns[c, k, i]]
                 for j in range(m):
-                    z[j] += x * wave[j]
+                    z[j] += x * frequency[j]
             for j in range(m):
                 z[j] = scale * np.cos(z[j])
     return out
 
 
 class RandomFourierFeatures:
-    """m random waves of the features instead of the features themselves [1]_.
+    """Replaces the features by m random Fourier features [1]_.
 
     z(x) = sqrt(2 / m) cos(W x / bandwidth + b), W ~ N(0, I), b ~ U(0, 2 pi)
 
     E z(x) . z(y) = exp(-|x - y|^2 / (2 bandwidth^2)): ridge regression on z approximates one with that kernel, and the
     error falls like 1 / sqrt(m).
 
-    W and b follow from the experiment's seed alone: all rows and agents see the same waves, and of fewer waves the
-    first. So they are no state, and neither chunks nor company change a bit; but a band over rows speaks for these
-    waves, not for all.
+    W and b depend on the experiment's seed alone: all rows and agents have the same frequencies, and a smaller m takes
+    the first of them. So they are not part of the state; but an interval over rows holds for these frequencies only.
 
     Parameters
     ----------
-    setting : WorldSpec
-        Of the world.
+    spec : WorldSpec
+        Of the simulator.
     streams : Streams
     n : int
         m.
     bandwidth : float
-        Distance in feature space over which rewards are alike.
+        Distance in feature space over which rewards are similar.
 
     References
     ----------
@@ -65,56 +64,56 @@ class RandomFourierFeatures:
 
     def __init__(self, spec: WorldSpec, streams: Streams, n: int, bandwidth: float) -> None:
         normals = streams.generator("agent", part=PART).standard_normal((n, spec.n_features))
-        self.waves = np.ascontiguousarray(normals.T / bandwidth)  # (D, m)
+        self.frequencies = np.ascontiguousarray(normals.T / bandwidth)  # (D, m)
         self.shifts = 2 * np.pi * streams.generator("agent", part=PART, block=1).random(n)
-        self._world = spec
+        self._spec = spec
         self._columns = np.empty((0, 0, n), np.int64)
-        self._seen: Contexts | None = None
-        self._made: Contexts | None = None
+        self._source: Contexts | None = None
+        self._transformed: Contexts | None = None
 
     @staticmethod
-    def lifted(spec: WorldSpec, n: int) -> WorldSpec:
-        """What a model of n waves is told about its world; of 0 waves, what there is."""
+    def transformed_spec(spec: WorldSpec, n: int) -> WorldSpec:
+        """Return the spec with n transformed features; unchanged if n is 0."""
         return replace(spec, n_features=n, n_stored=n) if n else spec
 
     @staticmethod
     def memory(spec: WorldSpec, n: int) -> int:
-        """Bytes per row, by arithmetic: the waves of a round's candidates."""
+        """Compute the bytes per row: the transformed features of a round's candidates."""
         return 0 if spec.fixed_contexts else 16 * spec.n_candidates * n
 
     @staticmethod
     def shared_memory(spec: WorldSpec, n: int, layouts: int) -> int:
-        """Bytes that rows share, by arithmetic: the waves, those of fixed contexts, and their spans."""
+        """Compute the bytes that rows share: frequencies, transformed fixed contexts, and their spans."""
         contexts = layouts * spec.fixed_contexts
         return 8 * n * (3 * spec.n_features + n + 3 * contexts * spec.n_candidates)
 
     def round(self, round: Round) -> Round:
-        """The round with the waves of its features."""
+        """Return the round with transformed features."""
         return round._replace(contexts=self.contexts(round.contexts))
 
     def contexts(self, contexts: Contexts) -> Contexts:
-        """The waves of every context; where a world keeps its contexts, they are computed once."""
-        if self._made is None or contexts is not self._seen:
-            values = transform(contexts.values, contexts.columns, self.waves, self.shifts)
+        """Transform every context; fixed contexts are transformed once."""
+        if self._transformed is None or contexts is not self._source:
+            values = transform(contexts.values, contexts.columns, self.frequencies, self.shifts)
             if self._columns.shape != values.shape:
                 self._columns = np.ascontiguousarray(np.broadcast_to(np.arange(values.shape[2]), values.shape))
-            self._seen, self._made = contexts, Contexts(values, self._columns, values.shape[2])
-        return self._made
+            self._source, self._transformed = contexts, Contexts(values, self._columns, values.shape[2])
+        return self._transformed
 
     def bases(self, per_arm: bool) -> list[FloatArray]:
-        """Orthonormal basis (m, n) of the span of what can occur: of each arm, or (one) of all arms together.
+        """Compute orthonormal bases (m, n) of the span of possible vectors: one per arm, or one for all arms.
 
-        Where contexts are fixed the last round has shown them all. Elsewhere it is the whole space: m waves of vectors
-        of which there are more than m different ones are linearly independent, almost surely.
+        Fixed contexts were all in the last round. Otherwise it is the whole space: the m transformed features of more
+        than m distinct vectors are linearly independent, almost surely.
         """
-        s, models = self._world, self._world.n_items if per_arm else 1
-        if self._made is None or not s.fixed_contexts or s.n_items > s.n_candidates:
+        s, models = self._spec, self._spec.n_items if per_arm else 1
+        if self._transformed is None or not s.fixed_contexts or s.n_items > s.n_candidates:
             return [np.eye(len(self.shifts))] * models
-        z = self._made.values  # (C, K, m)
+        z = self._transformed.values  # (C, K, m)
         return [_span(z[:, k]) for k in range(models)] if per_arm else [_span(z.reshape(-1, z.shape[2]))]
 
 
 def _span(features: FloatArray) -> FloatArray:
-    """Orthonormal basis (m, n) of the row space of ``features (C, m)``."""
+    """Compute an orthonormal basis (m, n) of the row space of ``features (C, m)``."""
     _, sizes, vectors = np.linalg.svd(np.unique(features, axis=0), full_matrices=False)
     return np.ascontiguousarray(vectors[sizes > sizes[0] * 1e-5].T)

@@ -1,4 +1,4 @@
-"""Rank-one updates of one model: the compiled helpers that all linear kernels share.
+"""Rank-one updates of one model: compiled helpers shared by all linear kernels.
 
 Numba's cache on disk does not notice a change of a helper that is imported from another file: after editing this
 file, touch those that import it.
@@ -19,7 +19,7 @@ FAST = {"reassoc", "contract", "nsz"}  # floating-point liberties that let the c
 def direction(
     values: FloatArray, columns: IntArray, inverse: FloatArray, u: FloatArray, rows: IntArray
 ) -> tuple[float, int]:
-    """u = A^-1 x; returns x' A^-1 x and how many entries of u are not zero (their indices in ``rows``)."""
+    """Compute u = A^-1 x; return x' A^-1 x and the number of nonzero entries of u (indices in ``rows``)."""
     D, N = inverse.shape[0], values.shape[0]
     used = 0
     for i in range(D):
@@ -38,7 +38,7 @@ def direction(
 
 @njit(cache=True, nogil=True)
 def shrink(inverse: FloatArray, u: FloatArray, rows: IntArray, used: int, gain: float) -> None:
-    """A^-1 <- A^-1 - u u' gain (Sherman and Morrison), symmetric to the bit."""
+    """Subtract u u' gain from A^-1 (Sherman-Morrison formula), symmetric to the bit."""
     for a in range(used):
         i = rows[a]
         for b in range(used):
@@ -48,7 +48,7 @@ def shrink(inverse: FloatArray, u: FloatArray, rows: IntArray, used: int, gain: 
 
 @njit(cache=True, nogil=True)
 def accumulate(x: FloatArray, col: IntArray, reward: float, sign: float, A: FloatArray, b: FloatArray) -> None:
-    """A += sign x x' and b += sign reward x; ``sign`` 1 adds an observation, -1 takes it out."""
+    """Add sign x x' to A and sign reward x to b; ``sign`` 1 adds an observation, -1 removes it."""
     N = x.shape[0]
     for i in range(N):
         b[col[i]] += sign * (reward * x[i])
@@ -65,7 +65,7 @@ def refresh(A: FloatArray, inverse: FloatArray, b: FloatArray, theta: FloatArray
 
 @njit(cache=True, nogil=True)
 def cholesky_update(factor: FloatArray, x: FloatArray) -> None:
-    """L <- the lower factor of L L' + x x'; destroys ``x``. Zeros of x cost nothing."""
+    """Replace L by the lower Cholesky factor of L L' + x x'; destroys ``x``. Zeros of x cost nothing."""
     D = x.shape[0]
     for k in range(D):
         if x[k] == 0.0:

@@ -1,7 +1,7 @@
-"""Bayesian ridge regression, batched over rows and models: the one home of A, A^-1, b and theta.
+"""Bayesian ridge regression, batched over rows and models.
 
-A = ridge I + sum x x', b = sum r x, theta = A^-1 b; posterior N(theta, sigma^2 A^-1). Kept by rank-one updates
-of the inverse, which is computed afresh every 4,096 updates of a model.
+A = ridge I + sum x x', b = sum r x, theta = A^-1 b; posterior N(theta, sigma^2 A^-1). The inverse follows by rank-one
+updates and is computed afresh every 4,096 updates of a model.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ class Ridge:
     Parameters
     ----------
     ridge : float64 (R,)
-        lambda > 0, also that of the hybrid's shared part.
+        lambda > 0; also of the shared part of the hybrid.
     n_features, n_items : int
         D and the number of arms.
     sharing : {"per_arm", "shared", "hybrid"}
-        Hybrid is Li et al. (2010), Algorithm 2, with z = x: equal to one ridge on [x; one-hot(arm) (x) x].
+        Hybrid: Li et al. (2010), Algorithm 2, with z = x; equal to one ridge on [x; one-hot(arm) (x) x].
     joint : bool
-        Keep what `noise` needs to draw from a posterior that several candidates share.
+        Keep the Cholesky factor that draws from a posterior shared by several candidates.
 
     Attributes
     ----------
     A, inverse : float64 (R, M, D, D)
     b, theta : float64 (R, M, D)
-        M models: the number of arms, or 1. In the hybrid ``theta`` is A_a^-1 b_a.
+        M models: one per arm, or 1. In the hybrid ``theta`` is A_a^-1 b_a.
     count : int64 (R, M)
-        Observations.
+        Observations of each model.
     """
 
     STATE: ClassVar[tuple[str, ...]] = ("A", "inverse", "b", "theta", "count", "factor")
@@ -74,12 +74,12 @@ class Ridge:
 
     @staticmethod
     def memory(spec: WorldSpec, sharing: Sharing) -> int:
-        """Bytes per row, by arithmetic."""
+        """Compute the bytes per row."""
         models = 1 if sharing == "shared" else spec.n_items
         return 8 * (models * (2 * spec.n_features**2 + 2 * spec.n_features + 1) + 4 * spec.n_features**2)
 
     def models(self, round: Round) -> IntArray:
-        """Model of every candidate, int64 (R, K)."""
+        """Return the model index of every candidate, int64 (R, K)."""
         if self.sharing != "shared":
             return round.items
         if self._one.shape != round.items.shape:
@@ -87,14 +87,14 @@ class Ridge:
         return self._one
 
     def mean(self, round: Round) -> FloatArray:
-        """Posterior mean of every candidate's reward, float64 (R, K)."""
+        """Compute the posterior mean of every candidate's reward, float64 (R, K)."""
         if self.sharing == "hybrid":
             return self.predict(round)[0]
         values, columns, _ = round.contexts
         return ridge_kernels.ridge_mean(values, columns, round.context, self.models(round), self.theta)
 
     def predict(self, round: Round) -> tuple[FloatArray, FloatArray]:
-        """Posterior mean and x' Sigma x (the variance in units of sigma^2) of every candidate, two of (R, K)."""
+        """Compute posterior mean and x' A^-1 x (the variance over sigma^2) of every candidate, two of (R, K)."""
         values, columns, _ = round.contexts
         models = self.models(round)
         if self.sharing == "hybrid":
@@ -105,19 +105,19 @@ class Ridge:
         return ridge_kernels.ridge_predict(values, columns, round.context, models, self.theta, self.inverse)
 
     def sample(self, round: Round, sigma: FloatArray, normals: FloatArray) -> FloatArray:
-        """Each candidate's reward under ONE posterior draw per model, float64 (R, K).
+        """Compute each candidate's reward under ONE posterior draw per model, float64 (R, K).
 
         Parameters
         ----------
         sigma : float64 (R,)
-            Scale of the noise.
+            Standard deviation of the reward noise.
         normals : float64 (R, W)
             Standard normals, W = `noise_width`.
 
         Notes
         -----
-        Models with a single candidate each (per arm) need no draw of the whole theta: theta~ . x of independent
-        models is exactly N(theta . x, sigma^2 x' A_a^-1 x). A shared theta~ is drawn whole.
+        Per-arm models have one candidate each and are independent, so theta~ . x is drawn directly from
+        N(theta . x, sigma^2 x' A_a^-1 x). A shared theta~ is drawn as a vector.
         """
         values, columns, _ = round.contexts
         models = self.models(round)
@@ -142,18 +142,23 @@ class Ridge:
         scale: FloatArray | None = None,
         noise: FloatArray | None = None,
         epsilon: FloatArray | None = None,
-        dice: FloatArray | None = None,
+        exploration: FloatArray | None = None,
     ) -> IntArray | None:
-        """Play a stretch in one compiled loop, items int64 (T, R); None unless models are per arm and features sparse.
+        """Advance T predrawn steps in one compiled loop; None unless models are per arm and features sparse.
 
         Parameters
         ----------
         scale : float64 (R,), optional
-            Factor of the width sqrt(x' A^-1 x) in the score; the score is the mean alone without it.
+            Factor of the width sqrt(x' A^-1 x) in the score; without it the score is the mean.
         noise : float64 (T, R, K), optional
             Multiplies the width.
-        epsilon, dice : float64 (T, R), (T, R, 2), optional
-            Chance of a random item, and its coin and choice.
+        epsilon, exploration : float64 (T, R), (T, R, 2), optional
+            Probability of a random item, and the uniforms that decide whether and which.
+
+        Returns
+        -------
+        int64 (T, R), optional
+            The items shown.
         """
         values, columns, n_features = steps.contexts
         if self.sharing != "per_arm" or values.shape[2] == n_features:
@@ -165,11 +170,11 @@ class Ridge:
             np.zeros(R) if scale is None else scale, scale is not None,
             np.empty((0, 0, 0)) if noise is None else noise,
             np.empty((0, 0)) if epsilon is None else epsilon,
-            np.empty((0, 0, 0)) if dice is None else dice,
+            np.empty((0, 0, 0)) if exploration is None else exploration,
         )  # fmt: skip
 
     def draw(self, sigma: FloatArray, normals: FloatArray) -> FloatArray:
-        """One draw of the shared parameter per row, float64 (R, D), from N(theta, sigma^2 A^-1)."""
+        """Draw the shared parameter of each row from N(theta, sigma^2 A^-1), float64 (R, D)."""
         hybrid = self.sharing == "hybrid"
         center, factor = (self.beta, self.factor) if hybrid else (self.theta[:, 0], self.factor[:, 0])
         noise = ridge_kernels.posterior_noise(np.ascontiguousarray(factor), np.ascontiguousarray(normals))
@@ -178,12 +183,12 @@ class Ridge:
 
     @staticmethod
     def noise_width(spec: WorldSpec, sharing: Sharing) -> int:
-        """Standard normals that `sample` needs per row and step."""
+        """Count the standard normals that `sample` needs per row and step."""
         shared = 0 if sharing == "per_arm" else spec.n_features
         return shared + (0 if sharing == "shared" else spec.n_candidates)
 
     def update(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
-        """Learn from the examined slots of the slate."""
+        """Update the models with the examined slots of the slate."""
         self._update(round, slate, feedback.rewards, feedback.examined)
 
     def _update(self, round: Round, slate: IntArray, rewards: FloatArray, examined: BoolArray) -> None:
@@ -197,12 +202,12 @@ class Ridge:
             ridge_kernels.ridge_update(*seen, *own, self.factor)
 
     def refit(self, gram: FloatArray, b: FloatArray, count: IntArray) -> None:
-        """Start over from sums that were made elsewhere: sum x x' (R, M, D, D), sum r x (R, M, D), counts (R, M)."""
+        """Fit afresh from sums: ``gram`` sum x x' (R, M, D, D), ``b`` sum r x (R, M, D), ``count (R, M)``."""
         if self.sharing == "hybrid":
-            raise ValueError("a hybrid is not refitted from sums of its own arms")
+            raise ValueError("a hybrid model cannot be refitted from sums per arm")
         self.A[...] = gram + self.ridge[:, None, None, None] * np.eye(gram.shape[-1])
         self.b[...], self.count[...] = b, count
-        sound = np.asarray(np.isfinite(self.A).all(axis=(2, 3)))  # a row that has diverged must not stop the others
+        sound = np.asarray(np.isfinite(self.A).all(axis=(2, 3)))  # a diverged row must not stop the others
         safe = np.where(sound[..., None, None], self.A, np.eye(gram.shape[-1]))
         self.inverse[...] = np.where(sound[..., None, None], _each(np.linalg.inv, safe), np.nan)
         self.theta[...] = (self.inverse @ self.b[..., None])[..., 0]
@@ -210,12 +215,12 @@ class Ridge:
             self.factor[...] = np.where(sound[..., None, None], _each(np.linalg.cholesky, safe), np.nan)
 
     def spectrum(self, bases: list[FloatArray]) -> FloatArray:
-        """Eigenvalues of A on the span of the features on offer; see `spectrum`."""
+        """Compute the eigenvalues of A on the span of the available features; see `spectrum`."""
         return spectrum(self.A, bases)
 
 
 def _each(decompose: Callable[[FloatArray], Any], matrices: FloatArray) -> FloatArray:
-    """A decomposition of matrices (R, M, D, D); NaN in place of those that have none."""
+    """Decompose matrices (R, M, D, D); NaN where the decomposition fails."""
     try:
         return np.asarray(decompose(matrices))
     except np.linalg.LinAlgError:
@@ -227,7 +232,7 @@ def _each(decompose: Callable[[FloatArray], Any], matrices: FloatArray) -> Float
 
 
 def spectrum(A: FloatArray, bases: list[FloatArray]) -> FloatArray:
-    """Eigenvalues of design matrices ``A (R, M, D, D)`` on the span of the features on offer.
+    """Compute the eigenvalues of design matrices ``A (R, M, D, D)`` on the span of the available features.
 
     Parameters
     ----------
@@ -245,7 +250,7 @@ def spectrum(A: FloatArray, bases: list[FloatArray]) -> FloatArray:
         arms = [m for m in range(M) if bases[m].shape[1] == width]
         B = np.stack([bases[m] for m in arms])
         restricted = B.transpose(0, 2, 1) @ A[:, arms] @ B
-        sound = np.isfinite(restricted).all(axis=(2, 3))  # of a row that has diverged nothing can be said
+        sound = np.isfinite(restricted).all(axis=(2, 3))  # a diverged row has no eigenvalues
         values = np.full(restricted.shape[:3], np.nan)
         values[sound] = np.linalg.eigvalsh(restricted[sound])[:, ::-1]
         out[:, arms, :width] = values

@@ -20,7 +20,7 @@ from .rank_one import FAST, REFRESH, accumulate, cholesky_update, direction, ref
 def ridge_mean(
     values: FloatArray, columns: IntArray, context: IntArray, model: IntArray, theta: FloatArray
 ) -> FloatArray:
-    """theta_m . x for every candidate, (R, K); ``theta (R, M, D)``."""
+    """Compute theta_m . x of every candidate, float64 (R, K), for ``theta (R, M, D)``."""
     R, K = model.shape
     N = values.shape[2]
     mean = np.empty((R, K))
@@ -37,7 +37,7 @@ def ridge_mean(
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def dense_predict(x: FloatArray, theta: FloatArray, inverse: FloatArray) -> tuple[float, float]:
-    """theta . x and x' A^-1 x: straight loops, which the compiler turns into vector instructions."""
+    """Compute theta . x and x' A^-1 x in plain loops, which the compiler vectorises."""
     total, quadratic = 0.0, 0.0
     for i in range(x.shape[0]):
         total += x[i] * theta[i]
@@ -57,7 +57,7 @@ def ridge_predict(
     theta: FloatArray,
     inverse: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """theta_m . x and x' A_m^-1 x for every candidate, two of (R, K); ``inverse (R, M, D, D)``."""
+    """Compute theta_m . x and x' A_m^-1 x of every candidate, two of (R, K), for ``inverse (R, M, D, D)``."""
     R, K = model.shape
     N = values.shape[2]
     mean, variance = np.empty((R, K)), np.empty((R, K))
@@ -94,7 +94,7 @@ def learn_one(
     u: FloatArray,
     rows: IntArray,
 ) -> None:
-    """One observation of one model; ``u, rows (D,)`` are scratch."""
+    """Update one model with one observation; ``u, rows (D,)`` are scratch."""
     N = x.shape[0]
     quadratic, used = direction(x, col, inverse, u, rows)
     gain = 1.0 / (1.0 + quadratic)
@@ -128,10 +128,10 @@ def ridge_update(
     count: IntArray,
     factor: FloatArray,
 ) -> None:
-    """One observation per examined slot: A += x x', b += r x, and A^-1, theta with them.
+    """Update the models with one observation per examined slot: A += x x', b += r x, and A^-1, theta.
 
     ``A, inverse (R, M, D, D)``, ``b, theta (R, M, D)``, ``count (R, M)``; ``factor`` is the lower Cholesky factor
-    of A, shape (R, M, D, D), or (R, M, 0, 0) where nobody draws from the joint posterior.
+    of A, shape (R, M, D, D), or (R, M, 0, 0) if the agent does not draw from the joint posterior.
     """
     R, S = slate.shape
     u, rows = np.empty(b.shape[2]), np.empty(b.shape[2], np.int64)
@@ -164,7 +164,7 @@ def ridge_forget(
     theta: FloatArray,
     count: IntArray,
 ) -> None:
-    """Take one old observation per slot out of its model: the downdate that undoes `ridge_update`.
+    """Remove one old observation per slot from its model: the downdate that undoes `ridge_update`.
 
     ``values, columns (R, S, N)``, ``model, rewards, seen (R, S)``.
     """
@@ -177,7 +177,7 @@ def ridge_forget(
                 continue
             m, x, col = model[r, s], values[r, s], columns[r, s]
             quadratic, used = direction(x, col, inverse[r, m], u, rows)
-            if 1.0 - quadratic < 1e-2:  # what remains is little: the difference of large numbers, so compute it afresh
+            if 1.0 - quadratic < 1e-2:  # the remainder is a difference of large numbers: compute it afresh
                 accumulate(x, col, rewards[r, s], -1.0, A[r, m], b[r, m])
                 refresh(A[r, m], inverse[r, m], b[r, m], theta[r, m])
                 count[r, m] += 1
@@ -190,14 +190,14 @@ def ridge_forget(
             for a in range(used):
                 theta[r, m, rows[a]] += u[rows[a]] * (gain * error)
             accumulate(x, col, rewards[r, s], -1.0, A[r, m], b[r, m])
-            count[r, m] += 1  # counts changes, so that the inverse is refreshed often enough
+            count[r, m] += 1  # changes, not observations: they decide when to refresh the inverse
             if count[r, m] % REFRESH == 0:
                 refresh(A[r, m], inverse[r, m], b[r, m], theta[r, m])
 
 
 @njit(cache=True, nogil=True)
 def posterior_noise(factor: FloatArray, normals: FloatArray) -> FloatArray:
-    """L'^-1 z: noise with covariance A^-1 when A = L L', (R, D) from ``factor (R, D, D)``, ``normals (R, D)``."""
+    """Compute L'^-1 z, with covariance A^-1 = (L L')^-1: (R, D) from ``factor (R, D, D)``, ``normals (R, D)``."""
     R, D = normals.shape
     out = normals.copy()
     for r in range(R):
@@ -228,13 +228,18 @@ def play_per_arm(
     wide: bool,
     noise: FloatArray,
     epsilon: FloatArray,
-    dice: FloatArray,
+    exploration: FloatArray,
 ) -> IntArray:
-    """A stretch of T steps with one model per arm and one product shown: items (T, R), -1 where a row has stopped.
+    """Advance T steps with one model per arm and one item shown, with the same bits as step by step.
 
-    The step by step of the engine in one loop, to the same bits. Mean and width of an arm in a context change only
-    when that arm learns, so they are kept until then. ``context, uniforms (T, R)``; scores are
-    mean + scale width noise (``wide``; no ``noise``: 1), and with chance ``epsilon (T, R)`` a random item.
+    Mean and width of an arm in a context change only when that arm learns, so they are cached until then.
+    ``context, uniforms (T, R)``; the score is mean + scale width noise (``wide``; empty ``noise``: 1), and with
+    probability ``epsilon (T, R)`` the item is random, decided by ``exploration (T, R, 2)``.
+
+    Returns
+    -------
+    int64 (T, R)
+        The items shown; -1 from the step at which a row stopped.
     """
     T, R = context.shape
     C, K, N = values.shape
@@ -274,8 +279,8 @@ def play_per_arm(
                     best, highest = k, score
             if not alive[r]:
                 break
-            if epsilon.shape[0] > 0 and dice[t, r, 0] < epsilon[t, r]:
-                best = min(int(dice[t, r, 1] * K), K - 1)
+            if epsilon.shape[0] > 0 and exploration[t, r, 0] < epsilon[t, r]:
+                best = min(int(exploration[t, r, 1] * K), K - 1)
             out[t, r] = best
             reward = 1.0 if uniforms[t, r] < probabilities[c, best] else 0.0
             learn_one(

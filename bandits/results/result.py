@@ -1,4 +1,4 @@
-"""A race seen as numbers: curves, a summary and a table, the same in the app, a script and on the command line."""
+"""Result of a run: curves, summary, table and plots, the same in the app, in a script and on the command line."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from .metrics import Band, Comparison
 
 if TYPE_CHECKING:
     import pandas as pd
+    import plotly.graph_objects as go
 
 CURVES: dict[str, Callable[[History], Band | None]] = {
     "ctr": metrics.ctr,
@@ -39,35 +40,44 @@ _ENDS = ("mean", "low", "high")
 
 
 class Result:
-    """What an experiment left behind.
+    """Curves and totals of every agent of a finished or running experiment.
 
-    Every curve of ``CURVES`` is an attribute, a dict from label to `Band`: ``result.ctr["LinUCB"].mid``.
+    Every curve of ``CURVES`` is an attribute, a dict from label to `Band`: ``result.ctr["LinUCB"].mid``. In a notebook
+    a result shows as its leaderboard.
 
     Attributes
     ----------
     experiment : Experiment
     histories : dict of str to History
+
+    Examples
+    --------
+    >>> from bandits import Experiment, run
+    >>> result = run(Experiment(agents=[{"kind": "oracle"}, {"kind": "random"}], steps=1000, replications=4))
+    >>> comparison = result.compare("Oracle", "Random")
+    >>> comparison.difference.low > 0, comparison.rows
+    (True, 4)
     """
 
     def __init__(self, experiment: Experiment, histories: dict[str, History]) -> None:
         self.experiment, self.histories = experiment, histories
 
     def curve(self, name: str) -> dict[str, Band]:
-        """One metric's curves by label; agents that have none are left out."""
+        """Return the curves of one metric by label, without agents that have none."""
         found = {label: CURVES[name](history) for label, history in self.histories.items()}
         return {label: band for label, band in found.items() if band is not None}
 
     def __getattr__(self, name: str) -> dict[str, Band]:
         if name not in CURVES:
-            raise AttributeError(f"Result has no '{name}'; its curves are {', '.join(CURVES)}")
+            raise AttributeError(f"Result has no attribute '{name}'; its curves are {', '.join(CURVES)}")
         return self.curve(name)
 
     def compare(self, a: str, b: str) -> Comparison:
-        """Paired comparison of two agents by label."""
+        """Compare two agents by label on the same replications (paired)."""
         return metrics.compare(self.histories[a], self.histories[b])
 
     def summary(self) -> dict[str, Any]:
-        """Totals and comparisons as plain data; equal experiments give equal bytes."""
+        """Return totals and comparisons as plain data; equal experiments give equal bytes."""
         agents = {}
         for label, h in self.histories.items():
             clicks = metrics.total(h, "clicks")
@@ -77,7 +87,7 @@ class Result:
                 "clicks": metrics.estimate(clicks)._asdict(),
                 "pseudo_regret": metrics.estimate(metrics.total(h, "best_value") - metrics.total(h, "value"))._asdict(),
                 "realised_regret": metrics.estimate(metrics.total(h, "best_clicks") - clicks)._asdict(),
-                # a run that is under way may not have reached its first counts
+                # a running experiment may not have reached its first counts
                 "entropy": {k: v[-1] if len(v) else None for k, v in zip(_ENDS, entropy[1:4], strict=True)},
                 "learned": metrics.estimate(metrics.oracle_share(h))._asdict(),
                 "rows": int(h.alive.sum()),
@@ -92,7 +102,7 @@ class Result:
         return found
 
     def timing(self) -> dict[str, Any]:
-        """Wall time of world, scores, learning and trace."""
+        """Return the wall time of simulator, agents and recording."""
         decisions = {label: h.step * h.rows for label, h in self.histories.items()}
         agents = {
             label: {"microseconds_per_decision": 1e6 * h.seconds / max(decisions[label], 1)}
@@ -100,8 +110,18 @@ class Result:
         }
         return {"agents": agents, "seconds": sum(h.seconds for h in self.histories.values())}
 
-    def table(self) -> pd.DataFrame:
-        """All curves in long form: columns agent, metric, step, mid, low, high."""
+    def to_frame(self) -> pd.DataFrame:
+        """Return all curves in long form: columns agent, metric, step, mid, low, high.
+
+        The spectrum is left out, because it is by rank and not by step.
+
+        Examples
+        --------
+        >>> from bandits import Experiment, run
+        >>> result = run(Experiment(agents=[{"kind": "random"}], steps=100, replications=2))
+        >>> list(result.to_frame().columns)
+        ['agent', 'metric', 'step', 'mid', 'low', 'high']
+        """
         import pandas as pd
 
         frames = [
@@ -114,19 +134,54 @@ class Result:
             return pd.DataFrame(columns=["agent", "metric", "step", "mid", "low", "high"])
         return pd.concat(frames, ignore_index=True).astype({"step": "int64"})
 
+    def table(self) -> pd.DataFrame:
+        """Alias of `to_frame`."""
+        return self.to_frame()
+
+    def plot(self, name: str = "board", *, dark: bool = False) -> go.Figure:
+        """Draw a curve of every agent as a plotly figure, in the colours of the app.
+
+        Parameters
+        ----------
+        name : str
+            A curve of ``CURVES`` ("ctr", "pseudo_regret", "entropy", ...), or "board" for the four plots of the app.
+        dark : bool
+            Use plotly's dark template.
+
+        Raises
+        ------
+        UserError
+            There is no such curve.
+
+        Examples
+        --------
+        >>> from bandits import Experiment, run
+        >>> result = run(Experiment(agents=[{"kind": "oracle"}, {"kind": "random"}], steps=1000, replications=4))
+        >>> result.plot("pseudo_regret").layout.title.text
+        'Cumulative regret'
+        """
+        from .notebook import plot
+
+        return plot(self, name, dark=dark)
+
+    def _repr_html_(self) -> str:
+        from .notebook import leaderboard_html
+
+        return leaderboard_html(self)
+
     def save(self, folder: str | Path) -> None:
-        """Write ``experiment.json, curves.parquet, summary.json, timing.json`` into a folder."""
+        """Write ``experiment.json``, ``curves.parquet``, ``summary.json`` and ``timing.json`` into a folder."""
         out = Path(folder)
         out.mkdir(parents=True, exist_ok=True)
         (out / "experiment.json").write_text(self.experiment.model_dump_json(indent=2) + "\n", encoding="utf-8")
-        self.table().to_parquet(out / "curves.parquet", index=False)
+        self.to_frame().to_parquet(out / "curves.parquet", index=False)
         for name, data in (("summary", self.summary()), ("timing", self.timing())):
             text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
             (out / f"{name}.json").write_text(text + "\n", encoding="utf-8")
 
 
 def plain(value: Any) -> Any:
-    """Only what JSON knows; not-a-number becomes null."""
+    """Convert tuples to lists and NaN to None, for JSON."""
     if isinstance(value, dict):
         return {k: plain(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,0 +1,113 @@
+"""Show a result in a notebook: plotly figures of its curves, and its leaderboard as HTML."""
+
+from __future__ import annotations
+
+import html
+from typing import TYPE_CHECKING, Any
+
+from bandits.base.errors import UserError
+from bandits.base.formatting import count, percent, short
+from bandits.experiments.snapshots import LEVELS
+
+from . import text
+from .figures import board, curves, figure
+from .result import CURVES, Result
+from .style import Spec, styles
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+_ON_BOARD = {"ctr": 0, "pseudo_regret": 1, "entropy": 2, "spectrum": 3}  # position of a curve among the board's plots
+_TITLES = {
+    "clicks": ("Cumulative {noun}", "{noun}"),
+    "average_regret": ("Average regret", "{noun} lost per step"),
+    "realised_regret": ("Realised regret", "{noun} lost"),
+    "coverage": ("Coverage", "share of items shown"),
+    "smallest_eigenvalue": ("Smallest eigenvalue", "eigenvalue of A"),
+    "condition_number": ("Condition number", "largest / smallest eigenvalue"),
+}
+_LOGARITHMIC = ("smallest_eigenvalue", "condition_number")
+
+
+def plot(result: Result, name: str, *, dark: bool = False) -> go.Figure:
+    """Draw the curves of one name, or the board of four plots; see `Result.plot`."""
+    if name == "board":
+        return _board(result, dark=dark)
+    if name not in CURVES:
+        raise UserError(f"plot is '{short(name)}'; it must be one of board, {', '.join(CURVES)}")
+    return _with_legend(figure(_spec(result, name), dark=dark))
+
+
+def _spec(result: Result, name: str) -> Spec:
+    if name in _ON_BOARD:
+        return board(result)[_ON_BOARD[name]]
+    for level in LEVELS:
+        if name == f"calibration_{100 * level:.0f}":
+            return board(result, fourth="calibration", level=level)[3]
+    noun = result.experiment.simulator_class().reward_noun
+    title, y_title = (part.format(noun=noun) for part in _TITLES[name])
+    found = {label: band for label, band in result.curve(name).items() if len(band.x)}
+    empty = "None of these agents has this curve."
+    return curves(
+        found, styles(result.experiment), title=title, y_title=y_title, log_y=name in _LOGARITHMIC,
+        note="", empty=empty,
+    )  # fmt: skip
+
+
+def _board(result: Result, *, dark: bool) -> go.Figure:
+    from plotly.subplots import make_subplots
+
+    specs = board(result)
+    made = make_subplots(rows=2, cols=2, subplot_titles=[spec["layout"]["title"]["text"] for spec in specs])
+    for i, spec in enumerate(specs):
+        row, column = divmod(i, 2)
+        for trace in figure(spec).data:
+            made.add_trace(trace, row=row + 1, col=column + 1)
+        made.update_xaxes(spec["layout"]["xaxis"], row=row + 1, col=column + 1)
+        made.update_yaxes(spec["layout"]["yaxis"], row=row + 1, col=column + 1)
+    made.update_layout(template="plotly_dark" if dark else "plotly_white", height=750, font={"size": 13})
+    return _with_legend(made)
+
+
+def _with_legend(made: go.Figure) -> go.Figure:
+    """Show one legend entry per name; the app has its leaderboard as the legend."""
+    seen: set[str] = set()
+    for trace in made.data:
+        first = trace.mode == "lines" and trace.fill is None and trace.name not in seen
+        trace.showlegend = first
+        if first:
+            seen.add(trace.name)
+    made.update_layout(showlegend=True)
+    return made
+
+
+def leaderboard_html(result: Result) -> str:
+    """Make the leaderboard as an HTML table, with 95 % confidence intervals; labels are escaped."""
+    experiment = result.experiment
+    noun = html.escape(experiment.simulator_class().reward_noun)
+    looks, summary = styles(experiment), result.summary()["agents"]
+    head = ("agent", f"{noun} per step (95 % CI)", f"{noun}", "regret (95 % CI)", "share of the oracle’s gain")
+    rows = []
+    for label in text.ranking(result):
+        found = summary[label]
+        share = found["learned"]["mean"]
+        cells = [
+            f'<span style="color:{looks[label].color}">●</span> {html.escape(label)}',
+            _interval(found["ctr"], ".4f"),
+            "–" if found["clicks"]["mean"] is None else count(found["clicks"]["mean"]),
+            _interval(found["pseudo_regret"], ",.0f"),
+            "–" if share is None else percent(share),
+        ]
+        rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
+    heads = "".join(f"<th>{name}</th>" for name in head)
+    caption = html.escape(text.describe_experiment(experiment))
+    return f"<table><caption>{caption}</caption><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+
+
+def _interval(estimate: dict[str, Any], spec: str) -> str:
+    if estimate["mean"] is None:
+        return "–"
+    mean = format(estimate["mean"], spec)
+    if estimate["low"] is None:
+        return mean
+    return f"{mean} ({estimate['low']:{spec}} to {estimate['high']:{spec}})"

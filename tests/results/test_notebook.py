@@ -1,0 +1,123 @@
+"""Results and kinds in notebooks: figures, leaderboard, tables, progress bar, cheap import, examples of docstrings."""
+
+from __future__ import annotations
+
+import doctest
+import io
+import json
+import subprocess
+import sys
+from functools import lru_cache
+from typing import Any
+
+import pytest
+
+import bandits
+from bandits import Experiment, Result, UserError, agents, run, simulators
+from bandits.experiments import experiment as experiments
+from bandits.results import result as results
+from bandits.results.result import CURVES
+from bandits.results.style import styles
+from tests.support import experiment
+
+
+@lru_cache(maxsize=1)
+def finished() -> Result:
+    return run(experiment({"kind": "linucb", "label": "LinUCB"}, {"kind": "random", "label": "Random"}, steps=1200))
+
+
+@pytest.mark.parametrize("name", ["board", *CURVES])
+def test_every_curve_has_a_figure_in_the_colours_of_the_app(name: str) -> None:
+    made = finished().plot(name)
+    looks = styles(finished().experiment)
+    drawn = {t.name: t for t in made.data if t.showlegend}
+    assert "LinUCB" in drawn
+    assert drawn["LinUCB"].line.color == looks["LinUCB"].color
+    assert sum(t.name == "LinUCB" for t in drawn.values()) == 1
+    if name in CURVES and name not in ("spectrum",):
+        assert drawn["LinUCB"].x[-1] == 1200
+
+
+def test_an_unknown_curve_is_refused() -> None:
+    with pytest.raises(UserError, match=r"^plot is 'clickrate'; it must be one of board, ctr, clicks, "):
+        finished().plot("clickrate")
+
+
+def test_a_result_shows_as_its_escaped_leaderboard(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = finished()._repr_html_()
+    found = finished().summary()["agents"]["LinUCB"]["ctr"]
+    assert f"{found['mean']:.4f} ({found['low']:.4f} to {found['high']:.4f})" in page
+    assert page.index("LinUCB") < page.index("Random")
+    assert "95 % CI" in page
+    odd = Result(experiment("random", steps=10, replications=1), {"Random": experiment("random").empty_history()})
+    assert "nan" not in odd._repr_html_()
+    history = finished().histories["Random"]
+    label = "<b>x</b>"
+    strange = Experiment.model_construct(**{**dict(finished().experiment), "agents": finished().experiment.agents})
+    monkeypatch.setattr(Experiment, "labels", property(lambda self: (label, "y")))
+    assert "&lt;b&gt;x&lt;/b&gt;" in Result(strange, {label: history, "y": history})._repr_html_()
+
+
+def test_the_table_is_an_alias() -> None:
+    assert finished().to_frame().equals(finished().table())
+
+
+def test_the_kinds_are_those_of_the_registries() -> None:
+    for listed, registry in (
+        (bandits.list_agents(), agents.REGISTRY),
+        (bandits.list_simulators(), simulators.REGISTRY),
+    ):
+        assert [kind.kind for kind in listed] == list(registry)
+        assert [kind.title for kind in listed] == [cls.title for cls in registry.values()]
+        assert all(kind.summary and "\n" not in kind.summary and "]_" not in kind.summary for kind in listed)
+        assert max(map(len, repr(listed).split("\n"))) <= 120
+        assert listed._repr_html_().count("<tr>") == len(registry) + 1
+        assert len(listed.to_frame()) == len(registry)
+    families = {kind.kind: kind.family for kind in bandits.list_agents()}
+    assert (families["linucb"], families["ucb1"], families["neural_ucb"]) == ("linear", "context free", "neural")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_bar_appears_where_a_person_is_watching(monkeypatch: pytest.MonkeyPatch) -> None:
+    def printed(stream: io.StringIO, **more: Any) -> str:
+        monkeypatch.setattr(sys, "stderr", stream)
+        run(experiment("random", steps=20), **more)
+        return stream.getvalue()
+
+    assert "running" in printed(Terminal())
+    assert printed(Terminal(), progress=False) == ""
+    assert printed(io.StringIO()) == ""
+    steps: list[tuple[int, int]] = []
+    assert printed(Terminal(), progress=lambda step, of: steps.append((step, of))) == ""
+    assert steps[-1] == (20, 20)
+
+
+def test_imports_are_cheap() -> None:
+    """Neither numpy nor numba for the package itself; neither pandas, scipy, torch nor plotly for an experiment."""
+    for code, absent in (
+        ("import bandits; bandits.__version__", {"numpy", "numba", "pydantic"}),
+        ("from bandits import Experiment, run, Result", {"pandas", "scipy.special", "torch", "plotly", "pyarrow", "sklearn"}),
+        ("from bandits.__main__ import main; main(['list'])", {"pandas", "scipy.special", "torch", "plotly", "pyarrow"}),
+    ):
+        command = f"import sys, json; {code}; print(); print(json.dumps(sorted(sys.modules)))"
+        done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True)
+        assert not absent & set(json.loads(done.stdout.splitlines()[-1])), code
+
+
+@pytest.mark.parametrize("module", [bandits, experiments, results], ids=lambda m: m.__name__)
+def test_examples_of_docstrings(module: Any) -> None:
+    found = doctest.testmod(module, optionflags=doctest.IGNORE_EXCEPTION_DETAIL)
+    assert found.attempted > 0
+    assert found.failed == 0
+
+
+def test_every_public_name_is_importable() -> None:
+    for name in bandits.__all__:
+        assert getattr(bandits, name) is not None
+    assert set(bandits.__all__) <= set(dir(bandits))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        bandits.nothing  # noqa: B018

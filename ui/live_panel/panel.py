@@ -157,7 +157,7 @@ def unpack(payload: bytes) -> dict[str, Any]:
 def _publish_plotly() -> str:
     """Copy Plotly's bundle to the folder that Streamlit serves; return its path below the app's root."""
     source = Path(str(resources.files("plotly") / "package_data" / "plotly.min.js"))
-    target = _HERE.parent / "static" / source.name
+    target = _HERE.parents[1] / "static" / source.name  # beside app.py
     if not target.is_file() or target.stat().st_size != source.stat().st_size:
         # Another process may be copying too, and a browser may be reading: rename a complete file into place.
         part = target.with_name(f".{source.name}.{os.getpid()}.{threading.get_ident()}")

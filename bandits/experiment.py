@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args
 from pydantic import Field, ValidationError, model_validator
 
 from . import agents as _agents
+from . import plugins
 from . import simulators as _simulators
 from .agents import Agent, AgentParams
 from .params import Params, content, schemas, setting
@@ -29,6 +30,7 @@ _SPOKEN = {
 
 T = TypeVar("T")
 
+plugins.load()  # before the kinds are counted
 if TYPE_CHECKING:
     AnySimulator = SimulatorParams
     AnyAgent = AgentParams

@@ -11,6 +11,7 @@ from bandits import brought, link, tables
 from bandits.health.figures import MARKS
 from bandits.health.process import Compared
 from bandits.jobs import Job, Pool
+from tests.gate import Gate
 from tests.support import experiment, wait_for
 from tests.visits import arrive
 from ui import live, runs
@@ -96,8 +97,10 @@ def test_the_page_does_not_wait_for_comparisons(pool: Pool) -> None:
     assert [title[2:] for title in panel(at)[1:]] == [title[2:] for title in before[1:]]  # none more, none less
 
 
-def test_a_run_that_has_not_begun_says_so(pool: Pool) -> None:
-    waiting = [pool.submit(experiment(steps=10_000_000, replications=48, seed=980 + i)) for i in range(6)]
+def test_a_run_that_has_not_begun_says_so(pool: Pool, gate: Gate) -> None:
+    for i in range(pool.workers + 1):
+        gate.hold(980 + i)
+    waiting = [pool.submit(experiment(seed=980 + i)) for i in range(pool.workers + 1)]
     try:
         at = page(waiting[-1])
         assert any("nothing to judge yet" in m.value for m in at.markdown)

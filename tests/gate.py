@@ -27,14 +27,15 @@ class Gate:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._turn: dict[int, str] = {}
+        self._turn: dict[int | str, str] = {}
 
-    def hold(self, seed: int, step: int = 0, *, passes: int = 0, training: bool = False) -> None:
+    def hold(self, seed: int | str, step: int = 0, *, passes: int = 0, training: bool = False) -> None:
         """From now on runs and blocks of this seed go as far as a step, and stand still there.
 
         Parameters
         ----------
-        seed : int
+        seed : int, or ``cost``
+            Measurements of cost, after as many points as ``step`` says.
         step : int
         passes : int
             So many blocks of sweeps go on to their end.
@@ -48,14 +49,14 @@ class Gate:
         written.write_text(json.dumps(told))
         written.replace(self._folder / f"{seed}")
 
-    def stands(self, seed: int) -> int | None:
+    def stands(self, seed: int | str) -> int | None:
         """The step at which a run stands since it was last held; None if none does yet."""
         try:
             return int((self._folder / f"{seed}.{self._turn[seed]}.stands").read_text() or -1)
         except FileNotFoundError:
             return None
 
-    def open(self, *seeds: int) -> None:
+    def open(self, *seeds: int | str) -> None:
         """Let runs of these seeds go; of all, where none is named."""
         for seed in seeds or tuple(self._turn):
             (self._folder / f"{seed}").unlink(missing_ok=True)

@@ -2,7 +2,8 @@
 
 It brings no kinds. A file in the folder ``BANDITS_GATE``, written by `tests.gate.Gate` and named after a seed, says how
 far runs of that seed go. Races stand still between chunks, blocks of sweeps between stretches: there they are heard of,
-saved, paused and stopped as ever, and no bit depends on where they stood.
+saved, paused and stopped as ever, and no bit depends on where they stood. Measurements of cost, named ``cost``, stand still
+after so many points.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from bandits.simulators.petshop import PetShop
 FOLDER = Path(os.environ.get("BANDITS_GATE", os.devnull))
 LIMIT = 300.0  # seconds after which nobody is expected to open the gate any more
 describe = PetShop.describe.__func__  # type: ignore[attr-defined]
-stood: dict[tuple[int, str, int], float] = {}  # since when, by seed, turn and step
+stood: dict[tuple[int | str, str, int], float] = {}  # since when, by seed (or name), turn and step
 
 
 class Order(NamedTuple):
@@ -32,14 +33,14 @@ class Order(NamedTuple):
     training: bool
 
 
-def order(seed: int) -> Order | None:
+def order(seed: int | str) -> Order | None:
     try:
         return Order(**json.loads((FOLDER / f"{seed}").read_text()))
     except (FileNotFoundError, NotADirectoryError):
         return None
 
 
-def stand(seed: int, told: Order, step: int) -> None:
+def stand(seed: int | str, told: Order, step: int) -> None:
     """Stand still for a moment, and let the test know where."""
     since = stood.setdefault((seed, told.turn, step), now := time.monotonic())
     if since == now:
@@ -63,10 +64,11 @@ def passes(seed: int, told: Order) -> bool:
 def install() -> None:
     """Put the gate into races and blocks."""
     from bandits import race
+    from bandits.cost.process import Measurement
     from bandits.race import Race
     from bandits.sweeps import blocks
 
-    advance, train, make_lane = Race.advance, race._train_elsewhere, blocks.make_lane
+    advance, train, make_lane, hear = Race.advance, race._train_elsewhere, blocks.make_lane, Measurement.hear
 
     def advance_as_told(self: Race, n: int = race.CHUNK) -> Iterator[Any]:
         if (told := order(self.experiment.seed)) is not None:
@@ -108,7 +110,13 @@ def install() -> None:
         lane.advance = go_as_told
         return lane
 
-    Race.advance, race._train_elsewhere, blocks.make_lane = advance_as_told, train_as_told, lane_as_told
+    def hear_as_told(self: Measurement, line: str) -> None:
+        while (told := order("cost")) is not None and len(self.costs.points) >= told.step:
+            stand("cost", told, told.step)
+        hear(self, line)
+
+    Race.advance, race._train_elsewhere = advance_as_told, train_as_told  # type: ignore[method-assign]
+    blocks.make_lane, Measurement.hear = lane_as_told, hear_as_told  # type: ignore[method-assign]
 
 
 def first(cls: type[PetShop], params: Any) -> Any:

@@ -2,8 +2,8 @@
 
 It brings no kinds. A file in the folder ``BANDITS_GATE``, written by `tests.gate.Gate` and named after a seed, says how
 far runs of that seed go. Races stand still between chunks, blocks of sweeps between stretches: there they are heard of,
-saved, paused and stopped as ever, and no bit depends on where they stood. Measurements of cost, named ``cost``, stand still
-after so many points.
+saved, paused and stopped as ever, and no bit depends on where they stood. Measurements of cost stand still after so
+many points, where a file is named ``cost``.
 """
 
 from __future__ import annotations

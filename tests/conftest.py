@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.gate import Gate
+
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):  # as workers run; before anybody imports
     os.environ.setdefault(name, "1")
 
@@ -38,3 +40,20 @@ def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     os.environ["BANDITS_HOME"] = str(tmp_path_factory.mktemp("home"))
     yield
     os.environ.pop("BANDITS_HOME") if before is None else os.environ.update(BANDITS_HOME=before)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _gate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gate]:
+    """All processes that tests start can be held; the tests' own has imported the package before, and cannot."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("gate")
+        patch.setenv("BANDITS_GATE", str(folder))
+        patch.setenv("BANDITS_PLUGINS", str(FOLDER / "plugin_gate.py"))
+        yield Gate(folder)
+
+
+@pytest.fixture
+def gate(_gate: Gate) -> Iterator[Gate]:
+    """Holds runs until the test is over."""
+    yield _gate
+    _gate.open()

@@ -11,6 +11,7 @@ import numpy as np
 
 from bandits import Experiment, History, Trace, simulate
 from bandits.base.types import FloatArray
+from bandits.runtime.job import Job
 
 STRESS = os.environ.get("BANDITS_STRESS") == "1"
 PATIENCE = 240.0  # seconds after which a thing that was waited for is declared missing
@@ -21,13 +22,32 @@ def often(usually: int, stress: int) -> int:
     return stress if STRESS else usually
 
 
-def wait_for(condition: Callable[[], object], what: str) -> None:
-    """Wait until a condition holds; how long it takes is not what is tested."""
+def wait_for(condition: Callable[[], object], what: str, unless: Callable[[], object] = lambda: None) -> None:
+    """Wait until a condition holds; how long it takes is not what is tested.
+
+    Parameters
+    ----------
+    condition : callable
+    what : str
+        What is waited for.
+    unless : callable, optional
+        Says why it cannot come any more, or nothing as long as it can.
+    """
     end = time.monotonic() + PATIENCE
-    while not condition():
+    while True:
+        why = unless()  # asked first: what ended it may have brought it
+        if condition():
+            return
+        if why:
+            raise AssertionError(f"{what} cannot come any more: {why}")
         if time.monotonic() > end:
             raise AssertionError(f"waited {PATIENCE:.0f} s in vain for {what}")
         time.sleep(0.02)
+
+
+def over(*jobs: Job) -> Callable[[], str]:
+    """That one of these runs has ended, in words: whoever waits for what happens on their way waits in vain."""
+    return lambda: "; ".join(f"the run has {job.status} at step {job.step} {job.error}" for job in jobs if not job.live)
 
 
 def experiment(*agents: str | dict[str, Any], **changes: Any) -> Experiment:

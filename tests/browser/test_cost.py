@@ -6,17 +6,20 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Open
+from tests.gate import Gate
 
 pytestmark = pytest.mark.browser
 expect.set_options(timeout=240_000)
 
 
-def test_the_usual_question_is_measured_and_drawn(visit: Open) -> None:
+def test_the_usual_question_is_measured_and_drawn(visit: Open, gate: Gate) -> None:
+    gate.hold("cost", 20)
     page = visit("/cost", viewport={"width": 1280, "height": 3200})  # plots are drawn in sight only
     expect(page.get_by_role("heading", name="Cost of confidence")).to_be_visible()
     drawn = page.locator(".bp-plot .main-svg:first-child")
     expect(page.get_by_text("Measuring: ")).to_be_visible()
     expect(drawn.first).to_be_visible()  # before all is measured
+    gate.open()
     expect(page.get_by_text("Measured: ")).to_be_visible()
     expect(page.get_by_role("heading", name="Do they agree with the exact width?")).to_be_visible()
     expect(page.locator(".bp-plot[data-wait]")).to_have_count(0)

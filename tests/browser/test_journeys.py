@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import Open
+from tests.gate import USUAL, Gate
 from tests.support import wait_for
 
 pytestmark = pytest.mark.browser
@@ -70,8 +71,9 @@ def run_button(page: Page) -> Locator:
     return page.get_by_test_id("stMain").get_by_role("button", name=re.compile("^Run"))
 
 
-def run_long(page: Page) -> None:
-    """A run that lasts until it is stopped, alone or after another."""
+def run_long(page: Page, gate: Gate, seed: int = USUAL) -> None:
+    """A run that lasts until it is stopped: it stands still at step 40,000."""
+    gate.hold(seed, 40_000)
     set_number(page, "Steps", 10_000_000)
     run_button(page).click()
     status(page, "^Step [1-9]")
@@ -140,9 +142,9 @@ def test_a_slider_a_key_and_another_result(visit: Open) -> None:
     status(page, "^Finished: 2,000 steps")
 
 
-def test_zoom_survives_the_ticks_of_a_live_run(visit: Open) -> None:
+def test_zoom_survives_the_ticks_of_a_live_run(visit: Open, gate: Gate) -> None:
     page = visit("/arena")
-    run_long(page)
+    run_long(page, gate)
     page.evaluate("document.querySelectorAll('.bp-plot')[1].mark = 'the same'")
     plot = page.locator(".bp-plot").nth(1)
     plot.scroll_into_view_if_needed()
@@ -155,8 +157,9 @@ def test_zoom_survives_the_ticks_of_a_live_run(visit: Open) -> None:
     page.mouse.up()
     page.wait_for_function(f"() => ({RANGE})(1)[0] > 0", polling=LOOK)
     zoomed = page.evaluate(RANGE, 1)
-    for _ in range(3):  # three times more points than before
+    for step in (60_000, 80_000, 100_000):  # three times more points than before
         last = page.evaluate(LAST, 1)
+        gate.hold(USUAL, step)
         page.wait_for_function(f"last => ({LAST})(1) > last", arg=last, polling=LOOK)
         assert page.evaluate(RANGE, 1) == zoomed
     stop(page)
@@ -166,23 +169,26 @@ def test_zoom_survives_the_ticks_of_a_live_run(visit: Open) -> None:
     page.wait_for_function(f"end => ({RANGE})(1)[1] > end", arg=zoomed[1], polling=LOOK)
 
 
-def test_a_run_goes_on_while_its_visitor_is_elsewhere(visit: Open) -> None:
+def test_a_run_goes_on_while_its_visitor_is_elsewhere(visit: Open, gate: Gate) -> None:
     page = visit("/arena")
     set_number(page, "Seed", 7)
-    run_long(page)
+    run_long(page, gate, 7)
     began = step(page)
     page.get_by_role("link", name="Home").click()
     expect(page.get_by_role("heading", name="Bandit Playground")).to_be_visible()
+    gate.hold(7, 60_000)
+    wait_for(lambda: gate.stands(7) == 60_000, "the run to go on")
     page.get_by_role("link", name="Arena").click()
     expect(page.get_by_role("heading", name="Arena")).to_be_visible()
     expect(page.get_by_role("spinbutton", name=re.compile("^Seed"))).to_have_value("7")
     page.wait_for_url(re.compile(r"simulator=petshop.*seed=7"))
+    wait_for(lambda: step(page) > began, "news of it")
     again = step(page)
-    assert again > began
+    gate.hold(7, 80_000)
     page.reload()
     expect(page.get_by_role("heading", name="Arena")).to_be_visible()
+    wait_for(lambda: step(page) > again, "the run to go on")
     after = step(page)
-    assert after > again
     expect(page.get_by_role("spinbutton", name=re.compile("^Seed"))).to_have_value("7")
     expect(page.get_by_role("spinbutton", name=re.compile("^Steps"))).to_have_value("10000000")
     drawn(page, 2)
@@ -192,12 +198,13 @@ def test_a_run_goes_on_while_its_visitor_is_elsewhere(visit: Open) -> None:
     status(friend, "^Stopped at step")  # without touching anything
 
 
-def test_pause_resume_stop_and_continue(visit: Open) -> None:
+def test_pause_resume_stop_and_continue(visit: Open, gate: Gate) -> None:
     page = visit("/arena")
-    run_long(page)
+    run_long(page, gate)
     main = page.get_by_test_id("stMain")
     main.get_by_role("button", name="Pause").click()
     text = status(page, r"^Paused at step [\d,]+ of 10,000,000").inner_text()
+    gate.hold(USUAL, 60_000)
     main.get_by_role("button", name="Resume").click()
     status(page, "^Step [1-9]")
     paused = int(re.findall(r"[\d,]+", text)[0].replace(",", ""))

@@ -20,10 +20,11 @@ from bandits.results import text as words
 from bandits.storage.run_store import Store
 from tests.browser.conftest import App, Open
 from tests.browser.test_journeys import run_button, set_number, status, tiles
+from tests.gate import Gate
 from tests.support import same, wait_for
 
 pytestmark = pytest.mark.browser
-STEPS = 30_000  # long enough to be interrupted
+STEPS, STOP = 30_000, 20_000  # interrupted where they are held
 
 
 def race(steps: int) -> str:
@@ -55,8 +56,12 @@ def tick_the_only(page: Page, asked: str) -> None:
 def interrupted_at(app: App, name: str) -> None:
     """Wait until the run has been saved on its way."""
     store = Store(app.home)
-    wait_for(lambda: store.checkpoint(name), "a checkpoint on disk")
-    assert name not in {kept.id for kept in store.runs()}
+
+    def finished() -> str:
+        return "the run has finished" if name in {kept.id for kept in store.runs()} else ""
+
+    wait_for(lambda: store.checkpoint(name), "a checkpoint on disk", finished)
+    assert not finished()
 
 
 @cache
@@ -79,8 +84,9 @@ def as_if_nothing_had_happened(app: App, page: Page, name: str) -> None:
 
 
 def test_after_a_killed_server_finished_runs_are_there_and_the_unfinished_one_goes_on(
-    start: Callable[[], App], visit: Open
+    start: Callable[[], App], visit: Open, gate: Gate
 ) -> None:
+    gate.hold(presets()["too-much"].experiment.seed, STOP)
     app = start()
     page = visit(race(1000), at=app)
     status(page, "^Finished: 1,000 steps")
@@ -92,6 +98,7 @@ def test_after_a_killed_server_finished_runs_are_there_and_the_unfinished_one_go
     page.context.close()
     app.kill()
 
+    gate.open()
     again = start()
     page = visit(f"/arena?{query}", at=again)  # the link that was sent round shows what had been computed
     status(page, rf"^Stopped at step [1-9][\d,]* of {STEPS:,}; .* interrupted when the app ended")
@@ -112,7 +119,10 @@ def test_after_a_killed_server_finished_runs_are_there_and_the_unfinished_one_go
     expect(page.locator(f".st-key-resume-{name}")).to_have_count(0)
 
 
-def test_a_run_whose_worker_is_killed_ends_with_the_right_numbers(start: Callable[[], App], visit: Open) -> None:
+def test_a_run_whose_worker_is_killed_ends_with_the_right_numbers(
+    start: Callable[[], App], visit: Open, gate: Gate
+) -> None:
+    gate.hold(presets()["too-much"].experiment.seed, STOP)
     app = start()
     page = visit(race(STEPS), at=app)
     name = named(page, STEPS)
@@ -121,6 +131,7 @@ def test_a_run_whose_worker_is_killed_ends_with_the_right_numbers(start: Callabl
     assert before
     for worker in before:
         os.kill(worker, signal.SIGKILL)
+    gate.open()
     status(page, f"^Finished: {STEPS:,} steps")
     assert not set(app.workers()) & set(before)
     as_if_nothing_had_happened(app, page, name)

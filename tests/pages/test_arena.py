@@ -24,8 +24,9 @@ from bandits.runtime.pool import Job, Pool
 from bandits.runtime.supervisor import ATTEMPTS
 from bandits.simulators import REGISTRY as SIMULATORS
 from bandits.simulators.petshop import CLICK_RATES
+from tests.gate import Gate
 from tests.pages.support import ROOT, arrive
-from tests.support import experiment, same, wait_for
+from tests.support import experiment, over, same, wait_for
 from ui import session
 from ui.live_panel import panel as live
 
@@ -42,12 +43,13 @@ def pool() -> Iterator[Pool]:
 
 
 @pytest.fixture
-def endless(pool: Pool) -> Iterator[Callable[[int], Job]]:
-    """Runs that last until the test is over."""
+def endless(pool: Pool, gate: Gate) -> Iterator[Callable[[int], Job]]:
+    """Runs that last until the test is over: they stand still at step 1,000 of 3,000."""
     begun: list[Job] = []
 
     def begin(seed: int) -> Job:
-        begun.append(pool.submit(experiment(steps=10_000_000, replications=48, seed=seed)))
+        gate.hold(seed, 1000)
+        begun.append(pool.submit(experiment(steps=3000, seed=seed)))
         return begun[-1]
 
     yield begin
@@ -78,7 +80,7 @@ def ended(job: Job) -> Job:
 
 
 def under_way(job: Job) -> Job:
-    wait_for(lambda: len(job.result.histories) == len(job.experiment.labels), "the first points")
+    wait_for(lambda: len(job.result.histories) == len(job.experiment.labels), "the first points", over(job))
     return job
 
 
@@ -161,7 +163,7 @@ def test_a_run_that_waits_says_how_many_are_before_it(pool: Pool, endless: Calla
     race = pool.get(presets()["race"].experiment.hash)
     assert race is None or ended(race)
     busy = [endless(seed) for seed in range(900, 902 + pool.workers)]  # two more than there are workers
-    wait_for(lambda: pool.queue_position(busy[-1]) == 1, "all workers to be busy")
+    wait_for(lambda: pool.queue_position(busy[-1]) == 1, "all workers to be busy", over(*busy))
     assert status(arena(busy[-2])) == "Next in line, as soon as another run ends"
     at = arena(busy[-1])
     assert status(at) == "Waiting: 1 other run first"
@@ -169,10 +171,10 @@ def test_a_run_that_waits_says_how_many_are_before_it(pool: Pool, endless: Calla
     assert [p["data"] for p in plots(at)] == [[]] * 4
     assert all(p["layout"]["annotations"][0]["text"].endswith(".") for p in plots(at))
     at = press(at, "Stop")
-    assert status(at) == "Stopped at step 0 of 10,000,000; what was computed stays"
+    assert status(at) == "Stopped at step 0 of 3,000; what was computed stays"
 
 
-def test_a_live_run_grows_and_can_be_stopped(pool: Pool, endless: Callable[[int], Job]) -> None:
+def test_a_live_run_grows_and_can_be_stopped(pool: Pool, gate: Gate, endless: Callable[[int], Job]) -> None:
     job = under_way(endless(910))
     at = arena(job)
     assert status(at).startswith("Step ")
@@ -180,7 +182,8 @@ def test_a_live_run_grows_and_can_be_stopped(pool: Pool, endless: Callable[[int]
     assert sentences(at) == []  # during a run nothing is called significant
     before = plots(at)[1]["data"]
     size = job.result.histories["LinUCB"].size
-    wait_for(lambda: job.result.histories["LinUCB"].size > size, "more points")
+    gate.hold(910, 2000)
+    wait_for(lambda: job.result.histories["LinUCB"].size > size, "more points", over(job))
     after = plots(settled(at.run()))[1]["data"]
     assert max(after[1]["x"]) >= max(before[1]["x"])
     at = press(at, "Stop")
@@ -257,10 +260,10 @@ def test_what_cannot_be_run_is_refused_in_one_sentence_and_the_result_stays(pool
     assert address(at) != job.id
 
 
-def test_only_who_started_a_run_can_end_it(pool: Pool) -> None:
+def test_only_who_started_a_run_can_end_it(pool: Pool, gate: Gate) -> None:
     mine = arena(ended(pool.submit(experiment(seed=944))))
-    for ending, value in (("-steps", 10_000_000), ("-runs", 48)):
-        widget(mine, ending).set_value(value)
+    gate.hold(944, 1000)
+    widget(mine, "-steps").set_value(3000)
     mine = press(settled(mine.run()), "Run")
     job = pool.get(address(mine))
     assert job is not None
@@ -273,7 +276,8 @@ def test_only_who_started_a_run_can_end_it(pool: Pool) -> None:
     assert status(settled(mine.run())).startswith("Paused at step ")
     paused = job.step
     mine = press(mine, "Resume")
-    wait_for(lambda: job.step > paused, "the run to go on")
+    gate.hold(944, 2000)
+    wait_for(lambda: job.step > paused, "the run to go on", over(job))
     press(settled(mine.run()), "Stop")
     assert job.status == "stopped"
 

@@ -12,6 +12,7 @@ from bandits.diagnostics.figures import MARKS
 from bandits.experiments import url
 from bandits.runtime.pool import Job, Pool
 from bandits.simulators.datasets import csv_table, uploads
+from tests.gate import Gate
 from tests.pages.support import arrive
 from tests.support import experiment, wait_for
 from ui import session
@@ -98,8 +99,10 @@ def test_the_page_does_not_wait_for_comparisons(pool: Pool) -> None:
     assert [title[2:] for title in panel(at)[1:]] == [title[2:] for title in before[1:]]  # none more, none less
 
 
-def test_a_run_that_has_not_begun_says_so(pool: Pool) -> None:
-    waiting = [pool.submit(experiment(steps=10_000_000, replications=48, seed=980 + i)) for i in range(6)]
+def test_a_run_that_has_not_begun_says_so(pool: Pool, gate: Gate) -> None:
+    for i in range(pool.workers + 1):
+        gate.hold(980 + i)
+    waiting = [pool.submit(experiment(seed=980 + i)) for i in range(pool.workers + 1)]
     try:
         at = page(waiting[-1])
         assert any("no results to diagnose yet" in m.value for m in at.markdown)

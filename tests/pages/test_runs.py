@@ -18,8 +18,9 @@ from bandits.results import metrics
 from bandits.results.run_comparison import paired
 from bandits.runtime.pool import Job, Pool
 from bandits.storage.run_store import Store, StoredRun
+from tests.gate import Gate
 from tests.pages.support import arrive
-from tests.support import experiment, same, wait_for
+from tests.support import experiment, over, same, wait_for
 from ui import session
 from ui.live_panel import panel as live
 from ui.runs import table
@@ -261,8 +262,9 @@ def test_nothing_is_deleted_before_it_is_confirmed(store: Store, pool: Pool) -> 
     assert pool.get(e.hash) is None  # not from memory either
 
 
-def test_a_run_that_goes_on_cannot_be_deleted(store: Store, pool: Pool) -> None:
-    e = experiment("linucb", steps=10_000_000)
+def test_a_run_that_goes_on_cannot_be_deleted(store: Store, pool: Pool, gate: Gate) -> None:
+    gate.hold(70, 100)
+    e = experiment("linucb", seed=70)
     store.put(e, load_histories(e), 1.0)
     at = press(pick(visit(), store, e), "Delete")
     pool.delete(e.hash)  # somebody else deletes it, and runs it again
@@ -311,12 +313,13 @@ def test_runs_that_do_not_pair_say_why_and_deleted_ones_are_not_compared(store: 
     assert len(listed(settled(at.run()))) == 1  # nothing left to compare: the list again
 
 
-def test_what_goes_on_is_told_and_can_be_opened(store: Store, pool: Pool) -> None:
-    job = pool.submit(experiment(steps=10_000_000, replications=48, seed=71))
-    wait_for(lambda: job.result.histories, "the first points")
+def test_what_goes_on_is_told_and_can_be_opened(store: Store, pool: Pool, gate: Gate) -> None:
+    gate.hold(71, 1000)
+    job = pool.submit(experiment(steps=3000, seed=71))
+    wait_for(lambda: job.result.histories, "the first points", over(job))
     at = visit()
     assert "Going on now" in text(at)
-    assert any("of 10,000,000" in str(p.proto.text) for p in at.get("progress"))
+    assert any("of 3,000" in str(p.proto.text) for p in at.get("progress"))
     (open_it,) = [b for b in at.button if b.key == f"going-{job.id}"]
     at = settled(open_it.click().run(), "Arena")
     assert told(at) == url.to_query(job.experiment)
@@ -367,8 +370,9 @@ def test_an_interrupted_run_is_discarded_when_that_is_confirmed(store: Store, po
     assert "Unfinished" not in text(at)
 
 
-def test_home_goes_on_with_its_race_when_that_was_interrupted(store: Store, pool: Pool) -> None:
+def test_home_goes_on_with_its_race_when_that_was_interrupted(store: Store, pool: Pool, gate: Gate) -> None:
     e = presets()["race"].experiment
+    gate.hold(e.seed, e.steps, training=True)  # one of its agents is not ready before the test is over
     if (job := pool.get(e.hash)) is not None:
         pool.discard(e.hash, job.owner)
     made = Race(e)

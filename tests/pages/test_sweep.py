@@ -20,7 +20,8 @@ from bandits.sweeps.analysis.landscape import METRICS
 from bandits.sweeps.analysis.nearest import nearest_points
 from bandits.sweeps.figures import grid
 from bandits.sweeps.manager import SweepManager
-from tests.support import wait_for
+from tests.gate import Gate
+from tests.support import over, wait_for
 from tests.sweeps.test_sweep import ALPHA, small
 from ui import session
 from ui.live_panel import panel
@@ -208,17 +209,23 @@ def test_equal_sweeps_are_one_and_are_found_again(pool: Pool, one: Landscape, tm
     assert SweepManager(pool, tmp_path).get(again.id) is None
 
 
-def test_who_stops_it_and_how_it_goes_on(pool: Pool, tmp_path: Path) -> None:
-    sweep = small([{**ALPHA, "number": 12}], steps=20_000)
+def test_who_stops_it_and_how_it_goes_on(pool: Pool, gate: Gate, tmp_path: Path) -> None:
+    sweep = small([{**ALPHA, "number": 12}], seed=21)
+    gate.hold(21, 100, passes=4)
     sweeper = SweepManager(pool, tmp_path)
     found = sweeper.submit(sweep, "me")
     with pytest.raises(UserError, match="only who started this sweep may stop it"):
         sweeper.stop(found, "you")
     with pytest.raises(UserError, match="this sweep is going on"):
         sweeper.delete(found.id)
-    wait_for(lambda: found.progress > 0.1, "some of it")
+    wait_for(
+        lambda: found.progress > 0.1,
+        "some of it",
+        lambda: "" if found.active else f"the sweep has {found.status}",
+    )
     sweeper.stop(found, "me")
     wait_for(lambda: not found.active, "the end")
+    gate.open()
     assert found.status == "stopped"
     assert 0 < found.progress < 1
     known = found.landscape.completed.sum()
@@ -230,12 +237,23 @@ def test_who_stops_it_and_how_it_goes_on(pool: Pool, tmp_path: Path) -> None:
     assert np.array_equal(found.landscape.numbers("click_rate"), whole.numbers("click_rate"))
 
 
-def test_one_owner_cannot_take_all_workers(pool: Pool, tmp_path: Path) -> None:
+def test_one_owner_cannot_take_all_workers(pool: Pool, gate: Gate, tmp_path: Path) -> None:
     sweeper = SweepManager(pool, tmp_path)
-    going = [sweeper.submit(small(steps=50_000, seed=seed), "me") for seed in (1, 2)]
+    for seed in (1, 2):
+        gate.hold(seed)
+    going = [sweeper.submit(small([{**ALPHA, "number": 12}], seed=seed), "me") for seed in (1, 2)]
     with pytest.raises(UserError, match="you have 2 sweeps going"):
         sweeper.submit(small(seed=3), "me")
-    assert finished(sweeper, small(seed=4), "you").status == "finished"  # its turn comes between theirs
+    third = sweeper.submit(small(seed=4), "you")
+    while third.active:  # of theirs 24 blocks wait, one by one let go while one of its 12 waits for its turn
+        wait_for(
+            lambda: not third.active or (third.id in waiting_tasks(pool) and standing(gate, 1, 2)),
+            "a turn",
+        )
+        for seed in standing(gate, 1, 2):
+            gate.hold(seed, passes=1)
+    assert third.status == "finished"
+    assert all(found.active for found in going)
     for found in going:
         sweeper.stop(found, "me")
     wait_for(lambda: not any(found.active for found in going), "the end")
@@ -267,11 +285,13 @@ def test_a_server_does_not_take_what_would_take_days(pool: Pool, tmp_path: Path)
         SweepManager(pool, tmp_path).submit(small(steps=10_000_000, replications=200), "me")
 
 
-def test_a_run_gets_its_turn_between_blocks(pool: Pool, tmp_path: Path) -> None:
+def test_a_run_gets_its_turn_between_blocks(pool: Pool, gate: Gate, tmp_path: Path) -> None:
     sweeper = SweepManager(pool, tmp_path)
-    sweep = small([{**ALPHA, "number": 24}], steps=20_000)
+    sweep = small([{**ALPHA, "number": 24}], seed=22)
+    gate.hold(22)
     found = sweeper.submit(sweep, "me")
     job = pool.submit(small(seed=9).experiment, "you")
+    gate.hold(22, passes=12)  # of 24
     wait_for(lambda: not job.active, "the run")
     assert job.status == "finished"
     assert found.active
@@ -279,17 +299,37 @@ def test_a_run_gets_its_turn_between_blocks(pool: Pool, tmp_path: Path) -> None:
     wait_for(lambda: not found.active, "the end")
 
 
-def test_long_runs_leave_a_sweep_a_worker(tmp_path: Path) -> None:
+def test_long_runs_leave_a_sweep_a_worker(gate: Gate, tmp_path: Path) -> None:
     pool = Pool(2)
+    for seed in range(4):
+        gate.hold(seed, 100)
     try:
-        found = SweepManager(pool, tmp_path).submit(small([{**ALPHA, "number": 8}], steps=20_000), "me")
+        found = SweepManager(pool, tmp_path).submit(small([{**ALPHA, "number": 8}], seed=3), "me")
         going = [pool.submit(small(steps=10_000_000, seed=seed).experiment, "you") for seed in range(3)]
-        wait_for(lambda: not found.active, "the sweep")
+
+        def queued() -> bool:
+            """The runner has handed over as many blocks as it does."""
+            left = int((~found.landscape.completed).sum()) // 2
+            return sum(map(len, waiting_tasks(pool).values())) + len(pool.processes) == min(left, 3)
+
+        while found.active:  # of 16 blocks one is let go when the next ones wait
+            wait_for(lambda: not found.active or (queued() and standing(gate, 3)), "a worker for the sweep")
+            gate.hold(3, 100, passes=1)
         assert found.status == "finished"
+        wait_for(lambda: going[0].step > 0, "a worker for a run", over(*going))
         assert all(job.active for job in going)
-        assert going[0].step > 0
     finally:
         pool.close()
+
+
+def waiting_tasks(pool: Pool) -> Any:
+    """Tasks in the queue, by sweep."""
+    return pool._supervisor.scheduler._tasks._waiting
+
+
+def standing(gate: Gate, *seeds: int) -> list[int]:
+    """Those of which a block stands still."""
+    return [seed for seed in seeds if gate.stands(seed) is not None]
 
 
 # -- the page ------------------------------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ from bandits.simulators.datasets import csv_table, uploads
 from bandits.simulators.datasets.csv_table import MAX_CELL, MAX_COLUMNS, MAX_ROWS, Table, inspect
 from bandits.storage.run_store import Store
 from tests.contract import worlds
+from tests.gate import Gate
 from tests.support import experiment, often, same, wait_for
 
 ROOT = Path(__file__).parents[2]
@@ -611,7 +612,7 @@ def test_agents_live_in_a_brought_world(kind: str, encoding: str) -> None:
     assert late.mean() > 1 / 3 + 4 * np.sqrt(2 / 9 / late.size)
 
 
-def test_workers_find_the_data_and_deleting_them_costs_no_worker(tmp_path: Path) -> None:
+def test_workers_find_the_data_and_deleting_them_costs_no_worker(gate: Gate, tmp_path: Path) -> None:
     """What waits for deleted data fails in a sentence, what ran on them is not found, the worker serves the next."""
     name = bring(SMALL, "bought")
     plan = read(race(name, agents=[{"kind": "linucb"}, {"kind": "random"}]))
@@ -622,7 +623,8 @@ def test_workers_find_the_data_and_deleting_them_costs_no_worker(tmp_path: Path)
         assert done.status == "finished", done.error
         for label, history in run(plan).histories.items():
             same(done.histories[label], history)
-        endless = pool.submit(experiment(steps=10_000_000, replications=48))
+        gate.hold(9)
+        endless = pool.submit(experiment(seed=9))
         waiting = pool.submit(read(race(name, seed=7)))
         uploads.delete(name)
         assert uploads.listing() == []

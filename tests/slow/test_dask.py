@@ -29,6 +29,7 @@ from bandits.sweeps.execution import dask_client
 from bandits.sweeps.execution.dask_client import DaskExecutor
 from bandits.sweeps.execution.executors import Executor, ExecutorLostError, PoolExecutor
 from bandits.sweeps.runner import Runner
+from tests.gate import Gate
 from tests.slow.cluster_support import Dask
 from tests.support import PATIENCE, wait_for
 
@@ -74,9 +75,10 @@ def small() -> Sweep:
     return sweeps.read(DATA)
 
 
-def long() -> tuple[Sweep, Block]:
-    """A block that takes minutes."""
-    data = {**DATA, "experiment": {**DATA["experiment"], "steps": 1_000_000}}
+def held(gate: Gate) -> tuple[Sweep, Block]:
+    """A block that stands still at step 100."""
+    gate.hold(18, 100)
+    data = {**DATA, "experiment": {**DATA["experiment"], "seed": 18}}
     return sweeps.read(data), Block(tuple((0, run) for run in range(4)))
 
 
@@ -193,10 +195,10 @@ def test_the_command_line_finds_the_cluster_in_the_environment(
         assert (tmp_path / "here" / name).read_bytes() == (tmp_path / "there" / name).read_bytes()
 
 
-def test_a_block_that_nobody_wants_any_more_is_left(pair: Dask) -> None:
+def test_a_block_that_nobody_wants_any_more_is_left(pair: Dask, gate: Gate) -> None:
     away, heard = DaskExecutor(pair.address), list[int]()
     try:
-        future = away.submit(*long(), heard.append)
+        future = away.submit(*held(gate), heard.append)
         wait_for(lambda: len(heard) > 1, "news of a block")
         assert heard == sorted(heard)
         assert busy(away) == 1
@@ -206,10 +208,10 @@ def test_a_block_that_nobody_wants_any_more_is_left(pair: Dask) -> None:
         away.close()
 
 
-def test_who_goes_away_leaves_no_block_behind(pair: Dask) -> None:
+def test_who_goes_away_leaves_no_block_behind(pair: Dask, gate: Gate) -> None:
     away, other, heard = DaskExecutor(pair.address), DaskExecutor(pair.address), list[int]()
     try:
-        away.submit(*long(), heard.append)
+        away.submit(*held(gate), heard.append)
         wait_for(lambda: heard, "news of a block")
         away.close()
         wait_for(lambda: busy(other) == 0, "the end of a block whose client is gone")
@@ -232,11 +234,11 @@ def test_what_a_worker_cannot_do_is_told(pair: Dask) -> None:
         away.close()
 
 
-def test_a_block_that_its_workers_die_of_is_told(pair: Dask) -> None:
+def test_a_block_that_its_workers_die_of_is_told(pair: Dask, gate: Gate) -> None:
     away, heard = DaskExecutor(pair.address), list[int]()
     away._client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 0))
     try:
-        future = away.submit(*long(), heard.append)
+        future = away.submit(*held(gate), heard.append)
         wait_for(lambda: heard, "news of a block")
         (worker,) = (address for address, keys in away._client.processing().items() if keys)
         os.kill(away._client.run(os.getpid, workers=[worker])[worker], signal.SIGKILL)
@@ -258,7 +260,9 @@ def test_without_a_worker_of_one_thread_it_is_said(lonely: Dask, monkeypatch: py
     assert "has 2 threads; start it with --nthreads 1" in refused(lonely.address)
 
 
-def test_other_code_is_refused_early_or_late_and_nobody_is_not_waited_for(lonely: Dask, tmp_path: Path) -> None:
+def test_other_code_is_refused_early_or_late_and_nobody_is_not_waited_for(
+    lonely: Dask, gate: Gate, tmp_path: Path
+) -> None:
     other = tmp_path / "other"
     shutil.copytree(ROOT / "bandits", other / "bandits", ignore=shutil.ignore_patterns("*.nb?"))
     with (other / "bandits" / "experiments" / "lane.py").open("a") as code:
@@ -271,16 +275,16 @@ def test_other_code_is_refused_early_or_late_and_nobody_is_not_waited_for(lonely
     lonely.work("--no-nanny")
     patient, hasty, heard = DaskExecutor(lonely.address), DaskExecutor(lonely.address, silence=1.0), list[int]()
     try:
-        future = hasty.submit(*long(), heard.append)
+        future = hasty.submit(*held(gate), heard.append)
         wait_for(lambda: heard, "news of a block")
         lonely.stop_workers()
         with pytest.raises(ExecutorLostError, match="has had no worker for"):
             future.result()
         with pytest.raises(ExecutorLostError, match="has had no worker for"):
-            hasty.submit(*long(), heard.append)
+            hasty.submit(*held(gate), heard.append)
         lonely.work("--no-nanny", env=env)
         with pytest.raises(ExecutorLostError, match="has other code"):
-            patient.submit(*long(), heard.append).result()
+            patient.submit(*held(gate), heard.append).result()
     finally:
         patient.close()
         hasty.close()

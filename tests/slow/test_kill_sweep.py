@@ -28,17 +28,21 @@ from bandits.sweeps.execution.dask_client import DaskExecutor
 from bandits.sweeps.execution.executors import Executor, PoolExecutor
 from bandits.sweeps.runner import Runner
 from bandits.sweeps.storage.block_files import BlockFiles
+from tests.gate import Gate
 from tests.slow.cluster_support import Dask
 from tests.support import PATIENCE, often, wait_for
 
 KILLS = often(2, 6)
 RUNNERS = often(3, 20)
+SEED, STEP = 17, 1000  # blocks of the sweep are held at this step
+BLOCKS = 24
 DATA: dict[str, Any] = {
     "experiment": {
         "simulator": {"kind": "petshop", "n_products": 10},
         "agents": [{"kind": "linucb"}],
-        "steps": often(12_000, 40_000),
+        "steps": often(2000, 12_000),
         "replications": 8,
+        "seed": 17,
     },
     "axes": [
         {"path": "agents.0.alpha", "low": 0.1, "high": 10, "number": 3, "scale": "log"},
@@ -94,15 +98,21 @@ def check_rows(home: Path, whole: Undisturbed) -> None:
 # -- workers -------------------------------------------------------------------------------------------------------
 
 
-def disturbed(whole: Undisturbed, executor: Executor, home: Path, victims: Callable[[], list[int]]) -> None:
-    """Run a sweep, and kill one of the victims whenever another share of it is done."""
+def disturbed(whole: Undisturbed, executor: Executor, home: Path, victims: Callable[[], list[int]], gate: Gate) -> None:
+    """Run a sweep, and kill one of the victims whenever another share of it is done: the others stand still then."""
     runner = Runner(whole.sweep, executor, BlockFiles(whole.sweep, home))
-    dice, killed = np.random.default_rng(5), list[int]()
+    dice, killed, share = np.random.default_rng(5), list[int](), BLOCKS // (KILLS + 2)
+    gate.hold(SEED, STEP, passes=share)
 
     def watch(done: float) -> None:
-        if len(killed) < KILLS and done > (len(killed) + 1) / (KILLS + 2) and (able := victims()):
-            killed.append(int(dice.choice(able)))
-            os.kill(killed[-1], signal.SIGKILL)
+        if len(killed) == KILLS or len(blocks(home)) < share * (len(killed) + 1) or not (able := victims()):
+            return
+        killed.append(int(dice.choice(able)))
+        os.kill(killed[-1], signal.SIGKILL)
+        if len(killed) < KILLS:
+            gate.hold(SEED, STEP, passes=share)
+        else:
+            gate.open()
 
     runner.on_progress = watch
     landscape = runner.run()
@@ -113,15 +123,15 @@ def disturbed(whole: Undisturbed, executor: Executor, home: Path, victims: Calla
     check_rows(home, whole)
 
 
-def test_workers_of_the_pool_are_killed(whole: Undisturbed, tmp_path: Path) -> None:
+def test_workers_of_the_pool_are_killed(whole: Undisturbed, gate: Gate, tmp_path: Path) -> None:
     pool = Pool(2)
     try:
-        disturbed(whole, PoolExecutor(pool), tmp_path, lambda: [p.pid for p in list(pool.processes.values())])
+        disturbed(whole, PoolExecutor(pool), tmp_path, lambda: [p.pid for p in list(pool.processes.values())], gate)
     finally:
         pool.close()
 
 
-def test_workers_of_a_cluster_are_killed(whole: Undisturbed, dask: Dask, tmp_path: Path) -> None:
+def test_workers_of_a_cluster_are_killed(whole: Undisturbed, dask: Dask, gate: Gate, tmp_path: Path) -> None:
     dask.work("--nworkers", "2")
     away = DaskExecutor(dask.address)
 
@@ -131,7 +141,7 @@ def test_workers_of_a_cluster_are_killed(whole: Undisturbed, dask: Dask, tmp_pat
                                      on_error="ignore").values())  # fmt: skip
 
     try:
-        disturbed(whole, away, tmp_path, victims)
+        disturbed(whole, away, tmp_path, victims, gate)
     finally:
         away.close()
 
@@ -150,10 +160,13 @@ class Command:
             env={**worker_environment(), "BANDITS_HOME": str(home)}, **options,
         )  # fmt: skip
 
-    def reach(self, number: int) -> bool:
-        """Wait for so many blocks; False if it has ended before."""
-        wait_for(lambda: len(blocks(self.home)) >= number or self.process.poll() is not None, f"{number} blocks")
-        return self.process.poll() is None
+    def reach(self, number: int) -> None:
+        """Wait for so many blocks, of which it does not end."""
+        wait_for(lambda: len(blocks(self.home)) >= number, f"{number} blocks", self._over)
+        assert self.process.poll() is None
+
+    def _over(self) -> str:
+        return "" if self.process.poll() is None else f"it has ended with status {self.process.returncode}"
 
     def ended(self) -> tuple[int, str]:
         """Exit status and standard error."""
@@ -161,12 +174,16 @@ class Command:
         return self.process.returncode, said
 
 
-def test_a_scheduler_that_is_killed_costs_a_sentence(whole: Undisturbed, dask: Dask, tmp_path: Path) -> None:
+def test_a_scheduler_that_is_killed_costs_a_sentence(
+    whole: Undisturbed, dask: Dask, gate: Gate, tmp_path: Path
+) -> None:
+    gate.hold(SEED, STEP, passes=1)
     dask.work("--no-nanny")
     out = tmp_path / "out"
     command = Command(whole, tmp_path / "home", "--cluster", dask.address, "--workers", "1", "--out", str(out))
-    assert command.reach(1)
+    command.reach(1)
     dask.scheduler.kill()
+    gate.open()
     status, said = command.ended()
     assert (status, said.splitlines()) == (
         0, [f"the scheduler at {dask.address} is gone; this machine goes on alone"]
@@ -176,17 +193,22 @@ def test_a_scheduler_that_is_killed_costs_a_sentence(whole: Undisturbed, dask: D
 
 
 @pytest.mark.parametrize("series", range(often(1, 4)))
-def test_a_runner_that_is_killed_goes_on_where_it_was(series: int, whole: Undisturbed, tmp_path: Path) -> None:
+def test_a_runner_that_is_killed_goes_on_where_it_was(
+    series: int, whole: Undisturbed, gate: Gate, tmp_path: Path
+) -> None:
     """Killed again and again: while it starts, while it computes, while it writes."""
     home, dice, workers = tmp_path / "home", np.random.default_rng([11, series]), str(series % 3)
     kills = RUNNERS // often(1, 4)
     for _ in range(kills):
+        new, left = int(dice.integers(0, 4)), BLOCKS - len(blocks(home))
+        gate.hold(SEED, STEP, passes=min(new + 1, left - 1))  # it goes on for a moment, and not to its end
         command = Command(whole, home, "--workers", workers)
-        going = command.reach(len(blocks(home)) + int(dice.integers(0, 4)))
+        command.reach(len(blocks(home)) + min(new, left - 1))
         time.sleep(0.3 * dice.random())  # the moment, not a wait for anything
-        assert going
+        assert command.process.poll() is None
         command.process.kill()
         command.ended()
+    gate.open()
     last = Command(whole, home, "--workers", workers, "--out", str(tmp_path / "out"))
     status, said = last.ended()
     assert (status, said) == (0, "")
@@ -199,15 +221,13 @@ def heed_control_c() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def test_control_c_ends_it_in_a_sentence_and_loses_nothing(whole: Undisturbed, tmp_path: Path) -> None:
-    for attempt in range(5):  # on a busy machine it may have come to its end before the signal reaches it
-        home = tmp_path / str(attempt)
-        command = Command(whole, home, "--workers", "1", preexec_fn=heed_control_c)
-        if command.reach(1):
-            os.killpg(command.process.pid, signal.SIGINT)  # as a terminal does: to all of the command's processes
-        status, said = command.ended()
-        if status:
-            break
+def test_control_c_ends_it_in_a_sentence_and_loses_nothing(whole: Undisturbed, gate: Gate, tmp_path: Path) -> None:
+    gate.hold(SEED, STEP, passes=1)
+    home = tmp_path / "home"
+    command = Command(whole, home, "--workers", "1", preexec_fn=heed_control_c)
+    command.reach(1)
+    os.killpg(command.process.pid, signal.SIGINT)  # as a terminal does: to all of the command's processes
+    status, said = command.ended()
     assert status == 130
     assert said.splitlines() == ["What is finished is kept: the same command goes on from there.", "stopped"]
     kept = {path: path.stat().st_mtime_ns for path in blocks(home)}

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +16,8 @@ import pytest
 from bandits import Experiment, Result, run
 from bandits.runtime.protocol import UPDATE_INTERVAL
 from bandits.storage.run_store import Store
-from tests.support import PATIENCE, STRESS, experiment, often, same, wait_for
+from tests.gate import Gate
+from tests.support import PATIENCE, STRESS, experiment, same, wait_for
 
 ROOT = Path(__file__).parents[2]
 KILLS = 60 if STRESS else 2
@@ -76,11 +76,16 @@ class Server:
                 return rest
         raise AssertionError(f"the server ended before it said '{word}'")
 
-    def reach(self, kill: int, steps: int) -> None:
-        """Wait for a moment: all steps are equally likely, and so is all that happens between two of them."""
+    def reach(self, kill: int, race: Race, store: Store) -> None:
+        """Wait for a moment: all steps are equally likely, and so is all that happens between two of them.
+
+        The run stands still before its end, so that the moment comes before that. Every other time a checkpoint does.
+        """
         share, rest = np.random.default_rng([17, kill]).random(2)
-        while int(self.hear("at")[0]) < share * steps:
+        while int(self.hear("at")[0]) < share * race.stop:
             pass
+        if kill // 2 % 2 == 0:
+            wait_for(store.checkpoints, "a checkpoint on disk", lambda: self.process.poll() is not None and "it ended")
         time.sleep(UPDATE_INTERVAL * rest)
 
     def _note(self, word: str, rest: list[str]) -> None:
@@ -100,12 +105,17 @@ class Race(NamedTuple):
     file: Path
     result: Result  # of a run that nobody disturbs
 
+    @property
+    def stop(self) -> int:
+        """Where it stands still until it was killed."""
+        return self.experiment.steps * 9 // 10
+
 
 @pytest.fixture(scope="module")
 def race(tmp_path_factory: pytest.TempPathFactory) -> Race:
-    """A few seconds long, so that there are checkpoints to be killed before, in and after."""
+    """It stands still before its end, where there are checkpoints to be killed before, in and after."""
     agents = ["linucb", "lints", {"kind": "linucb", "label": "window", "window": 100}]
-    e = experiment(*agents, steps=often(30_000, 60_000), seed=17)
+    e = experiment(*agents, steps=30_000, seed=17)
     file = tmp_path_factory.mktemp("race") / "experiment.json"
     file.write_text(e.model_dump_json(), encoding="utf-8")
     return Race(e, file, run(e))
@@ -136,20 +146,25 @@ def gone(process: int) -> bool:
 
 
 @pytest.mark.parametrize("kill", range(0, KILLS, 2))
-def test_a_killed_server_leaves_nobody_behind_and_the_next_goes_on(kill: int, race: Race, tmp_path: Path) -> None:
+def test_a_killed_server_leaves_nobody_behind_and_the_next_goes_on(
+    kill: int, race: Race, gate: Gate, tmp_path: Path
+) -> None:
+    gate.hold(race.experiment.seed, race.stop)
     server = Server(tmp_path, race.file)
     try:
-        server.reach(kill, race.experiment.steps)
+        server.reach(kill, race, Store(tmp_path))
     finally:
         server.kill()
     assert len(server.processes) >= 1
     for process in server.processes:
         wait_for(lambda process=process: gone(process), "the end of a worker whose server is gone")
     known = Store(tmp_path).checkpoints() != []
+    assert Store(tmp_path).get(race.experiment.hash) is None
+    gate.open()
     again = Server(tmp_path, race.file)
     try:
         (start,) = again.hear("from")
-        assert known == (int(start) > 0) or Store(tmp_path).get(race.experiment.hash) is not None
+        assert known == (int(start) > 0)
         assert again.hear("ended")[0] == "finished"
         assert again.process.wait(PATIENCE) == 0
     finally:
@@ -158,16 +173,15 @@ def test_a_killed_server_leaves_nobody_behind_and_the_next_goes_on(kill: int, ra
 
 
 @pytest.mark.parametrize("kill", range(1, KILLS, 2))
-def test_a_killed_worker_is_replaced_and_the_run_goes_on(kill: int, race: Race, tmp_path: Path) -> None:
+def test_a_killed_worker_is_replaced_and_the_run_goes_on(kill: int, race: Race, gate: Gate, tmp_path: Path) -> None:
+    gate.hold(race.experiment.seed, race.stop)
     server = Server(tmp_path, race.file)
     try:
         (worker,) = server.hear("worker")
-        server.reach(kill, race.experiment.steps)
-        with suppress(ProcessLookupError):  # it has just ended its run, and the server with it
-            os.kill(int(worker), signal.SIGKILL)
-        status, deaths = server.hear("ended")
-        assert status == "finished"
-        assert int(deaths) <= 1
+        server.reach(kill, race, Store(tmp_path))
+        os.kill(int(worker), signal.SIGKILL)
+        gate.open()
+        assert server.hear("ended") == ["finished", "1"]
         assert server.process.wait(PATIENCE) == 0
     finally:
         server.kill()

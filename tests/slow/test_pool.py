@@ -23,7 +23,8 @@ from bandits.runtime import supervisor
 from bandits.runtime.pool import MAX_ACTIVE, MAX_ENDED_JOBS, Job, Pool
 from bandits.runtime.protocol import receive, send
 from bandits.storage.run_store import Store
-from tests.support import experiment, same, wait_for
+from tests.gate import Gate
+from tests.support import experiment, over, same, wait_for
 
 
 @pytest.fixture(scope="module")
@@ -37,25 +38,28 @@ def ended(job: Job) -> Job:
     return job
 
 
-def endless(seed: int) -> Experiment:
-    """Long enough to be looked at, stopped and killed."""
-    return experiment(steps=10_000_000, seed=seed)
+def endless(gate: Gate, seed: int) -> Experiment:
+    """To be looked at, stopped and killed: it stands still at step 100."""
+    gate.hold(seed, 100)
+    return experiment(seed=seed)
 
 
-def under_way(pool: Pool, seed: int) -> Job:
-    job = pool.submit(endless(seed))
-    wait_for(lambda: job.result.histories, "the first points")
+def under_way(pool: Pool, gate: Gate, seed: int) -> Job:
+    job = pool.submit(endless(gate, seed))
+    wait_for(lambda: job.result.histories, "the first points", over(job))
     return job
 
 
-def interrupted(folder: Path, e: Experiment) -> None:
-    """Leave a run behind as a server does that is killed: a checkpoint, and nobody to tidy up."""
+def interrupted(gate: Gate, folder: Path, e: Experiment) -> None:
+    """Leave a run behind as a server does that is killed: a checkpoint of a third, and nobody to tidy up."""
+    gate.hold(e.seed, e.steps // 3)
     with closing(Pool(store=Store(folder))) as pool:
         job = pool.submit(e, "whoever it was")
-        wait_for(lambda: Store(folder).checkpoint(job.id), "a checkpoint on disk")
+        wait_for(lambda: Store(folder).checkpoint(job.id), "a checkpoint on disk", over(job))
         pool._supervisor.closed = True
         pool.processes[job].kill()
         wait_for(lambda: not job.active, "the end of the run")
+    gate.open(e.seed)
 
 
 def test_a_worker_computes_the_numbers_of_a_run_here_to_the_bit(pool: Pool) -> None:
@@ -84,8 +88,8 @@ def test_the_same_experiment_twice_is_one_job(pool: Pool) -> None:
     assert pool.get("nothing of the kind") is None
 
 
-def test_runs_wait_their_turn_and_know_their_place(pool: Pool) -> None:
-    running = under_way(pool, 3)
+def test_runs_wait_their_turn_and_know_their_place(pool: Pool, gate: Gate) -> None:
+    running = under_way(pool, gate, 3)
     waiting = [pool.submit(experiment(seed=seed)) for seed in (4, 5, 6)]
     assert [job.status for job in waiting] == ["queued"] * 3
     assert [pool.queue_position(job) for job in waiting] == [0, 1, 2]
@@ -99,14 +103,14 @@ def test_runs_wait_their_turn_and_know_their_place(pool: Pool) -> None:
     assert waiting[2].started >= waiting[0].ended
 
 
-def test_stopping_keeps_what_was_computed(pool: Pool) -> None:
-    job = under_way(pool, 7)
+def test_stopping_keeps_what_was_computed(pool: Pool, gate: Gate) -> None:
+    job = under_way(pool, gate, 7)
     pool.stop(job)
     assert (job.status, job.active) == ("stopped", False)
     seconds = job.seconds
     wait_for(lambda: job not in pool.processes, "the end of its worker")
     steps = {label: h.step for label, h in job.histories.items()}
-    assert all(0 < step < 10_000_000 for step in steps.values())
+    assert all(0 < step < job.experiment.steps for step in steps.values())
     assert 0 < job.progress < 1
     assert job.seconds == seconds  # the clock stands still
     # what was computed is what a run here has computed at that step
@@ -124,23 +128,26 @@ def test_stopping_keeps_what_was_computed(pool: Pool) -> None:
     pool.stop(again)
 
 
-def test_a_killed_worker_costs_nothing_but_time(pool: Pool) -> None:
+def test_a_killed_worker_costs_nothing_but_time(pool: Pool, gate: Gate) -> None:
     """The run goes on from its last checkpoint in another worker, to the same bits."""
-    e = experiment("linucb", "lints", "beta_ts", steps=30_000, seed=8)
+    e = experiment("linucb", "lints", "beta_ts", steps=3000, seed=8)
+    gate.hold(8, 1000)
     job = pool.submit(e)
-    for _ in range(2):
-        wait_for(lambda: job.saved and job in pool.processes, "a checkpoint")
+    for step in (1000, 2000):
+        gate.hold(8, step)
+        wait_for(lambda step=step: job.saved and job.saved["step"] == step, "a checkpoint", over(job))
         worker = pool.processes[job]
         worker.kill()
-        wait_for(lambda w=worker: pool.processes.get(job) not in (None, w) or not job.active, "another worker")
+        wait_for(lambda w=worker: pool.processes.get(job) not in (None, w), "another worker", over(job))
+    gate.open(8)
     assert ended(job).status == "finished"
-    assert job.worker_deaths in (1, 2)
+    assert job.worker_deaths == 2
     for label, history in run(e).histories.items():
         same(job.histories[label], history)
 
 
-def test_a_run_whose_workers_keep_dying_fails_in_a_sentence_and_the_next_is_served(pool: Pool) -> None:
-    job = under_way(pool, 8)
+def test_a_run_whose_workers_keep_dying_fails_in_a_sentence_and_the_next_is_served(pool: Pool, gate: Gate) -> None:
+    job = under_way(pool, gate, 8)
     after = pool.submit(experiment(seed=9))
     while job.active:
         if (worker := pool.processes.get(job)) is not None:
@@ -153,16 +160,18 @@ def test_a_run_whose_workers_keep_dying_fails_in_a_sentence_and_the_next_is_serv
     same(after.histories["LinUCB"], run(after.experiment).histories["LinUCB"])
 
 
-def test_a_paused_run_gives_its_worker_away_and_goes_on_to_the_bit(pool: Pool) -> None:
+def test_a_paused_run_gives_its_worker_away_and_goes_on_to_the_bit(pool: Pool, gate: Gate) -> None:
     e = experiment("linucb", "beta_ts", {"kind": "linucb", "label": "window", "window": 100}, steps=10_000, seed=30)
+    gate.hold(30, 4000)
     job = pool.submit(e, "me")
-    wait_for(lambda: job.result.histories, "the first points")
+    wait_for(lambda: job.result.histories, "the first points", over(job))
     pool.pause(job, "me")
     assert (job.status, job.active) == ("paused", False)
     assert ended(pool.submit(experiment(seed=31))).status == "finished"
     seconds = job.seconds
     assert pool.submit(e) is job  # still the same run
     pool.resume(job, "me")
+    gate.open(30)
     assert ended(job).status == "finished"
     assert job.seconds > seconds
     for label, history in run(e).histories.items():
@@ -196,9 +205,9 @@ def test_equal_experiments_submitted_at_the_same_moment_are_one_run(pool: Pool) 
         ended(found[0])
 
 
-def test_a_stopped_run_is_lost_to_nobody(pool: Pool) -> None:
-    job = pool.submit(endless(51), "teacher")
-    wait_for(lambda: job.saved, "a checkpoint")
+def test_a_stopped_run_is_lost_to_nobody(pool: Pool, gate: Gate) -> None:
+    job = pool.submit(endless(gate, 51), "teacher")
+    wait_for(lambda: job.saved, "a checkpoint", over(job))
     pool.stop(job, "teacher")
     wait_for(lambda: job not in pool.processes, "the end of its worker")
     with pytest.raises(UserError, match="only the user who started this run"):
@@ -208,10 +217,10 @@ def test_a_stopped_run_is_lost_to_nobody(pool: Pool) -> None:
     pool.stop(again, "pupil")
 
 
-def test_only_one_process_takes_unfinished_runs_for_its_own(tmp_path: Path) -> None:
+def test_only_one_process_takes_unfinished_runs_for_its_own(tmp_path: Path, gate: Gate) -> None:
     with closing(Pool(store=Store(tmp_path))) as first:
-        job = first.submit(endless(52))
-        wait_for(lambda: Store(tmp_path).checkpoints(), "a checkpoint on disk")
+        job = first.submit(endless(gate, 52))
+        wait_for(lambda: Store(tmp_path).checkpoints(), "a checkpoint on disk", over(job))
         assert first.unfinished() == []  # it is going on
         with closing(Pool(store=Store(tmp_path))) as second:  # another server on the same folder
             assert second.unfinished() == []
@@ -220,9 +229,9 @@ def test_only_one_process_takes_unfinished_runs_for_its_own(tmp_path: Path) -> N
         assert first.unfinished() == [job.experiment]
 
 
-def test_only_who_started_a_run_may_end_it(pool: Pool) -> None:
-    job = pool.submit(endless(50), "teacher")
-    assert pool.submit(endless(50), "pupil") is job
+def test_only_who_started_a_run_may_end_it(pool: Pool, gate: Gate) -> None:
+    job = pool.submit(endless(gate, 50), "teacher")
+    assert pool.submit(endless(gate, 50), "pupil") is job
     for leave in (pool.stop, pool.pause):
         with pytest.raises(UserError, match="only the user who started this run"):
             leave(job, "pupil")
@@ -231,34 +240,34 @@ def test_only_who_started_a_run_may_end_it(pool: Pool) -> None:
     assert job.status == "stopped"
 
 
-def test_one_visitor_cannot_fill_the_queue(pool: Pool) -> None:
-    jobs = [pool.submit(endless(60 + i), "eager") for i in range(MAX_ACTIVE)]
+def test_one_visitor_cannot_fill_the_queue(pool: Pool, gate: Gate) -> None:
+    jobs = [pool.submit(endless(gate, 60 + i), "eager") for i in range(MAX_ACTIVE)]
     with pytest.raises(UserError, match=f"you have {MAX_ACTIVE} active runs"):
-        pool.submit(endless(70), "eager")
+        pool.submit(endless(gate, 70), "eager")
     pool.pause(jobs[-1], "eager")
     with pytest.raises(UserError, match="active runs"):  # a paused run is still theirs ...
-        pool.submit(endless(70), "eager")
+        pool.submit(endless(gate, 70), "eager")
     pool.resume(jobs[-1], "eager")  # ... and can go on
     assert jobs[-1].active
-    other = pool.submit(endless(71), "patient")
+    other = pool.submit(endless(gate, 71), "patient")
     for job in jobs:
         pool.stop(job, "eager")
     pool.stop(other, "patient")
 
 
-def test_a_run_past_its_time_is_stopped_and_says_so(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_past_its_time_is_stopped_and_says_so(pool: Pool, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervisor, "TIME_LIMIT", 0.5)
-    job = ended(pool.submit(endless(80)))
+    job = ended(pool.submit(endless(gate, 80)))
     assert job.status == "stopped"
     wait_for(lambda: job.error, "the sentence")
     assert "the limit for one run" in job.error
 
 
-def test_after_a_restart_finished_runs_are_there_and_unfinished_ones_go_on(tmp_path: Path) -> None:
-    e, done = experiment("linucb", "beta_ts", steps=30_000, seed=90), experiment(seed=91)
+def test_after_a_restart_finished_runs_are_there_and_unfinished_ones_go_on(tmp_path: Path, gate: Gate) -> None:
+    e, done = experiment("linucb", "beta_ts", steps=3000, seed=90), experiment(seed=91)
     with closing(Pool(store=Store(tmp_path))) as first:
         kept = ended(first.submit(done))
-    interrupted(tmp_path, e)
+    interrupted(gate, tmp_path, e)
     with closing(Pool(store=Store(tmp_path))) as second:
         again = second.get(done.hash)
         assert again is not None
@@ -274,9 +283,9 @@ def test_after_a_restart_finished_runs_are_there_and_unfinished_ones_go_on(tmp_p
         same(revived.histories[label], history)
 
 
-def test_an_interrupted_run_shows_what_it_had_computed_and_goes_on_to_the_bit(tmp_path: Path) -> None:
-    e = experiment("lints", "beta_ts", steps=30_000, seed=92)
-    interrupted(tmp_path, e)
+def test_an_interrupted_run_shows_what_it_had_computed_and_goes_on_to_the_bit(tmp_path: Path, gate: Gate) -> None:
+    e = experiment("lints", "beta_ts", steps=3000, seed=92)
+    interrupted(gate, tmp_path, e)
     with closing(Pool(store=Store(tmp_path))) as pool:
         job = pool.get(e.hash)
         assert job is not None
@@ -302,15 +311,18 @@ def test_an_interrupted_run_shows_what_it_had_computed_and_goes_on_to_the_bit(tm
         same(job.histories[label], history)
 
 
-def test_an_interrupted_run_that_is_asked_for_again_goes_on_instead_of_beginning_afresh(tmp_path: Path) -> None:
-    e = endless(93)
-    interrupted(tmp_path, e)
+def test_an_interrupted_run_that_is_asked_for_again_goes_on_instead_of_beginning_afresh(
+    tmp_path: Path, gate: Gate
+) -> None:
+    e = experiment(seed=93)
+    interrupted(gate, tmp_path, e)
+    gate.hold(93, 200)
     with closing(Pool(store=Store(tmp_path))) as pool:
         job = pool.submit(e, "me")
         begun = int(job.saved["step"])
         assert begun > 0
         assert (job.status, job.owner) == ("queued", "me")
-        wait_for(lambda: job.step > begun, "the run to go on")
+        wait_for(lambda: job.step > begun, "the run to go on", over(job))
         pool.pause(job, "me")
         assert pool.resume_unfinished(e, "me") is job  # one that is paused goes on too
         assert job.active
@@ -318,12 +330,12 @@ def test_an_interrupted_run_that_is_asked_for_again_goes_on_instead_of_beginning
         assert pool.submit(e, "me") is not job  # another job, from where it was stopped
 
 
-def test_resuming_keeps_to_the_limits_of_a_new_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    e = endless(94)
-    interrupted(tmp_path, e)
+def test_resuming_keeps_to_the_limits_of_a_new_run(tmp_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    e = endless(gate, 94)
+    interrupted(gate, tmp_path, e)
     with closing(Pool(store=Store(tmp_path))) as pool:
         for i in range(MAX_ACTIVE):
-            pool.submit(endless(160 + i), "eager")
+            pool.submit(endless(gate, 160 + i), "eager")
         with pytest.raises(UserError, match=f"you have {MAX_ACTIVE} active runs"):
             pool.resume_unfinished(e, "eager")
         monkeypatch.setattr("bandits.storage.run_store.MIN_FREE", 2**70)
@@ -334,9 +346,9 @@ def test_resuming_keeps_to_the_limits_of_a_new_run(tmp_path: Path, monkeypatch: 
         assert (job.status, job.owner, job.interrupted) == ("stopped", "", True)
 
 
-def test_a_discarded_run_is_gone_and_a_live_one_only_for_its_owner(tmp_path: Path) -> None:
-    e, live = endless(96), endless(97)
-    interrupted(tmp_path, e)
+def test_a_discarded_run_is_gone_and_a_live_one_only_for_its_owner(tmp_path: Path, gate: Gate) -> None:
+    e, live = endless(gate, 96), endless(gate, 97)
+    interrupted(gate, tmp_path, e)
     store = Store(tmp_path)
     with closing(Pool(store=store)) as pool:
         assert pool.get(e.hash) is not None
@@ -344,7 +356,7 @@ def test_a_discarded_run_is_gone_and_a_live_one_only_for_its_owner(tmp_path: Pat
         assert pool.get(e.hash) is None
         assert pool.unfinished() == store.checkpoints() == []
         job = pool.submit(live, "teacher")
-        wait_for(lambda: job.saved, "a checkpoint")
+        wait_for(lambda: job.saved, "a checkpoint", over(job))
         with pytest.raises(UserError, match="only the user who started this run"):
             pool.discard(job.id, "pupil")
         with pytest.raises(UserError, match="this run is active; stop it before you delete it"):
@@ -355,7 +367,7 @@ def test_a_discarded_run_is_gone_and_a_live_one_only_for_its_owner(tmp_path: Pat
         assert store.checkpoints() == []  # not even the one its worker handed over last
         paused = pool.submit(live, "teacher")
         assert paused is not job
-        wait_for(lambda: paused.result.histories, "the first points")
+        wait_for(lambda: paused.result.histories, "the first points", over(paused))
         pool.pause(paused, "teacher")
         pool.discard(paused.id, "teacher")
         assert pool.get(paused.id) is None
@@ -435,10 +447,11 @@ def test_a_full_disk_keeps_the_run_in_memory_and_says_so(tmp_path: Path, monkeyp
     assert store.runs() == []
 
 
-def test_a_worker_that_dies_while_nobody_needs_it_is_replaced(pool: Pool) -> None:
-    job = pool.submit(experiment(steps=50_000, seed=20))
-    wait_for(lambda: job in pool.processes, "its worker")
+def test_a_worker_that_dies_while_nobody_needs_it_is_replaced(pool: Pool, gate: Gate) -> None:
+    job = pool.submit(endless(gate, 20))
+    wait_for(lambda: job in pool.processes, "its worker", over(job))
     worker = pool.processes[job]
+    gate.open(20)
     assert ended(job).status == "finished"
     worker.kill()
     worker.wait()
@@ -464,13 +477,15 @@ def test_workers_that_do_not_start_are_noticed_and_tried_again(monkeypatch: pyte
         assert not pool.broken
 
 
-def test_the_static_network_is_trained_beside_the_race_and_catches_up(pool: Pool) -> None:
+def test_the_static_network_is_trained_beside_the_race_and_catches_up(pool: Pool, gate: Gate) -> None:
     mlp = {"kind": "static_mlp", "interactions": 5000, "epochs": 2, "hidden": [8], "embedding": 4}
-    e = experiment("linucb", mlp, steps=3000, replications=2)
+    e = experiment("linucb", mlp, steps=3000, replications=2, seed=22)
+    gate.hold(22, 2000, training=True)
     job = pool.submit(e)
-    wait_for(lambda: job.waiting and "LinUCB" in job.result.histories, "the others to start without it")
+    wait_for(lambda: job.waiting and "LinUCB" in job.result.histories, "the others to start without it", over(job))
     assert job.waiting == {"Static MLP"}
     assert "Static MLP" not in job.result.histories
+    gate.open(22)
     assert ended(job).status == "finished"
     assert job.waiting == set()
     assert {h.step for h in job.histories.values()} == {3000}
@@ -478,8 +493,8 @@ def test_the_static_network_is_trained_beside_the_race_and_catches_up(pool: Pool
         same(job.histories[label], h)
 
 
-def test_old_runs_are_forgotten_but_never_one_that_is_active(pool: Pool) -> None:
-    running = under_way(pool, 11)
+def test_old_runs_are_forgotten_but_never_one_that_is_active(pool: Pool, gate: Gate) -> None:
+    running = under_way(pool, gate, 11)
     many = [
         pool.submit(experiment("random", steps=1, replications=1, seed=s)) for s in range(100, 100 + MAX_ENDED_JOBS + 5)
     ]
@@ -492,10 +507,10 @@ def test_old_runs_are_forgotten_but_never_one_that_is_active(pool: Pool) -> None
     assert len(pool._jobs) <= MAX_ENDED_JOBS + 1
 
 
-def test_closing_ends_all_processes() -> None:
+def test_closing_ends_all_processes(gate: Gate) -> None:
     before = set(threading.enumerate())
     pool = Pool(2)
-    busy = under_way(pool, 12)  # the other worker has nothing to do
+    busy = under_way(pool, gate, 12)  # the other worker has nothing to do
     process = pool.processes[busy]
     serving = set(threading.enumerate()) - before
     assert len(serving) == 2

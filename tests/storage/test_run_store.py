@@ -9,7 +9,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from contextlib import closing
 from pathlib import Path
 
@@ -286,6 +285,15 @@ for result in results:
     attempt(put, store, result)
 """
 )
+ENDLESS = (
+    WRITER
+    + """
+import itertools
+(result,) = results
+for seed in itertools.count(seeds[0]):
+    attempt(store.put, result.experiment.model_copy(update={"seed": seed}), result.histories, 1.0)
+"""
+)
 EVERYTHING = (
     WRITER
     + """
@@ -370,15 +378,15 @@ def test_processes_writing_at_once_lose_nothing(tmp_path: Path) -> None:
 
 
 def test_a_killed_writer_leaves_whole_files_only(tmp_path: Path) -> None:
-    process = writer(tmp_path, 1, 40)
+    process = writer(tmp_path, 1, 2, program=ENDLESS)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
-    assert process.stdout.readline() == "kept\n"
-    time.sleep(0.02)  # somewhere in the middle of the others
-    process.send_signal(signal.SIGKILL)
+    for _ in range(5):
+        assert process.stdout.readline() == "kept\n"
+    process.send_signal(signal.SIGKILL)  # somewhere in the middle of the others
     process.wait()
     store = Store(tmp_path)  # lists what was written and not yet listed
-    assert len(store.runs()) >= 1
+    assert len(store.runs()) >= 5
     for listed in store.runs():
         assert isinstance(listed.experiment, Experiment)
         assert store.get(listed.id) is not None

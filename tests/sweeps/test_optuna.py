@@ -30,6 +30,7 @@ from bandits.sweeps.optuna_search import OptunaSearch
 from bandits.sweeps.runner import Runner
 from bandits.sweeps.storage.block_files import BlockFiles
 from bandits.sweeps.sweep import read_with_proposals
+from tests.gate import Gate
 from tests.support import wait_for
 
 ROOT = Path(__file__).parents[2]
@@ -194,13 +195,15 @@ def test_who_is_stopped_goes_on_to_the_same_bits(stop: int, whole: Landscape, tm
     assert Runner(sweep, Counted(), BlockFiles(sweep, tmp_path)).load()
 
 
-def test_a_command_that_is_killed_goes_on_to_the_same_bytes(whole: Landscape, tmp_path: Path) -> None:
-    sweep, home = scattered(), tmp_path / "home"
+def test_a_command_that_is_killed_goes_on_to_the_same_bytes(gate: Gate, tmp_path: Path) -> None:
+    sweep, home = scattered(seed=19), tmp_path / "home"
+    whole = sweeps.run(sweep)
+    gate.hold(19, 100, passes=9)  # of 32
     (tmp_path / "sweep.json").write_text(sweep.model_dump_json())
     command = [sys.executable, "-m", "bandits", "sweep", str(tmp_path / "sweep.json"), "--workers", "0"]
     environment = {**worker_environment(), "BANDITS_HOME": str(home)}
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    wait_for(lambda: len(list(home.rglob("*.block"))) > 8 or process.poll() is not None, "blocks")
+    wait_for(lambda: len(list(home.rglob("*.block"))) > 8, "blocks", lambda: process.poll() is not None and "it ended")
     assert process.poll() is None
     process.send_signal(signal.SIGKILL)
     process.wait()

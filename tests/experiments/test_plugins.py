@@ -69,10 +69,10 @@ def test_kinds_of_a_file_are_known_here_and_in_workers(mine: Path) -> None:
 def test_what_cannot_be_brought_is_refused(mine: Path, tmp_path: Path) -> None:
     other = tmp_path / "twice.py"
     other.write_text(MINE, encoding="utf-8")
-    refused = command("-c", "import bandits", plugins=[mine, other])
+    refused = command("-c", "from bandits import Experiment", plugins=[mine, other])
     assert refused.returncode == 1
     assert refused.stderr.splitlines()[-1] == (
-        f"bandits.refused.Refused: the plug-in {other} brings the kind 'quiet', which is there already"
+        f"bandits.base.errors.UserError: the plug-in {other} brings the kind 'quiet', which is there already"
     )
-    refused = command("-c", "import bandits", plugins=[tmp_path / "nowhere.py"])
+    refused = command("-c", "from bandits import Experiment", plugins=[tmp_path / "nowhere.py"])
     assert "nowhere.py is not a Python file" in refused.stderr.splitlines()[-1]

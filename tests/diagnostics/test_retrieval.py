@@ -10,8 +10,8 @@ import pytest
 from scipy.special import expit
 
 from bandits import read, run
-from bandits.__main__ import main
 from bandits.base.randomness import Streams
+from bandits.cli.main import main
 from bandits.diagnostics import retrieval
 from bandits.experiments.experiment import Experiment
 from bandits.simulators.ranking import Ranking
@@ -100,7 +100,7 @@ def test_the_command_line_audits_and_refuses(tmp_path: Path, capsys: pytest.Capt
     assert "of the exactly retrieved candidates; 200 visitors" in told.splitlines()[0]
     assert "Catalogue scanned: 100.0 %" in told
     assert main(["audit", str(file), "--set", "simulator.retrieval=exact"]) == 2
-    assert "only the world ranking with simulator.retrieval nearest has an index" in capsys.readouterr().err
+    assert "only the simulator ranking with simulator.retrieval nearest has an index" in capsys.readouterr().err
 
 
 def test_the_report_on_scale_tells_sizes_recall_and_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:

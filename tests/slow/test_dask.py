@@ -18,9 +18,10 @@ import dask
 import numpy as np
 import pytest
 
-from bandits import __main__, sweeps
+from bandits import sweeps
 from bandits.base.errors import UserError
 from bandits.base.processes import worker_environment
+from bandits.cli import main as cli
 from bandits.runtime.pool import Pool
 from bandits.sweeps import Landscape, Sweep
 from bandits.sweeps.analysis.landscape import METRICS
@@ -133,7 +134,7 @@ def test_an_address_that_is_none_or_open_to_all_is_refused(
     address: str, said: str, file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert said in refused(address)
-    assert __main__.main(["sweep", str(file), "--cluster", address]) == 2
+    assert cli.main(["sweep", str(file), "--cluster", address]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("error: ")
     assert said in line
@@ -145,7 +146,7 @@ def test_nobody_at_an_address_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_dask_it_is_said(file: Path) -> None:
-    code = "import sys; sys.modules['distributed'] = None; from bandits.__main__ import main; sys.exit(main())"
+    code = "import sys; sys.modules['distributed'] = None; from bandits.cli.main import main; sys.exit(main())"
     done = subprocess.run(
         [sys.executable, "-c", code, "sweep", str(file), "--cluster", "tcp://127.0.0.1:8786"],
         capture_output=True, text=True, env=worker_environment(), check=False,
@@ -188,7 +189,7 @@ def test_the_command_line_finds_the_cluster_in_the_environment(
     for place, address in (("here", ""), ("there", pair.address)):
         monkeypatch.setenv("BANDITS_HOME", str(tmp_path / f"home-{place}"))
         monkeypatch.setenv("BANDITS_CLUSTER", address)
-        assert __main__.main(["sweep", str(file), "--workers", "0", "--out", str(tmp_path / place)]) == 0
+        assert cli.main(["sweep", str(file), "--workers", "0", "--out", str(tmp_path / place)]) == 0
     for name in ("points.parquet", "summary.json", "sweep.json"):
         assert (tmp_path / "here" / name).read_bytes() == (tmp_path / "there" / name).read_bytes()
 

@@ -209,7 +209,7 @@ def test_control_c_ends_it_in_a_sentence_and_loses_nothing(whole: Undisturbed, t
         if status:
             break
     assert status == 130
-    assert said.splitlines() == ["What is finished is kept: the same command goes on from there.", "stopped"]
+    assert said.splitlines() == ["Finished blocks are stored: the same command continues from there.", "stopped"]
     kept = {path: path.stat().st_mtime_ns for path in blocks(home)}
     assert kept
     save(sweeps.run(whole.sweep, files=BlockFiles(whole.sweep, home / "sweeps")), tmp_path / "out")

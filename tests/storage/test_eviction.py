@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bandits import UserError, run, sweeps
-from bandits.__main__ import main
+from bandits.cli.main import main
 from bandits.runtime.pool import Pool
 from bandits.storage.eviction import budget, evict, evictable_runs
 from bandits.storage.run_store import EvictedError, Store

@@ -393,7 +393,7 @@ def test_where_every_run_diverged_there_is_no_best() -> None:
     landscape = filled(np.full((3, 4), np.nan))
     assert landscape.best() is None
     assert landscape.summary()["best"] is None
-    assert "every run of every point diverged" in command.told(landscape)
+    assert "every replication of every point diverged" in command.summary_text(landscape)
 
 
 def test_pairing_is_the_factor_by_which_intervals_shrink() -> None:

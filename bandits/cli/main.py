@@ -65,15 +65,17 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(parsed: argparse.Namespace) -> int:
-    from tqdm import tqdm
-
-    from bandits import run
+    from bandits.experiments.progress import reporting
+    from bandits.experiments.race import Race, run_to_end
+    from bandits.results.result import Result
 
     experiment = experiment_file.read_experiment(parsed)
     if parsed.out:
         Path(parsed.out).mkdir(parents=True, exist_ok=True)  # fails before the run, not after it
-    with tqdm(total=experiment.steps, unit="step", desc="running", file=sys.stderr, disable=None) as bar:
-        result = run(experiment, progress=lambda step, _: bar.update(step - bar.n))
+    race = Race(experiment)
+    with reporting(None, experiment.steps) as report:
+        run_to_end(race, report)
+    result = Result(experiment, race.histories)
     if parsed.out:
         result.save(parsed.out)
     print(stored_runs.leaderboard(result))

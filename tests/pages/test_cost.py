@@ -131,16 +131,28 @@ def test_a_nudge_of_the_controls_measures_nothing_until_it_is_asked(
     [
         ("128, x", "hidden.1 is x; it must be a whole number from 1 to 1,024"),
         ("", r"hidden is \[\]; it must be a list of 1 to 6 entries"),
-        ("1024, 1024, 1024", "has 2,110,465 weights; at most 2,000,000 are measured here"),
         ("![i](http://x)", r"hidden.0 is \!\[i\](http\:/"),
     ],
 )
-def test_what_cannot_be_measured_is_said_and_the_last_one_stays(pool: Pool, text: str, sentence: str) -> None:
+def test_invalid_widths_are_refused_below_their_field(pool: Pool, text: str, sentence: str) -> None:
     at = ended(visit())
+    at.text_input[0].set_value("32")
+    at = settled(at.run())
     at.text_input[0].set_value(text)
+    at = settled(at.run())
+    (refusal,) = [c.value for c in at.caption if c.value.startswith(":red[")]
+    assert sentence in refusal
+    assert refusal.endswith("The value stays 32.")
+    assert not at.error
+    assert "p = 67" in panel(at)["note"]
+
+
+def test_what_cannot_be_measured_is_said_and_the_last_one_stays(pool: Pool) -> None:
+    at = ended(visit())
+    at.text_input[0].set_value("1024, 1024, 1024")
     at = press(at)
     assert at.error[0].value.startswith("This cannot be done: ")
-    assert sentence in at.error[0].value
+    assert "has 2,110,465 weights; at most 2,000,000 are measured here" in at.error[0].value
     assert "p = 67" in panel(at)["note"]
     assert status(at).startswith("Measured")
 

@@ -14,7 +14,8 @@ from bandits.base.errors import UserError
 from bandits.base.files import home
 from bandits.base.formatting import number, percent, short
 from bandits.runtime.pool import Pool
-from bandits.sweeps.analysis.landscape import METRICS, Landscape
+from bandits.sweeps.analysis.landscape import Landscape
+from bandits.sweeps.analysis.run_metrics import METRICS
 from bandits.sweeps.execution.executors import Executor, FailoverExecutor, InProcessExecutor, PoolExecutor
 from bandits.sweeps.optuna_search import import_optuna
 from bandits.sweeps.runner import Runner

@@ -24,7 +24,7 @@ from bandits.base.processes import worker_environment
 from bandits.cli import main as cli
 from bandits.runtime.pool import Pool
 from bandits.sweeps import Landscape, Sweep
-from bandits.sweeps.analysis.landscape import METRICS
+from bandits.sweeps.analysis.run_metrics import METRICS
 from bandits.sweeps.blocks import Block
 from bandits.sweeps.execution import dask_client
 from bandits.sweeps.execution.dask_client import DaskExecutor
@@ -141,7 +141,7 @@ def test_an_address_that_is_none_or_open_to_all_is_refused(
 
 
 def test_nobody_at_an_address_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dask_client, "CONNECT", 0.5)
+    monkeypatch.setattr(dask_client, "CONNECT_TIMEOUT", 0.5)
     assert "no Dask scheduler answers at tcp://127.0.0.1:9" in refused("tcp://127.0.0.1:9")
 
 
@@ -241,7 +241,7 @@ def test_a_block_that_its_workers_die_of_is_told(pair: Dask) -> None:
         wait_for(lambda: heard, "news of a block")
         (worker,) = (address for address, keys in away._client.processing().items() if keys)
         os.kill(away._client.run(os.getpid, workers=[worker])[worker], signal.SIGKILL)
-        with pytest.raises(UserError, match="1 workers of the cluster died of the same block"):
+        with pytest.raises(UserError, match="1 workers of the cluster died while computing the same block"):
             future.result()
     finally:
         away._client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 3))
@@ -252,10 +252,10 @@ def test_a_block_that_its_workers_die_of_is_told(pair: Dask) -> None:
 
 
 def test_without_a_worker_of_one_thread_it_is_said(lonely: Dask, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dask_client, "FIRST", 0.5)
+    monkeypatch.setattr(dask_client, "WORKER_TIMEOUT", 0.5)
     assert f"has no workers; start one: dask worker {lonely.address}" in refused(lonely.address)
     lonely.work("--nthreads", "2", "--no-nanny")
-    monkeypatch.setattr(dask_client, "FIRST", PATIENCE)
+    monkeypatch.setattr(dask_client, "WORKER_TIMEOUT", PATIENCE)
     assert "has 2 threads; start it with --nthreads 1" in refused(lonely.address)
 
 
@@ -267,7 +267,7 @@ def test_other_code_is_refused_early_or_late_and_nobody_is_not_waited_for(lonely
     env = {**worker_environment(), "PYTHONPATH": str(other)}
     lonely.work("--no-nanny", env=env)
     said = refused(lonely.address)
-    assert re.search(r"the worker tcp://127\.0\.0\.1:\d+ has other code \(\w{12}; where .* \w{12}\)", said)
+    assert re.search(r"the worker tcp://127\.0\.0\.1:\d+ has other code \(\w{12}; the client has \w{12}\)", said)
     lonely.stop_workers()
     lonely.work("--no-nanny")
     patient, hasty, heard = DaskExecutor(lonely.address), DaskExecutor(lonely.address, silence=1.0), list[int]()
@@ -305,7 +305,7 @@ def test_mutual_tls_as_the_readme_says(tmp_path: Path, file: Path, monkeypatch: 
         )  # fmt: skip
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout.startswith("best: ")
-        monkeypatch.setattr(dask_client, "CONNECT", 2.0)
+        monkeypatch.setattr(dask_client, "CONNECT_TIMEOUT", 2.0)
         with configured(others):
             assert "no Dask scheduler answers" in refused(found.address)
         with configured(tmp_path / "nowhere"):

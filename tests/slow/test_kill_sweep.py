@@ -169,7 +169,7 @@ def test_a_scheduler_that_is_killed_costs_a_sentence(whole: Undisturbed, dask: D
     dask.scheduler.kill()
     status, said = command.ended()
     assert (status, said.splitlines()) == (
-        0, [f"the scheduler at {dask.address} is gone; this machine goes on alone"]
+        0, [f"the scheduler at {dask.address} is gone; continuing on this machine"]
     )  # fmt: skip
     check(out, whole)
     check_rows(tmp_path / "home", whole)

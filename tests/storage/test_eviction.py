@@ -14,7 +14,7 @@ from bandits.cli.main import main
 from bandits.runtime.pool import Pool
 from bandits.storage.eviction import budget, evict, evictable_runs
 from bandits.storage.run_store import EvictedError, Store
-from bandits.sweeps.analysis.landscape import METRICS
+from bandits.sweeps.analysis.run_metrics import METRICS
 from bandits.sweeps.figures import grid
 from bandits.sweeps.storage.block_files import BlockFiles, evictable_sweeps, remove_damaged
 from tests.support import experiment, same, wait_for
@@ -136,7 +136,7 @@ def test_what_is_damaged_or_unfinished_among_sweeps_is_cleared(tmp_path: Path) -
     (tmp_path / "notes").mkdir()  # nobody else's folder is touched
     said = remove_damaged(tmp_path)
     assert len(said) == 2
-    assert "did not say what it is" in said[0]
+    assert "had no readable sweep.json" in said[0]
     assert "2 damaged or unfinished blocks were removed" in said[1]
     assert remove_damaged(tmp_path) == []
     assert (tmp_path / "notes").is_dir()

@@ -120,7 +120,7 @@ def test_a_sweep_keeps_its_numbers_without_its_curves(tmp_path: Path) -> None:
     for metric in METRICS:
         assert np.array_equal(thin.numbers(metric), whole.numbers(metric))
     told, _ = grid.point_curves(thin, 0, "click_rate")
-    assert "given up to save space" in told["layout"]["annotations"][0]["text"]
+    assert "deleted to save space" in told["layout"]["annotations"][0]["text"]
     assert evict(evictable_sweeps(tmp_path), 0)[:-1] == []
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import stats
 
 from bandits.base.types import FloatArray
 
@@ -23,6 +22,8 @@ def row_variance(values: FloatArray) -> FloatArray:
 
 def p_values(gaps: FloatArray) -> FloatArray:
     """Two-sided p-values of paired t tests, (P,), of differences ``gaps (P, R)``; 1 without variance."""
+    from scipy import stats
+
     n, mean, var = np.isfinite(gaps).sum(axis=1), row_mean(gaps), row_variance(gaps)
     with np.errstate(invalid="ignore", divide="ignore"):
         t = mean / np.sqrt(var / n)

@@ -1,9 +1,8 @@
-"""Alias of `bandits.profiling`, the name of earlier versions; ``python -m bandits.cost`` still runs it."""
+"""Alias of `bandits.profiling`, the name of earlier versions; ``python -m bandits.cost`` runs it."""
 
-import sys
-
+from .base.processes import run_main
 from .profiling import *  # noqa: F403 - every public name
 from .profiling.__main__ import main
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

@@ -1,4 +1,4 @@
-"""Cost of confidence: what the width of a network's answer costs, measured here and now."""
+"""Cost of confidence: time and memory of the confidence widths of a neural bandit."""
 
 import streamlit as st
 
@@ -11,27 +11,31 @@ entry.through_app("pages/cost.py")
 
 st.title("Cost of confidence", anchor=False)
 st.markdown(
-    "NeuralUCB shows what is promising **or** uncertain. How uncertain it is, is told by the width "
-    r"$\sqrt{g^\top A^{-1}g}$, with $g$ the gradient of a network's answer by all its $p$ weights, and "
-    r"$A=\lambda I+\sum gg^\top$ over what was shown. A textbook's program needs a $p\times p$ matrix for it. Here are "
-    "five ways to that width, or to something cheaper, timed on this machine."
+    "How much time and memory do the confidence widths of a neural bandit take on this machine? Set the sizes of your "
+    "problem and press **Measure**; below are the results for the sizes measured last."
+)
+st.markdown(
+    "NeuralUCB chooses the arm with the highest mean plus exploration bonus. The bonus is proportional to the width "
+    r"$\sqrt{g^\top A^{-1}g}$, where $g$ is the gradient of the network's output by its $p$ weights and "
+    r"$A=\lambda I+\sum gg^\top$ over past choices. A naive implementation stores and inverts a $p\times p$ matrix. "
+    "This page compares five methods that compute the width, or an approximation of it."
 )
 data = view.choose()
 row = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
-asked = row.button("Measure", type="primary", icon=":material/timer:", shortcut="Ctrl+Enter")
+pressed = row.button("Measure", type="primary", icon=":material/timer:", shortcut="Ctrl+Enter")
 with row:
-    patience = view.patience()
+    limit = view.time_limit()
 try:
-    if asked:
-        view.ask(data)
-except UserError as sentence:
-    board.refuse(sentence)
+    if pressed:
+        view.start(data)
+except UserError as error:
+    board.refuse(error)
 try:
-    found = view.current()
-    if view.changed(found, data):
-        st.caption(":material/edit: The controls have changed. Press **Measure** (Ctrl+Enter) to see what that does.")
-    view.show(found, patience)
-except UserError as sentence:
-    board.refuse(sentence)
-with st.expander("How each way works", icon=":material/function:"):
+    measurement = view.current()
+    if view.changed(measurement, data):
+        st.caption(":material/edit: The controls have changed. Press **Measure** (Ctrl+Enter) to update the results.")
+    view.show(measurement, limit)
+except UserError as error:
+    board.refuse(error)
+with st.expander("How the methods work", icon=":material/function:"):
     view.explain()

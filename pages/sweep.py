@@ -3,7 +3,7 @@
 import streamlit as st
 
 from bandits import UserError
-from bandits.sweeps.analysis.landscape import METRICS
+from bandits.sweeps.analysis.run_metrics import METRICS
 from ui import entry
 from ui.arena import draft
 from ui.arena.controls import controls

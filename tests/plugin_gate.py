@@ -111,7 +111,7 @@ def install() -> None:
         return lane
 
     def hear_as_told(self: Measurement, line: str) -> None:
-        while (told := order("cost")) is not None and len(self.costs.points) >= told.step:
+        while (told := order("cost")) is not None and len(self.report.timings) >= told.step:
             stand("cost", told, told.step)
         hear(self, line)
 

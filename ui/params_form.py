@@ -1,65 +1,136 @@
-"""Forms made from Params: every field becomes the widget that suits its type, bounds and scale."""
+"""Draw forms made from Params: every field becomes the widget that suits its type, bounds and scale."""
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args, get_origin
+import json
+import types
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import pandas as pd
 import streamlit as st
+from pydantic import ValidationError
 
 from bandits.base.params import Params, metadata, schemas
+from bandits.experiments.validation import refusal
+from ui.run_view.board import plain
 
 
 def fields(model: type[Params], *, basic: bool, slates: bool = True) -> list[str]:
-    """Names of the fields that are shown at first (basic) or one click away; without ``slates``, not those for them."""
+    """Return the names of the fields that are shown at first (basic), or of the others.
+
+    Parameters
+    ----------
+    slates : bool
+        Include the fields that are meaningful only where more than one item is shown at once.
+    """
     shown = {n: f for n, f in model.model_fields.items() if n not in ("kind", "label")}
     names = [
         n for n, f in shown.items() if bool(metadata(f, "basic")) == basic and (slates or not metadata(f, "slates"))
     ]
-    return sorted(names, key=lambda name: name not in model.__annotations__)  # a kind's own come before inherited ones
+    return sorted(names, key=lambda name: name not in model.__annotations__)  # inherited fields come last
 
 
 def form(model: type[Params], names: list[str], values: dict[str, Any], key: str) -> dict[str, Any]:
-    """Draw widgets for the named fields; returns their values as plain data."""
+    """Draw widgets for the named fields; returns their values as plain data.
+
+    A text or table that the field does not accept is refused in one sentence below its widget; the field keeps the
+    value that it had.
+    """
     return {name: _widget(model, name, values, f"{key}-{name}") for name in names}
 
 
 def _widget(model: type[Params], name: str, values: dict[str, Any], key: str) -> Any:
     field = model.model_fields[name]
     value = values.get(name, field.default)
-    schema = schemas(model)[name]
-    bounds = {k: v for option in (*schema.get("anyOf", []), schema) for k, v in option.items()}
-    low, high = bounds.get("minimum"), bounds.get("maximum")
-    symbol, unit = metadata(field, "symbol"), metadata(field, "unit")
-    label = f"{field.title} ${symbol}$" if symbol else str(field.title)
-    label += f" ({unit})" if unit else ""
-    kind = field.annotation
-    told = str(field.description)
-    for option in get_args(kind) if get_origin(kind) is Literal else ():
-        told = told.replace(f"{option}:", f"{_spoken(option)}:")
-    common: dict[str, Any] = {"label": label, "help": told, "key": key}
+    kind, optional = _unwrapped(field.annotation)
+    empty = str(metadata(field, "empty") or "none")
+    common: dict[str, Any] = {"label": _label(field), "help": _help(field, kind), "key": key}
     if (choices := model.choices(name)) is not None:
-        spoken = {**choices, value: choices.get(value, f"{value} (not here)")}  # a link may name what is gone
-        options = list(spoken)
-        return st.selectbox(**common, options=options, index=options.index(value), format_func=spoken.__getitem__)
+        labels = {**choices, value: choices.get(value, f"{value} (not found)")}  # a link may name a deleted file
+        return _select(common, list(labels), value, labels.__getitem__)
     if get_origin(kind) is Literal:
-        options = list(get_args(kind))
-        return st.selectbox(**common, options=options, index=options.index(value), format_func=_spoken)
+        options = [*([None] if optional else []), *get_args(kind)]
+        return _select(common, options, value, lambda option: empty if option is None else _spoken(option))
+    if kind is bool and optional:
+        labels = {None: empty, True: "yes", False: "no"}
+        return _select(common, list(labels), value, labels.__getitem__)
     if kind is bool:
         return st.toggle(**common, value=value)
-    if kind is int or int in get_args(kind):
-        return st.number_input(
-            **common, value=value, min_value=low, max_value=high, step=1, placeholder=metadata(field, "empty")
-        )
-    if kind is float:
-        return _number(common, float(value), low, high, metadata(field, "typical"), bool(metadata(field, "log")))
-    if name == "hidden" or (get_origin(kind) is tuple and get_args(kind)[-1] is Ellipsis):
-        return _widths(st.text_input(**common, value=", ".join(map(str, value))))
-    return _table(common, value)
+    if kind in (int, float):
+        return _number(common, value, kind, optional, _bounds(schemas(model)[name]), field)
+    if metadata(field, "table"):
+        entered: Any = _table(common, value, field, schemas(model)[name])
+    elif kind is str:
+        text = st.text_input(**common, value=value or "", placeholder=empty if optional else None)
+        entered = None if optional and not text else text
+    elif (entries := _entries(kind)) is not None:
+        shown = "" if value is None else ", ".join(map(_spelled, value))
+        text = st.text_input(**common, value=shown, placeholder=empty if optional else None)
+        entered = None if optional and not text.strip() else _parsed(text, numbers=str not in entries)
+    else:
+        entered = _from_json(st.text_area(**common, value=json.dumps(value)))
+    return _accepted(model, name, entered, value, key)
 
 
-def _number(common: dict[str, Any], value: float, low: float, high: float, typical: Any, log: bool) -> float:
-    """A slider over the range worth dragging through, stretched to hold the value it has."""
+def _unwrapped(annotation: Any) -> tuple[Any, bool]:
+    """Return a type without ``Annotated`` and ``| None``, and whether it was optional."""
+    if get_origin(annotation) is Annotated:
+        return _unwrapped(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, types.UnionType):
+        options = [option for option in get_args(annotation) if option is not types.NoneType]
+        kind, inner = _unwrapped(options[0]) if len(options) == 1 else (annotation, False)
+        return kind, inner or len(options) < len(get_args(annotation))
+    return annotation, False
+
+
+def _entries(kind: Any) -> set[Any] | None:
+    """Return the types of the entries of a list of numbers or texts; None for every other type."""
+    if get_origin(kind) not in (tuple, list):
+        return None
+    entries = {_unwrapped(entry)[0] for entry in get_args(kind) if entry is not Ellipsis}
+    return entries if entries and entries <= {int, float, str} else None
+
+
+def _label(field: Any) -> str:
+    symbol, unit = metadata(field, "symbol"), metadata(field, "unit")
+    return f"{field.title}{f' ${symbol}$' if symbol else ''}{f' ({unit})' if unit else ''}"
+
+
+def _help(field: Any, kind: Any) -> str:
+    text = str(field.description)
+    for option in get_args(kind) if get_origin(kind) is Literal else ():
+        text = text.replace(f"{option}:", f"{_spoken(option)}:")
+    return text
+
+
+def _bounds(schema: dict[str, Any]) -> tuple[Any, Any]:
+    merged = {k: v for option in (*schema.get("anyOf", []), schema) for k, v in option.items()}
+    return merged.get("minimum"), merged.get("maximum")
+
+
+def _select(common: dict[str, Any], options: list[Any], value: Any, format_func: Any) -> Any:
+    return st.selectbox(**common, options=options, index=options.index(value), format_func=format_func)
+
+
+def _number(common: dict[str, Any], value: Any, kind: type, optional: bool, bounds: tuple[Any, Any], field: Any) -> Any:
+    low, high = (None if bound is None else kind(bound) for bound in bounds)
+    typical, log = metadata(field, "typical"), bool(metadata(field, "log"))
+    sliding = log or typical or (low is not None and high is not None)
+    if kind is float and sliding and not optional:
+        return _slider(common, float(value), low, high, typical, log)
+    if optional:  # a box whose default is a number cannot be emptied: the present value comes from the session
+        if common["key"] not in st.session_state:
+            st.session_state[common["key"]] = value
+        value = None
+    placeholder = metadata(field, "empty") or None
+    step, shown = (1, None) if kind is int else (None, "%.10g")
+    return st.number_input(
+        **common, value=value, min_value=low, max_value=high, step=step, format=shown, placeholder=placeholder
+    )
+
+
+def _slider(common: dict[str, Any], value: float, low: float, high: float, typical: Any, log: bool) -> float:
+    """Draw a slider over the typical range, extended to hold the present value."""
     if log:
         decades = [m * 10.0**e for e in range(-6, 5) for m in (1, 2, 5)]
         first, last = typical or (low if low is not None else 1e-6, high if high is not None else 1e4)
@@ -68,30 +139,78 @@ def _number(common: dict[str, Any], value: float, low: float, high: float, typic
     first, last = typical or (low, high)
     first, last = min(first, value), max(last, value)
     if last - first > 100:
-        return float(st.number_input(**common, value=value, min_value=float(low), max_value=float(high)))
+        return float(
+            st.number_input(**common, value=value, min_value=float(low), max_value=float(high), format="%.10g")
+        )
     step = 1e-4 if last - first <= 0.02 else 0.01 if last - first <= 2 else 0.05
     shown = "%.4f" if step < 0.01 else "%.2f"
     low, high = float(first), float(last)
     return float(st.slider(**common, min_value=low, max_value=high, value=value, step=step, format=shown))
 
 
-def _widths(text: str) -> list[Any]:
-    """'64, 32' as numbers; what is not a number is left for the validation to refuse."""
-    parts = [part.strip() for part in text.split(",") if part.strip()]
-    return [int(part) if part.isdecimal() else part for part in parts]
-
-
-def _table(common: dict[str, Any], value: Any) -> list[list[float]]:
-    """The pet shop's click rates: personas by categories."""
-    from bandits.simulators.petshop import CATEGORIES, PERSONAS
-
+def _table(common: dict[str, Any], value: Any, field: Any, schema: dict[str, Any]) -> list[list[float]]:
+    """Draw a table of numbers with the rows and columns that the field names."""
+    names = metadata(field, "table")
+    cell = schema
+    while inner := cell.get("items") or next(iter(cell.get("prefixItems", [])), None):
+        cell = inner
+    low, high = _bounds(cell)
+    shown = "%.2f" if high is not None and high <= 1 else None
+    column = st.column_config.NumberColumn(min_value=low, max_value=high, format=shown, required=True)
     st.caption(f"{common['label']}: {common['help']}")
-    rows = [persona.replace("_", " ") for persona in PERSONAS]
-    frame = pd.DataFrame([list(row) for row in value], index=rows, columns=list(CATEGORIES))
-    columns = {c: st.column_config.NumberColumn(min_value=0.0, max_value=1.0, format="%.2f") for c in CATEGORIES}
-    edited = st.data_editor(frame, column_config=columns, key=common["key"], height="content")
+    frame = pd.DataFrame([list(row) for row in value], index=names["rows"], columns=names["columns"], dtype=float)
+    config = dict.fromkeys(names["columns"], column)
+    edited = st.data_editor(frame, column_config=config, key=common["key"], height="content")
     return [[float(cell) for cell in row] for row in edited.to_numpy()]
 
 
-def _spoken(option: str) -> str:
+def _accepted(model: type[Params], name: str, entered: Any, value: Any, key: str) -> Any:
+    """Return what was entered if the field accepts it; else explain below the widget and return the last value."""
+    last = f"{key}-accepted"
+    try:
+        model.model_validate({name: entered})
+    except ValidationError as error:
+        if error.errors(include_url=False)[0]["loc"]:  # otherwise several fields are at odds: refused when it is run
+            value = st.session_state.get(last, value)
+            st.caption(f":red[{plain(refusal(error, model))}.] The value stays {plain(_present(value))}.")
+            return value
+    st.session_state[last] = entered
+    return entered
+
+
+def _present(value: Any) -> str:
+    if value is None or isinstance(value, str):
+        return f"'{value}'" if value else "empty"
+    flat = isinstance(value, (tuple, list)) and all(isinstance(entry, (int, float, str)) for entry in value)
+    return ", ".join(map(_spelled, value)) if flat else "as it was"
+
+
+def _parsed(text: str, *, numbers: bool) -> list[Any]:
+    """Split '64, 32' into entries; what is not a number is left for the validation to refuse."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    return [_as_number(part) for part in parts] if numbers else list(parts)
+
+
+def _as_number(text: str) -> Any:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _from_json(text: str) -> Any:
+    """Read JSON; what is not JSON is left as text for the validation to refuse."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _spelled(entry: Any) -> str:
+    return f"{entry:g}" if isinstance(entry, float) and float(f"{entry:g}") == entry else str(entry)
+
+
+def _spoken(option: Any) -> str:
     return str(option).replace("_", " ")

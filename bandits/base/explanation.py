@@ -1,4 +1,4 @@
-"""Why an arm was shown: what an agent says of its scores, and the record of one decision."""
+"""Explanation of an agent's scores: mean, uncertainty and how they were combined."""
 
 from __future__ import annotations
 
@@ -10,27 +10,26 @@ How = Literal["bonus", "sample", "greedy", "score"]
 
 
 class Explanation(NamedTuple):
-    """How the scores of one round came about.
+    """Components of the scores of one round.
 
     Attributes
     ----------
     how : {"bonus", "sample", "greedy", "score"}
-        bonus: mean + scale * width. sample: one draw of what is plausible, around the mean. greedy: the mean alone.
-        score: there is nothing to tell apart.
+        bonus: mean + scale * width. sample: one sample around the mean. greedy: the mean alone. score: no components.
     score : float64 (R, K)
-        What the choice was made by, equal to `Agent.scores` to the bit.
+        The scores that the choice used, bit-identical to `Agent.scores`.
     mean : float64 (R, K), optional
-        What it expects of each candidate; NaN where it has no idea.
+        Estimated mean of each candidate; NaN without observations.
     width : float64 (R, K), optional
-        How much it doubts that, like a standard deviation, before it is scaled; infinite where it has no idea.
+        Confidence width or posterior standard deviation, unscaled; infinite without observations.
     scale : float64 (R, 1) or (R, K), or a number
-        What multiplies the width: alpha, sigma.
+        Multiplier of the width: alpha, sigma.
     parameter : str
-        The parameter that the scale of a bonus is.
+        Name of the parameter that is the scale of a bonus.
     logit : bool
         Score and mean are log-odds of a reward of 1.
     randomised : bool (R,), optional
-        Rows in which dice decided: their scores are no opinion.
+        Rows whose choice was random: their scores were not used.
     """
 
     how: How

@@ -81,6 +81,8 @@ def param(
     extra: dict[str, Any] = {"symbol": symbol, "unit": unit, "structural": structural, "basic": basic, "log": log}
     extra["empty"], extra["later"], extra["slates"] = empty, later, slates
     extra["typical"] = list(typical) if typical else None
+    if isinstance(default, tuple):
+        bounds.setdefault("strict", False)  # JSON knows lists only
     extra["table"] = {"rows": list(table[0]), "columns": list(table[1])} if table else None
     return Field(default, title=title, description=help, json_schema_extra=extra, **bounds)
 

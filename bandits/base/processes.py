@@ -1,10 +1,11 @@
-"""Start subprocesses of this package: their environment, their priority, their input."""
+"""Start subprocesses of this package, and run the main function of one."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -52,3 +53,11 @@ def start(*command: str, stdin: str = "", output: int = subprocess.DEVNULL, **va
     except BrokenPipeError:  # it has ended already: its exit status is reported
         pass
     return process
+
+
+def run_main(main: Callable[[], int]) -> None:
+    """Run a module's main function and exit with its status; a closed output pipe is no error."""
+    try:
+        sys.exit(main())
+    except BrokenPipeError:  # the reader has gone: the final flush must not fail
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -1,4 +1,4 @@
-"""The stored runs on the command line: ``runs``, ``show`` and ``store check|repair|evict``."""
+"""Commands for stored runs: ``runs``, ``show`` and ``store check|repair|evict``."""
 
 from __future__ import annotations
 
@@ -9,43 +9,43 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from bandits.base.errors import UserError
 from bandits.base.files import home
 from bandits.base.formatting import escaped
-from bandits.experiments.experiment import UserError
 from bandits.results.result import Result
 from bandits.storage import eviction
 from bandits.storage.run_store import CorruptFileError, Store, StoredRun
 from bandits.sweeps.storage.block_files import evictable_sweeps, remove_damaged
 
-SHORT = 12  # digits of an id that are shown
+ID_DIGITS = 12  # digits of a run's id that are shown
 
 
 def add_commands(commands: Any) -> None:
-    """Add the commands to those of the command line."""
-    runs = commands.add_parser("runs", help="what is stored")
-    runs.add_argument("--search", metavar="TEXT", default="", help="only runs that have this somewhere in their line")
+    """Add the commands to the subparsers of the command line."""
+    runs = commands.add_parser("runs", help="list stored runs")
+    runs.add_argument("--search", metavar="TEXT", default="", help="only runs whose line contains this text")
     runs.add_argument("--json", action="store_true", help="as JSON")
-    show = commands.add_parser("show", help="one stored run: its numbers and its experiment")
-    show.add_argument("run", metavar="RUN", help="its id, or the first 6 digits of it or more")
+    show = commands.add_parser("show", help="print or write a stored run")
+    show.add_argument("run", metavar="RUN", help="its id, or at least the first 6 digits of it")
     show.add_argument("--json", action="store_true", help="the summary as JSON")
-    show.add_argument("--out", metavar="DIR", help="write experiment, curves, summary and timing there")
-    store = commands.add_parser("store", help="look after the stored runs")
+    show.add_argument("--out", metavar="DIR", help="write experiment, curves, summary and timing to this folder")
+    store = commands.add_parser("store", help="check, repair or evict stored runs")
     store.add_argument(
         "action", choices=["check", "repair", "evict"],
-        help="check, repair: read every file, set aside what is damaged, list again what was lost, clear away what was "
-        "left behind. evict: give up the curves of the oldest runs and sweeps, which can be computed again, until the "
-        "rest fits the budget.",
+        help="check, repair: verify every file, quarantine damaged ones, list unlisted ones, delete unfinished ones. "
+        "evict: delete the curves of the oldest runs and sweeps until the rest fits the budget; they stay listed and "
+        "can be recomputed.",
     )  # fmt: skip
-    store.add_argument("--budget", metavar="SIZE", default="1GB", help="for evict: 500MB, 2GB, ...; 1GB by default")
+    store.add_argument("--budget", metavar="SIZE", default="1GB", help="for evict: 500MB, 2GB, ...; default: 1GB")
 
 
 def leaderboard(result: Result) -> str:
-    """One line per agent, in the experiment's order."""
+    """Format a result as one line per agent, in the experiment's order."""
     lines = []
-    for label, found in result.summary()["agents"].items():
-        ctr, clicks, regret = found["ctr"], found["clicks"], found["pseudo_regret"]
+    for label, estimates in result.summary()["agents"].items():
+        ctr, clicks, regret = estimates["ctr"], estimates["clicks"], estimates["pseudo_regret"]
         if ctr["mean"] is None:
-            lines.append(f"{label:<24} stopped in every run")
+            lines.append(f"{label:<24} stopped in every replication")
             continue
         interval = "" if ctr["low"] is None else f" ({ctr['low']:.4f} to {ctr['high']:.4f})"
         lines.append(
@@ -56,7 +56,7 @@ def leaderboard(result: Result) -> str:
 
 
 def facts(run: StoredRun) -> dict[str, Any]:
-    """A stored run as plain data."""
+    """Return a stored run as plain data."""
     e = run.experiment
     return {
         "id": run.id, "title": run.title, "world": e.simulator_class().title, "agents": list(e.labels),
@@ -66,16 +66,16 @@ def facts(run: StoredRun) -> dict[str, Any]:
 
 
 def _runs(parsed: argparse.Namespace) -> int:
-    found, wanted = Store().runs(), parsed.search.casefold()
-    kept = [run for run in found if wanted in _line(run).casefold() or (wanted and run.id.startswith(wanted))]
+    runs, text = Store().runs(), parsed.search.casefold()
+    matches = [run for run in runs if text in _line(run).casefold() or (text and run.id.startswith(text))]
     if parsed.json:
-        print(json.dumps([facts(run) for run in kept], indent=2))
-    elif not found:
+        print(json.dumps([facts(run) for run in matches], indent=2))
+    elif not runs:
         print("No runs are stored yet.")
-    elif not kept:
-        print(f"None of the {len(found):,} stored runs has '{escaped(parsed.search)}' in its line.")
+    elif not matches:
+        print(f"None of the {len(runs):,} stored runs contains '{escaped(parsed.search)}'.")
     else:
-        print("\n".join(map(_line, kept)))
+        print("\n".join(map(_line, matches)))
     return 0
 
 
@@ -83,10 +83,10 @@ def _line(run: StoredRun) -> str:
     fact = facts(run)
     agents = ", ".join(fact["agents"])
     parts = [
-        fact["id"][:SHORT],
-        datetime.fromtimestamp(run.created).strftime("%Y-%m-%d %H:%M"),  # as the clock on the wall said
+        fact["id"][:ID_DIGITS],
+        datetime.fromtimestamp(run.created).strftime("%Y-%m-%d %H:%M"),  # local time
         f"{fact['steps']:,} x {fact['replications']:,}",
-        *dict.fromkeys([fact["title"], agents]),  # a run that was given no title is called after its agents
+        *dict.fromkeys([fact["title"], agents]),  # the default title is the list of agents
         fact["world"],
         *([f"[{fact['tags']}]"] if fact["tags"] else []),
     ]  # fmt: skip
@@ -97,10 +97,10 @@ def _show(parsed: argparse.Namespace) -> int:
     store = Store()
     try:
         result = store.get(_id(store, parsed.run))
-    except CorruptFileError as sentence:
-        raise UserError(str(sentence)) from None
+    except CorruptFileError as error:
+        raise UserError(str(error)) from None
     if result is None:
-        raise UserError(f"run {parsed.run} was deleted just now")
+        raise UserError(f"run {parsed.run} has just been deleted")
     if parsed.out:
         result.save(parsed.out)
     if parsed.json:
@@ -112,31 +112,30 @@ def _show(parsed: argparse.Namespace) -> int:
 
 
 def _id(store: Store, given: str) -> str:
-    """The one stored run that a full or shortened id means."""
+    """Return the id of the one stored run that a full or shortened id names."""
     if not re.fullmatch("[0-9a-f]{6,64}", given):
         raise UserError(f"RUN is '{escaped(given)[:80]}'; it must be 6 to 64 of the digits 0-9 and a-f of a run's id")
-    found = [run.id for run in store.runs() if run.id.startswith(given)]
-    if not found:
+    ids = [run.id for run in store.runs() if run.id.startswith(given)]
+    if not ids:
         raise UserError(f"no stored run begins with '{given}'; python -m bandits runs lists them")
-    if len(found) > 1:
-        some = ", ".join(run[:SHORT] for run in found[:5])
-        raise UserError(f"'{given}' could be any of {len(found)} stored runs ({some}); give more digits")
-    return found[0]
+    if len(ids) > 1:
+        some = ", ".join(run[:ID_DIGITS] for run in ids[:5])
+        raise UserError(f"'{given}' matches {len(ids)} stored runs ({some}); give more digits")
+    return ids[0]
 
 
 def _store(parsed: argparse.Namespace) -> int:
     store = Store()
     if parsed.action == "evict":
         items = [*eviction.evictable_runs(store), *evictable_sweeps(home() / "sweeps")]
-        said = eviction.evict(items, eviction.budget(parsed.budget))
-        print("\n".join(said))
+        print("\n".join(eviction.evict(items, eviction.budget(parsed.budget))))
         return 0
-    said = store.check() + remove_damaged(home() / "sweeps")
-    for sentence in said:
-        print(sentence)
-    if not said:
-        print(f"All is well. Stored runs: {len(store.runs()):,}, unfinished: {len(store.checkpoints()):,}.")
-    return 1 if said else 0
+    messages = store.check() + remove_damaged(home() / "sweeps")
+    for message in messages:
+        print(message)
+    if not messages:
+        print(f"No damage was found. Stored runs: {len(store.runs()):,}, unfinished: {len(store.checkpoints()):,}.")
+    return 1 if messages else 0
 
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {"runs": _runs, "show": _show, "store": _store}

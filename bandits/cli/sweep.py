@@ -1,4 +1,4 @@
-"""``python -m bandits sweep``: a sweep on the command line, that goes on where it was stopped."""
+"""Run a sweep on the command line; a sweep that was stopped continues where it was."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from bandits.base.errors import UserError
 from bandits.base.files import home
 from bandits.base.formatting import number, percent, short
 from bandits.runtime.pool import Pool
-from bandits.sweeps.analysis.landscape import METRICS, Landscape
+from bandits.sweeps.analysis.landscape import Landscape
+from bandits.sweeps.analysis.run_metrics import METRICS
 from bandits.sweeps.execution.executors import Executor, FailoverExecutor, InProcessExecutor, PoolExecutor
 from bandits.sweeps.optuna_search import import_optuna
 from bandits.sweeps.runner import Runner
@@ -25,13 +26,13 @@ MAX_WORKERS = 64
 
 
 def run(text: bytes | str, out: str | None, workers: str | None, cluster: str | None) -> int:
-    """Run a sweep to its end, with a progress bar; returns the exit status.
+    """Run a sweep to its end, with a progress bar; return the exit status.
 
     Raises
     ------
     UserError
     KeyboardInterrupt
-        What is finished is kept: the same command goes on from there.
+        Finished blocks are stored: the same command continues from there.
     """
     from tqdm import tqdm
 
@@ -39,31 +40,31 @@ def run(text: bytes | str, out: str | None, workers: str | None, cluster: str | 
     if not sweep.is_grid:
         import_optuna()
     if out:
-        Path(out).mkdir(parents=True, exist_ok=True)  # found out before the run, not after it
+        Path(out).mkdir(parents=True, exist_ok=True)  # fails before the run, not after it
     with ExitStack() as stack:
         executor = _executor(_count(workers), cluster or os.environ.get("BANDITS_CLUSTER", ""), stack)
         stopping = threading.Event()
         runner = Runner(sweep, executor, BlockFiles(sweep, home() / "sweeps"), stopping.is_set)
         bar = stack.enter_context(tqdm(total=100, unit="%", desc="sweeping", file=sys.stderr, disable=None))
-        said: list[str] = []
+        printed: list[str] = []
 
-        def watch(done: float) -> None:
+        def report(done: float) -> None:
             bar.update(int(100 * done) - bar.n)
             for notice in runner.notices:
-                if notice not in said:
-                    said.append(notice)
+                if notice not in printed:
+                    printed.append(notice)
                     bar.write(notice, file=sys.stderr)
 
-        runner.on_progress = watch
+        runner.on_progress = report
         try:
             landscape = runner.run()
         except KeyboardInterrupt:
-            print("What is finished is kept: the same command goes on from there.", file=sys.stderr)
+            print("Finished blocks are stored: the same command continues from there.", file=sys.stderr)
             raise
-        watch(1.0)
+        report(1.0)
     if out:
         save(landscape, out)
-    print(told(landscape))
+    print(summary_text(landscape))
     return 0
 
 
@@ -78,31 +79,30 @@ def save(landscape: Landscape, folder: str | Path) -> None:
         (out / f"{name}.json").write_text(text + "\n", encoding="utf-8")
 
 
-def told(landscape: Landscape) -> str:
-    """The best point, its region and what matters, in a few lines."""
+def summary_text(landscape: Landscape) -> str:
+    """Describe the best point, the points tied with it, and the importance of each parameter, one line each."""
     sweep = landscape.sweep
     metric, best = METRICS[sweep.metric], landscape.best(sweep.metric)
     if not landscape.completed.any():
-        return "no point that was proposed is possible: there is no best"
+        return "every proposed point is invalid: there is no best point"
     if best is None:
-        return "every run of every point diverged: there is no best"
+        return "every replication of every point diverged: there is no best point"
     lines = [f"best: {_point(sweep, best.point)}  {metric.title.lower()} {_interval(best.estimate)}"]
-    good = [cell for cell in landscape.results(sweep.metric) if cell.best]
+    tied = [cell for cell in landscape.results(sweep.metric) if cell.best]
     tried = sweep.size if sweep.is_grid else len(sweep.proposed)
-    lines.append(f"as good, as far as {best.runs} runs can tell: {len(good)} of {tried} points")
+    lines.append(f"statistically tied with the best ({best.runs} replications): {len(tied)} of {tried} points")
     for each in landscape.importance(sweep.metric):
         name = each.path.rpartition(".")[2]
-        cost = f"worst {short(each.worst)}, which costs {_interval(each.cost)} clicks per 1,000 users"
-        lines.append(
-            f"{name}: best {short(each.best)}, {cost}" if each.matters else f"{name}: no value is shown to be worse"
-        )
+        loss = f"worst {short(each.worst)} loses {_interval(each.cost)} clicks per 1,000 visitors"
+        tested = f"best {short(each.best)}, {loss}" if each.matters else "no value is significantly worse"
+        lines.append(f"{name}: {tested}")
     ranges = {axis.path for axis in sweep.axes if axis.values is None}
     for one in landscape.explained(sweep.metric):
-        reached = (" to " if one.path in ranges else ", ").join(map(short, one.good))
-        explains = f"; explains {percent(one.share)} of the differences" if one.share == one.share else ""
-        lines.append(f"{one.path.rpartition('.')[2]}: best {short(one.best)}, as good {reached}{explains}")
+        tied_values = (" to " if one.path in ranges else ", ").join(map(short, one.good))
+        explains = f"; explains {percent(one.share)} of the variance" if one.share == one.share else ""
+        lines.append(f"{one.path.rpartition('.')[2]}: best {short(one.best)}, tied {tied_values}{explains}")
     if landscape.saved_share and sweep.is_grid:
-        lines.append(f"runs saved by dropping points early: {100 * landscape.saved_share:.0f} %")
+        lines.append(f"replications saved by early stopping: {100 * landscape.saved_share:.0f} %")
     return "\n".join(lines)
 
 
@@ -127,14 +127,14 @@ def _count(workers: str | None) -> int:
 
 
 def _executor(workers: int, cluster: str, stack: ExitStack) -> Executor:
-    """The cluster, if there is to be one, and this machine if it is lost; else this machine."""
+    """Compute on the cluster, and on this machine if the cluster is lost; without a cluster on this machine."""
     if not cluster:
         return _machine(workers, stack)
     from bandits.sweeps.execution.dask_client import DaskExecutor
 
-    found = FailoverExecutor(DaskExecutor(cluster), partial(_machine, workers, stack))
-    stack.callback(found.close)
-    return found
+    executor = FailoverExecutor(DaskExecutor(cluster), partial(_machine, workers, stack))
+    stack.callback(executor.close)
+    return executor
 
 
 def _machine(workers: int, stack: ExitStack) -> Executor:

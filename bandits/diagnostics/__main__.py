@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 
 from bandits.base.errors import UserError
+from bandits.base.processes import run_main
 from bandits.experiments.experiment import read
 
 from .background import KINDS, to_json
@@ -24,7 +24,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except BrokenPipeError:  # the reader has gone
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    run_main(main)

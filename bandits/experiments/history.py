@@ -1,4 +1,4 @@
-"""What a run leaves behind: step by step (`Trace`), and what is kept of it (`History`)."""
+"""Records of a run: every step (`Trace`), and cumulative sums and counts on a grid (`History`)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from bandits.base.types import BoolArray, FloatArray, IntArray
 
 from .snapshots import SNAPSHOTS, BeliefCheck, Calibration, Spectrum, grid_points, nice_spacing, snapshot_steps
 
-MAX_POINTS = 2000  # points of a stored curve
-MAX_COUNTS = 200  # points at which the arms' counts are stored
-SEGMENT_CELLS = 100_000  # segments x items that are counted, at most
+MAX_POINTS = 2000  # of a stored curve
+MAX_COUNTS = 200  # of stored counts per arm
+SEGMENT_CELLS = 100_000  # largest segments x items that are counted
 FORMAT = 2  # of what a history tells; 1: without a number, without counts per segment, the oldest without checkups
 
 
@@ -28,11 +28,11 @@ class Trace(NamedTuple):
     items : int64 (T, R, S)
         Items shown.
     segments : int64 (T, R)
-        The group that the user belonged to.
+        Segment of the user.
     rewards, best_rewards : float64 (T, R)
-        Clicks earned, and those the optimal slate would have earned with the same luck.
+        Reward, and that of the optimal slate under the same random numbers.
     value, best_value, random_value : float64 (T, R)
-        Expected reward of what was shown, of the optimum, and of a uniformly random choice.
+        Expected reward of the shown slate, of the optimal one, and of a uniformly random choice.
     alive : bool (R,)
         Rows still running at the end.
     """
@@ -49,13 +49,13 @@ class Trace(NamedTuple):
 
 
 def count_spacing(steps: int, n_counted: int) -> int:
-    """Steps between stored counts: a few hundred points, fewer where much is counted."""
+    """Return the steps between stored counts: a few hundred points, fewer for many counted items."""
     points = max(2, min(MAX_COUNTS, 400_000 // max(n_counted, 1)))
     return nice_spacing(steps, points)
 
 
 class SegmentCounts:
-    """How often each item was shown to each segment of the users, at the snapshots.
+    """Counts of how often each item was shown to each user segment, at the snapshots.
 
     Attributes
     ----------
@@ -73,20 +73,20 @@ class SegmentCounts:
 
     @staticmethod
     def points(n_segments: int, n_items: int) -> int:
-        """How many are kept; 0 where there is but one segment, or too much to count."""
+        """Return the number of stored points; 0 with a single segment or too many cells."""
         cells = n_segments * n_items
         return 0 if n_segments < 2 or cells > SEGMENT_CELLS else min(SNAPSHOTS, 4 * SEGMENT_CELLS // cells)
 
     def reached(self, step: int) -> int:
-        """Points of ``grid`` up to a step."""
+        """Return the number of grid points up to a step."""
         return int(np.searchsorted(self.grid, step, side="right"))
 
     def extend(self, trace: Trace) -> None:
-        """Take in the next steps."""
+        """Add the next steps."""
         end = trace.start + len(trace.rewards)
         group = np.arange(len(self.now)) * self.n_segments + trace.segments
         cells = group[:, :, None] * self.n_items + trace.items
-        if not trace.alive.all():  # a row that has stopped shows nothing
+        if not trace.alive.all():  # a stopped row shows nothing
             cells[np.isnan(trace.rewards)] = -1
         points = range(self.reached(trace.start), self.reached(end))
         begin = 0
@@ -102,15 +102,15 @@ class SegmentCounts:
 
 
 class History:
-    """Cumulative sums on a grid of at most 2,000 points: every window and every curve follows from them.
+    """Cumulative sums on a grid of at most 2,000 points, from which every curve and window is computed.
 
-    Memory depends on the grid, not on the number of steps. Sums run step by step, so that the chunks in which
-    traces arrive change no bit.
+    Memory depends on the grid, not on the number of steps. Sums run step by step, so that results do not depend on how
+    traces are chunked.
 
     Parameters
     ----------
     steps, rows, n_items : int
-        With no items, nothing is counted by item.
+        With ``n_items=0`` nothing is counted by item.
     points : int
         Of the grid, at most.
 
@@ -122,18 +122,18 @@ class History:
         ``clicks, best_clicks, value, best_value, random_value`` since the start.
     count_grid : int64 (H,)
     counts : int64 (H, R, n_counted)
-        Times each item was shown since the start; where a catalogue is large, each shelf of neighbouring items.
-    shelf, n_counted : int
-        Items to a shelf (1: each is counted by itself), and the number of shelves.
+        Times each item was shown since the start; in a large catalogue, each bucket of neighbouring items.
+    bucket_size, n_counted : int
+        Items per bucket (1: each item is counted), and the number of buckets.
     spectra : list of Spectrum
     calibrations : list of Calibration
-    checkups : list of BeliefCheck
+    belief_checks : list of BeliefCheck
     segments : SegmentCounts, optional
-        None where users form no groups, where there is too much to count, or if it was kept before there were such.
+        None without user segments, with too many cells, or in runs stored by versions without them.
     format : int
-        What the version that made it told: see `FORMAT`.
+        Version of the stored format: see `FORMAT`.
     note : str
-        How the agent keeps what it knows, in words, where there is a choice.
+        Method that the agent chose, where it has several implementations.
     """
 
     SUMS = ("clicks", "best_clicks", "value", "best_value", "random_value")
@@ -171,12 +171,12 @@ class History:
 
     @property
     def counted(self) -> str:
-        """What is counted, in words."""
-        return "arms" if self.bucket_size == 1 else f"shelves of {self.bucket_size:,} neighbouring items"
+        """Noun for what is counted: arms, or buckets of items."""
+        return "arms" if self.bucket_size == 1 else f"buckets of {self.bucket_size:,} neighbouring items"
 
     @staticmethod
     def memory(steps: int, rows: int, n_items: int, n_segments: int = 0, *, bucket_size: int = 1) -> int:
-        """Bytes, by arithmetic."""
+        """Compute the bytes of a history."""
         points, counted = min(steps, MAX_POINTS) + 1, -(-n_items // bucket_size)
         kept = SegmentCounts.points(n_segments, n_items)
         by_segment = n_items * n_segments * (steps // nice_spacing(steps, kept) + 3) if kept else 0
@@ -193,7 +193,7 @@ class History:
         return int(np.searchsorted(self.count_grid, self.step, side="right"))
 
     def extend(self, trace: Trace) -> None:
-        """Take in the next steps."""
+        """Add the next steps."""
         if trace.start != self.step:
             raise ValueError(f"the trace starts at step {trace.start}, the history ends at {self.step}")
         end = trace.start + len(trace.rewards)
@@ -215,7 +215,7 @@ class History:
         low, high = np.searchsorted(self.count_grid, [trace.start, end], side="right")
         stops = self.count_grid[low:high] - trace.start
         cells = np.arange(self.rows)[None, :, None] * self.n_counted + trace.items // self.bucket_size
-        if not trace.alive.all():  # a row that has stopped shows nothing
+        if not trace.alive.all():  # a stopped row shows nothing
             cells[np.isnan(trace.rewards)] = -1
         begin = 0
         for h, stop in zip(range(low, high), stops, strict=True):
@@ -229,13 +229,13 @@ class History:
         self._count_now += added.reshape(self.rows, self.n_counted)
 
     def since(self, step: int) -> dict[str, Any]:
-        """What has been added after a step (0: everything), as arrays: enough for `merge` elsewhere."""
+        """Return what was added after a step (0: everything) as arrays, for `merge` in another process."""
         size = int(np.searchsorted(self.grid, step, side="right")) if step else 0
         count_size = int(np.searchsorted(self.count_grid, step, side="right")) if step else 0
         by_segment = {}
-        if (told := self.segments) is not None:
-            first = told.reached(step) if step else 0
-            new = told.counts[first : told.reached(self.step)].astype(np.int32)
+        if (segments := self.segments) is not None:
+            first = segments.reached(step) if step else 0
+            new = segments.counts[first : segments.reached(self.step)].astype(np.int32)
             by_segment = {"segments.from": np.array(first), "segments.counts": new}
         return {
             "format": np.array(self.format),
@@ -253,7 +253,7 @@ class History:
         }
 
     def merge(self, added: dict[str, Any]) -> None:
-        """Take in what `since` gave; such a copy is for reading, not for `extend`."""
+        """Add what `since` returned; such a copy is for reading, not for `extend`."""
         low, count_low = int(added["from"][0]), int(added["from"][1])
         for name, sums in self.sums.items():
             new = added[f"sum.{name}"]
@@ -273,7 +273,7 @@ class History:
         self.belief_checks += [BeliefCheck(*new) for new in _snapshots(added, "checkup.", self.belief_checks)]
 
     def state_dict(self) -> dict[str, Any]:
-        """Arrays and plain values from which `load_state_dict` goes on to the bit."""
+        """Return the state as arrays and plain values, from which a run continues bit-identically."""
         everything = self.since(0)
         now = {f"now.{name}": value.copy() for name, value in self._sum_now.items()}
         plain = {"steps": self.steps, "now.counts": self._count_now}
@@ -282,18 +282,18 @@ class History:
         return {k: np.array(v) for k, v in {**everything, **now, **plain}.items()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Put a saved history back into a new one of the same rows and items, of as many steps or more.
+        """Restore a saved history into a new one with the same rows and items, and at least as many steps.
 
-        The points that a longer run has in common with the saved one are kept: all of them, as its grid is coarser.
+        A longer run has a coarser grid; all of its points up to the saved step are restored.
         """
         steps = int(state["steps"])
         old = History(steps, self.rows, self.n_items, self.n_segments, bucket_size=self.bucket_size)
         old.merge(state)
         _copy_common(old.grid, self.grid, old.step, old.sums, self.sums)
         _copy_common(old.count_grid, self.count_grid, old.step, {"": old.counts}, {"": self.counts})
-        if self.segments is not None and (told := old.segments) is not None:
-            counts, longer = {"": told.counts}, {"": self.segments.counts}
-            _copy_common(told.grid, self.segments.grid, old.step, counts, longer)
+        if self.segments is not None and (saved := old.segments) is not None:
+            counts, longer = {"": saved.counts}, {"": self.segments.counts}
+            _copy_common(saved.grid, self.segments.grid, old.step, counts, longer)
             self.segments.now = state["now.segments"].copy()
         else:
             self.segments = None
@@ -311,7 +311,7 @@ class History:
 def _snapshots(
     added: dict[str, Any], prefix: str, known: Sequence[Spectrum | Calibration | BeliefCheck]
 ) -> list[tuple[int, FloatArray]]:
-    """Those of a kind by step, without what is told again after a restart."""
+    """Return the new snapshots of one type by step, without those repeated after a restart."""
     last = known[-1].step if known else 0
     found = ((int(name.removeprefix(prefix)), value) for name, value in added.items() if name.startswith(prefix))
     return sorted((new for new in found if new[0] > last), key=lambda new: new[0])

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import html
-import inspect
-import re
 import textwrap
 from typing import TYPE_CHECKING, NamedTuple
 
 from bandits.agents import REGISTRY as AGENTS
+from bandits.base.docstrings import description
 from bandits.simulators import REGISTRY as SIMULATORS
 
 if TYPE_CHECKING:
@@ -69,20 +68,14 @@ class Kinds(list[Kind]):
 
 def agent_kinds() -> Kinds:
     """List the registered agents."""
-    return Kinds(Kind(kind, cls.title, _family(cls), _summary(cls)) for kind, cls in AGENTS.items())
+    return Kinds(Kind(kind, cls.title, _family(cls), description(cls)) for kind, cls in AGENTS.items())
 
 
 def simulator_kinds() -> Kinds:
     """List the registered simulators."""
-    return Kinds(Kind(kind, cls.title, "", _summary(cls)) for kind, cls in SIMULATORS.items())
+    return Kinds(Kind(kind, cls.title, "", description(cls)) for kind, cls in SIMULATORS.items())
 
 
 def _family(cls: type) -> str:
     package = cls.__module__.split(".")
     return package[2].replace("_", " ") if package[:2] == ["bandits", "agents"] else "plug-in"
-
-
-def _summary(cls: type) -> str:
-    """The first paragraph of a class's docstring as one line, without the marks of references."""
-    paragraph = (inspect.getdoc(cls) or "").split("\n\n")[0]
-    return re.sub(r"\s*\[\d+\]_(,\s*\[\d+\]_)*", "", " ".join(paragraph.split()))

@@ -1,4 +1,4 @@
-"""The time loop: step by step, or a stretch at once where world and agent can (`Agent.play`), to the same bits."""
+"""The time loop: step by step, or many steps in compiled code where possible (`Agent.play`), bit-identical."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .history import Trace
 
 
 class Lane:
-    """R rows of one agent in one world, moved on together.
+    """R rows of one agent in one simulator, advanced together.
 
     Parameters
     ----------
@@ -29,13 +29,13 @@ class Lane:
         self.rows = len(agent.params)
         self.step = 0
         self.alive = np.ones(self.rows, np.bool_)
-        self.use_compiled = True  # False: always step by step
-        self.seconds = 0.0  # wall time of world, scores, learning and trace
+        self.use_compiled = True  # False: always step by step, for tests
+        self.seconds = 0.0  # wall time of simulator, agent and recording
 
     def advance(self, n: int) -> Trace:
-        """Move ``n`` steps on.
+        """Advance by ``n`` steps.
 
-        Rows whose scores hold a NaN stop there; the other rows go on undisturbed.
+        Rows whose scores contain a NaN stop there; the other rows are not affected.
         """
         began = time.perf_counter()
         end, parts = self.step + n, []
@@ -46,33 +46,33 @@ class Lane:
         return join(parts) if len(parts) > 1 else parts[0] if parts else self._advance_stepwise(0)
 
     def _advance_stepwise(self, n: int) -> Trace:
-        """The loop: step by step, for every world and agent."""
-        world, agent, alive = self.simulator, self.agent, self.alive
-        S = world.spec.slate
+        """Advance step by step; works for every simulator and agent."""
+        simulator, agent, alive = self.simulator, self.agent, self.alive
+        S = simulator.spec.slate
         items = np.zeros((n, self.rows, S), np.int64)
         segments = np.empty((n, self.rows), np.int64)
         rewards, best_rewards, value, best_value, random_value = np.empty((5, n, self.rows))
         stopped_at = np.where(alive, n, 0)
-        living = self.rows if alive.all() else int(alive.sum())
+        n_alive = self.rows if alive.all() else int(alive.sum())
         rows = np.arange(self.rows)[:, None]
         for i in range(n):
             step = self.step + i
-            # the agent looks and chooses
-            round = world.round_at(step)
+            # the agent chooses
+            round = simulator.round_at(step)
             slate = top_k(agent.scores(round), round.available, alive, S)
-            if (left := int(np.count_nonzero(alive))) < living:
+            if (left := int(np.count_nonzero(alive))) < n_alive:
                 stopped_at[~alive & (stopped_at == n)] = i
-                living = left
-            # the user answers, the agent learns
-            feedback, truth = world.respond(round, slate, world.uniforms.at(step))
-            if living < self.rows:
+                n_alive = left
+            # the user responds, the agent learns
+            feedback, truth = simulator.respond(round, slate, simulator.uniforms.at(step))
+            if n_alive < self.rows:
                 feedback = Feedback(feedback.rewards, feedback.examined & alive[:, None])
             agent.learn(round, slate, feedback)
-            # what is kept
+            # record the step
             items[i], segments[i] = round.items[rows, slate], round.segments
             rewards[i] = feedback.rewards[:, 0] if S == 1 else feedback.rewards.sum(axis=1)
             value[i], best_value[i], random_value[i], best_rewards[i] = truth
-        if living < self.rows:
+        if n_alive < self.rows:
             after = np.arange(n)[:, None] >= stopped_at[None, :]
             for column in (rewards, best_rewards, value, best_value, random_value):
                 column[after] = np.nan
@@ -80,7 +80,7 @@ class Lane:
         return Trace(self.step, items, segments, *columns, alive.copy())
 
     def _advance_compiled(self, n: int) -> Trace | None:
-        """A stretch at once, where the world can be drawn ahead and the agent can play it: the same bits, sooner."""
+        """Advance many steps in compiled code; None where simulator or agent do not support it."""
         predrawn = self.simulator.predraw(self.step, n) if self.use_compiled else None
         shown = None if predrawn is None else self.agent.play(predrawn, self.alive)
         if predrawn is None or shown is None:
@@ -90,28 +90,28 @@ class Lane:
         value = predrawn.probabilities[context, shown]
         best_value = predrawn.probabilities[context, predrawn.best[context]]
 
-        def kept(column: FloatArray) -> FloatArray:
+        def masked(column: FloatArray) -> FloatArray:
             return np.where(stopped, np.nan, column) if stopped.any() else column
 
         return Trace(
             start=self.step,
             items=np.maximum(shown, 0)[:, :, None],
             segments=predrawn.segments,
-            rewards=kept((uniforms < value).astype(np.float64)),
-            best_rewards=kept((uniforms < best_value).astype(np.float64)),
-            value=kept(value),
-            best_value=kept(best_value),
-            random_value=kept(predrawn.average[context]),
+            rewards=masked((uniforms < value).astype(np.float64)),
+            best_rewards=masked((uniforms < best_value).astype(np.float64)),
+            value=masked(value),
+            best_value=masked(best_value),
+            random_value=masked(predrawn.average[context]),
             alive=self.alive.copy(),
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """Arrays and plain values from which `load_state_dict` goes on to the bit. Never pickles."""
+        """Return the state as arrays and plain values, from which a run continues bit-identically; no pickles."""
         agent = {f"agent.{name}": value for name, value in self.agent.state_dict().items()}
         return {"step": self.step, "alive": self.alive.copy(), "seconds": self.seconds, **agent}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Put a saved state back."""
+        """Restore a saved state."""
         self.step, self.seconds = int(state["step"]), float(state["seconds"])
         self.alive[...] = state["alive"]
         prefix = "agent."
@@ -119,6 +119,6 @@ class Lane:
 
 
 def join(traces: list[Trace]) -> Trace:
-    """Consecutive traces as one."""
+    """Concatenate consecutive traces."""
     columns = {name: np.concatenate([getattr(t, name) for t in traces]) for name in Trace._fields[1:-1]}
     return Trace(start=traces[0].start, alive=traces[-1].alive, **columns)

@@ -1,4 +1,4 @@
-"""An experiment brought to life: its agents advance in lockstep, so that their curves grow together."""
+"""Run an experiment: all agents advance in lockstep, so that their curves grow together."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from .history import History, Trace
 from .lane import Lane
 from .snapshots import BeliefCheck, Calibration, Spectrum, snapshot_steps
 
-CHUNK = 500  # steps between looks at the clock
+CHUNK = 500  # steps per chunk
 
 
 def make_lane(
     experiment: Experiment, agent: int, rows: Sequence[int] | None = None, params: Sequence[AgentParams] | None = None
 ) -> Lane:
-    """One agent of an experiment in its world.
+    """Build the lane of one agent: simulator and agent for the given rows.
 
     Parameters
     ----------
     experiment : Experiment
     agent : int
-        Its position in the experiment.
+        Position in the experiment.
     rows : sequence of int, optional
         Replication number of each row; all of them by default.
     params : sequence of AgentParams, optional
@@ -46,7 +46,7 @@ def make_lane(
     Raises
     ------
     ValueError
-        Rows of different structure cannot share a lane; see `blocks`.
+        The rows have different structural parameters; see `blocks`.
     """
     rows = tuple(range(experiment.replications) if rows is None else rows)
     params = [experiment.agents[agent]] * len(rows) if params is None else list(params)
@@ -59,7 +59,7 @@ def make_lane(
 
 
 def blocks(params: Sequence[AgentParams]) -> list[list[int]]:
-    """Positions of rows that can share a lane: equal kind and structural parameters."""
+    """Group the positions of rows that can share a lane: equal kind and structural parameters."""
     groups: dict[str, list[int]] = {}
     for i, p in enumerate(params):
         groups.setdefault(structural_key(p), []).append(i)
@@ -68,7 +68,7 @@ def blocks(params: Sequence[AgentParams]) -> list[list[int]]:
 
 @dataclass
 class _LaneRunner:
-    """A lane, its history, and the training it may have to wait for."""
+    """A lane, its history, and the offline training that it may wait for."""
 
     lane: Lane
     history: History
@@ -78,7 +78,7 @@ class _LaneRunner:
     snapshots: list[int] = field(default_factory=list)
 
     def advance(self, to: int) -> Iterator[Trace]:
-        """Go on to step ``to``, stopping for spectra on the way."""
+        """Advance to step ``to``, with snapshots on the way."""
         while self.lane.step < to:
             stop = min([to, *(s for s in self.snapshots if s > self.lane.step)])
             trace = self.lane.advance(stop - self.lane.step)
@@ -89,7 +89,7 @@ class _LaneRunner:
             yield trace
 
     def _take_snapshot(self, step: int) -> None:
-        """Take the spectrum, the calibration, the checkup and the note, where the agent has them."""
+        """Record spectrum, calibration, belief check and note, where the agent has them."""
         self.history.note = self.lane.agent.note()
         eigenvalues = None if self.bases is None else self.lane.agent.spectrum(self.bases)
         if eigenvalues is not None:
@@ -102,14 +102,14 @@ class _LaneRunner:
 
 
 class Race:
-    """All agents of an experiment, chunk by chunk.
+    """Run all agents of an experiment chunk by chunk.
 
     Parameters
     ----------
     experiment : Experiment
     background : bool
-        Let an agent that must be trained first do so in a process of its own while the others start; it catches
-        up. Otherwise it is trained before the start.
+        Train agents that need offline training in subprocesses while the others start; they catch up afterwards.
+        Otherwise they are trained before the start.
     """
 
     def __init__(self, experiment: Experiment, *, background: bool = False) -> None:
@@ -136,36 +136,36 @@ class Race:
 
     @property
     def histories(self) -> dict[str, History]:
-        """What each agent has left behind so far."""
+        """The history of each agent so far, by label."""
         return {label: r.history for label, r in self.runners.items()}
 
     @property
     def simulator(self) -> Simulator:
-        """The world (of the first agent: all worlds are equal)."""
+        """The simulator of the first agent; those of the others are equal."""
         return next(iter(self.runners.values())).lane.simulator
 
     def advance(self, n: int = CHUNK) -> Iterator[tuple[str, Trace]]:
-        """Everybody ``n`` steps on; who is still being trained waits and catches up later."""
+        """Advance all agents by ``n`` steps; agents in training wait and catch up later."""
         if all(self.waiting(label) or r.lane.step >= self.experiment.steps for label, r in self.runners.items()):
-            time.sleep(0.05)  # only somebody in training is left
+            time.sleep(0.05)  # only agents in training are left
         self.step = min(self.step + n, self.experiment.steps)
         for label, runner in self.runners.items():
             if runner.training is not None:
                 if runner.training.poll() is None:
                     continue
                 runner.training = None
-            # BLAS on one thread: the same bits alone or beside others
+            # one BLAS thread: bit-identical whatever else runs
             with threadpool_limits(1):
                 if not runner.prepared:
                     runner.lane.agent.prepare()
                     _compile(self.experiment, list(self.runners).index(label))
                     runner.prepared = True
-                # who is behind catches up a few chunks at a time, so that everybody's curves keep growing
+                # agents that are behind catch up a few chunks at a time, so that all curves keep growing
                 for trace in runner.advance(min(self.step, runner.lane.step + 8 * n)):
                     yield label, trace
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything from which `load_state_dict` goes on to the bit: arrays and plain values."""
+        """Return the state as arrays and plain values, from which a run continues bit-identically."""
         state: dict[str, Any] = {"step": self.step}
         for i, runner in enumerate(self.runners.values()):
             state |= {f"{i}.lane.{name}": value for name, value in runner.lane.state_dict().items()}
@@ -173,18 +173,18 @@ class Race:
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a saved state of this experiment, or of the same one with fewer steps."""
+        """Restore a saved state of this experiment, or of the same one with fewer steps."""
         self.step = int(state["step"])
         for i, runner in enumerate(self.runners.values()):
             runner.lane.load_state_dict(_part(state, f"{i}.lane."))
             runner.history.load_state_dict(_part(state, f"{i}.history."))
 
     def waiting(self, label: str) -> bool:
-        """Whether this agent is still being trained."""
+        """Return whether an agent is still in offline training."""
         return self.runners[label].training is not None
 
     def close(self) -> None:
-        """Stop whatever is still being trained."""
+        """Stop all offline training."""
         for runner in self.runners.values():
             if runner.training is not None and runner.training.poll() is None:
                 runner.training.kill()
@@ -192,7 +192,7 @@ class Race:
 
 
 def load_histories(experiment: Experiment, state: dict[str, Any] | None = None) -> dict[str, History]:
-    """Every agent's history by label: empty, or as a saved state of the race has it. Builds no world and no agent."""
+    """Create the histories by label, empty or from a saved state, without building simulator and agents."""
     found = {}
     for i, label in enumerate(experiment.labels):
         found[label] = experiment.empty_history()
@@ -206,27 +206,27 @@ def _part(state: dict[str, Any], prefix: str) -> dict[str, Any]:
 
 
 def _train_in_subprocess(experiment: Experiment, agent: int) -> subprocess.Popen[str]:
-    """Prepare one agent in a process of its own; what it learns arrives by the cache."""
+    """Train one agent in a subprocess; the trained network arrives through the file cache."""
     return start("bandits.experiments.race", str(agent), stdin=experiment.model_dump_json())
 
 
 def _compile(experiment: Experiment, agent: int) -> None:
-    """Compile, or load, the loops this lane will use: two steps of a throw-away row, outside the timing."""
+    """Compile or load the kernels of a lane by two steps of a separate row, outside the timing."""
     if "log" not in experiment.agent_class(agent).requires(
         experiment.agents[agent]
-    ):  # that one would be trained again, and compiles little
+    ):  # such an agent would be trained again, and compiles little
         make_lane(experiment, agent, rows=[0]).advance(2)
 
 
 def simulate(experiment: Experiment, *, chunk: int = CHUNK) -> Iterator[tuple[str, Trace]]:
-    """Run an experiment and hand over every step as it happens: pairs of label and `Trace`."""
+    """Run an experiment and yield its steps as they happen: pairs of label and `Trace`."""
     race = Race(experiment)
     while not race.done:
         yield from race.advance(chunk)
 
 
 def run_to_end(race: Race, progress: Callable[[int, int], Any] | None = None, chunk: int = CHUNK) -> None:
-    """Run a race to its end; ``progress(step, steps)`` is told after every chunk."""
+    """Run a race to its last step; ``progress(step, steps)`` is called after every chunk."""
     while not race.done:
         for _ in race.advance(chunk):
             pass

@@ -14,10 +14,10 @@ BINS = 10  # of the PIT histogram
 
 
 def nice_spacing(steps: int, points: int) -> int:
-    """Smallest of 1, 2, 10, 20, 100, 200, ... that needs at most ``points`` points for ``steps`` steps.
+    """Return the smallest of 1, 2, 10, 20, 100, 200, ... that covers ``steps`` steps with at most ``points`` points.
 
-    Each divides the next, so that the grid of a longer run is part of that of a shorter one: a finished run can be
-    continued and has the same points as if it had been that long from the start.
+    Each divides the next, so that the grid of a longer run is a subset of that of a shorter one: a finished run that is
+    continued has the same points as one of that length from the start.
     """
     spacing, factor = 1, 2
     while steps > spacing * points:
@@ -26,19 +26,19 @@ def nice_spacing(steps: int, points: int) -> int:
 
 
 def grid_points(steps: int, spacing: int) -> IntArray:
-    """0, spacing, 2 spacing, ... and ``steps`` itself."""
+    """Return 0, spacing, 2 spacing, ... and ``steps``, int64."""
     grid = np.arange(0, steps + 1, spacing, dtype=np.int64)
     return grid if grid[-1] == steps else np.append(grid, steps)
 
 
 def snapshot_steps(steps: int) -> list[int]:
-    """Steps at which spectra are taken, the last one included."""
+    """Return the steps at which snapshots are taken, including the last step."""
     return [int(s) for s in grid_points(steps, nice_spacing(steps, SNAPSHOTS))[1:]]
 
 
 @dataclass(slots=True)
 class Calibration:
-    """How many of the truths lay inside an agent's intervals at one step, float64 (R, levels): shares of 1."""
+    """Shares of true expected rewards inside an agent's intervals at one step, float64 (R, levels)."""
 
     step: int
     inside: FloatArray
@@ -46,11 +46,11 @@ class Calibration:
 
 @dataclass(slots=True)
 class BeliefCheck:
-    """How an agent stood at one step, over the candidates of the next rounds: float64 (R, 3 + `BINS`).
+    """Estimates of an agent against the truth at one step, over the next rounds: float64 (R, 3 + `BINS`).
 
-    Columns: how much doubt there was in what it would have shown first (NaN: none stated); mean squared error of what
-    it expected; variance of the truths within a round; then shares of the truths by their place in its beliefs, a
-    tenth of these each (NaN: no beliefs).
+    Columns: standard deviation of the candidate with the highest score (NaN: none stated); mean squared error of the
+    estimated means; variance of the true expected rewards within a round; then the PIT histogram, the shares of the
+    truths in each tenth of the agent's distributions (NaN: no distributions).
     """
 
     step: int
@@ -58,12 +58,12 @@ class BeliefCheck:
 
     @property
     def uncertainty(self) -> FloatArray:
-        """(R,)."""
+        """Standard deviation of the candidate with the highest score, float64 (R,)."""
         return self.values[:, 0]
 
     @property
     def explained(self) -> FloatArray:
-        """Share of the variance of the truths within a round that it foresaw, (R,): at most 1."""
+        """Explained variance of the true expected rewards within a round (R^2), float64 (R,): at most 1."""
         variance = self.values[:, 2][np.isfinite(self.values[:, 2])]
         if not variance.any():
             return np.full(len(self.values), np.nan)
@@ -71,7 +71,7 @@ class BeliefCheck:
 
     @property
     def pit_histogram(self) -> FloatArray:
-        """(R, `BINS`)."""
+        """Shares of the truths by quantile of the agent's distributions, float64 (R, `BINS`)."""
         return self.values[:, 3:]
 
 

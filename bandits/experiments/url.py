@@ -1,9 +1,9 @@
-"""An experiment as the query of a web address: readable, complete, and judged like any upload.
+"""Encode an experiment as the query of a URL, and read it back with full validation.
 
 The names are those of the JSON file and of ``--set``: ``simulator=petshop&simulator.shock_step=10000&
-agents.0=linucb&agents.0.alpha=1.5&steps=20000&replications=16&seed=42&check=1a2b3c4d5e6f``. What is left out has its
-default; ``check``, the beginning of the experiment's hash, tells whether the defaults are still those of whoever made
-the link.
+agents.0=linucb&agents.0.alpha=1.5&steps=20000&replications=16&seed=42&check=1a2b3c4d5e6f``. Omitted fields
+have their defaults; ``check``, the beginning of the experiment's hash, shows whether the defaults have changed since
+the link was made.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _TOP = ("steps", "replications", "seed")
 
 
 class Shared(NamedTuple):
-    """An experiment that came by a link, and whether it is the very one the link was made from."""
+    """An experiment read from a link, and whether its hash is that of the experiment the link was made from."""
 
     experiment: Experiment
     same: bool
 
 
 def to_query(experiment: Experiment) -> dict[str, str]:
-    """What the query says, by name, in order."""
+    """Return the query fields by name, in order."""
     out = {"simulator": experiment.simulator.kind, **_changed("simulator", experiment.simulator)}
     for i, agent in enumerate(experiment.agents):
         out |= {f"agents.{i}": agent.kind, **_changed(f"agents.{i}", agent)}
@@ -42,33 +42,33 @@ def to_query(experiment: Experiment) -> dict[str, str]:
 
 
 def query(experiment: Experiment) -> str:
-    """The part of the address behind the question mark."""
+    """Return the encoded query: the part of the URL after the question mark."""
     return urlencode(to_query(experiment))
 
 
 def _changed(prefix: str, params: Params) -> dict[str, str]:
-    """Fields that differ from their defaults, as text."""
+    """Return the fields that differ from their defaults, as text."""
     values = params.model_dump(mode="json")
-    found = {}
+    changed = {}
     for name, field in type(params).model_fields.items():
         if name != "kind" and getattr(params, name) != field.default:
             value = values[name]
-            found[f"{prefix}.{name}"] = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
-    return found
+            changed[f"{prefix}.{name}"] = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+    return changed
 
 
 def holds_experiment(given: Mapping[str, str]) -> bool:
-    """Whether an address names an experiment at all."""
+    """Return whether a query contains an experiment."""
     return any(_FIELD.match(name) for name in given)
 
 
 def parse_query(given: Mapping[str, str]) -> Shared:
-    """The experiment that an address names; other names in it (a page's own) are left alone.
+    """Read the experiment from a query; other fields, such as those of a page, are ignored.
 
     Raises
     ------
     UserError
-        One sentence: what, where, allowed range.
+        One sentence: what is wrong, where, and what is allowed.
     """
     named = {name: text for name, text in given.items() if _FIELD.match(name) or name in _TOP}
     if len(named) > MAX_FIELDS:
@@ -76,20 +76,20 @@ def parse_query(given: Mapping[str, str]) -> Shared:
     if (size := sum(len(n) + len(t) for n, t in named.items())) > MAX_TEXT:
         raise UserError(f"the link has {size:,} characters; at most {MAX_TEXT:,} are allowed")
     data: dict[str, Any] = {name: _number(name, named[name]) for name in _TOP if name in named}
-    world: dict[str, Any] = {}
-    racers: dict[int, dict[str, Any]] = {}
+    simulator: dict[str, Any] = {}
+    parts: dict[int, dict[str, Any]] = {}
     for name, text in named.items():
         if (match := _FIELD.match(name)) is None:
             continue
         part, position, field = match.groups()
         registry: Mapping[str, Any] = simulators.REGISTRY if part == "simulator" else agents.REGISTRY
-        target = world if part == "simulator" else racers.setdefault(int(position), {})
+        target = simulator if part == "simulator" else parts.setdefault(int(position), {})
         target[field or "kind"] = text if field is None else _value(registry, named.get(part, ""), field, name, text)
-    if sorted(racers) != list(range(len(racers))):
-        raise UserError(f"the link's agents are numbered {', '.join(map(str, sorted(racers)))}; they must count from 0")
-    if world:
-        data["simulator"] = world
-    experiment = read({**data, "agents": [racers[i] for i in sorted(racers)]})
+    if sorted(parts) != list(range(len(parts))):
+        raise UserError(f"the link's agents are numbered {', '.join(map(str, sorted(parts)))}; they must count from 0")
+    if simulator:
+        data["simulator"] = simulator
+    experiment = read({**data, "agents": [parts[i] for i in sorted(parts)]})
     return Shared(experiment, given.get("check", "") in ("", experiment.hash[:_CHECK]))
 
 
@@ -100,7 +100,7 @@ def _number(name: str, text: str) -> int:
 
 
 def _value(registry: Mapping[str, Any], kind: str, field: str, name: str, text: str) -> Any:
-    """A field's text as the value it stands for: text where the field takes text, JSON everywhere else."""
+    """Parse the text of a field: plain text where the field takes text, JSON elsewhere."""
     properties = schemas(registry[kind].Params) if kind in registry else {}
     schema = properties.get(field, {})
     if "string" in {schema.get("type"), *(option.get("type") for option in schema.get("anyOf", []))}:
@@ -109,7 +109,7 @@ def _value(registry: Mapping[str, Any], kind: str, field: str, name: str, text: 
         value = json.loads(text)
         json.dumps(value, allow_nan=False)
     except json.JSONDecodeError:
-        return text  # the field's own rules say what it must be
+        return text  # validation reports what the field accepts
     except RecursionError:
         raise UserError(f"{name} is nested too deeply") from None
     except ValueError:

@@ -1,16 +1,19 @@
-"""What confidence costs: five ways to the width sqrt(g' A^-1 g) of a network's answer, timed on this machine.
+"""Measure the cost of the confidence widths of a neural bandit.
 
-`question` says for which network and how many candidates; `theory` knows by arithmetic what each way holds and how its
-time grows; `ways` are the ways themselves; `measure` times them; `agreement` lets them look at the same decisions;
-`answer` puts lines through what was measured; `words` says it; `process` does it in a process of its own.
+Five methods compute the width sqrt(g' A^-1 g), or approximate it, on this machine.
 
->>> from bandits.profiling import Costs, Question, measure
->>> costs = Costs.of(Question(hidden=(8,)), measure(Question(hidden=(8,))))  # doctest: +SKIP
+`request` states the network and the sizes; `complexity` gives the memory of each method and the growth of its time;
+`methods` implements them; `measure` times them; `agreement` compares their widths at the same decisions; `results` fits
+the complexity to the times; `text` and `figures` present them; `background` runs a measurement in a subprocess.
+
+>>> from bandits.profiling import CostReport, ProfileRequest, measure
+>>> request = ProfileRequest(hidden=(8,))
+>>> report = CostReport.from_progress(request, measure(request))  # doctest: +SKIP
 """
 
-from .complexity import WAYS
+from .complexity import METHODS
 from .measure import measure
 from .request import ProfileRequest, Sizes, read
-from .results import Agreement, CostReport, Point, Step
+from .results import Agreement, CostReport, Progress, Timing
 
-__all__ = ["WAYS", "Agreement", "CostReport", "Point", "ProfileRequest", "Sizes", "Step", "measure", "read"]
+__all__ = ["METHODS", "Agreement", "CostReport", "ProfileRequest", "Progress", "Sizes", "Timing", "measure", "read"]

@@ -1,29 +1,30 @@
-"""``python -m bandits.profiling [QUESTION]``: measure, a line of JSON per step."""
+"""``python -m bandits.profiling [REQUEST]``: print one line of JSON per result."""
 
 from __future__ import annotations
 
 import json
-import os
 import sys
 
+from bandits.base.processes import run_main
+
 from . import measure, read
-from .background import data_of
+from .background import to_json
 
 
 def main() -> int:
-    """Measure what the first argument (JSON) asks, or the usual; 2 if it cannot be measured."""
+    """Measure the request in the first argument (JSON); return 2 if it is invalid.
+
+    Without an argument, the default request is measured.
+    """
     try:
-        question = read(json.loads(sys.argv[1] if len(sys.argv) > 1 else "{}"))
-    except ValueError as sentence:
-        print(f"error: {sentence}", file=sys.stderr)
+        request = read(json.loads(sys.argv[1] if len(sys.argv) > 1 else "{}"))
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
         return 2
-    for step in measure(question):
-        print(json.dumps(data_of(step)), flush=True)
+    for progress in measure(request):
+        print(json.dumps(to_json(progress)), flush=True)
     return 0
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except BrokenPipeError:  # nobody is left to tell
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    run_main(main)

@@ -1,7 +1,7 @@
-"""A measurement in a process of its own: nothing that the asking process does gets into the times.
+"""Run a measurement in a subprocess, whose times this process does not affect.
 
-One runs at a time, because two would slow each other down; others wait.
-``python -m bandits.profiling [JSON]`` prints the same, a line of JSON per step.
+One measurement runs at a time, because two would slow each other down; others wait.
+``python -m bandits.profiling [JSON]`` prints the same results, one line of JSON per step.
 """
 
 from __future__ import annotations
@@ -16,26 +16,27 @@ from bandits.base.processes import start
 from bandits.runtime.subprocesses import BackgroundTask
 
 from .request import ProfileRequest, Sizes
-from .results import Agreement, CostReport, Point, Step
+from .results import Agreement, CostReport, Progress, Timing
 
-TIME_LIMIT = 300.0  # seconds one measurement may take
+TIME_LIMIT = 300.0  # seconds of one measurement, at most
 
 
 class Measurement(BackgroundTask):
-    """One measurement, on its way as soon as it is made.
+    """One measurement, started when it is created.
 
     Attributes
     ----------
-    costs : CostReport
-        What was found so far.
-    share : float
-        How much is done.
-    doing : str
+    report : CostReport
+        Results so far.
+    fraction : float
+        Completed fraction.
+    activity : str
+        What is measured at present.
 
     Raises
     ------
     UserError
-        Too many are waiting.
+        Too many measurements are waiting.
     """
 
     max_waiting = 8
@@ -43,49 +44,54 @@ class Measurement(BackgroundTask):
     process_name = "the measuring process"
     time_limit = TIME_LIMIT
 
-    def __init__(self, question: ProfileRequest) -> None:
-        self.costs = CostReport(question)
-        self.share, self.doing = 0.0, ""
+    def __init__(self, request: ProfileRequest) -> None:
+        self.report = CostReport(request)
+        self.fraction, self.activity = 0.0, ""
         super().__init__()
 
     def start_process(self) -> subprocess.Popen[str]:
-        asked = self.costs.question.model_dump_json()
-        return start("bandits.profiling", asked, output=subprocess.PIPE, BANDITS_DEVICE="cpu")
+        request = self.report.request.model_dump_json()
+        return start("bandits.profiling", request, output=subprocess.PIPE, BANDITS_DEVICE="cpu")
 
     def handle_line(self, line: str) -> None:
-        step = step_of(json.loads(line))
-        self.costs, self.share, self.doing = self.costs.after(step), step.share, step.doing
+        progress = from_json(json.loads(line))
+        self.report = self.report.updated(progress)
+        self.fraction, self.activity = progress.fraction, progress.activity
 
 
-def data_of(step: Step) -> dict[str, Any]:
-    """A step as plain data."""
-    found = step.found
-    name = {Point: "point", Agreement: "agreement"}.get(type(found), "found")
-    return {"share": step.share, "doing": step.doing, "timed": step.timed, name: found and found._asdict()}
+def to_json(progress: Progress) -> dict[str, Any]:
+    """Convert a step to plain data; the keys are those of earlier versions."""
+    data: dict[str, Any] = {"share": progress.fraction, "doing": progress.activity, "timed": progress.timed}
+    result = progress.result
+    if isinstance(result, Timing):
+        return data | {"point": result._asdict()}
+    if isinstance(result, Agreement):
+        return data | {"agreement": {"world" if k == "simulator" else k: v for k, v in result._asdict().items()}}
+    return data | {"found": None}
 
 
-def step_of(data: dict[str, Any]) -> Step:
-    """And back."""
-    found: Point | Agreement | None = None
-    if point := data.get("point"):
-        K, t, widths = point.pop("sizes")
-        found = Point(sizes=Sizes(K, t, tuple(widths)), **point)
+def from_json(data: dict[str, Any]) -> Progress:
+    """Convert plain data back to a step."""
+    result: Timing | Agreement | None = None
+    if timing := data.get("point"):
+        K, t, widths = timing.pop("sizes")
+        result = Timing(sizes=Sizes(K, t, tuple(widths)), **timing)
     elif agreement := data.get("agreement"):
         exact, widths = (tuple(agreement.pop(name)) for name in ("exact", "widths"))
-        found = Agreement(**agreement, exact=exact, widths=widths)
-    return Step(data["share"], data["doing"], found, data["timed"])
+        result = Agreement(simulator=agreement.pop("world"), **agreement, exact=exact, widths=widths)
+    return Progress(data["share"], data["doing"], result, data["timed"])
 
 
 def machine_memory() -> float:
-    """Bytes of memory that this machine, or the container it is in, has; 16 GB where that cannot be known."""
-    known = []
+    """Return the bytes of memory of this machine or container; 16 GB if unknown."""
+    limits = []
     try:
-        known.append(float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")))
+        limits.append(float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")))
     except (AttributeError, OSError, ValueError):
-        known.append(16e9)
+        limits.append(16e9)
     for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         try:
-            known.append(float(Path(path).read_text(encoding="ascii")))
-        except (OSError, ValueError):  # not there, or "max"
+            limits.append(float(Path(path).read_text(encoding="ascii")))
+        except (OSError, ValueError):  # no such file, or "max"
             continue
-    return min(known)
+    return min(limits)

@@ -1,4 +1,4 @@
-"""Time and memory of the ways over a small ladder of network sizes, observations and candidates."""
+"""Time the methods over grids of sizes, within a budget."""
 
 from __future__ import annotations
 
@@ -12,177 +12,184 @@ from bandits.base.randomness import Streams
 from bandits.models.neural.initialisation import initial_weights
 from bandits.models.neural.mlp import BatchedMLP
 
-from .complexity import SQUARE, WAYS, capacity
-from .request import Axis, ProfileRequest, Sizes
-from .results import Point, Step
+from .complexity import FULL_MATRIX, METHODS, dual_capacity
+from .request import CostAxis, ProfileRequest, Sizes
+from .results import Progress, Timing
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from .methods import Way
+    from .methods import WidthMethod
 
-BUDGET = 0.5  # seconds a decision with its update may take to be measured
-SETUP = 1.5  # seconds until the state to be measured is reached
-BYTES = 256 * 2**20  # what a way may hold to be measured
-MATRIX = 128 * 2**20  # one p x p matrix
-ENOUGH = 0.02  # seconds of repetitions
-FILL = 3  # observations
-SMALLEST = 120  # weights that the ladder begins with
-FEW = 50  # candidates
-MOST_PASSES = 500  # they take their time, whatever the network
+TIME_BUDGET = 0.5  # seconds of a decision with its update, at most
+SETUP_BUDGET = 1.5  # seconds to reach the state that is measured, at most
+MEMORY_BUDGET = 256 * 2**20  # bytes of a method
+MATRIX_BUDGET = 128 * 2**20  # bytes of one p x p matrix
+REPEAT_FOR = 0.02  # seconds of repetitions
+SHORT_PAST = 3  # observations, for methods whose time does not depend on their number
+MIN_WEIGHTS = 120  # of the smallest network
+FEW_CANDIDATES = 50
+MAX_PASSES = 500  # candidates with one backward pass each
 _COARSE, _FINE = (1, 3), (1, 2, 3, 5)
 
-# Processor time of this thread, which others who compute here cannot lengthen much; wall time where it is too coarse.
+# processor time of this thread, hardly affected by other load; wall time where its resolution is too coarse
 _clock = time.thread_time if time.get_clock_info("thread_time").resolution < 1e-5 else time.perf_counter
 
 
-class Rung(NamedTuple):
-    """What was spent on the last measurement of a ladder, to tell what the next would take."""
+class GridStep(NamedTuple):
+    """Time spent on the last sizes of a grid, to predict that of the next."""
 
     sizes: Sizes
     seconds: float
     setup: float
 
 
-def measure(question: ProfileRequest) -> Iterator[Step]:
-    """Time every way, smallest sizes first, as far as budget and memory allow; then let them look at decisions.
+def measure(request: ProfileRequest) -> Iterator[Progress]:
+    """Time every method within the budgets, then compare their widths.
+
+    Small sizes come first.
 
     Yields
     ------
-    Step
-        How far it is, what comes next, and what was found, if anything.
+    Progress
+        After every step: the completed fraction, the current activity, and a result, if there is one.
     """
     from . import agreement
 
-    base = question.sizes
+    base = request.sizes
     todo = _plan(base)
-    total = len(todo) + len(agreement.SCENES) * 10
-    rungs: dict[tuple[str, Axis, Sizes], Rung] = {}
+    total = len(todo) + len(agreement.CASES) * 10
+    last_steps: dict[tuple[str, CostAxis, Sizes], GridStep] = {}
     done: set[tuple[str, Sizes]] = set()
-    widest: dict[str, float] = {}
+    largest: dict[str, float] = {}
     with one_thread():
-        for kind in WAYS:  # whatever is imported or compiled on first use
-            _timed(kind, Sizes(2, 10, (2, 2, 1)), question.seed)
+        for kind in METHODS:  # import and compile what is needed on first use
+            _timed(kind, Sizes(2, 10, (2, 2, 1)), request.seed)
     for i, (kind, axis, sizes) in enumerate(todo):
-        sizes = _anchored(kind, axis, sizes, widest.get(kind, 0))
-        found = None
-        ladder_of = kind, axis, sizes.without(axis)
-        if (kind, sizes) not in done and _fits(kind, sizes) and _affordable(kind, axis, sizes, rungs.get(ladder_of)):
+        sizes = _anchored(kind, axis, sizes, largest.get(kind, 0))
+        timing = None
+        grid = kind, axis, sizes.without(axis)
+        if (kind, sizes) not in done and _fits(kind, sizes) and _affordable(kind, axis, sizes, last_steps.get(grid)):
             with one_thread():
-                found, rungs[ladder_of] = _timed(kind, sizes, question.seed)
+                timing, last_steps[grid] = _timed(kind, sizes, request.seed)
             done.add((kind, sizes))
-            widest[kind] = max(widest.get(kind, 0), sizes.p)
-        yield Step((i + 1) / total, f"{WAYS[kind].title} at {axis} = {sizes.at(axis):,.0f}", found)
-    yield Step(len(todo) / total, "Looking at decisions", None, timed=True)
-    for i, scene in enumerate(agreement.SCENES):
+            largest[kind] = max(largest.get(kind, 0), sizes.p)
+        yield Progress((i + 1) / total, f"{METHODS[kind].title} at {axis} = {sizes.along(axis):,.0f}", timing)
+    yield Progress(len(todo) / total, "Comparing the widths", None, timed=True)
+    for i, case in enumerate(agreement.CASES):
         with one_thread():
-            compared = agreement.look(question, scene)
+            compared = agreement.compare_methods(request, case)
         for each in compared:
-            yield Step((len(todo) + (i + 1) * 10) / total, "Looking at decisions", each, timed=True)
+            yield Progress((len(todo) + (i + 1) * 10) / total, "Comparing the widths", each, timed=True)
 
 
-def ladder(low: float, high: float, through: float, steps: tuple[int, ...] = _COARSE) -> list[int]:
-    """Round numbers from ``low`` to ``high``, and the one that was asked for."""
-    found = {m * 10**e for e in range(7) for m in steps if low <= m * 10**e <= high}
-    return sorted(found | {round(through)})
+def size_grid(low: float, high: float, include: float, multiples: tuple[int, ...] = _COARSE) -> list[int]:
+    """Return round numbers from ``low`` to ``high``, and the requested one."""
+    grid = {m * 10**e for e in range(7) for m in multiples if low <= m * 10**e <= high}
+    return sorted(grid | {round(include)})
 
 
-def networks_of(base: Sizes) -> list[Sizes]:
-    """The network at a sequence of widths, narrow to wide, itself among them."""
-    found, half_steps = [base], 1
-    while found[0].p > SMALLEST and len(found) < 40:
+def network_grid(base: Sizes) -> list[Sizes]:
+    """Scale the hidden layers of the requested network, narrow ones first."""
+    grid, half_steps = [base], 1
+    while grid[0].p > MIN_WEIGHTS and len(grid) < 40:
         narrower = base.scaled(2 ** (-half_steps / 2)).rounded()
-        if narrower.widths != found[0].widths:
-            found.insert(0, narrower)
+        if narrower.widths != grid[0].widths:
+            grid.insert(0, narrower)
         elif max(narrower.widths[1:-1]) == 1:
             break
         half_steps += 1
-    return [*found, *(base.scaled(2**i).rounded() for i in (1, 2, 3))]
+    return [*grid, *(base.scaled(2**i).rounded() for i in (1, 2, 3))]
 
 
-def _plan(base: Sizes) -> list[tuple[str, Axis, Sizes]]:
-    networks = networks_of(base)
-    todo: list[tuple[str, Axis, Sizes]] = [(kind, "p", sizes) for sizes in networks for kind in WAYS]
-    if base.K > 2 * FEW:  # so many candidates hide what p does
-        todo += [(kind, "p", sizes._replace(K=FEW)) for sizes in networks for kind in SQUARE]
-    todo += [("dual", "t", base._replace(t=t)) for t in ladder(50, 5000, base.t, _FINE)]
-    return todo + [(kind, "K", base._replace(K=K)) for K in ladder(10, 2000, base.K) for kind in WAYS]
+def _plan(base: Sizes) -> list[tuple[str, CostAxis, Sizes]]:
+    networks = network_grid(base)
+    todo: list[tuple[str, CostAxis, Sizes]] = [(kind, "p", sizes) for sizes in networks for kind in METHODS]
+    if base.K > 2 * FEW_CANDIDATES:  # with many candidates, the growth with p would not show
+        todo += [(kind, "p", sizes._replace(K=FEW_CANDIDATES)) for sizes in networks for kind in FULL_MATRIX]
+    todo += [("dual", "t", base._replace(t=t)) for t in size_grid(50, 5000, base.t, _FINE)]
+    return todo + [(kind, "K", base._replace(K=K)) for K in size_grid(10, 2000, base.K) for kind in METHODS]
 
 
-def _anchored(kind: str, axis: Axis, sizes: Sizes, widest: float) -> Sizes:
-    """The sizes with what cannot be measured made smaller in the other directions: the lines need slopes from there."""
-    if axis == "K" and kind in SQUARE and widest < sizes.p:
-        cheap = [step.widths for step in networks_of(sizes) if step.p * 3 <= widest]  # and many candidates can be had
-        return sizes._replace(widths=cheap[-1] if cheap else networks_of(sizes)[0].widths)
+def _anchored(kind: str, axis: CostAxis, sizes: Sizes, largest: float) -> Sizes:
+    """Reduce the other sizes where the requested ones cannot be measured.
+
+    So the growth along ``axis`` is known.
+    """
+    if axis == "K" and kind in FULL_MATRIX and largest < sizes.p:
+        cheap = [step.widths for step in network_grid(sizes) if step.p * 3 <= largest]  # allows many candidates
+        return sizes._replace(widths=cheap[-1] if cheap else network_grid(sizes)[0].widths)
     if kind == "dual" and axis != "t" and not _fits(kind, sizes):
         return sizes._replace(t=1000)
     return sizes
 
 
 def _fits(kind: str, sizes: Sizes) -> bool:
-    if kind == "passes" and sizes.K > MOST_PASSES:
+    if kind == "passes" and sizes.K > MAX_PASSES:
         return False
-    matrix = 4 * sizes.p**2 if kind in SQUARE else 8 * capacity(sizes.t + 1) ** 2 if kind == "dual" else 0
-    return matrix <= MATRIX and WAYS[kind].held(sizes) <= BYTES
+    matrix = 4 * sizes.p**2 if kind in FULL_MATRIX else 8 * dual_capacity(sizes.t + 1) ** 2 if kind == "dual" else 0
+    return matrix <= MATRIX_BUDGET and METHODS[kind].memory(sizes) <= MEMORY_BUDGET
 
 
-def _affordable(kind: str, axis: Axis, sizes: Sizes, last: Rung | None) -> bool:
-    """Whether the next rung keeps within the budgets, told from the last one by the steepest growth there can be."""
+def _affordable(kind: str, axis: CostAxis, sizes: Sizes, last: GridStep | None) -> bool:
+    """Predict whether these sizes keep the budgets.
+
+    The prediction assumes the steepest growth from the last step of the grid.
+    """
     if last is None:
         return True
-    ratio = sizes.at(axis) / last.sizes.at(axis)
-    setup = last.setup * ratio ** (3 if axis == "t" else WAYS[kind].steepest[axis])
-    return last.seconds * ratio ** WAYS[kind].steepest[axis] <= BUDGET and setup <= SETUP
+    ratio = sizes.along(axis) / last.sizes.along(axis)
+    exponent = METHODS[kind].exponents[axis]
+    setup = last.setup * ratio ** (3 if axis == "t" else exponent)
+    return last.seconds * ratio**exponent <= TIME_BUDGET and setup <= SETUP_BUDGET
 
 
-def _timed(kind: str, sizes: Sizes, seed: int) -> tuple[Point, Rung]:
+def _timed(kind: str, sizes: Sizes, seed: int) -> tuple[Timing, GridStep]:
     from .methods import REGISTRY
 
     began = _clock()
     net, past, x = _inputs(sizes, seed)
-    past = past if WAYS[kind].steepest["t"] else past[:FILL]  # it does not matter how many there were
-    way = REGISTRY[kind](net, t=int(sizes.t))
-    way.fill(past)
+    past = past if METHODS[kind].exponents["t"] else past[:SHORT_PAST]
+    method = REGISTRY[kind](net, t=int(sizes.t))
+    method.replay(past)
     setup = _clock() - began
-    way.widths(x)
-    held = way.held()
-    way.update(0)  # and so is everything warm
-    decide, update = _repeat(way, x)
-    return Point(kind, sizes, decide, update, held), Rung(sizes, decide + update, setup)
+    method.widths(x)
+    memory = method.allocated()
+    method.update(0)  # a first decision and update that are not timed
+    decide, update = _repeat(method, x)
+    return Timing(kind, sizes, decide, update, memory), GridStep(sizes, decide + update, setup)
 
 
-def _repeat(way: Way, x: Tensor) -> tuple[float, float]:
-    """Median seconds of a decision and of its update."""
+def _repeat(method: WidthMethod, x: Tensor) -> tuple[float, float]:
+    """Return the median seconds of a decision and of its update."""
     spent: list[tuple[float, float]] = []
     began = _clock()
-    while len(spent) < 3 or (_clock() - began < ENOUGH and len(spent) < 30):
+    while len(spent) < 3 or (_clock() - began < REPEAT_FOR and len(spent) < 30):
         start = _clock()
-        way.widths(x)
+        method.widths(x)
         middle = _clock()
-        way.update(len(spent) % 2)
+        method.update(len(spent) % 2)
         spent.append((middle - start, _clock() - middle))
-        if spent[0][0] > BUDGET:  # far slower than foretold
+        if spent[0][0] > TIME_BUDGET:  # far slower than predicted
             break
     decide, update = (statistics.median(column) for column in zip(*spent, strict=True))
     return decide, update
 
 
 def _inputs(sizes: Sizes, seed: int) -> tuple[BatchedMLP, Tensor, Tensor]:
-    """A network as it begins, past observations (t, D) and candidates (K, D)."""
+    """Draw a network, past observations (t, D) and candidates (K, D)."""
     import torch
 
-    streams, (D, *_) = Streams(seed, (0,)), sizes.widths
-    net = BatchedMLP(
-        initial_weights(streams, [int(width) for width in sizes.widths], part=1), [int(w) for w in sizes.widths]
-    )
-    dice = streams.generator("world")
-    past, x = (torch.from_numpy(dice.normal(size=(int(n), int(D)))).float() for n in (sizes.t, sizes.K))
+    streams, widths = Streams(seed, (0,)), [int(width) for width in sizes.widths]
+    net = BatchedMLP(initial_weights(streams, widths, part=1), widths)
+    generator = streams.generator("world")
+    past, x = (torch.from_numpy(generator.normal(size=(int(n), widths[0]))).float() for n in (sizes.t, sizes.K))
     return net, past, x
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """torch on one thread for a while: what is measured does not depend on who else computes here."""
+    """Limit torch to one thread, so that times do not depend on other processes."""
     import torch
 
     before = torch.get_num_threads()

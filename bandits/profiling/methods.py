@@ -1,7 +1,9 @@
-"""The five ways themselves, each as somebody who knows the trade would write it.
+"""Implement five methods that compute or approximate confidence widths.
 
-All look at one network (R = 1) whose weights may change between decisions. A decision is `widths`, then `update` adds
-the gradient of the candidate that was chosen, as it was.
+Each is written as an experienced programmer would.
+
+All use one network (R = 1), whose weights may change between decisions. A decision calls `widths`; `update` then adds
+the gradient of the chosen candidate as it was at the decision.
 """
 
 from __future__ import annotations
@@ -20,61 +22,61 @@ from bandits.models.neural.gradient_covariance import DiagonalCovariance
 from bandits.models.neural.incremental_cholesky import IncrementalCholesky
 from bandits.models.neural.mlp import BatchedMLP, GradientFactors
 
-from .complexity import WAYS, capacity
+from .complexity import METHODS, dual_capacity
 from .request import Sizes
 
 RIDGE = 1.0
-LIMIT = 2**30  # bytes that no way may hold
+MAX_BYTES = 2**30  # that one method may allocate
 
 
-class Way(ABC):
-    """sqrt(g' A^-1 g) for every candidate, A = ridge I + sum of g g' over what was chosen.
+class WidthMethod(ABC):
+    """Widths sqrt(g' A^-1 g) of all candidates; A = ridge I + sum of g g'.
 
     Parameters
     ----------
     net : BatchedMLP
         One row, one output.
     t : int
-        Observations to be ready for.
+        Observations for which memory is allocated.
 
     Raises
     ------
     UserError
-        By arithmetic, before anything is allocated.
+        The method would need too much memory; raised before anything is allocated.
     """
 
     kind: ClassVar[str]
 
     def __init__(self, net: BatchedMLP, *, t: int = 0) -> None:
-        about, sizes = WAYS[self.kind], Sizes(1, t, net.widths)
-        if (need := about.held(sizes)) > LIMIT:
+        complexity, sizes = METHODS[self.kind], Sizes(1, t, net.widths)
+        if (memory := complexity.memory(sizes)) > MAX_BYTES:
             raise UserError(
-                f"{about.title} would hold {need / 1e9:,.1f} GB for {int(sizes.p):,} weights and {t:,} observations; "
-                f"at most {LIMIT / 1e9:.1f} GB are allocated here"
+                f"{complexity.title} needs {memory / 1e9:,.1f} GB for {int(sizes.p):,} weights and {t:,} observations; "
+                f"at most {MAX_BYTES / 1e9:.1f} GB are allowed"
             )
         self._net = net
 
     @abstractmethod
     def widths(self, x: Tensor) -> Tensor:
-        """Widths (K,) of the candidates with features ``x (K, D)``, which are remembered for the update."""
+        """Compute the widths (K,) of candidates ``x (K, D)``; keep their gradients."""
 
     @abstractmethod
     def update(self, arm: int) -> None:
-        """A += g g' for one of the candidates of the last decision."""
+        """Update A += g g' with a candidate of the last decision."""
 
-    def fill(self, x: Tensor) -> None:
-        """Come to the state after the observations ``x (t, D)``, at the network's present weights."""
+    def replay(self, x: Tensor) -> None:
+        """Add the observations ``x (t, D)`` at the present weights of the network."""
         for row in x:
             self.widths(row[None])
             self.update(0)
 
-    def held(self) -> int:
-        """Bytes of all tensors it holds at present, the network's own not counted."""
+    def allocated(self) -> int:
+        """Count the bytes of all tensors that it holds, without those of the network."""
         return sum({t.data_ptr(): t.untyped_storage().nbytes() for t in _tensors(vars(self))}.values())
 
 
 def _tensors(holder: Any) -> Iterator[Tensor]:
-    """All tensors that can be reached; what belongs to the network hides behind an underscore or is a module's."""
+    """Find all tensors in the attributes of an object, without those of the network."""
     if isinstance(holder, Tensor):
         yield holder
     elif isinstance(holder, dict):
@@ -89,7 +91,7 @@ def _tensors(holder: Any) -> Iterator[Tensor]:
 
 
 def _module(net: BatchedMLP) -> torch.nn.Module:
-    """The same network as a torch module on the same weights."""
+    """Convert the network to a torch module that shares its weights."""
     layers: list[torch.nn.Module] = []
     for weight, bias in net.layers:
         linear = torch.nn.Linear(weight.shape[2], weight.shape[1], device="meta")
@@ -99,8 +101,8 @@ def _module(net: BatchedMLP) -> torch.nn.Module:
     return torch.nn.Sequential(*layers[:-1])
 
 
-class BackwardPassWidths(Way):
-    """A backward pass per candidate; A inverted at every decision."""
+class BackwardPassWidths(WidthMethod):
+    """One backward pass per candidate; A is inverted at every decision."""
 
     kind = "passes"
 
@@ -123,8 +125,8 @@ class BackwardPassWidths(Way):
         self.A.addr_(g, g)
 
 
-class JacobianWidths(Way):
-    """All gradients at once by torch.func; A^-1 kept, and updated by Sherman and Morrison."""
+class JacobianWidths(WidthMethod):
+    """All gradients at once by torch.func; A^-1 by Sherman-Morrison updates."""
 
     kind = "jacobian"
 
@@ -140,8 +142,8 @@ class JacobianWidths(Way):
 
     def widths(self, x: Tensor) -> Tensor:
         weights = {name: w.detach() for name, w in self._module.named_parameters()}
-        found = self._jacobian(weights, x)
-        self.gradients = torch.cat([g.flatten(1) for g in found.values()], dim=1)
+        gradients = self._jacobian(weights, x)
+        self.gradients = torch.cat([g.flatten(1) for g in gradients.values()], dim=1)
         return ((self.gradients @ self.inverse) * self.gradients).sum(1).sqrt()
 
     def update(self, arm: int) -> None:
@@ -150,49 +152,49 @@ class JacobianWidths(Way):
         self.inverse.addr_(v, v, alpha=-1 / (1 + float(g @ v)))
 
 
-class _Factored(Way):
-    """Gradients by their factors, which `bandits.models.neural.gradient_covariance` knows how to use."""
+class _FactoredWidths(WidthMethod):
+    """Factored gradients with a covariance of `bandits.models.neural`."""
 
-    confidence: DualCovariance | DiagonalCovariance
+    covariance: DualCovariance | DiagonalCovariance
 
     def widths(self, x: Tensor) -> Tensor:
         self.candidates = self._factors(x)
-        return self.confidence.squared_widths(self.candidates)[0].sqrt()
+        return self.covariance.squared_widths(self.candidates)[0].sqrt()
 
     def update(self, arm: int) -> None:
         chosen = self.candidates.take(torch.zeros((1, 1), dtype=torch.long), torch.tensor([[arm]]))
-        self.confidence.add(chosen, torch.ones(1))
+        self.covariance.add(chosen, torch.ones(1))
 
     def _factors(self, x: Tensor) -> GradientFactors:
         return self._net.factors(self._net.forward(x[None]))
 
 
-class DualWidths(_Factored):
-    """A t x t matrix of inner products; in float64, which it needs."""
+class DualWidths(_FactoredWidths):
+    """A t x t matrix of inner products, in float64."""
 
     kind = "dual"
 
     def __init__(self, net: BatchedMLP, *, t: int = 0) -> None:
         super().__init__(net, t=t)
-        self.confidence = DualCovariance(np.array([RIDGE]), capacity=capacity(t))
+        self.covariance = DualCovariance(np.array([RIDGE]), capacity=dual_capacity(t))
 
-    def fill(self, x: Tensor) -> None:
-        assert isinstance(self.confidence, DualCovariance)
-        self.confidence.extend(self._factors(x))
+    def replay(self, x: Tensor) -> None:
+        assert isinstance(self.covariance, DualCovariance)
+        self.covariance.extend(self._factors(x))
 
 
-class DiagonalWidths(_Factored):
-    """A's diagonal."""
+class DiagonalWidths(_FactoredWidths):
+    """The diagonal of A."""
 
     kind = "diagonal"
 
     def __init__(self, net: BatchedMLP, *, t: int = 0) -> None:
         super().__init__(net, t=t)
-        self.confidence = DiagonalCovariance(np.array([RIDGE]), net.flat.shape[1])
+        self.covariance = DiagonalCovariance(np.array([RIDGE]), net.flat.shape[1])
 
 
-class LastLayerWidths(Way):
-    """Ridge regression on the embedding, the bias of the last layer with it."""
+class LastLayerWidths(WidthMethod):
+    """Ridge regression on the embedding, including the bias of the last layer."""
 
     kind = "last"
 
@@ -211,6 +213,7 @@ class LastLayerWidths(Way):
         self.inverse.addr_(v, v, alpha=-1 / (1 + float(z @ v)))
 
 
-REGISTRY: dict[str, type[Way]] = {
-    way.kind: way for way in (BackwardPassWidths, JacobianWidths, DualWidths, DiagonalWidths, LastLayerWidths)
-}
+_CLASSES: tuple[type[WidthMethod], ...] = (
+    BackwardPassWidths, JacobianWidths, DualWidths, DiagonalWidths, LastLayerWidths,
+)  # fmt: skip
+REGISTRY: dict[str, type[WidthMethod]] = {cls.kind: cls for cls in _CLASSES}

@@ -1,23 +1,23 @@
-"""What is asked: a network, how many candidates, how many past observations."""
+"""Define a request: network, number of candidates, number of observations."""
 
 from __future__ import annotations
 
 import itertools
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import ValidationError, model_validator
 
+from bandits.agents.neural.params import Width
 from bandits.base.errors import UserError
 from bandits.base.params import Params, param
 from bandits.experiments.validation import refusal
 
-Axis = Literal["p", "t", "K"]
-Width = Annotated[int, Field(ge=1, le=1024)]
-MOST_WEIGHTS = 2_000_000
+CostAxis = Literal["p", "t", "K"]
+MAX_WEIGHTS = 2_000_000
 
 
 class Sizes(NamedTuple):
-    """All that cost depends on.
+    """Sizes that determine the cost of a decision.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class Sizes(NamedTuple):
     t : float
         Past observations.
     widths : tuple of float
-        Features, hidden widths and the one output; between two real networks the widths are no whole numbers.
+        Features, hidden widths and the single output; not whole numbers where sizes are interpolated.
     """
 
     K: float
@@ -40,7 +40,7 @@ class Sizes(NamedTuple):
 
     @property
     def f(self) -> float:
-        """Numbers that the factors of one gradient have."""
+        """Numbers in the factors of one gradient."""
         return sum(self.widths[:-1]) + sum(self.widths[1:])
 
     @property
@@ -49,74 +49,81 @@ class Sizes(NamedTuple):
         return self.widths[-2] + 1
 
     def scaled(self, scale: float) -> Sizes:
-        """With hidden layers so many times as wide."""
+        """Multiply the widths of the hidden layers."""
         first, *hidden, last = self.widths
         return self._replace(widths=(first, *(width * scale for width in hidden), last))
 
     def rounded(self) -> Sizes:
-        """The nearest network there is."""
+        """Round the widths to whole numbers."""
         return self._replace(widths=tuple(max(1, round(width)) for width in self.widths))
 
-    def without(self, axis: Axis) -> Sizes:
-        """The rest: equal for all that differ along this axis alone."""
+    def without(self, axis: CostAxis) -> Sizes:
+        """Clear the size of one axis, to group sizes that differ only along it."""
         K, t, widths = self
         return Sizes(0 if axis == "K" else K, 0 if axis == "t" else t, () if axis == "p" else widths)
 
-    def at(self, axis: Axis) -> float:
-        """Where on an axis of a plot."""
+    def along(self, axis: CostAxis) -> float:
+        """Return the coordinate on one axis of a plot."""
         return {"K": self.K, "t": self.t, "p": self.p}[axis]
 
 
 class ProfileRequest(Params):
-    """For which network, and how many candidates and observations, the ways are timed."""
+    """Network, candidates and observations for which the methods are timed."""
 
     n_features: int = param(
-        9, title="Features", symbol="D", ge=1, le=1000, basic=True, help="Numbers that describe a candidate.",
+        9, title="Features", symbol="D", ge=1, le=1000, basic=True,
+        help="Number of features of a candidate. Larger values widen the first layer (usually 5 to 100).",
     )  # fmt: skip
     hidden: tuple[Width, ...] = param(
         (128, 64), title="Hidden layers", min_length=1, max_length=6, strict=False, basic=True,
-        help="Widths of the hidden layers, 1 to 1,024 each. The number of weights p follows from them.",
+        help="Widths of the hidden layers, each from 1 to 1,024. They determine the number of weights p: wider layers "
+        "cost more time and memory (usually one to three layers of 16 to 256 units).",
     )  # fmt: skip
     n_candidates: int = param(
-        50, title="Candidates", symbol="K", ge=2, le=5000, basic=True, help="Widths that a decision asks for.",
+        50, title="Candidates", symbol="K", ge=2, le=5000, basic=True,
+        help="Number of candidates per decision. Each needs a width, so the time grows in proportion (usually 10 to "
+        "500).",
     )  # fmt: skip
     past: int = param(
-        500, title="Observations", symbol="t", ge=10, le=10_000, basic=True, help="Decisions before this one.",
+        500, title="Observations", symbol="t", ge=10, le=10_000, basic=True,
+        help="Number of observations before the decision. Larger values slow down the factored dual (usually 100 to "
+        "5,000).",
     )  # fmt: skip
     seed: int = param(
-        42, title="Seed", ge=0, le=2**53 - 1, help="Weights, features and worlds follow from it; times do not.",
+        42, title="Seed", ge=0, le=2**53 - 1,
+        help="Seed of the weights, features and simulators. It does not affect the times.",
     )  # fmt: skip
 
     @property
     def sizes(self) -> Sizes:
-        """The sizes that are asked for."""
+        """The requested sizes."""
         return Sizes(self.n_candidates, self.past, (self.n_features, *self.hidden, 1))
 
     @model_validator(mode="after")
-    def _small_enough(self) -> Self:
-        if (p := int(self.sizes.p)) > MOST_WEIGHTS:
+    def _not_too_large(self) -> Self:
+        if (p := int(self.sizes.p)) > MAX_WEIGHTS:
             raise ValueError(
-                f"the network {network(self.sizes)} has {p:,} weights; at most {MOST_WEIGHTS:,} are measured here: "
+                f"the network {network_name(self.sizes)} has {p:,} weights; at most {MAX_WEIGHTS:,} are measured here: "
                 "use narrower hidden layers"
             )
         return self
 
 
-def network(sizes: Sizes) -> str:
-    """A network as one writes it: 9-128-64-1."""
+def network_name(sizes: Sizes) -> str:
+    """Write a network as its widths: 9-128-64-1."""
     return "-".join(f"{width:.0f}" for width in sizes.widths)
 
 
 def read(data: Any) -> ProfileRequest:
-    """A question from plain data.
+    """Validate a request given as plain data.
 
     Raises
     ------
     UserError
-        One sentence: what, where, allowed range.
+        The request is invalid: field, value, allowed range.
     """
     if not isinstance(data, dict):
-        raise UserError("a question must be an object of names and values")
+        raise UserError("the request must be an object of names and values")
     try:
         return ProfileRequest.model_validate(data)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""What was found, in words, with numbers for people."""
+"""Summarise a cost report in sentences and table cells."""
 
 from __future__ import annotations
 
@@ -6,100 +6,105 @@ import math
 
 from bandits.base.formatting import count, duration, percent, rounded, size
 
-from .complexity import SQUARE, WAYS
-from .request import Axis
+from .complexity import FULL_MATRIX, METHODS
+from .request import CostAxis
 from .results import Agreement, CostReport, Quantity
 
 
-def verdict(costs: CostReport, patience: float, memory: float) -> list[str]:
-    """What the pictures show, in a few sentences; nothing before all times are known.
+def summary(report: CostReport, max_seconds: float, max_bytes: float) -> list[str]:
+    """Summarise the report in a few sentences; none before all methods are timed.
 
     Parameters
     ----------
-    patience : float
-        Seconds that a decision with its update may take.
-    memory : float
-        Bytes that this machine has.
+    report : CostReport
+    max_seconds : float
+        Limit of the time of a decision with its update.
+    max_bytes : float
+        Memory of the machine.
     """
-    if not costs.timed:
+    if not report.timed:
         return []
-    said = [_exact(costs), *_square(costs, patience, memory), _dual(costs, patience, memory), _cheap(costs)]
-    return [sentence for sentence in said if sentence]
+    sentences = [
+        _exact(report),
+        *_full_matrix(report, max_seconds, max_bytes),
+        _dual(report, max_seconds, max_bytes),
+        _approximations(report),
+    ]
+    return [sentence for sentence in sentences if sentence]
 
 
-def _took(costs: CostReport, kind: str) -> str:
-    point = costs.here(kind)
-    if point is None:
+def _time(report: CostReport, kind: str) -> str:
+    timing = report.at_request(kind)
+    if timing is None:
         return "an unknown time"
-    return f"{'' if costs.measured(kind) else 'about '}{duration(point.seconds)}"
+    return f"{'' if report.is_measured(kind) else 'about '}{duration(timing.seconds)}"
 
 
-def _exact(costs: CostReport) -> str:
-    q = costs.question
+def _exact(report: CostReport) -> str:
+    request = report.request
     return (
-        f"With p = {count(q.sizes.p)} weights, K = {count(q.n_candidates)} candidates and t = {count(q.past)} "
-        f"observations, a decision with exact widths, and learning from it, takes the factored dual "
-        f"{_took(costs, 'dual')}; it holds {size(WAYS['dual'].held(q.sizes))}."
+        f"For p = {count(request.sizes.p)} weights, K = {count(request.n_candidates)} candidates and "
+        f"t = {count(request.past)} observations, one decision with exact widths and its update take "
+        f"{_time(report, 'dual')} with the factored dual, which needs {size(METHODS['dual'].memory(request.sizes))} of "
+        "memory."
     )
 
 
-def _square(costs: CostReport, patience: float, memory: float) -> list[str]:
-    sizes = costs.question.sizes
-    passes, jacobian = (_took(costs, kind) for kind in SQUARE)
+def _full_matrix(report: CostReport, max_seconds: float, max_bytes: float) -> list[str]:
+    sizes = report.request.sizes
+    passes, jacobian = (_time(report, kind) for kind in FULL_MATRIX)
     first = (
-        f"The same numbers by a p × p matrix, which alone is {size(4 * sizes.p**2)}: {passes} a decision with a "
-        f"backward pass per candidate and a fresh inverse, {jacobian} with the vectorised Jacobian and the inverse "
-        "kept."
+        f"The same widths from a p × p matrix, which alone needs {size(4 * sizes.p**2)}, take {passes} with one "
+        f"backward pass per arm and a new inverse, and {jacobian} with the vectorised Jacobian and rank-one updates of "
+        "the inverse."
     )
-    ends = [f"{WAYS[kind].title} at {told}" for kind in SQUARE if (told := _end(costs, kind, "p", patience, memory))]
-    return [first, f"As the network grows, they become infeasible: {', '.join(ends)}." if ends else ""]
+    texts = {kind: _infeasible(report, kind, "p", max_seconds, max_bytes) for kind in FULL_MATRIX}
+    limits = [f"{METHODS[kind].title} at {text}" for kind, text in texts.items() if text]
+    return [first, f"Larger networks make these methods infeasible: {'; '.join(limits)}." if limits else ""]
 
 
-def _dual(costs: CostReport, patience: float, memory: float) -> str:
-    told = _end(costs, "dual", "t", patience, memory)
-    if not told:
+def _dual(report: CostReport, max_seconds: float, max_bytes: float) -> str:
+    text = _infeasible(report, "dual", "t", max_seconds, max_bytes)
+    if not text:
         return ""
     return (
-        "The dual pays for observations instead: its time and its memory grow with their square, and are too much from "
-        f"{told} on; then the matrix of all weights, a sketch of it (its largest directions) or its diagonal must take "
-        "over."
+        "The time and memory of the dual grow with the square of the number of observations. It becomes infeasible at "
+        f"{text}; then it must be replaced by the matrix of all weights, by a sketch of it (its largest directions) or "
+        "by its diagonal."
     )
 
 
-def _end(costs: CostReport, kind: str, axis: Axis, patience: float, memory: float) -> str:
-    """Where it becomes infeasible: about p = 4,000 (1 s a decision)."""
-    limit = costs.limits(kind, axis, patience, memory)
-    return "" if limit is None else f"{_where(axis, limit[0])} ({_why(limit[1], patience, memory)})"
+def _infeasible(report: CostReport, kind: str, axis: CostAxis, max_seconds: float, max_bytes: float) -> str:
+    """Describe where a method becomes infeasible: about p = 4,000 (1 s per decision)."""
+    limit = report.infeasible_from(kind, axis, max_seconds, max_bytes)
+    if limit is None:
+        return ""
+    where = f"any {axis}" if limit[0] == 0 else f"about {axis} = {rounded(limit[0])}"
+    seconds = limit[1] == "seconds"
+    why = f"{duration(max_seconds)} per decision" if seconds else f"{size(max_bytes)}, the memory of this machine"
+    return f"{where} ({why})"
 
 
-def _where(axis: Axis, value: float) -> str:
-    return f"any {axis}" if value == 0 else f"about {axis} = {rounded(value)}"
-
-
-def _why(quantity: Quantity, patience: float, memory: float) -> str:
-    return f"{duration(patience)} a decision" if quantity == "seconds" else f"{size(memory)}, all this machine has"
-
-
-def _cheap(costs: CostReport) -> str:
-    named = [f"the {WAYS[kind].title.lower()} {_took(costs, kind)}" for kind in WAYS if not WAYS[kind].exact]
-    sentence = f"Cheaper at any t, but other numbers: {' and '.join(named)}."
-    shop = [a for a in costs.agreements if not WAYS[a.kind].exact and a.world == costs.agreements[0].world]
-    told = [f"{WAYS[a.kind].title.lower()} in {percent(a.same)}" for a in shop]
-    if told:
-        sentence += f" Of {shop[0].decisions} decisions of one agent in the pet shop they would have made the same: "
-        sentence += f"{', '.join(told)}."
+def _approximations(report: CostReport) -> str:
+    times = [f"the {METHODS[kind].title.lower()} {_time(report, kind)}" for kind in METHODS if not METHODS[kind].exact]
+    sentence = f"Approximations take a time that does not depend on t: {' and '.join(times)}."
+    first = report.agreements[0].simulator if report.agreements else ""
+    compared = [a for a in report.agreements if not METHODS[a.kind].exact and a.simulator == first]
+    if compared:
+        shares = " and ".join(f"{percent(a.same)} ({METHODS[a.kind].title.lower()})" for a in compared)
+        sentence += f" In the pet shop they lead to the same choice in {shares} of {compared[0].decisions} decisions."
     return sentence
 
 
-def limits(costs: CostReport, kind: str, axis: Axis, patience: float, memory: float) -> str:
-    """A cell of a table: where a way becomes infeasible along an axis, and by what."""
-    limit = costs.limits(kind, axis, patience, memory)
+def infeasible_cell(report: CostReport, kind: str, axis: CostAxis, max_seconds: float, max_bytes: float) -> str:
+    """Format the size from which a method is infeasible, and why, for a table."""
+    limit: tuple[float, Quantity] | None = report.infeasible_from(kind, axis, max_seconds, max_bytes)
     if limit is None:
-        return "never" if costs.timed else "–"
+        return "never" if report.timed else "–"
     return f"{'everywhere' if limit[0] == 0 else rounded(limit[0])} ({'time' if limit[1] == 'seconds' else 'memory'})"
 
 
-def agreed(agreement: Agreement) -> tuple[str, str, str]:
-    """Rank correlation, share of equal choices, and scale of the widths, for a table."""
+def agreement_cells(agreement: Agreement) -> tuple[str, str, str]:
+    """Format rank correlation, share of equal choices and width ratio for a table."""
     rank = f"{agreement.rank:.2f}".replace("-", "−") if math.isfinite(agreement.rank) else "–"
     return rank, percent(agreement.same), f"{agreement.scale:.2f} ×"

@@ -24,6 +24,7 @@ from bandits.base.types import (
 from .base import ClickTable, Simulator, SimulatorParams
 
 PERSONAS = ("new_puppy_parent", "cat_connoisseur", "budget_shopper", "fish_hobbyist")
+_SPOKEN_PERSONAS = tuple(name.replace("_", " ") for name in PERSONAS)
 CATEGORIES = ("Dog Food", "Dog Toy", "Cat Food", "Cat Toy", "Fish")
 CLICK_RATES = (
     (0.40, 0.50, 0.10, 0.05, 0.02),
@@ -70,8 +71,8 @@ class PetShop(Simulator):
             help="At this step every persona suddenly takes the taste of the next. Empty: never.",
         )  # fmt: skip
         click_rates: Table = param(
-            CLICK_RATES, title="Click rates",
-            help="Chance of a click for each persona (row) and category (column).",
+            CLICK_RATES, title="Click probabilities", table=(_SPOKEN_PERSONAS, CATEGORIES),
+            help="Click probability of each persona (row) for each category (column).",
         )  # fmt: skip
 
     title = "Pet shop"
@@ -161,7 +162,7 @@ class PetShop(Simulator):
 
     @classmethod
     def segment_names(cls) -> list[str]:
-        return [name.replace("_", " ") for name in PERSONAS]
+        return list(_SPOKEN_PERSONAS)
 
     def _layout(self, layout: int) -> tuple[IntArray, IntArray]:
         """Persona of every user, category of every product."""

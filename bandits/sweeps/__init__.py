@@ -1,9 +1,9 @@
-"""Hyperparameters as a landscape: every value at once, on this machine or on a cluster.
+"""Hyperparameter sweeps: grids, successive halving and Optuna, on this machine or on a Dask cluster.
 
     Sweep ──> blocks ──> executor ──> runner ──> landscape ──> figures
-    (validated (rows that  (here, pool, (which       (means, best   (plotly)
-     data)      share a     cluster)     next, kept   region, what
-                lane)                    on disk)     matters)
+    (validated (rows that (in process, (order,     (means, best   (plotly)
+     data)      share a    pool,        storage,    region,
+                lane)      cluster)     resuming)   importance)
 
 >>> from bandits.sweeps import read, run
 >>> sweep = read({"experiment": {"agents": [{"kind": "linucb"}], "steps": 500, "replications": 4},

@@ -1,15 +1,15 @@
-"""The rows of a sweep, packed into blocks that one lane can take.
+"""Pack the rows of a sweep into blocks, and compute a block in one lane.
 
-A row is a point and a replication. Rows share a block if they live in the same world and agree in all structural
-parameters; a block is as large as these limits allow, by arithmetic, so that it takes seconds, fits beside its
-neighbours and there are enough of them for everybody to have work:
+A row is a point and a replication. Rows share a block if their points have the same simulator and equal structural
+parameters. The size of a block is limited so that it takes seconds, fits in memory beside others, and leaves enough
+blocks to keep all workers busy:
 
-- `MEMORY` bytes, as `Experiment.memory` counts them;
-- `WEIGHT` bytes times steps, because the time of a step grows with what a row holds;
-- `ROWS` rows;
-- a `SHARE` of all rows, or a `BATCH_SHARE` of those of a batch of proposals.
+- `MAX_BYTES` bytes, as `Experiment.memory` estimates them;
+- `MAX_BYTE_STEPS` bytes times steps, because the time per step grows with the size of a row;
+- `MAX_BLOCK_ROWS` rows;
+- a share of 1 / `MIN_BLOCKS` of all rows, or of 1 / `MIN_BATCH_BLOCKS` of the rows of a batch of proposals.
 
-The packing depends on the sweep alone, not on who computes it. So the numbers do not either, networks included.
+The packing depends on the sweep alone, not on the executor. Therefore the numbers do not either, networks included.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from bandits.experiments.race import make_lane
 
 from .sweep import Sweep
 
-MEMORY = 256 * 2**20
-WEIGHT = 256e9
-ROWS = 256
-SHARE = 24
-BATCH_SHARE = 8
+MAX_BYTES = 256 * 2**20
+MAX_BYTE_STEPS = 256e9
+MAX_BLOCK_ROWS = 256
+MIN_BLOCKS = 24
+MIN_BATCH_BLOCKS = 8
 CURVE_POINTS = 200  # points of a stored curve
 
 Row = tuple[int, int]
@@ -45,11 +45,11 @@ class Block(NamedTuple):
 
 
 class StoppedError(Exception):
-    """Somebody has ended the sweep while a block was being computed."""
+    """The sweep was stopped while a block was being computed."""
 
 
 def coarse_to_fine(sweep: Sweep) -> list[int]:
-    """All points, so that the first of them are spread over the whole landscape."""
+    """Order all points so that the first of them are spread over the whole grid."""
     levels = [
         _levels(len(values)) if axis.values is None else [0] * len(values)
         for axis, values in zip(sweep.axes, sweep.values, strict=True)
@@ -59,7 +59,7 @@ def coarse_to_fine(sweep: Sweep) -> list[int]:
 
 
 def _levels(n: int) -> list[int]:
-    """Of each of n values in a row: 0 for the ends, 1 for the middle, 2 for the middles of the halves, ..."""
+    """Return the bisection level of n ordered values: 0 for the ends, 1 for the middle, 2 for the quarters, ..."""
     level, gaps = [0] * n, [(0, n - 1, 1)]
     while gaps:
         low, high, depth = gaps.pop()
@@ -71,75 +71,80 @@ def _levels(n: int) -> list[int]:
 
 
 def pack(sweep: Sweep, rows: Sequence[Row]) -> list[Block]:
-    """Blocks of these rows; the order is kept as far as it can be."""
-    alike = {p: _kind(sweep.point(p)) for p in sorted({point for point, _ in rows})}
-    first = {key: p for p, key in reversed(alike.items())}
-    most = {key: _most(sweep, first[key]) for key in first}
-    open_: dict[str, list[Row]] = {key: [] for key in alike.values()}
-    found: list[Block] = []
+    """Pack rows into blocks, in their order as far as possible."""
+    keys = {p: _block_key(sweep.point(p)) for p in sorted({point for point, _ in rows})}
+    first_point = {key: p for p, key in reversed(keys.items())}
+    max_rows = {key: _max_rows(sweep, first_point[key]) for key in first_point}
+    waiting: dict[str, list[Row]] = {key: [] for key in keys.values()}
+    blocks: list[Block] = []
     for row in rows:
-        key = alike[row[0]]
-        open_[key].append(row)
-        if len(open_[key]) == most[key]:
-            found.append(Block(tuple(open_[key])))
-            open_[key] = []
-    return found + [Block(tuple(waiting)) for waiting in open_.values() if waiting]
+        key = keys[row[0]]
+        waiting[key].append(row)
+        if len(waiting[key]) == max_rows[key]:
+            blocks.append(Block(tuple(waiting[key])))
+            waiting[key] = []
+    return blocks + [Block(tuple(rest)) for rest in waiting.values() if rest]
 
 
-def _kind(point: Experiment) -> str:
-    """Text that is equal for points whose rows can share a block."""
+def _block_key(point: Experiment) -> str:
+    """Return text that is equal for points whose rows can share a block."""
     return point.simulator.model_dump_json() + structural_key(point.agents[0])
 
 
-def _most(sweep: Sweep, point: int) -> int:
-    """Rows of a block of this point's kind."""
+def _max_rows(sweep: Sweep, point: int) -> int:
+    """Return the maximum number of rows of a block with this point's key."""
     one, two = (_memory(sweep.point(point), n) for n in (1, 2))
-    each = two - one
-    share = -(-sweep.size * sweep.experiment.replications // SHARE)
-    if not sweep.is_grid:  # nobody goes on before a batch is done: there is work for many in each
-        share = -(-min(sweep.batch, sweep.size) * sweep.experiment.replications // BATCH_SHARE)
-    limits = (max(MEMORY - (one - each), 0) // each, WEIGHT // (each * sweep.experiment.steps), ROWS, share)
+    per_row = two - one
+    share = -(-sweep.size * sweep.experiment.replications // MIN_BLOCKS)
+    if not sweep.is_grid:  # the next batch waits for this one: it must keep several workers busy
+        share = -(-min(sweep.batch, sweep.size) * sweep.experiment.replications // MIN_BATCH_BLOCKS)
+    limits = (
+        max(MAX_BYTES - (one - per_row), 0) // per_row,
+        MAX_BYTE_STEPS // (per_row * sweep.experiment.steps),
+        MAX_BLOCK_ROWS,
+        share,
+    )
     return max(1, int(min(limits)))
 
 
 def _memory(point: Experiment, rows: int) -> int:
-    """Bytes of a block of so many rows: its history is thinner than an experiment's."""
-    whole = Experiment.model_validate({**dict(point), "replications": rows})
-    cls = whole.simulator_class()
-    world, groups = cls.describe(whole.simulator), len(cls.segment_names())
-    usual = History.memory(whole.steps, rows, world.n_items, groups, bucket_size=world.bucket_size)
-    return whole.memory() - usual + 40 * (CURVE_POINTS + 1) * rows
+    """Estimate the bytes of a block with this many rows; its history is smaller than an experiment's."""
+    experiment = Experiment.model_validate({**dict(point), "replications": rows})
+    cls = experiment.simulator_class()
+    world, groups = cls.describe(experiment.simulator), len(cls.segment_names())
+    history = History.memory(experiment.steps, rows, world.n_items, groups, bucket_size=world.bucket_size)
+    return experiment.memory() - history + 40 * (CURVE_POINTS + 1) * rows
 
 
 def compute(
-    sweep: Sweep, block: Block, told: Callable[[int], None] | None = None, stop: Callable[[], bool] | None = None
+    sweep: Sweep, block: Block, on_step: Callable[[int], None] | None = None, stop: Callable[[], bool] | None = None
 ) -> Arrays:
-    """Live through a block, here and now.
+    """Compute a block in this process.
 
     Parameters
     ----------
     sweep, block
-    told : callable, optional
-        Given the step, many times a second.
+    on_step : callable, optional
+        Called with the step that was reached, about ten times a second.
     stop : callable, optional
-        Asked as often whether to give up.
+        Called as often; the computation ends if it returns True.
 
     Returns
     -------
     dict of arrays
-        ``rows (R, 2)``, and what `History.since` gives of a history without arms.
+        ``rows (R, 2)``, and the arrays of `History.since` for a history without item counts.
 
     Raises
     ------
-    Stopped
+    StoppedError
+        If ``stop`` returned True.
     """
     points, replications = zip(*block.rows, strict=True)
     experiments = {p: sweep.point(p) for p in dict.fromkeys(points)}
-    shared = experiments[points[0]]
     params = [experiments[p].agents[0] for p in points]
     steps = sweep.experiment.steps
-    with threadpool_limits(1):  # the same bits alone or beside others
-        lane = make_lane(shared, 0, rows=replications, params=params)
+    with threadpool_limits(1):  # the same bits, whatever else this machine computes
+        lane = make_lane(experiments[points[0]], 0, rows=replications, params=params)
         lane.agent.prepare()
         history = History(steps, len(block.rows), 0, points=CURVE_POINTS)
         chunk = 20
@@ -150,31 +155,31 @@ def compute(
             history.extend(lane.advance(min(chunk, steps - lane.step)))
             # chunks of a tenth of a second: long enough to be cheap, short enough to stop soon
             chunk = int(np.clip(chunk * 0.1 / max(lane.seconds - before, 1e-3), 10, 5000))
-            if told is not None:
-                told(lane.step)
+            if on_step is not None:
+                on_step(lane.step)
     history.seconds = lane.seconds
-    kept = {name: np.asarray(value) for name, value in history.since(0).items() if name != "note"}
-    return {"rows": np.array(block.rows, np.int64), **kept}
+    arrays = {name: np.asarray(value) for name, value in history.since(0).items() if name != "note"}
+    return {"rows": np.array(block.rows, np.int64), **arrays}
 
 
 def block_history(sweep: Sweep, arrays: Arrays) -> History:
-    """The history of all rows of a computed block."""
+    """Restore the history of all rows of a computed block."""
     history = History(sweep.experiment.steps, len(arrays["rows"]), 0, points=CURVE_POINTS)
     history.merge(arrays)
     return history
 
 
-def point_history(sweep: Sweep, parts: Sequence[Arrays], point: int) -> History:
-    """The history of one point, whose rows may be spread over blocks, by replication."""
-    found: dict[int, tuple[Arrays, int]] = {}
-    for arrays in parts:
+def point_history(sweep: Sweep, blocks: Sequence[Arrays], point: int) -> History:
+    """Collect the history of one point, by replication; its rows may be spread over several blocks."""
+    rows: dict[int, tuple[Arrays, int]] = {}
+    for arrays in blocks:
         for row in np.flatnonzero(arrays["rows"][:, 0] == point).tolist():
-            found[int(arrays["rows"][row, 1])] = (arrays, row)
-    history = History(sweep.experiment.steps, len(found), 0, points=CURVE_POINTS)
-    for at, run in enumerate(sorted(found)):
-        arrays, r = found[run]
+            rows[int(arrays["rows"][row, 1])] = (arrays, row)
+    history = History(sweep.experiment.steps, len(rows), 0, points=CURVE_POINTS)
+    for at, replication in enumerate(sorted(rows)):
+        arrays, row = rows[replication]
         for name, sums in history.sums.items():
-            sums[:, at] = arrays[f"sum.{name}"][:, r]
-        history.alive[at] = arrays["alive"][r]
+            sums[:, at] = arrays[f"sum.{name}"][:, row]
+        history.alive[at] = arrays["alive"][row]
     history.step = sweep.experiment.steps
     return history

@@ -1,27 +1,34 @@
-"""Which runs are wanted next: all of them, or a few of every point and more of those that can still be the best."""
+"""Successive halving by paired tests: which rows to run next, and which points to eliminate.
+
+References
+----------
+Jamieson & Talwalkar (2016), Non-stochastic best arm identification and hyperparameter optimization: the doubling.
+Birattari et al. (2002), A racing algorithm for configuring metaheuristics: elimination by statistical tests.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from bandits.results import metrics
-from bandits.sweeps.analysis.landscape import LEVEL, METRICS, Landscape
+from bandits.sweeps.analysis.landscape import LEVEL, Landscape
+from bandits.sweeps.analysis.run_metrics import METRICS
 
 from .blocks import Row, coarse_to_fine
 from .sweep import Sweep
 
-FIRST = 4  # runs of the first rung, at least: with fewer no interval is worth anything
+MIN_REPLICATIONS = 4  # of the first rung; with fewer, confidence intervals are too wide to eliminate anything
 
 
 def rungs(sweep: Sweep) -> list[range]:
-    """The replications of each round: a quarter of them, then as many again, then as many as there were: 4, 4, 8 of 16.
+    """Return the replications of each rung: a quarter of them, then doubling; 4, 4 and 8 of 16.
 
-    One round for a search of the whole grid.
+    A grid search has a single rung.
     """
     total = sweep.experiment.replications
     if sweep.search == "grid":
         return [range(total)]
-    found, done, size = [], 0, max(FIRST, total // 4)
+    found, done, size = [], 0, max(MIN_REPLICATIONS, total // 4)
     while done < total:
         found.append(range(done, min(done + size, total)))
         done, size = found[-1].stop, found[-1].stop
@@ -29,32 +36,28 @@ def rungs(sweep: Sweep) -> list[range]:
 
 
 def rung_rows(sweep: Sweep, rung: range, landscape: Landscape) -> list[Row]:
-    """The rows of a round, spread over the landscape first: of points that have not been dropped."""
+    """Return the rows of a rung for all points that are not eliminated, ordered coarse to fine."""
     return [(p, r) for p in coarse_to_fine(sweep) if not landscape.dropped[p] for r in rung]
 
 
-def eliminate(sweep: Sweep, landscape: Landscape, runs: int) -> None:
-    """Give up the points that are clearly worse than the best of them after the first so many runs.
+def eliminate(sweep: Sweep, landscape: Landscape, replications: int) -> None:
+    """Eliminate the points that are significantly worse than the best after the first ``replications``.
 
-    Their paired difference to it is below zero at the level .05, divided by the number of points and of rounds: so the
-    chance that the truly best point is ever given up is at most .05 (Bonferroni). Points all of whose runs diverged go
-    too. What later runs have found is not looked at: judged again, a round comes to the same.
-
-    References
-    ----------
-    Birattari et al. (2002), A racing algorithm for configuring metaheuristics; Jamieson & Talwalkar (2016),
-    Non-stochastic best arm identification and hyperparameter optimization, for the doubling.
+    A point is eliminated if its paired difference to the best is below zero at level .05, divided by the number of
+    points and of rungs (Bonferroni). The probability that the truly best point is ever eliminated is therefore at most
+    .05. Points of which all rows diverged are eliminated too. Later replications are ignored, so that evaluating a rung
+    again gives the same result.
     """
-    numbers = METRICS[sweep.metric].sign * landscape.numbers(sweep.metric)[:, :runs]
+    numbers = METRICS[sweep.metric].sign * landscape.numbers(sweep.metric)[:, :replications]
     known = np.isfinite(numbers).sum(axis=1)
     if not known.any():
         return
     landscape.dropped |= known == 0
-    able = ~landscape.dropped & (known == known.max())
-    if not able.any():
+    candidates = ~landscape.dropped & (known == known.max())
+    if not candidates.any():
         return
     with np.errstate(invalid="ignore"):
-        leader = int(np.argmax(np.where(able, np.nansum(numbers, axis=1) / np.maximum(known, 1), -np.inf)))
+        leader = int(np.argmax(np.where(candidates, np.nansum(numbers, axis=1) / np.maximum(known, 1), -np.inf)))
     level = LEVEL / (sweep.size * len(rungs(sweep)))
     for p in np.flatnonzero(~landscape.dropped):
         gap = (numbers[p] - numbers[leader])[np.isfinite(numbers[p] - numbers[leader])]

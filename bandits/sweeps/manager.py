@@ -1,4 +1,4 @@
-"""Sweeps beside the runs of an app: begun, looked at while they grow, stopped, found again on disk."""
+"""Manage the sweeps of a server: start, watch, stop, find stored ones, delete."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ from .optuna_search import import_optuna
 from .runner import Runner
 from .sweep import Sweep
 
-MAX_ACTIVE = 2  # sweeps that one owner may have going
-MAX_TOGETHER = 8  # that all owners may
+MAX_ACTIVE = 2  # running sweeps of one owner
+MAX_ACTIVE_TOTAL = 8  # running sweeps of all owners
 MAX_DECISIONS = 5_000_000_000  # of one sweep: an hour or two of a linear agent
-TIME_LIMIT = 4 * 3600.0  # seconds of wall time that one sweep may take at a stretch
+TIME_LIMIT = 4 * 3600.0  # seconds of wall time of a sweep from start to stop
 MAX_ENDED_JOBS = 16  # ended sweeps that stay in memory
 SweepStatus = Literal["running", "finished", "stopped", "failed"]
 
 
 class SweepJob:
-    """One sweep on its way, or as far as it has come.
+    """A sweep that is running, has ended, or was loaded from disk.
 
     Attributes
     ----------
     sweep : Sweep
     owner : str
-        Who began it, and alone may stop it.
+        The user who started it; only the owner may stop it.
     status : {"running", "finished", "stopped", "failed"}
     error : str
-        Why it failed, or what else there is to say, in one sentence.
+        Why it failed, or another message for the user, in one sentence.
     lock : threading.Lock
-        Hold it to read the landscape.
+        Held while the landscape is read.
     """
 
     def __init__(self, sweep: Sweep, executor: Callable[[], Executor], folder: Path, owner: str = "") -> None:
@@ -55,7 +55,7 @@ class SweepJob:
         self.lock = threading.Lock()
         self._stopping = threading.Event()
         self._runner = Runner(sweep, InProcessExecutor(), BlockFiles(sweep, folder), self._stop_requested, self.lock)
-        self._began, self._begun_at = 0.0, 0.0
+        self._started_at, self._started_progress = 0.0, 0.0
 
     @property
     def id(self) -> str:
@@ -64,77 +64,81 @@ class SweepJob:
 
     @property
     def landscape(self) -> Landscape:
-        """What is known so far; read it under ``lock``."""
+        """The results so far; to be read under ``lock``."""
         return self._runner.landscape
 
     def estimate_at(self, point: int) -> tuple[Estimate, int] | None:
-        """The click rate of a point so far, and how many runs it rests on; None without any."""
+        """Click-through rate of a point so far and its number of replications; None without any."""
         with self.lock:
             return self.landscape.estimate_at(point)
 
     @property
     def active(self) -> bool:
-        """On its way."""
+        """Whether it is running."""
         return self.status == "running"
 
     @property
     def progress(self) -> float:
-        """Share of the work, 0 to 1."""
+        """Finished share of the work, 0 to 1."""
         return 1.0 if self.status == "finished" else self._runner.progress
 
     @property
     def seconds_left(self) -> float | None:
-        """Expected wall time to the end, or None while there is too little to tell."""
-        here = self.progress - self._begun_at
-        return (time.monotonic() - self._began) * (1 - self.progress) / here if self.active and here > 0.02 else None
+        """Expected wall time to the end; None before two percent of the work are done."""
+        done = self.progress - self._started_progress
+        if not self.active or done <= 0.02:
+            return None
+        return (time.monotonic() - self._started_at) * (1 - self.progress) / done
 
     def load(self) -> None:
-        """Take in what is on disk."""
+        """Load the stored blocks."""
         try:
             self.status = "finished" if self._runner.load() else "stopped"
-        except UserError as sentence:  # Optuna made it, and is gone
-            self.error = str(sentence)
+        except UserError as error:  # Optuna made its points and is not installed any more
+            self.error = str(error)
 
     def start(self) -> None:
-        """Compute what is missing, in a thread of its own."""
+        """Compute the missing blocks in a new thread."""
         self._stopping.clear()
         self.status, self.error = "running", ""
-        self._began, self._begun_at = time.monotonic(), self._runner.progress
+        self._started_at, self._started_progress = time.monotonic(), self._runner.progress
         threading.Thread(target=self._run, daemon=True).start()
 
     def stop(self) -> None:
-        """Give up; what is finished stays, and it can be started again."""
+        """Stop; finished blocks stay, and the sweep can be started again."""
         self._stopping.set()
 
     def _stop_requested(self) -> bool:
-        if time.monotonic() - self._began > TIME_LIMIT:
-            self.error = f"stopped after {TIME_LIMIT / 3600:.0f} hours, the limit for one sweep; Run goes on with it"
+        if time.monotonic() - self._started_at > TIME_LIMIT:
+            self.error = (
+                f"stopped after {TIME_LIMIT / 3600:.0f} hours, the limit for one sweep; press Run to continue it"
+            )
             return True
         return self._stopping.is_set()
 
     def _run(self) -> None:
         try:
-            self._runner.executor = self._executor()  # a cluster takes its time to connect to
+            self._runner.executor = self._executor()  # connecting to a cluster takes seconds
             self._runner.run()
             self.error = ". ".join(self._runner.notices)
             self.status = "finished"
         except StoppedError:
             self.status = "stopped"
-        except Exception as error:  # noqa: BLE001 - told to whoever looks; a thread has nobody else to tell
+        except Exception as error:  # noqa: BLE001 - shown to the user; the thread has no caller
             self.error = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
             self.status = "failed"
 
 
 class SweepManager:
-    """All sweeps of a server, on a cluster or on the workers of its pool. Equal sweeps are one.
+    """All sweeps of a server, computed on a cluster or on the workers of its pool; equal sweeps are one job.
 
     Parameters
     ----------
     pool : Pool
     folder : Path
-        Where they are kept.
+        Where sweeps are stored.
     cluster : str
-        Address of a Dask scheduler; empty for none. Where it cannot be used, the pool is, and a sentence says so.
+        Address of a Dask scheduler; empty for none. If it cannot be used, the pool computes and a message says so.
     """
 
     def __init__(self, pool: Pool, folder: Path, cluster: str = "") -> None:
@@ -146,54 +150,54 @@ class SweepManager:
         self._lock = threading.Lock()
 
     def submit(self, sweep: Sweep, owner: str = "") -> SweepJob:
-        """Begin a sweep, or go on with one that was stopped; the same one if it is on its way or done.
+        """Start a sweep, or continue a stopped one; an equal sweep that is running or finished is returned as it is.
 
         Raises
         ------
         UserError
-            The owner has too many going, or the disk is too full to keep another.
+            If too many sweeps are running, the sweep is too large for a server, or the disk is full.
         """
         with self._lock:
-            found = self._get(sweep.hash) or SweepJob(sweep, self._executor, self._folder, owner)
-            if found.active or found.status == "finished":
-                return found
+            job = self._get(sweep.hash) or SweepJob(sweep, self._executor, self._folder, owner)
+            if job.active or job.status == "finished":
+                return job
             if not sweep.is_grid:
                 import_optuna()
             e = sweep.experiment
             if (decisions := sweep.size * e.replications * e.steps) > MAX_DECISIONS:
                 raise UserError(
-                    f"this sweep has {decisions:,} decisions (points x runs x steps); a server takes at most "
-                    f"{MAX_DECISIONS:,}: use python -m bandits sweep"
+                    f"this sweep has {decisions:,} decisions (points x replications x steps); a server allows at "
+                    f"most {MAX_DECISIONS:,}: use python -m bandits sweep"
                 )
             if self._pool.store is not None:
                 self._pool.store.require_space()
-            if sum(s.active for s in self._jobs.values()) >= MAX_TOGETHER:
-                raise UserError(f"{MAX_TOGETHER} sweeps are going on already; wait for one to end")
+            if sum(s.active for s in self._jobs.values()) >= MAX_ACTIVE_TOTAL:
+                raise UserError(f"{MAX_ACTIVE_TOTAL} sweeps are running already; wait until one ends")
             if owner and sum(s.active and s.owner == owner for s in self._jobs.values()) >= MAX_ACTIVE:
-                raise UserError(f"you have {MAX_ACTIVE} sweeps going; stop one or wait for it")
-            found.owner, self._jobs[sweep.hash] = owner, found
-            found.start()
+                raise UserError(f"you have {MAX_ACTIVE} sweeps running; stop one or wait until one ends")
+            job.owner, self._jobs[sweep.hash] = owner, job
+            job.start()
             self._drop_ended_jobs()
-            return found
+            return job
 
     def _executor(self) -> Executor:
-        here = PoolExecutor(self._pool)
+        local = PoolExecutor(self._pool)
         if not self._cluster:
-            return here
+            return local
         from bandits.sweeps.execution.dask_client import DaskExecutor
 
         with self._connecting:
             if self._connected is not None and not self._connected.note:
                 return self._connected
-            try:  # for the first time, or once more after it was lost
-                self._connected = FailoverExecutor(DaskExecutor(self._cluster), lambda: here)
-            except UserError as sentence:
-                here.note = f"{sentence}; this machine goes on alone"
-                return here
+            try:  # the first connection, or a new one after the cluster was lost
+                self._connected = FailoverExecutor(DaskExecutor(self._cluster), lambda: local)
+            except UserError as error:
+                local.note = f"{error}; continuing on this machine"
+                return local
             return self._connected
 
     def get(self, sweep: str) -> SweepJob | None:
-        """A sweep by its hash, from memory or from disk, if it is known."""
+        """Return the sweep with this hash from memory or from disk; None if there is none."""
         with self._lock:
             return self._get(sweep)
 
@@ -205,35 +209,37 @@ class SweepManager:
         return self._jobs.get(sweep)
 
     def _drop_ended_jobs(self, but: str = "") -> None:
-        """Let go of the oldest sweeps that have ended; they are on disk."""
+        """Remove the oldest ended sweeps from memory; they are on disk."""
         ended = [s.id for s in self._jobs.values() if not s.active and s.id != but]
         for old in ended[: max(len(self._jobs) - MAX_ENDED_JOBS, 0)]:
             del self._jobs[old]
 
-    def stop(self, found: SweepJob, owner: str = "") -> None:
-        """Have a sweep stopped.
+    def stop(self, job: SweepJob, owner: str = "") -> None:
+        """Stop a sweep.
 
         Raises
         ------
         UserError
-            It is somebody else's.
+            If it belongs to another user.
         """
-        if found.owner and found.owner != owner:
-            raise UserError("only who started this sweep may stop it")
-        found.stop()
+        if job.owner and job.owner != owner:
+            raise UserError("only the user who started this sweep can stop it")
+        job.stop()
 
     def stored_sweeps(self) -> list[CatalogueEntry]:
-        """Every sweep that is going on or kept, newest first."""
-        going = self._active_jobs()
-        now = [CatalogueEntry(s.sweep, s.progress, time.time(), BlockFiles(s.sweep, self._folder).bytes) for s in going]
-        return [*now, *self._catalogue.entries([s.id for s in going])]
+        """List all running and stored sweeps, newest first."""
+        jobs = self._active_jobs()
+        running = [
+            CatalogueEntry(j.sweep, j.progress, time.time(), BlockFiles(j.sweep, self._folder).bytes) for j in jobs
+        ]
+        return [*running, *self._catalogue.entries([j.id for j in jobs])]
 
     def nearest_points(self, experiment: Experiment) -> list[NearestPoint]:
-        """What sweeps already say of the agents of an experiment (`what_if.nearest`)."""
-        going = self._active_jobs()
-        swept: list[tuple[Sweep, PointLookup]] = [(s.sweep, s.estimate_at) for s in going]
-        kept_ = self._catalogue.entries([s.id for s in going])
-        swept += [(line.sweep, partial(self._catalogue.estimate_at, line.sweep.hash)) for line in kept_]
+        """Find results for the agents of an experiment in all sweeps (`analysis.nearest.nearest_points`)."""
+        jobs = self._active_jobs()
+        swept: list[tuple[Sweep, PointLookup]] = [(j.sweep, j.estimate_at) for j in jobs]
+        stored = self._catalogue.entries([j.id for j in jobs])
+        swept += [(entry.sweep, partial(self._catalogue.estimate_at, entry.sweep.hash)) for entry in stored]
         return nearest_points(swept, experiment)
 
     def _active_jobs(self) -> list[SweepJob]:
@@ -241,20 +247,20 @@ class SweepManager:
             return [s for s in self._jobs.values() if s.active]
 
     def delete(self, sweep: str, owner: str = "") -> None:
-        """Forget a sweep with all it has found.
+        """Delete a sweep and all of its results.
 
         Raises
         ------
         UserError
-            It is going on, or is somebody else's.
+            If it is running, or is unfinished and belongs to another user.
         """
         with self._lock:
-            found = self._get(sweep)
-            if found is None:
+            job = self._get(sweep)
+            if job is None:
                 return
-            if found.active:
-                raise UserError("this sweep is going on; stop it before you delete it")
-            if found.status != "finished" and found.owner and found.owner != owner:
-                raise UserError("only who started this sweep may delete it before its end")
+            if job.active:
+                raise UserError("this sweep is running; stop it before you delete it")
+            if job.status != "finished" and job.owner and job.owner != owner:
+                raise UserError("only the user who started this sweep can delete it before it has finished")
             del self._jobs[sweep]
-            BlockFiles(found.sweep, self._folder).delete()
+            BlockFiles(job.sweep, self._folder).delete()

@@ -1,8 +1,8 @@
-"""Points that Optuna proposes, a batch at a time, and its study of them: an SQLite file that its own tools read.
+"""Search with Optuna: propose points in batches and store the study in an SQLite file that Optuna's tools can read.
 
-The study holds what is over and nothing else, in the order of the proposals. So a sweep that was ended in whatever way
-finds every finished batch there, and has the next one proposed anew: each proposal's dice are its own, and follow from
-the sweep's seed and its number.
+The study holds finished trials only, in the order of the proposals. A sweep that was interrupted in any way finds every
+finished batch there and proposes the next one again: the random numbers of a proposal depend on the seed of the sweep
+and the number of the proposal alone, so that the points are the same.
 """
 
 from __future__ import annotations
@@ -34,33 +34,33 @@ try:
 except ImportError:  # Windows
     fcntl = None
 
-_ALONE = threading.Lock()  # the number of threads is the whole process's
-PATIENCE = 60.0  # seconds for another process to leave the file
+_THREAD_LIMIT = threading.Lock()  # the number of BLAS threads is a setting of the whole process
+LOCK_TIMEOUT = 60.0  # seconds for another process to release the file
 Point = tuple[Value, ...]
 
 
 class OptunaSearch:
-    """What Optuna proposes for a sweep.
+    """Proposes the points of a sweep with Optuna.
 
     Parameters
     ----------
     sweep : Sweep
     path : Path, optional
-        Where it is kept, and found again.
+        File of the study.
     sign : int
-        1 where more is better, -1 where less is.
+        1 if larger values of the metric are better, -1 if smaller values are.
     stop : callable, optional
-        Asked before every proposal whether to give up.
+        Called before every proposal; the search ends if it returns True.
 
     Attributes
     ----------
     error : str
-        Why it is not kept, in one sentence.
+        Why the study is not stored, in one sentence.
 
     Raises
     ------
     UserError
-        Optuna is not installed; the file is one of another version.
+        If Optuna is not installed, or the file was written by another version of it.
     """
 
     def __init__(
@@ -71,56 +71,60 @@ class OptunaSearch:
         self._direction = "maximize" if sign > 0 else "minimize"
         self._space = {axis.path: self._distribution(axis, i) for i, axis in enumerate(sweep.axes)}
         self._study = self._optuna.create_study(direction=self._direction)
-        self._kept: Any = None
-        self._asked: list[Any] = []
+        self._stored_study: Any = None
+        self._pending: list[Any] = []
         if path is not None:
             self._open(path)
-        self._stored: list[Any] = [] if self._kept is None else list(self._kept.get_trials(deepcopy=False))
+        self._stored_trials: list[Any] = (
+            [] if self._stored_study is None else list(self._stored_study.get_trials(deepcopy=False))
+        )
 
     @property
     def complete(self) -> bool:
-        """Whether there were enough points."""
+        """Whether all points are proposed and evaluated."""
         return len(self._study.get_trials(deepcopy=False)) >= self.sweep.number
 
     def ask(self, *, propose: bool = True) -> list[Point]:
-        """The next batch, to be told of before the one after it; empty when there were enough.
+        """Return the next batch; empty if all points were proposed.
 
-        Or, where nothing shall be proposed, when no more are kept: that may take minutes.
+        Its results must be reported with `tell` before the next call. Without ``propose``, only stored batches are
+        returned: a proposal may take minutes.
 
         Raises
         ------
-        Stopped
+        StoppedError
+            If ``stop`` returned True.
         """
-        begun = len(self._study.get_trials(deepcopy=False))
-        numbers = range(begun, min(begun + self.sweep.batch, self.sweep.number))
-        if numbers and len(self._stored) >= numbers.stop:
-            found = self._stored[numbers.start : numbers.stop]
-            self._study.add_trials(found)
+        done = len(self._study.get_trials(deepcopy=False))
+        numbers = range(done, min(done + self.sweep.batch, self.sweep.number))
+        if numbers and len(self._stored_trials) >= numbers.stop:
+            trials = self._stored_trials[numbers.start : numbers.stop]
+            self._study.add_trials(trials)
         else:
             if not propose:
                 return []
-            with _ALONE, threadpool_limits(1), _quiet():  # the same bits on every machine's number of processors
-                found = self._asked = [self._propose(number) for number in numbers]
-        return [self._values(trial.params) for trial in found]
+            with _THREAD_LIMIT, threadpool_limits(1), _quiet():  # the same bits with any number of processors
+                trials = self._pending = [self._propose(number) for number in numbers]
+        return [self._values(trial.params) for trial in trials]
 
     def tell(self, numbers: Sequence[float]) -> None:
-        """What the points of the batch have given, in its order; not-a-number for those that cannot be judged."""
-        for trial, number in zip(self._asked, numbers, strict=False):  # nothing was asked of a batch that was kept
+        """Report the metric of each point of the batch, in its order; NaN for points without a valid result."""
+        for trial, number in zip(self._pending, numbers, strict=False):  # a stored batch has no pending trials
             if math.isfinite(number):
-                over = self._study.tell(trial, number)
+                finished = self._study.tell(trial, number)
             else:
-                over = self._study.tell(trial, state=self._optuna.trial.TrialState.FAIL)
-            self._keep(over)
-        self._asked = []
+                finished = self._study.tell(trial, state=self._optuna.trial.TrialState.FAIL)
+            self._store(finished)
+        self._pending = []
 
     def close(self) -> None:
-        """Let go of the file."""
-        if self._kept is not None:
+        """Close the file."""
+        if self._stored_study is not None:
             self._storage.remove_session()
             self._storage.engine.dispose()
-            self._kept = None
+            self._stored_study = None
 
-    # -- behind the scenes -------------------------------------------------------------------------------------
+    # -- internals ---------------------------------------------------------------------------------------------
 
     def _propose(self, number: int) -> Any:
         if self._stop():
@@ -135,76 +139,76 @@ class OptunaSearch:
         return self._study.ask(self._space)
 
     def _distribution(self, axis: Axis, position: int) -> Any:
-        found, values, log = self._optuna.distributions, self.sweep.values[position], axis.scale == "log"
+        kinds, values, log = self._optuna.distributions, self.sweep.values[position], axis.scale == "log"
         if axis.values is not None:
-            return found.CategoricalDistribution(values)
-        of = found.IntDistribution if isinstance(values[0], int) else found.FloatDistribution
-        return of(*values, log=log)
+            return kinds.CategoricalDistribution(values)
+        distribution = kinds.IntDistribution if isinstance(values[0], int) else kinds.FloatDistribution
+        return distribution(*values, log=log)
 
     def _values(self, params: dict[str, Any]) -> Point:
-        """Of a trial, to six digits."""
-        found: list[Value] = []
+        """Return the axis values of a trial, rounded to six digits."""
+        values: list[Value] = []
         for axis in self.sweep.axes:
             value = params[axis.path]
             if isinstance(value, float) and axis.low is not None and axis.high is not None:
                 value = min(max(float(f"{value:.6g}"), axis.low), axis.high)
-            found.append(value)
-        return tuple(found)
+            values.append(value)
+        return tuple(values)
 
     def _open(self, path: Path) -> None:
-        """Find the study, or begin it; begin it again where the file is damaged: proposals can be made again."""
+        """Load or create the study; replace a damaged file, because proposals can be made again."""
         from sqlalchemy.exc import OperationalError
 
         for last in (False, True):
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                with _alone(path):
-                    self._kept = self._load(path)
+                with _file_lock(path):
+                    self._stored_study = self._load(path)
                 return
-            except RuntimeError as error:  # a version of Optuna whose tables are others
+            except RuntimeError as error:  # written by another version of Optuna
                 raise UserError(f"the study in {path.parent.name[:12]} cannot be read: {_first(error)}") from None
             except (OSError, OperationalError) as error:
-                self.error = _unkept(error)
+                self.error = _storage_message(error)
                 return
-            except Exception as error:  # noqa: BLE001 - what Optuna makes of flipped bits has many names
+            except Exception as error:  # noqa: BLE001 - damaged files raise many kinds of errors
                 if last:
-                    self.error = _unkept(error)
+                    self.error = _storage_message(error)
                 for ending in ("-journal", "-wal", "-shm", ""):
                     Path(f"{path}{ending}").unlink(missing_ok=True)
 
     def _load(self, path: Path) -> Any:
         connect = partial(
-            sqlite3.connect, path, timeout=PATIENCE, check_same_thread=False
-        )  # any path, as no URL takes it
+            sqlite3.connect, path, timeout=LOCK_TIMEOUT, check_same_thread=False
+        )  # a URL does not allow every path
         self._storage = self._optuna.storages.RDBStorage(f"sqlite:///{path.name}", engine_kwargs={"creator": connect})
-        kept = self._optuna.create_study(
+        study = self._optuna.create_study(
             storage=self._storage, study_name=self.sweep.hash, direction=self._direction, load_if_exists=True
         )
-        kept.get_trials(deepcopy=False)  # all pages can be read
-        return kept
+        study.get_trials(deepcopy=False)  # reads all pages
+        return study
 
-    def _keep(self, trial: Any) -> None:
-        """Write a trial, once: another process may be at the very same sweep."""
+    def _store(self, trial: Any) -> None:
+        """Store a trial once; another process may run the same sweep."""
         from sqlalchemy.exc import SQLAlchemyError
 
-        if self._kept is None or self._path is None:
+        if self._stored_study is None or self._path is None:
             return
         try:
-            with _alone(self._path):
-                if len(self._kept.get_trials(deepcopy=False)) == trial.number:
-                    self._kept.add_trial(trial)
+            with _file_lock(self._path):
+                if len(self._stored_study.get_trials(deepcopy=False)) == trial.number:
+                    self._stored_study.add_trial(trial)
         except (OSError, SQLAlchemyError, self._optuna.exceptions.StorageInternalError) as error:
-            self.error = _unkept(error)
+            self.error = _storage_message(error)
             self.close()
 
 
 def import_optuna() -> Any:
-    """Optuna, imported.
+    """Import Optuna.
 
     Raises
     ------
     UserError
-        It is not installed.
+        If it is not installed.
     """
     try:
         import optuna
@@ -217,13 +221,13 @@ def import_optuna() -> Any:
 
 
 def _seed(seed: int, number: int) -> int:
-    """Of one proposal's dice."""
+    """Return the seed of one proposal."""
     return int(Streams(seed, ()).generator("proposal", block=number).integers(2**32))
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """While no other process is here, where the system can lock."""
+def _file_lock(path: Path) -> Iterator[None]:
+    """Hold a lock between processes, on systems that have one."""
     if fcntl is None:
         yield
         return
@@ -234,7 +238,7 @@ def _alone(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without Optuna's warnings that one of its classes is new."""
+    """Suppress Optuna's warnings about experimental classes."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -244,8 +248,8 @@ def _first(error: BaseException) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
-def _unkept(error: BaseException) -> str:
+def _storage_message(error: BaseException) -> str:
     if isinstance(error, OSError):
         return f"this sweep could not be kept on disk ({error.strerror or error})"
     cause = getattr(error, "orig", None) or getattr(error.__cause__, "orig", None) or error
-    return f"what Optuna was told could not be kept on disk ({_first(cause)})"
+    return f"the study of this sweep could not be kept on disk ({_first(cause)})"

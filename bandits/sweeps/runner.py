@@ -1,4 +1,4 @@
-"""A sweep from its first block to its last: what is next, what is kept, and how to go on after an end of any kind."""
+"""Run a sweep to its end: order its blocks, store them, and resume after any interruption."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from functools import partial
 
 from bandits.base.files import Arrays
-from bandits.sweeps.analysis.landscape import METRICS, Landscape
+from bandits.sweeps.analysis.landscape import Landscape
+from bandits.sweeps.analysis.run_metrics import METRICS
 from bandits.sweeps.execution.executors import Executor, InProcessExecutor
 from bandits.sweeps.storage.block_files import BlockFiles
 
@@ -18,20 +19,20 @@ from .halving import eliminate, rung_rows, rungs
 from .optuna_search import OptunaSearch
 from .sweep import Sweep
 
-PAUSE = 0.2  # seconds between looks at whether to stop
+POLL_INTERVAL = 0.2  # seconds between checks whether to stop
 
 
 class Runner:
-    """Brings a sweep to its end.
+    """Runs a sweep.
 
     Parameters
     ----------
     sweep : Sweep
     executor : Executor
     files : BlockFiles, optional
-        Where finished blocks are kept, and found again.
+        Where finished blocks are stored and looked up.
     stop : callable, optional
-        Asked several times a second whether to give up.
+        Called several times a second; the run ends if it returns True.
     lock : context manager, optional
         Held while the landscape changes.
 
@@ -39,11 +40,11 @@ class Runner:
     ----------
     landscape : Landscape
     executor : Executor
-        May be another one before `run`.
-    watch : callable
-        Told the share of the work that is done, several times a second.
+        May be replaced before `run`.
+    on_progress : callable
+        Called with the finished share of the work, several times a second.
     error : str
-        What could not be done, in one sentence: the numbers are complete all the same.
+        A problem that did not affect the numbers, in one sentence.
     """
 
     def __init__(
@@ -56,45 +57,45 @@ class Runner:
     ) -> None:
         self.sweep, self.landscape, self.error = sweep, Landscape(sweep), ""
         self.executor, self._files, self._stop, self._lock = executor, files, stop, lock or nullcontext()
-        self._under_way: dict[Block, int] = {}
+        self._steps_done: dict[Block, int] = {}
         self.on_progress: Callable[[float], object] = lambda _: None
 
     @property
     def progress(self) -> float:
-        """Share of the work that is done, what is under way included: 0 to 1."""
+        """Finished share of the work, with the steps of running blocks: 0 to 1."""
         total = self.landscape.completed.size
-        under_way = sum(len(block.rows) * step for block, step in list(self._under_way.items()))
-        return min(1.0, self.landscape.progress + under_way / (total * self.sweep.experiment.steps))
+        running = sum(len(block.rows) * step for block, step in list(self._steps_done.items()))
+        return min(1.0, self.landscape.progress + running / (total * self.sweep.experiment.steps))
 
     @property
     def notices(self) -> list[str]:
-        """What whoever waits should know so far, a sentence each."""
-        return [said for said in (self.executor.note, self.error) if said]
+        """Messages for the user so far, one sentence each."""
+        return [message for message in (self.executor.note, self.error) if message]
 
     def run(self) -> Landscape:
-        """All rounds; blocks that are kept from before are not computed again.
+        """Run all rounds; stored blocks are not computed again.
 
         Raises
         ------
-        Stopped
-            It was told to give up; what is finished is kept.
+        StoppedError
+            If ``stop`` returned True; finished blocks are stored.
         UserError
-            A block cannot be computed.
+            If a block cannot be computed.
         """
         with closing(self._rounds()) as rounds:
             for rows in rounds:
-                self._round(deque(self._missing(rows)))
+                self._run_round(deque(self._missing(rows)))
         return self.landscape
 
     def load(self) -> bool:
-        """Take in what is kept, and compute nothing; whether that was all."""
+        """Load the stored blocks and compute nothing; returns whether the sweep is complete."""
         with closing(self._rounds(propose=False)) as rounds:
             return not any(self._missing(rows) for rows in rounds) and self.landscape.progress >= 1
 
     def _rounds(self, *, propose: bool = True) -> Generator[list[Row]]:
-        """What is wanted first, and next in the light of it, to the end; or as far as it was proposed before."""
+        """Yield the rows of each round; later rounds depend on the results of earlier ones."""
         if not self.sweep.is_grid:
-            yield from self._proposed(propose)
+            yield from self._proposed_rounds(propose)
             return
         for rung in rungs(self.sweep):
             yield rung_rows(self.sweep, rung, self.landscape)
@@ -102,72 +103,75 @@ class Runner:
                 with self._lock:
                     eliminate(self.sweep, self.landscape, rung.stop)
 
-    def _proposed(self, propose: bool) -> Generator[list[Row]]:
-        metric, runs = METRICS[self.sweep.metric], range(self.sweep.experiment.replications)
+    def _proposed_rounds(self, propose: bool) -> Generator[list[Row]]:
+        metric, replications = METRICS[self.sweep.metric], range(self.sweep.experiment.replications)
         path = None
         if self._files is not None:
             path = self._files.study
-            with suppress(OSError):  # it will be said when there is something to keep
+            with suppress(OSError):  # reported when the first block is stored
                 self._files.save_sweep()
-        with closing(OptunaSearch(self.sweep, path, sign=metric.sign, stop=self._stop)) as study:
+        with closing(OptunaSearch(self.sweep, path, sign=metric.sign, stop=self._stop)) as search:
             with self._lock:
                 self.landscape = Landscape(self.sweep)
-            while batch := study.ask(propose=propose):
+            while batch := search.ask(propose=propose):
                 with self._lock:
                     new = self.landscape.add_points(batch)
                     if self._files is not None:
                         self._files.sweep = self.landscape.sweep
-                yield [(p, r) for p in new for r in runs]
-                study.tell(self.landscape.means(batch, self.sweep.metric))
-                self.error = self.error or study.error
-            if study.complete:
+                yield [(p, r) for p in new for r in replications]
+                search.tell(self.landscape.means(batch, self.sweep.metric))
+                self.error = self.error or search.error
+            if search.complete:
                 with self._lock:
                     self.landscape.close()
 
     def _missing(self, rows: list[Row]) -> list[Block]:
-        """Blocks of a round that are neither known nor kept."""
-        known = self.landscape.completed
+        """Return the blocks of a round that are neither in the landscape nor stored; load those that are stored."""
+        completed = self.landscape.completed
         blocks = pack(self.landscape.sweep, rows)
-        return [block for block in blocks if not all(known[row] for row in block.rows) and not self._load_block(block)]
+        return [
+            block for block in blocks if not all(completed[row] for row in block.rows) and not self._load_block(block)
+        ]
 
     def _load_block(self, block: Block) -> bool:
         arrays = self._files.get(block) if self._files is not None else None
         if arrays is not None:
             with self._lock:
-                self.landscape.add(arrays, self._again(block))
+                self.landscape.add(arrays, self._reader(block))
         return arrays is not None
 
-    def _again(self, block: Block) -> Callable[[], Arrays | None] | None:
+    def _reader(self, block: Block) -> Callable[[], Arrays | None] | None:
         return None if self._files is None else partial(self._files.get, block)
 
-    def _round(self, waiting: deque[Block]) -> None:
+    def _run_round(self, waiting: deque[Block]) -> None:
         running: dict[Future[Arrays], Block] = {}
         try:
             while waiting or running:
                 while waiting and len(running) <= self.executor.workers and not self._stop():
                     block = waiting.popleft()
-                    told = partial(self._under_way.__setitem__, block)
-                    running[self.executor.submit(self.landscape.sweep, block, told)] = block
+                    on_step = partial(self._steps_done.__setitem__, block)
+                    running[self.executor.submit(self.landscape.sweep, block, on_step)] = block
                 if self._stop():
                     raise StoppedError
                 self.on_progress(self.progress)
-                for future in wait(running, PAUSE, FIRST_COMPLETED).done:
-                    self._take(running.pop(future), future.result())
+                for future in wait(running, POLL_INTERVAL, FIRST_COMPLETED).done:
+                    self._collect(running.pop(future), future.result())
         finally:
             for future in running:
                 future.cancel()
-            self._under_way.clear()
+            self._steps_done.clear()
 
-    def _take(self, block: Block, arrays: Arrays) -> None:
-        again = self._again(block)
+    def _collect(self, block: Block, arrays: Arrays) -> None:
+        """Store a computed block and add it to the landscape."""
+        reader = self._reader(block)
         if self._files is not None:
             try:
                 self._files.save(block, arrays)
             except OSError as error:
-                self.error, again = f"this sweep could not be kept on disk ({error.strerror or error})", None
+                self.error, reader = f"this sweep could not be kept on disk ({error.strerror or error})", None
         with self._lock:
-            self._under_way.pop(block, None)
-            self.landscape.add(arrays, again)
+            self._steps_done.pop(block, None)
+            self.landscape.add(arrays, reader)
 
 
 def run(
@@ -176,10 +180,17 @@ def run(
     files: BlockFiles | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Landscape:
-    """Run a sweep to its end, in this process unless told otherwise.
+    """Run a sweep to its end, in this process unless an executor is given.
 
     Returns
     -------
     Landscape
+
+    Raises
+    ------
+    StoppedError
+        If ``stop`` returned True; finished blocks are stored.
+    UserError
+        If a block cannot be computed.
     """
     return Runner(sweep, executor or InProcessExecutor(), files, stop).run()

@@ -1,4 +1,4 @@
-"""A sweep: one agent's experiment, and the parameters that take several values."""
+"""Declare and validate a sweep: an experiment with one agent, and the parameters to vary."""
 
 from __future__ import annotations
 
@@ -21,45 +21,54 @@ from bandits.experiments.experiment import read as read_experiment
 from bandits.experiments.validation import describe_range, parse, refusal
 
 MAX_POINTS = 1024  # of one sweep
-MAX_ROWS = 65_536  # points times runs
+MAX_ROWS = 65_536  # points times replications
 MAX_AXES = 8
 MAX_PROPOSED = 512  # points that Optuna proposes
-MAX_GAUSSIAN = 128  # by a Gaussian process, whose work grows with the cube
-MAX_BATCH = 64  # of them at a time
+MAX_GAUSSIAN = 128  # points proposed by a Gaussian process, whose cost grows with the cube of their number
+MAX_BATCH = 64  # proposals per batch
 
 Value = float | int | str | bool | None
 
 
 class Axis(Params):
-    """One parameter and its values: a list of them, or a range.
+    """One swept parameter and its values, given as a list or as a range.
 
     Raises
     ------
     pydantic.ValidationError
-        Neither a list nor a range, or both; fewer than two values; an impossible range.
+        If neither or both of list and range are given, if there are fewer than two values, or if the range is
+        invalid.
     """
 
     path: str = param(
         ..., title="Parameter", pattern=r"^(simulator|agents\.0)\.[a-z0-9_]{1,40}$",
-        help="Where in the experiment: agents.0.alpha, say, or simulator.noise.",
+        help="Path of the parameter in the experiment, such as agents.0.alpha or simulator.noise.",
     )  # fmt: skip
     values: tuple[Value, ...] | None = param(
-        None, title="Values", max_length=64, strict=False, help="Each that it takes."
+        None, title="Values", max_length=64, strict=False, help="The values to try, at least two."
     )
-    low: float | None = param(None, title="From", help="Smallest value of a range.")
-    high: float | None = param(None, title="To", help="Largest value of a range.")
-    number: int = param(9, title="Values", ge=2, le=64, help="How many there are in the range.")
+    low: float | None = param(None, title="From", help="Lower end of the range.")
+    high: float | None = param(None, title="To", help="Upper end of the range.")
+    number: int = param(
+        9,
+        title="Values",
+        ge=2,
+        le=64,
+        help="Number of values in the range; more values give a finer grid and take longer.",
+    )
     scale: Literal["linear", "log"] = param(
-        "linear", title="Scale", help="linear: equal steps; log: equal factors, for a range above zero."
+        "linear",
+        title="Scale",
+        help="linear: equally spaced values; log: equal ratios, for positive ranges over several orders of magnitude.",
     )
 
     @property
     def name(self) -> str:
-        """Of the parameter alone."""
+        """Name of the parameter, without its path."""
         return self.path.rpartition(".")[2]
 
     @model_validator(mode="after")
-    def _stated(self) -> Axis:
+    def _check_values(self) -> Axis:
         if (self.values is None) == (self.low is None or self.high is None):
             raise ValueError(f"axes: {self.path} must have either values, or low and high")
         if self.values is not None:
@@ -75,7 +84,7 @@ class Axis(Params):
         return self
 
     def limits(self, integers: bool) -> tuple[Value, ...]:
-        """All values of a list; of a range its ends, or the only whole number in it."""
+        """Return all values of a list, or the two ends of a range; one value if a range holds a single integer."""
         if self.values is not None or self.low is None or self.high is None:
             return self.values or ()
         if not integers:
@@ -84,7 +93,7 @@ class Axis(Params):
         return (low, high) if low < high else (low,)
 
     def grid_values(self, integers: bool) -> tuple[Value, ...]:
-        """The values, to six digits; to whole numbers, each once, where ``integers``."""
+        """Return the values of the axis, rounded to six digits, or to distinct integers if ``integers``."""
         if self.values is not None or self.low is None or self.high is None:
             return self.values or ()
         space = np.geomspace if self.scale == "log" else np.linspace
@@ -93,55 +102,71 @@ class Axis(Params):
 
 
 class Sweep(Params):
-    """An experiment of one agent, and axes: dotted paths to parameters that take several values.
+    """An experiment with one agent, and axes: dotted paths of parameters that take several values.
 
-    A point is a value for each axis, and an experiment of its own: the same numbers as if it were run alone (networks:
-    to rounding). All points meet the same visitors with the same luck. Points are those of a grid, or, where axes are
-    too many for one, what Optuna proposes.
+    A point assigns one value to each axis. It is an experiment of its own and gives the same numbers as if it were run
+    alone (neural networks: up to rounding). All points share visitors and random numbers (common random numbers). The
+    points form a grid, or are proposed by Optuna where there are too many axes for a grid.
 
     Raises
     ------
     pydantic.ValidationError
-        A ValueError; `read` turns it into one sentence.
+        If the sweep is invalid; `read` turns the error into one sentence.
     """
 
-    experiment: Experiment = Field(title="Experiment", description="What all points have in common.")
+    experiment: Experiment = Field(title="Experiment", description="The experiment that all points share.")
     axes: tuple[Axis, ...] = param(
-        ..., title="Axes", min_length=1, max_length=MAX_AXES, strict=False, help="What differs between them."
+        ...,
+        title="Axes",
+        min_length=1,
+        max_length=MAX_AXES,
+        strict=False,
+        help="The parameters to vary, and their values.",
     )
     search: Literal["grid", "halving", "optuna"] = param(
         "grid", title="Search",
-        help="grid: every point in all runs. halving: a quarter of the runs first; who is clearly worse is dropped. "
-        "optuna: points that Optuna proposes, of ranges; for many axes.",
+        help="grid: all replications of all points. halving: a quarter of the replications first, then only points "
+        "that are not significantly worse than the best. optuna: points proposed by Optuna, for many axes.",
     )  # fmt: skip
     metric: Literal["click_rate", "late_click_rate", "pseudo_regret", "learned"] = param(
-        "click_rate", title="Metric", help="What halving and Optuna judge by."
+        "click_rate", title="Metric", help="The metric by which halving and Optuna rank points."
     )
-    number: int = param(64, title="Points", ge=2, le=MAX_PROPOSED, help="How many Optuna proposes in all.")
+    number: int = param(
+        64,
+        title="Points",
+        ge=2,
+        le=MAX_PROPOSED,
+        help="Number of points that Optuna proposes; more points search more thoroughly and take longer.",
+    )
     batch: int = param(
-        8, title="At a time", ge=1, le=MAX_BATCH, help="How many of them it proposes before it is told what they gave."
+        8,
+        title="Batch size",
+        ge=1,
+        le=MAX_BATCH,
+        help="Number of points proposed before their results are reported to Optuna; smaller batches learn sooner, "
+        "larger ones keep more processors busy.",
     )
     sampler: Literal["tpe", "gp", "random"] = param(
         "tpe", title="Sampler",
-        help="Of Optuna's. tpe: densities of good and of bad points. gp: a Gaussian process, a second or two for "
-        "each point. random: by chance.",
+        help="Optuna's sampling algorithm. tpe: tree-structured Parzen estimator. gp: Gaussian process, one to two "
+        "seconds per point. random: uniform random points.",
     )  # fmt: skip
     proposed: tuple[Annotated[tuple[Value, ...], Field(strict=False)], ...] = param(
         (), title="Proposed", max_length=MAX_PROPOSED, strict=False, exclude_if=lambda points: not points,
-        help="Points that Optuna has proposed so far; the search itself fills them in.",
+        help="Points that Optuna has proposed so far; filled in by the search.",
     )  # fmt: skip
 
     @property
     def is_grid(self) -> bool:
-        """Whether its points are those of a grid."""
+        """Whether the points form a grid."""
         return self.search != "optuna"
 
     @cached_property
     def values(self) -> tuple[tuple[Value, ...], ...]:
-        """Of each axis; its `Axis.limits` where there is no grid."""
+        """The values of each axis; without a grid, its `Axis.limits`."""
         integers = [is_integer(type(_owner(self.experiment, axis)), axis.name) for axis in self.axes]
-        of = Axis.grid_values if self.is_grid else Axis.limits
-        return tuple(of(axis, only) for axis, only in zip(self.axes, integers, strict=True))
+        axis_values = Axis.grid_values if self.is_grid else Axis.limits
+        return tuple(axis_values(axis, integer) for axis, integer in zip(self.axes, integers, strict=True))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -150,50 +175,50 @@ class Sweep(Params):
 
     @property
     def size(self) -> int:
-        """Number of points; without a grid, of those that there can be in the end."""
+        """Number of points; without a grid, the maximum number of proposals."""
         return math.prod(self.shape) if self.is_grid else self.number
 
     @cached_property
     def points(self) -> tuple[Experiment, ...]:
-        """The experiment of every point of the grid, the last axis running fastest."""
+        """The experiment of every point of the grid; the last axis varies fastest."""
         return tuple(map(self.with_values, itertools.product(*self.values))) if self.is_grid else ()
 
     def point(self, point: int) -> Experiment:
-        """The experiment of one point."""
+        """Return the experiment of one point."""
         return self.points[point] if self.is_grid else self.with_values(self.proposed[point])
 
     def values_at(self, point: int) -> tuple[Value, ...]:
-        """The values of one point."""
+        """Return the axis values of one point."""
         if not self.is_grid:
             return self.proposed[point]
         return tuple(v[i] for v, i in zip(self.values, np.unravel_index(point, self.shape), strict=True))
 
     def with_proposals(self, proposed: Sequence[tuple[Value, ...]]) -> Sweep:
-        """This sweep with these points proposed; its hash is the same."""
+        """Return this sweep with these proposed points; the hash is unchanged."""
         return self.model_copy(update={"proposed": tuple(proposed)})
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256: equal sweeps have equal numbers. How a range was written makes no difference."""
+        """SHA-256 of what determines the numbers; two ways to write the same range have the same hash."""
         e, search = self.experiment, [self.search, self.metric if self.search != "grid" else ""]
         axes: list[list[object]] = [[a.path, v] for a, v in zip(self.axes, self.values, strict=True)]
         if not self.is_grid:
             search += [self.sampler, str(self.number), str(self.batch)]
-            axes = [[*told, a.scale if a.values is None else ""] for told, a in zip(axes, self.axes, strict=True)]
-        told = {
+            axes = [[*pair, a.scale if a.values is None else ""] for pair, a in zip(axes, self.axes, strict=True)]
+        content = {
             "simulator": hash_content(e.simulator), "agent": hash_content(e.agents[0]),
             "steps": e.steps, "seed": e.seed,
             "replications": e.replications, "axes": axes, "search": search,
         }  # fmt: skip
-        return hashlib.sha256(json.dumps(told, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+        return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
     def with_values(self, values: Sequence[Value]) -> Experiment:
-        """The experiment of any values of the axes.
+        """Return the experiment with these axis values.
 
         Raises
         ------
         pydantic.ValidationError
-            They are not possible together.
+            If the values are not valid together.
         """
         data = self.experiment.model_dump(mode="json")
         for axis, value in zip(self.axes, values, strict=True):
@@ -202,29 +227,31 @@ class Sweep(Params):
         return Experiment.model_validate_json(json.dumps(data))
 
     @model_validator(mode="after")
-    def _possible(self) -> Sweep:
+    def _check_points(self) -> Sweep:
         if (n := len(self.experiment.agents)) != 1:
             raise ValueError(f"a sweep is of one agent; its experiment has {n}")
         paths = [axis.path for axis in self.axes]
-        if twice := next((p for p in paths if paths.count(p) > 1), None):
-            raise ValueError(f"axes: {twice} is there twice")
+        if repeated := next((p for p in paths if paths.count(p) > 1), None):
+            raise ValueError(f"axes: {repeated} is listed twice")
         for i, axis in enumerate(self.axes):
-            _known(self.experiment, axis, i)
+            _check_parameter(self.experiment, axis, i)
         for axis, values in zip(self.axes, self.values, strict=True):
             if len(values) < 2:
                 raise ValueError(f"axes: {axis.path} has only one value between {axis.low:g} and {axis.high:g}")
         if self.size > MAX_POINTS:
             raise ValueError(f"the sweep has {self.size:,} points; at most {MAX_POINTS:,} are allowed")
         if (rows := self.size * self.experiment.replications) > MAX_ROWS:
-            raise ValueError(f"the sweep has {rows:,} runs (points x replications); at most {MAX_ROWS:,} are allowed")
+            raise ValueError(f"the sweep has {rows:,} rows (points x replications); at most {MAX_ROWS:,} are allowed")
         for axis, value in zip(self.axes, self.values, strict=True):
             for v in value:
-                self._tried(axis, v)
+                self._check_value(axis, v)
         try:
-            for values in itertools.product(*self.values) if self.is_grid else ():  # not kept: most are only listed
+            for values in (
+                itertools.product(*self.values) if self.is_grid else ()
+            ):  # not stored: most sweeps are only listed
                 self.with_values(values)
-        except ValidationError as error:  # values that are possible alone, not together
-            raise ValueError(f"the sweep has an impossible point: {refusal(error, Experiment)}") from None
+        except ValidationError as error:  # values that are valid alone, but not together
+            raise ValueError(f"the sweep has an invalid point: {refusal(error, Experiment)}") from None
         if not self.is_grid and self.sampler == "gp" and self.number > MAX_GAUSSIAN:
             raise ValueError(
                 f"number is {self.number}; a Gaussian process proposes at most {MAX_GAUSSIAN} points: use tpe for more"
@@ -233,8 +260,8 @@ class Sweep(Params):
             raise ValueError("proposed must be points of a search by Optuna, with a value for each axis")
         return self
 
-    def _tried(self, axis: Axis, value: Value) -> None:
-        """Refuse a value that the parameter cannot have, whatever the others are."""
+    def _check_value(self, axis: Axis, value: Value) -> None:
+        """Raise ValueError for a value that the parameter rejects, whatever the others are."""
         owner, name = _owner(self.experiment, axis), axis.name
         try:
             type(owner).__pydantic_validator__.validate_assignment(owner.model_copy(), name, value)
@@ -245,21 +272,21 @@ class Sweep(Params):
 
 
 def _owner(experiment: Experiment, axis: Axis) -> Params:
-    found: Params = experiment.simulator if axis.path.startswith("simulator.") else experiment.agents[0]
-    return found
+    owner: Params = experiment.simulator if axis.path.startswith("simulator.") else experiment.agents[0]
+    return owner
 
 
 def sweepable(owner: type[Params]) -> list[str]:
-    """Parameters that a sweep can vary: numbers, and choices among words; not lists, labels or kinds."""
-    found = []
+    """List the parameters that a sweep can vary: numbers and enumerations, not lists, labels or kinds."""
+    names = []
     for name in owner.model_fields:
-        words = "enum" in schemas(owner)[name] or owner.choices(name) is not None
-        if name not in ("kind", "label") and (words or _options(owner, name) & {"number", "integer", "boolean"}):
-            found.append(name)
-    return found
+        enumerated = "enum" in schemas(owner)[name] or owner.choices(name) is not None
+        if name not in ("kind", "label") and (enumerated or _options(owner, name) & {"number", "integer", "boolean"}):
+            names.append(name)
+    return names
 
 
-def _known(experiment: Experiment, axis: Axis, position: int) -> None:
+def _check_parameter(experiment: Experiment, axis: Axis, position: int) -> None:
     owner = type(_owner(experiment, axis))
     if axis.name not in owner.model_fields:
         kind = owner.model_fields["kind"].default
@@ -284,17 +311,17 @@ def _numeric(owner: type[Params], name: str) -> bool:
 
 
 def is_integer(owner: type[Params], name: str) -> bool:
-    """Whether a parameter takes whole numbers only."""
+    """Whether a parameter takes integers only."""
     return "number" not in _options(owner, name)
 
 
 def suggest_axis(owner: type[Params], name: str, number: int = 9) -> dict[str, Any]:
-    """An axis over one parameter to begin with: its typical range, else the allowed one; all of its choices.
+    """Suggest an axis over one parameter: its typical or allowed range, or all of its choices.
 
     Returns
     -------
     dict
-        `Axis` without its path.
+        The fields of `Axis`, without its path.
     """
     field, schema = owner.model_fields[name], schemas(owner)[name]
     if "enum" in schema or owner.choices(name) is not None:
@@ -313,26 +340,26 @@ def suggest_axis(owner: type[Params], name: str, number: int = 9) -> dict[str, A
 
 
 def read(source: str | bytes | dict[str, Any]) -> Sweep:
-    """A sweep from JSON text, as a file, a link or an upload brings it, or from plain data.
+    """Read a sweep from JSON text (a file, link or upload) or from plain data.
 
     Raises
     ------
     UserError
-        One sentence: what, where, allowed range.
+        One sentence: what is wrong, where, and what is allowed.
     """
-    found = read_with_proposals(source)
-    if found.proposed:
-        raise UserError("proposed is filled in by the search itself; leave it out")
-    return found
+    sweep = read_with_proposals(source)
+    if sweep.proposed:
+        raise UserError("proposed is filled in by the search; leave it out")
+    return sweep
 
 
 def read_with_proposals(source: str | bytes | dict[str, Any]) -> Sweep:
-    """The same of a sweep that may have been begun: with points that have been proposed, as workers get it.
+    """Read a sweep that may hold proposed points, as it is sent to workers.
 
     Raises
     ------
     UserError
-        One sentence: what, where, allowed range.
+        One sentence: what is wrong, where, and what is allowed.
     """
     return parse(source, "sweep", Sweep, _validated)
 

@@ -1,7 +1,7 @@
-"""A sweep as the query of a web address: the experiment's own fields, and the axes.
+"""Write a sweep as a URL query and read it back: the fields of the experiment, and the axes.
 
 ``simulator=petshop&agents.0=linucb&steps=20000&replications=16&seed=42&axes.0=agents.0.alpha,0.1,10,9,log&
-axes.1=agents.0.sharing:per_arm,shared``, and where there is no grid
+axes.1=agents.0.sharing:per_arm,shared``; for a search by Optuna also
 ``search=optuna&metric=click_rate&sampler=tpe&number=64&batch=8``.
 """
 
@@ -25,33 +25,33 @@ _LENGTH = 4000  # characters of an axis
 
 
 def to_query(sweep: Sweep) -> dict[str, str]:
-    """What the query says, by name, in order."""
-    told = {name: text for name, text in url.to_query(sweep.experiment).items() if name != "check"}
-    told |= {f"axes.{i}": _text(axis) for i, axis in enumerate(sweep.axes)}
+    """Return the fields of the query by name, in order."""
+    query_fields = {name: text for name, text in url.to_query(sweep.experiment).items() if name != "check"}
+    query_fields |= {f"axes.{i}": _text(axis) for i, axis in enumerate(sweep.axes)}
     if sweep.search != "grid":
-        told |= {"search": sweep.search, "metric": sweep.metric}
+        query_fields |= {"search": sweep.search, "metric": sweep.metric}
     if not sweep.is_grid:
-        told |= {name: str(getattr(sweep, name)) for name in _OPTUNA}
-    return told
+        query_fields |= {name: str(getattr(sweep, name)) for name in _OPTUNA}
+    return query_fields
 
 
 def query(sweep: Sweep) -> str:
-    """The part of the address behind the question mark."""
+    """Return the query string, the part of the URL after the question mark."""
     return urlencode(to_query(sweep))
 
 
 def holds_sweep(given: Mapping[str, str]) -> bool:
-    """Whether an address names a sweep."""
+    """Whether the query of a URL describes a sweep."""
     return any(_AXIS.match(name) for name in given)
 
 
 def parse_query(given: Mapping[str, str]) -> Sweep:
-    """The sweep that an address names, judged like an upload.
+    """Read and validate the sweep that the query of a URL describes.
 
     Raises
     ------
     UserError
-        One sentence: what, where, allowed range.
+        One sentence: what is wrong, where, and what is allowed.
     """
     axes = {int(match[1]): _axis(name, text) for name, text in given.items() if (match := _AXIS.match(name))}
     if sorted(axes) != list(range(len(axes))):
@@ -83,7 +83,7 @@ def _axis(name: str, text: str) -> dict[str, Any]:
 
 
 def _value(text: str) -> Any:
-    """A number, true, false or null as JSON has them; anything else is a word."""
+    """Parse a JSON number, true, false or null; return any other text unchanged."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

@@ -23,7 +23,7 @@ from bandits import run, sweeps
 from bandits.base.files import Arrays
 from bandits.runtime.pool import Pool
 from bandits.sweeps import Landscape, Sweep
-from bandits.sweeps.analysis.landscape import METRICS
+from bandits.sweeps.analysis.run_metrics import METRICS
 from bandits.sweeps.blocks import Block, compute
 from bandits.sweeps.execution.dask_client import DaskExecutor
 from bandits.sweeps.execution.executors import Executor, PoolExecutor

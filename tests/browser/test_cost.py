@@ -12,7 +12,7 @@ pytestmark = pytest.mark.browser
 expect.set_options(timeout=240_000)
 
 
-def test_the_usual_question_is_measured_and_drawn(visit: Open, gate: Gate) -> None:
+def test_the_default_request_is_measured_and_drawn(visit: Open, gate: Gate) -> None:
     gate.hold("cost", 20)
     page = visit("/cost", viewport={"width": 1280, "height": 3200})  # plots are drawn in sight only
     expect(page.get_by_role("heading", name="Cost of confidence")).to_be_visible()
@@ -21,19 +21,19 @@ def test_the_usual_question_is_measured_and_drawn(visit: Open, gate: Gate) -> No
     expect(drawn.first).to_be_visible()  # before all is measured
     gate.open()
     expect(page.get_by_text("Measured: ")).to_be_visible()
-    expect(page.get_by_role("heading", name="Do they agree with the exact width?")).to_be_visible()
+    expect(page.get_by_role("heading", name="Agreement with exact widths")).to_be_visible()
     expect(page.locator(".bp-plot[data-wait]")).to_have_count(0)
     expect(drawn).to_have_count(6)
-    expect(page.get_by_role("img", name="Time against the past")).to_be_visible()
-    expect(page.get_by_text("a decision with exact widths, and learning from it")).to_be_visible()
-    page.get_by_title("Hide K passes in all plots").click()
-    expect(page.get_by_title("Show K passes again")).to_be_visible()
+    expect(page.get_by_role("img", name="Time vs. observations")).to_be_visible()
+    expect(page.get_by_text("one decision with exact widths and its update take")).to_be_visible()
+    page.get_by_title("Hide One backward pass per arm in all plots").click()
+    expect(page.get_by_title("Show One backward pass per arm again")).to_be_visible()
 
 
 def test_it_fits_a_phone(visit: Open) -> None:
     page = visit("/cost", viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
     expect(page.get_by_text("Measured: ")).to_be_visible()
-    expect(page.get_by_role("heading", name="In numbers")).to_be_visible()
+    expect(page.get_by_role("heading", name="Times and limits")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.get_by_role("textbox", name="Hidden layers").fill("5000")
     page.get_by_role("textbox", name="Hidden layers").press("Tab")

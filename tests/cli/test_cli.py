@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,9 +15,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bandits import Experiment, __main__, run
+from bandits import Experiment, run
 from bandits.agents import REGISTRY as AGENTS
 from bandits.base.processes import NICE, worker_environment
+from bandits.cli import main as cli
 from bandits.results.result import CURVES
 from bandits.simulators import REGISTRY as SIMULATORS
 
@@ -47,7 +49,7 @@ def command(*arguments: str | Path, stdin: str = "", **options: Any) -> subproce
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
     """The one line that a refused command says."""
-    assert __main__.main([*map(str, arguments)]) == 2
+    assert cli.main([*map(str, arguments)]) == 2
     said = capsys.readouterr()
     assert said.out == ""
     (line,) = said.err.splitlines()
@@ -67,7 +69,7 @@ def test_list_names_every_kind_and_parameter() -> None:
 
 
 def test_list_json_has_every_field_with_its_bounds_and_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert __main__.main(["list", "--json"]) == 0
+    assert cli.main(["list", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
     assert set(listed) == {"simulators", "agents"}
     for group, registry in (("simulators", SIMULATORS), ("agents", AGENTS)):
@@ -87,6 +89,25 @@ def test_list_json_has_every_field_with_its_bounds_and_help(capsys: pytest.Captu
     assert alpha["default"] == 1.0
     features = listed["simulators"]["petshop"]["parameters"]["features"]
     assert features["allowed"] == "one of additive, interaction, both"
+
+
+def test_list_prints_descriptions_and_references_without_markup(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["list"]) == 0
+    listed = capsys.readouterr().out
+    assert "    Reference: Li, Chu, Langford, Schapire (2010), " in listed
+    assert not re.search(r"``|\[\d+\]_|\.\. \[|:\w+:`", listed)
+    found = cli.catalogue.catalogue()["agents"]["linucb"]["references"]
+    assert len(found) == len(re.findall(r"^\s+\.\. \[", AGENTS["linucb"].__doc__ or "", re.M)) > 1
+
+
+def test_the_tables_of_the_readme_are_those_of_the_registries() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for name, registry in (("simulators", SIMULATORS), ("agents", AGENTS)):
+        assert f"<!-- {name} -->" in text
+        assert f"<!-- /{name} -->" in text
+        assert cli.catalogue.readme_tables()[name].count("\n") == len(registry) + 1
+    again = "regenerate the tables: python -m bandits.cli.catalogue --write README.md"
+    assert cli.catalogue.with_tables(text) == text, again
 
 
 def test_run_writes_four_files_with_the_numbers_of_a_script(file: Path, tmp_path: Path) -> None:
@@ -157,7 +178,7 @@ def test_changes_on_the_command_line_are_changes_of_the_file(file: Path, tmp_pat
     out = tmp_path / "out"
     changes = ["--set", "agents.0.alpha=2", "--set", "simulator.features=interaction", "--set", "agents.1.label=Mine"]
     changes += ["--set", "simulator.shock_step=null", "--set", "seed=7", "--steps", "200", "--replications", "2"]
-    assert __main__.main(["run", str(file), "--out", str(out), *changes]) == 0
+    assert cli.main(["run", str(file), "--out", str(out), *changes]) == 0
     changed = json.loads(json.dumps(SMALL))
     changed["agents"][0]["alpha"], changed["agents"][1]["label"] = 2.0, "Mine"
     changed["simulator"]["features"] = "interaction"
@@ -169,7 +190,7 @@ def test_changes_on_the_command_line_are_changes_of_the_file(file: Path, tmp_pat
 def test_a_whole_agent_can_be_replaced(file: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     arguments = ["--set", 'agents.2={"kind": "lints", "sigma2": 0.5}', "--steps", "50"]
-    assert __main__.main(["run", str(file), "--out", str(out), *arguments]) == 0
+    assert cli.main(["run", str(file), "--out", str(out), *arguments]) == 0
     assert json.loads((out / "experiment.json").read_text("utf-8"))["agents"][2]["kind"] == "lints"
 
 
@@ -184,7 +205,7 @@ def test_agents_that_stop_in_every_run_and_runs_of_one_are_still_json(tmp_path: 
     out = tmp_path / "out"
     lone = {"agents": [{"kind": "random"}], "steps": 1, "replications": 1}
     (tmp_path / "lone.json").write_text(json.dumps(lone), encoding="utf-8")
-    assert __main__.main(["run", str(tmp_path / "lone.json"), "--out", str(out)]) == 0
+    assert cli.main(["run", str(tmp_path / "lone.json"), "--out", str(out)]) == 0
     check_summary(json.loads((out / "summary.json").read_text("utf-8")), Experiment.model_validate(lone))
 
 

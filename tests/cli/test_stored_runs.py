@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bandits import Result, __main__, run
+from bandits import Result, run
+from bandits.cli import main as cli
 from bandits.storage.run_store import Store
 from tests.support import experiment
 
@@ -30,7 +31,7 @@ def keep(**changes: int) -> Result:
 
 def said(capsys: pytest.CaptureFixture[str], status: int, *arguments: str) -> str:
     """What a command prints; a refusal is one printable line beside an empty output."""
-    assert __main__.main(list(arguments)) == status
+    assert cli.main(list(arguments)) == status
     out, err = capsys.readouterr()
     if status == 2:
         assert out == ""
@@ -60,9 +61,7 @@ def test_runs_are_listed_and_searched(folder: Path, capsys: pytest.CaptureFixtur
     assert "[lesson 3]" in oldest
     for wanted in ("LESSON", first.experiment.hash[:8], "for class"):
         assert said(capsys, 0, "runs", "--search", wanted).splitlines() == [oldest]
-    assert said(capsys, 0, "runs", "--search", "\x1bnobody") == (
-        "None of the 2 stored runs has '\\x1bnobody' in its line.\n"
-    )
+    assert said(capsys, 0, "runs", "--search", "\x1bnobody") == ("None of the 2 stored runs contains '\\x1bnobody'.\n")
     facts = json.loads(said(capsys, 0, "runs", "--json", "--search", "lesson"))
     assert [f["id"] for f in facts] == [first.experiment.hash]
     assert facts[0]["agents"] == ["LinUCB", "Random"]
@@ -90,7 +89,7 @@ def test_the_same_lines_as_the_run_itself(folder: Path, tmp_path: Path, capsys: 
     result = keep(seed=1)
     file = tmp_path / "experiment.json"
     file.write_text(result.experiment.model_dump_json(), encoding="utf-8")
-    assert __main__.main(["run", str(file)]) == 0
+    assert cli.main(["run", str(file)]) == 0
     ran = capsys.readouterr().out
     assert said(capsys, 0, "show", result.experiment.hash).startswith(ran)
 
@@ -114,7 +113,7 @@ def test_ids_that_mean_no_run_or_several_are_refused(
         write=True,
     )
     refusal = said(capsys, 2, "show", name[:8])
-    assert f"'{name[:8]}' could be any of 2 stored runs" in refusal
+    assert f"'{name[:8]}' matches 2 stored runs" in refusal
     assert name[:12] in refusal
     assert said(capsys, 0, "show", name).startswith("LinUCB")
 
@@ -126,7 +125,7 @@ def test_store_check_says_what_it_found_once(folder: Path, capsys: pytest.Captur
     path.write_bytes(path.read_bytes()[:-1])
     lines = said(capsys, 1, "store", "check").splitlines()
     assert lines == [f"the stored file of run {bad[:12]} is damaged; it was set aside and the run must be run again"]
-    assert said(capsys, 0, "store", "check") == "All is well. Stored runs: 1, unfinished: 0.\n"
+    assert said(capsys, 0, "store", "check") == "No damage was found. Stored runs: 1, unfinished: 0.\n"
     assert good in said(capsys, 0, "runs", "--json")
     assert "no stored run" in said(capsys, 2, "show", bad)
 

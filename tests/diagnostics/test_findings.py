@@ -1,4 +1,4 @@
-"""Diagnostics: every verdict on histories made for it, and no agent without an answer."""
+"""Diagnostics: every verdict on a constructed history, and a finding for every agent."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def made(
 
 
 @pytest.mark.parametrize(("power", "verdict"), [(1.0, "healthy"), (0.5, "healthy"), (0.2, "watch"), (0.0, "alarm")])
-def test_the_smallest_eigenvalue_is_judged_by_its_growth(power: float, verdict: str) -> None:
+def test_smallest_eigenvalue_is_graded_by_its_growth(power: float, verdict: str) -> None:
     found = made(spectrum=lambda t: np.array([50.0 * t, 3.0 * t**power]))["smallest_eigenvalue"]
     assert found.verdict == verdict
     assert f"recent growth exponent {power:g} (√t: 0.5" in found.text
@@ -87,7 +87,7 @@ class Trial(LinTS):
     title = "Trial"
 
 
-def test_diagnostics_read_what_an_agent_declares_not_its_parameters_names(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_diagnostics_use_declared_capabilities_not_parameter_names(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(REGISTRY, "trial", Trial)
     shown: dict[str, Any] = {
         "spectrum": lambda t: np.array([50.0 * t, 3.0 * t]), "inside": np.array([0.95, 1.0, 1.0]),
@@ -102,14 +102,14 @@ def test_diagnostics_read_what_an_agent_declares_not_its_parameters_names(monkey
 
 
 @pytest.mark.parametrize(("ratio", "verdict"), [(100.0, "healthy"), (1e4, "watch"), (1e6, "alarm")])
-def test_the_condition_number_is_told_in_standard_deviations(ratio: float, verdict: str) -> None:
+def test_condition_number_is_stated_in_standard_deviations(ratio: float, verdict: str) -> None:
     found = made(spectrum=lambda t: np.array([ratio * t, t]))["condition_number"]
     assert found.verdict == verdict
     assert found.text.startswith(f"{ratio**0.5:,.0f} times as well")
 
 
 @pytest.mark.parametrize(("known", "verdict"), [(10, "healthy"), (7, "watch"), (3, "alarm")])
-def test_the_effective_dimension_counts_directions_that_data_know(known: int, verdict: str) -> None:
+def test_effective_dimension_counts_directions_determined_by_data(known: int, verdict: str) -> None:
     values = np.array([1e9] * known + [1.0] * (10 - known))  # the ridge is 1
     found = made(spectrum=lambda t: values)["effective_dimension"]
     assert found.verdict == verdict
@@ -119,7 +119,7 @@ def test_the_effective_dimension_counts_directions_that_data_know(known: int, ve
 
 
 def places(*, low: float = 0.1, high: float = 0.1) -> FloatArray:
-    """Shares of the truths: some in the lowest and highest tenth, the rest even."""
+    """Return a PIT histogram with these shares in the outer bins, uniform in between."""
     return np.array([low, *[(1 - low - high) / (BINS - 2)] * (BINS - 2), high])
 
 
@@ -133,7 +133,7 @@ def places(*, low: float = 0.1, high: float = 0.1) -> FloatArray:
         (1.0, 0.1, np.eye(BINS)[4:6].mean(axis=0), ("healthy", "alarm", "healthy"), "underconfident"),
     ],
 )
-def test_doubt_places_and_foresight(fall: float, error: float, shares: Any, verdicts: Any, said: str) -> None:
+def test_bonus_pit_histogram_and_r2(fall: float, error: float, shares: Any, verdicts: Any, said: str) -> None:
     found = made(checkup=lambda t: np.concatenate([[t**-fall, error, 1.0], shares]))
     assert (
         found["exploration_bonus"].verdict,
@@ -152,7 +152,7 @@ def test_doubt_places_and_foresight(fall: float, error: float, shares: Any, verd
         ((0.95, 1.0, 1.0), "alarm", "healthy"),  # conservative: acceptable for UCB
     ],
 )
-def test_calibration_asks_less_of_an_upper_bound(inside: Any, thompson: str, bound: str) -> None:
+def test_conservative_intervals_are_accepted_for_bonus_agents(inside: Any, thompson: str, bound: str) -> None:
     assert made(LinTS, inside=np.array(inside))["calibration"].verdict == thompson
     assert made(LinUCB, inside=np.array(inside))["calibration"].verdict == bound
     committee = REGISTRY["ensemble"].Params
@@ -160,7 +160,7 @@ def test_calibration_asks_less_of_an_upper_bound(inside: Any, thompson: str, bou
     assert made(committee(strategy="thompson"), inside=np.array(inside))["calibration"].verdict == thompson
 
 
-def test_lock_in_is_judged_beside_the_oracle() -> None:
+def test_premature_convergence_is_relative_to_the_oracle() -> None:
     one = np.zeros((2000, 4, 1), np.int64)
     alone = made(items=one)["premature_convergence"]
     assert (alone.verdict, "no oracle is available" in alone.text) == ("watch", True)
@@ -175,7 +175,7 @@ def test_lock_in_is_judged_beside_the_oracle() -> None:
 
 
 def well_specified(seed: int, replications: int, **changes: Any) -> dict[str, Finding]:
-    """LinTS with the world's own noise, and its own variance of the hidden weights (1 / 5 each)."""
+    """Diagnose LinTS with the simulator's noise variance and prior variance of the weights (1 / 5 each)."""
     world = {
         "kind": "synthetic",
         "function": "linear",
@@ -189,8 +189,8 @@ def well_specified(seed: int, replications: int, **changes: Any) -> dict[str, Fi
     return diagnostics.findings(run(Experiment.model_validate(data)), "LinTS")
 
 
-def test_a_posterior_that_is_right_is_not_blamed_for_chance() -> None:
-    """Of 20 races of four runs each, in two verdicts: what 95 % intervals leave over is two, and few pass 10 points."""
+def test_a_well_specified_posterior_is_calibrated_within_sampling_error() -> None:
+    """Of 20 runs with four replications, at most two fail per rule, as 95 % intervals allow, and none by far."""
     told = [well_specified(seed, 4) for seed in range(20)]
     for name in ("calibration", "pit_histogram"):
         assert sum(found[name].verdict != "healthy" for found in told) <= 2
@@ -201,15 +201,15 @@ def test_a_posterior_that_is_right_is_not_blamed_for_chance() -> None:
 
 
 @pytest.mark.parametrize("runs", [1, 3])
-def test_few_runs_tell_nothing_of_calibration(runs: int) -> None:
+def test_calibration_requires_four_replications(runs: int) -> None:
     found = well_specified(1, runs)
     for name in ("calibration", "pit_histogram"):
         assert found[name].verdict == "none"
         assert found[name].text.endswith("not separate miscalibration from chance: at least 4 are required.")
 
 
-def test_who_explores_little_because_it_knows_is_not_blamed() -> None:
-    """LinTS on the pet shop comes most of the way to the oracle, and its least explored direction grows slowly."""
+def test_a_good_agent_raises_no_alarm_for_slow_eigenvalue_growth() -> None:
+    """LinTS on the pet shop closes most of the gap to the oracle while its smallest eigenvalue grows slowly."""
     agent = {"kind": "lints", "sharing": "shared"}
     world = {"kind": "petshop", "features": "both"}
     e = Experiment.model_validate({"simulator": world, "agents": [agent], "steps": 5000, "replications": 4})
@@ -218,8 +218,8 @@ def test_who_explores_little_because_it_knows_is_not_blamed() -> None:
     assert diagnostics.findings(result, "LinTS")["smallest_eigenvalue"].verdict in ("healthy", "watch")
 
 
-def test_traffic_is_of_as_many_shows_on_any_grid() -> None:
-    """Of 300 items shown at random: more shows look more even, so a wider grid must not count more of them.
+def test_recent_entropy_is_the_same_on_any_count_grid() -> None:
+    """Entropy of 300 random items rises with the number of impressions, so a wider grid must not count more of them.
 
     The same 6,000 steps counted every 100 and every 2,000: three times the standard error apart at most.
     """
@@ -236,7 +236,7 @@ def test_traffic_is_of_as_many_shows_on_any_grid() -> None:
     assert told[0][1] == pytest.approx(told[1][1], abs=0.01)
 
 
-def test_lock_in_waits_until_as_much_is_shown_as_by_the_oracle() -> None:
+def test_premature_convergence_requires_the_oracles_window() -> None:
     e = experiment("lints", steps=2000)
     early = history(np.zeros((400, 3)), n_items=10, steps=2000)
     found = diagnostics.findings(Result(e, {"LinTS": early}), "LinTS", OracleReference(0.9, 0.0, steps=1000))
@@ -249,7 +249,7 @@ def test_lock_in_waits_until_as_much_is_shown_as_by_the_oracle() -> None:
 
 
 def groups(shown: list[int]) -> dict[str, Any]:
-    """Four groups that come in turn; each is shown so many of the five items, evenly."""
+    """Show each of four alternating segments this many of the five items, evenly."""
     segments = np.tile(np.arange(4), 500)
     visit = np.repeat(np.arange(500), 4)
     items = visit % np.array(shown)[segments]
@@ -260,7 +260,7 @@ def groups(shown: list[int]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("shown", "verdict", "least"), [(5, "healthy", "new puppy parent"), (4, "watch", "fish"), (2, "alarm", "fish")]
 )
-def test_every_group_of_customers_is_to_be_shown_everything(shown: int, verdict: str, least: str) -> None:
+def test_coverage_by_segment(shown: int, verdict: str, least: str) -> None:
     told = groups([5, 5, 5, shown])
     found = made(
         **(told | {"items": told["items"][:, :, None]}), oracle=OracleReference(0.5, 0.0, (1.0, 0.0, 0.0, 0.0))
@@ -275,7 +275,7 @@ def test_every_group_of_customers_is_to_be_shown_everything(shown: int, verdict:
     assert found["segment_entropy"].text == "Lowest for new puppy parent: 1.00 (oracle: 1.00)."
 
 
-def test_spread_within_groups_is_judged_beside_the_oracle() -> None:
+def test_segment_entropy_is_relative_to_the_oracle() -> None:
     told = groups([5, 1, 5, 5])
     told["items"] = told["items"][:, :, None]
     right = made(**told, oracle=OracleReference(0.5, 0.0, (0.9, 0.0, 0.9, 0.9)))["segment_entropy"]
@@ -286,8 +286,8 @@ def test_spread_within_groups_is_judged_beside_the_oracle() -> None:
     assert (alone.verdict, "no oracle is available" in alone.text) == ("none", True)
 
 
-def test_groups_are_compared_over_as_many_steps_as_the_oracles() -> None:
-    """What is kept spans 100 steps, 25 to a group: of two drawn from five items' shows few are equal."""
+def test_segment_entropy_uses_the_oracles_window() -> None:
+    """Stored counts span 100 steps, 25 per segment: two impressions drawn from them rarely show the same item."""
     told = groups([5, 5, 5, 5])
     told["items"] = told["items"][:, :, None]
     found = history(np.zeros((2000, 4)), n_items=5, n_segments=4, **told)
@@ -300,7 +300,7 @@ def test_groups_are_compared_over_as_many_steps_as_the_oracles() -> None:
     assert np.all(all_ > 0.98)
 
 
-def test_a_world_without_groups_has_no_such_diagnostic() -> None:
+def test_a_simulator_without_segments_has_no_segment_diagnostics() -> None:
     e = experiment("linucb", simulator={"kind": "classification", "data": "wine"}, steps=120)
     result = run(e)
     found = diagnostics.findings(result, "LinUCB", diagnostics.oracle_reference(e))
@@ -308,7 +308,7 @@ def test_a_world_without_groups_has_no_such_diagnostic() -> None:
     assert not {"segment_coverage", "segment_entropy"} & set(figures.panels(result, "LinUCB", found))
 
 
-def test_a_run_that_an_older_version_kept_says_so() -> None:
+def test_a_run_stored_by_an_older_version_gives_the_reason() -> None:
     e = experiment("linucb", "lints", steps=400, replications=4)
     result = run(e)
     told = result.histories["LinUCB"].since(0)
@@ -353,7 +353,7 @@ def test_a_run_that_an_older_version_kept_says_so() -> None:
         (0.5, 0.6, NeuralClickTS.Params(), "none", "linear in the features"),
     ],
 )
-def test_a_line_fails_where_a_network_foresees_more(
+def test_linearity_check_compares_a_linear_model_with_a_network(
     gain: float, p: float, params: Any, verdict: str, said: str
 ) -> None:
     points = np.zeros(10)
@@ -362,7 +362,7 @@ def test_a_line_fails_where_a_network_foresees_more(
     assert said in found.text
 
 
-def test_a_gain_that_few_choices_cannot_tell_is_not_judged() -> None:
+def test_an_insignificant_gain_gives_no_verdict() -> None:
     points = np.zeros(10)
     for p, verdict in ((0.6, "none"), (0.001, "watch")):
         line = LinearityCheck(points, points, points + 1, p, 0.5, beyond=1.5)
@@ -372,8 +372,8 @@ def test_a_gain_that_few_choices_cannot_tell_is_not_judged() -> None:
 
 @pytest.mark.parametrize("clicks", [False, True])
 @pytest.mark.parametrize("D", [5, 50])
-def test_a_line_fitted_to_few_choices_is_not_called_bent(D: int, clicks: bool) -> None:
-    """Of 200 truly linear worlds, as many have p < .1 as the level allows, within 4 standard errors; bent ones show."""
+def test_the_curvature_test_holds_its_level_on_few_observations(D: int, clicks: bool) -> None:
+    """In 200 linear simulations, p < .1 as often as the level allows, within 4 standard errors; curved ones fail."""
 
     def p_value(seed: int, curve: float) -> float:
         rng, n = np.random.default_rng(seed), 2000
@@ -392,7 +392,7 @@ def test_a_line_fitted_to_few_choices_is_not_called_bent(D: int, clicks: bool) -
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_a_world_of_fifty_features_that_is_linear_sets_off_nothing(seed: int) -> None:
+def test_a_linear_simulator_with_fifty_features_passes_the_linearity_check(seed: int) -> None:
     world = {"kind": "synthetic", "function": "linear", "n_features": 50, "noise": 0.1}
     agents = [{"kind": "linucb", "sharing": "shared"}]
     line = diagnostics.linearity_check(
@@ -402,7 +402,7 @@ def test_a_world_of_fifty_features_that_is_linear_sets_off_nothing(seed: int) ->
     assert made(LinUCB.Params(sharing="shared"), line=line)["linearity"].verdict == "healthy"
 
 
-def test_lines_are_found_where_they_are_and_missed_where_they_are_not() -> None:
+def test_linearity_check_tells_linear_from_quadratic_rewards() -> None:
     straight = {"kind": "synthetic", "function": "linear", "reward": "gaussian", "noise": 0.1}
     bent = {**straight, "function": "quadratic", "n_features": 3}
     for world, enough in ((straight, True), (bent, False)):
@@ -415,7 +415,7 @@ def test_lines_are_found_where_they_are_and_missed_where_they_are_not() -> None:
 
 
 def test_the_oracle_of_the_pet_shop_is_narrow() -> None:
-    """Four personas, three best categories, one product of each: the rest is not shown at all."""
+    """Four personas share three best categories with one best product each: the oracle shows nothing else."""
     found = diagnostics.oracle_reference(experiment(simulator={"kind": "petshop"}, steps=2000))
     assert found is not None
     assert found.rare == pytest.approx(47 / 50)
@@ -424,7 +424,7 @@ def test_the_oracle_of_the_pet_shop_is_narrow() -> None:
 
 
 def looked(rng: np.random.Generator, b: FloatArray, p: FloatArray, times: int) -> tuple[FloatArray, FloatArray]:
-    """Looks and clicks by item and slot: slates of worth ``p (M, S)``, each shown so often, in random order."""
+    """Simulate examinations and clicks of slates with click probabilities ``p (M, S)``, shown in random order."""
     M, S = p.shape
     order = np.argsort(rng.random((times, M, S)), axis=2)
     clicked = rng.random((times, M, S)) < b * np.take_along_axis(np.broadcast_to(p, order.shape), order, axis=2)
@@ -436,8 +436,8 @@ def looked(rng: np.random.Generator, b: FloatArray, p: FloatArray, times: int) -
     return looks.reshape(-1, S), clicks.reshape(-1, S)
 
 
-def test_slots_are_estimated_from_clicks_alone_as_exactly_as_is_said() -> None:
-    """Whoever gets far down was not tempted above: with one strong item among weak ones, clicks per look are wrong.
+def test_position_bias_estimate_is_unbiased_with_honest_standard_errors() -> None:
+    """With one strong item among weak ones, clicks per examination are biased and the estimate is not.
 
     Of 40 estimates in units of their errors, the mean lies within 4 / sqrt(40) of zero, and the mean square within
     4 sqrt(2 / 40) of one, plus .2 for what is but asymptotic.
@@ -457,7 +457,7 @@ def test_slots_are_estimated_from_clicks_alone_as_exactly_as_is_said() -> None:
     assert (np.mean(naive, axis=0) > 2).all()
 
 
-def test_slots_without_looks_or_clicks() -> None:
+def test_position_bias_of_slots_without_examinations_or_clicks() -> None:
     looks = np.array([[50.0, 40.0, 30.0, 0.0], [50.0, 45.0, 35.0, 0.0]])
     found, error = estimate_position_bias(looks, np.array([[10.0, 4.0, 0.0, 0.0], [5.0, 2.0, 0.0, 0.0]]))
     assert found[0] == 1
@@ -468,7 +468,7 @@ def test_slots_without_looks_or_clicks() -> None:
     assert np.isnan(error).all()
 
 
-def test_slots_of_a_world_are_found_without_its_truth() -> None:
+def test_position_bias_check_recovers_the_simulators_bias() -> None:
     world = {"kind": "ranking", "n_users": 200, "n_items": 1000, "n_candidates": 100, "slate": 5}
     e = Experiment.model_validate(
         {"simulator": world, "agents": [{"kind": "linucb", "sharing": "shared"}], "steps": 4000}
@@ -495,8 +495,8 @@ def test_slots_of_a_world_are_found_without_its_truth() -> None:
 
 
 @pytest.mark.parametrize(("position", "verdict"), [("aware", "healthy"), ("examined", "healthy"), ("ignored", "alarm")])
-def test_where_slots_are_alike_nobody_need_tell_them_apart(position: str, verdict: str) -> None:
-    """But whoever takes every slot for looked at is wrong there too: users stop at their first click."""
+def test_equivalent_slots_require_no_correction(position: str, verdict: str) -> None:
+    """Treating every slot as examined is wrong all the same, because users stop at their first click."""
     world = {"kind": "ranking", "n_users": 50, "n_items": 100, "n_candidates": 20, "slate": 4, "bias": 0}
     agent = {"kind": "linucb", "sharing": "shared", "position": position}
     result = run(Experiment.model_validate({"simulator": world, "agents": [agent], "steps": 150}))
@@ -506,7 +506,7 @@ def test_where_slots_are_alike_nobody_need_tell_them_apart(position: str, verdic
     assert "In slot 4 an item is clicked as often as in slot 1 (estimated from clicks: 1 ± 0.098)" in found.text
 
 
-def test_comparisons_in_a_process_of_their_own_are_the_same() -> None:
+def test_references_from_the_subprocess_are_the_same() -> None:
     world = {"kind": "ranking", "n_users": 50, "n_items": 100, "n_candidates": 20, "slate": 3, "embedding": 4}
     slates = Experiment.model_validate({"simulator": world, "agents": [{"kind": "random"}], "steps": 300})
     for e in (experiment("linucb", steps=300), slates):
@@ -524,7 +524,7 @@ def test_comparisons_in_a_process_of_their_own_are_the_same() -> None:
                 assert type(a) is type(b)
 
 
-def test_a_comparison_that_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_reference_task_reports_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
     found = ReferenceTask(experiment("linucb"))
     wait_for(lambda: not found.active, "its end")
@@ -532,7 +532,7 @@ def test_a_comparison_that_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> Non
     assert found.error == "the reference process ended with status 1; the server's log tells why"
 
 
-def test_what_is_still_being_computed_is_not_judged() -> None:
+def test_pending_references_give_no_verdict() -> None:
     result = run(experiment("linucb", "random", steps=400))
     found = diagnostics.findings(result, "LinUCB", pending={"oracle", "linearity", "position_bias"})
     waiting = {"premature_convergence", "segment_entropy", "condition_number", "linearity"}
@@ -550,8 +550,8 @@ def test_what_is_still_being_computed_is_not_judged() -> None:
     assert "position_bias" not in diagnostics.findings(slates, "LinUCB")
 
 
-def test_the_spectrum_plays_from_snapshot_to_snapshot() -> None:
-    """As many frames as snapshots, each named in the slider; axes hold all of them and do not move."""
+def test_the_spectrum_animation_has_one_frame_per_snapshot() -> None:
+    """Each frame is named in the slider, and the fixed axes contain all frames."""
     result = run(experiment("linucb", "random", steps=2000))
     history, look = result.histories["LinUCB"], styles(result.experiment)["LinUCB"]
     spec = spectrum_animation(history, "LinUCB", look)
@@ -588,16 +588,16 @@ def test_an_interval_that_reaches_zero_leaves_no_hole_on_a_logarithmic_axis() ->
 
 
 @lru_cache(maxsize=1)
-def everybody() -> list[Result]:
-    """Every kind of agent, briefly."""
+def all_results() -> list[Result]:
+    """Run every kind of agent briefly."""
     kinds = [{"kind": kind, **cls.test_params()[0]} for kind, cls in REGISTRY.items()]
     return [run(experiment(*kinds[i : i + 12], steps=200)) for i in range(0, len(kinds), 12)]
 
 
 @pytest.mark.parametrize("kind", REGISTRY)
-def test_every_agent_gets_an_answer_in_every_diagnostic(kind: str) -> None:
+def test_every_agent_has_a_finding_in_every_diagnostic(kind: str) -> None:
     (result, label), = [
-        (r, lab) for r in everybody() for lab, a in zip(r.experiment.labels, r.experiment.agents, strict=True)
+        (r, lab) for r in all_results() for lab, a in zip(r.experiment.labels, r.experiment.agents, strict=True)
         if a.kind == kind
     ]  # fmt: skip
     oracle, line = diagnostics.oracle_reference(result.experiment), diagnostics.linearity_check(result.experiment)
@@ -619,7 +619,7 @@ def test_every_agent_gets_an_answer_in_every_diagnostic(kind: str) -> None:
     assert bool(specs["spectrum_map"]["data"]) == (spans is not None)
 
 
-def test_who_forgets_on_purpose_is_not_blamed_for_it() -> None:
+def test_rules_on_accumulation_do_not_apply_to_forgetting_agents() -> None:
     found = made(
         LinUCB.Params(window=200),
         spectrum=lambda t: np.array([2.0, 1.1]), checkup=lambda t: np.concatenate([[1.0, 0.1, 1.0], places()]),
@@ -629,8 +629,8 @@ def test_who_forgets_on_purpose_is_not_blamed_for_it() -> None:
     ] * 3
 
 
-def test_condition_is_compared_with_that_of_random_choices() -> None:
-    """A constant beside products of small numbers: the features themselves are far from round."""
+def test_condition_number_is_relative_to_random_choices() -> None:
+    """The features themselves have a large condition number, as a constant beside products of small numbers has."""
     points, skew = np.zeros(10), 1e5
     line = LinearityCheck(points, points, points + 1, 0.5, 0.0, skew)
     shared = made(LinUCB.Params(sharing="shared"), spectrum=lambda t: np.array([4 * skew * t, t]), line=line)
@@ -640,9 +640,9 @@ def test_condition_is_compared_with_that_of_random_choices() -> None:
     )
 
 
-# on slates a line expects less than nothing of most items: its choices are right, and its intervals are wrong
+# on slates a linear model predicts negative rewards for most items: its ranking is right, its intervals are not
 @pytest.mark.parametrize(("name", "rightly"), [("race", set()), ("slates", {"calibration", "pit_histogram"})])
-def test_a_good_agent_in_a_preset_sets_off_no_false_alarm(name: str, rightly: set[str]) -> None:
+def test_a_good_agent_in_a_preset_raises_no_false_alarm(name: str, rightly: set[str]) -> None:
     data = presets()[name].experiment.model_dump(mode="json")
     data |= {"agents": [data["agents"][0]], "replications": 4, "steps": 6000 if name == "race" else 800}
     e = Experiment.model_validate(data)
@@ -652,20 +652,20 @@ def test_a_good_agent_in_a_preset_sets_off_no_false_alarm(name: str, rightly: se
     assert sum(f.verdict == "healthy" for f in found.values()) >= 4
 
 
-def test_a_context_free_agent_over_many_arms_foresees_nothing_yet() -> None:
+def test_a_context_free_agent_with_many_arms_predicts_nothing_yet() -> None:
     world = {"kind": "ranking", "n_items": 5000, "n_candidates": 20, "slate": 1, "embedding": 4}
     e = Experiment.model_validate({"simulator": world, "agents": [{"kind": "ucb1"}], "steps": 200, "replications": 4})
     found = diagnostics.findings(run(e), "UCB1", diagnostics.oracle_reference(e), diagnostics.linearity_check(e))
     assert found["predictive_r2"].verdict in ("none", "watch")
 
 
-def test_what_would_keep_a_visitor_waiting_is_not_done() -> None:
+def test_references_are_not_computed_for_huge_catalogues() -> None:
     e = experiment({"kind": "linucb", "sharing": "shared"}, simulator={"kind": "petshop", "n_products": 500_000})
     assert diagnostics.oracle_reference(e) is None
     assert diagnostics.linearity_check(e) is None
 
 
-def test_of_runs_that_are_all_over_before_their_time_nothing_is_said() -> None:
+def test_no_verdict_if_all_replications_stopped_early() -> None:
     clicks = np.full((400, 3), np.nan)
     clicks[:30] = 1.0
     e = experiment("linucb", steps=400)
@@ -673,7 +673,7 @@ def test_of_runs_that_are_all_over_before_their_time_nothing_is_said() -> None:
     assert {(f.verdict, f.text) for f in found.values()} == {("none", STOPPED)}
 
 
-def test_before_anything_has_happened_nothing_is_said() -> None:
+def test_no_verdict_before_the_first_step() -> None:
     e = experiment("lints", steps=2000)
     found = diagnostics.findings(Result(e, {"LinTS": History(2000, 3, 10)}), "LinTS")
     assert {(f.verdict, f.text) for f in found.values()} == {("none", TOO_EARLY)}

@@ -1,4 +1,4 @@
-"""The retriever's own numbers, against everything worked out by brute force."""
+"""Evaluation of candidate retrieval, against brute force."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from scipy.special import expit
 
 from bandits import read, run
-from bandits.__main__ import main
 from bandits.base.randomness import Streams
+from bandits.cli.main import main
 from bandits.diagnostics import retrieval
 from bandits.experiments.experiment import Experiment
 from bandits.simulators.ranking import Ranking
@@ -29,7 +29,7 @@ def two_stages(**world: Any) -> Experiment:
 
 
 def brute_force(e: Experiment, users: int) -> dict[str, np.ndarray]:
-    """Visitor by visitor: recall, and the best slates of what is nearest in truth, as seen, and of what was found."""
+    """Compute recall and the best slates of the truly nearest, the exactly retrieved and the found candidates."""
     p: Any = e.simulator
     world, out = Ranking(p, Streams(e.seed, range(4))), {name: [] for name in ("recall", "whole", "exact", "found")}
     for step in range(users // 4):
@@ -50,7 +50,7 @@ def brute_force(e: Experiment, users: int) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("choice", ["sigmoid", "candidates"])
 @pytest.mark.parametrize("noise", [0.0, 0.04])
-def test_recall_and_what_is_lost_are_those_of_brute_force(choice: str, noise: float) -> None:
+def test_recall_and_regret_agree_with_brute_force(choice: str, noise: float) -> None:
     e = two_stages(choice=choice, noise=noise)
     found, expected = retrieval.evaluate_retrieval(e, users=80), brute_force(e, 80)
     assert found is not None
@@ -66,7 +66,7 @@ def test_recall_and_what_is_lost_are_those_of_brute_force(choice: str, noise: fl
     assert found.index_ms > 0
 
 
-def test_an_index_that_looks_everywhere_loses_nothing() -> None:
+def test_an_exhaustive_index_causes_no_regret() -> None:
     wide = retrieval.evaluate_retrieval(two_stages(breadth=1000), users=80)
     assert wide is not None
     assert wide.scanned == 1.0
@@ -74,13 +74,13 @@ def test_an_index_that_looks_everywhere_loses_nothing() -> None:
     assert abs(wide.regret_from_index.mean) < 1e-3
 
 
-def test_where_nothing_is_retrieved_by_an_index_there_is_nothing_to_audit() -> None:
+def test_no_report_without_an_index() -> None:
     assert retrieval.evaluate_retrieval(two_stages(retrieval="exact")) is None
     assert retrieval.evaluate_retrieval(two_stages(retrieval="random")) is None
     assert retrieval.evaluate_retrieval(read({"agents": [{"kind": "random"}]})) is None
 
 
-def test_the_agents_own_regret_stands_beside_the_retrievers() -> None:
+def test_the_summary_lists_the_agents_own_regret() -> None:
     e = two_stages()
     result, found = run(e), retrieval.evaluate_retrieval(e, users=40)
     assert found is not None
@@ -100,7 +100,7 @@ def test_the_command_line_audits_and_refuses(tmp_path: Path, capsys: pytest.Capt
     assert "of the exactly retrieved candidates; 200 visitors" in told.splitlines()[0]
     assert "Catalogue scanned: 100.0 %" in told
     assert main(["audit", str(file), "--set", "simulator.retrieval=exact"]) == 2
-    assert "only the world ranking with simulator.retrieval nearest has an index" in capsys.readouterr().err
+    assert "only the simulator ranking with simulator.retrieval nearest has an index" in capsys.readouterr().err
 
 
 def test_the_report_on_scale_tells_sizes_recall_and_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:

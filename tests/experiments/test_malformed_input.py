@@ -14,7 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bandits import UserError, __main__, read
+from bandits import UserError, read
+from bandits.cli import main as cli
 from bandits.experiments.experiment import MAX_TEXT
 from tests.support import often
 
@@ -49,7 +50,7 @@ def said(capsys: pytest.CaptureFixture[str], text: str | bytes) -> str:
     try:
         raw = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
         sys.stdin = io.TextIOWrapper(io.BytesIO(raw), encoding="utf-8")
-        assert __main__.main(["run", "-"]) == 2
+        assert cli.main(["run", "-"]) == 2
     finally:
         sys.stdin = before
     out, err = capsys.readouterr()
@@ -200,7 +201,7 @@ def test_the_command_reads_no_more_than_can_be_used(capsys: pytest.CaptureFixtur
     before = sys.stdin
     try:
         sys.stdin = io.TextIOWrapper(io.BufferedReader(Endless()))
-        assert __main__.main(["run", "-"]) == 2
+        assert cli.main(["run", "-"]) == 2
     finally:
         sys.stdin = before
     assert "at most 256,000" in capsys.readouterr().err

@@ -314,12 +314,14 @@ def test_a_finished_run_can_be_continued(pool: Pool) -> None:
 
 
 @pytest.mark.parametrize("typed", ["64, -3", "many", "", "64; 32", "1.5", ", ".join(["8"] * 7), "99999"])
-def test_widths_that_are_none_are_refused(pool: Pool, typed: str) -> None:
+def test_invalid_widths_are_refused_below_their_field(pool: Pool, typed: str) -> None:
     at = arena(ended(pool.submit(experiment({"kind": "random"}, seed=941))))
     at = press(at, "Static MLP")
     widget(at, "-hidden").set_value(typed)
-    at = press(settled(at.run()), "Run")
-    assert "agents.1.hidden" in refusals(at)[0]
+    at = settled(at.run())
+    (refusal,) = [c.value for c in at.sidebar.caption if c.value.startswith(":red[hidden")]
+    assert refusal.endswith("The value stays 64, 32.")
+    assert tuple(at.session_state["draft"].data()["agents"][1]["hidden"]) == (64, 32)
 
 
 def opened(given: dict[str, str]) -> AppTest:

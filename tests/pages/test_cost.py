@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from bandits.profiling import WAYS, ProfileRequest
+from bandits.profiling import METHODS, ProfileRequest
 from bandits.profiling.background import Measurement
 from bandits.runtime.pool import Pool
 from tests.pages.support import arrive
@@ -30,9 +30,9 @@ def pool() -> Iterator[Pool]:
     view._measurement.clear()
 
 
-def visit(question: ProfileRequest = SMALL) -> AppTest:
-    """The page in a session that has asked this already: the usual question takes longer."""
-    return settled(arrive("cost", **{"cost-asked": question.model_dump_json()}))
+def visit(request: ProfileRequest = SMALL) -> AppTest:
+    """The page in a session that has requested this already: the default request takes longer."""
+    return settled(arrive("cost", **{"cost-request": request.model_dump_json()}))
 
 
 def settled(at: AppTest) -> AppTest:
@@ -41,12 +41,12 @@ def settled(at: AppTest) -> AppTest:
     return at
 
 
-def known(question: ProfileRequest = SMALL) -> Measurement:
-    return view._measurement(question.model_dump_json())
+def known(request: ProfileRequest = SMALL) -> Measurement:
+    return view._measurement(request.model_dump_json())
 
 
-def ended(at: AppTest, question: ProfileRequest = SMALL) -> AppTest:
-    found = known(question)
+def ended(at: AppTest, request: ProfileRequest = SMALL) -> AppTest:
+    found = known(request)
     wait_for(lambda: not found.active, "the measurement")
     assert found.status == "finished", found.error
     return settled(at.run())
@@ -67,37 +67,37 @@ def press(at: AppTest) -> AppTest:
     return settled(button.click().run())
 
 
-def said(at: AppTest) -> str:
+def texts(at: AppTest) -> str:
     return "\n".join(e.value for kind in (at.markdown, at.caption) for e in kind)
 
 
-def test_from_the_first_look_to_tables_and_sentences(pool: Pool) -> None:
+def test_from_the_first_visit_to_tables_and_summary(pool: Pool) -> None:
     view._measurement.clear()
     with Measurement._turn:  # it waits for its turn until it was looked at
         at = visit()
         assert status(at).startswith("Waiting")
-    assert [tile["label"] for tile in panel(at)["legend"]] == [way.title for way in WAYS.values()]
+    assert [tile["label"] for tile in panel(at)["legend"]] == [method.title for method in METHODS.values()]
     assert {tile["rate"] for tile in panel(at)["legend"]} == {"–"}
     at = ended(at)
-    assert status(at) == f"Measured: {len(known().costs.points)} points"
+    assert status(at) == f"Measured: {len(known().report.timings)} sizes"
     cells = panel(at)["cells"]
     assert len(cells) == 6
     assert all(cell["figure"]["data"] for cell in cells)
     for cell in cells:
         assert cell["alt"].startswith(cell["figure"]["layout"]["title"]["text"])
         assert cell["alt"].endswith(cell["figure"]["layout"]["meta"]["note"])
-    for tile, way in zip(panel(at)["legend"], WAYS.values(), strict=True):
+    for tile, method in zip(panel(at)["legend"], METHODS.values(), strict=True):
         assert tile["rate"].split()[1] in ("µs", "ms", "s")
-        assert tile["detail"].startswith("exact · " if way.exact else "not exact · ")
+        assert tile["detail"].startswith("exact · " if method.exact else "approximate · ")
     numbers, agreement = (frame.value for frame in at.dataframe)
-    assert list(numbers["Way"]) == [way.title for way in WAYS.values()]
+    assert list(numbers["Method"]) == [method.title for method in METHODS.values()]
     assert list(numbers.columns)[-3:] == ["Infeasible from p", "Infeasible from t", "Infeasible from K"]
     assert len(agreement) == 6
     assert list(agreement["Same choice"][4:]) == ["100 %"] * 2
-    assert "With p = 67 weights, K = 5 candidates and t = 20 observations, a decision with exact widths" in said(at)
+    assert "For p = 67 weights, K = 5 candidates and t = 20 observations, one decision with exact widths" in texts(at)
 
 
-def test_another_patience_measures_nothing_anew(pool: Pool) -> None:
+def test_another_time_limit_measures_nothing_anew(pool: Pool) -> None:
     at = ended(visit())
     before = known()
     at = settled(at.segmented_control[0].set_value(0.01).run())
@@ -109,16 +109,16 @@ def test_a_nudge_of_the_controls_measures_nothing_until_it_is_asked(
     pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at = ended(visit())
-    assert "The controls have changed" in said(at)  # they stand at the usual question
+    assert "The controls have changed" in texts(at)  # they state the default request
     for field, value in zip(at.number_input, (9, 5, 20), strict=True):
         field.set_value(value)
     at.text_input[0].set_value("6")
     at = settled(at.run())
-    assert "The controls have changed" not in said(at)
+    assert "The controls have changed" not in texts(at)
     at = settled(at.number_input[1].set_value(6).run())
-    assert "The controls have changed" in said(at)
+    assert "The controls have changed" in texts(at)
     begun: list[ProfileRequest] = []
-    monkeypatch.setattr(Measurement, "_read_output", lambda self: begun.append(self.costs.question))
+    monkeypatch.setattr(Measurement, "_read_output", lambda self: begun.append(self.report.request))
     at = press(at)
     wait_for(lambda: begun, "the measurement")
     assert begun == [SMALL.model_copy(update={"n_candidates": 6})]
@@ -133,29 +133,41 @@ def test_a_nudge_of_the_controls_measures_nothing_until_it_is_asked(
     [
         ("128, x", "hidden.1 is x; it must be a whole number from 1 to 1,024"),
         ("", r"hidden is \[\]; it must be a list of 1 to 6 entries"),
-        ("1024, 1024, 1024", "has 2,110,465 weights; at most 2,000,000 are measured here"),
         ("![i](http://x)", r"hidden.0 is \!\[i\](http\:/"),
     ],
 )
-def test_what_cannot_be_measured_is_said_and_the_last_one_stays(pool: Pool, text: str, sentence: str) -> None:
+def test_invalid_widths_are_refused_below_their_field(pool: Pool, text: str, sentence: str) -> None:
     at = ended(visit())
+    at.text_input[0].set_value("32")
+    at = settled(at.run())
     at.text_input[0].set_value(text)
+    at = settled(at.run())
+    (refusal,) = [c.value for c in at.caption if c.value.startswith(":red[")]
+    assert sentence in refusal
+    assert refusal.endswith("The value stays 32.")
+    assert not at.error
+    assert "p = 67" in panel(at)["note"]
+
+
+def test_what_cannot_be_measured_is_said_and_the_last_one_stays(pool: Pool) -> None:
+    at = ended(visit())
+    at.text_input[0].set_value("1024, 1024, 1024")
     at = press(at)
     assert at.error[0].value.startswith("This cannot be done: ")
-    assert sentence in at.error[0].value
+    assert "has 2,110,465 weights; at most 2,000,000 are measured here" in at.error[0].value
     assert "p = 67" in panel(at)["note"]
     assert status(at).startswith("Measured")
 
 
 def test_a_measurement_that_fails_says_so(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    question = SMALL.model_copy(update={"seed": 7})
+    request = SMALL.model_copy(update={"seed": 7})
 
     def follow(self: Measurement) -> None:
         self.error = "the measuring process ended with status 1; the server's log tells why"
 
     monkeypatch.setattr(Measurement, "_read_output", follow)
-    at = visit(question)
-    wait_for(lambda: not known(question).active, "its end")
+    at = visit(request)
+    wait_for(lambda: not known(request).active, "its end")
     at = settled(at.run())
     assert status(at).startswith("Failed: the measuring process ended with status 1")
 
@@ -169,8 +181,8 @@ def test_when_too_many_wait_the_page_says_so(pool: Pool, monkeypatch: pytest.Mon
     wait_for(lambda: not any(m.active for m in waiting), "their turns")
 
 
-def test_how_each_way_works(pool: Pool) -> None:
+def test_how_the_methods_work(pool: Pool) -> None:
     at = visit()
-    for way in WAYS.values():
-        assert way.about in said(at)
-        assert way.growth in said(at)
+    for method in METHODS.values():
+        assert method.description in texts(at)
+        assert method.growth in texts(at)

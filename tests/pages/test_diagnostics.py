@@ -1,4 +1,4 @@
-"""The Diagnostics page: verdicts and pictures of the run that is looked at."""
+"""The page Diagnostics: verdicts and figures of the current run."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def page(job: Job, *, by_link: bool = True) -> AppTest:
     return at
 
 
-def told(at: AppTest) -> str:
-    """The line about the run and its comparisons."""
+def status_line(at: AppTest) -> str:
+    """Return the caption on the run and its reference values."""
     return next(c.value for c in at.caption if "Finished:" in c.value)
 
 
@@ -48,7 +48,7 @@ def panel(at: AppTest) -> list[str]:
     return [cell["figure"]["layout"]["title"]["text"] for cell in live.unpack(data)["cells"]]
 
 
-def test_verdicts_of_all_agents_and_pictures_of_one(pool: Pool) -> None:
+def test_verdicts_of_all_agents_and_figures_of_one(pool: Pool) -> None:
     job = pool.submit(experiment("linucb", "lints", "random", seed=971, steps=600))
     wait_for(lambda: job.status == "finished", "the run")
     at = page(job)
@@ -68,38 +68,38 @@ def test_verdicts_of_all_agents_and_pictures_of_one(pool: Pool) -> None:
     assert any("Finished: 600 steps" in c.value for c in at.caption)
 
 
-def test_a_run_whose_data_are_gone_is_judged_without_comparison(pool: Pool) -> None:
+def test_a_run_whose_data_are_gone_has_no_reference_values(pool: Pool) -> None:
     name = uploads.save_dataset(csv_table.inspect(SHOP.encode()), target="bought", title="Shop")
     world = {"kind": "classification", "data": name, "encoding": "context"}
     job = pool.submit(experiment("linucb", "random", simulator=world, seed=972, steps=300))
     wait_for(lambda: job.status == "finished", "the run")
     uploads.delete(name)
     at = page(job, by_link=False)
-    wait_for(lambda: "being computed" not in told(at.run()), "the end of the comparison")
-    assert f"No reference values: data '{name}' is not here" in told(at)
+    wait_for(lambda: "being computed" not in status_line(at.run()), "the end of the comparison")
+    assert f"No reference values: data '{name}' is not here" in status_line(at)
     assert [b.label for b in at.button] == ["Recompute reference values"]
     table = at.dataframe[0].value.set_index("Diagnostic / agent")
     assert list(table.columns) == ["LinUCB", "Random"]
     assert set(table.loc["Linearity check"]) == {MARKS["none"]}
 
 
-def test_the_page_does_not_wait_for_comparisons(pool: Pool) -> None:
+def test_the_page_does_not_wait_for_reference_values(pool: Pool) -> None:
     job = pool.submit(experiment("linucb", "random", seed=973, steps=600))
     wait_for(lambda: job.status == "finished", "the run")
     with ReferenceTask._turn:
         at = page(job)
-        assert "being computed" in told(at)
+        assert "being computed" in status_line(at)
         before = panel(at)
         table = at.dataframe[0].value.set_index("Diagnostic / agent")
         assert set(table.loc["Premature convergence"]) == {MARKS["none"]}
         assert table.loc["Smallest eigenvalue", "LinUCB"] != MARKS["none"]
-    wait_for(lambda: "being computed" not in told(at.run()), "the comparison")
+    wait_for(lambda: "being computed" not in status_line(at.run()), "the comparison")
     table = at.dataframe[0].value.set_index("Diagnostic / agent")
     assert MARKS["none"] not in set(table.loc["Premature convergence"])
     assert [title[2:] for title in panel(at)[1:]] == [title[2:] for title in before[1:]]  # none more, none less
 
 
-def test_a_run_that_has_not_begun_says_so(pool: Pool, gate: Gate) -> None:
+def test_a_queued_run_has_no_verdicts_yet(pool: Pool, gate: Gate) -> None:
     for i in range(pool.workers + 1):
         gate.hold(980 + i)
     waiting = [pool.submit(experiment(seed=980 + i)) for i in range(pool.workers + 1)]
@@ -112,13 +112,13 @@ def test_a_run_that_has_not_begun_says_so(pool: Pool, gate: Gate) -> None:
             pool.stop(job)
 
 
-def test_a_world_in_two_stages_shows_what_its_index_loses(pool: Pool) -> None:
+def test_a_two_stage_simulator_shows_the_regret_of_its_index(pool: Pool) -> None:
     world = {"kind": "ranking", "n_items": 900, "n_candidates": 20, "slate": 3, "retrieval": "nearest", "breadth": 2}
     e = experiment("lints", "random", seed=975, steps=150, simulator=world)
     job = pool.submit(e)
     wait_for(lambda: job.status == "finished", "the run")
     at = page(job)
     (_, table) = at.dataframe
-    told = dict(table.value.to_numpy().tolist())
-    assert {"Recall", "Search time", "Regret of the index", "Regret of LinTS", "Regret of Random"} <= set(told)
+    rows = dict(table.value.to_numpy().tolist())
+    assert {"Recall", "Search time", "Regret of the index", "Regret of LinTS", "Regret of Random"} <= set(rows)
     assert [h.value for h in at.subheader] == ["Candidate retrieval"]

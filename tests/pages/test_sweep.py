@@ -16,8 +16,8 @@ from bandits.base.errors import UserError
 from bandits.experiments import url as experiment_link
 from bandits.runtime.pool import Pool
 from bandits.sweeps import Landscape, Sweep, url
-from bandits.sweeps.analysis.landscape import METRICS
 from bandits.sweeps.analysis.nearest import nearest_points
+from bandits.sweeps.analysis.run_metrics import METRICS
 from bandits.sweeps.figures import grid
 from bandits.sweeps.manager import SweepManager
 from tests.gate import Gate
@@ -96,7 +96,7 @@ def test_a_link_is_judged_like_an_upload(changes: dict[str, str], said: str) -> 
 
 
 def test_the_map_shows_every_mean_and_outlines_the_region(two: Landscape) -> None:
-    spec = grid.landscape(two, "click_rate", picked=0)
+    spec = grid.landscape_figure(two, "click_rate", selected=0)
     heat, outline, star, ring = spec["data"]
     means = two.numbers("click_rate").mean(axis=1).reshape(3, 2).T
     np.testing.assert_allclose(heat["z"], means)
@@ -117,21 +117,21 @@ def test_the_map_shows_every_mean_and_outlines_the_region(two: Landscape) -> Non
 
 
 def test_a_curve_over_one_parameter(one: Landscape) -> None:
-    spec = grid.landscape(one, "pseudo_regret")
+    spec = grid.landscape_figure(one, "pseudo_regret")
     points = next(trace for trace in spec["data"] if trace["name"] == "points")
     np.testing.assert_allclose(points["y"], one.numbers("pseudo_regret").mean(axis=1))
-    assert "4 runs" in points["text"][0]
+    assert "4 replications" in points["text"][0]
     assert grid.point_at(one, "click_rate", 1.2, 0.5) == 1
 
 
 def test_further_axes_stand_at_the_best_values() -> None:
     sweep = small([ALPHA, RIDGE, {"path": "agents.0.sharing", "values": ["per_arm", "shared"]}], steps=60)
     landscape = sweeps.run(sweep)
-    spec = grid.landscape(landscape, "click_rate")
+    spec = grid.landscape_figure(landscape, "click_rate")
     leader = landscape.leader("click_rate")
     assert leader is not None
     best = sweep.values_at(leader)
-    assert spec["layout"]["title"]["text"] == f"Click rate at sharing {grid.format_value(best[2])}"
+    assert spec["layout"]["title"]["text"] == f"Click-through rate at Sharing {grid.format_value(best[2])}"
     shown = [p for p in range(sweep.size) if sweep.values_at(p)[2] == best[2]]
     means = landscape.numbers("click_rate").mean(axis=1)[shown].reshape(3, 2).T
     np.testing.assert_allclose(spec["data"][0]["z"], means)
@@ -139,9 +139,9 @@ def test_further_axes_stand_at_the_best_values() -> None:
 
 def test_a_landscape_of_nothing_waits() -> None:
     nothing = Landscape(small())
-    for spec in (grid.landscape(nothing, "click_rate"), *grid.point_curves(nothing, None, "click_rate")):
+    for spec in (grid.landscape_figure(nothing, "click_rate"), *grid.point_curves(nothing, None, "click_rate")):
         assert spec["data"] == []
-        assert "on their way" in spec["layout"]["annotations"][0]["text"]
+        assert "Waiting for the first results" in spec["layout"]["annotations"][0]["text"]
 
 
 def test_the_curves_of_a_cell_stand_beside_the_best(two: Landscape) -> None:
@@ -214,9 +214,9 @@ def test_who_stops_it_and_how_it_goes_on(pool: Pool, gate: Gate, tmp_path: Path)
     gate.hold(21, 100, passes=4)
     sweeper = SweepManager(pool, tmp_path)
     found = sweeper.submit(sweep, "me")
-    with pytest.raises(UserError, match="only who started this sweep may stop it"):
+    with pytest.raises(UserError, match="only the user who started this sweep can stop it"):
         sweeper.stop(found, "you")
-    with pytest.raises(UserError, match="this sweep is going on"):
+    with pytest.raises(UserError, match="this sweep is running"):
         sweeper.delete(found.id)
     wait_for(
         lambda: found.progress > 0.1,
@@ -242,7 +242,7 @@ def test_one_owner_cannot_take_all_workers(pool: Pool, gate: Gate, tmp_path: Pat
     for seed in (1, 2):
         gate.hold(seed)
     going = [sweeper.submit(small([{**ALPHA, "number": 12}], seed=seed), "me") for seed in (1, 2)]
-    with pytest.raises(UserError, match="you have 2 sweeps going"):
+    with pytest.raises(UserError, match="you have 2 sweeps running"):
         sweeper.submit(small(seed=3), "me")
     third = sweeper.submit(small(seed=4), "you")
     while third.active:  # of theirs 24 blocks wait, one by one let go while one of its 12 waits for its turn
@@ -276,12 +276,12 @@ def test_a_server_remembers_the_last_sweeps_and_finds_the_others_again(
 def test_a_cluster_that_cannot_be_used_costs_a_sentence(pool: Pool, one: Landscape, tmp_path: Path) -> None:
     found = finished(SweepManager(pool, tmp_path, "tcp://192.0.2.1:8786"), one.sweep)
     assert found.status == "finished"
-    assert "this machine goes on alone" in found.error
+    assert "continuing on this machine" in found.error
     assert np.array_equal(found.landscape.numbers("click_rate"), one.numbers("click_rate"))
 
 
 def test_a_server_does_not_take_what_would_take_days(pool: Pool, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="a server takes at most 5,000,000,000"):
+    with pytest.raises(UserError, match="a server allows at most 5,000,000,000"):
         SweepManager(pool, tmp_path).submit(small(steps=10_000_000, replications=200), "me")
 
 
@@ -383,7 +383,7 @@ def box(at: AppTest, label: str) -> Any:
 
 def test_a_link_is_run_and_shown(app_pool: Pool, two: Landscape) -> None:
     at = ended(visit(**url.to_query(two.sweep)))
-    assert titles(at) == ["Click rate", "Click rate over time", "Cumulative regret"]
+    assert titles(at) == ["Click-through rate", "Click-through rate over time", "Cumulative regret"]
     said = " ".join(m.value for m in at.markdown)
     assert "of 6 points are not shown to be worse than the best" in said
     table = next(frame for frame in at.dataframe if "Parameter" in frame.value)
@@ -393,7 +393,7 @@ def test_a_link_is_run_and_shown(app_pool: Pool, two: Landscape) -> None:
     before = at.session_state["sweep-seen"]
     assert run(at).session_state["sweep-seen"] == before
     box(at, "Show").set_value("pseudo_regret").run()
-    assert titles(at)[0] == "Regret"
+    assert titles(at)[0] == "Cumulative regret"
 
 
 def test_a_link_of_a_halving_is_run_as_one(app_pool: Pool) -> None:
@@ -409,9 +409,9 @@ def test_a_search_by_optuna_is_run_and_shown(app_pool: Pool) -> None:
     at = ended(visit(**url.to_query(sweep)))
     assert at.session_state["sweep-seen"] == sweep.hash  # the controls say all of it
     assert titles(at)[:3] == [
-        "Click rate: the best so far",
-        "Click rate against Exploration",
-        "Click rate against Ridge",
+        "Click-through rate: best so far",
+        "Click-through rate against Exploration",
+        "Click-through rate against Ridge",
     ]
     assert any("points are not shown to be worse than the best" in m.value for m in at.markdown)
     table = next(frame for frame in at.dataframe if "Explains" in frame.value)

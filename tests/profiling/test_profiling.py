@@ -1,4 +1,4 @@
-"""What confidence costs: the ways agree, hold what arithmetic says, keep to their budgets, and lines tell the truth."""
+"""Profiling: the methods agree, need the stated memory, keep their budgets, and are extrapolated correctly."""
 
 from __future__ import annotations
 
@@ -18,12 +18,22 @@ from bandits.base.formatting import duration, rounded, size
 from bandits.base.randomness import Streams
 from bandits.models.neural.initialisation import initial_weights
 from bandits.models.neural.mlp import BatchedMLP
-from bandits.profiling import WAYS, Agreement, CostReport, Point, ProfileRequest, Sizes, Step, measure, read
-from bandits.profiling import text as words
-from bandits.profiling.agreement import SCENES, look, spearman
-from bandits.profiling.background import Measurement, data_of, machine_memory, step_of
-from bandits.profiling.figures import board, way_color
-from bandits.profiling.methods import REGISTRY, RIDGE, Way
+from bandits.profiling import (
+    METHODS,
+    Agreement,
+    CostReport,
+    ProfileRequest,
+    Progress,
+    Sizes,
+    Timing,
+    measure,
+    read,
+    text,
+)
+from bandits.profiling.agreement import CASES, compare_methods, spearman
+from bandits.profiling.background import Measurement, from_json, machine_memory, to_json
+from bandits.profiling.figures import cost_figures, method_colour
+from bandits.profiling.methods import REGISTRY, RIDGE, WidthMethod
 from bandits.results.figures import figure
 from tests.support import wait_for
 
@@ -38,46 +48,46 @@ def net(*widths: int, double: bool = True) -> BatchedMLP:
 
 def decisions(network: BatchedMLP, n: int, K: int = 7) -> Iterator[tuple[torch.Tensor, int]]:
     """Candidates and a choice, from a network that has changed after each."""
-    dice = np.random.default_rng(4)
+    generator = np.random.default_rng(4)
     for _ in range(n):
-        x = torch.from_numpy(dice.normal(size=(K, network.widths[0]))).to(network.flat.dtype)
-        yield x, int(dice.integers(K))
-        network.flat.add_(torch.from_numpy(dice.normal(0, 0.02, network.flat.shape)))
+        x = torch.from_numpy(generator.normal(size=(K, network.widths[0]))).to(network.flat.dtype)
+        yield x, int(generator.integers(K))
+        network.flat.add_(torch.from_numpy(generator.normal(0, 0.02, network.flat.shape)))
 
 
 def gradients(network: BatchedMLP, x: torch.Tensor) -> torch.Tensor:
     return network.factors(network.forward(x[None])).dense()[0].double()
 
 
-# the ways
+# methods
 
 
 @pytest.mark.parametrize("widths", [(3, 1), (5, 6, 1), (4, 7, 5, 1)])
-def test_the_exact_ways_are_one_number_while_the_network_learns(widths: tuple[int, ...]) -> None:
+def test_the_exact_methods_give_equal_widths_while_the_network_learns(widths: tuple[int, ...]) -> None:
     network = net(*widths)
-    ways = [REGISTRY[kind](network) for kind, about in WAYS.items() if about.exact]
+    methods = [REGISTRY[kind](network) for kind, about in METHODS.items() if about.exact]
     A = RIDGE * torch.eye(network.flat.shape[1], dtype=torch.float64)
     for x, arm in decisions(network, 80):
         G = gradients(network, x)
         truth = (G @ torch.linalg.inv(A) * G).sum(1).sqrt()
-        for way in ways:
-            torch.testing.assert_close(way.widths(x).double(), truth, rtol=1e-9, atol=1e-12)
-            way.update(arm)
+        for method in methods:
+            torch.testing.assert_close(method.widths(x).double(), truth, rtol=1e-9, atol=1e-12)
+            method.update(arm)
         A.addr_(G[arm], G[arm])
 
 
-def test_in_the_precision_that_is_measured_they_still_are() -> None:
+def test_they_do_in_the_measured_precision_too() -> None:
     network = net(9, 16, 8, 1, double=False)
-    ways = [REGISTRY[kind](network) for kind, about in WAYS.items() if about.exact]
+    methods = [REGISTRY[kind](network) for kind, about in METHODS.items() if about.exact]
     for x, arm in decisions(network, 100):
-        first, *others = (way.widths(x).double() for way in ways)
+        first, *others = (method.widths(x).double() for method in methods)
         for other in others:
             torch.testing.assert_close(other, first, rtol=2e-3, atol=1e-4)
-        for way in ways:
-            way.update(arm)
+        for method in methods:
+            method.update(arm)
 
 
-def test_the_others_are_what_they_say() -> None:
+def test_the_approximations_are_as_described() -> None:
     network = net(5, 6, 4, 1)
     diagonal, last = REGISTRY["diagonal"](network), REGISTRY["last"](network)
     A = RIDGE * torch.ones(network.flat.shape[1], dtype=torch.float64)
@@ -87,17 +97,17 @@ def test_the_others_are_what_they_say() -> None:
         torch.testing.assert_close(diagonal.widths(x), (G**2 / A).sum(1).sqrt(), rtol=1e-5, atol=1e-6)
         z = G[:, -5:]  # weights and bias of the last layer
         torch.testing.assert_close(last.widths(x), (z @ torch.linalg.inv(B) * z).sum(1).sqrt(), rtol=1e-9, atol=1e-12)
-        for way in (diagonal, last):
-            way.update(arm)
+        for method in (diagonal, last):
+            method.update(arm)
         A += G[arm] ** 2
         B.addr_(z[arm], z[arm])
 
 
 def test_the_dual_filled_at_once_is_the_dual_filled_one_by_one() -> None:
-    network, dice = net(4, 7, 1), np.random.default_rng(5)
-    past, x = (torch.from_numpy(dice.normal(size=(n, 4))) for n in (150, 6))
+    network, generator = net(4, 7, 1), np.random.default_rng(5)
+    past, x = (torch.from_numpy(generator.normal(size=(n, 4))) for n in (150, 6))
     at_once, slowly = (REGISTRY["dual"](network, t=150) for _ in range(2))
-    at_once.fill(past)
+    at_once.replay(past)
     for row in past:
         slowly.widths(row[None])
         slowly.update(0)
@@ -107,24 +117,26 @@ def test_the_dual_filled_at_once_is_the_dual_filled_one_by_one() -> None:
         slowly.update(2)
 
 
-@pytest.mark.parametrize("kind", list(WAYS))
+@pytest.mark.parametrize("kind", list(METHODS))
 @pytest.mark.parametrize("sizes", [Sizes(3, 10, (2, 2, 1)), Sizes(5, 64, (9, 16, 8, 1)), Sizes(17, 300, (4, 30, 1))])
-def test_what_a_way_holds_is_what_arithmetic_says(kind: str, sizes: Sizes) -> None:
+def test_allocated_bytes_are_the_stated_memory(kind: str, sizes: Sizes) -> None:
     network = net(*(int(width) for width in sizes.widths), double=False)
-    way = REGISTRY[kind](network, t=int(sizes.t))
-    dice = np.random.default_rng(6)
-    past, x = (torch.from_numpy(dice.normal(size=(int(n), int(sizes.widths[0])))).float() for n in (sizes.t, sizes.K))
-    way.fill(past)
-    way.widths(x)
-    assert way.held() == WAYS[kind].held(sizes)
+    method = REGISTRY[kind](network, t=int(sizes.t))
+    generator = np.random.default_rng(6)
+    past, x = (
+        torch.from_numpy(generator.normal(size=(int(n), int(sizes.widths[0])))).float() for n in (sizes.t, sizes.K)
+    )
+    method.replay(past)
+    method.widths(x)
+    assert method.allocated() == METHODS[kind].memory(sizes)
 
 
 def test_the_matrix_of_the_default_network_is_368_megabytes() -> None:
     sizes = ProfileRequest().sizes
     assert sizes.p == 9601
     assert 4 * sizes.p**2 == pytest.approx(368.7e6, rel=1e-4)
-    assert WAYS["jacobian"].held(sizes) == 4 * 9601**2 + 4 * 50 * 9601
-    assert WAYS["passes"].held(sizes) == 8 * 9601**2 + 4 * 50 * 9601
+    assert METHODS["jacobian"].memory(sizes) == 4 * 9601**2 + 4 * 50 * 9601
+    assert METHODS["passes"].memory(sizes) == 8 * 9601**2 + 4 * 50 * 9601
 
 
 @pytest.mark.parametrize("kind", ["passes", "jacobian"])
@@ -132,19 +144,20 @@ def test_a_matrix_beyond_a_gigabyte_is_refused_before_it_is_made(kind: str, monk
     network = net(9, 200, 200, 1, double=False)
     monkeypatch.setattr(torch, "eye", lambda *_, **__: pytest.fail("allocated"))
     with pytest.raises(
-        UserError, match=r"^(K passes|Jacobian) would hold \d+\.\d GB for 42,401 weights and 0 observ"
+        UserError,
+        match=r"^(One backward pass per arm|Vectorised Jacobian) needs \d+\.\d GB for 42,401 weights and 0 obs",
     ) as e:
         REGISTRY[kind](network)
     assert "\n" not in str(e.value)
-    with pytest.raises(UserError, match=r"20,000 observations; at most 1.1 GB"):
+    with pytest.raises(UserError, match=r"20,000 observations; at most 1.1 GB are allowed"):
         REGISTRY["dual"](network, t=20_000)
 
 
-# the question
+# request
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         ({"hidden": [1024, 1024, 1024]}, "the network 9-1024-1024-1024-1 has 2,110,465 weights; at most 2,000,000 are"),
         ({"hidden": [5000]}, "hidden.0 is 5000; it must be a whole number from 1 to 1,024"),
@@ -154,11 +167,11 @@ def test_a_matrix_beyond_a_gigabyte_is_refused_before_it_is_made(kind: str, monk
         ({"past": 10**9}, "past is 1000000000; it must be a whole number from 10 to 10,000"),
         ({"n_features": True}, "n_features is true; it must be a whole number from 1 to 1,000"),
         ({"layers": 3}, "layers is not a known field; known are n_features, hidden, n_candidates, past, seed"),
-        ([], "a question must be an object of names and values"),
+        ([], "the request must be an object of names and values"),
     ],
 )
-def test_what_cannot_be_measured_is_refused_in_one_sentence(data: Any, said: str) -> None:
-    with pytest.raises(UserError, match=f"^{said}") as refused:
+def test_an_invalid_request_is_refused_in_one_sentence(data: Any, message: str) -> None:
+    with pytest.raises(UserError, match=f"^{message}") as refused:
         read(data)
     assert "\n" not in str(refused.value)
 
@@ -167,35 +180,35 @@ def test_what_cannot_be_measured_is_refused_in_one_sentence(data: Any, said: str
 
 
 @pytest.fixture(scope="module")
-def measured() -> list[Step]:
+def measured() -> list[Progress]:
     return list(measure(SMALL))
 
 
-def test_every_way_is_timed_at_the_sizes_that_were_asked_for(measured: list[Step]) -> None:
-    costs = CostReport.of(SMALL, measured)
-    for kind, way in WAYS.items():
-        here = costs.here(kind)
-        assert costs.measured(kind)
-        assert here is not None
-        assert 0 < here.update < here.decide + here.update < 5
-        assert here.held == way.held(SMALL.sizes)
-        assert len(costs.along(kind, "p")) > 2
-        assert len(costs.along(kind, "K")) > 2
-    assert len(costs.along("dual", "t")) > 3
-    assert all(p.held == WAYS[p.kind].held(p.sizes) for p in costs.points)
+def test_every_method_is_timed_at_the_sizes_that_were_asked_for(measured: list[Progress]) -> None:
+    report = CostReport.from_progress(SMALL, measured)
+    for kind, method in METHODS.items():
+        cost = report.at_request(kind)
+        assert report.is_measured(kind)
+        assert cost is not None
+        assert 0 < cost.update < cost.decide + cost.update < 5
+        assert cost.held == method.memory(SMALL.sizes)
+        assert len(report.along(kind, "p")) > 2
+        assert len(report.along(kind, "K")) > 2
+    assert len(report.along("dual", "t")) > 3
+    assert all(p.held == METHODS[p.kind].memory(p.sizes) for p in report.timings)
 
 
-def test_news_come_one_by_one_with_a_share_that_grows(measured: list[Step]) -> None:
-    shares = [step.share for step in measured]
-    assert shares == sorted(shares)
-    assert 0 < shares[0] < 0.1
-    assert shares[-1] == pytest.approx(1)
+def test_progress_grows_from_step_to_step(measured: list[Progress]) -> None:
+    fractions = [step.fraction for step in measured]
+    assert fractions == sorted(fractions)
+    assert 0 < fractions[0] < 0.1
+    assert fractions[-1] == pytest.approx(1)
     assert [step.timed for step in measured] == sorted(step.timed for step in measured)
-    assert all(isinstance(step.found, Agreement) for step in measured if step.timed and step.found)
+    assert all(isinstance(step.result, Agreement) for step in measured if step.timed and step.result)
 
 
-def test_steps_survive_the_way_between_processes(measured: list[Step]) -> None:
-    assert [step_of(json.loads(json.dumps(data_of(step)))) for step in measured] == measured
+def test_steps_survive_the_conversion_to_json(measured: list[Progress]) -> None:
+    assert [from_json(json.loads(json.dumps(to_json(step)))) for step in measured] == measured
 
 
 def test_torchs_threads_are_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,91 +239,93 @@ def test_torchs_threads_are_as_they_were(monkeypatch: pytest.MonkeyPatch) -> Non
 LAW = {"passes": 2e-11, "jacobian": 4e-11, "dual": 1e-11, "diagonal": 1e-10, "last": 1e-10}
 
 
-def lawful(kind: str, sizes: Sizes, seed: int = 0) -> tuple[Point, Any]:
+def lawful(kind: str, sizes: Sizes, seed: int = 0) -> tuple[Timing, Any]:
     """What a machine would measure that obeys theory to the digit: an overhead and the steepest term."""
-    way = WAYS[kind]
-    decide = 1e-4 * way.decide(sizes)[0] + LAW[kind] * way.decide(sizes)[-1]
-    update = 1e-5 + LAW[kind] * way.update(sizes)[-1]
+    method = METHODS[kind]
+    decide = 1e-4 * method.decide(sizes)[0] + LAW[kind] * method.decide(sizes)[-1]
+    update = 1e-5 + LAW[kind] * method.update(sizes)[-1]
     setup = 1e-10 * sizes.t**3 if kind == "dual" else 0.0
-    return Point(kind, sizes, decide, update, int(way.held(sizes))), TIMING.Rung(sizes, decide + update, setup)
+    return Timing(kind, sizes, decide, update, int(method.memory(sizes))), TIMING.GridStep(
+        sizes, decide + update, setup
+    )
 
 
-def foretold(question: ProfileRequest, monkeypatch: pytest.MonkeyPatch) -> CostReport:
+def extrapolated(profile: ProfileRequest, monkeypatch: pytest.MonkeyPatch) -> CostReport:
     monkeypatch.setattr(TIMING, "_timed", lawful)
-    monkeypatch.setattr("bandits.profiling.agreement.look", lambda *_: [])
-    return CostReport.of(question, measure(question))
+    monkeypatch.setattr("bandits.profiling.agreement.compare_methods", lambda *_: [])
+    return CostReport.from_progress(profile, measure(profile))
 
 
 LARGE = ProfileRequest(n_features=1000, hidden=(1024, 900), n_candidates=5000, past=10_000)
 
 
 @pytest.mark.parametrize(
-    "question", [ProfileRequest(), ProfileRequest(n_candidates=500), ProfileRequest(past=10_000), LARGE]
+    "profile", [ProfileRequest(), ProfileRequest(n_candidates=500), ProfileRequest(past=10_000), LARGE]
 )
-def test_nothing_large_or_slow_is_measured(question: ProfileRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    costs = foretold(question, monkeypatch)
-    for point in costs.points:
-        assert WAYS[point.kind].held(point.sizes) <= 256 * 2**20
+def test_nothing_large_or_slow_is_measured(profile: ProfileRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    report = extrapolated(profile, monkeypatch)
+    for point in report.timings:
+        assert METHODS[point.kind].memory(point.sizes) <= 256 * 2**20
         assert point.kind not in ("passes", "jacobian") or 4 * point.sizes.p**2 <= 128 * 2**20
-        rung = {p.sizes.p for p in costs.points if p.kind == point.kind}
+        rung = {p.sizes.p for p in report.timings if p.kind == point.kind}
         assert point.seconds <= 0.5 or point.sizes.p == min(rung)  # of the smallest it is not known before
-    assert {p.kind for p in costs.points} == set(WAYS)
+    assert {p.kind for p in report.timings} == set(METHODS)
 
 
 @pytest.mark.parametrize(
-    "question", [ProfileRequest(), ProfileRequest(n_candidates=500), ProfileRequest(past=10_000), LARGE]
+    "profile", [ProfileRequest(), ProfileRequest(n_candidates=500), ProfileRequest(past=10_000), LARGE]
 )
-def test_lines_are_the_law_behind_the_points(question: ProfileRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    costs = foretold(question, monkeypatch)
-    for kind in WAYS:
-        here = costs.here(kind)
-        assert here is not None
-        assert here.seconds == pytest.approx(lawful(kind, question.sizes)[0].seconds, rel=0.02), kind
-    assert costs.measured("dual") == (question.past == 500)
-    assert not costs.measured("passes")
+def test_lines_are_the_law_behind_the_points(profile: ProfileRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    report = extrapolated(profile, monkeypatch)
+    for kind in METHODS:
+        cost = report.at_request(kind)
+        assert cost is not None
+        assert cost.seconds == pytest.approx(lawful(kind, profile.sizes)[0].seconds, rel=0.02), kind
+    assert report.is_measured("dual") == (profile.past == 500)
+    assert not report.is_measured("passes")
 
 
-def test_where_a_way_becomes_infeasible(monkeypatch: pytest.MonkeyPatch) -> None:
-    costs = foretold(ProfileRequest(), monkeypatch)
-    dual = costs.limits("dual", "t", 1.0, 1e12)
+def test_where_a_method_becomes_infeasible(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = extrapolated(ProfileRequest(), monkeypatch)
+    dual = report.infeasible_from("dual", "t", 1.0, 1e12)
     assert dual is not None
     x, why = dual
     assert why == "seconds"
-    assert lawful("dual", costs.question.sizes._replace(t=x))[0].seconds == pytest.approx(1, rel=0.02)
-    p, why = costs.limits("jacobian", "p", 1e9, 4e9) or (0, "")  # patient, but small
+    assert lawful("dual", report.request.sizes._replace(t=x))[0].seconds == pytest.approx(1, rel=0.02)
+    p, why = report.infeasible_from("jacobian", "p", 1e9, 4e9) or (0, "")  # patient, but small
     assert why == "bytes"
     assert 4 * p**2 + 4 * 50 * p == pytest.approx(4e9, rel=0.02)
-    assert costs.limits("passes", "K", 1.0, 1e12) == (0, "seconds")  # whatever K
-    assert costs.limits("diagonal", "t", 1.0, 1e12) is None
-    assert words.limits(costs, "diagonal", "t", 1.0, 1e12) == "never"
-    assert words.limits(costs, "passes", "K", 1.0, 1e12) == "everywhere (time)"
-    assert costs.limits("dual", "t", 1e-6, 1e12) == (0, "seconds")  # even what was measured is too slow
+    assert report.infeasible_from("passes", "K", 1.0, 1e12) == (0, "seconds")  # whatever K
+    assert report.infeasible_from("diagonal", "t", 1.0, 1e12) is None
+    assert text.infeasible_cell(report, "diagonal", "t", 1.0, 1e12) == "never"
+    assert text.infeasible_cell(report, "passes", "K", 1.0, 1e12) == "everywhere (time)"
+    assert report.infeasible_from("dual", "t", 1e-6, 1e12) == (0, "seconds")  # even what was measured is too slow
 
 
-def test_before_all_is_timed_there_are_points_and_no_lines(measured: list[Step]) -> None:
-    half = CostReport.of(SMALL, [step for step in measured if not step.timed])
+def test_before_all_is_timed_there_are_points_and_no_lines(measured: list[Progress]) -> None:
+    half = CostReport.from_progress(SMALL, [step for step in measured if not step.timed])
     curve = half.curve("dual", "p", "seconds", 1.0)
     assert len(curve.x) > 2
-    assert len(curve.theory_x) == 0
+    assert len(curve.extrapolated_x) == 0
     assert curve.limit is None
-    assert words.verdict(half, 1.0, 1e10) == []
-    assert CostReport(SMALL).here("dual") is None
+    assert text.summary(half, 1.0, 1e10) == []
+    assert CostReport(SMALL).at_request("dual") is None
 
 
 # agreement
 
 
-def test_the_exact_ways_agree_with_the_agents_own(measured: list[Step]) -> None:
-    found = [step.found for step in measured if isinstance(step.found, Agreement)]
-    assert [(a.world, a.kind) for a in found] == [
+def test_the_exact_methods_agree_with_the_agents_own(measured: list[Progress]) -> None:
+    agreements = [step.result for step in measured if isinstance(step.result, Agreement)]
+    assert [(a.simulator, a.kind) for a in agreements] == [
         ("Pet shop", "diagonal"), ("Pet shop", "last"), ("Quadratic rewards", "diagonal"),
         ("Quadratic rewards", "last"), ("Pet shop, small", "passes"), ("Pet shop, small", "jacobian"),
     ]  # fmt: skip
-    for a in found:
+    for a in agreements:
         assert a.past == 20
         assert 0 <= a.same <= 1
         assert len(a.exact) == len(a.widths) <= 300
-        if WAYS[a.kind].exact:
+        if METHODS[a.kind].exact:
             assert (a.same, a.decisions) == (1, 100)
             assert a.rank > 0.99
             assert a.scale == pytest.approx(1, rel=1e-3)
@@ -322,7 +337,7 @@ def test_the_exact_ways_agree_with_the_agents_own(measured: list[Step]) -> None:
 
 
 def test_agreement_is_reproducible() -> None:
-    assert look(SMALL, SCENES[0]) == look(SMALL, SCENES[0])
+    assert compare_methods(SMALL, CASES[0]) == compare_methods(SMALL, CASES[0])
 
 
 def test_rank_correlation() -> None:
@@ -331,11 +346,11 @@ def test_rank_correlation() -> None:
     np.testing.assert_allclose(spearman(a, b), [-1, 1, np.nan])
 
 
-# words and pictures
+# text and figures
 
 
 @pytest.mark.parametrize(
-    ("told", "text"),
+    ("formatted", "expected"),
     [
         (duration(2.44e-3), "2.4 ms"), (duration(1.0), "1 s"), (duration(11.4), "11 s"),
         (duration(99.96e-6), "100 µs"), (duration(9.996e-4), "1 ms"), (duration(250), "250 s"),
@@ -344,29 +359,31 @@ def test_rank_correlation() -> None:
         (rounded(13_412), "13,000"), (rounded(84), "84"), (rounded(3e9), "10^9"),
     ],
 )  # fmt: skip
-def test_numbers_for_people(told: str, text: str) -> None:
-    assert told.replace("\u00a0", " ") == text
+def test_numbers_for_people(formatted: str, expected: str) -> None:
+    assert formatted.replace("\u00a0", " ") == expected
 
 
-def test_the_verdict_says_what_the_pictures_show(monkeypatch: pytest.MonkeyPatch) -> None:
-    costs = foretold(ProfileRequest(), monkeypatch)
+def test_the_summary_states_what_the_figures_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = extrapolated(ProfileRequest(), monkeypatch)
     agreed = Agreement("diagonal", "Pet shop", 9601, 300, 200, rank=0.5, same=0.79, scale=0.8)
-    costs = costs.after(Step(1, "", agreed, timed=True))
-    said = [sentence.replace("\u00a0", " ") for sentence in words.verdict(costs, 1.0, 24e9)]
-    first, square, ends, dual, cheap = said
-    assert first.startswith("With p = 9,601 weights, K = 50 candidates and t = 500 observations, a decision with exact")
-    assert "a p × p matrix, which alone is 369 MB: about 18 s a decision with a backward pass per candidate" in square
-    assert "K passes at about p = 3,700 (1 s a decision), Jacobian at about p = " in ends
-    assert "too much from about t = 33,000 (24 GB, all this machine has) on" in dual
-    assert "Of 200 decisions of one agent in the pet shop they would have made the same: diagonal in 79 %." in cheap
-    assert "all this machine has" in words.verdict(costs, 1e6, 1e9)[2]
+    report = report.updated(Progress(1, "", agreed, timed=True))
+    sentences = [sentence.replace("\u00a0", " ") for sentence in text.summary(report, 1.0, 24e9)]
+    first, matrix, limits, dual, approximations = sentences
+    assert first.startswith(
+        "For p = 9,601 weights, K = 50 candidates and t = 500 observations, one decision with exact"
+    )
+    assert "a p × p matrix, which alone needs 369 MB, take about 18 s with one backward pass per arm" in matrix
+    assert "One backward pass per arm at about p = 3,700 (1 s per decision); Vectorised Jacobian at about p" in limits
+    assert "infeasible at about t = 33,000 (24 GB, the memory of this machine)" in dual
+    assert "In the pet shop they lead to the same choice in 79 % (diagonal) of 200 decisions." in approximations
+    assert "the memory of this machine" in text.summary(report, 1e6, 1e9)[2]
 
 
-def test_the_board_is_five_plots_of_cost_and_one_of_agreement(measured: list[Step]) -> None:
-    specs = board(CostReport.of(SMALL, measured), patience=1.0, memory=24e9)
+def test_there_are_five_plots_of_cost_and_one_of_agreement(measured: list[Progress]) -> None:
+    specs = cost_figures(CostReport.from_progress(SMALL, measured), max_seconds=1.0, max_bytes=24e9)
     assert [s["layout"]["title"]["text"] for s in specs] == [
-        "Time against the network", "Memory against the network", "Time against the past", "Memory against the past",
-        "Time against the candidates", "Do they agree?",
+        "Time vs. network size", "Memory vs. network size", "Time vs. observations", "Memory vs. observations",
+        "Time vs. candidates", "Agreement with exact widths",
     ]  # fmt: skip
     for spec in specs:
         assert figure(spec).data
@@ -374,50 +391,50 @@ def test_the_board_is_five_plots_of_cost_and_one_of_agreement(measured: list[Ste
         assert spec["layout"]["xaxis"]["type"] == spec["layout"]["yaxis"]["type"] == "log"
         assert spec["layout"]["meta"]["note"].endswith(".")
     for spec in specs[:5]:
-        assert {t["name"] for t in spec["data"] if t.get("meta") != "reference"} == {w.title for w in WAYS.values()}
+        assert {t["name"] for t in spec["data"] if t.get("meta") != "reference"} == {w.title for w in METHODS.values()}
         assert spec["layout"]["yaxis"]["ticktext"][0] in ("10\u00a0µs", "1\u00a0kB")
         for trace in spec["data"]:
             assert len(trace["x"]) == len(trace["y"])
             assert np.all(np.asarray(trace["x"]) > 0)
         dashes = [t["line"]["dash"] for t in spec["data"] if t.get("mode") == "lines" and "meta" not in t]
         assert set(dashes) == {"dash"}
-    assert len({way_color(kind) for kind in WAYS}) == len(WAYS)
+    assert len({method_colour(kind) for kind in METHODS}) == len(METHODS)
 
 
-def test_without_points_the_board_says_why() -> None:
-    for spec in board(CostReport(SMALL), patience=1.0, memory=24e9):
+def test_without_timings_the_figures_are_empty_with_a_note() -> None:
+    for spec in cost_figures(CostReport(SMALL), max_seconds=1.0, max_bytes=24e9):
         assert spec["data"] == []
         assert spec["layout"]["annotations"][0]["text"]
 
 
-# a process of its own
+# subprocess
 
 
-def test_a_measurement_elsewhere_finds_the_same(measured: list[Step]) -> None:
-    found = Measurement(SMALL)
-    wait_for(lambda: not found.active, "the measurement")
-    assert (found.status, found.error) == ("finished", "")
-    assert found.share == pytest.approx(1)
-    assert found.costs.timed
-    here = {s.found.sizes for s in measured if isinstance(s.found, Point)}
-    there = {p.sizes for p in found.costs.points}
+def test_a_measurement_elsewhere_finds_the_same(measured: list[Progress]) -> None:
+    measurement = Measurement(SMALL)
+    wait_for(lambda: not measurement.active, "the measurement")
+    assert (measurement.status, measurement.error) == ("finished", "")
+    assert measurement.fraction == pytest.approx(1)
+    assert measurement.report.timed
+    here = {s.result.sizes for s in measured if isinstance(s.result, Timing)}
+    there = {p.sizes for p in measurement.report.timings}
     assert len(here & there) >= 0.8 * len(here | there)  # how far it goes depends on how busy the machine is
-    same = [s.found for s in measured if isinstance(s.found, Agreement)]
-    assert [(a.kind, a.world, a.decisions) for a in found.costs.agreements] == [
-        (a.kind, a.world, a.decisions) for a in same
+    same = [s.result for s in measured if isinstance(s.result, Agreement)]
+    assert [(a.kind, a.simulator, a.decisions) for a in measurement.report.agreements] == [
+        (a.kind, a.simulator, a.decisions) for a in same
     ]
 
 
-def test_a_process_that_dies_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_dies_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    found = Measurement(SMALL)
-    wait_for(lambda: not found.active, "its end")
-    assert found.status == "failed"
-    assert found.error == "the measuring process ended with status 1; the server's log tells why"
+    measurement = Measurement(SMALL)
+    wait_for(lambda: not measurement.active, "its end")
+    assert measurement.status == "failed"
+    assert measurement.error == "the measuring process ended with status 1; the server's log tells why"
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    found = Measurement(SMALL)
-    wait_for(lambda: not found.active, "its end")
-    assert found.error == "the measuring process could not be started (No such file or directory)"
+    measurement = Measurement(SMALL)
+    wait_for(lambda: not measurement.active, "its end")
+    assert measurement.error == "the measuring process could not be started (No such file or directory)"
 
 
 def test_one_at_a_time_and_not_too_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -451,6 +468,6 @@ def test_the_page_does_not_wait_for_torch() -> None:
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 
-def test_every_way_is_told_of() -> None:
-    assert list(REGISTRY) == list(WAYS)
-    assert all(issubclass(way, Way) and way.kind == kind for kind, way in REGISTRY.items())
+def test_every_method_has_its_complexity() -> None:
+    assert list(REGISTRY) == list(METHODS)
+    assert all(issubclass(method, WidthMethod) and method.kind == kind for kind, method in REGISTRY.items())

@@ -24,8 +24,8 @@ from hypothesis import strategies as st
 from sklearn import datasets
 
 from bandits import UserError, read, run
-from bandits.__main__ import main
 from bandits.base.files import home
+from bandits.cli.main import main
 from bandits.experiments import presets
 from bandits.runtime.pool import Pool
 from bandits.simulators import classification

@@ -18,12 +18,13 @@ import dask
 import numpy as np
 import pytest
 
-from bandits import __main__, sweeps
+from bandits import sweeps
 from bandits.base.errors import UserError
 from bandits.base.processes import worker_environment
+from bandits.cli import main as cli
 from bandits.runtime.pool import Pool
 from bandits.sweeps import Landscape, Sweep
-from bandits.sweeps.analysis.landscape import METRICS
+from bandits.sweeps.analysis.run_metrics import METRICS
 from bandits.sweeps.blocks import Block
 from bandits.sweeps.execution import dask_client
 from bandits.sweeps.execution.dask_client import DaskExecutor
@@ -135,19 +136,19 @@ def test_an_address_that_is_none_or_open_to_all_is_refused(
     address: str, said: str, file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert said in refused(address)
-    assert __main__.main(["sweep", str(file), "--cluster", address]) == 2
+    assert cli.main(["sweep", str(file), "--cluster", address]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("error: ")
     assert said in line
 
 
 def test_nobody_at_an_address_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dask_client, "CONNECT", 0.5)
+    monkeypatch.setattr(dask_client, "CONNECT_TIMEOUT", 0.5)
     assert "no Dask scheduler answers at tcp://127.0.0.1:9" in refused("tcp://127.0.0.1:9")
 
 
 def test_without_dask_it_is_said(file: Path) -> None:
-    code = "import sys; sys.modules['distributed'] = None; from bandits.__main__ import main; sys.exit(main())"
+    code = "import sys; sys.modules['distributed'] = None; from bandits.cli.main import main; sys.exit(main())"
     done = subprocess.run(
         [sys.executable, "-c", code, "sweep", str(file), "--cluster", "tcp://127.0.0.1:8786"],
         capture_output=True, text=True, env=worker_environment(), check=False,
@@ -190,7 +191,7 @@ def test_the_command_line_finds_the_cluster_in_the_environment(
     for place, address in (("here", ""), ("there", pair.address)):
         monkeypatch.setenv("BANDITS_HOME", str(tmp_path / f"home-{place}"))
         monkeypatch.setenv("BANDITS_CLUSTER", address)
-        assert __main__.main(["sweep", str(file), "--workers", "0", "--out", str(tmp_path / place)]) == 0
+        assert cli.main(["sweep", str(file), "--workers", "0", "--out", str(tmp_path / place)]) == 0
     for name in ("points.parquet", "summary.json", "sweep.json"):
         assert (tmp_path / "here" / name).read_bytes() == (tmp_path / "there" / name).read_bytes()
 
@@ -242,7 +243,7 @@ def test_a_block_that_its_workers_die_of_is_told(pair: Dask, gate: Gate) -> None
         wait_for(lambda: heard, "news of a block")
         (worker,) = (address for address, keys in away._client.processing().items() if keys)
         os.kill(away._client.run(os.getpid, workers=[worker])[worker], signal.SIGKILL)
-        with pytest.raises(UserError, match="1 workers of the cluster died of the same block"):
+        with pytest.raises(UserError, match="1 workers of the cluster died while computing the same block"):
             future.result()
     finally:
         away._client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 3))
@@ -253,10 +254,10 @@ def test_a_block_that_its_workers_die_of_is_told(pair: Dask, gate: Gate) -> None
 
 
 def test_without_a_worker_of_one_thread_it_is_said(lonely: Dask, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dask_client, "FIRST", 0.5)
+    monkeypatch.setattr(dask_client, "WORKER_TIMEOUT", 0.5)
     assert f"has no workers; start one: dask worker {lonely.address}" in refused(lonely.address)
     lonely.work("--nthreads", "2", "--no-nanny")
-    monkeypatch.setattr(dask_client, "FIRST", PATIENCE)
+    monkeypatch.setattr(dask_client, "WORKER_TIMEOUT", PATIENCE)
     assert "has 2 threads; start it with --nthreads 1" in refused(lonely.address)
 
 
@@ -270,7 +271,7 @@ def test_other_code_is_refused_early_or_late_and_nobody_is_not_waited_for(
     env = {**worker_environment(), "PYTHONPATH": str(other)}
     lonely.work("--no-nanny", env=env)
     said = refused(lonely.address)
-    assert re.search(r"the worker tcp://127\.0\.0\.1:\d+ has other code \(\w{12}; where .* \w{12}\)", said)
+    assert re.search(r"the worker tcp://127\.0\.0\.1:\d+ has other code \(\w{12}; the client has \w{12}\)", said)
     lonely.stop_workers()
     lonely.work("--no-nanny")
     patient, hasty, heard = DaskExecutor(lonely.address), DaskExecutor(lonely.address, silence=1.0), list[int]()
@@ -308,7 +309,7 @@ def test_mutual_tls_as_the_readme_says(tmp_path: Path, file: Path, monkeypatch: 
         )  # fmt: skip
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout.startswith("best: ")
-        monkeypatch.setattr(dask_client, "CONNECT", 2.0)
+        monkeypatch.setattr(dask_client, "CONNECT_TIMEOUT", 2.0)
         with configured(others):
             assert "no Dask scheduler answers" in refused(found.address)
         with configured(tmp_path / "nowhere"):

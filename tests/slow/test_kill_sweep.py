@@ -186,7 +186,7 @@ def test_a_scheduler_that_is_killed_costs_a_sentence(
     gate.open()
     status, said = command.ended()
     assert (status, said.splitlines()) == (
-        0, [f"the scheduler at {dask.address} is gone; this machine goes on alone"]
+        0, [f"the scheduler at {dask.address} is gone; continuing on this machine"]
     )  # fmt: skip
     check(out, whole)
     check_rows(tmp_path / "home", whole)
@@ -229,7 +229,7 @@ def test_control_c_ends_it_in_a_sentence_and_loses_nothing(whole: Undisturbed, g
     os.killpg(command.process.pid, signal.SIGINT)  # as a terminal does: to all of the command's processes
     status, said = command.ended()
     assert status == 130
-    assert said.splitlines() == ["What is finished is kept: the same command goes on from there.", "stopped"]
+    assert said.splitlines() == ["Finished blocks are stored: the same command continues from there.", "stopped"]
     kept = {path: path.stat().st_mtime_ns for path in blocks(home)}
     assert kept
     save(sweeps.run(whole.sweep, files=BlockFiles(whole.sweep, home / "sweeps")), tmp_path / "out")

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from bandits import UserError, run, sweeps
-from bandits.__main__ import main
+from bandits.cli.main import main
 from bandits.runtime.pool import Pool
 from bandits.storage.eviction import budget, evict, evictable_runs
 from bandits.storage.run_store import EvictedError, Store
-from bandits.sweeps.analysis.landscape import METRICS
+from bandits.sweeps.analysis.run_metrics import METRICS
 from bandits.sweeps.figures import grid
 from bandits.sweeps.storage.block_files import BlockFiles, evictable_sweeps, remove_damaged
 from tests.support import experiment, same, wait_for
@@ -120,7 +120,7 @@ def test_a_sweep_keeps_its_numbers_without_its_curves(tmp_path: Path) -> None:
     for metric in METRICS:
         assert np.array_equal(thin.numbers(metric), whole.numbers(metric))
     told, _ = grid.point_curves(thin, 0, "click_rate")
-    assert "given up to save space" in told["layout"]["annotations"][0]["text"]
+    assert "deleted to save space" in told["layout"]["annotations"][0]["text"]
     assert evict(evictable_sweeps(tmp_path), 0)[:-1] == []
 
 
@@ -136,7 +136,7 @@ def test_what_is_damaged_or_unfinished_among_sweeps_is_cleared(tmp_path: Path) -
     (tmp_path / "notes").mkdir()  # nobody else's folder is touched
     said = remove_damaged(tmp_path)
     assert len(said) == 2
-    assert "did not say what it is" in said[0]
+    assert "had no readable sweep.json" in said[0]
     assert "2 damaged or unfinished blocks were removed" in said[1]
     assert remove_damaged(tmp_path) == []
     assert (tmp_path / "notes").is_dir()

@@ -14,8 +14,8 @@ import pytest
 
 from bandits import sweeps
 from bandits.sweeps import Landscape
-from bandits.sweeps.analysis.landscape import METRICS
 from bandits.sweeps.analysis.nearest import nearest_points
+from bandits.sweeps.analysis.run_metrics import METRICS
 from bandits.sweeps.storage.block_files import BlockFiles
 from bandits.sweeps.storage.catalogue import Catalogue
 from tests.sweeps.test_sweep import small

@@ -160,9 +160,9 @@ def test_a_forest_tells_what_explains() -> None:
     x, y, c = dice.random(400), dice.random(400), dice.integers(0, 2, 400)
     points = [(0.05 * 200**a, 0.01 * 1000**b, ["per_arm", "shared"][i]) for a, b, i in zip(x, y, c, strict=True)]
     sweep = scattered(number=400).with_proposals(points)
-    assert importance.shares(sweep, x + 0.5 * c) == pytest.approx([4 / 7, 0, 3 / 7], abs=0.06)
-    assert np.isnan(importance.shares(sweep, np.full(400, np.nan))).all()
-    chance = importance.shares(scattered(number=64).with_proposals(points[:64]), dice.normal(size=64))
+    assert importance.explained_shares(sweep, x + 0.5 * c) == pytest.approx([4 / 7, 0, 3 / 7], abs=0.06)
+    assert np.isnan(importance.explained_shares(sweep, np.full(400, np.nan))).all()
+    chance = importance.explained_shares(scattered(number=64).with_proposals(points[:64]), dice.normal(size=64))
     assert max(chance) < 0.1  # what foretells nothing explains nothing
 
 
@@ -288,7 +288,7 @@ def test_link_json_and_hash() -> None:
         ([ALPHA], {"sampler": "gp", "number": 129}, "a Gaussian process proposes at most 128 points"),
         ([{**ALPHA, "high": 100}], {}, "takes the value 100.0; it must be a number from 0 to 10"),
         ([{**PRODUCTS, "low": 5.2, "high": 5.8}], {}, "only one value between"),
-        ([ALPHA], {"number": 500, "replications": 200}, "100,000 runs"),
+        ([ALPHA], {"number": 500, "replications": 200}, "100,000 rows"),
     ],
 )
 def test_what_cannot_be_proposed_is_refused_in_one_sentence(axes: Any, changes: Any, said: str) -> None:
@@ -299,7 +299,7 @@ def test_what_cannot_be_proposed_is_refused_in_one_sentence(axes: Any, changes: 
 
 
 def test_points_are_not_taken_from_a_file() -> None:
-    with pytest.raises(UserError, match="proposed is filled in by the search itself"):
+    with pytest.raises(UserError, match="proposed is filled in by the search"):
         sweeps.read(scattered().with_proposals([(1.0, 1.0, "shared")]).model_dump_json())
     with pytest.raises(UserError, match="with a value for each axis"):
         read_with_proposals(scattered().with_proposals([(1.0,)]).model_dump_json())
@@ -326,7 +326,7 @@ def test_pictures_show_the_best_so_far_and_every_parameter(whole: Landscape) -> 
     assert np.array_equal(regret.means[regret.best], np.minimum.accumulate(regret.means))
     specs = scattered_figures.figures(whole, "click_rate", 3)
     titles = [spec["layout"]["title"]["text"] for spec in specs]
-    assert titles == ["Click rate: the best so far", *(f"Click rate against {n}" for n in NAMES)]
+    assert titles == ["Click-through rate: best so far", *(f"Click-through rate against {n}" for n in NAMES)]
     for spec in specs:  # every point can be picked in every picture
         dots = [trace for trace in spec["data"] if trace.get("name") == "points"]
         places = [(x, y) for trace in dots for x, y in zip(trace["x"], trace["y"], strict=True)]

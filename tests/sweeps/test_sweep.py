@@ -25,7 +25,7 @@ from bandits.experiments.validation import describe_range
 from bandits.results import metrics
 from bandits.simulators import REGISTRY as SIMULATORS
 from bandits.sweeps import Landscape, Sweep
-from bandits.sweeps.analysis.landscape import METRICS
+from bandits.sweeps.analysis.run_metrics import METRICS
 from bandits.sweeps.blocks import Block, StoppedError, coarse_to_fine, compute, pack
 from bandits.sweeps.execution.executors import InProcessExecutor
 from bandits.sweeps.figures import grid as figures
@@ -129,10 +129,10 @@ def test_a_sweep_survives_its_json_and_its_hash_knows_no_spelling() -> None:
         ([{"path": "agents.0.colour", "values": [1, 2]}], {}, "linucb has no such parameter, it has position"),
         ([{"path": "agents.1.alpha", "values": [1, 2]}], {}, "path"),
         ([{"path": "agents.0.label", "values": ["a", "b"]}], {}, "a sweep needs a number or a choice"),
-        ([ALPHA, ALPHA], {}, "is there twice"),
+        ([ALPHA, ALPHA], {}, "is listed twice"),
         ([{"path": "simulator.n_products", "low": 5, "high": 5.4}], {}, "only one value between"),
         ([{**ALPHA, "number": 64}, {"path": "agents.0.ridge", "low": 1, "high": 9, "number": 64}], {}, "4,096 points"),
-        ([{**ALPHA, "number": 64}], {"replications": 2000}, "128,000 runs"),
+        ([{**ALPHA, "number": 64}], {"replications": 2000}, "128,000 rows"),
         ([{"path": "simulator.shock_step", "values": ["soon", None]}], {}, "must be a whole number"),
     ],
 )
@@ -170,7 +170,7 @@ def test_impossible_together_is_told_of_the_point() -> None:
         {"path": "simulator.n_items", "values": [10, 100]},
         {"path": "simulator.n_candidates", "values": [20, 30]},
     ]
-    with pytest.raises(UserError, match=r"impossible point: simulator\.n_candidates is 20"):
+    with pytest.raises(UserError, match=r"invalid point: simulator\.n_candidates is 20"):
         small(axes, simulator=ranking)
 
 
@@ -384,7 +384,7 @@ def test_points_with_fewer_runs_stand_where_common_luck_leaves_them() -> None:
     landscape.dropped[1:] = True
     assert landscape.leader("click_rate") == 0
     assert [cell.estimate.mean for cell in landscape.results()] == pytest.approx([0.5, 0.49, 0.47])
-    z = figures.landscape(landscape, "click_rate")["data"]
+    z = figures.landscape_figure(landscape, "click_rate")["data"]
     points = next(trace for trace in z if trace["name"] == "points")
     assert points["y"] == pytest.approx([0.5, 0.49, 0.47])
 
@@ -393,7 +393,7 @@ def test_where_every_run_diverged_there_is_no_best() -> None:
     landscape = filled(np.full((3, 4), np.nan))
     assert landscape.best() is None
     assert landscape.summary()["best"] is None
-    assert "every run of every point diverged" in command.told(landscape)
+    assert "every replication of every point diverged" in command.summary_text(landscape)
 
 
 def test_pairing_is_the_factor_by_which_intervals_shrink() -> None:

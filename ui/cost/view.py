@@ -1,4 +1,4 @@
-"""The parts of the page Cost of confidence: a question, its measurement, pictures, tables, sentences."""
+"""Draw the parts of the page Cost of confidence."""
 
 from __future__ import annotations
 
@@ -9,188 +9,199 @@ import streamlit as st
 
 from bandits import UserError
 from bandits.base.formatting import count, duration, size
-from bandits.profiling import WAYS, CostReport, ProfileRequest, read
-from bandits.profiling import text as cost_words
+from bandits.profiling import METHODS, CostReport, ProfileRequest, read
+from bandits.profiling import text as cost_text
 from bandits.profiling.background import Measurement, machine_memory
-from bandits.profiling.figures import board as plots
-from bandits.profiling.figures import way_color
+from bandits.profiling.figures import cost_figures, method_colour
 from ui.live_panel import panel
 from ui.params_form import fields, form
 from ui.run_view import board
 
-PATIENCE = {0.01: "10 ms", 0.1: "100 ms", 1.0: "1 s", 10.0: "10 s"}
-_ASKED = "cost-asked"
+TIME_LIMITS = {0.01: "10 ms", 0.1: "100 ms", 1.0: "1 s", 10.0: "10 s"}
+_REQUEST = "cost-request"  # key of the session
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
 def _measurement(text: str) -> Measurement:
-    """One per question and server: a class that asks alike shares it."""
+    """Return the measurement of a request, shared by all sessions of the server."""
     return Measurement(ProfileRequest.model_validate_json(text))
 
 
 def choose() -> dict[str, Any]:
-    """Draw the controls; plain data that `bandits.profiling.read` will judge."""
-    names, usual = fields(ProfileRequest, basic=True), ProfileRequest().model_dump(mode="json")
+    """Draw the controls; return plain data for `bandits.profiling.read`."""
+    names, defaults = fields(ProfileRequest, basic=True), ProfileRequest().model_dump(mode="json")
     values: dict[str, Any] = {}
     for column, name in zip(st.columns(len(names)), names, strict=True):
         with column:
-            values |= form(ProfileRequest, [name], usual, "cost")
+            values |= form(ProfileRequest, [name], defaults, "cost")
     return values
 
 
-def patience() -> float:
-    """Seconds that a decision may take."""
+def time_limit() -> float:
+    """Draw the control of the time limit; return seconds."""
     chosen = st.segmented_control(
-        "A decision may take", list(PATIENCE), default=1.0, required=True, format_func=PATIENCE.__getitem__,
-        key="cost-patience", help="Where a line passes this, the way is called infeasible.",
+        "Time limit", list(TIME_LIMITS), default=1.0, required=True, format_func=TIME_LIMITS.__getitem__,
+        key="cost-time-limit", help="Longest acceptable time of one decision with its update. A method is marked as "
+        "infeasible where it exceeds the limit; larger values allow larger networks (usually 100 ms to 1 s).",
     )  # fmt: skip
     return float(chosen)
 
 
-def ask(data: dict[str, Any]) -> None:
-    """Look at the measurement of what the controls say; asked again it is measured again, for times are of a moment.
+def start(data: dict[str, Any]) -> None:
+    """Measure what the controls state.
+
+    A repeated request is measured again, because times depend on the moment.
 
     Raises
     ------
     UserError
-        This cannot be measured.
+        The request is invalid.
     """
-    question = read(data).model_dump_json()
-    if st.session_state.get(_ASKED) == question and not _measurement(question).active:
-        _measurement.clear(question)
-    st.session_state[_ASKED] = question
+    request = read(data).model_dump_json()
+    if st.session_state.get(_REQUEST) == request and not _measurement(request).active:
+        _measurement.clear(request)
+    st.session_state[_REQUEST] = request
 
 
 def current() -> Measurement:
-    """The measurement that was asked for, or the usual one.
+    """Return the measurement of the last request, or of the default.
 
     Raises
     ------
     UserError
-        Too many wait.
+        Too many measurements are waiting.
     """
-    return _measurement(st.session_state.setdefault(_ASKED, ProfileRequest().model_dump_json()))
+    return _measurement(st.session_state.setdefault(_REQUEST, ProfileRequest().model_dump_json()))
 
 
-def changed(found: Measurement, data: dict[str, Any]) -> bool:
-    """Whether the controls ask for something else than what is shown."""
+def changed(measurement: Measurement, data: dict[str, Any]) -> bool:
+    """Tell whether the controls state a request other than the one shown."""
     try:
-        return read(data) != found.costs.question
-    except UserError:  # said when it is asked for
+        return read(data) != measurement.report.request
+    except UserError:  # reported when the user presses Measure
         return True
 
 
-def show(found: Measurement, limit: float) -> None:
-    """Draw a measurement, again every half second while it goes on; the page is redrawn once when it ends."""
-    st.fragment(_show, run_every=0.5 if found.active else None)(found, limit, found.active)
+def show(measurement: Measurement, max_seconds: float) -> None:
+    """Draw a measurement, every half second while it runs.
+
+    The page is redrawn once when it ends.
+    """
+    run_every = 0.5 if measurement.active else None
+    st.fragment(_show, run_every=run_every)(measurement, max_seconds, measurement.active)
 
 
-def _show(found: Measurement, limit: float, was_active: bool) -> None:
-    costs, memory = found.costs, machine_memory()
-    st.progress(min(found.share, 1.0), text=status(found))
-    frame = _frame(costs, limit, memory, hash(costs))
-    panel.mount(frame.packed, key="cost")
-    if frame.sentences:
-        st.markdown("\n".join(f"- {sentence}" for sentence in frame.sentences))
-        _tables(costs, frame.rows)
-    if was_active and not found.active:
+def _show(measurement: Measurement, max_seconds: float, was_active: bool) -> None:
+    report, memory = measurement.report, machine_memory()
+    st.progress(min(measurement.fraction, 1.0), text=status(measurement))
+    snapshot = _snapshot(report, max_seconds, memory, hash(report))
+    panel.mount(snapshot.packed, key="cost")
+    if snapshot.summary:
+        st.markdown("\n".join(f"- {sentence}" for sentence in snapshot.summary))
+        _tables(report, snapshot.rows)
+    if was_active and not measurement.active:
         st.rerun()
 
 
-class Frame(NamedTuple):
-    """One moment of a measurement, ready to be sent; the same for everybody who looks at it with equal patience."""
+class CostSnapshot(NamedTuple):
+    """State of a measurement as it is sent to all sessions with one time limit."""
 
     packed: bytes
-    sentences: list[str]
+    summary: list[str]
     rows: list[dict[str, str]]
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
-def _frame(_costs: CostReport, limit: float, memory: float, moment: int) -> Frame:  # noqa: ARG001 - the key
-    specs = plots(_costs, patience=limit, memory=memory)
+def _snapshot(_report: CostReport, max_seconds: float, memory: float, key: int) -> CostSnapshot:  # noqa: ARG001
+    """Draw a report; ``key`` identifies it in the cache."""
+    specs = cost_figures(_report, max_seconds=max_seconds, max_bytes=memory)
     for spec in specs:
-        spec["layout"]["uirevision"] = f"{_costs.question}{limit}"
+        spec["layout"]["uirevision"] = f"{_report.request}{max_seconds}"
     alt = [f"{s['layout']['title']['text']}: {s['layout']['meta']['note']}" for s in specs]
-    packed = panel.pack(specs, alt, 300, _tiles(_costs), _note(_costs))
-    sentences = cost_words.verdict(_costs, limit, memory)
-    return Frame(packed, sentences, _rows(_costs, limit, memory) if sentences else [])
+    packed = panel.pack(specs, alt, 300, _tiles(_report), _note(_report))
+    summary = cost_text.summary(_report, max_seconds, memory)
+    return CostSnapshot(packed, summary, _rows(_report, max_seconds, memory) if summary else [])
 
 
-def status(found: Measurement) -> str:
-    """How far a measurement is, in one line."""
-    if found.status == "waiting":
+def status(measurement: Measurement) -> str:
+    """Describe the progress of a measurement in one line."""
+    if measurement.status == "waiting":
         return "Waiting for another measurement to end: two at once would slow each other down"
-    if found.status == "failed":
-        return f"Failed: {board.plain(found.error)}"
-    if found.status == "finished":
-        return f"Measured: {len(found.costs.points)} points"
-    return f"Measuring: {found.doing}" if found.doing else "Warming up"
+    if measurement.status == "failed":
+        return f"Failed: {board.plain(measurement.error)}"
+    if measurement.status == "finished":
+        return f"Measured: {len(measurement.report.timings)} sizes"
+    return f"Measuring: {measurement.activity}" if measurement.activity else "Warming up"
 
 
-def _note(costs: CostReport) -> str:
-    q = costs.question
-    sizes = f"p = {count(q.sizes.p)}, K = {count(q.n_candidates)}, t = {count(q.past)}"
-    return f"One decision with its update at {sizes}. Press a way to hide it in all plots."
+def _note(report: CostReport) -> str:
+    request = report.request
+    sizes = f"p = {count(request.sizes.p)}, K = {count(request.n_candidates)}, t = {count(request.past)}"
+    return f"Time of one decision with its update at {sizes}. Press a method to hide it in all plots."
 
 
-def _tiles(costs: CostReport) -> list[dict[str, str]]:
+def _tiles(report: CostReport) -> list[dict[str, str]]:
     tiles = []
-    for kind, way in WAYS.items():
-        point, measured = costs.here(kind), costs.measured(kind)
-        rate = "–" if point is None else f"{'' if measured else '≈ '}{duration(point.seconds)}"
-        held = size(way.held(costs.question.sizes))
-        detail = f"{'exact' if way.exact else 'not exact'} · {held}"
-        tiles.append({"label": way.title, "color": way_color(kind), "dash": "solid", "rate": rate, "spread": "",
+    for kind, method in METHODS.items():
+        timing, measured = report.at_request(kind), report.is_measured(kind)
+        time = "–" if timing is None else f"{'' if measured else '≈ '}{duration(timing.seconds)}"
+        detail = f"{'exact' if method.exact else 'approximate'} · {size(method.memory(report.request.sizes))}"
+        tiles.append({"label": method.title, "color": method_colour(kind), "dash": "solid", "rate": time, "spread": "",
                       "detail": detail})  # fmt: skip
     return tiles
 
 
-def _rows(costs: CostReport, limit: float, memory: float) -> list[dict[str, str]]:
+def _rows(report: CostReport, max_seconds: float, memory: float) -> list[dict[str, str]]:
     rows = []
-    for kind, way in WAYS.items():
-        point = costs.here(kind)
-        about = "" if costs.measured(kind) else "≈ "
-        times = [f"{about}{duration(s)}" for s in (point.decide, point.update)] if point else ["–", "–"]
-        ends = {f"Infeasible from {a}": cost_words.limits(costs, kind, a, limit, memory) for a in ("p", "t", "K")}
-        held = size(way.held(costs.question.sizes))
-        rows.append({"Way": way.title, "Decision": times[0], "Update": times[1], "Memory": held, **ends})
+    for kind, method in METHODS.items():
+        timing = report.at_request(kind)
+        about = "" if report.is_measured(kind) else "≈ "
+        times = [f"{about}{duration(s)}" for s in (timing.decide, timing.update)] if timing else ["–", "–"]
+        limits = {
+            f"Infeasible from {axis}": cost_text.infeasible_cell(report, kind, axis, max_seconds, memory)
+            for axis in ("p", "t", "K")
+        }
+        needed = size(method.memory(report.request.sizes))
+        rows.append({"Method": method.title, "Decision": times[0], "Update": times[1], "Memory": needed, **limits})
     return rows
 
 
-def _tables(costs: CostReport, rows: list[dict[str, str]]) -> None:
-    st.subheader("In numbers", anchor=False)
+def _tables(report: CostReport, rows: list[dict[str, str]]) -> None:
+    st.subheader("Times and limits", anchor=False)
     st.dataframe(pd.DataFrame(rows), hide_index=True, height="content")
     st.caption(
-        "Processor time of one thread, median of a few repetitions; where others compute beside it, it comes out "
-        "somewhat longer. ≈: measured on smaller sizes and carried on by theory."
+        "Processor time of one thread, median of several repetitions; other load on the machine makes it slightly "
+        "longer. ≈: extrapolated from measurements at smaller sizes."
     )
-    if not costs.agreements:
+    if not report.agreements:
         return
-    st.subheader("Do they agree with the exact width?", anchor=False)
-    columns = ("Rank correlation", "Same choice", "Width, times the exact")
+    st.subheader("Agreement with exact widths", anchor=False)
+    columns = ("Rank correlation", "Same choice", "Width ratio")
     compared = [
-        {"World": a.world, "Way": WAYS[a.kind].title, "Weights": count(a.p),
+        {"Simulator": a.simulator, "Method": METHODS[a.kind].title, "Weights": count(a.p),
          "Observations": count(a.past), "Decisions": count(a.decisions),
-         **dict(zip(columns, cost_words.agreed(a), strict=True))}
-        for a in costs.agreements
+         **dict(zip(columns, cost_text.agreement_cells(a), strict=True))}
+        for a in report.agreements
     ]  # fmt: skip
     st.dataframe(pd.DataFrame(compared), hide_index=True, height="content")
     st.caption(
-        "NeuralUCB with exact widths races; after some observations, at every decision the other ways say theirs for "
-        "the same candidates, the same network and the same past. Rank correlation: Spearman's, over the "
-        "candidates. Same choice: by mean plus width. This is one agent in one world; elsewhere it will be otherwise."
+        "NeuralUCB runs with exact widths. After the given number of observations, the other methods compute their "
+        "widths at every decision, for the same candidates, network and observations. Rank correlation: Spearman's, "
+        "over the candidates. Same choice: share of decisions with the same arm by mean plus bonus. Width ratio: "
+        "geometric mean, relative to the exact width. These are results of one run per simulator; others will differ."
     )
 
 
 def explain() -> None:
-    """Each way in a sentence and a formula."""
-    for kind, way in WAYS.items():
+    """Draw the description and the complexity of each method."""
+    for kind, method in METHODS.items():
         with st.container(border=True):
-            st.html(f'<div style="font-weight:600"><span style="color:{way_color(kind)}">●</span> {way.title}</div>')
-            st.markdown(way.about)
-            st.caption(f"Time of a decision with its update grows as ${way.growth}$.")
+            dot = f'<span style="color:{method_colour(kind)}">●</span>'
+            st.html(f'<div style="font-weight:600">{dot} {method.title}</div>')
+            st.markdown(method.description)
+            st.caption(f"The time of one decision with its update grows as ${method.growth}$.")
     st.caption(
         "$K$: candidates. $p$: weights of the network. $t$: past observations. $f$: numbers in the factors of one "
-        "gradient. $d$: weights of the last layer. Training the network costs the same under all ways and is not "
-        "counted."
+        "gradient. $d$: weights of the last layer. Training the network takes the same time with all methods and is "
+        "not included."
     )

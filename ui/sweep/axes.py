@@ -10,7 +10,7 @@ from bandits import Experiment
 from bandits.agents import REGISTRY as AGENTS
 from bandits.base.params import Params
 from bandits.sweeps import Sweep
-from bandits.sweeps.analysis.landscape import METRICS
+from bandits.sweeps.analysis.run_metrics import METRICS
 from bandits.sweeps.figures import grid
 from bandits.sweeps.sweep import MAX_AXES, MAX_BATCH, MAX_PROPOSED, is_integer, suggest_axis, sweepable
 from ui.arena import draft

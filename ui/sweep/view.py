@@ -17,7 +17,7 @@ from bandits.results import text
 from bandits.results.metrics import Estimate
 from bandits.runtime.pool import Pool
 from bandits.sweeps import Sweep, read, url
-from bandits.sweeps.analysis.landscape import Explained
+from bandits.sweeps.analysis.records import Explained
 from bandits.sweeps.figures import grid, scatter
 from bandits.sweeps.manager import SweepJob, SweepManager
 from ui import session
@@ -137,9 +137,9 @@ def _show(found: SweepJob, metric: str, was_active: bool) -> None:
     picked = st.session_state.get(_CELL, {}).get(found.id)
     with found.lock:
         if found.sweep.is_grid:
-            specs = [grid.landscape(found.landscape, metric, picked, over=not found.active)]
+            specs = [grid.landscape_figure(found.landscape, metric, picked, finished=not found.active)]
         else:
-            specs = scatter.figures(found.landscape, metric, picked, over=not found.active)
+            specs = scatter.figures(found.landscape, metric, picked, finished=not found.active)
         leader = found.landscape.leader(metric)
         chosen = leader if picked is None else picked
         specs += grid.point_curves(found.landscape, chosen, metric)

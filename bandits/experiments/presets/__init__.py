@@ -1,4 +1,4 @@
-"""Ready-made experiments: JSON files that the same validation reads."""
+"""Presets: experiments stored as JSON files, read with the same validation as uploads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bandits.experiments.experiment import Experiment, read
 
 
 class Preset(NamedTuple):
-    """A named experiment and one sentence on what it shows."""
+    """An experiment with a title and a description of what it shows."""
 
     title: str
     about: str
@@ -20,7 +20,7 @@ class Preset(NamedTuple):
 
 @lru_cache(maxsize=1)
 def presets() -> dict[str, Preset]:
-    """All presets by name, in the order of their files."""
+    """Return all presets by name, in the order of their files."""
     found = {}
     folder = files("bandits.experiments.presets")
     for path in sorted(folder.iterdir(), key=lambda p: p.name):
@@ -32,12 +32,12 @@ def presets() -> dict[str, Preset]:
 
 
 def on_data(name: str) -> Experiment:
-    """A race to begin with on a data set that was brought.
+    """Return a first experiment on an uploaded data set.
 
     Raises
     ------
     UserError
-        The data set is not here.
+        There is no such data set.
     """
     agents = [
         {"kind": "linucb", "alpha": 0.5},
@@ -46,5 +46,5 @@ def on_data(name: str) -> Experiment:
         {"kind": "popularity"},
         {"kind": "random"},
     ]
-    world = {"kind": "classification", "data": name, "encoding": "context"}
-    return read({"simulator": world, "agents": agents, "steps": 5000, "replications": 8})
+    simulator = {"kind": "classification", "data": name, "encoding": "context"}
+    return read({"simulator": simulator, "agents": agents, "steps": 5000, "replications": 8})

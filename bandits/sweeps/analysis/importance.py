@@ -1,4 +1,9 @@
-"""What each parameter explains where points are scattered: read off a random forest that is fitted to them."""
+"""Importance of parameters among scattered points, from a random forest fitted to them.
+
+References
+----------
+Hutter, Hoos & Leyton-Brown (2014), An efficient approach for assessing hyperparameter importance: functional ANOVA.
+"""
 
 from __future__ import annotations
 
@@ -10,53 +15,59 @@ from bandits.base.randomness import Streams
 from bandits.base.types import FloatArray
 from bandits.sweeps.sweep import Axis, Sweep, Value
 
-FEWEST = 10  # points that a forest can say something of
+MIN_POINTS = 10  # with fewer, a forest explains nothing
 TREES = 100
-OTHERS = 256  # settings of the other parameters that are averaged over
-ALONG = 17  # values of a range
+SAMPLES = 256  # settings of the other parameters that are averaged over
+PROFILE_POINTS = 17  # values of a range at which its profile is evaluated
 
 
-def shares(sweep: Sweep, means: FloatArray) -> list[float]:
-    """Of every axis: its first-order Sobol index on the surface of a forest, its values being equally likely.
+def explained_shares(sweep: Sweep, means: FloatArray) -> list[float]:
+    """Estimate the share of the variance between points that each axis explains by itself.
 
-    Times what the forest foretells of points that its trees have not seen (out of bag): where nothing matters, its
-    surface is chance and foretells nothing. On a grid the surface is the points themselves, and chance is taken off.
+    The share is the first-order Sobol index on the surface of a random forest, with all values of an axis equally
+    likely, times the out-of-bag R² of the forest: a forest that predicts nothing explains nothing.
 
     Parameters
     ----------
     sweep : Sweep
     means : float64 (P,)
-        Of the points that have been proposed; NaN where there is none.
+        Mean of every proposed point; NaN if unknown.
 
     Returns
     -------
     list of float
-        NaN where fewer than ten points are known.
+        One share per axis, 0 to 1; NaN if fewer than ten points are known.
     """
     from sklearn.ensemble import RandomForestRegressor
 
     known = np.isfinite(means)
-    if known.sum() < FEWEST:
+    if known.sum() < MIN_POINTS:
         return [float("nan")] * len(sweep.axes)
-    at = np.array([[place(axis, v) for axis, v in zip(sweep.axes, values, strict=True)] for values in sweep.proposed])
-    dice = Streams(sweep.experiment.seed, ()).generator("proposal", part=1)
-    forest = RandomForestRegressor(TREES, min_samples_leaf=2, oob_score=True, random_state=int(dice.integers(2**31)))
+    at = np.array(
+        [[position(axis, v) for axis, v in zip(sweep.axes, values, strict=True)] for values in sweep.proposed]
+    )
+    generator = Streams(sweep.experiment.seed, ()).generator("proposal", part=1)
+    seed = int(generator.integers(2**31))
+    forest = RandomForestRegressor(TREES, min_samples_leaf=2, oob_score=True, random_state=seed)
     forest.fit(_columns(sweep, at[known[: len(at)]]), means[known])
-    foretold = max(float(forest.oob_score_), 0.0)
-    levels = [np.arange(len(a.values), dtype=float) if a.values else np.linspace(0, 1, ALONG) for a in sweep.axes]
-    others = np.stack([dice.choice(level, OTHERS) for level in levels], axis=1)
-    whole = float(forest.predict(_columns(sweep, others)).var())
-    found = []
+    predictive = max(float(forest.oob_score_), 0.0)
+    levels = [
+        np.arange(len(a.values), dtype=float) if a.values else np.linspace(0, 1, PROFILE_POINTS) for a in sweep.axes
+    ]
+    others = np.stack([generator.choice(level, SAMPLES) for level in levels], axis=1)
+    total = float(forest.predict(_columns(sweep, others)).var())
+    shares = []
     for i, level in enumerate(levels):
-        asked = np.repeat(others[None], len(level), axis=0)
-        asked[:, :, i] = level[:, None]
-        profile = forest.predict(_columns(sweep, asked.reshape(-1, len(levels)))).reshape(len(level), -1).mean(axis=1)
-        found.append(foretold * min(float(profile.var()) / whole, 1.0) if whole > 0 else 0.0)
-    return found
+        settings = np.repeat(others[None], len(level), axis=0)
+        settings[:, :, i] = level[:, None]
+        predicted = forest.predict(_columns(sweep, settings.reshape(-1, len(levels))))
+        profile = predicted.reshape(len(level), -1).mean(axis=1)
+        shares.append(predictive * min(float(profile.var()) / total, 1.0) if total > 0 else 0.0)
+    return shares
 
 
-def place(axis: Axis, value: Value) -> float:
-    """Where a value lies on an axis: 0 to 1 on the scale of a range, its position in a list."""
+def position(axis: Axis, value: Value) -> float:
+    """Return the position of a value on its axis: 0 to 1 on the scale of a range, the index in a list."""
     if axis.values is not None:
         return float(axis.values.index(value))
     if not isinstance(value, (int, float)) or axis.low is None or axis.high is None:
@@ -65,9 +76,9 @@ def place(axis: Axis, value: Value) -> float:
     return (v - low) / (high - low)
 
 
-def _columns(sweep: Sweep, places: FloatArray) -> FloatArray:
-    """Places (N, axes) as a forest takes them: a column for each range, one for each value of a list."""
-    found = []
-    for axis, column in zip(sweep.axes, places.T, strict=True):
-        found += [column] if axis.values is None else [column == i for i in range(len(axis.values))]
-    return np.stack(found, axis=1).astype(float)
+def _columns(sweep: Sweep, positions: FloatArray) -> FloatArray:
+    """Encode positions (N, axes) as features of a forest: one column per range, one per value of a list."""
+    columns = []
+    for axis, column in zip(sweep.axes, positions.T, strict=True):
+        columns += [column] if axis.values is None else [column == i for i in range(len(axis.values))]
+    return np.stack(columns, axis=1).astype(float)

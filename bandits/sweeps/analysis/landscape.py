@@ -1,15 +1,15 @@
-"""What a sweep has found: the mean of every point with its interval, the best region, and which parameter matters."""
+"""Summarise the rows of a sweep: means with intervals, the best region, and the importance of each parameter."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import ValidationError
 
 from bandits.base.files import Arrays
-from bandits.base.types import BoolArray, FloatArray, IntArray
+from bandits.base.types import BoolArray, FloatArray
 from bandits.experiments.history import History
 from bandits.results import metrics
 from bandits.results.metrics import Estimate
@@ -18,138 +18,18 @@ from bandits.sweeps.blocks import block_history, point_history
 from bandits.sweeps.sweep import Axis, Sweep, Value
 
 from . import importance
+from .records import Explained, Importance, PointResult
+from .run_metrics import METRICS
+from .statistics import noise_variance, p_values, row_mean, row_variance, sobol_index
 
 if TYPE_CHECKING:
     import pandas as pd
 
-LATE = 0.2  # the last part of a run
 LEVEL = 0.05
 
 
-class Metric(NamedTuple):
-    """A number per run.
-
-    Attributes
-    ----------
-    title, unit : str
-    sign : int
-        1 where more is better, -1 where less is.
-    of : callable
-        From a history, float64 (R,).
-    """
-
-    title: str
-    unit: str
-    sign: int
-    of: Callable[[History], FloatArray]
-
-
-def late_start(grid: IntArray) -> int:
-    """Where on a grid the last part of a run begins."""
-    return min(int(np.searchsorted(grid, grid[-1] * (1 - LATE))), len(grid) - 2)
-
-
-def _late(history: History) -> FloatArray:
-    grid, clicks = history.grid, history.sums["clicks"]
-    at = late_start(grid)
-    return np.asarray((clicks[-1] - clicks[at]) / (grid[-1] - grid[at]))
-
-
-METRICS: dict[str, Metric] = {
-    "click_rate": Metric("Click rate", "clicks per step", 1, metrics.click_rate),
-    "late_click_rate": Metric("Click rate at the end", "clicks per step, last fifth of the run", 1, _late),
-    "pseudo_regret": Metric(
-        "Regret", "expected clicks missed", -1, lambda h: metrics.total(h, "best_value") - metrics.total(h, "value")
-    ),
-    "learned": Metric("Way to the oracle", "0 as random to 1 as the oracle", 1, metrics.oracle_share),
-}
-
-
-class PointResult(NamedTuple):
-    """One point in numbers.
-
-    Attributes
-    ----------
-    point : int
-    values : tuple
-        Of each axis.
-    estimate : Estimate
-        Mean over runs and its 95 % interval (`Landscape.adjusted`). The best of many is best partly by luck: on
-        average its own is too high.
-    runs : int
-        It rests on; those that diverged are left out.
-    diverged : int
-    gap : Estimate
-        Of its runs to the same runs of the best point: below 0 is worse.
-    best : bool
-        Not shown to be worse than the best.
-    dropped : bool
-        The search has given it up before all of its runs.
-    """
-
-    point: int
-    values: tuple[Value, ...]
-    estimate: Estimate
-    runs: int
-    diverged: int
-    gap: Estimate
-    best: bool
-    dropped: bool
-
-
-class Importance(NamedTuple):
-    """What one parameter does.
-
-    Attributes
-    ----------
-    path : str
-    best : Value
-        Where it is best, the others being at their best.
-    good : tuple
-        All of its values that the best region reaches.
-    worst : Value
-        Where it is worst, the others being at their best.
-    cost : Estimate
-        Of that wrong choice, in clicks per 1,000 steps, paired by run.
-    share : float
-        Of the variance between points that it explains by itself: its first-order Sobol index on the grid, less what
-        chance makes of it; NaN where it is the only one.
-    matters : bool
-        It has a value with which no point is as good as the best. Else there is nothing to choose, and the cost is
-        chance.
-    """
-
-    path: str
-    best: Value
-    good: tuple[Value, ...]
-    worst: Value
-    cost: Estimate
-    share: float
-    matters: bool
-
-
-class Explained(NamedTuple):
-    """What one parameter does, as far as scattered points tell.
-
-    Attributes
-    ----------
-    path : str
-    best : Value
-        Of the best point.
-    good : tuple
-        Smallest and largest of a range, or all of a list, that the best region holds.
-    share : float
-        Of the differences between points that it explains by itself (`forest.shares`).
-    """
-
-    path: str
-    best: Value
-    good: tuple[Value, ...]
-    share: float
-
-
 class Landscape:
-    """The runs of a sweep as far as they are known.
+    """The results of a sweep, complete or partial.
 
     Parameters
     ----------
@@ -157,14 +37,14 @@ class Landscape:
 
     Attributes
     ----------
-    known : bool (P, R)
-        Runs that are done.
+    completed : bool (P, R)
+        Rows that are computed.
     alive : bool (P, R)
-        Those of them that did not diverge.
+        Computed rows that did not diverge.
     dropped : bool (P,)
-        Points that the search has given up.
+        Points that the search has eliminated.
     seconds : float
-        Wall time of the blocks so far.
+        Computing time of all blocks so far.
     """
 
     def __init__(self, sweep: Sweep) -> None:
@@ -174,123 +54,130 @@ class Landscape:
         self.dropped = np.zeros(sweep.size, np.bool_)
         self.seconds = 0.0
         self._values = {name: np.full(shape, np.nan) for name in METRICS}
-        self._parts: list[tuple[set[int], Callable[[], Arrays | None]]] = []
+        self._blocks: list[tuple[set[int], Callable[[], Arrays | None]]] = []
         self._explained: dict[str, list[Explained]] = {}
 
+    # -- data ------------------------------------------------------------------------------------------------------
+
     def add_points(self, points: Sequence[tuple[Value, ...]]) -> list[int]:
-        """Take in proposals; the numbers of those that are new and possible."""
+        """Add proposed points; returns the numbers of those that are new and valid."""
         known = set(self.sweep.proposed)
-        new = [values for values in dict.fromkeys(points) if values not in known and _possible(self.sweep, values)]
+        new = [values for values in dict.fromkeys(points) if values not in known and _is_valid(self.sweep, values)]
         first = len(self.sweep.proposed)
         self.sweep = self.sweep.with_proposals([*self.sweep.proposed, *new])
         return list(range(first, first + len(new)))
 
-    def means(self, points: Sequence[tuple[Value, ...]], metric: str) -> list[float]:
-        """Of one metric over all runs of each of these; NaN if there is no such point, or any run of it diverged."""
-        at = {values: p for p, values in enumerate(self.sweep.proposed)}
-        means = self.numbers(metric).mean(axis=1)
-        return [float(means[at[values]]) if values in at else float("nan") for values in points]
-
     def close(self) -> None:
-        """No more points will be proposed: there was no need for as many as might have been."""
+        """Declare the search complete, with fewer points than the maximum if proposals were repeated or invalid."""
         self.dropped[len(self.sweep.proposed) :] = True
 
-    def add(self, arrays: Arrays, again: Callable[[], Arrays | None] | None = None) -> None:
-        """Take in a computed block.
+    def add(self, arrays: Arrays, reload: Callable[[], Arrays | None] | None = None) -> None:
+        """Add a computed block.
 
         Parameters
         ----------
         arrays : dict of arrays
-        again : callable, optional
-            Where its curves can be had again; otherwise they are kept here.
+        reload : callable, optional
+            Reads the block again when its curves are needed; without it, the arrays are kept in memory.
         """
         history = block_history(self.sweep, arrays)
-        points, runs = arrays["rows"].T
-        self.completed[points, runs], self.alive[points, runs] = True, history.alive
+        points, replications = arrays["rows"].T
+        self.completed[points, replications], self.alive[points, replications] = True, history.alive
         for name, metric in METRICS.items():
-            self._values[name][points, runs] = np.where(history.alive, metric.of(history), np.nan)
+            self._values[name][points, replications] = np.where(history.alive, metric.of(history), np.nan)
         self.seconds += history.seconds
-        self._parts.append((set(points.tolist()), again or (lambda: arrays)))
+        self._blocks.append((set(points.tolist()), reload or (lambda: arrays)))
 
     def curves(self, point: int) -> History:
-        """The history of a point's runs so far (their curves, not their arms), as far as it can be had."""
-        found = [again() for points, again in self._parts if point in points]
-        return point_history(self.sweep, [arrays for arrays in found if arrays is not None], point)
+        """Collect the history of a point's computed rows, without item counts."""
+        blocks = [reload() for points, reload in self._blocks if point in points]
+        return point_history(self.sweep, [arrays for arrays in blocks if arrays is not None], point)
 
     def numbers(self, metric: str) -> FloatArray:
-        """One metric of every run, float64 (P, R); NaN where it is unknown or diverged."""
+        """One metric of every row, float64 (P, R); NaN if not computed or diverged."""
         return self._values[metric]
 
+    def means(self, points: Sequence[tuple[Value, ...]], metric: str) -> list[float]:
+        """Mean of a metric over all rows of each of these points; NaN if one is unknown or has a diverged row."""
+        at = {values: p for p, values in enumerate(self.sweep.proposed)}
+        means = self.numbers(metric).mean(axis=1)
+        return [float(means[at[values]]) if values in at else float("nan") for values in points]
+
     def estimate_at(self, point: int, metric: str = "click_rate") -> tuple[Estimate, int] | None:
-        """A point's own estimate, and how many runs it rests on; None without any."""
+        """Estimate of a point and its number of replications; None without any."""
         known = self.numbers(metric)[point][self.alive[point]]
         return (metrics.estimate(known), len(known)) if len(known) else None
 
     @property
     def progress(self) -> float:
-        """Share of the runs that are done or given up, 0 to 1."""
+        """Share of the rows that are computed or no longer needed, 0 to 1."""
         return float((self.completed | self.dropped[:, None]).mean())
 
     @property
     def saved_share(self) -> float:
-        """Share of all runs that the search did not need."""
+        """Share of all rows that the search did not need, 0 to 1."""
         return float((~self.completed & self.dropped[:, None]).mean())
 
+    # -- the best point and its region -----------------------------------------------------------------------------
+
     def eligible(self, metric: str) -> BoolArray:
-        """Points that can be the best, bool (P,): they have runs, are not dropped, and no more of them diverged than
-        of others."""
-        numbers = np.isfinite(self.numbers(metric))
-        lost = self.completed.sum(axis=1) - numbers.sum(axis=1)
-        found = numbers.any(axis=1) & ~self.dropped
+        """Points that can be the best, bool (P,).
+
+        They have computed rows, are not eliminated, and have no more diverged rows than others.
+        """
+        finite = np.isfinite(self.numbers(metric))
+        lost = self.completed.sum(axis=1) - finite.sum(axis=1)
+        found = finite.any(axis=1) & ~self.dropped
         if not found.any():
             return np.asarray(found)
         return np.asarray(found & (lost == lost[found].min()))
 
     def leader(self, metric: str) -> int | None:
-        """The point of the best mean among those that have the most runs; None before anything is known."""
-        able = self.eligible(metric)
-        if not able.any():
+        """The eligible point with the most replications and the best mean; None before anything is computed."""
+        eligible = self.eligible(metric)
+        if not eligible.any():
             return None
-        runs = np.isfinite(self.numbers(metric)).sum(axis=1)
-        able &= runs == runs[able].max()
-        means = METRICS[metric].sign * _mean(self.numbers(metric))
-        return int(np.argmax(np.where(able, means, -np.inf)))
+        n = np.isfinite(self.numbers(metric)).sum(axis=1)
+        eligible &= n == n[eligible].max()
+        means = METRICS[metric].sign * row_mean(self.numbers(metric))
+        return int(np.argmax(np.where(eligible, means, -np.inf)))
 
     def adjusted(self, metric: str) -> FloatArray:
-        """`numbers`, each point's shifted by how lucky its runs were for the leader, float64 (P, R).
+        """`numbers`, adjusted for the replications that each point has, float64 (P, R).
 
-        Points that have been dropped, or are not yet run to the end, rest on fewer runs than the leader: common luck
-        cancels in the gap to it, and only there. Where all have all runs, these are the numbers.
+        Points that were eliminated or are not complete have fewer replications than the leader. Their numbers are
+        shifted by the leader's mean over all its replications minus its mean over the shared ones: the random numbers
+        are common, so the difference to the leader is unchanged. With all replications, these are the numbers.
         """
         leader, numbers = self.leader(metric), self.numbers(metric)
         if leader is None:
             return numbers
         shared = np.where(np.isfinite(numbers), numbers[leader], np.nan)
-        shift = _mean(numbers[leader][None]) - _mean(shared)
+        shift = row_mean(numbers[leader][None]) - row_mean(shared)
         return numbers + np.where(np.isfinite(shift), shift, 0.0)[:, None]
 
     def gaps(self, metric: str) -> FloatArray:
-        """Every run's distance to the same run of the leader, float64 (P, R): below 0 is worse."""
+        """Difference of every row to the same row of the leader, float64 (P, R); negative values are worse."""
         leader = self.leader(metric)
         numbers = METRICS[metric].sign * self.numbers(metric)
         return numbers - numbers[leader] if leader is not None else np.full_like(numbers, np.nan)
 
     def best_region(self, metric: str) -> BoolArray:
-        """Points that are not shown to be worse than the best, bool (P,): paired t tests, with Holm's correction."""
+        """Points that are not significantly worse than the best, bool (P,): paired t tests, Holm's correction."""
         leader = self.leader(metric)
         if leader is None:
             return np.zeros(self.sweep.size, np.bool_)
-        gaps, able = self.gaps(metric), self.eligible(metric)
-        p = _worse(gaps)
-        others = [i for i in np.flatnonzero(able) if i != leader]
-        found = np.zeros(len(able), np.bool_)
-        found[leader] = True
+        gaps, eligible = self.gaps(metric), self.eligible(metric)
+        p = p_values(gaps)
+        others = [i for i in np.flatnonzero(eligible) if i != leader]
+        region = np.zeros(len(eligible), np.bool_)
+        region[leader] = True
         for i, corrected in zip(others, metrics.holm([float(p[i]) for i in others]), strict=True):
-            found[i] = corrected >= LEVEL
-        return found
+            region[i] = corrected >= LEVEL
+        return region
 
     def results(self, metric: str = "click_rate") -> list[PointResult]:
-        """Every point that has a run, in order."""
+        """Results of all points with at least one computed row, in order."""
         numbers, gaps, region = self.adjusted(metric), self.gaps(metric), self.best_region(metric)
         return [
             PointResult(
@@ -302,17 +189,34 @@ class Landscape:
         ]  # fmt: skip
 
     def best(self, metric: str = "click_rate") -> PointResult | None:
-        """The leader's cell; None while nothing is known, or where every run diverged."""
+        """The leader's result; None before anything is computed, or if every row diverged."""
         leader = self.leader(metric)
-        return next((cell for cell in self.results(metric) if cell.point == leader), None)
+        return next((result for result in self.results(metric) if result.point == leader), None)
+
+    def pairing(self, metric: str = "click_rate") -> float:
+        """Factor by which common random numbers narrow the interval of a difference to the best; median over points.
+
+        sqrt(var(a) + var(b)) / sd(a - b); NaN before two points have two replications.
+        """
+        leader = self.leader(metric)
+        if leader is None:
+            return float("nan")
+        numbers = self.numbers(metric)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            unpaired = np.sqrt(row_variance(numbers) + row_variance(numbers[leader][None]))
+            paired = np.sqrt(row_variance(self.gaps(metric)))
+            ratio = np.delete(unpaired / paired, leader)
+        return float(np.median(ratio[np.isfinite(ratio)])) if np.isfinite(ratio).any() else float("nan")
+
+    # -- importance of parameters ----------------------------------------------------------------------------------
 
     def importance(self, metric: str = "click_rate") -> list[Importance]:
-        """What each parameter does, the one that costs most first; empty before the whole grid is known.
+        """Importance of each parameter, the most sensitive first; empty before the whole grid is computed.
 
-        Where there is no grid, see `explained`.
+        For scattered points, see `explained`.
         """
         numbers = METRICS[metric].sign * self.adjusted(metric)
-        means, leader = _mean(numbers), self.leader(metric)
+        means, leader = row_mean(numbers), self.leader(metric)
         if leader is None or not np.isfinite(means).all() or not self.sweep.is_grid:
             return []
         grid, region = means.reshape(self.sweep.shape), self.best_region(metric).reshape(self.sweep.shape)
@@ -320,48 +224,33 @@ class Landscape:
         found = []
         for i, (axis, values) in enumerate(zip(self.sweep.axes, self.sweep.values, strict=True)):
             others = tuple(j for j in range(grid.ndim) if j != i)
-            reached = np.atleast_1d(region.any(axis=others)).tolist()
-            good = tuple(v for v, some in zip(values, reached, strict=True) if some)
-            low = int(np.argmin(grid.max(axis=others)))
-            # the best there is with this value, against the best there is
-            at = np.where(np.arange(len(values))[_along(i, grid.ndim)] == low, grid, -np.inf)
-            cost = metrics.estimate(clicks[leader] - clicks[int(np.argmax(at))])
+            in_region = np.atleast_1d(region.any(axis=others)).tolist()
+            good = tuple(v for v, inside in zip(values, in_region, strict=True) if inside)
+            worst = int(np.argmin(grid.max(axis=others)))
+            # the best point with the worst value, against the best point of all
+            at_worst = np.where(np.arange(len(values))[_broadcast(i, grid.ndim)] == worst, grid, -np.inf)
+            cost = metrics.estimate(clicks[leader] - clicks[int(np.argmax(at_worst))])
             best = values[int(np.unravel_index(leader, grid.shape)[i])]
-            share = _share(grid, others, _noise(numbers)) if others else float("nan")
-            found.append(Importance(axis.path, best, good, values[low], cost, share, len(good) < len(values)))
+            share = sobol_index(grid, others, noise_variance(numbers)) if others else float("nan")
+            found.append(Importance(axis.path, best, good, values[worst], cost, share, len(good) < len(values)))
         return sorted(found, key=lambda each: (not each.matters, -each.cost.mean))
 
     def explained(self, metric: str = "click_rate") -> list[Explained]:
-        """What each parameter explains where there is no grid, most first; empty before the end."""
+        """Importance of each parameter among scattered points, the largest first; empty before the end."""
         leader, sweep = self.leader(metric), self.sweep
         if leader is None or sweep.is_grid or self.progress < 1:
             return []
         if metric not in self._explained:
-            good = np.flatnonzero(self.best_region(metric)).tolist()
-            shares = importance.shares(sweep, _mean(self.numbers(metric)))
+            region = [sweep.values_at(p) for p in np.flatnonzero(self.best_region(metric)).tolist()]
+            shares = importance.explained_shares(sweep, row_mean(self.numbers(metric)))
             found = [
-                Explained(
-                    axis.path, sweep.values_at(leader)[i], _reached(axis, [sweep.values_at(p)[i] for p in good]), share
-                )
+                Explained(axis.path, sweep.values_at(leader)[i], _extent(axis, [at[i] for at in region]), share)
                 for i, (axis, share) in enumerate(zip(sweep.axes, shares, strict=True))
             ]
             self._explained[metric] = sorted(found, key=lambda each: -each.share)
         return self._explained[metric]
 
-    def pairing(self, metric: str = "click_rate") -> float:
-        """How many times narrower common luck makes the interval of a difference to the best; median over points.
-
-        sqrt(var(a) + var(b)) / sd(a - b); NaN before two points have two runs.
-        """
-        leader = self.leader(metric)
-        if leader is None:
-            return float("nan")
-        numbers = self.numbers(metric)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            apart = np.sqrt(_var(numbers) + _var(numbers[leader][None]))
-            together = np.sqrt(_var(self.gaps(metric)))
-            ratio = np.delete(apart / together, leader)
-        return float(np.median(ratio[np.isfinite(ratio)])) if np.isfinite(ratio).any() else float("nan")
+    # -- export ----------------------------------------------------------------------------------------------------
 
     def summary(self, metric: str = "click_rate") -> dict[str, Any]:
         """Best point, best region and sensitivity as plain data; equal sweeps give equal bytes."""
@@ -372,7 +261,7 @@ class Landscape:
             "metric": metric,
             "best": best
             and dict(zip(paths, best.values, strict=True)) | best.estimate._asdict() | {"replications": best.runs},
-            "best_region": [dict(zip(paths, c.values, strict=True)) for c in self.results(metric) if c.best],
+            "best_region": [dict(zip(paths, r.values, strict=True)) for r in self.results(metric) if r.best],
             "sensitivity": [
                 {**i._asdict(), "cost": i.cost._asdict(), "good": list(i.good)} for i in self.importance(metric)
             ] or [{**i._asdict(), "by": "random forest"} for i in self.explained(metric)],
@@ -382,23 +271,23 @@ class Landscape:
         return found
 
     def table(self, metric: str = "click_rate") -> pd.DataFrame:
-        """One line a point: parameters, mean, interval, runs, its gap to the best, and whether it may be as good."""
+        """One line per point: parameters, mean, interval, replications, difference to the best, best region."""
         import pandas as pd
 
         lines = [
             {
-                **{axis.path: v for axis, v in zip(self.sweep.axes, c.values, strict=True)},
-                "metric": metric, "mean": c.estimate.mean, "low": c.estimate.low, "high": c.estimate.high,
-                "replications": c.runs, "diverged": c.diverged, "gap": c.gap.mean, "gap_low": c.gap.low,
-                "gap_high": c.gap.high, "best_region": c.best, "dropped": c.dropped,
+                **{axis.path: v for axis, v in zip(self.sweep.axes, r.values, strict=True)},
+                "metric": metric, "mean": r.estimate.mean, "low": r.estimate.low, "high": r.estimate.high,
+                "replications": r.runs, "diverged": r.diverged, "gap": r.gap.mean, "gap_low": r.gap.low,
+                "gap_high": r.gap.high, "best_region": r.best, "dropped": r.dropped,
             }
-            for c in self.results(metric)
+            for r in self.results(metric)
         ]  # fmt: skip
         return pd.DataFrame(lines)
 
 
-def _possible(sweep: Sweep, values: tuple[Value, ...]) -> bool:
-    """Values that are possible alone may not be so together."""
+def _is_valid(sweep: Sweep, values: tuple[Value, ...]) -> bool:
+    """Whether values that are valid alone are valid together."""
     try:
         sweep.with_values(values)
     except ValidationError:
@@ -406,51 +295,12 @@ def _possible(sweep: Sweep, values: tuple[Value, ...]) -> bool:
     return True
 
 
-def _reached(axis: Axis, values: list[Any]) -> tuple[Value, ...]:
-    """The ends of what these values of a range reach; those of a list that are among them."""
+def _extent(axis: Axis, values: list[Any]) -> tuple[Value, ...]:
+    """Smallest and largest of these values for a range; for a list, its values that are among them."""
     if axis.values is None:
         return min(values), max(values)
     return tuple(value for value in axis.values if value in values)
 
 
-def _noise(numbers: FloatArray) -> float:
-    """Variance of a point's mean that is chance: of what is left of its runs without the run's common luck."""
-    luck = np.nanmean(numbers, axis=0, keepdims=True) if np.isfinite(numbers).any() else 0.0
-    var, n = _var(numbers - luck), np.isfinite(numbers).sum(axis=1)
-    each = (var / np.maximum(n, 1))[np.isfinite(var)]
-    return float(each.mean()) if len(each) else 0.0
-
-
-def _share(grid: FloatArray, others: tuple[int, ...], noise: float) -> float:
-    profile = grid.mean(axis=others)
-    whole = float(grid.var()) - noise * (1 - 1 / grid.size)
-    part = float(profile.var()) - noise * len(profile) / grid.size * (1 - 1 / len(profile))
-    return min(max(part, 0.0) / whole, 1.0) if whole > 0 else 0.0
-
-
-def _along(axis: int, dimensions: int) -> tuple[slice | None, ...]:
+def _broadcast(axis: int, dimensions: int) -> tuple[slice | None, ...]:
     return tuple(slice(None) if i == axis else None for i in range(dimensions))
-
-
-def _mean(values: FloatArray) -> FloatArray:
-    """Over the runs that are known, (P,); NaN without any."""
-    n = np.isfinite(values).sum(axis=1)
-    return np.where(n > 0, np.nansum(values, axis=1) / np.maximum(n, 1), np.nan)
-
-
-def _var(values: FloatArray) -> FloatArray:
-    """Sample variance over the runs that are known, (P,); NaN with fewer than two."""
-    n = np.isfinite(values).sum(axis=1)
-    squares = np.nansum((values - _mean(values)[:, None]) ** 2, axis=1)
-    return np.where(n > 1, squares / np.maximum(n - 1, 1), np.nan)
-
-
-def _worse(gaps: FloatArray) -> FloatArray:
-    """Two-sided p-value of no gap, (P,): 1 where the runs cannot tell, as when all gaps are the very same."""
-    from scipy import stats
-
-    n, mean, var = np.isfinite(gaps).sum(axis=1), _mean(gaps), _var(gaps)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        t = mean / np.sqrt(var / n)
-        p = 2 * stats.t.sf(np.abs(t), np.maximum(n - 1, 1))
-    return np.where(np.isfinite(p) & (var > 0), p, 1.0)

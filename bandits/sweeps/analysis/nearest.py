@@ -1,4 +1,4 @@
-"""What a sweep already says of an agent that has not been run: the nearest of its points answers at once."""
+"""Find results for an agent in finished sweeps: the nearest computed point to its settings."""
 
 from __future__ import annotations
 
@@ -12,23 +12,25 @@ from bandits.experiments.experiment import Experiment
 from bandits.results.metrics import Estimate
 from bandits.sweeps.sweep import Axis, Sweep, Value
 
-PointLookup = Callable[[int], tuple[Estimate, int] | None]  # a point's click rate, and the runs it rests on
+PointLookup = Callable[[int], tuple[Estimate, int] | None]  # point -> click-through rate and replications
 
 
 class NearestPoint(NamedTuple):
-    """The nearest swept point to an agent.
+    """The computed point of a sweep that is nearest to an agent.
 
     Attributes
     ----------
     label : str
-        Of the agent.
+        Label of the agent.
+    sweep : Sweep
     point : int
-        Of the sweep.
+        Number of the point in the sweep.
     exact : bool
-        The agent is that point.
+        The agent has exactly the values of the point.
     estimate : Estimate
-        Its click rate.
+        Click-through rate of the point.
     runs : int
+        Number of replications behind the estimate.
     """
 
     label: str
@@ -39,10 +41,10 @@ class NearestPoint(NamedTuple):
     runs: int
 
 
-def speaks_of(sweep: Sweep, experiment: Experiment, agent: int) -> bool:
-    """Whether an agent differs from a sweep's points in nothing but what was swept, and lies among them."""
+def covers(sweep: Sweep, experiment: Experiment, agent: int) -> bool:
+    """Whether an agent differs from a grid sweep in swept parameters only, with values inside their ranges."""
     swept = sweep.experiment
-    if not sweep.is_grid:  # of scattered points the nearest may be far
+    if not sweep.is_grid:  # the nearest of scattered points may be far away
         return False
     if (swept.seed, swept.steps) != (experiment.seed, experiment.steps):
         return False
@@ -55,35 +57,37 @@ def speaks_of(sweep: Sweep, experiment: Experiment, agent: int) -> bool:
         if _fixed(theirs, free) != _fixed(ours, free):
             return False
     return all(
-        _between(axis, values, _value(experiment, agent, axis)) is not None
+        _grid_position(axis, values, _value(experiment, agent, axis)) is not None
         for axis, values in zip(sweep.axes, sweep.values, strict=True)
     )
 
 
 def nearest_points(swept: Sequence[tuple[Sweep, PointLookup]], experiment: Experiment) -> list[NearestPoint]:
-    """For every agent that one of these sweeps speaks of: its nearest known point, by steps of the sweep's axes."""
+    """Find the nearest computed point for every agent that one of these sweeps covers, in grid steps."""
     found: list[NearestPoint] = []
     for agent, label in enumerate(experiment.labels):
-        answers = [a for sweep, known in swept if (a := _answer(sweep, known, experiment, agent, label)) is not None]
-        if answers:
-            found.append(max(answers, key=lambda answer: (answer.exact, answer.runs)))
+        candidates = [
+            point for sweep, lookup in swept if (point := _nearest(sweep, lookup, experiment, agent, label)) is not None
+        ]
+        if candidates:
+            found.append(max(candidates, key=lambda point: (point.exact, point.runs)))
     return found
 
 
-def _answer(sweep: Sweep, known: PointLookup, experiment: Experiment, agent: int, label: str) -> NearestPoint | None:
-    if not speaks_of(sweep, experiment, agent):
+def _nearest(sweep: Sweep, lookup: PointLookup, experiment: Experiment, agent: int, label: str) -> NearestPoint | None:
+    if not covers(sweep, experiment, agent):
         return None
-    places = [
-        _between(axis, values, _value(experiment, agent, axis)) or 0.0
+    positions = [
+        _grid_position(axis, values, _value(experiment, agent, axis)) or 0.0
         for axis, values in zip(sweep.axes, sweep.values, strict=True)
     ]
-    at = [round(place) for place in places]
+    at = [round(position) for position in positions]
     point = 0
     for index, size in zip(at, sweep.shape, strict=True):
         point = point * size + index
-    if (found := known(point)) is None:
+    if (found := lookup(point)) is None:
         return None
-    exact = all(place == index for place, index in zip(places, at, strict=True))
+    exact = all(position == index for position, index in zip(positions, at, strict=True))
     return NearestPoint(label, sweep, point, exact, *found)
 
 
@@ -97,8 +101,8 @@ def _value(experiment: Experiment, agent: int, axis: Axis) -> Value:
     return value
 
 
-def _between(axis: Axis, values: tuple[Value, ...], value: Value) -> float | None:
-    """Where a value lies among an axis's, in steps of it; None outside."""
+def _grid_position(axis: Axis, values: tuple[Value, ...], value: Value) -> float | None:
+    """Return the position of a value among an axis's values, in grid steps; None outside."""
     if value in values:
         return float(values.index(value))
     numbers = [v for v in values if isinstance(v, (int, float)) and not isinstance(v, bool)]

@@ -1,4 +1,4 @@
-"""What a worker of a Dask cluster is asked: what it is made of, a known answer, a block of a sweep."""
+"""Functions that run on a worker of a Dask cluster: compare versions, check known numbers, compute a block."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from pathlib import Path
 from bandits.base.files import Arrays
 from bandits.runtime.protocol import UPDATE_INTERVAL
 from bandits.sweeps.blocks import Block, Row, compute
-from bandits.sweeps.sweep import Sweep, read, read_with_proposals
+from bandits.sweeps.sweep import read
 
+from .block_handler import read_cached
 from .executors import ExecutorLostError
 
 PACKAGES = ("numpy", "scipy", "numba", "torch", "distributed")
@@ -31,15 +32,15 @@ PROBE = {
 }
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
-MALLOC_KEEP = 128 * 2**20  # bytes that an arena of malloc may keep after they were freed
+MALLOC_KEEP = 128 * 2**20  # freed bytes that an arena of malloc may keep
 
-Make = dict[str, str]
+Fingerprint = dict[str, str]
 
 
 class Call:
-    """A call that travels as bytes which only a worker reads: a scheduler needs none of this package to pass it on.
+    """A call pickled into bytes that only a worker unpickles: the scheduler does not need this package.
 
-    ``pickle.loads`` of its pickle is the answer.
+    ``pickle.loads`` of its pickle is the result of the call.
     """
 
     def __init__(self, function: Callable[..., object], *arguments: object) -> None:
@@ -50,17 +51,17 @@ class Call:
 
 
 @lru_cache(maxsize=1)
-def make() -> Make:
-    """Versions of everything that numbers depend on in this process; of this package its content."""
+def fingerprint() -> Fingerprint:
+    """Return the versions of all packages that numbers depend on; of this package, a hash of its content."""
     return {
-        "bandits": _content()[:12],
+        "bandits": _package_hash()[:12],
         "python": ".".join(platform.python_version_tuple()[:2]),
         **{name: version(name) for name in PACKAGES},
     }
 
 
-def _content() -> str:
-    """SHA-256 of the package's modules and data."""
+def _package_hash() -> str:
+    """Return the SHA-256 of the package's modules and data."""
     root, digest = Path(__file__).resolve().parents[2], hashlib.sha256()
     for path in sorted(p for kind in ("*.py", "*.parquet") for p in root.rglob(kind)):
         digest.update(f"{path.relative_to(root).as_posix()} {path.stat().st_size}\n".encode())
@@ -68,82 +69,78 @@ def _content() -> str:
     return digest.hexdigest()
 
 
-def unlike(ours: Make, answer: str) -> str:
-    """The first way in which this worker differs from the process that asks, in a sentence; empty if it does not.
+def find_difference(expected: Fingerprint, expected_probe: str) -> str:
+    """Describe the first difference between this worker and the client in one sentence; empty without any.
 
     Parameters
     ----------
-    ours : dict
-        The asking process's `make`.
-    answer : str
-        Its `probe`.
+    expected : dict
+        The client's `fingerprint`.
+    expected_probe : str
+        The client's `probe`.
     """
     from distributed import get_worker
 
     worker = f"the worker {get_worker().address}"
-    for name, wanted in ours.items():
-        if (found := make()[name]) != wanted:
+    for name, wanted in expected.items():
+        if (found := fingerprint()[name]) != wanted:
             what = "other code" if name == "bandits" else f"another {name}"
-            return f"{worker} has {what} ({found}; where the sweep was begun {wanted}): its numbers may differ"
-    return "" if probe() == answer else f"{worker} computes other numbers than where the sweep was begun"
+            return f"{worker} has {what} ({found}; the client has {wanted}); its numbers may differ"
+    return "" if probe() == expected_probe else f"{worker} computes other numbers than the client"
 
 
 @lru_cache(maxsize=1)
 def probe() -> str:
-    """SHA-256 of a small block's numbers."""
+    """Compute a small block and return the SHA-256 of its numbers."""
     sweep = read(PROBE)
     block = Block(tuple((p, r) for p in range(sweep.size) for r in range(sweep.experiment.replications)))
     sums = sorted(item for item in compute(sweep, block).items() if item[0].startswith("sum."))
     return hashlib.sha256(b"".join(array.tobytes() for _, array in sums)).hexdigest()
 
 
-def block(text: str, rows: Sequence[Row], ours: Make, answer: str, topic: str, key: str) -> Arrays:
-    """Compute a block as the task ``key``; its steps are told to those who listen to ``topic``.
+def compute_block(
+    text: str, rows: Sequence[Row], expected: Fingerprint, expected_probe: str, topic: str, key: str
+) -> Arrays:
+    """Compute a block as the task ``key`` and publish its steps under ``topic``.
 
-    A task cannot be interrupted, so it looks whether somebody still wants it: who cancelled it, or is gone, does not.
+    Dask cannot interrupt a task. Therefore the task checks whether it was cancelled or its client is gone.
 
     Raises
     ------
-    Lost
-        This worker came late and is unlike the process that asks.
-    Stopped
-        Nobody wants it any more.
+    ExecutorLostError
+        If this worker joined late and differs from the client.
+    StoppedError
+        If the task is no longer needed.
     """
     from distributed import Status, get_worker
 
     worker = get_worker()
-    if sentence := unlike(ours, answer):
-        raise ExecutorLostError(sentence)
+    if difference := find_difference(expected, expected_probe):
+        raise ExecutorLostError(difference)
     _keep_memory()
-    told = time.monotonic()
+    published = time.monotonic()
 
-    def tell(step: int) -> None:
-        nonlocal told
-        if time.monotonic() - told >= UPDATE_INTERVAL:
+    def publish(step: int) -> None:
+        nonlocal published
+        if time.monotonic() - published >= UPDATE_INTERVAL:
             worker.log_event(topic, {"key": key, "step": step})
-            told = time.monotonic()
+            published = time.monotonic()
 
     def stop() -> bool:
         task = worker.state.tasks.get(key)
         return task is None or task.state != "executing" or worker.status in (Status.closing, Status.closed)
 
-    return compute(_sweep(text), Block(tuple((point, run) for point, run in rows)), tell, stop)
+    return compute(read_cached(text), Block(tuple((point, replication) for point, replication in rows)), publish, stop)
 
 
 @lru_cache(maxsize=1)
 def _keep_memory() -> None:
-    """Take back Dask's wish that a worker return every freed page at once: our arrays come and go by the thousand.
+    """Let malloc keep freed memory, against the default that Dask sets for its workers.
 
-    It sets MALLOC_TRIM_THRESHOLD_ where it starts workers, so that big data frames leave memory; ours would ask the
-    system for the same pages again at every step. Only glibc can be told so.
+    Dask sets MALLOC_TRIM_THRESHOLD_ so that large data frames are returned to the system at once. Lanes allocate the
+    same small arrays at every step, and would request the same pages again and again. Works with glibc only.
     """
     library = ctypes.CDLL(None) if os.name == "posix" else None
     if (mallopt := getattr(library, "mallopt", None)) is not None:
         mallopt(M_TRIM_THRESHOLD, MALLOC_KEEP)
         mallopt(M_MMAP_THRESHOLD, MALLOC_KEEP // 4)
-
-
-@lru_cache(maxsize=4)
-def _sweep(text: str) -> Sweep:
-    """The sweep of many blocks is judged once."""
-    return read_with_proposals(text)

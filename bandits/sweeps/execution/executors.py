@@ -1,4 +1,4 @@
-"""Where blocks are computed: here, in worker processes, or (`cluster`) on other machines. One contract for all."""
+"""Executors compute blocks in this process, in worker processes, or (`dask_client`) on other machines."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from bandits.sweeps.sweep import Sweep
 
 
 class Executor(Protocol):
-    """Takes blocks and gives back their arrays.
+    """Computes blocks and returns their arrays.
 
     Attributes
     ----------
     workers : int
-        How many blocks it works at, at a time.
+        Number of blocks that are computed at the same time.
     note : str
-        What whoever waits for the blocks should know; usually empty.
+        A message for the user; usually empty.
     """
 
     @property
@@ -32,91 +32,91 @@ class Executor(Protocol):
     @property
     def note(self) -> str: ...
 
-    def submit(self, sweep: Sweep, block: Block, told: Callable[[int], None]) -> Future[Arrays]:
-        """Begin a block; ``told`` hears of its steps. A future that is cancelled ends it within a second."""
+    def submit(self, sweep: Sweep, block: Block, on_step: Callable[[int], None]) -> Future[Arrays]:
+        """Start a block and report its steps to ``on_step``; cancelling the future ends it within a second."""
         ...
 
     def close(self) -> None:
-        """Let go of whatever it holds."""
+        """Release all resources."""
         ...
 
 
 class ExecutorLostError(Exception):
-    """An executor cannot go on, in one sentence; its blocks can, elsewhere."""
+    """An executor failed; its blocks can be computed elsewhere."""
 
 
 class InProcessExecutor:
-    """In this process, one block after the other: for tests, scripts and notebooks."""
+    """Computes blocks in this process, one at a time: for tests, scripts and notebooks."""
 
     workers, note = 1, ""
 
-    def submit(self, sweep: Sweep, block: Block, told: Callable[[int], None]) -> Future[Arrays]:
-        """The future of a block, done when this returns."""
+    def submit(self, sweep: Sweep, block: Block, on_step: Callable[[int], None]) -> Future[Arrays]:
+        """Compute a block; the returned future is done."""
         future: Future[Arrays] = Future()
-        future.set_result(compute(sweep, block, told))
+        future.set_result(compute(sweep, block, on_step))
         return future
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there are no resources to release."""
 
 
 class PoolExecutor:
-    """On the worker processes of a pool, beside its runs: supervised, a block whose worker dies is begun again."""
+    """Computes blocks on the worker processes of a pool, beside its runs; a block whose worker dies is restarted."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool, self.workers, self.note = pool, pool.workers, ""
 
-    def submit(self, sweep: Sweep, block: Block, told: Callable[[int], None]) -> Future[Arrays]:
+    def submit(self, sweep: Sweep, block: Block, on_step: Callable[[int], None]) -> Future[Arrays]:
         """Queue a block."""
         message = {"sweep": sweep.model_dump(mode="json"), "rows": block.rows}
-        return self._pool.compute(sweep.hash, message, told)
+        return self._pool.compute(sweep.hash, message, on_step)
 
     def close(self) -> None:
-        """The pool lives on; it is its owner's."""
+        """Do nothing: the pool belongs to the caller."""
 
 
 class FailoverExecutor:
-    """An executor that can be lost, and another one that goes on for it from then on: no block is.
+    """Switches to a second executor when the first one fails; no block is lost.
 
     Parameters
     ----------
     first : Executor
-        Raises `ExecutorLostError`, in `submit` or by its futures.
+        Raises `ExecutorLostError` in `submit` or through its futures.
     second : callable
-        Makes the other one, once it is needed.
+        Creates the second executor when it is needed.
     """
 
     def __init__(self, first: Executor, second: Callable[[], Executor]) -> None:
-        self._now, self._second, self.note = first, second, ""
+        self._active, self._second, self.note = first, second, ""
         self._first, self._lock = first, threading.Lock()
 
     @property
     def workers(self) -> int:
-        """Of the one that works now."""
-        return self._now.workers
+        """Number of blocks that the active executor computes at the same time."""
+        return self._active.workers
 
-    def submit(self, sweep: Sweep, block: Block, told: Callable[[int], None]) -> Future[Arrays]:
-        """Begin a block with whoever is there."""
+    def submit(self, sweep: Sweep, block: Block, on_step: Callable[[int], None]) -> Future[Arrays]:
+        """Start a block on the active executor."""
         future: Future[Arrays] = Future()
-        self._begin(sweep, block, told, future)
+        self._start(sweep, block, on_step, future)
         return future
 
     def close(self) -> None:
-        """Let go of the first; the second is its maker's."""
+        """Release the first executor; the second belongs to the caller."""
         self._first.close()
 
-    def _begin(self, sweep: Sweep, block: Block, told: Callable[[int], None], future: Future[Arrays]) -> None:
+    def _start(self, sweep: Sweep, block: Block, on_step: Callable[[int], None], future: Future[Arrays]) -> None:
         try:
-            inner = self._now.submit(sweep, block, told)
-        except ExecutorLostError as why:
-            self._change(why)
-            inner = self._now.submit(sweep, block, told)
-        again = partial(self._begin, sweep, block, told, future)
-        inner.add_done_callback(partial(self._settle, future, again))
+            inner = self._active.submit(sweep, block, on_step)
+        except ExecutorLostError as error:
+            self._fail_over(error)
+            inner = self._active.submit(sweep, block, on_step)
+        restart = partial(self._start, sweep, block, on_step, future)
+        inner.add_done_callback(partial(self._forward, future, restart))
         future.add_done_callback(lambda done: done.cancelled() and inner.cancel())
 
-    def _settle(self, future: Future[Arrays], again: Callable[[], None], inner: Future[Arrays]) -> None:
-        """Hand on what came out; begin again what was lost."""
+    def _forward(self, future: Future[Arrays], restart: Callable[[], None], inner: Future[Arrays]) -> None:
+        """Forward the outcome of a block, or restart it if the executor failed."""
         if future.cancelled() or inner.cancelled():
             return
         error = inner.exception()
@@ -124,12 +124,12 @@ class FailoverExecutor:
             settle(future, error or inner.result())
             return
         try:
-            self._change(error)
-            again()
-        except Exception as worse:  # noqa: BLE001 - somebody waits for the future
-            settle(future, worse)
+            self._fail_over(error)
+            restart()
+        except Exception as failure:  # noqa: BLE001 - the caller gets it from the future
+            settle(future, failure)
 
-    def _change(self, why: ExecutorLostError) -> None:
+    def _fail_over(self, reason: ExecutorLostError) -> None:
         with self._lock:
-            if self._now is self._first:
-                self._now, self.note = self._second(), f"{why}; this machine goes on alone"
+            if self._active is self._first:
+                self._active, self.note = self._second(), f"{reason}; continuing on this machine"

@@ -1,4 +1,4 @@
-"""Points that have been proposed as plotly dictionaries: the best so far, and the metric against each parameter."""
+"""Draw proposed points as plotly dictionaries: the best so far, and the metric against each parameter."""
 
 from __future__ import annotations
 
@@ -10,27 +10,28 @@ from bandits.base.types import BoolArray, FloatArray, IntArray
 from bandits.results.figures import curves, empty_figure
 from bandits.results.metrics import Band
 from bandits.results.style import REFERENCE, Spec, styles
-from bandits.sweeps.analysis.importance import place
-from bandits.sweeps.analysis.landscape import METRICS, Landscape
+from bandits.sweeps.analysis.importance import position
+from bandits.sweeps.analysis.landscape import Landscape
+from bandits.sweeps.analysis.run_metrics import METRICS
 
 from .grid import OUTLINE, format_value, hover_text, parameter_title
 
-ObjectArray = np.ndarray[tuple[int], np.dtype[np.object_]]  # of words
-NEAR = 1e-5  # of a number that has been to a browser and back
+ObjectArray = np.ndarray[tuple[int], np.dtype[np.object_]]  # of text
+TOLERANCE = 1e-5  # relative error of a number that was sent to a browser and back
 
 
 class Progress(NamedTuple):
-    """What is known after each point, in the order of the proposals.
+    """The best point after each proposal.
 
     Attributes
     ----------
     points : int (N,)
-        All of whose runs are done.
+        Points with all replications, in the order of the proposals.
     means : float64 (N,)
     best : int (N,)
-        The best of them so far, by its position in ``points``.
+        Position in ``points`` of the best point so far.
     low, high : float64 (N,)
-        The 95 % interval of each.
+        95 % interval of each point.
     """
 
     points: IntArray
@@ -40,113 +41,120 @@ class Progress(NamedTuple):
     high: FloatArray
 
 
-def progress(found: Landscape, metric: str) -> Progress:
-    """How the best point came about; points of which a run diverged cannot be it."""
-    known = np.asarray(found.completed.all(axis=1))
-    whole = [c for c in found.results(metric) if known[c.point] and not c.diverged and np.isfinite(c.estimate.mean)]
-    means, low, high = (np.array([getattr(c.estimate, name) for c in whole], float) for name in ("mean", "low", "high"))
+def progress(landscape: Landscape, metric: str) -> Progress:
+    """Compute the best point after each proposal; points with diverged rows are excluded."""
+    completed = np.asarray(landscape.completed.all(axis=1))
+    results = [
+        r for r in landscape.results(metric) if completed[r.point] and not r.diverged and np.isfinite(r.estimate.mean)
+    ]
+    means, low, high = (
+        np.array([getattr(r.estimate, name) for r in results], float) for name in ("mean", "low", "high")
+    )
     signed = METRICS[metric].sign * means
     leads = signed > np.maximum.accumulate(np.concatenate([[-np.inf], signed]))[:-1]
-    best = np.maximum.accumulate(np.where(leads, np.arange(len(whole)), 0))
-    return Progress(np.array([c.point for c in whole], int), means, best, low, high)
+    best = np.maximum.accumulate(np.where(leads, np.arange(len(results)), 0))
+    return Progress(np.array([r.point for r in results], int), means, best, low, high)
 
 
-def figures(found: Landscape, metric: str, picked: int | None = None, *, over: bool = True) -> list[Spec]:
-    """The best so far, and a picture of each parameter.
+def figures(landscape: Landscape, metric: str, selected: int | None = None, *, finished: bool = True) -> list[Spec]:
+    """Draw the best point so far, and the metric against each parameter.
 
-    Before it is ``over``, nothing is called as good as the best.
+    The best region is marked only if the sweep is ``finished``.
     """
-    told = progress(found, metric)
-    if not len(told.points):
+    trajectory = progress(landscape, metric)
+    if not len(trajectory.points):
         layout = {"title": {"text": METRICS[metric].title}, "meta": {"note": ""}}
-        return [empty_figure(layout, "The first points are on their way.")]
-    numbers, good = found.adjusted(metric), found.best_region(metric)[told.points] & over
-    words = np.array([hover_text(found, p, numbers[p]) for p in told.points.tolist()], object)
-    marks = [(found.leader(metric), "star"), (picked, "circle-open")]
-    slices = [_slice(found, metric, told, axis, words, good, marks, over) for axis in range(len(found.sweep.axes))]
-    return [_best_so_far(found, metric, told, words), *slices]
+        return [empty_figure(layout, "Waiting for the first results.")]
+    numbers, good = landscape.adjusted(metric), landscape.best_region(metric)[trajectory.points] & finished
+    hover = np.array([hover_text(landscape, metric, p, numbers[p]) for p in trajectory.points.tolist()], object)
+    marks = [(landscape.leader(metric), "star"), (selected, "circle-open")]
+    slices = [
+        _slice(landscape, metric, trajectory, axis, hover, good, marks, finished)
+        for axis in range(len(landscape.sweep.axes))
+    ]
+    return [_best_so_far(landscape, metric, trajectory, hover), *slices]
 
 
-def point_at(found: Landscape, metric: str, x: float, y: float) -> int | None:
-    """The point at a place of any of the figures that `pictures` makes; None where there is none."""
-    told, near = progress(found, metric), list[tuple[float, int]]()
-    for point, mean in zip(told.points.tolist(), told.means.tolist(), strict=True):
-        places = [point + 1.0, *(_at(found, axis, point) for axis in range(len(found.sweep.axes)))]
-        if np.isclose(mean, y, NEAR, 1e-12) and np.isclose(places, x, NEAR, 1e-12).any():
+def point_at(landscape: Landscape, metric: str, x: float, y: float) -> int | None:
+    """Return the point at a position of one of the figures of `figures`; None if there is none."""
+    trajectory, near = progress(landscape, metric), list[tuple[float, int]]()
+    for point, mean in zip(trajectory.points.tolist(), trajectory.means.tolist(), strict=True):
+        places = [point + 1.0, *(_at(landscape, axis, point) for axis in range(len(landscape.sweep.axes)))]
+        if np.isclose(mean, y, TOLERANCE, 1e-12) and np.isclose(places, x, TOLERANCE, 1e-12).any():
             near.append((abs(mean - y), int(point)))
     return min(near)[1] if near else None
 
 
-def _best_so_far(found: Landscape, metric: str, told: Progress, words: ObjectArray) -> Spec:
-    meant, look = METRICS[metric], next(iter(styles(found.sweep.experiment).values()))
-    at, best = (told.points + 1).astype(float), told.best
-    x = np.repeat(at, 2)[1:]  # it stays until a better one comes
-    mid, low, high = (np.repeat(v[best], 2)[:-1] for v in (told.means, told.low, told.high))
+def _best_so_far(landscape: Landscape, metric: str, trajectory: Progress, hover: ObjectArray) -> Spec:
+    shown_metric, style = METRICS[metric], next(iter(styles(landscape.sweep.experiment).values()))
+    at, best = (trajectory.points + 1).astype(float), trajectory.best
+    x = np.repeat(at, 2)[1:]  # a step function: the best stays until a better one is found
+    mid, low, high = (np.repeat(v[best], 2)[:-1] for v in (trajectory.means, trajectory.low, trajectory.high))
     band = Band(x, mid, np.where(np.isfinite(low), low, mid), np.where(np.isfinite(high), high, mid),
-                found.sweep.experiment.replications)  # fmt: skip
-    note = f"{meant.unit}. Line: the best so far, with the 95 % interval of its runs. Dots: all points."
+                landscape.sweep.experiment.replications)  # fmt: skip
+    note = f"{shown_metric.unit}. Line: best point so far with 95 % interval. Dots: all points."
     spec = curves(
-        {"best": band}, {"best": look}, title=f"{meant.title}: the best so far", note=note[0].upper() + note[1:],
-        x_title="points", y_title=meant.unit.split(",")[0],
+        {"best": band}, {"best": style}, title=f"{shown_metric.title}: best so far", note=note[0].upper() + note[1:],
+        x_title="number of points", y_title=shown_metric.unit.split(",")[0],
     )  # fmt: skip
-    spec["data"].insert(0, _dots(told, at, words, np.full(len(at), True), REFERENCE))
+    spec["data"].insert(0, _dots(trajectory, at, hover, np.full(len(at), True), REFERENCE))
     spec["layout"] |= {"hovermode": "closest"}
     spec["layout"]["meta"]["pick"] = True
     return spec
 
 
 def _slice(
-    found: Landscape, metric: str, told: Progress, axis: int, words: ObjectArray, good: BoolArray,
-    marks: list[tuple[int | None, str]], over: bool,
+    landscape: Landscape, metric: str, trajectory: Progress, axis: int, hover: ObjectArray, good: BoolArray,
+    marks: list[tuple[int | None, str]], finished: bool,
 ) -> Spec:  # fmt: skip
-    meant, sweep = METRICS[metric], found.sweep
-    look = next(iter(styles(sweep.experiment).values()))
-    x = np.array([_at(found, axis, p) for p in told.points.tolist()])
+    shown_metric, sweep = METRICS[metric], landscape.sweep
+    style = next(iter(styles(sweep.experiment).values()))
+    x = np.array([_at(landscape, axis, p) for p in trajectory.points.tolist()])
     data = [
-        _dots(told, x, words, ~good, REFERENCE),
-        _dots(told, x, words, good, look.color),
-        *(_mark(told, x, p, symbol) for p, symbol in marks if p is not None),
+        _dots(trajectory, x, hover, ~good, REFERENCE),
+        _dots(trajectory, x, hover, good, style.color),
+        *(_mark(trajectory, x, p, symbol) for p, symbol in marks if p is not None),
     ]
-    note = "Every point, whatever its other values. ★ the best" + (
-        "; in colour: not shown to be worse than it." if over else " so far."
+    note = "All points, with any values of the other parameters. ★ best point" + (
+        "; coloured: not significantly worse." if finished else " so far."
     )
     layout: Spec = {
-        "title": {"text": f"{meant.title} against {parameter_title(sweep, axis)}"},
+        "title": {"text": f"{shown_metric.title} against {parameter_title(sweep, axis)}"},
         "meta": {"note": note, "pick": True},
         "showlegend": False,
         "hovermode": "closest",
-        "xaxis": _scale(found, axis),
-        "yaxis": {"title": {"text": meant.unit.split(",")[0]}},
+        "xaxis": _scale(landscape, axis),
+        "yaxis": {"title": {"text": shown_metric.unit.split(",")[0]}},
     }
     return {"data": data, "layout": layout}
 
 
-def _dots(told: Progress, x: FloatArray, words: ObjectArray, shown: BoolArray, color: str) -> Spec:
+def _dots(trajectory: Progress, x: FloatArray, hover: ObjectArray, shown: BoolArray, color: str) -> Spec:
     return {
-        "type": "scatter", "mode": "markers", "x": x[shown], "y": told.means[shown], "name": "points",
-        "text": words[shown].tolist(),
+        "type": "scatter", "mode": "markers", "x": x[shown], "y": trajectory.means[shown], "name": "points",
+        "text": hover[shown].tolist(),
         "hovertemplate": "%{text}<extra></extra>", "marker": {"size": 7, "color": color, "opacity": 0.75},
     }  # fmt: skip
 
 
-def _mark(told: Progress, x: FloatArray, point: int, symbol: str) -> Spec:
-    at = told.points == point
+def _mark(trajectory: Progress, x: FloatArray, point: int, symbol: str) -> Spec:
+    at = trajectory.points == point
     marker = {"symbol": symbol, "size": 14, "color": OUTLINE, "line": {"width": 2, "color": OUTLINE}}
-    return {"type": "scatter", "mode": "markers", "x": x[at], "y": told.means[at], "marker": marker,
+    return {"type": "scatter", "mode": "markers", "x": x[at], "y": trajectory.means[at], "marker": marker,
             "hoverinfo": "skip", "name": symbol}  # fmt: skip
 
 
-def _at(found: Landscape, axis: int, point: int) -> float:
-    """Where a point stands in the picture of an axis: its value, or the position of a value in a list."""
-    value, of = found.sweep.values_at(point)[axis], found.sweep.axes[axis]
-    return place(of, value) if of.values is not None or not isinstance(value, (int, float)) else float(value)
+def _at(landscape: Landscape, axis: int, point: int) -> float:
+    """Return the x coordinate of a point in the figure of an axis: its value, or its position in a list."""
+    value, swept = landscape.sweep.values_at(point)[axis], landscape.sweep.axes[axis]
+    return position(swept, value) if swept.values is not None or not isinstance(value, (int, float)) else float(value)
 
 
-def _scale(found: Landscape, axis: int) -> Spec:
-    of, title = found.sweep.axes[axis], {"title": {"text": parameter_title(found.sweep, axis)}}
-    if of.values is not None:
-        ends = [-0.5, len(of.values) - 0.5]
-        labels = [format_value(v) for v in of.values]
-        shown = {"tickvals": list(range(len(of.values))), "ticktext": labels, "range": ends}
+def _scale(landscape: Landscape, axis: int) -> Spec:
+    swept, title = landscape.sweep.axes[axis], {"title": {"text": parameter_title(landscape.sweep, axis)}}
+    if swept.values is not None:
+        ends = [-0.5, len(swept.values) - 0.5]
+        labels = [format_value(v) for v in swept.values]
+        shown = {"tickvals": list(range(len(swept.values))), "ticktext": labels, "range": ends}
         return {**title, **shown, "tickangle": 0}
-    return {**title, "type": of.scale}
+    return {**title, "type": swept.scale}

@@ -1,4 +1,4 @@
-"""The blocks of a sweep on disk: one checksummed file each, under the sweep's own folder."""
+"""Store the blocks of a sweep on disk: one file with checksum per block, in one folder per sweep."""
 
 from __future__ import annotations
 
@@ -15,62 +15,62 @@ from bandits.base.files import Arrays, atomic_write, pack, unpack
 from bandits.experiments.history import History
 from bandits.storage.eviction import Evictable
 from bandits.storage.run_store import RUN_ID
-from bandits.sweeps.analysis.landscape import late_start
+from bandits.sweeps.analysis.run_metrics import final_start
 from bandits.sweeps.blocks import CURVE_POINTS, Block
 from bandits.sweeps.sweep import Sweep, read
 
 
 class BlockFiles:
-    """What is kept of one sweep.
+    """The files of one sweep.
 
     Parameters
     ----------
     sweep : Sweep
-        With the points that have been proposed so far, where they are.
+        With the points proposed so far, if there is no grid.
     folder : Path
-        Of all sweeps.
+        Folder of all sweeps.
     """
 
     def __init__(self, sweep: Sweep, folder: Path) -> None:
         self.sweep, self.folder = sweep, folder / sweep.hash
 
     def get(self, block: Block) -> Arrays | None:
-        """A block's arrays; None if it cannot be read. A damaged file is removed: it is computed again."""
+        """Return a block's arrays; None if it is not stored. A damaged file is removed and computed again."""
         path = self._path(block)
         try:
             data = path.read_bytes()
         except OSError:
             return None
-        if not _whole(data):
+        if not _checksum_matches(data):
             path.unlink(missing_ok=True)
             return None
         return unpack(data[32:])
 
     def save_sweep(self) -> None:
-        """Say what the folder is of."""
-        about = self.folder / "sweep.json"
-        if not about.exists():
-            atomic_write(about, self.sweep.model_dump_json(exclude={"proposed"}).encode())
+        """Store the sweep itself."""
+        path = self.folder / "sweep.json"
+        if not path.exists():
+            atomic_write(path, self.sweep.model_dump_json(exclude={"proposed"}).encode())
 
     def save(self, block: Block, arrays: Arrays) -> None:
-        """Write a block: all of it or nothing.
+        """Write a block atomically.
 
         Raises
         ------
         OSError
-            The disk is full or cannot be written.
+            If the disk is full or cannot be written.
         """
         self.save_sweep()
         _write(self._path(block), arrays)
 
     @property
     def study(self) -> Path:
-        """Where Optuna keeps its study of it."""
+        """Path of the Optuna study."""
         return self.folder / "study.db"
 
     @property
     def modified(self) -> float:
-        """When something was last kept, in seconds since 1970; 0 if nothing is."""
+        """Time of the last write, in seconds since 1970; 0 if nothing is stored."""
         try:
             return self.folder.stat().st_mtime
         except OSError:
@@ -78,68 +78,68 @@ class BlockFiles:
 
     @property
     def bytes(self) -> int:
-        """What it weighs."""
+        """Size on disk."""
         total = 0
         for path in self.folder.glob("*"):
-            with suppress(FileNotFoundError):  # it was being written, and has its name now
+            with suppress(FileNotFoundError):  # renamed while it was listed
                 total += path.stat().st_size
         return total
 
     def drop_curves(self) -> int:
-        """Give up the curves: of every sum only what the metrics need stays. Returns the bytes this has freed."""
+        """Delete the curves and keep what the metrics need; returns the number of bytes freed."""
         before, grid = self.bytes, History(self.sweep.experiment.steps, 1, 0, points=CURVE_POINTS).grid
         for path in self.folder.glob("*.block"):
             data = path.read_bytes()
-            if not _whole(data):
+            if not _checksum_matches(data):
                 continue
             arrays = unpack(data[32:])
             if bool(arrays.get("thin", False)):
                 continue
             for name in History.SUMS:
-                gone = np.ones(len(grid), np.bool_)
-                gone[[0, late_start(grid), -1]] = False
-                arrays[f"sum.{name}"][gone] = np.nan
+                dropped = np.ones(len(grid), np.bool_)
+                dropped[[0, final_start(grid), -1]] = False
+                arrays[f"sum.{name}"][dropped] = np.nan
             _write(path, {**arrays, "thin": np.array(True)})
         return before - self.bytes
 
     def delete(self) -> None:
-        """Remove all of it."""
+        """Delete all files of the sweep."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _path(self, block: Block) -> Path:
-        about = json.dumps(block.rows)
-        if not self.sweep.is_grid:  # its hash says nothing of the points
-            about += json.dumps([self.sweep.values_at(point) for point, _ in block.rows])
-        return self.folder / f"{hashlib.sha256(about.encode()).hexdigest()[:32]}.block"
+        key = json.dumps(block.rows)
+        if not self.sweep.is_grid:  # the hash of the sweep does not determine its points
+            key += json.dumps([self.sweep.values_at(point) for point, _ in block.rows])
+        return self.folder / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.block"
 
 
 def stored_sweep(folder: Path, sweep: str) -> Sweep | None:
-    """The sweep of this hash, if there is one that this version can read."""
+    """Read the stored sweep with this hash; None if there is none that this version can read."""
     if not RUN_ID.fullmatch(sweep):
         return None
     try:
-        found = read((folder / sweep / "sweep.json").read_bytes())
+        stored = read((folder / sweep / "sweep.json").read_bytes())
     except (OSError, UserError):
         return None
-    return found if found.hash == sweep else None
+    return stored if stored.hash == sweep else None
 
 
 def evictable_sweeps(folder: Path) -> list[Evictable]:
-    """The curves of stored sweeps; the numbers of all points stay."""
-    found = [stored_sweep(folder, path.name) for path in folder.iterdir()] if folder.is_dir() else []
-    files = [BlockFiles(sweep, folder) for sweep in found if sweep is not None]
+    """List the curves of stored sweeps as evictable items; the metrics of all points stay."""
+    stored = [stored_sweep(folder, path.name) for path in folder.iterdir()] if folder.is_dir() else []
+    files = [BlockFiles(sweep, folder) for sweep in stored if sweep is not None]
     return [Evictable(f.modified, f.bytes, f"sweep {f.folder.name[:12]}", f.drop_curves) for f in files]
 
 
 def remove_damaged(folder: Path) -> list[str]:
-    """Remove damaged blocks, unfinished files and unreadable sweeps; returns one sentence for each sweep."""
+    """Delete damaged blocks, unfinished files and unreadable sweeps; returns one message per sweep."""
     messages = []
     for sweep in sorted(folder.iterdir()) if folder.is_dir() else ():
         if not sweep.is_dir() or not RUN_ID.fullmatch(sweep.name):
             continue
         if stored_sweep(folder, sweep.name) is None:
             shutil.rmtree(sweep)
-            messages.append(f"sweep {sweep.name[:12]} did not say what it is; it was removed")
+            messages.append(f"sweep {sweep.name[:12]} had no readable sweep.json; it was removed")
             continue
         bad = [path for path in sweep.iterdir() if path.suffix == ".part" or not is_intact(path)]
         for path in bad:
@@ -151,11 +151,11 @@ def remove_damaged(folder: Path) -> list[str]:
 
 
 def is_intact(path: Path) -> bool:
-    """Whether a file of a sweep is what was written."""
-    return path.suffix != ".block" or _whole(path.read_bytes())
+    """Whether a file of a sweep is undamaged."""
+    return path.suffix != ".block" or _checksum_matches(path.read_bytes())
 
 
-def _whole(data: bytes) -> bool:
+def _checksum_matches(data: bytes) -> bool:
     return hashlib.sha256(data[32:]).digest() == data[:32]
 
 

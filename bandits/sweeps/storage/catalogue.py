@@ -1,7 +1,7 @@
-"""The sweeps of a folder and the estimates of their points, in an SQLite file that is made of their blocks.
+"""Index all sweeps of a folder and the estimates of their points in an SQLite file.
 
-Nothing is told by it alone: a line that is missing, or older than the blocks, is made anew from them, and so is all of
-it where the file is damaged or of another version. It can be asked with any tool that reads SQLite.
+The index is derived from the blocks. An entry that is missing or older than its blocks is rebuilt, and so is the whole
+file if it is damaged or of another version. Any tool that reads SQLite can query it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ import numpy as np
 from bandits.base.errors import UserError
 from bandits.results.metrics import Estimate
 from bandits.storage.sqlite_index import Database, DatabaseCorruptError
-from bandits.sweeps.analysis.landscape import METRICS, Landscape
+from bandits.sweeps.analysis.landscape import Landscape
+from bandits.sweeps.analysis.run_metrics import METRICS
 from bandits.sweeps.execution.executors import InProcessExecutor
 from bandits.sweeps.runner import Runner
 from bandits.sweeps.sweep import Sweep, read
@@ -41,17 +42,17 @@ _log = logging.getLogger(__name__)
 
 
 class CatalogueEntry(NamedTuple):
-    """One kept sweep.
+    """One stored sweep.
 
     Attributes
     ----------
     sweep : Sweep
     progress : float
-        Share of its runs, 0 to 1.
+        Finished share of the work, 0 to 1.
     modified : float
-        When something was last kept, in seconds since 1970.
+        Time of the last write, in seconds since 1970.
     bytes : int
-        On disk.
+        Size on disk.
     """
 
     sweep: Sweep
@@ -61,99 +62,99 @@ class CatalogueEntry(NamedTuple):
 
 
 class Catalogue:
-    """What is known of all sweeps under a folder; safe to use from several processes at once.
+    """Index of the sweeps in a folder; several processes may use it at the same time.
 
     Parameters
     ----------
     folder : Path
-        Of all sweeps.
+        Folder of all sweeps.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._sweeps: dict[str, Sweep] = {}  # judged once, by id
+        self._sweeps: dict[str, Sweep] = {}  # validated once, by hash
         self._file = Database(folder / "index.sqlite", "the index of sweeps")
 
     def entries(self, busy: Collection[str] = ()) -> list[CatalogueEntry]:
-        """Every kept sweep, newest first; those that are ``busy`` change all the time and are left out."""
+        """List all stored sweeps, newest first, without those in ``busy``, which change all the time."""
         if not self.folder.is_dir():
             return []
-        wanted, nothing = "SELECT id, sweep, done, changed, bytes FROM sweeps", list[Any]()
-        lines = self._use(lambda tables: tables.execute(wanted).fetchall(), nothing, write=False)
-        known = {str(line[0]): line[1:] for line in lines}
-        found = []
+        query, empty = "SELECT id, sweep, done, changed, bytes FROM sweeps", list[Any]()
+        lines = self._use(lambda tables: tables.execute(query).fetchall(), empty, write=False)
+        indexed = {str(line[0]): line[1:] for line in lines}
+        entries = []
         for path in self.folder.iterdir():
             if path.name in busy or not path.is_dir():
                 continue
             try:
-                line = self._line(path, known.get(path.name))
-            except Exception:  # noqa: BLE001 - the others can be read
+                entry = self._entry(path, indexed.get(path.name))
+            except Exception:  # noqa: BLE001 - one unreadable sweep must not hide the others
                 _log.exception("the sweep in %s cannot be read", path)
                 continue
-            found += [] if line is None else [line]
-        self._sweeps = {line.sweep.hash: line.sweep for line in found}
-        for gone in known:
-            if not (self.folder / gone).is_dir():
-                self._use(partial(_forget, sweep=gone), None)
-        return sorted(found, key=lambda line: -line.modified)
+            entries += [] if entry is None else [entry]
+        self._sweeps = {entry.sweep.hash: entry.sweep for entry in entries}
+        for sweep in indexed:
+            if not (self.folder / sweep).is_dir():
+                self._use(partial(_delete_entry, sweep=sweep), None)
+        return sorted(entries, key=lambda entry: -entry.modified)
 
     def estimate_at(self, sweep: str, point: int) -> tuple[Estimate, int] | None:
-        """The click rate of a kept point, and how many runs it rests on; None if it is not known."""
-        wanted = "SELECT click_rate, click_rate_low, click_rate_high, runs FROM points WHERE sweep = ? AND point = ?"
-        nothing = list[Any]()
-        lines = self._use(lambda tables: tables.execute(wanted, (sweep, point)).fetchall(), nothing, write=False)
+        """Click-through rate of a stored point and its number of replications; None if it is not known."""
+        query = "SELECT click_rate, click_rate_low, click_rate_high, runs FROM points WHERE sweep = ? AND point = ?"
+        empty = list[Any]()
+        lines = self._use(lambda tables: tables.execute(query, (sweep, point)).fetchall(), empty, write=False)
         if not lines or lines[0][0] is None:
             return None
         mean, *ends, runs = lines[0]
         low, high = (float("nan") if end is None else float(end) for end in ends)
         return Estimate(float(mean), low, high), int(runs)
 
-    def _line(self, path: Path, line: tuple[Any, ...] | None) -> CatalogueEntry | None:
-        with suppress(UserError, TypeError, ValueError):  # what a flipped bit has made of it
+    def _entry(self, path: Path, line: tuple[Any, ...] | None) -> CatalogueEntry | None:
+        with suppress(UserError, TypeError, ValueError):  # a damaged line
             if line is not None and float(line[2]) == path.stat().st_mtime:
                 sweep = self._sweeps.get(path.name) or read(line[0])
                 if sweep.hash == path.name:
                     return CatalogueEntry(sweep, float(line[1]), float(line[2]), int(line[3]))
-        found = stored_sweep(self.folder, path.name)
-        return None if found is None else self._made(BlockFiles(found, self.folder))
+        stored = stored_sweep(self.folder, path.name)
+        return None if stored is None else self._rebuild_entry(BlockFiles(stored, self.folder))
 
-    def _made(self, files: BlockFiles) -> CatalogueEntry:
-        """Read a sweep's blocks, and write its line and those of its points."""
+    def _rebuild_entry(self, files: BlockFiles) -> CatalogueEntry:
+        """Read the blocks of a sweep and write its entry and those of its points."""
         sweep, blocks = files.sweep, _blocks(files)
         runner = Runner(sweep, InProcessExecutor(), files)
         try:
             runner.load()
-        except UserError:  # who made its points is not installed here, and may be tomorrow
+        except UserError:  # Optuna made its points and is not installed
             return CatalogueEntry(sweep, 0.0, files.modified, files.bytes)
         landscape = runner.landscape
-        found = CatalogueEntry(sweep, landscape.progress, files.modified, files.bytes)
-        if _blocks(files) != blocks:  # somebody is at it: the next time
-            return found
+        entry = CatalogueEntry(sweep, landscape.progress, files.modified, files.bytes)
+        if _blocks(files) != blocks:  # another process writes blocks: index them the next time
+            return entry
 
         def write(tables: sqlite3.Connection) -> None:
             e = sweep.experiment
-            _forget(tables, sweep.hash)
-            line = (sweep.hash, sweep.model_dump_json(), sweep.size, e.replications, e.steps, e.seed, *found[1:])
+            _delete_entry(tables, sweep.hash)
+            line = (sweep.hash, sweep.model_dump_json(), sweep.size, e.replications, e.steps, e.seed, *entry[1:])
             _insert(tables, "sweeps", [line])
             _insert(tables, "points", _points(landscape))
 
         self._use(write, None)
-        return found
+        return entry
 
-    def _use(self, work: Callable[[sqlite3.Connection], T], otherwise: T, *, write: bool = True) -> T:
-        """Work on the tables, on new ones where they are damaged; ``otherwise`` where the disk does not let it."""
+    def _use(self, work: Callable[[sqlite3.Connection], T], default: T, *, write: bool = True) -> T:
+        """Call ``work`` with the tables, rebuilt if they are damaged; returns ``default`` if the disk fails."""
         for _ in range(2):
             try:
                 self._create()
                 return self._file.use(work, write=write)
-            except DatabaseCorruptError as what:
-                _log.warning("the index of sweeps is damaged (%s) and made anew", what)
+            except DatabaseCorruptError as error:
+                _log.warning("the index of sweeps is damaged (%s); it is rebuilt", error)
                 for ending in ("-wal", "-shm", ""):
                     Path(f"{self._file.path}{ending}").unlink(missing_ok=True)
             except OSError as error:
                 _log.warning("%s", error)
                 break
-        return otherwise
+        return default
 
     def _create(self) -> None:
         if self._file.use(_version) == VERSION:
@@ -177,23 +178,23 @@ def _version(tables: sqlite3.Connection) -> int:
     return int(tables.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _forget(tables: sqlite3.Connection, sweep: str) -> None:
+def _delete_entry(tables: sqlite3.Connection, sweep: str) -> None:
     tables.execute("DELETE FROM sweeps WHERE id = ?", (sweep,))
     tables.execute("DELETE FROM points WHERE sweep = ?", (sweep,))
 
 
 def _insert(tables: sqlite3.Connection, table: str, lines: Sequence[tuple[Any, ...]]) -> None:
     for line in lines:
-        tables.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(line))})", line)  # noqa: S608 - ours
+        tables.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(line))})", line)  # noqa: S608 - constant table names
 
 
 def _points(landscape: Landscape) -> list[tuple[Any, ...]]:
-    """A line for every point that has a run."""
+    """Return one line for every point with at least one computed row."""
     sweep, lines = landscape.sweep, []
     for point in np.flatnonzero(landscape.completed.any(axis=1)).tolist():
         values = dict(zip((axis.path for axis in sweep.axes), sweep.values_at(point), strict=True))
-        known, alive = int(landscape.completed[point].sum()), int(landscape.alive[point].sum())
-        found = [landscape.estimate_at(point, name) for name in METRICS]
-        numbers = [n for each in found for n in (each[0] if each is not None else (None, None, None))]
-        lines.append((sweep.hash, point, json.dumps(values), alive, known - alive, *numbers))
+        completed, alive = int(landscape.completed[point].sum()), int(landscape.alive[point].sum())
+        estimates = [landscape.estimate_at(point, name) for name in METRICS]
+        numbers = [n for each in estimates for n in (each[0] if each is not None else (None, None, None))]
+        lines.append((sweep.hash, point, json.dumps(values), alive, completed - alive, *numbers))
     return lines

@@ -1,0 +1,110 @@
+"""Parse the command line and run the command, ``python -m bandits COMMAND``.
+
+Invalid input ends with one sentence on standard error and exit status 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from bandits import __version__
+from bandits.base.errors import UserError
+
+from . import catalogue, experiment_file, stored_runs
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; return the exit status."""
+    parsed = _parser().parse_args(arguments)
+    commands: dict[str, Callable[[argparse.Namespace], int]] = {
+        "list": catalogue.run, "run": _run, "sweep": _sweep, "audit": _audit, "app": _app, **stored_runs.COMMANDS,
+    }  # fmt: skip
+    try:
+        return commands[parsed.command](parsed)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"error: {error.filename or 'the output'}: {error.strerror or error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    name = Path(sys.argv[0]).stem
+    parser = argparse.ArgumentParser(
+        prog="bandits" if name == "bandits" else "python -m bandits",
+        description="Simulate and compare contextual bandits.",
+    )
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    listing = commands.add_parser("list", help="list simulators and agents with their parameters and references")
+    listing.add_argument("--json", action="store_true", help="as JSON")
+    running = commands.add_parser("run", help="run an experiment and print the leaderboard")
+    running.add_argument("--out", metavar="DIR", help="write experiment, curves, summary and timing to this folder")
+    auditing = commands.add_parser("audit", help="report recall, cost and regret of a retrieval index")
+    for command in (running, auditing):
+        experiment_file.add_arguments(command)
+    sweeping = commands.add_parser("sweep", help="run one agent for all values along axes")
+    sweeping.add_argument("sweep", metavar="SWEEP.json", help="sweep file, or - for standard input")
+    sweeping.add_argument("--out", metavar="DIR", help="write points.parquet, summary.json and timing.json there")
+    sweeping.add_argument("--workers", metavar="N", help="worker processes; 0: none; default: one per processor")
+    sweeping.add_argument(
+        "--cluster", metavar="URL", help="Dask scheduler, for example tls://host:port; default: BANDITS_CLUSTER"
+    )
+    stored_runs.add_commands(commands)
+    app = commands.add_parser("app", help="start the app from a checkout")
+    app.add_argument("--port", metavar="N", type=int, default=8501, help="port of the app; default: 8501")
+    return parser
+
+
+def _run(parsed: argparse.Namespace) -> int:
+    from bandits.experiments.progress import reporting
+    from bandits.experiments.race import Race, run_to_end
+    from bandits.results.result import Result
+
+    experiment = experiment_file.read_experiment(parsed)
+    if parsed.out:
+        Path(parsed.out).mkdir(parents=True, exist_ok=True)  # fails before the run, not after it
+    race = Race(experiment)
+    with reporting(None, experiment.steps) as report:
+        run_to_end(race, report)
+    result = Result(experiment, race.histories)
+    if parsed.out:
+        result.save(parsed.out)
+    print(stored_runs.leaderboard(result))
+    return 0
+
+
+def _sweep(parsed: argparse.Namespace) -> int:
+    from . import sweep
+
+    return sweep.run(experiment_file.read_text(parsed.sweep), parsed.out, parsed.workers, parsed.cluster)
+
+
+def _audit(parsed: argparse.Namespace) -> int:
+    from bandits.diagnostics import retrieval
+
+    report = retrieval.evaluate_retrieval(experiment_file.read_experiment(parsed))
+    if report is None:
+        raise UserError("only the simulator ranking with simulator.retrieval nearest has an index to audit")
+    for name, value in retrieval.summary_rows(report):
+        print(f"{name}: {value}")
+    return 0
+
+
+def _app(parsed: argparse.Namespace) -> int:
+    """Replace this process by Streamlit's server, with the app beside the package."""
+    root = Path(__file__).resolve().parents[2]
+    if not (root / "app.py").is_file():
+        raise UserError(f"the app is not part of the installed package: {root} has no app.py; start it from a checkout")
+    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(parsed.port)]
+    os.chdir(root)  # where Streamlit looks for its settings
+    sys.stdout.flush()
+    os.execv(sys.executable, command)  # noqa: S606 - no shell

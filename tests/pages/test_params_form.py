@@ -1,0 +1,182 @@
+"""The form of a Params class with a field of every type."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import Field
+from streamlit.testing.v1 import AppTest
+
+from bandits.base.params import Params, param
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Row = Annotated[tuple[Share, Share], Field(strict=False)]
+
+
+class Everything(Params):
+    """One field of every type."""
+
+    kind: Literal["everything"] = "everything"
+    text: str = param("hello", title="Text", pattern="^[a-z]{1,5}$", help="Small letters.")
+    maybe_text: str | None = param(None, title="Maybe text", empty="no text", help="A text or nothing.")
+    whole: int = param(3, title="Whole", ge=0, le=10, help="A whole number.")
+    maybe_whole: int | None = param(None, title="Maybe whole", empty="never", ge=1, le=10, help="A number or nothing.")
+    real: float = param(0.5, title="Real", ge=0, le=1, help="A number.")
+    unbounded: float = param(2.5, title="Unbounded", help="Any number.")
+    maybe_real: float | None = param(None, title="Maybe real", ge=0, le=1, help="A number or nothing.")
+    widths: tuple[Annotated[int, Field(ge=1, le=99)], ...] = param(
+        (8, 4), title="Widths", min_length=1, max_length=3, help="One to three."
+    )
+    levels: list[float] = param([0.5, 0.95], title="Levels", help="Any numbers.")
+    pair: tuple[float, float] = param((0.1, 0.9), title="Pair", help="Two numbers.")
+    maybe_pair: tuple[float, float] | None = param(None, title="Maybe pair", strict=False, help="Two, or nothing.")
+    names: tuple[str, ...] = param(("a", "b"), title="Names", help="Any texts.")
+    table: Annotated[tuple[Row, Row, Row], Field(strict=False)] = param(
+        ((0.1, 0.2), (0.3, 0.4), (0.5, 0.6)), title="Table", table=(("x", "y", "z"), ("left", "right")),
+        help="Three by two.",
+    )  # fmt: skip
+    switch: bool = param(True, title="Switch", help="On or off.")
+    maybe_switch: bool | None = param(None, title="Maybe switch", empty="automatic", help="On, off or automatic.")
+    option: Literal["one_way", "other"] = param("one_way", title="Option", help="one_way: this. other: that.")
+    maybe_option: Literal["up", "down"] | None = param(None, title="Maybe option", empty="none", help="Up or down.")
+    level: Literal[1, 2, 3] = param(2, title="Level", help="Three levels.")
+    file: str = param("iris", title="File", help="A file.")
+    free: dict[str, int] = param({"a": 1}, title="Free", help="An object.")
+
+    @classmethod
+    def choices(cls, name: str) -> dict[str, str] | None:
+        return {"iris": "Iris", "wine": "Wine"} if name == "file" else None
+
+
+def page() -> None:
+    import streamlit as st
+
+    from tests.pages.test_params_form import Everything
+    from ui.params_form import fields, form
+
+    values = st.session_state.get("values", {})
+    st.session_state["values"] = form(Everything, fields(Everything, basic=False), values, "form")
+
+
+def visit(**values: Any) -> AppTest:
+    at = AppTest.from_function(page, default_timeout=60)
+    at.session_state["values"] = values
+    return settled(at.run())
+
+
+def settled(at: AppTest) -> AppTest:
+    assert not at.exception
+    return at
+
+
+def values(at: AppTest) -> dict[str, Any]:
+    found: dict[str, Any] = at.session_state["values"]
+    return found
+
+
+def enter(at: AppTest, name: str, value: Any) -> AppTest:
+    """Give a widget another value and run the page twice, as a visitor who then goes on."""
+    key = f"form-{name}"
+    boxes = [*at.text_input, *at.text_area, *at.number_input, *at.selectbox, *at.toggle, *at.slider]
+    next(box for box in boxes if box.key == key).set_value(value)
+    return settled(settled(at.run()).run())
+
+
+def complaints(at: AppTest) -> list[str]:
+    return [c.value.replace("\\", "") for c in at.caption if c.value.startswith(":red[")]
+
+
+def test_a_form_returns_the_defaults_of_every_type() -> None:
+    at = visit()
+    assert set(values(at)) == set(Everything.model_fields) - {"kind"}
+    assert Everything.model_validate(values(at)) == Everything()
+    assert complaints(at) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "entered", "value"),
+    [
+        ("text", "abc", "abc"),
+        ("maybe_text", "x", "x"),
+        ("whole", 7, 7),
+        ("maybe_whole", 7, 7),
+        ("real", 0.25, 0.25),
+        ("unbounded", -1e6, -1e6),
+        ("maybe_real", 0.25, 0.25),
+        ("widths", "16,8 , 4", [16, 8, 4]),
+        ("levels", "1, 0.25, -2e3", [1, 0.25, -2000.0]),
+        ("pair", "0.25, 1", [0.25, 1]),
+        ("maybe_pair", "1, 2", [1, 2]),
+        ("names", "c, 1", ["c", "1"]),
+        ("switch", False, False),
+        ("maybe_switch", False, False),
+        ("option", "other", "other"),
+        ("maybe_option", "up", "up"),
+        ("level", 3, 3),
+        ("file", "wine", "wine"),
+        ("free", '{"b": 2}', {"b": 2}),
+    ],
+)
+def test_what_is_entered_is_returned(name: str, entered: Any, value: Any) -> None:
+    at = enter(visit(), name, entered)
+    assert values(at)[name] == value
+    assert complaints(at) == []
+    changed = {n for n, v in Everything.model_validate(values(at)) if v != getattr(Everything(), n)}
+    assert changed == {name}
+
+
+@pytest.mark.parametrize("name", ["maybe_text", "maybe_whole", "maybe_real", "maybe_pair"])
+def test_an_optional_value_can_be_emptied(name: str) -> None:
+    given = {"maybe_text": "x", "maybe_whole": 3, "maybe_real": 0.5, "maybe_pair": [1.0, 2.0]}
+    at = visit(**given)
+    assert values(at)[name] == given[name]
+    at = enter(at, name, None if name in ("maybe_whole", "maybe_real") else "")
+    assert values(at) == {**values(visit(**given)), name: None}
+    assert complaints(at) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "entered", "sentence"),
+    [
+        ("text", "ABC", "text is ABC; it must be a text of 1 to 40 letters, digits, spaces, points, dashes or "
+         "underscores.] The value stays 'hello'."),
+        ("widths", "64, many", "widths.1 is many; it must be a whole number from 1 to 99.] The value stays 8, 4."),
+        ("widths", "64; 32", "widths.0 is 64; 32; it must be a whole number from 1 to 99.] The value stays 8, 4."),
+        ("widths", "1.5", "widths.0 is 1.5; it must be a whole number from 1 to 99.] The value stays 8, 4."),
+        ("widths", "-3", "widths.0 is -3; it must be a whole number from 1 to 99.] The value stays 8, 4."),
+        ("widths", "", "widths is []; it must be a list of 1 to 3 entries, whole numbers from 1 to 99.] "
+         "The value stays 8, 4."),
+        ("pair", "0.5", "pair.1 is missing.] The value stays 0.1, 0.9."),
+        ("pair", "1, 2, 3", "pair is [1, 2, 3]; it must be"),
+        ("pair", "1, nan", "pair.1 is NaN; it must be a finite number.] The value stays 0.1, 0.9."),
+        ("levels", "x", "levels.0 is x; it must be a valid number.] The value stays 0.5, 0.95."),
+        ("levels", "![x](http://x/y.png)", "levels.0 is ![x](http"),
+        ("free", "{", "free is {; it must be"),
+        ("free", '{"a": "b"}', "free.a is b; it must be"),
+    ],
+)  # fmt: skip
+def test_what_a_field_does_not_accept_is_refused_below_it(name: str, entered: str, sentence: str) -> None:
+    at = enter(visit(), name, entered)
+    assert Everything.model_validate(values(at)) == Everything()
+    (complaint,) = complaints(at)
+    assert sentence in complaint.replace("\u200b", "")
+    assert "The value stays" in complaint
+
+
+def test_a_table_has_the_rows_and_columns_of_its_field() -> None:
+    at = visit()
+    frame = at.dataframe[0].value if at.dataframe else at.get("arrow_data_frame")[0].value
+    assert (list(frame.index), list(frame.columns)) == (["x", "y", "z"], ["left", "right"])
+    assert any("Three by two." in c.value for c in at.caption)
+    at = visit(table=[[0.0, 1.0], [0.25, 0.5], [1.0, 0.0]])
+    assert values(at)["table"] == [[0.0, 1.0], [0.25, 0.5], [1.0, 0.0]]
+
+
+def test_labels_are_the_titles_and_helps_the_descriptions() -> None:
+    at = visit(file="gone")
+    box = next(box for box in at.selectbox if box.key == "form-option")
+    assert (box.label, box.proto.help) == ("Option", "one way: this. other: that.")
+    box = next(box for box in at.selectbox if box.key == "form-file")
+    assert list(box.options) == ["Iris", "Wine", "gone (not found)"]
+    assert values(at)["file"] == "gone"

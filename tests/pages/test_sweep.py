@@ -15,6 +15,7 @@ from bandits import sweeps
 from bandits.base.errors import UserError
 from bandits.experiments import url as experiment_link
 from bandits.runtime.pool import Pool
+from bandits.runtime.task_queue import Task
 from bandits.sweeps import Landscape, Sweep, url
 from bandits.sweeps.analysis.nearest import nearest_points
 from bandits.sweeps.analysis.run_metrics import METRICS
@@ -310,7 +311,8 @@ def test_long_runs_leave_a_sweep_a_worker(gate: Gate, tmp_path: Path) -> None:
         def queued() -> bool:
             """The runner has handed over as many blocks as it does."""
             left = int((~found.landscape.completed).sum()) // 2
-            return sum(map(len, waiting_tasks(pool).values())) + len(pool.processes) == min(left, 3)
+            running = sum(isinstance(work, Task) for work in list(pool.processes))
+            return sum(map(len, waiting_tasks(pool).values())) + running == min(left, 3)
 
         while found.active:  # of 16 blocks one is let go when the next ones wait
             wait_for(lambda: not found.active or (queued() and standing(gate, 3)), "a worker for the sweep")

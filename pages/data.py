@@ -8,7 +8,7 @@ from bandits.simulators.datasets import csv_table, uploads
 from ui import entry, session
 from ui.arena import draft
 from ui.data import upload
-from ui.run_view import board
+from ui.text import refuse
 
 entry.through_app("pages/data.py")
 
@@ -17,7 +17,7 @@ def race(name: str) -> None:
     """Load a sensible experiment on a data set into the controls, run it, and go there."""
     experiment = presets.on_data(name)
     draft.load(experiment)
-    session.look_at(experiment)
+    session.submit_and_follow(experiment)
     st.switch_page("pages/arena.py")
 
 
@@ -44,9 +44,9 @@ try:
     ):  # fmt: skip
         race(uploads.save_dataset(chosen.table, target=chosen.target, leave_out=chosen.leave_out, title=chosen.title))
 except UserError as sentence:
-    board.refuse(sentence)
+    refuse(sentence)
 try:
     if (name := upload.shelf()) is not None:
         race(name)
 except UserError as sentence:
-    board.refuse(sentence)
+    refuse(sentence)

@@ -7,8 +7,8 @@ from bandits.sweeps.analysis.run_metrics import METRICS
 from ui import entry
 from ui.arena import draft
 from ui.arena.controls import controls
-from ui.run_view import board
 from ui.sweep import axes, export, view
+from ui.text import refuse
 
 entry.through_app("pages/sweep.py")
 
@@ -45,7 +45,7 @@ try:
 except UserError as sentence:
     refused.append(str(sentence))
 for said in refused:
-    board.refuse(said)
+    refuse(said)
 if data is not None and able:
     st.caption(asked)
 elif data is not None:

@@ -19,7 +19,7 @@ def through_app(page: str) -> None:
         st.switch_page("app.py")
 
 
-def arrive() -> None:
+def open_requested_page() -> None:
     """Called by app.py once it knows its pages: on to the page that was asked for."""
     st.session_state[_ROUTED] = True
     st.session_state.pop("said", None)  # what was refused is told once

@@ -15,7 +15,7 @@ from bandits.base.files import home
 from bandits.experiments.presets import on_data
 from bandits.runtime.pool import Pool
 from bandits.simulators.datasets import csv_table, uploads
-from tests.pages.support import arrive
+from tests.pages.support import open_page
 from tests.support import wait_for
 from ui import session
 
@@ -37,7 +37,7 @@ def _empty_shelf() -> None:
 
 
 def visit() -> AppTest:
-    return settled(arrive("data"))
+    return settled(open_page("data"))
 
 
 def settled(at: AppTest, title: str = "Your data") -> AppTest:

@@ -12,7 +12,7 @@ from bandits.diagnostics.figures import MARKS
 from bandits.experiments import url
 from bandits.runtime.pool import Job, Pool
 from bandits.simulators.datasets import csv_table, uploads
-from tests.pages.support import arrive
+from tests.pages.support import open_page
 from tests.support import experiment, wait_for
 from ui import session
 from ui.live_panel import panel as live
@@ -32,7 +32,7 @@ def pool() -> Iterator[Pool]:
 
 
 def page(job: Job, *, by_link: bool = True) -> AppTest:
-    at = arrive("diagnostics", url.to_query(job.experiment)) if by_link else arrive("diagnostics", job=job.id)
+    at = open_page("diagnostics", url.to_query(job.experiment)) if by_link else open_page("diagnostics", job=job.id)
     assert not at.exception
     return at
 

@@ -18,7 +18,7 @@ from bandits.results import metrics
 from bandits.results.run_comparison import paired
 from bandits.runtime.pool import Job, Pool
 from bandits.storage.run_store import Store, StoredRun
-from tests.pages.support import arrive
+from tests.pages.support import open_page
 from tests.support import experiment, same, wait_for
 from ui import session
 from ui.live_panel import panel as live
@@ -69,7 +69,7 @@ def leave_behind(store: Store, e: Experiment) -> Race:
 
 
 def visit() -> AppTest:
-    return settled(arrive("runs"))
+    return settled(open_page("runs"))
 
 
 def told(at: AppTest) -> dict[str, str]:
@@ -342,7 +342,7 @@ def test_an_interrupted_run_is_resumed_to_the_numbers_of_an_uninterrupted_one(st
 def test_whoever_opens_an_interrupted_run_sees_what_it_had_computed(store: Store, pool: Pool) -> None:
     e = experiment("linucb", "random", steps=3000, seed=73)
     race = leave_behind(store, e)
-    at = settled(arrive("arena", url.to_query(e)), "Arena")
+    at = settled(open_page("arena", url.to_query(e)), "Arena")
     assert str(at.get("progress")[0].proto.text) == (
         "Stopped at step 1,000 of 3,000; what was computed stays · interrupted when the app ended"
     )
@@ -373,7 +373,7 @@ def test_home_goes_on_with_its_race_when_that_was_interrupted(store: Store, pool
         pool.discard(e.hash, job.owner)
     made = Race(e)
     store.keep_checkpoint(e.hash, e, pack({k: np.asarray(v) for k, v in made.state_dict().items()}))
-    arrive()
+    open_page()
     job = pool.get(e.hash)
     assert job is not None
     assert job.active

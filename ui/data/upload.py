@@ -12,7 +12,7 @@ from bandits import UserError
 from bandits.base import formatting
 from bandits.simulators.datasets import uploads
 from bandits.simulators.datasets.csv_table import Column, Table, inspect
-from ui.run_view.board import refuse, safe_cell
+from ui.text import refuse, safe_cell
 
 NAMED = 6  # classes that are listed one by one
 

@@ -18,7 +18,7 @@ from bandits.results.style import styles_of_runs
 from bandits.storage.run_store import StoredRun
 from ui import session
 from ui.live_panel.panel import live_panel
-from ui.run_view import board
+from ui.text import escape_markdown
 
 from .table import gone, spoken
 
@@ -35,7 +35,7 @@ def show(found: Sequence[StoredRun]) -> None:
     for name, run in zip("ABCDEF", found, strict=False):
         job = session.pool().get(run.id)
         if job is None or job.status != "finished":
-            st.error(f"Run {name}: {board.plain(gone(run))}", icon=":material/broken_image:")
+            st.error(f"Run {name}: {escape_markdown(gone(run))}", icon=":material/broken_image:")
             continue
         results[name] = job.result
         legend.append((name, spoken(run), text.describe_experiment(run.experiment)))

@@ -17,7 +17,9 @@ from bandits.runtime.pool import Job
 from bandits.storage.run_store import StoredRun
 from ui import session
 from ui.arena import draft
+from ui.owner import owner
 from ui.run_view import board
+from ui.text import escape_markdown, refuse, safe_cell
 
 LENGTH = 80  # characters of a title, or of a run's tags
 MOST = len(RUN_DASHES)  # runs that can be told apart in one figure
@@ -27,9 +29,9 @@ _SAID, _REFUSED, _COMPARED = "shelf-said", "shelf-refused", "shelf-compared"
 def say() -> None:
     """What the last action could not do."""
     if (sentence := st.session_state.pop(_REFUSED, None)) is not None:
-        board.refuse(sentence)
+        refuse(sentence)
     if (told := st.session_state.pop(_SAID, None)) is not None:
-        st.error(board.plain(told), icon=":material/broken_image:")
+        st.error(escape_markdown(told), icon=":material/broken_image:")
 
 
 def _named(title: str, detail: str) -> str:
@@ -45,7 +47,7 @@ def spoken(run: StoredRun) -> str:
 
 
 def _look(job: Job) -> None:
-    session.keep(job)
+    session.follow(job)
     draft.load(job.experiment)
     st.switch_page("pages/arena.py")
 
@@ -91,11 +93,11 @@ def unfinished() -> None:
                 left.html(_named(name, words.describe_experiment(experiment)))
                 if resume.button("Resume", key=f"resume-{run}", icon=":material/resume:", width="stretch"):
                     try:
-                        _look(session.pool().resume_unfinished(experiment, session.owner()))
+                        _look(session.pool().resume_unfinished(experiment, owner()))
                     except UserError as sentence:
-                        board.refuse(sentence)
+                        refuse(sentence)
                 if drop.button("Discard", key=f"discard-{run}", icon=":material/delete:", width="stretch"):
-                    _confirm("Discard", [(run, name)], session.pool().discard, session.owner())
+                    _confirm("Discard", [(run, name)], session.pool().discard, owner())
 
 
 # -- what is kept ------------------------------------------------------------------------------------------------
@@ -107,7 +109,7 @@ def kept() -> list[StoredRun]:
     try:
         return store.runs() if store is not None else []
     except OSError as error:
-        board.refuse(f"the stored runs are out of reach: {error.strerror or error}")
+        refuse(f"the stored runs are out of reach: {error.strerror or error}")
         return []
 
 
@@ -126,12 +128,12 @@ def table(found: Sequence[StoredRun]) -> list[StoredRun]:
     """The runs as a table; returns those whose rows are chosen."""
     frame = pd.DataFrame(
         {
-            "Title": [board.safe_cell(run.title) for run in found],
+            "Title": [safe_cell(run.title) for run in found],
             "World": [run.experiment.simulator_class().title for run in found],
             "Agents": [words.describe_agents(run.experiment) for run in found],
             "Steps": [run.experiment.steps for run in found],
             "Runs": [run.experiment.replications for run in found],
-            "Tags": [[board.safe_cell(tag.strip()) for tag in run.tags.split(",") if tag.strip()] for run in found],
+            "Tags": [[safe_cell(tag.strip()) for tag in run.tags.split(",") if tag.strip()] for run in found],
             "When": pd.to_datetime([run.created for run in found], unit="s", utc=True),
             "Date": pd.to_datetime([run.created for run in found], unit="s", utc=True),
             "Size": [run.bytes for run in found],

@@ -23,7 +23,8 @@ from bandits.sweeps.manager import SweepJob, SweepManager
 from ui import session
 from ui.arena import draft
 from ui.live_panel import panel
-from ui.run_view import board
+from ui.owner import owner
+from ui.text import escape_markdown, refuse
 
 from . import axes
 
@@ -58,7 +59,7 @@ def size(data: dict[str, Any]) -> tuple[str, bool]:
         said = str(sentence).removeprefix("axes: ").replace("low must be below high", "From must be below To")
         for axis in data["axes"]:
             said = said.replace(axis["path"], axes.title(data, axis["path"]))
-        return f"{board.plain(said[:1].upper() + said[1:])}.", False
+        return f"{escape_markdown(said[:1].upper() + said[1:])}.", False
     return f"{_size(sweep)}, all with the same visitors and the same luck.", True
 
 
@@ -74,7 +75,7 @@ def start(data: dict[str, Any]) -> SweepJob:
     ------
     UserError
     """
-    return _keep(sweeper().submit(read(data), session.owner()))
+    return _keep(sweeper().submit(read(data), owner()))
 
 
 def _keep(found: SweepJob) -> SweepJob:
@@ -115,7 +116,7 @@ def stop(found: SweepJob) -> None:
     ------
     UserError
     """
-    sweeper().stop(found, session.owner())
+    sweeper().stop(found, owner())
 
 
 def _adopt(sweep: Sweep) -> None:
@@ -170,11 +171,11 @@ def status(found: SweepJob) -> str:
     if found.status == "running":
         return f"Sweeping: {100 * found.progress:.0f} %" + (f", about {max(1, round(left))} s left" if left else "")
     if found.status == "failed":
-        return f"Failed: {board.plain(found.error)}"
+        return f"Failed: {escape_markdown(found.error)}"
     share = found.landscape.saved_share
     saved = f", {100 * share:.0f} % of the runs were not needed" if share else ""
     said = {"finished": f"Finished{saved}", "stopped": f"Stopped at {100 * found.progress:.0f} %"}[found.status]
-    return f"{said}. {board.plain(found.error)}" if found.error else said
+    return f"{said}. {escape_markdown(found.error)}" if found.error else said
 
 
 def _cell(found: SweepJob, metric: str, point: int, leader: int) -> None:
@@ -197,11 +198,11 @@ def _cell(found: SweepJob, metric: str, point: int, leader: int) -> None:
     row.markdown(f"{at}: {number(cell.estimate.mean)} ({text.interval_ends(cell.estimate)}){judged}.")
     if row.button("Open in the Arena", icon=":material/monitoring:", key="sweep-open"):
         try:
-            job = session.pool().submit(found.landscape.sweep.point(point), session.owner())
+            job = session.pool().submit(found.landscape.sweep.point(point), owner())
         except UserError as sentence:
-            board.refuse(sentence)
+            refuse(sentence)
             return
-        session.keep(job)
+        session.follow(job)
         draft.load(job.experiment)
         st.switch_page("pages/arena.py")
 
@@ -273,7 +274,7 @@ def _explained(sweep: Sweep, explained: list[Explained]) -> None:
     )
 
 
-def foretell(experiment: Experiment | None) -> None:
+def show_previous_sweep(experiment: Experiment | None) -> None:
     """What sweeps already say of a draft's agents, before it is run."""
     for answer in sweeper().nearest_points(experiment) if experiment is not None else ():
         at = ", ".join(
@@ -282,7 +283,7 @@ def foretell(experiment: Experiment | None) -> None:
         )
         near = "" if answer.exact else "at the nearest of its points, "
         st.caption(
-            f":material/grid_on: Swept before: {board.plain(answer.label)} earned {number(answer.estimate.mean)} "
+            f":material/grid_on: Swept before: {escape_markdown(answer.label)} earned {number(answer.estimate.mean)} "
             f"({text.interval_ends(answer.estimate)}, {answer.runs} runs) {near}{at}."
         )
 
@@ -302,7 +303,7 @@ def shelf() -> None:
             with st.container(border=True):
                 left, see, drop = st.columns([4, 1, 1], vertical_alignment="center")
                 part = "" if line.progress >= 1 else f", {100 * line.progress:.0f} % done"
-                left.markdown(f"**{board.plain(described(sweep))}**  \n{board.plain(_size(sweep))}{part}")
+                left.markdown(f"**{escape_markdown(described(sweep))}**  \n{escape_markdown(_size(sweep))}{part}")
                 if see.button("Open", key=f"sweep-{sweep.hash}", icon=":material/open_in_new:", width="stretch"):
                     st.session_state[_SEEN] = sweep.hash
                     _adopt(sweep)
@@ -318,7 +319,7 @@ def described(sweep: Sweep) -> str:
 
 
 def _ask(sweep: Sweep) -> None:
-    st.markdown(f"{board.plain(described(sweep))}, {_size(sweep)}. It cannot be brought back, only computed again.")
+    st.markdown(f"{escape_markdown(described(sweep))}, {_size(sweep)}. It cannot be brought back, only computed again.")
     with st.container(horizontal=True):
         if st.button("Delete for good", type="primary", on_click=_drop, args=(sweep,), key="go-sweep"):
             st.rerun()
@@ -328,6 +329,6 @@ def _ask(sweep: Sweep) -> None:
 
 def _drop(sweep: Sweep) -> None:
     try:
-        sweeper().delete(sweep.hash, session.owner())
+        sweeper().delete(sweep.hash, owner())
     except UserError as sentence:
-        st.toast(board.plain(str(sentence)), icon=":material/block:")
+        st.toast(escape_markdown(str(sentence)), icon=":material/block:")

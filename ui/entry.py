@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import streamlit as st
 
+from bandits.experiments import plugins
+
 _ROUTED, _WANTED = "entry-routed", "entry-wanted"
 
 
@@ -26,3 +28,6 @@ def open_requested_page() -> None:
     if wanted := st.session_state.pop(_WANTED, None):
         page, query = wanted
         st.switch_page(page, query_params=query)
+    if plugins.errors:
+        st.warning("Plug-ins that could not be loaded; everything else works:", icon=":material/extension_off:")
+        st.text("\n".join(plugins.errors))  # plain text: a file name is not markup

@@ -77,11 +77,8 @@ class Coins(DenseSimulator):
     def expected_rewards(self, features: Any, weights: Any) -> Any:
         return np.broadcast_to(weights, (len(features), 4)).copy()
 '''
-EXPERIMENT = {
-    "simulator": {"kind": "coins"},
-    "agents": [{"kind": "fixed", "place": 1}, {"kind": "random"}],
-    "steps": 50,
-}
+FIXED = {"kind": "fixed", "place": 1}
+EXPERIMENT = {"simulator": {"kind": "coins"}, "agents": [FIXED, {"kind": "random"}], "steps": 50}
 
 
 def write(path: Path, *parts: str) -> Path:

@@ -75,7 +75,7 @@ def test_a_run_whose_data_are_gone_has_no_reference_values(pool: Pool) -> None:
     uploads.delete(name)
     at = page(job, by_link=False)
     wait_for(lambda: "being computed" not in status_line(at.run()), "the end of the comparison")
-    assert f"No reference values: data '{name}' is not here" in status_line(at)
+    assert f"No reference values: data '{name}' is not stored here" in status_line(at)
     assert [b.label for b in at.button] == ["Recompute reference values"]
     table = at.dataframe[0].value.set_index("Diagnostic / agent")
     assert list(table.columns) == ["LinUCB", "Random"]

@@ -10,7 +10,7 @@ from ui.arena import decision, draft, share
 from ui.arena.controls import controls
 from ui.arena.formulas import explain
 from ui.run_view import board, options
-from ui.sweep import view as sweeping
+from ui.sweep import previous_results
 from ui.text import refuse
 
 entry.through_app("pages/arena.py")
@@ -68,7 +68,7 @@ known = next((f"{preset.about} " for preset in presets().values() if preset.expe
 if drafted != job.experiment:
     changed = known or "The controls have changed. "
     st.caption(f":material/edit: {changed}Press **Run** (Ctrl+Enter) to see {'it' if known else 'what that does'}.")
-    sweeping.show_previous_sweep(drafted)
+    previous_results.show(drafted)
 elif not on:
     st.caption(known or text.describe_experiment(job.experiment))
 board.show(job, key="arena", view=seen)

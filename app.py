@@ -22,5 +22,5 @@ page = st.navigation(
     ],
     position="top",
 )
-entry.arrive()
+entry.open_requested_page()
 page.run()

@@ -10,7 +10,8 @@ from ui.arena import decision, draft, share
 from ui.arena.controls import controls
 from ui.arena.formulas import explain
 from ui.run_view import board, options
-from ui.sweep import view as sweeping
+from ui.sweep import previous_results
+from ui.text import refuse
 
 entry.through_app("pages/arena.py")
 
@@ -24,7 +25,7 @@ def choose() -> None:
 job, on = session.current(), options.presenting()
 head = st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center", gap="small")
 if on:
-    options.dress()
+    options.enlarge()
     head.subheader(text.describe_experiment(job.experiment), anchor=False, width="content")
 else:
     head.title("Arena", anchor=False, width="content")
@@ -43,11 +44,11 @@ refused = st.session_state.pop("refused", [])  # of a link, or just before the p
 seen = options.View()
 try:
     if pressed:
-        job = session.look_at(read(draft.current().data()))
+        job = session.submit_and_follow(read(draft.current().data()))
 except UserError as sentence:
     refused.append(str(sentence))
 try:
-    job = board.steer(job, row, changed=draft.current().experiment() != job.experiment)
+    job = board.run_buttons(job, row, changed=draft.current().experiment() != job.experiment)
     with tools.popover("View", icon=":material/visibility:", type="tertiary"):
         seen = options.choose(job.experiment, job.arms, None if job.active else job.step)
     with tools.popover("Share", icon=":material/link:", type="tertiary"):
@@ -60,14 +61,14 @@ tools.button("Leave" if on else "Present", icon=":material/cast_for_education:",
              on_click=options.present, args=(not on,), help="Bigger type, fewer controls, for a projector")  # fmt: skip
 
 for sentence in refused:
-    board.refuse(sentence)
+    refuse(sentence)
 st.session_state.said = refused
 drafted = draft.current().experiment()
 known = next((f"{preset.about} " for preset in presets().values() if preset.experiment == drafted), "")
 if drafted != job.experiment:
     changed = known or "The controls have changed. "
     st.caption(f":material/edit: {changed}Press **Run** (Ctrl+Enter) to see {'it' if known else 'what that does'}.")
-    sweeping.foretell(drafted)
+    previous_results.show(drafted)
 elif not on:
     st.caption(known or text.describe_experiment(job.experiment))
 board.show(job, key="arena", view=seen)

@@ -5,7 +5,7 @@ import streamlit as st
 from bandits import UserError
 from ui import entry
 from ui.cost import view
-from ui.run_view import board
+from ui.text import refuse
 
 entry.through_app("pages/cost.py")
 
@@ -29,13 +29,13 @@ try:
     if pressed:
         view.start(data)
 except UserError as error:
-    board.refuse(error)
+    refuse(error)
 try:
     measurement = view.current()
     if view.changed(measurement, data):
         st.caption(":material/edit: The controls have changed. Press **Measure** (Ctrl+Enter) to update the results.")
     view.show(measurement, limit)
 except UserError as error:
-    board.refuse(error)
+    refuse(error)
 with st.expander("How the methods work", icon=":material/function:"):
     view.explain()

@@ -1,4 +1,4 @@
-"""Your data: bring a CSV, race on it."""
+"""Your data: upload a CSV and run agents on it."""
 
 import streamlit as st
 
@@ -8,45 +8,48 @@ from bandits.simulators.datasets import csv_table, uploads
 from ui import entry, session
 from ui.arena import draft
 from ui.data import upload
-from ui.run_view import board
+from ui.text import refuse
 
 entry.through_app("pages/data.py")
 
 
-def race(name: str) -> None:
-    """Load a sensible experiment on a data set into the controls, run it, and go there."""
-    experiment = presets.on_data(name)
+def run_on(data: str) -> None:
+    """Load an experiment on a data set into the controls, run it, and open the Arena."""
+    experiment = presets.on_data(data)
     draft.load(experiment)
-    session.look_at(experiment)
+    session.submit_and_follow(experiment)
     st.switch_page("pages/arena.py")
 
 
 st.title("Your data", anchor=False)
 st.markdown(
-    "Bring a table with one example per row and the right answer in one of its columns: a species, a diagnosis, "
-    "whether a customer stayed. Each step shows the agents one row **without its answer**. They name an answer, earn "
-    "1 if it is right, and are told nothing else: a wrong guess does not reveal what would have been right."
+    "How well do bandit agents learn to classify your own data? Upload a CSV with one example per row and its class in "
+    "one of the columns (a species, a diagnosis, whether a customer stayed), or try the sample first."
+)
+st.markdown(
+    "At each step an agent observes the features of one row and chooses a class. The reward is 1 if the class is right "
+    "and 0 otherwise; a wrong choice does **not** reveal the right class."
 )
 st.download_button(
-    "Sample to try (iris, 150 flowers)", csv_table.sample, "iris.csv", "text/csv", icon=":material/download:",
+    "Download sample (iris, 150 flowers)", csv_table.sample, "iris.csv", "text/csv", icon=":material/download:",
     on_click="ignore",
 )  # fmt: skip
 file = st.file_uploader(
     "CSV file", ["csv", "tsv", "txt"], key="data-file",
-    help="Text in UTF-8 with a header; commas, semicolons or tabs between cells. Up to 200,000 rows and 100 columns. "
+    help="UTF-8 text with a header, separated by commas, semicolons or tabs; at most 200,000 rows and 100 columns. "
     "Empty cells, ?, NA, N/A, NaN and null are missing values.",
 )  # fmt: skip
-st.caption("Everybody who uses this server can see and race on what is brought here: bring nothing confidential.")
+st.caption("Uploads are visible to all users of this server and can be run by them: upload nothing confidential.")
 
 try:
     if file is not None and (chosen := upload.choose(file)) and st.button(
-        "Keep and race on it", type="primary", icon=":material/play_arrow:", disabled=not chosen.possible
+        "Save and run", type="primary", icon=":material/play_arrow:", disabled=not chosen.valid
     ):  # fmt: skip
-        race(uploads.save_dataset(chosen.table, target=chosen.target, leave_out=chosen.leave_out, title=chosen.title))
-except UserError as sentence:
-    board.refuse(sentence)
+        run_on(uploads.save_dataset(chosen.table, target=chosen.target, leave_out=chosen.leave_out, title=chosen.title))
+except UserError as error:
+    refuse(error)
 try:
-    if (name := upload.shelf()) is not None:
-        race(name)
-except UserError as sentence:
-    board.refuse(sentence)
+    if (data := upload.uploaded_data_sets()) is not None:
+        run_on(data)
+except UserError as error:
+    refuse(error)

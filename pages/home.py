@@ -7,7 +7,8 @@ from bandits.experiments.presets import presets
 from ui import entry
 from ui.arena import draft
 from ui.run_view import board
-from ui.session import look_at, pool
+from ui.session import pool, submit_and_follow
+from ui.text import escape_markdown
 
 entry.through_app("pages/home.py")
 preset = presets()["race"]
@@ -24,7 +25,7 @@ left, right = st.columns([3, 1], vertical_alignment="center")
 left.markdown(f"**{preset.title}.** {preset.about}")
 if right.button("Open in the Arena", type="primary", icon=":material/tune:", width="stretch"):
     draft.load(preset.experiment)
-    look_at(preset.experiment)
+    submit_and_follow(preset.experiment)
     st.switch_page("pages/arena.py")
 
 try:
@@ -33,4 +34,4 @@ try:
         job = pool().submit(preset.experiment)
     board.show(job, key="home")
 except UserError as sentence:
-    st.error(f"The race cannot be run: {board.plain(str(sentence))}.", icon=":material/block:")
+    st.error(f"The race cannot be run: {escape_markdown(str(sentence))}.", icon=":material/block:")

@@ -1,44 +1,50 @@
-"""Runs: what is going on, what was interrupted, and every finished run to open, name, compare or delete."""
+"""Runs: list running, unfinished and finished runs, to open, name, compare or delete."""
 
 import streamlit as st
 
 from ui import entry
-from ui.runs import comparison, table
-from ui.sweep import view
+from ui.runs import comparison, sweeps, table
 
 entry.through_app("pages/runs.py")
 
 st.title("Runs", anchor=False)
-table.say()
-if chosen := table.compared():
-    st.button("Back to all runs", icon=":material/arrow_back:", on_click=table.back)
-    comparison.show(chosen)
+table.show_messages()
+if compared := table.compared_runs():
+    st.markdown(
+        "How do these runs differ in settings and results? Start with the figure; paired differences are at the end."
+    )
+    st.button("Back to all runs", icon=":material/arrow_back:", on_click=table.end_comparison)
+    comparison.show(compared)
     st.stop()
 
-table.going_on()
+st.markdown(
+    "Which runs and sweeps are stored, and how do they compare? Select one finished run to open it, or "
+    f"2 to {table.MAX_COMPARED} to compare them."
+)
+table.running()
 table.unfinished()
-view.shelf()
-kept = table.kept()
-if not kept:
-    st.markdown("No run has been finished yet. Every race that reaches its end is kept here by itself.")
-    if st.button("Start one in the Arena", type="primary", icon=":material/play_arrow:"):
+sweeps.show()
+runs = table.finished_runs()
+if not runs:
+    st.markdown("There are no finished runs yet. Every run that reaches its last step is stored here.")
+    if st.button("Start a run in the Arena", type="primary", icon=":material/play_arrow:"):
         st.switch_page("pages/arena.py")
     st.stop()
 
 st.subheader("Finished", anchor=False)
-asked = st.text_input(
-    "Search", key="shelf-search", icon=":material/search:", placeholder="Words of title, tags, agents or world",
+query = st.text_input(
+    "Search", key="shelf-search", icon=":material/search:", placeholder="Search titles, tags, agents or simulators",
     label_visibility="collapsed",
 )  # fmt: skip
 buttons = st.container(horizontal=True)
-found = table.matching(kept, asked)
+found = table.search(runs, query)
 if not found:
-    st.markdown("No run has all of these words.")
+    st.markdown("No run contains all of these words.")
     st.stop()
 st.caption(
-    f"{len(found)} of {len(kept)} runs, newest first. Tick one on its left to open, rename, tag or delete it, "
-    f"2 to {table.MOST} to compare."
+    f"{len(found)} of {len(runs)} runs, newest first. Tick a row on its left to open, rename, tag or delete the run; "
+    f"tick 2 to {table.MAX_COMPARED} rows to compare."
 )
-picked = table.table(found)
+selected = table.table(found)
 with buttons:
-    table.actions(picked)
+    table.actions(selected)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import streamlit as st
 
+from bandits.experiments import plugins
+
 _ROUTED, _WANTED = "entry-routed", "entry-wanted"
 
 
@@ -19,10 +21,13 @@ def through_app(page: str) -> None:
         st.switch_page("app.py")
 
 
-def arrive() -> None:
+def open_requested_page() -> None:
     """Called by app.py once it knows its pages: on to the page that was asked for."""
     st.session_state[_ROUTED] = True
     st.session_state.pop("said", None)  # what was refused is told once
     if wanted := st.session_state.pop(_WANTED, None):
         page, query = wanted
         st.switch_page(page, query_params=query)
+    if plugins.errors:
+        st.warning("Plug-ins that could not be loaded; everything else works:", icon=":material/extension_off:")
+        st.text("\n".join(plugins.errors))  # plain text: a file name is not markup

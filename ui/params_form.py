@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from bandits.base.params import Params, metadata, schemas
 from bandits.experiments.validation import refusal
-from ui.run_view.board import plain
+from ui.text import escape_markdown
 
 
 def fields(model: type[Params], *, basic: bool, slates: bool = True) -> list[str]:
@@ -172,7 +172,8 @@ def _accepted(model: type[Params], name: str, entered: Any, value: Any, key: str
     except ValidationError as error:
         if error.errors(include_url=False)[0]["loc"]:  # otherwise several fields are at odds: refused when it is run
             value = st.session_state.get(last, value)
-            st.caption(f":red[{plain(refusal(error, model))}.] The value stays {plain(_present(value))}.")
+            kept = escape_markdown(_present(value))
+            st.caption(f":red[{escape_markdown(refusal(error, model))}.] The value stays {kept}.")
             return value
     st.session_state[last] = entered
     return entered

@@ -1,15 +1,12 @@
-"""The one pool of workers that all sessions share, and the run that this session looks at."""
+"""The pool of workers that all sessions share, and the run that this session follows."""
 
 from __future__ import annotations
 
 import gc
-import hashlib
 import itertools
 import os
-import secrets
 import threading
 import time
-from contextlib import suppress
 
 import streamlit as st
 
@@ -20,29 +17,31 @@ from bandits.runtime.pool import Job, Pool
 from bandits.storage.run_store import Store
 
 from .arena import draft
+from .owner import owner
+from .text import escape_markdown
 
 
 @st.cache_resource(show_spinner=False)
 def pool() -> Pool:
-    """Warm workers, started once per server."""
-    made = Pool(workers=max(2, min(4, (os.cpu_count() or 2) - 1)), store=Store())
-    _collector()
-    return made
+    """Start the workers, once per server."""
+    workers = Pool(workers=max(2, min(4, (os.cpu_count() or 2) - 1)), store=Store())
+    _garbage_collector()
+    return workers
 
 
 @st.cache_resource(show_spinner=False)
-def _collector() -> threading.Thread:
-    """One thread per server, however often its pool is made anew."""
-    thread = threading.Thread(target=_settle, daemon=True)
+def _garbage_collector() -> threading.Thread:
+    """Start one thread per server, however often its pool is replaced."""
+    thread = threading.Thread(target=_collect_and_freeze, daemon=True)
     thread.start()
     return thread
 
 
-def _settle() -> None:
-    """Keep the garbage collector away from what stays.
+def _collect_and_freeze() -> None:
+    """Exempt long-lived objects from garbage collection.
 
-    Streamlit has it go through all objects after every script run: 25 ms each time, which thirty viewers cannot have.
-    What has survived for a minute is set apart; all of it is looked at once a minute, so that nothing is kept for ever.
+    Streamlit runs a full collection after every script run: 25 ms each time, too much for thirty viewers. Objects that
+    have survived for a minute are frozen; once a minute all objects are collected, so that nothing leaks.
     """
     for pause in itertools.chain((3, 6, 12, 24), itertools.repeat(60)):
         time.sleep(pause)
@@ -51,76 +50,63 @@ def _settle() -> None:
         gc.freeze()
 
 
-def owner() -> str:
-    """This browser, without saying which: the same after F5, in a second tab and on the next visit.
-
-    Streamlit gives every browser a random token against cross-site requests, under a mask that changes.
-    """
-    with suppress(ValueError):
-        version, mask, token, _ = st.context.cookies.get("_streamlit_xsrf", "").split("|")
-        key = bytes.fromhex(mask)
-        plain = bytes(byte ^ key[i % len(key)] for i, byte in enumerate(bytes.fromhex(token)))
-        return hashlib.sha256(version.encode() + plain).hexdigest()
-    return str(st.session_state.setdefault("owner", secrets.token_hex(16)))
-
-
-def look_at(experiment: Experiment) -> Job:
-    """Run an experiment, or join its run, and keep looking at it; what was looked at becomes the run before.
+def submit_and_follow(experiment: Experiment) -> Job:
+    """Submit an experiment, or join its run, and follow it; the run followed until now becomes the previous one.
 
     Raises
     ------
     UserError
     """
-    seen = st.session_state.get("job")
-    job = keep(pool().submit(experiment, owner()))
-    if seen not in (None, job.id):
-        st.session_state.before = seen
+    followed = st.session_state.get("job")
+    job = follow(pool().submit(experiment, owner()))
+    if followed not in (None, job.id):
+        st.session_state.previous = followed
     return job
 
 
-def keep(job: Job) -> Job:
-    """Look at a job from now on, here and by the address, which holds the whole experiment."""
+def follow(job: Job) -> Job:
+    """Show a job on this session's pages and put its whole experiment into the page's address."""
     st.session_state.job = job.id
-    said = url.to_query(job.experiment)
-    if {name: text for name, text in st.query_params.items() if name in said} != said:
-        st.query_params.from_dict(said)
+    query = url.to_query(job.experiment)
+    if {name: text for name, text in st.query_params.items() if name in query} != query:
+        st.query_params.from_dict(query)
     return job
 
 
-def before(job: Job) -> Job | None:
-    """The run that this session looked at before this one, if both can be drawn in one plot."""
-    seen = pool().get(st.session_state.get("before", ""))
-    if seen is None:  # deleted or forgotten: not asked for again at every look
-        st.session_state.pop("before", None)
+def previous(job: Job) -> Job | None:
+    """Return the run that this session followed before ``job``, if both fit into one plot."""
+    found = pool().get(st.session_state.get("previous", ""))
+    if found is None:  # deleted or evicted: not looked up again at every update
+        st.session_state.pop("previous", None)
         return None
-    if seen is job or seen.experiment.simulator.kind != job.experiment.simulator.kind:
+    if found is job or found.experiment.simulator.kind != job.experiment.simulator.kind:
         return None
-    return seen if seen.result.histories else None
+    return found if found.result.histories else None
 
 
 def current() -> Job:
-    """The run this session looks at: the one it began, the one its address tells, or the first preset.
+    """Return the run that this session follows: the one it submitted, the one in the page's address, or a preset.
 
-    An address is judged like an upload; what it tells is run if it is not here already.
+    An address is validated like an upload; its experiment is run unless its results are stored already.
     """
-    seen = st.session_state.pop("job", None)
-    if seen is not None and (job := pool().get(seen)) is not None:
-        return keep(job)
-    if seen is not None:  # deleted meanwhile: what its address tells is not begun again by itself
-        st.toast("That run is no longer here. Press Run to compute it again.", icon=":material/search_off:")
+    followed = st.session_state.pop("job", None)
+    if followed is not None and (job := pool().get(followed)) is not None:
+        return follow(job)
+    if followed is not None:  # deleted meanwhile: the experiment in the address is not started again by itself
+        st.toast("This run was deleted. Press Run to compute it again.", icon=":material/search_off:")
     try:
-        if seen is None and url.holds_experiment(st.query_params):
+        if followed is None and url.holds_experiment(st.query_params):
             shared = url.parse_query(st.query_params.to_dict())
             if not shared.same:
-                said = "This link was edited, or comes from another version: its check does not match."
-                st.toast(said, icon=":material/edit:", duration="long")
-            job = keep(pool().get(shared.experiment.hash) or pool().submit(shared.experiment, owner()))
+                text = "This link was edited or comes from another version: its checksum does not match."
+                st.toast(text, icon=":material/edit:", duration="long")
+            job = follow(pool().get(shared.experiment.hash) or pool().submit(shared.experiment, owner()))
             draft.load(job.experiment)
             return job
-    except UserError as sentence:
-        st.session_state.refused = [str(sentence)]
-    try:  # shown to everybody who has not asked for anything: nobody's own
-        return keep(pool().submit(next(iter(presets().values())).experiment))
-    except UserError as sentence:
-        st.error(f"Nothing can be run: {sentence}.", icon=":material/block:")
+    except UserError as error:
+        st.session_state.refused = [str(error)]
+    try:  # the same for all users who have not started a run: it has no owner
+        return follow(pool().submit(next(iter(presets().values())).experiment))
+    except UserError as error:
+        st.error(f"No run can be started: {escape_markdown(str(error))}.", icon=":material/block:")
         st.stop()

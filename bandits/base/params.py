@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Sequence
 from copy import copy
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -15,6 +15,8 @@ class Params(BaseModel):
     """Frozen, strict parameters of a simulator or an agent: no unknown names, no bool for a number, no NaN."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+    source_digest: ClassVar[str] = ""
+    """Digest of the source file of a plug-in, which is part of hashes; empty for the kinds of this package."""
 
     def mode(self) -> str:
         """Return the name of the code path that numeric parameters select; it is structural too."""
@@ -116,11 +118,13 @@ def structural_key(params: Params) -> str:
 def hash_content(params: Params) -> dict[str, Any]:
     """Return the fields that a hash is made of: all of them, except ``later`` ones at their default.
 
-    Experiments older than such a field keep their hashes: their numbers are the same.
+    Experiments older than such a field keep their hashes: their numbers are the same. The content of a plug-in includes
+    its source file: after an edit, its experiments are run again.
     """
     fields = type(params).model_fields.items()
     at_default = {n for n, f in fields if metadata(f, "later") and getattr(params, n) == f.default}
-    return params.model_dump(mode="json", exclude=at_default)
+    fields_by_name = params.model_dump(mode="json", exclude=at_default)
+    return {**fields_by_name, "source": params.source_digest} if params.source_digest else fields_by_name
 
 
 def registry(package: str, *lines: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""The named random streams of a row.
+"""Draw the random numbers of each row from named streams.
 
-Every number is drawn in fixed blocks keyed by (stream, row, part, block number): any step can be reached
-directly, and neither chunk size nor the company of other rows changes a bit.
+Every number is drawn in fixed blocks keyed by (stream, row, part, block number). Any step can be accessed directly, and
+a row's numbers depend neither on the chunk size nor on the other rows.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Streams:
     seed : int
         The experiment's seed.
     rows : sequence of int
-        Replication number of each row. World and clicks depend on it alone, never on the agent.
+        Replication number of each row. Contexts and clicks depend on it alone, never on the agent.
     """
 
     def __init__(self, seed: int, rows: Sequence[int]) -> None:
@@ -32,7 +32,7 @@ class Streams:
         self.rows = tuple(rows)
 
     def generator(self, stream: Stream, *, row: int = 0, part: int = 0, block: int = 0) -> np.random.Generator:
-        """A fresh generator at the start of one block of one stream."""
+        """Return a new generator at the start of one block of one stream."""
         key = (_KEYS[stream], row, part, block)
         return np.random.Generator(np.random.PCG64(np.random.SeedSequence(self.seed, spawn_key=key)))
 
@@ -44,23 +44,23 @@ class Streams:
         width: int = 1,
         part: int = 0,
     ) -> BlockedDraws:
-        """Per-step draws: ``draw(generator, n)`` gives n steps, about ``width`` numbers each."""
+        """Return the draws of every step: ``draw(generator, n)`` makes n steps of about ``width`` numbers each."""
         return BlockedDraws(self, stream, draw, width=width, part=part)
 
 
 def block_length(width: int) -> int:
-    """Steps per block for draws of ``width`` numbers a step: 16 to 1,024, about 32,768 numbers a row."""
+    """Return the steps per block for ``width`` numbers a step: 16 to 1,024, so about 32,768 numbers a row."""
     return max(16, min(1024, 1 << max(0, (32768 // max(width, 1)).bit_length() - 1)))
 
 
 def steps_left_in_block(step: int, n: int, width: int) -> int:
-    """How many of the next ``n`` steps lie in one block, for draws of up to ``width`` numbers a step."""
+    """Count the steps among the next ``n`` that lie in one block of draws of up to ``width`` numbers a step."""
     length = block_length(width)
     return min(n, length - step % length)
 
 
 class BlockedDraws:
-    """Random access to per-step draws of all rows; holds one block at a time."""
+    """Random access to the draws of every step, for all rows; holds one block at a time."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class BlockedDraws:
         self._buffer: NDArray[Any] = np.empty(0)
 
     def at(self, step: int) -> NDArray[Any]:
-        """The draws of one step, shape (R, ...). A view: do not write to it."""
+        """Return the draws of one step, shape (R, ...): a read-only view."""
         block, offset = divmod(step, self._length)
         if block != self._block:
             self._fill(block)
@@ -85,7 +85,7 @@ class BlockedDraws:
         return row
 
     def slice(self, step: int, n: int) -> NDArray[Any]:
-        """The draws of ``n`` steps that lie in one block (`steps_left_in_block`), shape (n, R, ...). A view."""
+        """Return the draws of ``n`` steps within one block (`steps_left_in_block`), shape (n, R, ...): a view."""
         self.at(step)
         offset = step % self._length
         if offset + n > self._length:
@@ -93,7 +93,7 @@ class BlockedDraws:
         return self._buffer[offset : offset + n]
 
     def _fill(self, block: int) -> None:
-        first: dict[int, int] = {}  # rows of one number (the points of a sweep) have the same draws
+        first: dict[int, int] = {}  # rows of the same replication number (points of a sweep) share their draws
         for r, row in enumerate(self._streams.rows):
             if (same := first.setdefault(row, r)) < r:
                 self._buffer[:, r] = self._buffer[:, same]

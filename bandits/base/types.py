@@ -1,7 +1,7 @@
-"""What a world and an agent say to each other. Knows neither.
+"""Types of the data that simulators and agents exchange.
 
-Axis letters, here and everywhere: R rows (independent runs), K candidates, S slots of the slate,
-D features, N stored (non-zero) features, C distinct contexts, T steps.
+Axis letters, here and everywhere: R rows (independent runs), K candidates, S slots of the slate, D features, N stored
+(non-zero) features, C distinct contexts, T steps.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ BoolArray = NDArray[np.bool_]
 
 
 class Contexts:
-    """Feature vectors of the candidates in each distinct context, by their non-zero entries.
+    """Feature vectors of the candidates in each distinct context, stored by their non-zero entries.
 
-    One-hot and block features are mostly zeros: storing N entries of D lets the linear agents do the work
-    of N features. A dense world simply has N = D.
+    One-hot and block features are mostly zeros: with N stored entries of D, linear agents compute with N features.
+    Dense features have N = D.
 
     Parameters
     ----------
-    values : float64 (C, K, N), or a function that makes it
-        The stored entries. A function is called when they are first looked at: agents that do without features
-        need not wait for those of worlds that make new ones at every step.
+    values : float64 (C, K, N), or a function that returns it
+        The stored entries. A function is called at the first access, so that agents without context do not pay for
+        features that are computed at every step.
     columns : int64 (C, K, N)
         Their columns, each at most once per vector and ascending; 0 to D - 1 where N = D.
     n_features : int
@@ -48,12 +48,12 @@ class Contexts:
         return self._values
 
     def __iter__(self) -> Iterator[Any]:
-        """``values, columns, n_features = contexts``."""
+        """Unpack as ``values, columns, n_features = contexts``."""
         return iter((self.values, self.columns, self.n_features))
 
     @classmethod
     def from_dense(cls, features: FloatArray) -> Contexts:
-        """Keep as many entries as the fullest vector of ``features (C, K, D)`` has non-zeros."""
+        """Store as many entries as the densest vector of ``features (C, K, D)`` has non-zeros."""
         width = max(1, int((features != 0).sum(axis=-1).max()))
         order = np.argsort(features == 0, axis=-1, kind="stable")[..., :width]
         columns = np.ascontiguousarray(np.sort(order, axis=-1).astype(np.int64))
@@ -61,7 +61,7 @@ class Contexts:
         return cls(values, columns, features.shape[-1])
 
     def dense(self, context: IntArray | None = None) -> FloatArray:
-        """Features with their zeros, float64 (C, K, D), or (R, K, D) of the contexts asked for."""
+        """Return features with their zeros, float64 (C, K, D), or (R, K, D) for the contexts (R,) given."""
         values = self.values if context is None else self.values[context]
         if values.shape[-1] == self.n_features:
             return values.copy() if context is None else values
@@ -72,23 +72,23 @@ class Contexts:
 
 
 class Round(NamedTuple):
-    """What an agent may see at one step. Never a probability.
+    """What an agent observes at one step; never an expected reward.
 
     Attributes
     ----------
     step : int
-        Steps done before this one.
+        Number of steps before this one.
     users : int64 (R,)
     items : int64 (R, K)
-        Identity of every candidate; equal to its position where all items are candidates.
+        Identity of every candidate; its index where all items are candidates.
     contexts : Contexts
         Features of the candidates in each of C contexts.
     context : int64 (R,)
-        Which of them each row is in.
+        Index of the context of each row.
     available : bool (R, K)
-        Candidates that may be shown now; at least as many as the slate has slots.
+        Candidates that can be shown; at least S of them.
     segments : int64 (R,)
-        The group the user belongs to.
+        Segment of each user.
     """
 
     step: int
@@ -106,16 +106,16 @@ class Round(NamedTuple):
 
 
 class PredrawnSteps(NamedTuple):
-    """A stretch of T steps drawn ahead, for worlds that do not react to what is shown.
+    """T steps drawn ahead, for simulators that do not react to what is shown.
 
-    One product is shown out of K items that are all candidates and always available, in one of C contexts that stay
-    the same throughout. Agents that can play it at once (`Agent.play`) save themselves the step by step of the engine,
-    and must come to the same bits. Like a `Truth`, it is for the engine to hand over, not for an agent to peek into.
+    One of K items is shown; all items are candidates and always available, in one of C fixed contexts. Agents that
+    implement `Agent.play` process the steps in one compiled loop, with bit-identical results. Like `Truth`, it holds
+    expected rewards, which agents must not use to choose.
 
     Attributes
     ----------
     start : int
-        Steps done before the first of these.
+        Number of steps before the first of these.
     users, segments, context : int64 (T, R)
     contexts : Contexts
     probabilities : float64 (C, K)
@@ -125,7 +125,7 @@ class PredrawnSteps(NamedTuple):
     average : float64 (C,)
         Expected reward of a uniformly random item.
     uniforms : float64 (T, R)
-        The coin of every step: a click if it is below the probability.
+        Random number of every step: a click if it is below the click probability.
     """
 
     start: int
@@ -140,13 +140,13 @@ class PredrawnSteps(NamedTuple):
 
 
 class Feedback(NamedTuple):
-    """What the user did.
+    """The response of the users.
 
     Attributes
     ----------
     rewards : float64 (R, S)
     examined : bool (R, S)
-        Slots the user looked at; what was not looked at is no evidence.
+        Slots that the user examined; the other slots carry no information.
     """
 
     rewards: FloatArray
@@ -154,14 +154,14 @@ class Feedback(NamedTuple):
 
 
 class Truth(NamedTuple):
-    """What only the simulator knows: for metrics, diagnostics and the oracle.
+    """Expected rewards, known to the simulator only: for metrics, diagnostics and the oracle.
 
     Attributes
     ----------
     value, best_value, random_value : float64 (R,)
         Expected reward of the slate shown, of the optimal slate, and of a uniformly random one.
     best_reward : float64 (R,)
-        Reward that the optimal slate would have earned with the same luck.
+        Reward of the optimal slate with the same random numbers.
     """
 
     value: FloatArray
@@ -190,24 +190,25 @@ class LoggedData(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorldSpec:
-    """What an agent is told about its world before the first step; known without building the world.
+    """Sizes and capabilities of a simulator, known without creating it.
 
     Attributes
     ----------
     n_items, n_candidates, n_features, slate, n_users : int
-        Number of items in the catalogue, K, D, S, and the number of distinct users (0: not identified).
+        Number of items in the catalogue, K, D, S, and number of distinct users (0: not identified).
     n_stored : int
         N.
-    shelf : int
-        Neighbouring items that are counted together, where a catalogue is too large to count each.
+    bucket_size : int
+        Neighbouring items that are counted together, where the catalogue is too large to count each.
     fixed_contexts : int
-        Contexts per layout where every round has the same `Contexts` object, so that what follows from it may be
-        kept; 0 where they are made anew.
+        Contexts per layout where every round has the same `Contexts` object, so that derived values can be cached;
+        0 where contexts change.
     positions : tuple of float
-        What an item's chance of a click is multiplied by in each slot, S of them; empty where the slots are alike.
+        Position bias: the factor of the click probability in each of the S slots; empty where all slots are equal.
     capabilities : frozenset of str
-        Capabilities: ``ids`` (users and items have identities), ``truth``, ``segments``, ``log``, ``binary``
-        (rewards are 0 or 1), ``vectors`` (the features are the user's vector and then the item's, of one width).
+        ``ids`` (users and items have identities), ``truth`` (expected rewards), ``segments`` (users form groups),
+        ``log`` (logged interactions), ``binary`` (rewards are 0 or 1), ``arm_features`` (features differ between the
+        candidates of a round), ``vectors`` (the features are the user's vector and then the item's, of one width).
     """
 
     n_items: int
@@ -223,18 +224,18 @@ class WorldSpec:
 
 
 class WorldAccess(NamedTuple):
-    """The doors a world opens to an agent that declared a need for them.
+    """What a simulator gives to agents that require it.
 
     Attributes
     ----------
     probabilities : callable, Round -> float64 (R, K)
-        Expected reward of every candidate if shown first (need ``truth``).
-    log : callable, (layout row, n) -> Log
-        Logged random interactions of the layout a row lives in (need ``log``).
+        Expected reward of every candidate if shown first (requires ``truth``).
+    log : callable, (layout, n) -> LoggedData
+        Logged random interactions with one layout (requires ``log``).
     layouts : int64 (R,)
-        Layout of each row: all 0 when the rows share one.
+        Layout of each row: all 0 where the rows share one.
     key : str
-        Names the layouts' content; what is learned from a log can be cached under it.
+        Text that identifies the layouts; models trained on a log are cached under it.
     """
 
     probabilities: Callable[[Round], FloatArray]

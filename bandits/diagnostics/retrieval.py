@@ -75,7 +75,7 @@ def evaluate_retrieval(experiment: Experiment, users: int = USERS) -> RetrievalR
         simulator.retrieve(visitors[0], exact=False)  # compiled before it is timed
         index_ms, found = _timed(lambda batch: simulator.retrieve(batch, exact=False), visitors)
         exact_ms, exact = _timed(lambda batch: simulator.retrieve(batch, exact=True), visitors)
-        true = [simulator.retrieve(batch, exact=True, seen=False) for batch in visitors] if p.noise else exact
+        true = [simulator.retrieve(batch, exact=True, observed=False) for batch in visitors] if p.noise else exact
         scanned = np.mean([simulator.scanned(batch).mean() for batch in visitors]) / p.n_items
 
     def best(retrieved: list[IntArray]) -> FloatArray:
@@ -92,7 +92,7 @@ def evaluate_retrieval(experiment: Experiment, users: int = USERS) -> RetrievalR
         index_ms=index_ms,
         exact_ms=exact_ms,
         index_bytes=sum(index.bytes for index in simulator.shared.indexes),
-        vector_bytes=simulator.seen_items.nbytes,
+        vector_bytes=simulator.observed_items.nbytes,
         best=float(of_all.mean()),
         regret_from_index=metrics.estimate(of_exact - of_found),
         regret_from_noise=metrics.estimate(of_all - of_exact),

@@ -1,0 +1,5 @@
+"""Experiments: their validation, the time loop, histories, links and presets; plug-ins are loaded first."""
+
+from . import plugins
+
+plugins.load()

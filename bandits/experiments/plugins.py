@@ -1,58 +1,179 @@
-"""Simulators and agents from files of the user: ``BANDITS_PLUGINS`` lists Python files, separated like a PATH.
+"""Plug-ins: agents and simulators from outside the package.
 
-Every process that imports the package loads them, workers included.
+They are found through the entry points ``bandits.agents`` and ``bandits.simulators`` of installed packages, and in the
+Python files that ``BANDITS_PLUGINS`` lists, separated as in ``PATH``. Every process that imports `bandits.experiments`
+loads them once, worker processes included, because they inherit the environment.
+
+A plug-in that cannot be loaded is reported in one sentence, in `errors` and on standard error; the built-in kinds and
+the other plug-ins still work. Nothing of a file with an error is registered.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import inspect
+import logging
 import os
+import re
 import sys
+import traceback
+from collections.abc import Iterator
 from functools import cache
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from bandits.agents import REGISTRY as AGENTS
-from bandits.agents import Agent
+from bandits.agents import Agent, AgentParams
 from bandits.base.errors import UserError
 from bandits.simulators import REGISTRY as SIMULATORS
-from bandits.simulators import Simulator
+from bandits.simulators import Simulator, SimulatorParams
+
+VARIABLE = "BANDITS_PLUGINS"
+_KIND = re.compile("[a-z][a-z0-9_]{0,39}")
+_log = logging.getLogger("bandits")
+
+errors: list[str] = []
+"""One sentence for each plug-in that could not be loaded."""
+_sources: dict[str, str] = {}  # by "agent KIND" or "simulator KIND": where a plug-in's kind comes from
+
+
+class _Group(NamedTuple):
+    noun: str
+    entry_points: str
+    base: type[Any]
+    params: type[Any]
+    registry: dict[str, Any]
+
+
+_GROUPS = (
+    _Group("simulator", "bandits.simulators", Simulator, SimulatorParams, SIMULATORS),
+    _Group("agent", "bandits.agents", Agent, AgentParams, AGENTS),
+)
 
 
 @cache
 def load() -> None:
-    """Import each file once, and add the kinds it defines at the end of the registries.
+    """Load all plug-ins and register their kinds after the built-in ones."""
+    for group in _GROUPS:
+        for point in entry_points(group=group.entry_points):
+            source = f"{point.value} (entry point {point.name})"
+            try:
+                target = _execute(source, point.load)
+                classes = list(classes_of(target)) if isinstance(target, ModuleType) else [target]
+                register(classes, source)
+            except UserError as error:
+                _report(error)
+    for name in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
+        try:
+            register(load_file(Path(name)), name)
+        except UserError as error:
+            _report(error)
+
+
+def load_file(path: Path) -> list[type[Any]]:
+    """Import a plug-in file and return the agents and simulators that it defines, without registering them.
 
     Raises
     ------
     UserError
-        A file is not there, or one of its kinds is there already.
+        The file does not exist or cannot be imported.
     """
-    for name in filter(None, os.environ.get("BANDITS_PLUGINS", "").split(os.pathsep)):
-        module = _imported(Path(name))
-        _add(module, Simulator, SIMULATORS)
-        _add(module, Agent, AGENTS)
-
-
-def _imported(path: Path) -> ModuleType:
-    name = f"bandits_plugin_{path.stem}"
+    if not path.is_file():
+        raise UserError(f"the plug-in {path} does not exist")
+    place = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]  # two files may have the same name
+    name = f"bandits_plugin_{path.stem}_{place}"
     spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None or not path.is_file():
+    if spec is None or (loader := spec.loader) is None:
         raise UserError(f"the plug-in {path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # where pydantic looks for the names in annotations
-    spec.loader.exec_module(module)
-    return module
+    _execute(str(path), lambda: loader.exec_module(module), path)
+    return list(classes_of(module))
 
 
-def _add(module: ModuleType, base: type[Any], registry: dict[str, Any]) -> None:
-    for cls in vars(module).copy().values():
-        own = inspect.isclass(cls) and issubclass(cls, base) and cls.__module__ == module.__name__
-        if not own or inspect.isabstract(cls):
-            continue
-        kind = str(cls.Params.model_fields["kind"].default)
-        if kind in registry:
-            raise UserError(f"the plug-in {module.__file__} brings the kind '{kind}', which is there already")
-        registry[kind] = cls
+def classes_of(module: ModuleType) -> Iterator[type[Any]]:
+    """Yield the agents and simulators that a module itself defines, except abstract classes and ``_private`` ones."""
+    for name, cls in list(vars(module).items()):
+        own = inspect.isclass(cls) and cls.__module__ == module.__name__ and not name.startswith("_")
+        if own and issubclass(cls, (Agent, Simulator)) and not inspect.isabstract(cls):
+            yield cls
+
+
+def register(classes: list[type[Any]], source: str) -> None:
+    """Add classes to the registries: all of them, or none if one of them is refused.
+
+    Raises
+    ------
+    UserError
+        A class is no agent or simulator, its kind is invalid, or another agent or simulator has that kind.
+    """
+    accepted: list[tuple[_Group, str, type[Any]]] = []
+    for cls in classes:
+        group = next((g for g in _GROUPS if inspect.isclass(cls) and issubclass(cls, g.base)), None)
+        if group is None:
+            raise UserError(f"the plug-in {source}: {cls!r} is neither an Agent nor a Simulator")
+        kind = _kind_of(cls, group, source)
+        if kind in group.registry or any((g, k) == (group, kind) for g, k, _ in accepted):
+            other = _sources.get(f"{group.noun} {kind}")
+            owner = f"the plug-in {other} defines already" if other else f"is a built-in {group.noun}"
+            owner = owner if kind in group.registry else "it defines twice"
+            raise UserError(f"the plug-in {source} defines the kind '{kind}', which {owner}; choose another name")
+        accepted.append((group, kind, cls))
+    for group, kind, cls in accepted:
+        cls.Params.source_digest = _digest(cls)
+        group.registry[kind] = cls
+        _sources[f"{group.noun} {kind}"] = source
+
+
+def digests() -> dict[str, str]:
+    """Return a digest of the source of each registered plug-in, by kind."""
+    return {
+        f"{group.noun} {kind}": cls.Params.source_digest
+        for group in _GROUPS
+        for kind, cls in group.registry.items()
+        if cls.Params.source_digest
+    }
+
+
+def _kind_of(cls: type[Any], group: _Group, source: str) -> str:
+    params: Any = getattr(cls, "Params", None)
+    if not (isinstance(params, type) and issubclass(params, group.params)):
+        raise UserError(f"the plug-in {source}: {cls.__name__} needs a class Params({group.params.__name__})")
+    field = cls.Params.model_fields["kind"]
+    values = get_args(field.annotation) if get_origin(field.annotation) is Literal else ()
+    if values != (field.default,) or not _KIND.fullmatch(str(field.default)):
+        raise UserError(
+            f'the plug-in {source}: {cls.__name__}.Params needs a line like kind: Literal["my_{group.noun}"] = '
+            f'"my_{group.noun}", in lower-case letters, digits and underscores'
+        )
+    if not isinstance(getattr(cls, "title", None), str):
+        raise UserError(f"the plug-in {source}: {cls.__name__} needs a title")
+    return str(field.default)
+
+
+def _execute(source: str, action: Any, path: Path | None = None) -> Any:
+    """Run code of a plug-in and turn every exception into one sentence."""
+    before = "bandits.experiments.experiment" in sys.modules
+    try:
+        result = action()
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a user's file raises
+        lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if path and f.filename == str(path)]
+        line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
+        at = f" (line {line})" if line else ""
+        raise UserError(f"the plug-in {source} cannot be loaded: {type(error).__name__}: {error}{at}") from None
+    if not before and "bandits.experiments.experiment" in sys.modules:
+        raise UserError(f"the plug-in {source} imports bandits.experiments while it is loaded; do that in a function")
+    return result
+
+
+def _digest(cls: type[Any]) -> str:
+    file = inspect.getsourcefile(cls)
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest()[:16] if file else "unknown"
+
+
+def _report(error: UserError) -> None:
+    errors.append(str(error))
+    _log.warning("%s", error)

@@ -98,6 +98,7 @@ class Pool:
         if result is not None:
             job = Job(result.experiment, status="finished", step=result.experiment.steps, histories=result.histories)
             job.seconds_before = self.store.seconds(job_id)
+            job.id = job_id  # of a plug-in that was edited meanwhile, the new hash differs
         elif (job := self._from_checkpoint(job_id, reason)) is None:
             return None
         with self._change:
@@ -276,9 +277,10 @@ class Pool:
         if text is None or not (saved := self._saved_state(run)):
             return None
         try:
-            return Job.from_checkpoint(read(text), saved, reason)
+            job = Job.from_checkpoint(read(text), saved, reason)
         except (KeyError, ValueError):  # parameters or arrays of another version: the run starts afresh
             return None
+        return job if job.id == run else None  # of a plug-in that was edited meanwhile
 
     def _saved_state(self, run: str) -> dict[str, Any]:
         data = self.store.checkpoint(run) if self.store is not None else None

@@ -1,4 +1,4 @@
-"""A labelled data set turned into a bandit."""
+"""Classification as a bandit: each class of a labelled data set is an arm."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bandits.simulators.datasets.csv_table import MISSING, in_order
 from .base import ClickTable, Simulator, SimulatorParams
 from .datasets import uploads
 
-# rows, features, classes: known without loading, so that impossible sizes are refused before anything is read
+# rows, features, classes: known without loading, so that sizes are checked before anything is read
 SIZES = {
     "magic": (19020, 10, 2),
     "adult": (48842, 14, 2),
@@ -33,7 +33,7 @@ _TITLES = {
     "wine": "Wines",
     "breast_cancer": "Breast cancer",
 }
-_CREDITS = {
+_ATTRIBUTIONS = {
     "magic": "MAGIC gamma telescope, Bock (2004), UCI Machine Learning Repository, CC BY 4.0",
     "adult": "Adult, Becker and Kohavi (1996), UCI Machine Learning Repository, CC BY 4.0",
 }
@@ -48,25 +48,29 @@ class DataSet(NamedTuple):
 
 
 def sizes(name: str) -> tuple[int, int, int]:
-    """Rows, features and classes of a data set, known without loading it.
+    """Return the rows, features and classes of a data set, without loading it.
 
     Raises
     ------
     UserError
-        It is neither built in nor was it brought.
+        The data set is neither built in nor uploaded.
     """
     if name in SIZES:
         return SIZES[name]
-    if kept := uploads.find(name):
-        return kept.rows, kept.features, kept.classes
-    known = ", ".join([*SIZES, *(k.id for k in uploads.listing())])
-    raise UserError(f"data '{short(name)}' is not here: bring the CSV again on the page Your data; known are {known}")
+    if info := uploads.find(name):
+        return info.rows, info.features, info.classes
+    known = ", ".join([*SIZES, *(info.id for info in uploads.listing())])
+    raise UserError(
+        f"data '{short(name)}' is not stored here: upload the CSV again on the page Your data; known are {known}"
+    )
 
 
 @lru_cache(maxsize=8)
 def load(name: str) -> DataSet:
-    """A data set under the protocol of Zhang et al. (2021): missing values are -1, categories are coded
-    alphabetically, each row of features is divided by its L2 norm."""
+    """Load a data set under the protocol of Zhang et al. (2021).
+
+    Missing values are -1, categories are coded alphabetically, each row of features is divided by its L2 norm.
+    """
     if name in ("digits", "wine", "breast_cancer"):
         from sklearn import datasets
 
@@ -78,9 +82,9 @@ def load(name: str) -> DataSet:
 
         shipped = files("bandits.simulators.datasets") / f"{name}.parquet"
         frame = pd.read_parquet(str(shipped)) if name in SIZES else uploads.load(name)
-        answers = frame.pop(frame.columns[-1])
-        classes = in_order(answers)
-        labels = answers.map({text: i for i, text in enumerate(classes)}).to_numpy(np.int64)
+        target = frame.pop(frame.columns[-1])
+        classes = in_order(target)
+        labels = target.map({text: i for i, text in enumerate(classes)}).to_numpy(np.int64)
         features = np.column_stack([_codes(frame[column]) for column in frame.columns])
     features = np.where(np.isfinite(features), features, -1.0).astype(np.float64)
     norms = np.linalg.norm(features, axis=1, keepdims=True)
@@ -88,7 +92,7 @@ def load(name: str) -> DataSet:
 
 
 def _codes(column: Any) -> FloatArray:
-    """Numbers as they are; text as its alphabetical rank, with "?" as missing (-1)."""
+    """Return numbers unchanged, and text as its alphabetical rank, with "?" as missing (-1)."""
     if column.dtype.kind in "iufb":
         return np.asarray(column, dtype=np.float64)
     text = column.astype(str).str.strip()
@@ -97,32 +101,32 @@ def _codes(column: Any) -> FloatArray:
 
 
 class Classification(Simulator):
-    """Each step shows one example; every class is an arm, and naming the right one earns 1.
+    """One example per step as context; every class is an arm, and the right class has reward 1.
 
-    Regret is the number of wrong answers. Every row shuffles the data for itself, and again when it runs out.
+    Regret is the number of wrong answers. Every row shuffles the data separately, and again after each epoch.
     """
 
     class Params(SimulatorParams):
         kind: Literal["classification"] = "classification"
         data: str = param(
-            "magic", title="Data", basic=True, pattern=r"^[a-z0-9_.-]{1,60}$",
+            "magic", title="Data set", basic=True, pattern=r"^[a-z0-9_.-]{1,60}$",
             help="magic: telescope images of gamma rays or hadrons. adult: census incomes. digits, wine, "
-            "breast_cancer: scikit-learn's classics. And what was brought as a CSV on the page Your data.",
+            "breast_cancer: shipped with scikit-learn. CSV files uploaded on the page Your data follow.",
         )  # fmt: skip
         encoding: Literal["block", "context"] = param(
             "block", title="Encoding", basic=True,
-            help="block: a block of features per class, so that one shared model can tell the classes apart "
-            "(as published). context: the same vector for all classes, for models per arm.",
+            help="block: a block of features per class, with which one shared model can distinguish the classes, as "
+            "published. context: the same vector for all classes, for models per arm.",
         )  # fmt: skip
 
         @classmethod
         def choices(cls, name: str) -> dict[str, str] | None:
             if name != "data":
                 return None
-            kept = uploads.listing()
-            titles = [k.title for k in kept]
-            more = {k.id: f" {k.id[-4:]}" if titles.count(k.title) > 1 else "" for k in kept}
-            return {**_TITLES, **{k.id: f"{k.title}{more[k.id]} (brought)" for k in kept}}
+            infos = uploads.listing()
+            titles = [info.title for info in infos]
+            suffix = {info.id: f" {info.id[-4:]}" if titles.count(info.title) > 1 else "" for info in infos}
+            return {**_TITLES, **{info.id: f"{info.title}{suffix[info.id]} (uploaded)" for info in infos}}
 
     title = "Real data (classification)"
     reward_noun = "right answers"
@@ -138,7 +142,7 @@ class Classification(Simulator):
         self._rows = np.arange(R)
         self._items = np.broadcast_to(np.arange(K), (R, K)).copy()
         self._available = np.ones((R, K), np.bool_)
-        self._nobody = np.zeros(R, np.int64)  # neither users nor segments: the example's number could give it away
+        self._zeros = np.zeros(R, np.int64)  # no user ids: the number of an example reveals its class
         self._table = ClickTable.of(np.eye(K))
         self._epoch, self._order = -1, np.empty((0, R), np.int64)
 
@@ -166,7 +170,7 @@ class Classification(Simulator):
         examples = self._example(step)
         values = np.repeat(self.data.features[examples][:, None, :], len(self.data.classes), axis=1)
         contexts = Contexts(values, self._columns, self.spec.n_features)
-        return Round(step, self._nobody, self._items, contexts, self._rows, self._available, self._nobody)
+        return Round(step, self._zeros, self._items, contexts, self._rows, self._available, self._zeros)
 
     def respond(self, round: Round, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:
         return self._table.respond(self._labels(round), slate, uniforms)
@@ -183,10 +187,9 @@ class Classification(Simulator):
         return blocks.reshape(-1, K * X.shape[1]) if item is None else blocks[item]
 
     def log(self, layout: int, n: int) -> LoggedData:
-        """Examples drawn with replacement from the very data set that the race asks about, answered at random.
+        """Return random answers to examples drawn with replacement from the data set of the run.
 
-        So a network trained on it has met, by and large, every example before: its figures are not those of a
-        classifier on unseen data.
+        A network trained on this log has seen nearly every example: its accuracy is not that on unseen data.
         """
         generator = self.streams.generator("log", row=layout)
         examples = generator.integers(0, len(self.data.labels), size=n)
@@ -201,16 +204,16 @@ class Classification(Simulator):
     @classmethod
     def attribution(cls, params: Any) -> str:
         if params.data in SIZES:
-            return _CREDITS.get(params.data, f"{params.data}, shipped with scikit-learn")
-        kept = uploads.find(params.data)
-        return f"{kept.id}, brought as a CSV of {kept.rows:,} examples" if kept else ""
+            return _ATTRIBUTIONS.get(params.data, f"{params.data}, shipped with scikit-learn")
+        info = uploads.find(params.data)
+        return f"{info.id}, uploaded as a CSV of {info.rows:,} examples" if info else ""
 
     @classmethod
     def portable(cls, params: Any) -> bool:
         return params.data in SIZES
 
     def _example(self, step: int) -> IntArray:
-        """Example shown to each row, int64 (R,)."""
+        """Return the index of the example of each row, int64 (R,)."""
         epoch, position = divmod(step, len(self.data.labels))
         if epoch != self._epoch:
             shuffles = (self.streams.generator("world", row=row, block=epoch) for row in self.streams.rows)

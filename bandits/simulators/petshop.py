@@ -1,4 +1,4 @@
-"""The Zooplus pet shop."""
+"""The Zooplus pet shop: four personas, five product categories."""
 
 from __future__ import annotations
 
@@ -41,34 +41,38 @@ Table = Annotated[tuple[Rates, Rates, Rates, Rates], Field(strict=False)]
 
 
 class PetShop(Simulator):
-    """A shop shows one of its products to a visitor, who clicks or not.
+    """A shop that shows one product to each visitor, who clicks or not.
 
     Every user has one of four personas, every product one of five categories (balanced, shuffled);
-    click ~ Bernoulli(base rate of the persona for the category). With ``shock_step`` the tastes are permuted at
-    that step: every persona takes the taste of the next one in the table, and the oracle follows.
+    click ~ Bernoulli(click probability of the persona for the category). From ``shock_step`` on, every persona has the
+    preferences of the next one in the table, and regret is against the new optimum.
     """
 
     class Params(SimulatorParams):
         kind: Literal["petshop"] = "petshop"
         n_products: int = param(
             50, title="Products", symbol="K", ge=2, le=10_000_000, basic=True,
-            help="Products to choose from, spread evenly over five categories.",
+            help="Number of products, spread evenly over five categories. More products need more exploration; usual "
+            "are 20 to 200.",
         )  # fmt: skip
         n_users: int = param(
-            1000, title="Users", ge=1, le=10_000_000, help="Customers, each with one of four personas.",
+            1000, title="Users", ge=1, le=10_000_000,
+            help="Number of customers, each with one of four personas. More are harder for agents that learn user "
+            "embeddings; usual are 100 to 10,000.",
         )  # fmt: skip
         features: Literal["additive", "interaction", "both"] = param(
             "additive", title="Features", basic=True,
-            help="What agents see. additive: who (4) and what (5), as published. interaction: who x what (20), "
-            "which lets one shared model express taste.",
+            help="What agents observe. additive: persona (4) and category (5), as published. interaction: persona x "
+            "category (20), with which one shared linear model can represent preferences. both: all of these.",
         )  # fmt: skip
         layout: Literal["shared", "per_row"] = param(
             "shared", title="Layout",
-            help="shared: every replication is the same shop. per_row: each is a shop of its own (wider bands).",
+            help="shared: the same shop in every replication. per_row: each replication has its own, which widens the "
+            "confidence bands.",
         )  # fmt: skip
         shock_step: int | None = param(
-            None, title="Market shock at step", empty="never", ge=1, le=100_000_000, basic=True,
-            help="At this step every persona suddenly takes the taste of the next. Empty: never.",
+            None, title="Market shock", unit="step", empty="never", ge=1, le=100_000_000, basic=True,
+            help="Step at which every persona takes over the preferences of the next. Empty: never.",
         )  # fmt: skip
         click_rates: Table = param(
             CLICK_RATES, title="Click probabilities", table=(_SPOKEN_PERSONAS, CATEGORIES),
@@ -133,7 +137,7 @@ class PetShop(Simulator):
         return dense
 
     def log(self, layout: int, n: int) -> LoggedData:
-        """Logged before any shock: what is learned from it knows nothing of what comes."""
+        """Return interactions logged before the shock: what is learned from them is outdated after it."""
         generator = self.streams.generator("log", row=layout)
         at = int(np.flatnonzero(self.layouts() == layout)[0]) if self.params.layout == "per_row" else 0
         users = generator.integers(0, self.params.n_users, size=n)
@@ -165,13 +169,13 @@ class PetShop(Simulator):
         return list(_SPOKEN_PERSONAS)
 
     def _layout(self, layout: int) -> tuple[IntArray, IntArray]:
-        """Persona of every user, category of every product."""
+        """Draw the persona of every user and the category of every product."""
         generator = self.streams.generator("layout", row=layout)
         products = generator.permutation(np.arange(self.params.n_products) % _C)
         return generator.integers(0, _P, size=self.params.n_users), products
 
     def _make_contexts(self) -> Contexts:
-        """One context per layout and persona, in that order."""
+        """Return one context per layout and persona, in that order."""
         persona = np.arange(_P)[None, :, None]
         category = self._categories[:, None, :]
         persona, category = (a.reshape(-1, a.shape[-1]) for a in np.broadcast_arrays(persona, category))

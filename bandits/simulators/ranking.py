@@ -1,4 +1,4 @@
-"""Slates of ten out of 500 candidates out of 10,000 items (or 1,000,000), for a user who stops at the first click."""
+"""Ranking with a cascade: slates out of retrieved candidates; the user stops at the first click."""
 
 from __future__ import annotations
 
@@ -12,50 +12,50 @@ from pydantic import model_validator
 from bandits.base.params import param
 from bandits.base.randomness import Streams, block_length
 from bandits.base.selection import top_k
-from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, LoggedData, Round, Truth, WorldSpec
+from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Round, Truth, WorldSpec
 
 from . import ann_index, ranking_kernels
 from .base import Simulator, SimulatorParams
 
 HALF_WIDTH = 0.1  # embeddings are uniform between plus and minus this
-CELLS = 200_000_000  # users times items, where everything on offer decides a user's choice
-BUCKETS = 10_000  # of neighbouring items, in which the arms of a large catalogue are counted
-COUNTED = 100_000  # items that are counted one by one at most
+MAX_PAIRS = 200_000_000  # users times items, where the whole catalogue is in the softmax
+BUCKETS = 10_000  # buckets of neighbouring items, in which choices from a large catalogue are counted
+MAX_COUNTED = 100_000  # items up to which choices are counted per item
 
 
 class Layouts:
-    """Vectors of users and items in each of L layouts; all worlds of a process that live in the same share them.
+    """Vectors of users and items in each of L layouts, shared by all simulators of a process with the same layouts.
 
     Attributes
     ----------
     users, items : float64 (L, n_users, d), (L, n_items, d)
-    seen_users, seen_items
-        As agents see them: the same arrays where there is no noise.
+    observed_users, observed_items
+        The vectors that agents observe: the same arrays where there is no noise.
     """
 
-    _known: ClassVar[WeakValueDictionary[tuple[Any, ...], Layouts]] = WeakValueDictionary()
+    _cached: ClassVar[WeakValueDictionary[tuple[Any, ...], Layouts]] = WeakValueDictionary()
 
     def __init__(self, p: Any, streams: Streams, layouts: IntArray) -> None:
-        made = [self._make(p, streams.generator("layout", row=int(layout))) for layout in layouts]
-        self.users, self.items, *seen = map(_stack, zip(*made, strict=True))
-        self.seen_users, self.seen_items = seen or (self.users, self.items)
+        drawn = [self._draw(p, streams.generator("layout", row=int(layout))) for layout in layouts]
+        self.users, self.items, *observed = map(_stack, zip(*drawn, strict=True))
+        self.observed_users, self.observed_items = observed or (self.users, self.items)
 
     @classmethod
     def of(cls, p: Any, streams: Streams, layouts: IntArray) -> Layouts:
-        """Those of a world: made, or known already."""
+        """Return the layouts of a simulator, drawn once per process."""
         key = (streams.seed, tuple(layouts.tolist()), p.n_users, p.n_items, p.embedding, p.noise)
-        found = cls._known.get(key)
-        if found is None:
-            found = cls._known[key] = cls(p, streams, layouts)
-        return found
+        shared = cls._cached.get(key)
+        if shared is None:
+            shared = cls._cached[key] = cls(p, streams, layouts)
+        return shared
 
     @cached_property
     def indexes(self) -> list[ann_index.IVFIndex]:
-        """An approximate index of the items of each layout."""
-        return [ann_index.IVFIndex(items) for items in self.seen_items]
+        """An approximate index of the items of each layout, built at the first access."""
+        return [ann_index.IVFIndex(items) for items in self.observed_items]
 
     @staticmethod
-    def _make(p: Any, generator: np.random.Generator) -> tuple[FloatArray, ...]:
+    def _draw(p: Any, generator: np.random.Generator) -> tuple[FloatArray, ...]:
         users = generator.uniform(-HALF_WIDTH, HALF_WIDTH, (p.n_users, p.embedding))
         items = generator.uniform(-HALF_WIDTH, HALF_WIDTH, (p.n_items, p.embedding))
         if not p.noise:
@@ -68,78 +68,94 @@ class Layouts:
 
 
 def _stack(arrays: tuple[FloatArray, ...]) -> FloatArray:
-    """Arrays of one shape as one; a single one is not copied."""
+    """Stack arrays of one shape; a single one is not copied."""
     return arrays[0][None] if len(arrays) == 1 else np.stack(arrays)
 
 
 class Ranking(Simulator):
-    """Users and items are points; what lies in the same direction is clicked.
+    """Users and items with embeddings; click probabilities grow with their inner product.
 
-    Each step a random user comes, so many items are retrieved (random ones, or those nearest to the user by the largest
-    inner product of the vectors that agents see), and a slate of them is shown. The user looks
-    down the slate: in slot k, once looked at, item i is clicked with probability b_k p_i, b_k = k^-bias, and the user
-    stops at the first click. p is a softmax of u . i / temperature over the whole catalogue or over the candidates, or
-    a sigmoid of each item's own.
+    At each step a random user comes, K items are retrieved (at random, or those with the largest inner product of the
+    vectors that agents observe), and a slate of S is shown. The user examines the slots in order (cascade model): the
+    item i in slot k, once examined, is clicked with probability b_k p_i, b_k = k^-bias, and the user stops at the first
+    click. p is a softmax of u . i / temperature over the whole catalogue or over the candidates, or a sigmoid per item.
 
-    A slate earns 1 - prod (1 - b_k p_k): the best one shows the items of the largest p, the largest first.
+    The value of a slate is 1 - prod (1 - b_k p_k); the optimal slate shows the items with the largest p in descending
+    order.
     """
 
     class Params(SimulatorParams):
         kind: Literal["ranking"] = "ranking"
         choice: Literal["catalogue", "candidates", "sigmoid"] = param(
-            "candidates", title="Choice", basic=True,
-            help="What a click competes with. catalogue: everything on offer, as published. candidates: the retrieved "
-            "items. sigmoid: nothing, every item has a chance of its own.",
+            "candidates", title="Choice model", basic=True,
+            help="Items that compete for a click. catalogue: softmax over all items, as published. candidates: softmax "
+            "over the retrieved items. sigmoid: none, every item has a click probability of its own.",
         )  # fmt: skip
         temperature: float = param(
             0.005, title="Temperature", symbol=r"\tau", ge=1e-4, le=1, typical=(0.001, 0.02), log=True, basic=True,
-            help="The smaller, the more a click depends on taste: at .001 almost nobody clicks anything but few items.",
+            help="Divides the inner product of user and item. Larger values make click probabilities more equal; usual "
+            "are 0.001 to 0.02.",
         )  # fmt: skip
         features: Literal["concatenation", "product", "both"] = param(
             "product", title="Features", basic=True,
-            help="What agents see of user and item. concatenation: both vectors. product: their elementwise product, "
-            "in which taste is linear. both: all of these.",
+            help="What agents observe of user and item. concatenation: both vectors. product: their elementwise "
+            "product, in which utility is linear. both: all of these.",
         )  # fmt: skip
         constant: bool = param(
             True, title="Constant feature",
-            help="A 1 beside the features, so that a linear model can know how much is clicked on average.",
+            help="Add a feature that is always 1: the intercept of a linear model.",
         )  # fmt: skip
-        n_users: int = param(1000, title="Users", ge=1, le=100_000, typical=(100, 10_000), help="People who come.")
+        n_users: int = param(
+            1000, title="Users", ge=1, le=100_000, typical=(100, 10_000),
+            help="Number of users. More users return less often; usual are 100 to 10,000.",
+        )  # fmt: skip
         n_items: int = param(
             10_000, title="Items", ge=2, le=1_000_000, typical=(100, 1_000_000), log=True,
-            help="Size of the catalogue.",
+            help="Number of items in the catalogue. More items need more exploration; usual are 100 to 1,000,000.",
         )  # fmt: skip
         n_candidates: int = param(
             500, title="Candidates", symbol="K", ge=2, le=5000, typical=(20, 1000),
-            help="Items that are retrieved at each step, all different.",
+            help="Number of items retrieved at each step. More candidates raise the optimum and need more exploration; "
+            "usual are 20 to 1,000.",
         )  # fmt: skip
         retrieval: Literal["random", "nearest", "exact"] = param(
             "random", title="Retrieval", later=True,
-            help="Which items are candidates. random: any. nearest: those with the largest inner product with the "
-            "user, by an approximate index. exact: the same by weighing every item.",
+            help="How candidates are retrieved. random: uniformly. nearest: largest inner product with the user, by an "
+            "approximate index. exact: the same by exhaustive search.",
         )  # fmt: skip
         breadth: int = param(
-            128, title="Breadth of the index", ge=1, le=1000, typical=(16, 512), log=True, later=True,
-            help="With nearest: lists that are scanned, of as many as the root of the number of items. The more, the "
-            "fewer near items are missed, and the longer it takes.",
+            128, title="Index breadth", ge=1, le=1000, typical=(16, 512), log=True, later=True,
+            help="With nearest: number of lists that a search scans, of about the square root of the number of items. "
+            "Larger values find more of the nearest items and take longer; usual are 16 to 512.",
         )  # fmt: skip
-        slate: int = param(10, title="Slots", symbol="S", ge=1, le=50, help="Items shown at once, one below the other.")
+        slate: int = param(
+            10, title="Slots", symbol="S", ge=1, le=50,
+            help="Number of items shown at once, one below the other. More slots earn more clicks; usual are 1 to 20.",
+        )  # fmt: skip
         bias: float = param(
             1.0, title="Position bias", ge=0, le=3,
-            help="The item in slot k is clicked k to the power of minus this as often as it would be in the first one.",
+            help="Exponent of the position bias: slot k multiplies the click probability by k to the power of minus "
+            "this. Larger values favour the first slots; usual are 0 to 2.",
         )  # fmt: skip
         noise: float = param(
-            0.0, title="Noise on the embeddings", ge=0, le=1, typical=(0, 0.1),
-            help="Standard deviation of the error in the vectors that agents see; the true ones are of size .06.",
+            0.0, title="Embedding noise", ge=0, le=1, typical=(0, 0.1),
+            help="Standard deviation of the error in the vectors that agents observe. Larger values hide preferences; "
+            "usual are 0 to 0.1, where the true entries have standard deviation 0.06.",
         )  # fmt: skip
         intercept: float = param(
             4.0, title="Intercept", ge=-10, le=20, typical=(0, 8),
-            help="With sigmoid: what is taken off an item's log-odds; the larger, the fewer clicks.",
+            help="With sigmoid: subtracted from the log-odds of every item. Larger values mean fewer clicks; usual are "
+            "0 to 8.",
         )  # fmt: skip
-        embedding: int = param(32, title="Dimensions", ge=1, le=256, help="Numbers that describe a user or an item.")
+        embedding: int = param(
+            32, title="Embedding size", symbol="d", ge=1, le=256,
+            help="Number of dimensions of the vectors of users and items. Larger vectors are harder to learn from; "
+            "usual are 8 to 64.",
+        )  # fmt: skip
         layout: Literal["shared", "per_row"] = param(
             "shared", title="Layout",
-            help="shared: one catalogue, lived through by all runs. per_row: every run has its own.",
+            help="shared: the same catalogue in every replication. per_row: each replication has its own, which widens "
+            "the confidence bands.",
         )  # fmt: skip
 
         @model_validator(mode="after")
@@ -156,10 +172,10 @@ class Ranking(Simulator):
                 raise ValueError(
                     f"simulator.slate is {self.slate}; it must be at most n_candidates, {self.n_candidates}"
                 )
-            if self.choice == "catalogue" and self.n_users * self.n_items > CELLS:
+            if self.choice == "catalogue" and self.n_users * self.n_items > MAX_PAIRS:
                 raise ValueError(
-                    f"simulator.choice catalogue weighs {self.n_users:,} users x {self.n_items:,} items; "
-                    f"at most {CELLS:,} pairs are possible"
+                    f"simulator.choice catalogue scores {self.n_users:,} users x {self.n_items:,} items; "
+                    f"at most {MAX_PAIRS:,} pairs are allowed"
                 )
             return self
 
@@ -174,7 +190,7 @@ class Ranking(Simulator):
         self.shared = Layouts.of(params, streams, layouts)
         # (L, n, d), with the layout of each row in _which
         self.users, self.items = self.shared.users, self.shared.items
-        self.seen_users, self.seen_items = self.shared.seen_users, self.shared.seen_items
+        self.observed_users, self.observed_items = self.shared.observed_users, self.shared.observed_items
         self._total = np.stack([self._denominators(u, v) for u, v in zip(self.users, self.items, strict=True)])
         self.positions = np.array(self.spec.positions)
         self._who = streams.blocks("world", lambda g, n: g.integers(0, params.n_users, n))
@@ -183,7 +199,7 @@ class Ranking(Simulator):
         self._columns = np.ascontiguousarray(np.broadcast_to(np.arange(D), (R, K, D)))
         self._available, self._rows = np.ones((R, K), np.bool_), np.arange(R)
         self._pool = np.arange(params.n_items if params.retrieval == "random" else 0)
-        self._nobody = np.zeros(R, np.int64)
+        self._zeros = np.zeros(R, np.int64)
 
     @classmethod
     def describe(cls, params: Any) -> WorldSpec:
@@ -192,11 +208,11 @@ class Ranking(Simulator):
         capabilities = {"ids", "truth", "binary", "arm_features"}
         if params.features == "concatenation":
             capabilities.add("vectors")
-        bucketed = params.n_items > COUNTED or params.retrieval != "random"
+        in_buckets = params.n_items > MAX_COUNTED or params.retrieval != "random"
         return WorldSpec(
             n_items=params.n_items, n_candidates=params.n_candidates, n_features=D, n_stored=D, slate=params.slate,
             n_users=params.n_users, capabilities=frozenset(capabilities),
-            bucket_size=-(-params.n_items // BUCKETS) if bucketed else 1,
+            bucket_size=-(-params.n_items // BUCKETS) if in_buckets else 1,
             positions=tuple(float(k) ** -params.bias for k in range(1, params.slate + 1)),
         )  # fmt: skip
 
@@ -209,21 +225,21 @@ class Ranking(Simulator):
         K, D = params.n_candidates, cls.describe(params).n_features
         catalogue = 16 * min(params.n_users, 64) * params.n_items if params.choice == "catalogue" else 0
         drawn = block_length(K) * K if params.retrieval == "random" else 6 * K
-        weighed = 24 * params.n_items if params.retrieval == "exact" else 0
+        scored = 24 * params.n_items if params.retrieval == "exact" else 0
         pool = 8 * params.n_items if params.retrieval == "random" else 0
-        return int(catalogue + weighed + pool + 8 * rows * (drawn + K * (2 * D + 8)))
+        return int(catalogue + scored + pool + 8 * rows * (drawn + K * (2 * D + 8)))
 
     @classmethod
     def shared_memory(cls, params: Any, layouts: int) -> int:
         n, d = params.n_items, params.embedding
         one = 8 * (params.n_users + n) * d * (1 + (params.noise > 0))
-        held = layouts * one + (one if layouts > 1 else 0) * layouts  # stacked from the parts
+        total = layouts * one + (one if layouts > 1 else 0) * layouts  # stacked from the parts
         if params.retrieval == "nearest":
-            held += layouts * ann_index.index_memory(n, d) + ann_index.build_memory(n, d)
-        return int(held)
+            total += layouts * ann_index.index_memory(n, d) + ann_index.build_memory(n, d)
+        return int(total)
 
     def _denominators(self, users: FloatArray, items: FloatArray) -> FloatArray:
-        """Log of every user's sum of exp(utility) over the catalogue, (n_users,); once, not at every step."""
+        """Return the log of every user's sum of exp(utility) over the catalogue, (n_users,); computed once."""
         from scipy.special import logsumexp
 
         if self.params.choice != "catalogue":
@@ -238,53 +254,53 @@ class Ranking(Simulator):
 
         def features() -> FloatArray:
             return ranking_kernels.pairs(
-                self.seen_users, self.seen_items, self._which, who, items, concatenated, product, p.constant
+                self.observed_users, self.observed_items, self._which, who, items, concatenated, product, p.constant
             )
 
         contexts = Contexts(features, self._columns, self.spec.n_features)
-        return Round(step, who, items, contexts, self._rows, self._available, self._nobody)
+        return Round(step, who, items, contexts, self._rows, self._available, self._zeros)
 
     def _candidates(self, step: int, who: IntArray) -> IntArray:
         if self.params.retrieval == "random":
             return ranking_kernels.distinct(self._drawn.at(step), self._pool)
         return self.retrieve(who, exact=self.params.retrieval == "exact")
 
-    def retrieve(self, who: IntArray, *, exact: bool, seen: bool = True) -> IntArray:
-        """The items nearest to the users ``who (R,)`` of the rows, int64 (R, K), in ascending order.
+    def retrieve(self, who: IntArray, *, exact: bool, observed: bool = True) -> IntArray:
+        """Retrieve the nearest items to the users ``who (R,)`` of the rows, int64 (R, K), in ascending order.
 
         Parameters
         ----------
         exact : bool
-            By weighing every item, or by the index.
-        seen : bool
-            By the vectors that agents see, or by the true ones (then exactly).
+            By exhaustive search, or by the index.
+        observed : bool
+            By the vectors that agents observe, or by the true ones (always exhaustively).
         """
         K, breadth = self.params.n_candidates, self.params.breadth
-        users, items = (self.seen_users, self.seen_items) if seen else (self.users, self.items)
+        users, items = (self.observed_users, self.observed_items) if observed else (self.users, self.items)
         among = np.full((len(who), min(self.params.n_items, ann_index.OVERSAMPLING * K + ann_index.MARGIN)), -1)
         for layout in np.unique(self._which):
             rows = np.flatnonzero(self._which == layout)
-            asking = users[layout, who[rows]]
-            if exact or not seen:
-                found = ann_index.exact_search(items[layout], asking, K)
+            queries = users[layout, who[rows]]
+            if exact or not observed:
+                candidates = ann_index.exact_search(items[layout], queries, K)
             else:
-                found = self.shared.indexes[layout].search(asking, K, breadth)
-            among[rows, : found.shape[1]] = found
+                candidates = self.shared.indexes[layout].search(queries, K, breadth)
+            among[rows, : candidates.shape[1]] = candidates
         return ranking_kernels.nearest(users, items, self._which, who, among, K)
 
     def visitors(self, step: int) -> IntArray:
-        """Who comes to each row, int64 (R,); the draw behind `round_at`, without the search."""
+        """Return the user of each row, int64 (R,): the draw behind `round_at`, without the retrieval."""
         return self._who.at(step)
 
     def scanned(self, who: IntArray) -> IntArray:
-        """How many items' codes the index looks at for the users ``who (R,)``, int64 (R,)."""
-        asked = ((self._which[r], self.seen_users[self._which[r], who[r]]) for r in range(len(who)))
+        """Count the items whose codes the index scans for the users ``who (R,)``, int64 (R,)."""
+        queries = ((self._which[r], self.observed_users[self._which[r], who[r]]) for r in range(len(who)))
         return np.concatenate([
-            self.shared.indexes[layout].scanned(user[None], self.params.breadth) for layout, user in asked
+            self.shared.indexes[layout].scanned(user[None], self.params.breadth) for layout, user in queries
         ])  # fmt: skip
 
     def best_value(self, who: IntArray, items: IntArray, among: IntArray) -> FloatArray:
-        """What the best slate of ``items (R, n)`` earns, (R,), where ``among (R, K)`` compete for clicks."""
+        """Return the value (R,) of the optimal slate of ``items (R, n)``, where ``among (R, K)`` are the candidates."""
         p = -np.sort(-self.clicks(who, items, among), axis=1)[:, : self.spec.slate]
         return np.asarray(1 - (1 - p * self.positions).prod(axis=1))
 
@@ -292,12 +308,12 @@ class Ranking(Simulator):
         p, alive = self.probabilities(round), np.ones(len(slate), np.bool_)
         best = top_k(p, round.available, alive, slate.shape[1])
         shown, ideal = (np.take_along_axis(p, which, axis=1) * self.positions for which in (slate, best))
-        rewards, examined = ranking_kernels.looked_down(shown, uniforms)
+        rewards, examined = ranking_kernels.cascade_clicks(shown, uniforms)
         truth = Truth(
             value=1 - (1 - shown).prod(axis=1),
             best_value=1 - (1 - ideal).prod(axis=1),
             random_value=ranking_kernels.random_value(p, self.positions),
-            best_reward=ranking_kernels.looked_down(ideal, uniforms)[0].sum(axis=1),
+            best_reward=ranking_kernels.cascade_clicks(ideal, uniforms)[0].sum(axis=1),
         )
         return Feedback(rewards, examined), truth
 
@@ -305,7 +321,7 @@ class Ranking(Simulator):
         return self.clicks(round.users, round.items, round.items)
 
     def clicks(self, who: IntArray, items: IntArray, among: IntArray) -> FloatArray:
-        """Chance of a click on each of ``items (R, n)`` shown first, where ``among (R, K)`` are the candidates."""
+        """Return click probabilities of ``items (R, n)`` shown first, where ``among (R, K)`` are the candidates."""
         from scipy.special import expit, logsumexp
 
         p = self.params
@@ -323,13 +339,10 @@ class Ranking(Simulator):
         D, d = self.spec.n_features, self.params.embedding
         if item is None or self.params.features != "concatenation":
             return np.eye(D)
-        own = np.zeros((len(self.seen_items), D))
-        own[:, d : 2 * d] = self.seen_items[:, item]
+        own = np.zeros((len(self.observed_items), D))
+        own[:, d : 2 * d] = self.observed_items[:, item]
         own[:, 2 * d :] = 1
         return np.concatenate([np.eye(D)[:d], own])
-
-    def log(self, layout: int, n: int) -> LoggedData:
-        raise NotImplementedError("this world offers no log")
 
     def name(self, item: int, row: int = 0) -> str:  # noqa: ARG002
         return f"item {item:,}"

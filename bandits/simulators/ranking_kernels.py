@@ -1,4 +1,4 @@
-"""Slates that a user looks down: compiled loops of the ranking world. One call serves all rows of a step."""
+"""Compiled loops of the ranking simulator: retrieval, features, utilities and cascade clicks, for all rows at once."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from bandits.base.types import BoolArray, FloatArray, IntArray
 
 @njit(cache=True, nogil=True)
 def distinct(uniforms: FloatArray, pool: IntArray) -> IntArray:
-    """K different items out of n for every row, int64 (R, K), all samples being equally likely.
+    """Sample K different items out of n for every row, int64 (R, K), uniformly.
 
     Parameters
     ----------
     uniforms : float64 (R, K)
     pool : int64 (n,)
-        0 to n - 1 in order; so it is left.
+        0 to n - 1 in order; unchanged on return.
     """
     R, K = uniforms.shape
     n = len(pool)
@@ -38,37 +38,37 @@ def distinct(uniforms: FloatArray, pool: IntArray) -> IntArray:
 def nearest(
     users: FloatArray, items: FloatArray, layouts: IntArray, who: IntArray, among: IntArray, K: int
 ) -> IntArray:
-    """The K items of the largest u . v among those found, int64 (R, K); the lower index of equal ones.
+    """Select the K items with the largest u . v among candidates, int64 (R, K); ties go to the lower index.
 
-    They come in ascending order, so that their place tells an agent nothing.
+    They are returned in ascending order, so that their position carries no information.
 
     Parameters
     ----------
     users, items, layouts, who
         As in `pairs`.
     among : int64 (R, M)
-        Different items, at least K in every row; -1 is none.
+        Different items, at least K in every row; padded with -1.
     K : int
     """
     R = len(among)
     out = np.empty((R, K), np.int64)
     for r in range(R):
-        found = np.sort(among[r])
-        found = found[np.searchsorted(found, 0) :]
+        candidates = np.sort(among[r])
+        candidates = candidates[np.searchsorted(candidates, 0) :]
         u = users[layouts[r], who[r]]
-        worth = np.empty(len(found))
-        for m in range(len(found)):
-            v, total = items[layouts[r], found[m]], 0.0
+        utility = np.empty(len(candidates))
+        for m in range(len(candidates)):
+            v, total = items[layouts[r], candidates[m]], 0.0
             for i in range(len(u)):
                 total += u[i] * v[i]
-            worth[m] = total
-        least = np.partition(worth, len(found) - K)[len(found) - K]
-        equal = K - np.sum(worth > least)  # of those on the brink, so many
+            utility[m] = total
+        least = np.partition(utility, len(candidates) - K)[len(candidates) - K]
+        equal = K - np.sum(utility > least)  # number of items to take among those tied with the last one
         k = 0
-        for m in range(len(found)):
-            if worth[m] > least or (worth[m] == least and equal > 0):
-                equal -= worth[m] == least
-                out[r, k] = found[m]
+        for m in range(len(candidates)):
+            if utility[m] > least or (utility[m] == least and equal > 0):
+                equal -= utility[m] == least
+                out[r, k] = candidates[m]
                 k += 1
     return out
 
@@ -84,17 +84,18 @@ def pairs(
     product: bool,
     one: bool,
 ) -> FloatArray:
-    """Features of user and item: their vectors one after the other, their elementwise product, a 1; (R, K, D).
+    """Compute features of user and item, float64 (R, K, D): both vectors, their elementwise product, a constant 1.
 
     Parameters
     ----------
     users, items : float64 (L, n, d)
         The vectors of each layout.
     layouts : int64 (R,)
-        The layout that each row lives in.
+        The layout of each row.
     who, which : int64 (R,), (R, K)
+        Users and items.
     concatenated, product, one : bool
-        Which of them; D = 2 d, d and 1 together.
+        Parts to include, of 2 d, d and 1 features.
     """
     R, K = which.shape
     d = users.shape[2]
@@ -122,7 +123,7 @@ def pairs(
 def utilities(
     users: FloatArray, items: FloatArray, layouts: IntArray, who: IntArray, which: IntArray, temperature: float
 ) -> FloatArray:
-    """u . v / temperature of every row's user and candidates, float64 (R, K); shapes as in `pairs`."""
+    """Compute u . v / temperature of each row's user and candidates, float64 (R, K); parameters as in `pairs`."""
     R, K = which.shape
     out = np.empty((R, K))
     for r in range(R):
@@ -138,27 +139,28 @@ def utilities(
 
 @njit(cache=True, nogil=True)
 def random_value(p: FloatArray, bias: FloatArray) -> FloatArray:
-    """Chance of a click on a uniformly random slate, float64 (R,): 1 - E prod_k (1 - b_k p_k).
+    """Compute the click probability of a uniformly random slate, float64 (R,): 1 - E prod_k (1 - b_k p_k).
 
-    With q = 1 - p the product is prod ((1 - b_k) + b_k q_k). So its mean is sum_m c_m e_m(q) / C(K, m), where c_m is
-    the chance that m of S coins with the probabilities b come up, and e_m are the elementary symmetric polynomials,
-    whose means over all products of m follow from a recurrence over the candidates. No term is negative.
+    With q = 1 - p the product is prod ((1 - b_k) + b_k q_k). Its mean is sum_m c_m e_m(q) / C(K, m), where c_m is the
+    probability of m successes in S independent trials with probabilities b (Poisson binomial), and e_m are the
+    elementary symmetric polynomials, whose means over all products of m follow from a recurrence over the candidates.
+    No term is negative.
 
     Parameters
     ----------
     p : float64 (R, K)
-        Of every candidate, if it is looked at in a slot without bias.
+        Click probability of every candidate, once examined in a slot without bias.
     bias : float64 (S,)
         From 0 to 1.
     """
     R, K = p.shape
     S = len(bias)
-    coins = np.zeros(S + 1)
-    coins[0] = 1.0
+    successes = np.zeros(S + 1)
+    successes[0] = 1.0
     for k in range(S):
         for m in range(k + 1, 0, -1):
-            coins[m] = coins[m] * (1.0 - bias[k]) + coins[m - 1] * bias[k]
-        coins[0] *= 1.0 - bias[k]
+            successes[m] = successes[m] * (1.0 - bias[k]) + successes[m - 1] * bias[k]
+        successes[0] *= 1.0 - bias[k]
     out = np.empty(R)
     means = np.empty(S + 1)
     for r in range(R):
@@ -170,20 +172,20 @@ def random_value(p: FloatArray, bias: FloatArray) -> FloatArray:
                 means[m] = ((n - m) * means[m] + m * (1.0 - p[r, k]) * means[m - 1]) / n
         survived = 0.0
         for m in range(S + 1):
-            survived += coins[m] * means[m]
+            survived += successes[m] * means[m]
         out[r] = 1.0 - survived
     return out
 
 
-def looked_down(p: FloatArray, uniforms: FloatArray) -> tuple[FloatArray, BoolArray]:
-    """Clicks and what was looked at, two of (R, S): the user stops at the first click.
+def cascade_clicks(p: FloatArray, uniforms: FloatArray) -> tuple[FloatArray, BoolArray]:
+    """Draw clicks and examined slots under the cascade model, two of (R, S): the user stops at the first click.
 
     Parameters
     ----------
     p : float64 (R, S)
-        Chance of a click on each slot once it is looked at.
+        Click probability of each slot once examined.
     uniforms : float64 (R, S)
     """
-    would = uniforms < p
-    examined: BoolArray = np.cumsum(would, axis=1) - would == 0
-    return (would & examined).astype(np.float64), examined
+    clicked = uniforms < p  # if examined
+    examined: BoolArray = np.cumsum(clicked, axis=1) - clicked == 0
+    return (clicked & examined).astype(np.float64), examined

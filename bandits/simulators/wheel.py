@@ -1,4 +1,4 @@
-"""The wheel: rewards worth exploring for, at the rim."""
+"""The wheel bandit: rare high rewards near the rim of a disc."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, LoggedD
 from .base import Simulator, SimulatorParams, normal, single_response
 
 ARMS = 5
-MEANS = (1.0, 1.0, 1.0, 1.0, 1.2)  # everywhere; the last arm is the safe choice
-HIGH = 50.0  # at the rim, for the arm of its quadrant
+MEANS = (1.0, 1.0, 1.0, 1.0, 1.2)  # away from the rim; the last arm is the safe choice
+HIGH = 50.0  # near the rim, for the arm of the quadrant
 
 
 class Wheel(Simulator):
-    """A point in the unit disc, and five arms [1]_.
+    """A point in the unit disc as context, and five arms [1]_.
 
-    Arm 4 earns 1.2 on average, the others 1.0. But at the rim, where the point is delta or more from the centre, one of
-    arms 0 to 3 earns 50: 0 where both coordinates are positive, 1 where the first is, 2 where the second is, 3 where
-    neither is. The thinner the rim, the longer an agent must try what looks worse to find out.
+    Arm 4 has mean 1.2, the others 1.0, except near the rim: at a distance of delta or more from the centre, one of arms
+    0 to 3 has mean 50 (0 where both coordinates are positive, 1 where the first is, 2 where the second is, 3 where
+    neither is). The closer delta is to 1, the more exploration it takes to find these rewards.
 
-    Random choice loses (1 - delta^2) 39.16 + delta^2 0.16 a step.
+    Random choice has regret (1 - delta^2) 39.16 + delta^2 0.16 per step.
 
     References
     ----------
@@ -36,24 +36,26 @@ class Wheel(Simulator):
         kind: Literal["wheel"] = "wheel"
         delta: float = param(
             0.5, title="Inner radius", symbol=r"\delta", ge=0, le=1, basic=True,
-            help="Beyond this distance from the centre one arm earns 50: the closer to 1, the rarer.",
+            help="Distance from the centre beyond which one arm has mean 50. Larger values make these rewards "
+            "rarer; usual are 0.5 to 0.99.",
         )  # fmt: skip
         features: Literal["plain", "constant"] = param(
             "plain", title="Features", basic=True,
-            help="plain: the point's two coordinates, as published. constant: a 1 beside them, which a linear model "
-            "needs to know what an arm earns on average.",
+            help="plain: the point's two coordinates, as published. constant: with a 1 beside them, the intercept of a "
+            "linear model.",
         )  # fmt: skip
         encoding: Literal["context", "block"] = param(
             "context", title="Encoding", basic=True,
-            help="context: the same features for all arms, for models per arm. block: a block of features per arm, so "
-            "that one shared model can tell the arms apart.",
+            help="context: the same features for all arms, for models per arm. block: a block of features per arm, "
+            "with which one shared model can distinguish the arms.",
         )  # fmt: skip
         noise: float = param(
-            0.05, title="Noise", ge=0, le=100, typical=(0, 1), help="Standard deviation of the low rewards.",
+            0.05, title="Noise", ge=0, le=100, typical=(0, 1),
+            help="Standard deviation of the low rewards. Larger values make learning slower; usual are 0.01 to 0.5.",
         )  # fmt: skip
         noise_high: float = param(
-            0.01, title="Noise at the rim", ge=0, le=100, typical=(0, 1),
-            help="Standard deviation of the rewards of 50.",
+            0.01, title="Rim noise", ge=0, le=100, typical=(0, 1),
+            help="Standard deviation of the rewards of 50. Larger values blur them; usual are 0.01 to 0.5.",
         )  # fmt: skip
 
     title = "Wheel"
@@ -69,7 +71,7 @@ class Wheel(Simulator):
         self._points = streams.blocks("world", _draw, width=2)
         self._items = np.ascontiguousarray(np.broadcast_to(np.arange(ARMS), (R, ARMS)))
         self._available = np.ones((R, ARMS), np.bool_)
-        self._rows, self._nobody = np.arange(R), np.zeros(R, np.int64)
+        self._rows, self._zeros = np.arange(R), np.zeros(R, np.int64)
 
     @classmethod
     def describe(cls, params: Any) -> WorldSpec:
@@ -86,7 +88,7 @@ class Wheel(Simulator):
     def round_at(self, step: int) -> Round:
         values = np.repeat(self._vectors(self._points.at(step))[:, None], ARMS, axis=1)
         contexts = Contexts(values, self._columns, self.spec.n_features)
-        return Round(step, self._nobody, self._items, contexts, self._rows, self._available, self._nobody)
+        return Round(step, self._zeros, self._items, contexts, self._rows, self._available, self._zeros)
 
     def respond(self, round: Round, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:
         return single_response(self.probabilities(round), slate, uniforms, self._reward)
@@ -95,7 +97,7 @@ class Wheel(Simulator):
         return self.means(self._points.at(round.step))
 
     def means(self, points: FloatArray) -> FloatArray:
-        """What each arm earns at ``points (n, 2)`` on average, float64 (n, 5)."""
+        """Return the expected reward of each arm at ``points (n, 2)``, float64 (n, 5)."""
         means = np.tile(MEANS, (len(points), 1))
         rim = np.flatnonzero(np.hypot(points[:, 0], points[:, 1]) >= self.params.delta)
         x, y = (points[rim] > 0).T
@@ -103,11 +105,11 @@ class Wheel(Simulator):
         return means
 
     def features(self, item: int | None) -> FloatArray:
-        everything = np.eye(self.spec.n_features)
+        vectors = np.eye(self.spec.n_features)
         if item is None or self.params.encoding == "context":
-            return everything
+            return vectors
         N = self.spec.n_stored
-        return everything[N * item : N * (item + 1)]
+        return vectors[N * item : N * (item + 1)]
 
     def log(self, layout: int, n: int) -> LoggedData:
         generator = self.streams.generator("log", row=layout)
@@ -117,7 +119,7 @@ class Wheel(Simulator):
         return LoggedData(np.zeros(n, np.int64), items, self._vectors(points), self._columns[0][items], rewards)
 
     def _vectors(self, points: FloatArray) -> FloatArray:
-        """Features of points (n, 2), float64 (n, N)."""
+        """Return the features of points (n, 2), float64 (n, N)."""
         if self.params.features == "plain":
             return points
         return np.column_stack([points, np.ones(len(points))])
@@ -128,7 +130,7 @@ class Wheel(Simulator):
 
 
 def _draw(generator: np.random.Generator, n: int) -> FloatArray:
-    """Points (n, 2), uniform in the unit disc: the square of the distance from the centre is uniform."""
+    """Draw points (n, 2), uniform in the unit disc: the squared distance from the centre is uniform."""
     u, v = generator.random((2, n))
     angle = 2 * np.pi * v
     return np.asarray(np.sqrt(u)[:, None] * np.column_stack([np.cos(angle), np.sin(angle)]))

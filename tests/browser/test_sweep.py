@@ -78,20 +78,20 @@ def test_a_sweep_from_its_axes_to_a_cell_a_link_and_a_file(visit: Open, tmp_path
     page.get_by_role("link", name="Sweep").click()
     expect(page.get_by_role("heading", name="Sweep", exact=True)).to_be_visible()
     settled(page)
-    choose(page, "Agent", "LinUCB")
+    choose(page, "Agent to sweep", "LinUCB")
     choose(page, "Second parameter", "none")
     fill(page, "From", 0.1)
     fill(page, "Values", 3)
-    expect(page.get_by_text("3 points × 4 runs × 300 steps")).to_be_visible()
+    expect(page.get_by_text("3 points × 4 replications × 300 steps")).to_be_visible()
     run_button(page).click()
     status(page, "^Finished")
     expect(page.locator(".bp-plot")).to_have_count(3)
-    expect(page.get_by_text("of 3 points are not shown to be worse than the best")).to_be_visible()
+    expect(page.get_by_text(re.compile(r"(of 3|All 3|other 2) points? .*statistically tied"))).to_be_visible()
 
     choose(page, "Second parameter", "Sharing")
     run_button(page).click()
     status(page, "^Finished")
-    expect(page.get_by_text("of 9 points are not shown to be worse than the best")).to_be_visible()
+    expect(page.get_by_text(re.compile(r"(of 9|All 9|other 8) points? .*statistically tied"))).to_be_visible()
     heat = means_of(page)
     assert (len(heat), {len(line) for line in heat}) == (3, {3})
     means = [mean for line in heat for mean in line]
@@ -101,12 +101,12 @@ def test_a_sweep_from_its_axes_to_a_cell_a_link_and_a_file(visit: Open, tmp_path
     other = (best + 4) % 9
     press(page, other % 3, other // 3)
     curves(page, "best,chosen")
-    expect(page.get_by_text(re.compile(r"^Exploration .*, Sharing .*: 0\.\d+ \(")).first).to_contain_text(
-        re.compile("worse than the best")
-    )
+    expect(
+        page.get_by_text(re.compile(r"^Exploration .*, Sharing .*: click-through rate 0\.\d+ \(")).first
+    ).to_contain_text(re.compile("worse than the best"))
     friend = visit(page.url[page.url.index("/sweep") :])  # the address is the link
     status(friend, "^Finished")
-    expect(friend.get_by_text("9 points × 4 runs × 300 steps")).to_be_visible()
+    expect(friend.get_by_text("9 points × 4 replications × 300 steps")).to_be_visible()
     assert means_of(friend) == heat
 
     page.get_by_role("button", name="Export").click()

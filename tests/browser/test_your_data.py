@@ -1,4 +1,4 @@
-"""A teacher tries the sample, and somebody brings what is no table."""
+"""The sample is uploaded, run and deleted; a file that is not a table is refused."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ pytestmark = pytest.mark.browser
 expect.set_options(timeout=240_000)
 
 
-def test_the_sample_is_downloaded_brought_raced_on_and_deleted(visit: Open, tmp_path: Path) -> None:
+def test_the_sample_is_downloaded_uploaded_run_and_deleted(visit: Open, tmp_path: Path) -> None:
     page = visit("/data")
     expect(page.get_by_role("heading", name="Your data")).to_be_visible()
     with page.expect_download() as download:
-        page.get_by_role("button", name="Sample to try").click()
+        page.get_by_role("button", name="Download sample").click()
     assert download.value.suggested_filename == "iris.csv"
     download.value.save_as(tmp_path / "iris.csv")
     page.locator("input[type=file]").set_input_files(tmp_path / "iris.csv")
     expect(page.get_by_text("150 examples, 4 features, 3 classes")).to_be_visible()
     expect(page.get_by_role("combobox", name=re.compile("^Target"))).to_have_value("species")
-    page.get_by_role("button", name="Keep and race on it").click()
+    page.get_by_role("button", name="Save and run").click()
     expect(page.get_by_role("heading", name="Arena")).to_be_visible()
     expect(page.get_by_test_id("stProgress").get_by_text("Finished: 5,000 steps, 8 runs each")).to_be_visible()
     tiles = page.get_by_role("list", name="Leaderboard").get_by_role("listitem")
@@ -35,8 +35,8 @@ def test_the_sample_is_downloaded_brought_raced_on_and_deleted(visit: Open, tmp_
     expect(page.get_by_test_id("stProgress").get_by_text("Finished: 5,000 steps, 8 runs each")).to_be_visible()
     page.get_by_role("link", name="Your data").click()
     page.get_by_role("button", name="Delete").click()
-    page.get_by_role("button", name="Delete for good").click()
-    expect(page.get_by_text("Brought so far")).to_have_count(0)
+    page.get_by_role("button", name="Delete data set").click()
+    expect(page.get_by_text("Uploaded data sets")).to_have_count(0)
 
 
 def test_what_is_no_table_is_said_on_a_phone(visit: Open) -> None:

@@ -37,7 +37,8 @@ def brute_force(e: Experiment, users: int) -> dict[str, np.ndarray]:
         for r, who in enumerate(round.users):
             utility = world.items[0] @ world.users[0, who] / p.temperature
             true = np.argsort(-utility, kind="stable")[: p.n_candidates]
-            seen = np.argsort(-(world.seen_items[0] @ world.seen_users[0, who]), kind="stable")[: p.n_candidates]
+            score = world.observed_items[0] @ world.observed_users[0, who]
+            seen = np.argsort(-score, kind="stable")[: p.n_candidates]
             chance = (
                 expit(utility - p.intercept) if p.choice == "sigmoid" else np.exp(utility) / np.exp(utility[true]).sum()
             )

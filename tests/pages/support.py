@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 manifest_scanner.scan_component_manifests = functools.cache(manifest_scanner.scan_component_manifests)
 
 
-def arrive(page: str = "home", address: Mapping[str, str] | None = None, **state: object) -> AppTest:
+def open_page(page: str = "home", address: Mapping[str, str] | None = None, **state: object) -> AppTest:
     """A new visitor on a page, by a link that says ``address``, in a session that knows ``state``."""
     at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120).switch_page(f"pages/{page}.py")
     for name, text in (address or {}).items():

@@ -25,7 +25,7 @@ from bandits.runtime.supervisor import ATTEMPTS
 from bandits.simulators import REGISTRY as SIMULATORS
 from bandits.simulators.petshop import CLICK_RATES
 from tests.gate import Gate
-from tests.pages.support import ROOT, arrive
+from tests.pages.support import ROOT, open_page
 from tests.support import experiment, over, same, wait_for
 from ui import session
 from ui.live_panel import panel as live
@@ -58,14 +58,14 @@ def endless(pool: Pool, gate: Gate) -> Iterator[Callable[[int], Job]]:
 
 
 def visit() -> AppTest:
-    at = arrive()
+    at = open_page()
     assert not at.exception
     return at
 
 
 def arena(job: Job | None = None) -> AppTest:
     """The Arena, opened by the link to a run."""
-    return settled(arrive("arena", url.to_query(job.experiment) if job is not None else None))
+    return settled(open_page("arena", url.to_query(job.experiment) if job is not None else None))
 
 
 def settled(at: AppTest) -> AppTest:
@@ -296,7 +296,7 @@ def test_a_run_that_ends_takes_no_refusal_away(
         pool.stop(job)
         wait_for(lambda: not job.active, "the end")
 
-    monkeypatch.setattr(session, "look_at", refuse)
+    monkeypatch.setattr(session, "submit_and_follow", refuse)
     monkeypatch.setattr(live, "mount", drawn_as_it_ends)
     at = press(at, "Run")
     assert job.status == "stopped"
@@ -326,7 +326,7 @@ def test_invalid_widths_are_refused_below_their_field(pool: Pool, typed: str) ->
 
 def opened(given: dict[str, str]) -> AppTest:
     """The Arena, opened by an address."""
-    return settled(arrive("arena", given))
+    return settled(open_page("arena", given))
 
 
 @pytest.mark.parametrize(

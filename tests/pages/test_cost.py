@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from bandits.profiling import METHODS, ProfileRequest
 from bandits.profiling.background import Measurement
 from bandits.runtime.pool import Pool
-from tests.pages.support import arrive
+from tests.pages.support import open_page
 from tests.support import wait_for
 from ui import session
 from ui.cost import view
@@ -32,7 +32,7 @@ def pool() -> Iterator[Pool]:
 
 def visit(request: ProfileRequest = SMALL) -> AppTest:
     """The page in a session that has requested this already: the default request takes longer."""
-    return settled(arrive("cost", **{"cost-request": request.model_dump_json()}))
+    return settled(open_page("cost", **{"cost-request": request.model_dump_json()}))
 
 
 def settled(at: AppTest) -> AppTest:

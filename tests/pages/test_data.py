@@ -1,4 +1,4 @@
-"""The page Your data: from a CSV to a race, and back."""
+"""The page Your data: from a CSV to a run, and back."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bandits.base.files import home
 from bandits.experiments.presets import on_data
 from bandits.runtime.pool import Pool
 from bandits.simulators.datasets import csv_table, uploads
-from tests.pages.support import arrive
+from tests.pages.support import open_page
 from tests.support import wait_for
 from ui import session
 
@@ -37,7 +37,7 @@ def _empty_shelf() -> None:
 
 
 def visit() -> AppTest:
-    return settled(arrive("data"))
+    return settled(open_page("data"))
 
 
 def settled(at: AppTest, title: str = "Your data") -> AppTest:
@@ -75,9 +75,9 @@ def labels(at: AppTest) -> list[str]:
 
 def test_an_empty_shelf_offers_a_sample_and_an_upload(pool: Pool) -> None:
     at = visit()
-    assert "Brought so far" not in [s.value for s in at.subheader]
+    assert "Uploaded data sets" not in [s.value for s in at.subheader]
     assert at.file_uploader[0].allowed_type == [".csv", ".tsv", ".txt"]
-    assert [d.proto.label for d in at.get("download_button")] == ["Sample to try (iris, 150 flowers)"]
+    assert [d.proto.label for d in at.get("download_button")] == ["Download sample (iris, 150 flowers)"]
     assert labels(at) == []
 
 
@@ -88,14 +88,14 @@ def test_from_a_csv_to_its_race(pool: Pool) -> None:
     assert shown["Type"].tolist() == ["number"] * 4 + ["category"]
     assert shown["Example"].tolist() == ["5.1", "3.5", "1.4", "0.2", "setosa"]
     assert shown["Missing"].tolist() == [0] * 5
-    assert shown["Different values"].tolist() == [35, 23, 43, 22, 3]
+    assert shown["Distinct values"].tolist() == [35, 23, 43, 22, 3]
     assert box(at.selectbox, "Target").value == "species"
     assert box(at.text_input, "Name").value == "iris 1"
     assert (
-        "150 examples, 4 features, 3 classes: `setosa` 50, `versicolor` 50, `virginica` 50. Always naming the most "
-        "frequent class would be right 33 % of the time."
+        "150 examples, 4 features, 3 classes: `setosa` 50, `versicolor` 50, `virginica` 50. Baseline: always "
+        "choosing the most frequent class is right 33 % of the time."
     ) in captions(at)
-    at = settled(button(at, "Keep and race on it").click().run(), "Arena")
+    at = settled(button(at, "Save and run").click().run(), "Arena")
     (kept,) = uploads.listing()
     assert kept[1:6] == ("iris 1", "species", 150, 4, 3)
     experiment = read(at.session_state["draft"].data())
@@ -105,10 +105,10 @@ def test_from_a_csv_to_its_race(pool: Pool) -> None:
     assert job is not None
     wait_for(lambda: not job.active, "the race")
     assert job.status == "finished", job.error
-    assert f"{kept.id}, brought as a CSV of 150 examples" in "\n".join(c.value for c in at.sidebar.caption)
-    data = next(s for s in at.sidebar.selectbox if s.label == "Data")
+    assert f"{kept.id}, uploaded as a CSV of 150 examples" in "\n".join(c.value for c in at.sidebar.caption)
+    data = next(s for s in at.sidebar.selectbox if s.label == "Data set")
     assert data.value == kept.id
-    assert data.options[-1] == "iris 1 (brought)"
+    assert data.options[-1] == "iris 1 (uploaded)"
 
 
 def test_target_name_and_columns_can_be_chosen(pool: Pool) -> None:
@@ -119,7 +119,7 @@ def test_target_name_and_columns_can_be_chosen(pool: Pool) -> None:
     box(at.text_input, "Name").set_value(" Where from ")
     at = settled(at.run())
     assert "30 examples, 1 feature, 2 classes: `Oslo` 10, `Rome` 20." in captions(at)
-    settled(button(at, "Keep and race on it").click().run(), "Arena")
+    settled(button(at, "Save and run").click().run(), "Arena")
     (kept,) = uploads.listing()
     assert kept[1:6] == ("Where from", "town", 30, 1, 2)
     assert list(uploads.load(kept.id).columns) == ["bought", "town"]
@@ -129,7 +129,7 @@ def test_identifiers_are_suggested_to_be_left_out(pool: Pool) -> None:
     text = "customer,age,stayed\n" + "".join(f"C{i},{i % 9},{'ny'[i % 2]}\n" for i in range(30))
     at = upload(visit(), text)
     assert box(at.multiselect, "Leave out").value == ["customer"]
-    assert at.dataframe[0].value["Note"].tolist()[0] == "tells the rows apart and nothing else"
+    assert at.dataframe[0].value["Note"].tolist()[0] == "unique per row (identifier): ignored"
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_identifiers_are_suggested_to_be_left_out(pool: Pool) -> None:
         (b"", "the file is empty"),
         (b"a,b\n1,2,3\n", "row 2 has 3 cells, the header has 2"),
         (b"PK\x03\x04", "the file is an Excel or zip file, not a CSV: save it as CSV (UTF-8) first"),
-        (b"<b>,<b>\n1,2\n", "row 1: columns 1 and 2 are both called '<b>'"),
+        (b"<b>,<b>\n1,2\n", "row 1: columns 1 and 2 are both named '<b>'"),
     ],
 )
 def test_what_is_no_table_is_refused_and_the_shelf_stays(pool: Pool, raw: bytes, said: str) -> None:
@@ -146,20 +146,20 @@ def test_what_is_no_table_is_refused_and_the_shelf_stays(pool: Pool, raw: bytes,
     at = upload(visit(), raw)
     assert refusals(at) == [f"This cannot be done: {said}."]
     assert "<" not in at.error[0].value.replace("\\<", "")
-    assert labels(at) == ["Race on it", "Delete for good"]
+    assert labels(at) == ["Run", "Delete data set"]
 
 
 def test_what_cannot_be_raced_on_says_why_before_the_button_is_pressed(pool: Pool) -> None:
     at = upload(visit(), SHOP.replace("28,", "old,", 1))
-    said = "This cannot be done: row 10, column 'age': 'old' is not a number, as the rest of the column is: "
-    assert refusals(at) == [f"{said}mend it, or leave the column out."]
-    assert button(at, "Keep and race on it").disabled
+    said = "This cannot be done: row 10, column 'age': 'old' is not a number, unlike the rest of the column: "
+    assert refusals(at) == [f"{said}repair it, or leave the column out."]
+    assert button(at, "Save and run").disabled
     box(at.multiselect, "Leave out").set_value(["age"])
     at = settled(at.run())
     assert not at.error
-    assert not button(at, "Keep and race on it").disabled
+    assert not button(at, "Save and run").disabled
     box(at.text_input, "Name").set_value("<b>")
-    at = settled(button(at, "Keep and race on it").click().run())
+    at = settled(button(at, "Save and run").click().run())
     assert "the name is '<b>'; it must be a text of 1 to 40" in refusals(at)[0]
     assert uploads.listing() == []
 
@@ -172,7 +172,7 @@ def test_names_and_cells_are_text_and_never_markup(pool: Pool) -> None:
     assert at.dataframe[0].value["Column"].tolist() == ["'=1+1", nasty]  # a spreadsheet would run it otherwise
     assert at.dataframe[0].value["Example"].tolist()[0] == "'=cmd()0"
     assert "2 classes: `[a](http://b.example)` 15, `'![](http://c.example)'` 15" in captions(at)
-    at = settled(button(at, "Keep and race on it").click().run(), "Arena")
+    at = settled(button(at, "Save and run").click().run(), "Arena")
     at = settled(at.switch_page("pages/data.py").run())
     (told,) = [h.proto.body for h in at.get("html") if "30 rows" in h.proto.body]
     sizes = f"30 rows · 1 feature · 2 classes of “{escape(nasty)}”"
@@ -185,22 +185,22 @@ def test_brought_data_can_be_raced_on_again_and_deleted(pool: Pool) -> None:
     first = uploads.save_dataset(table, target="bought", title="First")
     second = uploads.save_dataset(table, target="town", title="Second")
     at = visit()
-    assert [s.value for s in at.subheader] == ["Brought so far"]
-    assert labels(at).count("Race on it") == 2
-    at = settled(at.button(key=f"race-{first}").click().run(), "Arena")
+    assert [s.value for s in at.subheader] == ["Uploaded data sets"]
+    assert labels(at).count("Run") == 2
+    at = settled(at.button(key=f"run-{first}").click().run(), "Arena")
     assert read(at.session_state["draft"].data()) == on_data(first)
     at = settled(at.switch_page("pages/data.py").run())
     at = settled(at.button(key=f"delete-{first}").click().run())
     assert [k.id for k in uploads.listing()] == [second]
-    assert labels(at).count("Race on it") == 1
+    assert labels(at).count("Run") == 1
     at = settled(at.switch_page("pages/arena.py").run(), "Arena")  # its run is still looked at, its data are gone
-    data = next(s for s in at.sidebar.selectbox if s.label == "Data")
-    assert (data.value, data.options[-1]) == (first, f"{first} (not here)")
+    data = next(s for s in at.sidebar.selectbox if s.label == "Data set")
+    assert (data.value, data.options[-1]) == (first, f"{first} (not found)")
     (run,) = [b for b in at.main.button if b.label == "Run"]
     at = settled(run.click().run(), "Arena")
     (said,) = set(refusals(at))
     assert said.startswith(
-        f"This cannot be done: data '{first}' is not here: bring the CSV again on the page Your data"
+        f"This cannot be done: data '{first}' is not stored here: upload the CSV again on the page Your data"
     )
 
 
@@ -213,6 +213,6 @@ def test_data_damaged_or_deleted_meanwhile_leave_the_shelf(pool: Pool) -> None:
     assert labels(settled(at.run())) == []
     path.write_bytes(whole)
     at = visit()
-    at.button(key=f"race-{name}").click()
+    at.button(key=f"run-{name}").click()
     uploads.delete(name)  # between the look at the page and the press of the button
     assert labels(settled(at.run())) == []

@@ -13,7 +13,7 @@ from bandits.experiments import url
 from bandits.runtime.pool import Job, Pool
 from bandits.simulators.datasets import csv_table, uploads
 from tests.gate import Gate
-from tests.pages.support import arrive
+from tests.pages.support import open_page
 from tests.support import experiment, wait_for
 from ui import session
 from ui.live_panel import panel as live
@@ -33,7 +33,7 @@ def pool() -> Iterator[Pool]:
 
 
 def page(job: Job, *, by_link: bool = True) -> AppTest:
-    at = arrive("diagnostics", url.to_query(job.experiment)) if by_link else arrive("diagnostics", job=job.id)
+    at = open_page("diagnostics", url.to_query(job.experiment)) if by_link else open_page("diagnostics", job=job.id)
     assert not at.exception
     return at
 
@@ -76,7 +76,7 @@ def test_a_run_whose_data_are_gone_has_no_reference_values(pool: Pool) -> None:
     uploads.delete(name)
     at = page(job, by_link=False)
     wait_for(lambda: "being computed" not in status_line(at.run()), "the end of the comparison")
-    assert f"No reference values: data '{name}' is not here" in status_line(at)
+    assert f"No reference values: data '{name}' is not stored here" in status_line(at)
     assert [b.label for b in at.button] == ["Recompute reference values"]
     table = at.dataframe[0].value.set_index("Diagnostic / agent")
     assert list(table.columns) == ["LinUCB", "Random"]

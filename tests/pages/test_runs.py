@@ -19,7 +19,7 @@ from bandits.results.run_comparison import paired
 from bandits.runtime.pool import Job, Pool
 from bandits.storage.run_store import Store, StoredRun
 from tests.gate import Gate
-from tests.pages.support import arrive
+from tests.pages.support import open_page
 from tests.support import experiment, over, same, wait_for
 from ui import session
 from ui.live_panel import panel as live
@@ -70,7 +70,7 @@ def leave_behind(store: Store, e: Experiment) -> Race:
 
 
 def visit() -> AppTest:
-    return settled(arrive("runs"))
+    return settled(open_page("runs"))
 
 
 def told(at: AppTest) -> dict[str, str]:
@@ -119,9 +119,9 @@ def test_an_empty_shelf_says_how_it_fills_and_leads_to_the_arena(store: Store, p
     for job in pool.live_jobs():  # the race of the first page
         pool.discard(job.id, job.owner)
     at = visit()
-    assert "No run has been finished yet." in text(at)
+    assert "There are no finished runs yet." in text(at)
     assert len(at.dataframe) == 0
-    press(at, "Start one in the Arena", "Arena")
+    press(at, "Start a run in the Arena", "Arena")
 
 
 def test_runs_are_listed_newest_first_without_loading_them(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,11 +135,13 @@ def test_runs_are_listed_newest_first_without_loading_them(store: Store, monkeyp
     assert not {first.hash, second.hash} & set(loaded)
     assert list(frame["Title"]) == ["LinTS", "LinUCB, Random"]
     assert list(frame["Agents"]) == ["LinTS", "LinUCB, Random"]
-    assert list(frame["World"]) == ["Pet shop"] * 2
-    assert (list(frame["Steps"]), list(frame["Runs"])) == ([second.steps, first.steps], [2, 3])
+    assert list(frame["Simulator"]) == ["Pet shop"] * 2
+    assert (list(frame["Steps"]), list(frame["Replications"])) == ([second.steps, first.steps], [2, 3])
     assert [list(tags) for tags in frame["Tags"]] == [[], ["lesson 3", "class"]]
     assert list(frame["Size"]) == [each.bytes for each in store.runs()]
-    assert [when.timestamp() for when in frame["When"]] == pytest.approx([r.created for r in store.runs()], abs=1e-3)
+    assert [when.timestamp() for when in frame["Finished"]] == pytest.approx(
+        [r.created for r in store.runs()], abs=1e-3
+    )
     assert [b.label for b in at.button if b.disabled][-5:] == [
         "Open in the Arena", "Compare", "Rename", "Tag", "Delete"
     ]  # fmt: skip
@@ -169,7 +171,7 @@ def test_search_finds_runs_with_every_word(store: Store, asked: str, found: set[
         assert set(listed(at)["Title"]) == found
         assert f"{len(found)} of 3 runs" in text(at)
     else:
-        assert "No run has all of these words." in text(at)
+        assert "No run contains all of these words." in text(at)
         assert len(at.dataframe) == 0
 
 
@@ -199,8 +201,8 @@ def test_a_damaged_run_is_set_aside_in_a_sentence_and_the_page_lives(store: Stor
     path.write_bytes(path.read_bytes()[:-1])
     at = press(at, "Open in the Arena")
     assert [error.value.replace("\\", "") for error in at.error] == [
-        "The stored file of this run is damaged: it was set aside. Its settings are in the Arena now; press Run there "
-        "to compute it again."
+        "The stored file of this run was damaged and has been set aside. Its settings were loaded into the Arena; "
+        "press Run there to compute it again."
     ]
     assert list(listed(at)["Title"]) == ["Random"]
     assert at.session_state["draft"].data()["agents"][0]["alpha"] == 2.5
@@ -232,7 +234,7 @@ def test_names_are_text_whatever_is_in_them(store: Store, pool: Pool) -> None:
     at = press(at, "Save")
     title = store.runs()[1].title
     assert title.startswith("<img src=x")
-    assert len(title) <= table.LENGTH
+    assert len(title) <= table.MAX_LENGTH
     assert "\0" not in title
     for ask, key in (("Delete", "Cancel"), ("Rename", None)):
         at = press(pick(at, store, e), ask)
@@ -255,7 +257,7 @@ def test_nothing_is_deleted_before_it_is_confirmed(store: Store, pool: Pool) -> 
     assert len(store.runs()) == 3
     at = press(at, "Cancel")
     assert len(store.runs()) == 3
-    at = press(press(pick(at, store, e, other), "Delete"), "Delete for good")
+    at = press(press(pick(at, store, e, other), "Delete"), "Delete permanently")
     assert list(listed(at)["Title"]) == ["LinTS"]
     assert [each.id for each in store.runs()] == [third.hash]
     assert job is not None
@@ -269,7 +271,7 @@ def test_a_run_that_goes_on_cannot_be_deleted(store: Store, pool: Pool, gate: Ga
     at = press(pick(visit(), store, e), "Delete")
     pool.delete(e.hash)  # somebody else deletes it, and runs it again
     job = pool.submit(e, "somebody else")
-    at = press(at, "Delete for good")
+    at = press(at, "Delete permanently")
     assert "this run is active; stop it before you delete it" in text(at)
     assert job.active
     assert pool.get(e.hash) is job
@@ -289,8 +291,8 @@ def test_two_runs_are_compared(store: Store, pool: Pool) -> None:
     expected = paired(results)
     assert list(luck["Agent"]) == ["LinUCB", "Random"]
     assert list(luck["Up to step"]) == ["300", "300"]
-    assert luck["Clicks more"][0].lstrip("+−") == f"{abs(expected[0].difference.mean):,.0f}"
-    assert luck["Clicks more"][1] == "0"  # the same dice
+    assert luck["Difference in clicks"][0].lstrip("+−") == f"{abs(expected[0].difference.mean):,.0f}"
+    assert luck["Difference in clicks"][1] == "0"  # common random numbers
     (panel,) = at.get("bidi_component")
     proto = getattr(panel.proto, "bidi_component", panel.proto)
     (cell,) = live.unpack(proto.bytes)["cells"]
@@ -308,7 +310,7 @@ def test_runs_that_do_not_pair_say_why_and_deleted_ones_are_not_compared(store: 
     assert "B and C cannot be paired" not in text(at)
     pool.delete(a.hash)
     at = settled(at.run())
-    assert "These runs pair, but no agent takes part in two of them under the same name." in text(at)
+    assert "These runs can be paired, but no agent has the same label in two of them." in text(at)
     pool.delete(b.hash)
     assert len(listed(settled(at.run()))) == 1  # nothing left to compare: the list again
 
@@ -318,7 +320,7 @@ def test_what_goes_on_is_told_and_can_be_opened(store: Store, pool: Pool, gate: 
     job = pool.submit(experiment(steps=3000, seed=71))
     wait_for(lambda: job.result.histories, "the first points", over(job))
     at = visit()
-    assert "Going on now" in text(at)
+    assert "Running" in [heading.value for heading in at.subheader]
     assert any("of 3,000" in str(p.proto.text) for p in at.get("progress"))
     (open_it,) = [b for b in at.button if b.key == f"going-{job.id}"]
     at = settled(open_it.click().run(), "Arena")
@@ -345,7 +347,7 @@ def test_an_interrupted_run_is_resumed_to_the_numbers_of_an_uninterrupted_one(st
 def test_whoever_opens_an_interrupted_run_sees_what_it_had_computed(store: Store, pool: Pool) -> None:
     e = experiment("linucb", "random", steps=3000, seed=73)
     race = leave_behind(store, e)
-    at = settled(arrive("arena", url.to_query(e)), "Arena")
+    at = settled(open_page("arena", url.to_query(e)), "Arena")
     assert str(at.get("progress")[0].proto.text) == (
         "Stopped at step 1,000 of 3,000; what was computed stays · interrupted when the app ended"
     )
@@ -365,7 +367,7 @@ def test_an_interrupted_run_is_discarded_when_that_is_confirmed(store: Store, po
     assert pool.unfinished() == [e]
     at = press(press(at, "Cancel"), "Discard")
     assert pool.unfinished() == [e]
-    at = press(at, "Discard for good")
+    at = press(at, "Discard permanently")
     assert pool.unfinished() == []
     assert "Unfinished" not in text(at)
 
@@ -377,7 +379,7 @@ def test_home_goes_on_with_its_race_when_that_was_interrupted(store: Store, pool
         pool.discard(e.hash, job.owner)
     made = Race(e)
     store.keep_checkpoint(e.hash, e, pack({k: np.asarray(v) for k, v in made.state_dict().items()}))
-    arrive()
+    open_page()
     job = pool.get(e.hash)
     assert job is not None
     assert job.active

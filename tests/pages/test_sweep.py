@@ -26,7 +26,7 @@ from tests.support import over, wait_for
 from tests.sweeps.test_sweep import ALPHA, small
 from ui import session
 from ui.live_panel import panel
-from ui.sweep import view
+from ui.sweep import selection
 
 ROOT = Path(__file__).parents[2]
 
@@ -344,7 +344,7 @@ def app_pool() -> Iterator[Pool]:
     yield made
     made.close()
     session.pool.clear()
-    view._sweeper.clear()
+    selection._manager.clear()
 
 
 def visit(**query: str) -> AppTest:
@@ -363,10 +363,10 @@ def run(at: AppTest) -> AppTest:
 
 
 def ended(at: AppTest) -> AppTest:
-    if view.sweeper().get(at.session_state["sweep-seen"]) is None:  # a link alone computes nothing
+    if selection.manager().get(at.session_state["sweep-seen"]) is None:  # a link alone computes nothing
         assert at.get("bidi_component") == []
         run(at)
-    found = view.sweeper().get(at.session_state["sweep-seen"])
+    found = selection.manager().get(at.session_state["sweep-seen"])
     assert found is not None
     wait_for(lambda: not found.active, "the sweep")
     at.run()
@@ -387,14 +387,14 @@ def test_a_link_is_run_and_shown(app_pool: Pool, two: Landscape) -> None:
     at = ended(visit(**url.to_query(two.sweep)))
     assert titles(at) == ["Click-through rate", "Click-through rate over time", "Cumulative regret"]
     said = " ".join(m.value for m in at.markdown)
-    assert "of 6 points are not shown to be worse than the best" in said
+    assert "statistically tied" in said
     table = next(frame for frame in at.dataframe if "Parameter" in frame.value)
     assert set(table.value["Parameter"]) == {"Exploration bonus", "Ridge"}
     # the controls say what is shown, so that pressing Run finds the very same sweep
-    assert any("6 points × 4 runs × 300 steps" in c.value for c in at.caption)
+    assert any("6 points × 4 replications × 300 steps" in c.value for c in at.caption)
     before = at.session_state["sweep-seen"]
     assert run(at).session_state["sweep-seen"] == before
-    box(at, "Show").set_value("pseudo_regret").run()
+    box(at, "Metric").set_value("pseudo_regret").run()
     assert titles(at)[0] == "Cumulative regret"
 
 
@@ -412,15 +412,15 @@ def test_a_search_by_optuna_is_run_and_shown(app_pool: Pool) -> None:
     assert at.session_state["sweep-seen"] == sweep.hash  # the controls say all of it
     assert titles(at)[:3] == [
         "Click-through rate: best so far",
-        "Click-through rate against Exploration",
+        "Click-through rate against Exploration bonus",
         "Click-through rate against Ridge",
     ]
-    assert any("points are not shown to be worse than the best" in m.value for m in at.markdown)
-    table = next(frame for frame in at.dataframe if "Explains" in frame.value)
+    assert any("statistically tied" in m.value for m in at.markdown)
+    table = next(frame for frame in at.dataframe if "Explained variance" in frame.value)
     assert set(table.value["Parameter"]) == {"Exploration bonus", "Ridge"}
     at.button(key="sweep-open").click().run()
     assert not at.exception
-    found = view.sweeper().get(sweep.hash)
+    found = selection.manager().get(sweep.hash)
     assert found is not None
     best = found.landscape.best()
     assert best is not None
@@ -456,7 +456,7 @@ def test_the_controls_of_a_sweep_are_there_again_after_another_page(app_pool: Po
     assert not at.exception
     assert at.session_state["sweep-seen"] == seen
     assert box(at, "Second parameter").value == "agents.0.sharing"
-    assert any("9 points × 4 runs × 300 steps" in c.value for c in at.caption)
+    assert any("9 points × 4 replications × 300 steps" in c.value for c in at.caption)
     at.button(key="sweep-open").click().run()  # one point of it is in the Arena's controls
     at = at.switch_page("pages/sweep.py").run()
     assert box(at, "Second parameter").value == "agents.0.sharing"
@@ -465,14 +465,14 @@ def test_the_controls_of_a_sweep_are_there_again_after_another_page(app_pool: Po
     at = at.switch_page("pages/sweep.py").run()  # of another experiment now, which the page says
     assert not at.exception
     assert box(at, "Second parameter").value == "agents.0.sharing"
-    assert any("9 points × 4 runs × 400 steps" in c.value for c in at.caption)
+    assert any("9 points × 4 replications × 400 steps" in c.value for c in at.caption)
 
 
 def test_the_first_visit_offers_a_sweep_of_the_arenas_agent(app_pool: Pool) -> None:
     at = visit()
-    assert box(at, "Agent").value == "LinUCB"
+    assert box(at, "Agent to sweep").value == "LinUCB"
     assert [box(at, f"{n} parameter").value for n in ("First", "Second")] == ["agents.0.alpha", "agents.0.ridge"]
-    assert any("63 points × 16 runs" in c.value for c in at.caption)
+    assert any("63 points × 16 replications" in c.value for c in at.caption)
     assert any("The map fills in" in c.value for c in at.caption)
     box(at, "Second parameter").set_value("agents.0.sharing").run()
     assert not at.exception
@@ -491,17 +491,17 @@ def test_runs_lists_sweeps_to_open_and_delete(app_pool: Pool, two: Landscape) ->
     ended(visit(**url.to_query(two.sweep)))
     at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120).run().switch_page("pages/runs.py").run()
     assert not at.exception
-    assert any("Exploration, Ridge" in m.value for m in at.markdown)
+    assert any("Exploration bonus, Ridge" in m.value for m in at.markdown)
     at.button(key=f"sweep-{two.sweep.hash}").click().run()
     assert not at.exception
     assert at.title[0].value == "Sweep"
     assert [box(at, f"{n} parameter").value for n in ("First", "Second")] == ["agents.0.alpha", "agents.0.ridge"]
     at = at.switch_page("pages/runs.py").run()
     at.button(key=f"drop-{two.sweep.hash}").click().run()
-    assert view.sweeper().get(two.sweep.hash) is not None  # it is asked first
+    assert selection.manager().get(two.sweep.hash) is not None  # it is asked first
     at.button(key="go-sweep").click().run()
     assert not at.exception
-    assert view.sweeper().get(two.sweep.hash) is None
+    assert selection.manager().get(two.sweep.hash) is None
 
 
 def test_the_arena_says_what_a_sweep_knows(app_pool: Pool, one: Landscape) -> None:
@@ -513,6 +513,6 @@ def test_the_arena_says_what_a_sweep_knows(app_pool: Pool, one: Landscape) -> No
     slider = next(s for s in at.slider if "Exploration" in s.label)
     slider.set_value(0.2).run()
     assert not at.exception
-    said = [c.value for c in at.caption if "Swept before" in c.value]
+    said = [c.value for c in at.caption if "From a previous sweep" in c.value]
     assert len(said) == 1
-    assert "at the nearest of its points, Exploration 0.1" in said[0]
+    assert "at the nearest point, Exploration bonus 0.1" in said[0]

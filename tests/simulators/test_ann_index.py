@@ -183,17 +183,17 @@ def test_exact_retrieval_is_a_sort_of_everything_as_agents_see_it(layout: str, n
         round = world.round_at(step)
         for r in range(4):
             where = world._which[r]
-            worth = world.seen_items[where] @ world.seen_users[where, round.users[r]]
+            worth = world.observed_items[where] @ world.observed_users[where, round.users[r]]
             assert round.items[r].tolist() == sorted(np.argsort(-worth, kind="stable")[:50].tolist())
 
 
 def test_the_retriever_sees_what_agents_see_and_noise_costs_it_near_items() -> None:
     world = built(retrieval="exact", noise=0.05)
     who = world.round_at(0).users
-    assert world.seen_items is not world.items
-    blind = recall(world.retrieve(who, exact=True), world.retrieve(who, exact=True, seen=False))
+    assert world.observed_items is not world.items
+    blind = recall(world.retrieve(who, exact=True), world.retrieve(who, exact=True, observed=False))
     assert blind < 0.9
-    assert built().seen_items is built().items  # without noise there is one array
+    assert built().observed_items is built().items  # without noise there is one array
 
 
 @pytest.mark.parametrize("retrieves", ["nearest", "exact"])
@@ -223,16 +223,16 @@ def test_worlds_of_one_process_share_their_vectors_and_their_index() -> None:
     assert one.shared.indexes is other.shared.indexes
     assert elsewhere.shared is not one.shared
     assert built(layout="per_row").shared is not one.shared
-    seen = len(Layouts._known)
+    seen = len(Layouts._cached)
     del elsewhere
-    assert len(Layouts._known) < seen  # and when nobody lives there any more, they go
+    assert len(Layouts._cached) < seen  # and when nobody lives there any more, they go
 
 
 def test_memory_covers_vectors_index_and_what_is_counted() -> None:
     for params in ({}, {"noise": 0.1}, {"layout": "per_row"}, {"retrieval": "random", "n_items": 100_000}):
         world = built(**params)
         held = {id(a.base if a.base is not None else a): (a.base if a.base is not None else a).nbytes
-                for a in (world.users, world.items, world.seen_users, world.seen_items)}  # fmt: skip
+                for a in (world.users, world.items, world.observed_users, world.observed_items)}  # fmt: skip
         index = sum(i.bytes for i in world.shared.indexes) if world.params.retrieval == "nearest" else 0
         layouts = len(world.items)
         assert sum(held.values()) + index <= Ranking.shared_memory(world.params, layouts)
@@ -245,7 +245,7 @@ def test_memory_covers_vectors_index_and_what_is_counted() -> None:
         assert made.counts.nbytes + made._count_now.nbytes <= History.memory(2000, 3, 1000, bucket_size)
 
 
-def test_a_large_catalogue_is_counted_by_shelf() -> None:
+def test_a_large_catalogue_is_counted_by_bucket() -> None:
     described = Ranking.describe(Ranking.Params(n_items=1_000_000))
     assert described.bucket_size == 100
     assert Ranking.describe(Ranking.Params(n_items=100_000)).bucket_size == 1
@@ -253,23 +253,23 @@ def test_a_large_catalogue_is_counted_by_shelf() -> None:
     e = read({"simulator": {"kind": "ranking", **SMALL}, "agents": [{"kind": "random"}], "steps": 40,
               "replications": 2})  # fmt: skip
     trace = make_lane(e, 0).advance(40)
-    each, shelves = History(40, 2, 2000), History(40, 2, 2000, bucket_size=7)
+    each, buckets = History(40, 2, 2000), History(40, 2, 2000, bucket_size=7)
     each.extend(trace)
-    shelves.extend(trace)
-    assert shelves.counts.shape[2] == 286
+    buckets.extend(trace)
+    assert buckets.counts.shape[2] == 286
     edges = np.arange(0, 2000, 7)
-    assert np.array_equal(np.add.reduceat(each.counts, edges, axis=2), shelves.counts)
+    assert np.array_equal(np.add.reduceat(each.counts, edges, axis=2), buckets.counts)
     again = History(80, 2, 2000, bucket_size=7)
-    again.load_state_dict(shelves.state_dict())
-    assert np.array_equal(again._count_now, shelves._count_now)
-    assert shelves.counted == "shelves of 7 neighbouring items"
+    again.load_state_dict(buckets.state_dict())
+    assert np.array_equal(again._count_now, buckets._count_now)
+    assert buckets.counted == "buckets of 7 neighbouring items"
 
 
-def test_what_is_counted_by_shelf_is_told_by_shelf() -> None:
+def test_what_is_counted_by_bucket_is_described_by_bucket() -> None:
     world = {"kind": "ranking", **SMALL, "n_items": 20_001}
     result = run(read({"simulator": world, "agents": [{"kind": "random"}], "steps": 20, "replications": 2}))
     entropy = next(p for p in figures.board(result) if p["layout"]["title"]["text"] == "Selection entropy")
-    assert "How evenly shelves of 3 neighbouring items were chosen" in entropy["layout"]["meta"]["note"]
+    assert "Normalised entropy of the buckets of 3 neighbouring items" in entropy["layout"]["meta"]["note"]
     assert result.histories["Random"].counts.sum(axis=2)[-1].tolist() == [100, 100]  # 20 slates of five
 
 

@@ -85,7 +85,7 @@ def test_the_user_looks_down_and_stops_at_the_first_click() -> None:
     slate, p = np.array([[4, 1, 5]]), world.probabilities(world.round_at(0))[0, [4, 1, 5]]
     b = np.array([1, 1 / 2, 1 / 3])
     coins = np.random.default_rng(8).random((n, 3))
-    rewards, examined = ranking_kernels.looked_down(np.broadcast_to(p * b, (n, 3)), coins)
+    rewards, examined = ranking_kernels.cascade_clicks(np.broadcast_to(p * b, (n, 3)), coins)
     looks = np.cumprod(np.append(1, 1 - p * b))[:3]
     for found, chance in ((examined.mean(0), looks), (rewards.mean(0), looks * p * b)):
         assert (np.abs(found - chance) <= 3 * np.sqrt(chance * (1 - chance) / n)).all()
@@ -94,7 +94,7 @@ def test_the_user_looks_down_and_stops_at_the_first_click() -> None:
     assert abs(rewards.sum() / n - value) < 3 * np.sqrt(value * (1 - value) / n)
     for coin in coins[:200]:  # and respond is that very user
         feedback, _ = world.respond(round, slate, coin[None])
-        alone = ranking_kernels.looked_down((p * b)[None], coin[None])
+        alone = ranking_kernels.cascade_clicks((p * b)[None], coin[None])
         assert np.array_equal(feedback.rewards, alone[0])
         assert np.array_equal(feedback.examined, alone[1])
 
@@ -122,12 +122,12 @@ def test_features_are_those_of_the_pair(features: str, D: int, constant: bool) -
     assert world.spec.n_features == D + constant
     assert ("vectors" in world.spec.capabilities) == (features == "concatenation")
     for r in range(4):
-        u = world.seen_users[0, round.users[r]]
+        u = world.observed_users[0, round.users[r]]
         for k in range(7):
-            v = world.seen_items[0, round.items[r, k]]
+            v = world.observed_items[0, round.items[r, k]]
             parts = {"concatenation": [u, v], "product": [u * v], "both": [u, v, u * v]}[features]
             assert np.array_equal(round.features[r, k], np.concatenate([*parts, [1.0] * constant]))
-    error = world.seen_items - world.items
+    error = world.observed_items - world.items
     assert 0.03 < error.std() < 0.07
 
 
@@ -188,7 +188,7 @@ def test_ten_slots_of_five_hundred_are_a_sum_over_all_subsets() -> None:
     [
         ({"n_candidates": 600, "n_items": 500}, "simulator.n_candidates is 600; it must be at most n_items, 500"),
         ({"slate": 11, "n_candidates": 10}, "simulator.slate is 11; it must be at most n_candidates, 10"),
-        ({"choice": "catalogue", "n_users": 100_000, "n_items": 100_000}, "at most 200,000,000 pairs are possible"),
+        ({"choice": "catalogue", "n_users": 100_000, "n_items": 100_000}, "at most 200,000,000 pairs are allowed"),
         ({"temperature": 0.0}, "simulator.temperature is 0.0; it must be a number from 0.0001 to 1"),
     ],
 )

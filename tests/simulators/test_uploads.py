@@ -132,7 +132,7 @@ def test_columns_are_typed_counted_and_described() -> None:
     table = inspect(
         b"id,size,colour,empty,n,kind\na1, 1.5 ,red,,1,x\na2,?, red ,NA,2,y\na3,-2e1,,nan,3,x\na4,0,blue,,4,y\n"
     )
-    found = {c.name: (c.kind, c.example, c.missing, c.distinct, c.trouble) for c in table.columns}
+    found = {c.name: (c.kind, c.example, c.missing, c.distinct, c.problem) for c in table.columns}
     assert found == {
         "id": ("category", "a1", 0, 4, ""),
         "size": ("number", "1.5", 1, 3, ""),
@@ -231,28 +231,28 @@ GOOD = "".join(f"{i},{'xy'[i % 2]}\n" for i in range(9))
         (b"a\n1\n2\n", "the header has one column; commas, semicolons or tabs must separate at least two"),
         (b"a,,c\n1,2,3\n", "row 1, column 2: the header is empty; every column needs a name"),
         (b",,\n1,2,3\n", "row 1, column 1: the header is empty; every column needs a name"),
-        (b"\n\na, a \n1,2\n", "row 3: columns 1 and 2 are both called 'a'"),
-        (b"a," + b"n" * 101 + b"\n1,2\n", "row 1, column 2: the name has 101 characters; 100 are allowed"),
+        (b"\n\na, a \n1,2\n", "row 3: columns 1 and 2 are both named 'a'"),
+        (b"a," + b"n" * 101 + b"\n1,2\n", "row 1, column 2: the name has 101 characters; at most 100 are allowed"),
         (WIDE + b'\n"', "the header has 101 columns; at most 100 are allowed"),
-        (b"a,b\n" + b"1,x\n" * (MAX_ROWS + 1), "the table has more than 200,000 rows below its header, which is the "
-         "most allowed"),
+        (b"a,b\n" + b"1,x\n" * (MAX_ROWS + 1), "the table has more than 200,000 rows below its header, the "
+         "maximum"),
         (b"a,b,c,d\n" + b"1,2,3,x\n" * 15 + b"1,2,3,4,x\n", "row 17 has 5 cells, the header has 4"),
         (b"a,b\n1,x\n2\n", "row 3 has 1 cell, the header has 2"),
         (b'a,b\n1,x\n2,"y\n3,x\n', "row 3 opens a quotation mark that is never closed"),
         (b'a;b\n1;"x\n', "row 2 opens a quotation mark that is never closed"),
-        (b'a,b\n1,"x"y\n', "row 2 has more text behind a closing quotation mark; a quotation mark inside quotes is "
+        (b'a,b\n1,"x"y\n', "row 2 has text after a closing quotation mark; a quotation mark inside quotes is "
          "written twice"),
         (b'a,b\n1,"' + b"x\n" * 100_000, "row 2 has a cell of more than 1,000 characters; perhaps a quotation mark is "
          "never closed"),
-        (b"a,b\n1,x\n2," + b"y" * (MAX_CELL + 1), "row 3, column 'b': the cell has 1,001 characters; 1,000 are "
-         "allowed"),
-        (("age,b\n" + GOOD + "abc,x\n").encode(), "row 11, column 'age': 'abc' is not a number, as the rest of the "
-         "column is: mend it, or leave the column out"),
+        (b"a,b\n1,x\n2," + b"y" * (MAX_CELL + 1), "row 3, column 'b': the cell has 1,001 characters; at most "
+         "1,000 are allowed"),
+        (("age,b\n" + GOOD + "abc,x\n").encode(), "row 11, column 'age': 'abc' is not a number, unlike the rest of "
+         "the column: repair it, or leave the column out"),
         (("age,b\n" + GOOD + "1e999,x\n").encode(), "row 11, column 'age': '1e999' is out of range; numbers must lie "
-         "between -1e+100 and 1e+100: mend it, or leave the column out"),
+         "between -1e+100 and 1e+100: repair it, or leave the column out"),
         (("age,b\n" + GOOD + "-inf,x\n").encode(), "row 11, column 'age': '-inf' is out of range; numbers must lie "
-         "between -1e+100 and 1e+100: mend it, or leave the column out"),
-        (b"a,b\n1,x\n2,\n3,y\n", "row 3 has no value in the target column 'b'; every example needs its right answer"),
+         "between -1e+100 and 1e+100: repair it, or leave the column out"),
+        (b"a,b\n1,x\n2,\n3,y\n", "row 3 has no value in the target column 'b'; every example needs its class"),
         (b"a,b\n1,x\n2,x\n", "column 'b' cannot be the target: it has only one value; 2 to 50 classes are needed"),
         (("a,b\n" + "".join(f"1,k{i}\n" * 3 for i in range(51))).encode(), "column 'b' cannot be the target: it has "
          "51 different values; at most 50 classes are allowed"),
@@ -274,7 +274,7 @@ def test_refusals(raw: bytes, said: str) -> None:
         ({"target": "sex"}, "there is no column 'sex'; there are age, city, bought"),
         ({"leave_out": ["sex"]}, "there is no column 'sex'; there are age, city, bought"),
         ({"leave_out": ["bought"]}, "the target column 'bought' cannot be left out"),
-        ({"leave_out": ["age", "city"]}, "no column is left that an agent could learn from"),
+        ({"leave_out": ["age", "city"]}, "all columns are left out; at least one feature column is needed"),
         ({"title": ""}, "the name is ''; it must be a text of 1 to 40 letters, digits, spaces, points, dashes or "
          "underscores"),
         ({"title": "<b>"}, "the name is '<b>'; it must be a text of 1 to 40 letters, digits, spaces, points, dashes "
@@ -405,7 +405,7 @@ def test_what_is_kept_is_known_without_loading_it(folder: Path) -> None:
     assert list(frame.columns) == ["age", "bought"]
     assert frame["bought"].tolist() == ["yes", "no", "yes", "no"]
     assert Classification.describe(Classification.Params(data=name)).n_features == 2
-    assert Classification.attribution(Classification.Params(data=name)) == f"{name}, brought as a CSV of 4 examples"
+    assert Classification.attribution(Classification.Params(data=name)) == f"{name}, uploaded as a CSV of 4 examples"
     assert not Classification.portable(Classification.Params(data=name))
     assert Classification.portable(Classification.Params(data="wine"))
 
@@ -462,7 +462,7 @@ def test_unknown_data_are_refused_wherever_they_are_named(name: Any) -> None:
     assert all(word in sentence(caught) for word in ("magic", "breast_cancer", known))
     if name in ("x-123", "mine-0123456789ab"):
         assert sentence(caught).startswith(
-            f"data '{name}' is not here: bring the CSV again on the page Your data; known are magic, adult, "
+            f"data '{name}' is not stored here: upload the CSV again on the page Your data; known are magic, adult, "
         )
     uploads.delete(str(name))
     assert [k.id for k in uploads.listing()] == [known]
@@ -479,11 +479,11 @@ def test_the_command_line_runs_brought_data_and_refuses_unknown(
     assert main(["list"]) == 0
     assert f'data = "magic"  (one of magic, adult, digits, wine, breast_cancer, {name})' in capsys.readouterr().out
     assert main(["run", str(file), "--set", "simulator.data=gone-0123456789ab"]) == 2
-    assert capsys.readouterr().err.startswith("error: data 'gone-0123456789ab' is not here: bring the CSV again")
+    assert capsys.readouterr().err.startswith("error: data 'gone-0123456789ab' is not stored here: upload the CSV")
     (home() / "data" / f"{name}.parquet").write_bytes(b"PAR1 but no more")
     assert main(["run", str(file)]) == 2
     assert capsys.readouterr().err == (
-        f"error: the file of data '{name}' is damaged: bring the CSV again on the page Your data\n"
+        f"error: the file of data '{name}' is damaged: upload the CSV again on the page Your data\n"
     )
 
 
@@ -493,11 +493,11 @@ def test_what_can_be_chosen() -> None:
     first, second = bring(SMALL, "bought"), bring(SMALL, "city")
     found = Classification.Params.choices("data")
     assert found is not None
-    assert found[first] == f"Mine {first[-4:]} (brought)"  # two of the same title
+    assert found[first] == f"Mine {first[-4:]} (uploaded)"  # two of the same title
     uploads.delete(first)
     found = Classification.Params.choices("data")
     assert found is not None
-    assert found[second] == "Mine (brought)"
+    assert found[second] == "Mine (uploaded)"
 
 
 def test_tampered_files_are_refused(folder: Path) -> None:
@@ -505,7 +505,7 @@ def test_tampered_files_are_refused(folder: Path) -> None:
     path = folder / f"{name}.parquet"
     whole, table = path.read_bytes(), pq.ParquetFile(path).read()
     facts = json.loads(table.schema.metadata[b"bandit-playground"])
-    damaged = f"the file of data '{name}' is damaged: bring the CSV again on the page Your data"
+    damaged = f"the file of data '{name}' is damaged: upload the CSV again on the page Your data"
 
     def rewrite(data: pa.Table, **changes: Any) -> None:
         metadata = {b"bandit-playground": json.dumps({**facts, **changes})}
@@ -575,11 +575,11 @@ def test_a_full_disk_and_a_full_shelf_are_said(monkeypatch: pytest.MonkeyPatch, 
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(uploads, "write", full)
-        assert refused(SMALL, "bought") == "the data could not be kept on disk: No space left on device"
+        patch.setattr(uploads, "atomic_write", full)
+        assert refused(SMALL, "bought") == "the data could not be written to disk: No space left on device"
     monkeypatch.setattr(uploads, "MAX_SETS", 1)
     name = bring(SMALL, "bought")
-    assert refused(SMALL, "city") == "there are 1 data sets already; delete one first"
+    assert refused(SMALL, "city") == "at most 1 data sets can be stored; delete one first"
     assert bring(SMALL, "bought") == name
 
 
@@ -628,12 +628,12 @@ def test_workers_find_the_data_and_deleting_them_costs_no_worker(gate: Gate, tmp
         waiting = pool.submit(read(race(name, seed=7)))
         uploads.delete(name)
         assert uploads.listing() == []
-        with pytest.raises(UserError, match=f"data '{name}' is not here"):
+        with pytest.raises(UserError, match=f"data '{name}' is not stored here"):
             read(race(name))
         pool.stop(endless)
         wait_for(lambda: not waiting.active, "the race that lost its data")
         assert waiting.status == "failed"
-        assert waiting.error.startswith(f"data '{name}' is not here: bring the CSV again")
+        assert waiting.error.startswith(f"data '{name}' is not stored here: upload the CSV again")
         after = pool.submit(experiment("random", seed=8))
         wait_for(lambda: not after.active, "the race after it")
         assert after.status == "finished"
@@ -657,7 +657,7 @@ def test_a_damaged_file_fails_a_run_in_one_sentence(folder: Path) -> None:
         job = pool.submit(read(race(name)))
         wait_for(lambda: not job.active, "the end")
         assert (job.status, job.error) == (
-            "failed", f"the file of data '{name}' is damaged: bring the CSV again on the page Your data",
+            "failed", f"the file of data '{name}' is damaged: upload the CSV again on the page Your data",
         )  # fmt: skip
     finally:
         pool.close()

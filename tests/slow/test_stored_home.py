@@ -276,5 +276,5 @@ def test_a_link_leads_to_the_same_sweep(at: int) -> None:
 def test_a_link_to_data_that_are_gone_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BANDITS_HOME", str(tmp_path / "empty"))
     query = next(expected["query"] for expected in HOME["links"] if "obst-und-beeren" in expected["query"])
-    with pytest.raises(UserError, match="is not here"):
+    with pytest.raises(UserError, match="is not stored here"):
         url.parse_query(dict(parse_qsl(query)))

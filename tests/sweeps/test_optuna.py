@@ -18,7 +18,7 @@ import pytest
 from bandits import sweeps
 from bandits.base.errors import UserError
 from bandits.base.processes import worker_environment
-from bandits.cli.sweep import save, told
+from bandits.cli.sweep import save, summary_text
 from bandits.runtime.pool import Pool
 from bandits.sweeps import Landscape, Sweep
 from bandits.sweeps import url as link
@@ -62,9 +62,9 @@ class Counted(InProcessExecutor):
     def __init__(self) -> None:
         self.blocks: list[Block] = []
 
-    def submit(self, sweep: Sweep, block: Block, told: Any) -> Any:
+    def submit(self, sweep: Sweep, block: Block, on_step: Any) -> Any:
         self.blocks.append(block)
-        return super().submit(sweep, block, told)
+        return super().submit(sweep, block, on_step)
 
 
 @pytest.fixture(scope="module")
@@ -317,11 +317,11 @@ def test_without_optuna_it_is_refused_in_one_sentence(tmp_path: Path) -> None:
 
 
 def test_pictures_show_the_best_so_far_and_every_parameter(whole: Landscape) -> None:
-    told = scattered_figures.progress(whole, "click_rate")
+    best_path = scattered_figures.progress(whole, "click_rate")
     means = np.array([cell.estimate.mean for cell in whole.results()])
-    assert np.array_equal(told.means, means)
-    assert np.array_equal(told.means[told.best], np.maximum.accumulate(means))
-    assert told.best[-1] == whole.leader("click_rate")
+    assert np.array_equal(best_path.means, means)
+    assert np.array_equal(best_path.means[best_path.best], np.maximum.accumulate(means))
+    assert best_path.best[-1] == whole.leader("click_rate")
     regret = scattered_figures.progress(whole, "pseudo_regret")
     assert np.array_equal(regret.means[regret.best], np.minimum.accumulate(regret.means))
     specs = scattered_figures.figures(whole, "click_rate", 3)
@@ -339,8 +339,8 @@ def test_pictures_show_the_best_so_far_and_every_parameter(whole: Landscape) -> 
     assert empty["data"] == []
 
 
-def test_what_is_told_and_kept(whole: Landscape, tmp_path: Path) -> None:
-    lines = told(whole).splitlines()
+def test_the_summary_and_the_saved_files(whole: Landscape, tmp_path: Path) -> None:
+    lines = summary_text(whole).splitlines()
     assert lines[0].startswith("best: alpha ")
     assert "of 24 points" in lines[1]
     assert {line.split(":")[0] for line in lines[2:]} == {"alpha", "ridge", "sharing"}

@@ -268,9 +268,9 @@ def test_what_is_kept_is_not_computed_again(tmp_path: Path) -> None:
     asked: list[Block] = []
 
     class Watched(InProcessExecutor):
-        def submit(self, sweep: Sweep, block: Block, told: Any) -> Any:
+        def submit(self, sweep: Sweep, block: Block, on_step: Any) -> Any:
             asked.append(block)
-            return super().submit(sweep, block, told)
+            return super().submit(sweep, block, on_step)
 
     again = sweeps.run(sweep, Watched(), files)
     assert asked == blocks[len(blocks) // 2 :]

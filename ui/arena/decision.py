@@ -13,7 +13,7 @@ from bandits.results.decision_figure import decision
 from bandits.results.style import styles
 from bandits.runtime.pool import Job
 from ui.live_panel import panel
-from ui.run_view import board
+from ui.text import escape_markdown, refuse
 
 _one_at_a_time = threading.Lock()  # it is computed here, in the process that serves everybody
 
@@ -37,10 +37,10 @@ def _section(job: Job) -> None:
         run = which.number_input("Run", 1, times, key=f"why-run-{job.id[:12]}", help=f"1 to {times:,}.", width=130)
         found = _answer(job.experiment, job.id, label, step, run - 1)
         if isinstance(found, str):
-            board.refuse(found)
+            refuse(found)
             return
         reason, *more = text.explain_decision(found)
-        st.markdown(f"**{board.plain(reason)}** {board.plain(' '.join(more))}")
+        st.markdown(f"**{escape_markdown(reason)}** {escape_markdown(' '.join(more))}")
         spec = decision(found, styles(job.experiment)[label])
         spec["layout"]["uirevision"] = f"{key}-{step}-{run}"
         height = 80 + 34 * len(spec["layout"]["yaxis"]["tickvals"])

@@ -15,7 +15,7 @@ from bandits.profiling.background import Measurement, machine_memory
 from bandits.profiling.figures import cost_figures, method_colour
 from ui.live_panel import panel
 from ui.params_form import fields, form
-from ui.run_view import board
+from ui.text import escape_markdown
 
 TIME_LIMITS = {0.01: "10 ms", 0.1: "100 ms", 1.0: "1 s", 10.0: "10 s"}
 _REQUEST = "cost-request"  # key of the session
@@ -128,7 +128,7 @@ def status(measurement: Measurement) -> str:
     if measurement.status == "waiting":
         return "Waiting for another measurement to end: two at once would slow each other down"
     if measurement.status == "failed":
-        return f"Failed: {board.plain(measurement.error)}"
+        return f"Failed: {escape_markdown(measurement.error)}"
     if measurement.status == "finished":
         return f"Measured: {len(measurement.report.timings)} sizes"
     return f"Measuring: {measurement.activity}" if measurement.activity else "Warming up"

@@ -16,6 +16,7 @@ from bandits.results.style import Spec, styles
 from bandits.runtime.pool import Job
 from ui.live_panel import panel
 from ui.run_view import board
+from ui.text import escape_markdown, safe_cell
 
 _DIAGNOSTIC = "Diagnostic / agent"  # no agent's name has a slash
 
@@ -25,7 +26,7 @@ def show(job: Job) -> None:
     try:
         references = _reference_task(job.experiment, _without_agents(job.experiment))
     except UserError as error:
-        st.error(f"Not yet: {board.plain(str(error))}.", icon=":material/hourglass:")
+        st.error(f"Not yet: {escape_markdown(str(error))}.", icon=":material/hourglass:")
         return
     active = job.active or references.active
     st.fragment(_show, run_every=2.0 if active else None)(job, references, active)
@@ -85,7 +86,7 @@ def _verdicts(_job: Job, _references: ReferenceTask, version: object) -> Verdict
     table: dict[str, list[str]] = {_DIAGNOSTIC: names}
     for label, findings in found.items():
         cells = (f"{MARKS[f.verdict]} {f.verdict}" if f.verdict != "none" else MARKS["none"] for f in findings.values())
-        table[board.safe_cell(label)] = list(cells)
+        table[safe_cell(label)] = list(cells)
     return Verdicts(found, table)
 
 
@@ -123,7 +124,7 @@ def _show_animation(animation: Spec, label: str) -> None:
 def _reference_status(references: ReferenceTask) -> str:
     if references.active:
         return ". The reference values are being computed"
-    return f". No reference values: {board.plain(references.error)}" if references.error else ""
+    return f". No reference values: {escape_markdown(references.error)}" if references.error else ""
 
 
 @st.cache_resource(ttl=3600, max_entries=32, show_spinner=False)

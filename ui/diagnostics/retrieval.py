@@ -7,7 +7,7 @@ import streamlit as st
 from bandits import Experiment
 from bandits.diagnostics.retrieval import RetrievalReport, evaluate_retrieval, summary_rows
 from bandits.runtime.pool import Job
-from ui.run_view import board
+from ui.text import safe_cell
 
 
 def show(job: Job) -> None:
@@ -22,7 +22,7 @@ def show(job: Job) -> None:
         "How much reward is lost before an agent chooses? An approximate index retrieves the candidates, and no agent "
         "can show an item that it misses. The regret of the agents among the retrieved candidates comes on top."
     )
-    table = {"": [board.safe_cell(name) for name, _ in rows], "estimate (95 % CI)": [value for _, value in rows]}
+    table = {"": [safe_cell(name) for name, _ in rows], "estimate (95 % CI)": [value for _, value in rows]}
     st.dataframe(table, hide_index=True, key="retriever")
 
 

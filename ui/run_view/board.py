@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from bandits import UserError
 from bandits.base.formatting import count, count_of
 from bandits.results import metrics
 from bandits.results import text as words
@@ -20,6 +18,7 @@ from bandits.runtime.pool import Job
 from ui import session
 from ui.arena import draft
 from ui.live_panel import panel
+from ui.owner import owner
 
 from .options import View
 
@@ -31,23 +30,7 @@ def show(job: Job, *, key: str, view: View = View()) -> None:  # noqa: B008 - a 
     st.fragment(_board, run_every=TICK if job.active else None)(job, view, key, job.active)
 
 
-def refuse(sentence: UserError | str) -> None:
-    """Say why not; what the visitor typed is quoted as text, not as markup that could load a picture."""
-    st.error(f"This cannot be done: {plain(str(sentence))}.", icon=":material/block:")
-
-
-def plain(text: str) -> str:
-    """Text as markdown that shows just this text: no markup, no picture, and no address to click on."""
-    escaped = re.sub(r"([\\`*_\[\]<>$:!~])", r"\\\1", text)
-    return re.sub(r"(?i)(www)(?=\.)|(//)|(@)", "\\g<0>\u200b", escaped)  # a space of no width ends an address
-
-
-def safe_cell(text: str) -> str:
-    """Text that a spreadsheet, to which the table may be downloaded, takes for text and not for a formula."""
-    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
-
-
-def steer(job: Job, row: DeltaGenerator, *, changed: bool = False) -> Job:
+def run_buttons(job: Job, row: DeltaGenerator, *, changed: bool = False) -> Job:
     """The buttons that suit the job's state: pause, resume or continue, and stop. Returns the job to show.
 
     A run goes on with its own settings: where the controls have been ``changed``, that would throw the changes away.
@@ -57,13 +40,13 @@ def steer(job: Job, row: DeltaGenerator, *, changed: bool = False) -> Job:
     UserError
         It is somebody else's run.
     """
-    me, goes_on = session.owner(), job.status in ("paused", "stopped", "failed")
+    me, goes_on = owner(), job.status in ("paused", "stopped", "failed")
     if job.status == "finished":
         more = "As many steps again, from where it ended."
         if changed:
             more = "The controls have changed: Run begins anew with them; Undo brings back those of this run."
         if row.button("Continue", icon=":material/fast_forward:", shortcut="Alt+P", help=more, disabled=changed):
-            job = session.keep(session.pool().extend(job, 2 * job.experiment.steps, me))
+            job = session.follow(session.pool().extend(job, 2 * job.experiment.steps, me))
             draft.load(job.experiment)
             st.rerun()
     elif goes_on:
@@ -80,7 +63,7 @@ def steer(job: Job, row: DeltaGenerator, *, changed: bool = False) -> Job:
     return job
 
 
-class Frame(NamedTuple):
+class BoardContent(NamedTuple):
     """One moment of a run, ready to be sent: the same for everybody who looks at it in the same way."""
 
     packed: bytes
@@ -88,9 +71,9 @@ class Frame(NamedTuple):
 
 
 def _board(job: Job, view: View, key: str, was_active: bool) -> None:
-    before = session.before(job) if view.before else None
+    before = session.previous(job) if view.before else None
     moment = (job.id, version(job), view, before and (before.id, version(before)))
-    frame = _frame(job, view, before, moment)
+    frame = _content(job, view, before, moment)
     st.progress(min(job.progress, 1.0), text=status(job))
     panel.mount(frame.packed, key=key)
     if frame.sentences:
@@ -108,7 +91,7 @@ def version(job: Job) -> tuple[object, ...]:
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
-def _frame(_job: Job, _view: View, _before: Job | None, moment: object) -> Frame:  # noqa: ARG001 - the key
+def _content(_job: Job, _view: View, _before: Job | None, moment: object) -> BoardContent:  # noqa: ARG001 - the key
     behind = _behind_it(_before, _view, _job.experiment.steps, (_before.id, version(_before))) if _before else None
     with _job.lock:
         result = _job.result
@@ -122,7 +105,7 @@ def _frame(_job: Job, _view: View, _before: Job | None, moment: object) -> Frame
         spec["layout"]["uirevision"] = f"{_job.id}{_view.x}{_view.log_regret}{_view.fourth}"
     alt = [f"{s['layout']['title']['text']}: {s['layout']['meta']['note']}" for s in specs]
     note = "Over the whole run, ± 95 % interval, and how far behind the leader. Press an agent to hide it in all plots."
-    return Frame(panel.pack(specs, alt, 300, tiles, note), sentences)
+    return BoardContent(panel.pack(specs, alt, 300, tiles, note), sentences)
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)

@@ -80,7 +80,7 @@ def present(on: bool) -> None:
     st.session_state.presenting = on
 
 
-def dress() -> None:
+def enlarge() -> None:
     """Make the page readable from the back of the room."""
     st.html("<style>" + _BIG + "</style>")
 

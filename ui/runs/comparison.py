@@ -1,4 +1,4 @@
-"""Several runs beside each other: settings, outcomes, paired differences, one figure."""
+"""Compare several runs: settings, results, paired differences, one figure."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from bandits.results.style import styles_of_runs
 from bandits.storage.run_store import StoredRun
 from ui import session
 from ui.live_panel.panel import live_panel
-from ui.run_view import board
+from ui.text import escape_markdown
 
-from .table import gone, spoken
+from .table import display_title, unavailable_reason
 
 _LINES = {
     "solid": "solid lines", "dash": "dashes", "dot": "dots", "dashdot": "dashes and dots", "longdash": "long dashes",
@@ -29,16 +29,16 @@ _LINES = {
 
 
 def show(found: Sequence[StoredRun]) -> None:
-    """Compare runs, named A, B, C in the order given."""
+    """Compare runs, labelled A, B, C in the order given."""
     results: dict[str, Result] = {}
     legend = []
     for name, run in zip("ABCDEF", found, strict=False):
         job = session.pool().get(run.id)
         if job is None or job.status != "finished":
-            st.error(f"Run {name}: {board.plain(gone(run))}", icon=":material/broken_image:")
+            st.error(f"Run {name}: {escape_markdown(unavailable_reason(run))}", icon=":material/broken_image:")
             continue
         results[name] = job.result
-        legend.append((name, spoken(run), text.describe_experiment(run.experiment)))
+        legend.append((name, display_title(run), text.describe_experiment(run.experiment)))
     experiments = {name: r.experiment for name, r in results.items()}
     looks = styles_of_runs(experiments)
     st.html(_legend(legend, {n: _LINES[next(iter(looks[n].values())).dash] for n in looks}))
@@ -49,46 +49,47 @@ def show(found: Sequence[StoredRun]) -> None:
     st.html(_colors(colors))
     spec = overlay(results)
     spec["layout"]["uirevision"] = "".join(e.hash for e in experiments.values())
-    live_panel([spec], key="comparison", alt=["Click rates of all agents of the compared runs"], height=420)
+    live_panel([spec], key="comparison", alt=["Click-through rates of all agents of the compared runs"], height=420)
 
     left, right = st.columns(2)
-    left.subheader("What differs", anchor=False)
+    left.subheader("Different settings", anchor=False)
     differences = [
         {"Setting": d.path, **dict(zip(results, d.values, strict=True))} for d in settings(list(experiments.values()))
     ]
-    _table(left, differences, "Nothing: these runs were set alike, but for the names or the order of their agents.")
-    right.subheader("What came out", anchor=False)
+    _table(left, differences, "None: the settings are equal, except for labels or the order of the agents.")
+    right.subheader("Results", anchor=False)
     rows = [
         {
             "Agent": o.label,
-            "Measure": o.metric,
-            **dict(zip(results, (_told(o.metric, v) for v in o.values), strict=True)),
+            "Metric": o.metric,
+            **dict(zip(results, (_format(o.metric, v) for v in o.values), strict=True)),
         }
         for o in outcomes(list(results.values()))
     ]
-    _table(right, rows, "Nothing yet.")
-    right.caption("Means over the replications with their 95 % intervals, each over its run's own steps.")
+    _table(right, rows, "No results yet.")
+    right.caption("Means over replications with 95 % confidence intervals, each over all steps of its run.")
 
-    st.subheader("With the same luck", anchor=False)
+    st.subheader("Paired differences", anchor=False)
     pairs = [
         {
             "Agent": p.label, "Runs": f"{p.a} − {p.b}", "Up to step": count(p.step),
-            "Clicks more": _signed(p.difference.mean),
-            "95 % interval": f"{_signed(p.difference.low)} to {_signed(p.difference.high)}", "Rows": p.rows,
-            "Told apart": "yes" if p.p_value < 0.05 else "no",
+            "Difference in clicks": _signed(p.difference.mean),
+            "95 % CI": f"{_signed(p.difference.low)} to {_signed(p.difference.high)}", "Replications": p.rows,
+            "Significant": "yes" if p.p_value < 0.05 else "no",
         }
         for p in paired(results)
     ]  # fmt: skip
-    said = reasons(experiments)
+    notes = reasons(experiments)
     if pairs:
         st.dataframe(pd.DataFrame(pairs), hide_index=True, height="content")
-        said.append(
-            "Rows of paired runs met the same visitors with the same luck. Each interval speaks for its pair alone; "
-            "*told apart* allows for all pairs that are shown (Holm's correction)."
+        notes.append(
+            "Paired runs share visitors and random numbers (common random numbers), so the difference is taken per "
+            "replication. Each interval is for its pair alone; *significant* (5 % level) is corrected for all pairs "
+            "shown (Holm)."
         )
-    elif not said:
-        said.append("These runs pair, but no agent takes part in two of them under the same name.")
-    st.markdown("\n".join(f"- {sentence}" for sentence in said))
+    elif not notes:
+        notes.append("These runs can be paired, but no agent has the same label in two of them.")
+    st.markdown("\n".join(f"- {sentence}" for sentence in notes))
 
 
 def _table(place: DeltaGenerator, rows: Sequence[Mapping[str, object]], empty: str) -> None:
@@ -98,7 +99,7 @@ def _table(place: DeltaGenerator, rows: Sequence[Mapping[str, object]], empty: s
         place.markdown(empty)
 
 
-def _told(metric: str, value: Estimate | None) -> str:
+def _format(metric: str, value: Estimate | None) -> str:
     if value is None:
         return "–"
     if metric == "click-through rate":

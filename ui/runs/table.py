@@ -1,4 +1,4 @@
-"""The shelf of runs: which are going on, which ended early, which are kept, and what can be done with them."""
+"""The lists of the page Runs: running, unfinished and finished runs, and the actions on them."""
 
 from __future__ import annotations
 
@@ -17,122 +17,125 @@ from bandits.runtime.pool import Job
 from bandits.storage.run_store import StoredRun
 from ui import session
 from ui.arena import draft
+from ui.owner import owner
 from ui.run_view import board
+from ui.text import escape_markdown, refuse, safe_cell
 
-LENGTH = 80  # characters of a title, or of a run's tags
-MOST = len(RUN_DASHES)  # runs that can be told apart in one figure
-_SAID, _REFUSED, _COMPARED = "shelf-said", "shelf-refused", "shelf-compared"
-
-
-def say() -> None:
-    """What the last action could not do."""
-    if (sentence := st.session_state.pop(_REFUSED, None)) is not None:
-        board.refuse(sentence)
-    if (told := st.session_state.pop(_SAID, None)) is not None:
-        st.error(board.plain(told), icon=":material/broken_image:")
+MAX_LENGTH = 80  # characters of a title, or of the tags of a run
+MAX_COMPARED = len(RUN_DASHES)  # runs with distinct line styles in one figure
+SCROLL_FROM = 5  # unfinished runs; more are shown in a box that scrolls
+_MESSAGE, _ERROR, _COMPARED = "shelf-said", "shelf-refused", "shelf-compared"
 
 
-def _named(title: str, detail: str) -> str:
-    """A run's name and what there is to say about it, as HTML in which both are text."""
+def show_messages() -> None:
+    """Show the errors of the last action."""
+    if (error := st.session_state.pop(_ERROR, None)) is not None:
+        refuse(error)
+    if (message := st.session_state.pop(_MESSAGE, None)) is not None:
+        st.error(escape_markdown(message), icon=":material/broken_image:")
+
+
+def _heading(title: str, detail: str) -> str:
+    """Return the title and a description of a run as escaped HTML."""
     name = f'<div style="font-weight:600;overflow-wrap:anywhere"><bdi>{escape(title)}</bdi></div>'
     return f'{name}<div style="font-size:.85rem;opacity:.75">{escape(detail)}</div>'
 
 
-def spoken(run: StoredRun) -> str:
-    """Its title; a run that was given none goes by its agents with their settings."""
-    unnamed = tidy(", ".join(run.experiment.labels))
-    return words.describe_agents(run.experiment) if tidy(run.title) == unnamed else run.title
+def display_title(run: StoredRun) -> str:
+    """Return the title of a run; without one, its agents with their changed parameters."""
+    default = one_line(", ".join(run.experiment.labels))
+    return words.describe_agents(run.experiment) if one_line(run.title) == default else run.title
 
 
-def _look(job: Job) -> None:
-    session.keep(job)
+def _open_job(job: Job) -> None:
+    session.follow(job)
     draft.load(job.experiment)
     st.switch_page("pages/arena.py")
 
 
-# -- what is not finished ----------------------------------------------------------------------------------------
+# -- active and unfinished runs ------------------------------------------------------------------------------------
 
 
-def going_on() -> None:
-    """Runs that are queued, running or paused, with their progress, again every second."""
+def running() -> None:
+    """List the queued, running and paused runs, updated every second."""
     if jobs := session.pool().live_jobs():
-        st.subheader("Going on now", anchor=False)
-        st.fragment(_going_on, run_every=board.TICK)({job.id for job in jobs})
+        st.subheader("Running", anchor=False)
+        st.fragment(_running, run_every=board.TICK)({job.id for job in jobs})
 
 
-def _going_on(known: set[str]) -> None:
+def _running(shown_ids: set[str]) -> None:
     jobs = session.pool().live_jobs()
-    if {job.id for job in jobs} != known:  # one has begun or ended: the lists below change too
+    if {job.id for job in jobs} != shown_ids:  # one has started or ended: the lists below change too
         st.rerun()
-    for job in sorted(jobs, key=lambda job: job.id):  # their places do not change while they run
+    for job in sorted(jobs, key=lambda job: job.id):  # a fixed order while they run
         with st.container(border=True):
             left, right = st.columns([5, 1], vertical_alignment="center")
-            left.html(_named(words.describe_agents(job.experiment), words.describe_experiment(job.experiment)))
+            left.html(_heading(words.describe_agents(job.experiment), words.describe_experiment(job.experiment)))
             left.progress(min(job.progress, 1.0), text=board.status(job))
             if right.button("Open", key=f"going-{job.id}", icon=":material/open_in_new:", width="stretch"):
-                _look(job)
+                _open_job(job)
 
 
 def unfinished() -> None:
-    """Runs that ended early, to be resumed or dropped."""
+    """List the runs that ended early, to resume or discard."""
     try:
         found = session.pool().unfinished()
-    except OSError:  # said where the finished ones are listed
+    except OSError:  # reported by `finished_runs`
         return
     if not found:
         return
     st.subheader("Unfinished", anchor=False)
-    st.caption("Interrupted when the app ended, or stopped on the way. **Resume** goes on from where each was saved.")
-    with st.container(height=420 if len(found) > 4 else "content", border=False):  # many are scrolled
+    st.caption("Stopped, or interrupted when the app ended. **Resume** continues a run from its last checkpoint.")
+    with st.container(height=420 if len(found) >= SCROLL_FROM else "content", border=False):
         for experiment in found:
             with st.container(border=True):
                 left, resume, drop = st.columns([4, 1, 1], vertical_alignment="center")
                 run, name = experiment.hash, words.describe_agents(experiment)
-                left.html(_named(name, words.describe_experiment(experiment)))
+                left.html(_heading(name, words.describe_experiment(experiment)))
                 if resume.button("Resume", key=f"resume-{run}", icon=":material/resume:", width="stretch"):
                     try:
-                        _look(session.pool().resume_unfinished(experiment, session.owner()))
-                    except UserError as sentence:
-                        board.refuse(sentence)
+                        _open_job(session.pool().resume_unfinished(experiment, owner()))
+                    except UserError as error:
+                        refuse(error)
                 if drop.button("Discard", key=f"discard-{run}", icon=":material/delete:", width="stretch"):
-                    _confirm("Discard", [(run, name)], session.pool().discard, session.owner())
+                    _confirm("Discard", [(run, name)], session.pool().discard, owner())
 
 
-# -- what is kept ------------------------------------------------------------------------------------------------
+# -- finished runs -------------------------------------------------------------------------------------------------
 
 
-def kept() -> list[StoredRun]:
-    """Finished runs, newest first."""
+def finished_runs() -> list[StoredRun]:
+    """List the finished runs, newest first."""
     store = session.pool().store
     try:
         return store.runs() if store is not None else []
     except OSError as error:
-        board.refuse(f"the stored runs are out of reach: {error.strerror or error}")
+        refuse(f"the stored runs cannot be read: {error.strerror or error}")
         return []
 
 
-def matching(found: Sequence[StoredRun], asked: str) -> list[StoredRun]:
-    """Runs that contain every word, in title, tags, agents or world."""
-    wanted = asked.casefold().split()
+def search(found: Sequence[StoredRun], query: str) -> list[StoredRun]:
+    """Return the runs that contain every word in title, tags, agents or simulator."""
+    terms = query.casefold().split()
 
     def text(run: StoredRun) -> str:
         e = run.experiment
         return " ".join((run.title, run.tags, *e.labels, e.simulator_class().title, e.simulator.kind)).casefold()
 
-    return [run for run in found if all(word in text(run) for word in wanted)]
+    return [run for run in found if all(term in text(run) for term in terms)]
 
 
 def table(found: Sequence[StoredRun]) -> list[StoredRun]:
-    """The runs as a table; returns those whose rows are chosen."""
+    """Draw the runs as a table; returns the selected ones."""
     frame = pd.DataFrame(
         {
-            "Title": [board.safe_cell(run.title) for run in found],
-            "World": [run.experiment.simulator_class().title for run in found],
+            "Title": [safe_cell(run.title) for run in found],
+            "Simulator": [run.experiment.simulator_class().title for run in found],
             "Agents": [words.describe_agents(run.experiment) for run in found],
             "Steps": [run.experiment.steps for run in found],
-            "Runs": [run.experiment.replications for run in found],
-            "Tags": [[board.safe_cell(tag.strip()) for tag in run.tags.split(",") if tag.strip()] for run in found],
-            "When": pd.to_datetime([run.created for run in found], unit="s", utc=True),
+            "Replications": [run.experiment.replications for run in found],
+            "Tags": [[safe_cell(tag.strip()) for tag in run.tags.split(",") if tag.strip()] for run in found],
+            "Finished": pd.to_datetime([run.created for run in found], unit="s", utc=True),
             "Date": pd.to_datetime([run.created for run in found], unit="s", utc=True),
             "Size": [run.bytes for run in found],
         }
@@ -142,9 +145,9 @@ def table(found: Sequence[StoredRun]) -> list[StoredRun]:
         "Title": column.TextColumn(width="medium"),
         "Agents": column.TextColumn(width="medium"),
         "Steps": column.NumberColumn(format="localized"),
-        "Runs": column.NumberColumn(help="Independent runs behind every band."),
+        "Replications": column.NumberColumn(help="Independent repetitions behind every confidence band."),
         "Tags": column.ListColumn(),
-        "When": column.DatetimeColumn(format="distance"),
+        "Finished": column.DatetimeColumn(format="distance"),
         "Date": column.DatetimeColumn(format="YYYY-MM-DD HH:mm", timezone=st.context.timezone),
         "Size": column.NumberColumn(format="bytes"),
     }
@@ -156,111 +159,113 @@ def table(found: Sequence[StoredRun]) -> list[StoredRun]:
 
 
 def table_key(found: Sequence[StoredRun]) -> str:
-    """Rows are chosen by place: another list is another table, so that no choice slips to another run."""
+    """Return a key that changes with the list: rows are selected by position, which must not move to another run."""
     return f"shelf-{hashlib.sha256(''.join(run.id for run in found).encode()).hexdigest()}"
 
 
-def actions(chosen: Sequence[StoredRun]) -> None:
-    """Buttons for the chosen runs; they keep their places, and those that do not suit are off."""
-    one, several = len(chosen) == 1, 2 <= len(chosen) <= MOST
+def actions(selected: Sequence[StoredRun]) -> None:
+    """Draw the buttons for the selected runs; those that do not apply are disabled."""
+    one, several = len(selected) == 1, 2 <= len(selected) <= MAX_COMPARED
     if st.button("Open in the Arena", icon=":material/open_in_new:", type="primary", disabled=not one):
-        _open(chosen[0])
+        _open(selected[0])
     if st.button("Compare", icon=":material/compare:", disabled=not several):
-        st.session_state[_COMPARED] = [run.id for run in reversed(chosen)]
+        st.session_state[_COMPARED] = [run.id for run in reversed(selected)]
         st.rerun()
     if st.button("Rename", icon=":material/edit:", disabled=not one):
-        _write("Rename", chosen[0])
+        _edit("Rename", selected[0])
     if st.button("Tag", icon=":material/sell:", disabled=not one):
-        _write("Tag", chosen[0])
-    if st.button("Delete", icon=":material/delete:", disabled=not chosen):
-        named = [(run.id, f"{spoken(run)} ({words.describe_experiment(run.experiment)})") for run in chosen]
+        _edit("Tag", selected[0])
+    if st.button("Delete", icon=":material/delete:", disabled=not selected):
+        named = [(run.id, f"{display_title(run)} ({words.describe_experiment(run.experiment)})") for run in selected]
         _confirm("Delete", named, session.pool().delete)
 
 
-def compared() -> list[StoredRun]:
-    """The runs that are being compared, oldest first; empty if none are, or if fewer than two are left."""
-    by_id = {run.id: run for run in kept()} if _COMPARED in st.session_state else {}
+def compared_runs() -> list[StoredRun]:
+    """Return the runs that are being compared, oldest first; empty if fewer than two are left."""
+    by_id = {run.id: run for run in finished_runs()} if _COMPARED in st.session_state else {}
     found = [by_id[run] for run in st.session_state.get(_COMPARED, []) if run in by_id]
     return found if len(found) > 1 else []
 
 
-def back() -> None:
-    """Compare no longer."""
+def end_comparison() -> None:
+    """End the comparison."""
     st.session_state.pop(_COMPARED, None)
 
 
 def _open(run: StoredRun) -> None:
     job = session.pool().get(run.id)
     if job is not None:
-        _look(job)
+        _open_job(job)
     draft.load(run.experiment)
-    st.session_state[_SAID] = f"{gone(run)} Its settings are in the Arena now; press Run there to compute it again."
+    st.session_state[_MESSAGE] = (
+        f"{unavailable_reason(run)} Its settings were loaded into the Arena; press Run there to compute it again."
+    )
     st.rerun()
 
 
-def gone(run: StoredRun) -> str:
-    """Why a listed run cannot be shown."""
+def unavailable_reason(run: StoredRun) -> str:
+    """Explain why a listed run cannot be shown."""
     try:
         run.experiment.simulator_class().describe(run.experiment.simulator)
-    except UserError as sentence:
-        return f"This run cannot be shown: {sentence}."
+    except UserError as error:
+        return f"This run cannot be shown: {error}."
     if run.evicted:
-        return "The curves of this run were given up to save space."
-    return "The stored file of this run is damaged: it was set aside."
+        return "The curves of this run were deleted to save space."
+    return "The stored file of this run was damaged and has been set aside."
 
 
-def _write(what: str, run: StoredRun) -> None:
-    """Ask for a title or tags."""
-    titled = what == "Rename"
-    key = f"{what}-{run.id}"
+def _edit(action: str, run: StoredRun) -> None:
+    """Open a dialog for the title or the tags of a run."""
+    titled = action == "Rename"
+    key = f"{action}-{run.id}"
 
     def save() -> None:
-        text = tidy(st.session_state[key])
+        text = one_line(st.session_state[key])
         store = session.pool().store
         if store is not None:
             if titled:
-                store.rename(run.id, text or tidy(", ".join(run.experiment.labels)))
+                store.rename(run.id, text or one_line(", ".join(run.experiment.labels)))
             else:
                 store.tag(run.id, text)
 
     def ask() -> None:
         with st.form(f"form-{key}", border=False):
-            st.html(_named(run.title, words.describe_experiment(run.experiment)))
+            st.html(_heading(run.title, words.describe_experiment(run.experiment)))
             label, value = ("Title", run.title) if titled else ("Tags, separated by commas", run.tags)
-            st.text_input(label, value[:LENGTH], max_chars=LENGTH, key=key)
+            st.text_input(label, value[:MAX_LENGTH], max_chars=MAX_LENGTH, key=key)
             if st.form_submit_button("Save", type="primary", on_click=save):
                 st.rerun()
 
-    st.dialog(f"{what} this run")(ask)()
+    st.dialog(f"{action} this run")(ask)()
 
 
-def _confirm(what: str, named: Sequence[tuple[str, str]], act: Callable[..., None], *more: str) -> None:
-    """Ask once more before anything is lost, by name."""
+def _confirm(action: str, named: Sequence[tuple[str, str]], remove: Callable[..., None], *more: str) -> None:
+    """Ask for confirmation before runs are removed, with their titles."""
 
     def go() -> None:
         try:
             for run, _ in named:
-                act(run, *more)
-        except UserError as sentence:
-            st.session_state[_REFUSED] = sentence
+                remove(run, *more)
+        except UserError as error:
+            st.session_state[_ERROR] = error
         except OSError as error:
-            st.session_state[_REFUSED] = f"the disk: {error.strerror or error}"
+            st.session_state[_ERROR] = f"the disk reports an error: {error.strerror or error}"
 
     def ask() -> None:
         items = "".join(f"<li><bdi>{escape(name)}</bdi></li>" for _, name in named[:10])
         rest = f"<p>and {len(named) - 10} more</p>" if len(named) > 10 else ""
         st.html(f'<ul style="overflow-wrap:anywhere;padding-left:1.2rem">{items}</ul>{rest}')
-        st.markdown(f"{'It' if len(named) == 1 else 'They'} cannot be brought back, only computed again.")
+        st.markdown(f"This cannot be undone (you can rerun {'it' if len(named) == 1 else 'them'}).")
         with st.container(horizontal=True):
-            if st.button(f"{what} for good", type="primary", on_click=go, key=f"go-{what}"):
+            if st.button(f"{action} permanently", type="primary", on_click=go, key=f"go-{action}"):
                 st.rerun()
-            if st.button("Cancel", key=f"keep-{what}"):
+            if st.button("Cancel", key=f"keep-{action}"):
                 st.rerun()
 
-    st.dialog(f"{what} {'this run' if len(named) == 1 else f'these {len(named)} runs'}?")(ask)()
+    st.dialog(f"{action} {'this run' if len(named) == 1 else f'these {len(named)} runs'}?")(ask)()
 
 
-def tidy(text: str) -> str:
-    """One line of at most 80 characters, without control characters."""
+def one_line(text: str) -> str:
+    """Return a text as one line of at most 80 characters, without control characters."""
     line = " ".join("".join(" " if unicodedata.category(c) == "Cc" else c for c in text).split())
-    return line[:LENGTH].strip()
+    return line[:MAX_LENGTH].strip()

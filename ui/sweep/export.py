@@ -1,4 +1,4 @@
-"""A sweep to take along: its points as files, the sweep itself for the command line."""
+"""Download buttons of a sweep: its points as files, and the sweep itself for the command line."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from bandits.results.export import csv_of, parquet_of
 from bandits.sweeps.manager import SweepJob
 
 
-def files(found: SweepJob, metric: str) -> None:
-    """Downloads, made when they are asked for."""
-    name = f"sweep-{found.id[:8]}"
+def files(job: SweepJob, metric: str) -> None:
+    """Draw the download buttons; files are made when they are clicked."""
+    name = f"sweep-{job.id[:8]}"
 
-    def at_rest(make: Callable[[], str | bytes]) -> Callable[[], str | bytes]:
-        def made() -> str | bytes:
-            with found.lock:
+    def locked(make: Callable[[], str | bytes]) -> Callable[[], str | bytes]:
+        def make_file() -> str | bytes:
+            with job.lock:
                 return make()
 
-        return made
+        return make_file
 
-    landscape = found.landscape
+    landscape = job.landscape
     offered: list[tuple[str, str, str, Callable[[], str | bytes]]] = [
         ("Points (CSV)", "csv", "text/csv", lambda: csv_of(landscape.table(metric))),
         ("Points (Parquet)", "parquet", "application/octet-stream", lambda: parquet_of(landscape.table(metric))),
         ("Summary (JSON)", "summary.json", "application/json",
          lambda: json.dumps(landscape.summary(metric), indent=2, ensure_ascii=False, allow_nan=False)),
-        ("Sweep (JSON)", "json", "application/json", lambda: found.sweep.model_dump_json(indent=2)),
+        ("Sweep (JSON)", "json", "application/json", lambda: job.sweep.model_dump_json(indent=2)),
     ]  # fmt: skip
     for label, ending, mime, make in offered:
         st.download_button(
-            label, at_rest(make), f"{name}.{ending}", mime, key=f"sweep-export-{ending}", on_click="ignore",
+            label, locked(make), f"{name}.{ending}", mime, key=f"sweep-export-{ending}", on_click="ignore",
             icon=":material/download:", width="stretch", disabled=not landscape.completed.any(),
         )  # fmt: skip
     st.caption(
-        "Pictures: **PNG** and **SVG** stand at the upper right of every plot. The address of this page holds the "
-        "whole sweep. On the command line: `python -m bandits sweep FILE.json`."
+        "Figures: **PNG** and **SVG** buttons are at the upper right of every plot. The address of this page contains "
+        "the whole sweep. On the command line, run `python -m bandits sweep FILE.json`."
     )

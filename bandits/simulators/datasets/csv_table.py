@@ -1,4 +1,4 @@
-"""A CSV that somebody brings, read into typed columns; whatever cannot be read is refused by row and column.
+"""Read a CSV file into typed columns; errors name the row and the column.
 
 Rows are counted as a spreadsheet shows them: the header is row 1, and a cell with line breaks is still one row.
 """
@@ -26,12 +26,12 @@ MAX_ROWS = 200_000
 MAX_COLUMNS = 100
 MAX_NAME = 100  # characters of a column's name
 MAX_CELL = 1000  # characters of any other cell
-MAX_NUMBER = 1e100  # squares of larger ones would not be finite
+MAX_NUMBER = 1e100  # squares of larger numbers would not be finite
 MAX_CLASSES = 50
-MOSTLY = 0.9  # share of numbers from which on the rest are mistakes; share of distinct texts that makes an identifier
-MEASURED = 12  # distinct numbers with fractions from which on they are measurements, not classes
+MOSTLY = 0.9  # share of numbers that makes a column numeric; share of distinct texts that makes it an identifier
+MAX_FRACTIONS = 12  # distinct numbers with fractions up to which they can be classes rather than measurements
 MISSING = "?"
-_MISSING = {"", MISSING, "na", "n/a", "nan", "null"}  # in small letters
+_MISSING = {"", MISSING, "na", "n/a", "nan", "null"}  # lower case
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d{1,4})?|[+-]?inf(inity)?", re.ASCII | re.IGNORECASE)
 _BINARY = {
     b"PK": "an Excel or zip file", b"\xd0\xcf\x11\xe0": "an old Excel file", b"\x1f\x8b": "a gzip file",
@@ -46,13 +46,13 @@ class Column(NamedTuple):
     ----------
     name : str
     kind : {"number", "category", "mixed"}
-        Mixed: numbers with mistakes among them; ``trouble`` tells the first.
+        mixed: numbers with invalid values among them; ``problem`` describes the first.
     values : float64 (n,) or tuple of str
         NaN or "?" where missing.
     example : str
-        The first value there is.
+        The first value that is not missing.
     missing, distinct : int
-    trouble : str
+    problem : str
         Why it cannot be a feature, in one sentence; empty if it can.
     """
 
@@ -62,20 +62,20 @@ class Column(NamedTuple):
     example: str
     missing: int
     distinct: int
-    trouble: str
+    problem: str
 
     def texts(self) -> tuple[str, ...]:
-        """The values as text, numbers in their shortest spelling."""
-        return self.values if isinstance(self.values, tuple) else tuple(map(_spelled, self.values.tolist()))
+        """Return the values as text, numbers in their shortest form."""
+        return self.values if isinstance(self.values, tuple) else tuple(map(_shortest, self.values.tolist()))
 
     @property
     def fractions(self) -> bool:
-        """Numbers, and not all of them whole."""
+        """Whether the values are numbers that are not all whole."""
         return not isinstance(self.values, tuple) and bool((self.values % 1 > 0).any())
 
     @property
     def identifies(self) -> bool:
-        """It looks as if it named the examples (a text of its own for nearly each, or 1, 2, 3, ...), or is empty."""
+        """Whether the column seems to identify the rows (nearly all texts differ, or 1, 2, 3, ...), or is empty."""
         n, given = len(self.values), len(self.values) - self.missing
         if isinstance(self.values, tuple):
             return n >= 10 and self.distinct >= MOSTLY * given
@@ -85,13 +85,13 @@ class Column(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Columns of equal length, and the row of the file that each example stands in."""
+    """Columns of equal length, and the row number of each example in the file."""
 
     columns: tuple[Column, ...]
     rows: tuple[int, ...]
 
     def column(self, name: str) -> Column:
-        """The column of this name.
+        """Return the column of this name.
 
         Raises
         ------
@@ -103,35 +103,35 @@ class Table(NamedTuple):
         names = ", ".join(c.name for c in self.columns)
         raise UserError(f"there is no column '{short(name)}'; there are {names}")
 
-    def unfit(self, target: str) -> str:
-        """Why a column cannot be the target, in one sentence; empty if it can."""
+    def target_problem(self, target: str) -> str:
+        """Explain why a column cannot be the target, in one sentence; empty if it can."""
         column, n = self.column(target), len(self.rows)
-        what = f"column '{target}' cannot be the target: it has"
+        start = f"column '{target}' cannot be the target: it has"
         if column.missing:
             row = next(row for row, text in zip(self.rows, column.texts(), strict=True) if text == MISSING)
-            return f"row {row} has no value in the target column '{target}'; every example needs its right answer"
+            return f"row {row} has no value in the target column '{target}'; every example needs its class"
         if column.distinct < 2:
-            return f"{what} only one value; 2 to {MAX_CLASSES} classes are needed"
-        if column.fractions and column.distinct > MEASURED:
-            return f"{what} {column.distinct:,} different numbers with fractions, which are measurements, not classes"
+            return f"{start} only one value; 2 to {MAX_CLASSES} classes are needed"
+        if column.fractions and column.distinct > MAX_FRACTIONS:
+            return f"{start} {column.distinct:,} different numbers with fractions, which are measurements, not classes"
         if column.distinct > MAX_CLASSES:
-            return f"{what} {column.distinct:,} different values; at most {MAX_CLASSES} classes are allowed"
+            return f"{start} {column.distinct:,} different values; at most {MAX_CLASSES} classes are allowed"
         if 2 * column.distinct > n:
-            return f"{what} {column.distinct:,} different values in {n:,} rows; a class needs two rows on average"
+            return f"{start} {column.distinct:,} different values in {n:,} rows; a class needs two rows on average"
         return ""
 
     def classes(self, target: str) -> dict[str, int]:
-        """How many examples each class has, in the order in which they are numbered."""
+        """Count the examples of each class, in the order of their numbers."""
         counts = Counter(self.column(target).texts())
         return {text: counts[text] for text in in_order(counts)}
 
     def suggested_target(self) -> str:
-        """The last column that can be the target; the last one if none can."""
-        fit = [c.name for c in self.columns if not self.unfit(c.name)]
-        return (fit or [self.columns[-1].name])[-1]
+        """Return the last column that can be the target; the last column if none can."""
+        suitable = [c.name for c in self.columns if not self.target_problem(c.name)]
+        return (suitable or [self.columns[-1].name])[-1]
 
     def suggested_omissions(self, target: str) -> list[str]:
-        """Columns that would tell an agent nothing but which example it sees."""
+        """Return the columns that identify rows: agents cannot learn from them."""
         return [c.name for c in self.columns if c.identifies and c.name != target]
 
 
@@ -164,14 +164,14 @@ def inspect(raw: bytes) -> Table:
 
 
 def in_order(classes: Iterable[str]) -> tuple[str, ...]:
-    """Classes in the order in which they are numbered: by size if all are numbers, else alphabetically."""
-    found = sorted(set(classes))
-    sizes = {text: size for text in found if (size := _number(text)) is not None}
-    return tuple(sorted(found, key=sizes.__getitem__) if len(sizes) == len(found) else found)
+    """Return the classes in the order of their numbers: by value if all are numbers, else alphabetically."""
+    names = sorted(set(classes))
+    values = {name: value for name in names if (value := _number(name)) is not None}
+    return tuple(sorted(names, key=values.__getitem__) if len(values) == len(names) else names)
 
 
 def sample() -> bytes:
-    """A CSV to try: Fisher's iris, as scikit-learn ships it."""
+    """Return a sample CSV: Fisher's iris data, from scikit-learn."""
     from sklearn.datasets import load_iris
 
     iris = load_iris()
@@ -203,11 +203,11 @@ def _reader(text: str, delimiter: str) -> Iterator[list[str]]:
 
 
 def _delimiter(text: str) -> str:
-    """The separator that makes several columns, the same number in each of the first rows, and most of them."""
+    """Return the separator that gives most columns, the same number in each of the first rows."""
 
     def rank(delimiter: str) -> tuple[bool, bool, int]:
         widths: list[int] = []
-        with suppress(csv.Error):  # said when all is read
+        with suppress(csv.Error):  # reported when the whole file is read
             widths.extend(len(record) for record in islice(_reader(text, delimiter), 20) if record)
         first = widths[0] if widths else 0
         return first > 1, len(set(widths)) == 1, first
@@ -216,8 +216,8 @@ def _delimiter(text: str) -> str:
 
 
 def _records(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """The header and all rows that hold anything, with their numbers."""
-    reader, row, begun = _reader(text, delimiter), 0, False
+    """Yield the header and all rows that are not empty, with their numbers."""
+    reader, row, started = _reader(text, delimiter), 0, False
     while True:
         row += 1
         try:
@@ -225,20 +225,20 @@ def _records(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         except StopIteration:
             return
         except csv.Error as error:
-            raise UserError(f"row {row}{_complaint(str(error))}") from None
+            raise UserError(f"row {row}{_parse_problem(str(error))}") from None
         if row > MAX_ROWS + 1:
-            raise UserError(f"the table has more than {MAX_ROWS:,} rows below its header, which is the most allowed")
-        if any(map(str.strip, record)) or (not begun and len(record) > 1):
-            begun = True
+            raise UserError(f"the table has more than {MAX_ROWS:,} rows below its header, the maximum")
+        if any(map(str.strip, record)) or (not started and len(record) > 1):
+            started = True
             yield row, record
 
 
-def _complaint(error: str) -> str:
+def _parse_problem(error: str) -> str:
     if "end of data" in error:
         return " opens a quotation mark that is never closed"
     if "field larger" in error:
         return f" has a cell of more than {MAX_CELL:,} characters; perhaps a quotation mark is never closed"
-    return " has more text behind a closing quotation mark; a quotation mark inside quotes is written twice"
+    return " has text after a closing quotation mark; a quotation mark inside quotes is written twice"
 
 
 def _names(row: int, cells: Sequence[str]) -> list[str]:
@@ -251,9 +251,10 @@ def _names(row: int, cells: Sequence[str]) -> list[str]:
         if not name:
             raise UserError(f"row {row}, column {i + 1}: the header is empty; every column needs a name")
         if len(name) > MAX_NAME:
-            raise UserError(f"row {row}, column {i + 1}: the name has {len(name):,} characters; {MAX_NAME} are allowed")
-        if (before := names.index(name)) < i:
-            raise UserError(f"row {row}: columns {before + 1} and {i + 1} are both called '{short(name)}'")
+            length = f"the name has {len(name):,} characters; at most {MAX_NAME} are allowed"
+            raise UserError(f"row {row}, column {i + 1}: {length}")
+        if (first := names.index(name)) < i:
+            raise UserError(f"row {row}: columns {first + 1} and {i + 1} are both named '{short(name)}'")
     return names
 
 
@@ -262,7 +263,8 @@ def _column(name: str, cells: Sequence[str], rows: Sequence[int], comma: bool) -
     if max(map(len, counts)) > MAX_CELL:
         row, cell = next(pair for pair in zip(rows, cells, strict=True) if len(pair[1]) > MAX_CELL)
         raise UserError(
-            f"row {row}, column '{short(name)}': the cell has {len(cell):,} characters; {MAX_CELL:,} are allowed"
+            f"row {row}, column '{short(name)}': the cell has {len(cell):,} characters; "
+            f"at most {MAX_CELL:,} are allowed"
         )
     text = {cell: printable(cell) for cell in counts}
     text = {cell: MISSING if shown.lower() in _MISSING else shown for cell, shown in text.items()}
@@ -271,34 +273,34 @@ def _column(name: str, cells: Sequence[str], rows: Sequence[int], comma: bool) -
     strays = sum(n for cell, n in counts.items() if number[cell] is None)
     given = len(cells) - missing
 
-    trouble, mostly = "", given - strays >= MOSTLY * given
-    if mostly:  # a number but for mistakes
-        wrong = {cell for cell, size in number.items() if size is None or abs(size) > MAX_NUMBER}
-        if wrong:
-            row, cell = next(pair for pair in zip(rows, cells, strict=True) if pair[1] in wrong)
-            why = (
-                "is not a number, as the rest of the column is" if number[cell] is None
+    problem, numeric = "", given - strays >= MOSTLY * given
+    if numeric:
+        invalid = {cell for cell, size in number.items() if size is None or abs(size) > MAX_NUMBER}
+        if invalid:
+            row, cell = next(pair for pair in zip(rows, cells, strict=True) if pair[1] in invalid)
+            reason = (
+                "is not a number, unlike the rest of the column" if number[cell] is None
                 else f"is out of range; numbers must lie between -{MAX_NUMBER:g} and {MAX_NUMBER:g}"
             )  # fmt: skip
-            trouble = f"row {row}, column '{short(name)}': '{short(text[cell])}' {why}"
-    sizes = set(number.values()) if mostly and not trouble else set(text.values())
+            problem = f"row {row}, column '{short(name)}': '{short(text[cell])}' {reason}"
+    sizes = set(number.values()) if numeric and not problem else set(text.values())
     distinct = len({size for size in sizes if size == size and size != MISSING})
     example = short(next((text[cell] for cell in cells if text[cell] != MISSING), ""))
-    kind: Literal["number", "category", "mixed"] = "mixed" if trouble else "number" if mostly else "category"
+    kind: Literal["number", "category", "mixed"] = "mixed" if problem else "number" if numeric else "category"
     values: FloatArray | tuple[str, ...] = tuple(text[cell] for cell in cells)
     if kind == "number":
         values = np.array([number[cell] for cell in cells], np.float64) + 0.0  # no minus zero
-    return Column(name, kind, values, example, missing, distinct, trouble)
+    return Column(name, kind, values, example, missing, distinct, problem)
 
 
 def _number(text: str, comma: bool = False) -> float | None:
-    """The number that a text spells, infinities included, or None."""
+    """Parse a number, infinities included; None for any other text."""
     if comma and "." not in text:
         text = text.replace(",", ".", 1)
     return float(text) if _NUMBER.fullmatch(text) else None
 
 
-def _spelled(number: float) -> str:
+def _shortest(number: float) -> str:
     if math.isnan(number):
         return MISSING
     return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)

@@ -1,7 +1,7 @@
-"""Data sets that were brought: each one immutable file, named after its content.
+"""Uploaded data sets: one immutable file each, named by its content.
 
-The name of a data set ends with the beginning of a hash of everything it says, the choice of the target included.
-An experiment that names it therefore names its data exactly, and equal uploads are one.
+The id of a data set ends with the first digits of a hash of its whole content, the target included. An experiment that
+names the id therefore identifies its data exactly, and equal uploads are stored once.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _KEY = b"bandit-playground"
 
 
 class DatasetInfo(NamedTuple):
-    """A data set that was brought: what is known without loading it."""
+    """Facts about an uploaded data set, known without loading it."""
 
     id: str
     title: str
@@ -45,7 +45,7 @@ class DatasetInfo(NamedTuple):
 
 
 def save_dataset(table: Table, *, target: str, leave_out: Collection[str] = (), title: str) -> str:
-    """Keep a table as a data set; one that is here already is simply kept.
+    """Store a table as a data set; an identical one is not stored twice.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def save_dataset(table: Table, *, target: str, leave_out: Collection[str] = (), 
     leave_out : collection of str
         Columns that are not features.
     title : str
-        What people call it: 1 to 40 letters, digits, spaces, points, dashes or underscores.
+        Its name in lists: 1 to 40 letters, digits, spaces, points, dashes or underscores.
 
     Returns
     -------
@@ -81,54 +81,54 @@ def save_dataset(table: Table, *, target: str, leave_out: Collection[str] = (), 
     data = pa.table({**values, target: pa.array(answer.texts())})
     content = _content(data)
     name = f"{_slug(title)}-{content[:12]}"
-    kept = DatasetInfo(name, title, target, len(table.rows), len(features), answer.distinct, content)
+    info = DatasetInfo(name, title, target, len(table.rows), len(features), answer.distinct, content)
     try:
-        here = find(kept.id)
-    except UserError:  # a damaged file is written anew
-        here = None
-    if here is not None and here.content != content:
-        raise UserError(f"other data are here under the same id, {kept.id}: choose another name")
-    if here is None and len(listing()) >= MAX_SETS:
-        raise UserError(f"there are {MAX_SETS} data sets already; delete one first")
+        stored = find(info.id)
+    except UserError:  # a damaged file is overwritten
+        stored = None
+    if stored is not None and stored.content != content:
+        raise UserError(f"other data are stored under the same id, {info.id}: choose another name")
+    if stored is None and len(listing()) >= MAX_SETS:
+        raise UserError(f"at most {MAX_SETS} data sets can be stored; delete one first")
     buffer = io.BytesIO()
-    facts = {_KEY: json.dumps(kept._asdict())}
+    facts = {_KEY: json.dumps(info._asdict())}
     pq.write_table(data.replace_schema_metadata(facts), buffer, compression="zstd")
     try:
-        atomic_write(_path(kept.id), buffer.getvalue())
+        atomic_write(_path(info.id), buffer.getvalue())
     except OSError as error:
-        raise UserError(f"the data could not be kept on disk: {error.strerror or error}") from None
-    return kept.id
+        raise UserError(f"the data could not be written to disk: {error.strerror or error}") from None
+    return info.id
 
 
 def check(table: Table, *, target: str, leave_out: Collection[str] = ()) -> None:
-    """Whether a table can be a data set.
+    """Check that a table can be a data set.
 
     Raises
     ------
     UserError
-        Why not, in one sentence.
+        One sentence: what is wrong.
     """
     if target in leave_out:
         raise UserError(f"the target column '{target}' cannot be left out")
-    if why := table.unfit(target):
-        raise UserError(why)
+    if problem := table.target_problem(target):
+        raise UserError(problem)
     for name in leave_out:
         table.column(name)
     features = [c for c in table.columns if c.name != target and c.name not in leave_out]
     if not features:
-        raise UserError("no column is left that an agent could learn from")
-    if trouble := next((c.trouble for c in features if c.trouble), ""):
-        raise UserError(f"{trouble}: mend it, or leave the column out")
+        raise UserError("all columns are left out; at least one feature column is needed")
+    if problem := next((c.problem for c in features if c.problem), ""):
+        raise UserError(f"{problem}: repair it, or leave the column out")
 
 
 def title_from(file: str) -> str:
-    """A title that is allowed, made from the name of a file."""
+    """Make an allowed title from the name of a file."""
     words = re.sub(r"[^\w.-]+", " ", file.rpartition(".")[0] or file).strip()
     return words[:40].strip() or "My data"
 
 
 def find(name: str) -> DatasetInfo | None:
-    """What is known of a data set, or None if it is not here.
+    """Return the facts about a data set, or None if it is not stored.
 
     Raises
     ------
@@ -138,46 +138,46 @@ def find(name: str) -> DatasetInfo | None:
     if not _ID.fullmatch(name):
         return None
     try:
-        found = _path(name).stat()
+        status = _path(name).stat()
     except FileNotFoundError:
         return None
-    return _facts(_path(name), found.st_mtime_ns)
+    return _facts(_path(name), status.st_mtime_ns)
 
 
 def listing() -> list[DatasetInfo]:
-    """All data sets, newest first; damaged ones are left out."""
-    found = []
+    """Return all data sets, newest first; damaged ones are omitted."""
+    dated = []
     for path in _folder().glob("*.parquet"):
         with suppress(UserError, FileNotFoundError):
-            if kept := find(path.stem):
-                found.append((path.stat().st_mtime_ns, kept))
-    return [kept for _, kept in sorted(found, reverse=True)]
+            if info := find(path.stem):
+                dated.append((path.stat().st_mtime_ns, info))
+    return [info for _, info in sorted(dated, reverse=True)]
 
 
 def load(name: str) -> pd.DataFrame:
-    """Features, "?" or NaN where missing, and behind them the class as text.
+    """Load the features, "?" or NaN where missing, followed by the class as text.
 
     Raises
     ------
     UserError
-        It is not here, or the file is not what its name says.
+        The data set is not stored, or its file does not match its name.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    if (kept := find(name)) is None:
-        raise UserError(f"data '{short(name)}' is not here")
+    if (info := find(name)) is None:
+        raise UserError(f"data '{short(name)}' is not stored here")
     with suppress(OSError, ValueError, pa.ArrowException):
         data = pq.ParquetFile(_path(name)).read()
         sizes = data.num_rows, data.num_columns - 1, len(data.column(-1).unique())
-        if _content(data) == kept.content and sizes == (kept.rows, kept.features, kept.classes):
+        if _content(data) == info.content and sizes == (info.rows, info.features, info.classes):
             frame: pd.DataFrame = data.replace_schema_metadata(None).to_pandas()
             return frame
     raise _damaged(name)
 
 
 def delete(name: str) -> None:
-    """Take a data set away; nothing happens if it is not here."""
+    """Delete a data set, if it is stored."""
     if _ID.fullmatch(name):
         _path(name).unlink(missing_ok=True)
 
@@ -196,27 +196,27 @@ def _path(name: str) -> Path:
 
 
 @lru_cache(maxsize=2 * MAX_SETS)
-def _facts(path: Path, changed: int) -> DatasetInfo:  # noqa: ARG001 - a file that changed is read again
-    """What a file says about itself, as far as that can be true."""
+def _facts(path: Path, changed: int) -> DatasetInfo:  # noqa: ARG001 - part of the cache key
+    """Read the facts from the metadata of a file, and check them."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     with suppress(OSError, ValueError, KeyError, TypeError, pa.ArrowException):
-        kept = DatasetInfo(**json.loads(pq.ParquetFile(path).schema_arrow.metadata[_KEY]))
+        info = DatasetInfo(**json.loads(pq.ParquetFile(path).schema_arrow.metadata[_KEY]))
         if (
-            kept.id == path.stem and kept.id.endswith(f"-{kept.content[:12]}") and TITLE.fullmatch(kept.title)
-            and 0 < kept.rows <= MAX_ROWS and 0 < kept.features < MAX_COLUMNS and 1 < kept.classes <= MAX_CLASSES
+            info.id == path.stem and info.id.endswith(f"-{info.content[:12]}") and TITLE.fullmatch(info.title)
+            and 0 < info.rows <= MAX_ROWS and 0 < info.features < MAX_COLUMNS and 1 < info.classes <= MAX_CLASSES
         ):  # fmt: skip
-            return kept
+            return info
     raise _damaged(path.stem)
 
 
 def _damaged(name: str) -> UserError:
-    return UserError(f"the file of data '{name}' is damaged: bring the CSV again on the page Your data")
+    return UserError(f"the file of data '{name}' is damaged: upload the CSV again on the page Your data")
 
 
 def _content(data: Any) -> str:
-    """SHA-256 of names, kinds and values in order: of what an Arrow table says, however a file stores it."""
+    """Hash the names, types and values of an Arrow table (SHA-256), independent of the file format."""
     sha = hashlib.sha256()
     for name, column in zip(data.column_names, data.columns, strict=True):
         number = str(column.type) == "double"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import json
 import os
 import platform
 import time
@@ -13,6 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from bandits.base.files import Arrays
+from bandits.experiments import plugins
 from bandits.runtime.protocol import UPDATE_INTERVAL
 from bandits.sweeps.blocks import Block, Row, compute
 from bandits.sweeps.sweep import read
@@ -61,11 +63,12 @@ def fingerprint() -> Fingerprint:
 
 
 def _package_hash() -> str:
-    """Return the SHA-256 of the package's modules and data."""
+    """Return the SHA-256 of the package's modules and data, and of the plug-ins."""
     root, digest = Path(__file__).resolve().parents[2], hashlib.sha256()
     for path in sorted(p for kind in ("*.py", "*.parquet") for p in root.rglob(kind)):
         digest.update(f"{path.relative_to(root).as_posix()} {path.stat().st_size}\n".encode())
         digest.update(path.read_bytes())
+    digest.update(json.dumps(plugins.digests(), sort_keys=True).encode())
     return digest.hexdigest()
 
 

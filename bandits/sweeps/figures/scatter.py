@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -157,4 +158,17 @@ def _scale(landscape: Landscape, axis: int) -> Spec:
         labels = [format_value(v) for v in swept.values]
         shown = {"tickvals": list(range(len(swept.values))), "ticktext": labels, "range": ends}
         return {**title, **shown, "tickangle": 0}
-    return {**title, "type": swept.scale}
+    scale: Spec = {**title, "type": swept.scale}
+    if swept.scale == "log" and swept.low is not None and swept.high is not None:
+        ticks = _log_ticks(swept.low, swept.high)
+        scale |= {"tickvals": ticks, "ticktext": [f"{tick:,.10g}" for tick in ticks]}
+    return scale
+
+
+def _log_ticks(low: float, high: float) -> list[float]:
+    """Return powers of ten in a range, with 2 and 5 times them if there are fewer than three."""
+    exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    powers = [10.0**e for e in exponents if low <= 10.0**e <= high]
+    return (
+        powers if len(powers) > 2 else [m * 10.0**e for e in exponents for m in (1, 2, 5) if low <= m * 10.0**e <= high]
+    )

@@ -1,0 +1,24 @@
+"""Show what earlier sweeps measured for the agents of a draft, before it is run."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from bandits import Experiment
+from bandits.base.formatting import count_of, number
+from ui.text import escape_markdown
+
+from . import selection, view
+
+
+def show(experiment: Experiment | None) -> None:
+    """Show the nearest swept point of every agent that a sweep covers."""
+    for found in selection.manager().nearest_points(experiment) if experiment is not None else ():
+        at = view.describe_values(found.sweep, found.sweep.values_at(found.point))
+        nearest = "" if found.exact else "the nearest point, "
+        replications = count_of(found.runs, "replications")
+        interval = f"{view.interval(found.estimate)}; {replications}" if found.runs > 1 else replications
+        st.caption(
+            f":material/grid_on: From a previous sweep: {escape_markdown(found.label)} earned "
+            f"{number(found.estimate.mean)} clicks per step ({interval}) at {nearest}{at}."
+        )

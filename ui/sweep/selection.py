@@ -1,0 +1,120 @@
+"""Choose the sweep of the page: validate the controls, start, stop, open from an address."""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import lru_cache
+from typing import Any
+
+import streamlit as st
+
+from bandits import UserError
+from bandits.base.files import home
+from bandits.base.formatting import count_of
+from bandits.runtime.pool import Pool
+from bandits.sweeps import Sweep, read, url
+from bandits.sweeps.manager import SweepJob, SweepManager
+from ui import session
+from ui.arena import draft
+from ui.owner import owner
+from ui.text import escape_markdown
+
+from . import axes
+
+_CURRENT = "sweep-seen"
+
+
+def manager() -> SweepManager:
+    """Return the manager of all sweeps of this server."""
+    pool = session.pool()
+    return _manager(pool, id(pool))
+
+
+@st.cache_resource(show_spinner=False)
+def _manager(_pool: Pool, which: int) -> SweepManager:  # noqa: ARG001 - the cache key: a new pool has a new manager
+    return SweepManager(_pool, home() / "sweeps", os.environ.get("BANDITS_CLUSTER", ""))
+
+
+_read_cached = lru_cache(maxsize=16)(read)  # validating a thousand points takes a moment, at every page update
+
+
+def check(data: dict[str, Any]) -> tuple[str, bool]:
+    """Describe the size of a sweep, or what is wrong with it; and whether it can be run."""
+    if not data["axes"]:
+        return "Choose at least one parameter.", False
+    try:
+        sweep = _read_cached(json.dumps(data))
+    except UserError as error:
+        message = str(error).removeprefix("axes: ").replace("low must be below high", "From must be below To")
+        for axis in data["axes"]:
+            message = message.replace(axis["path"], axes.title(data, axis["path"]))
+        return f"{escape_markdown(message[:1].upper() + message[1:])}.", False
+    return f"{describe_size(sweep)}, on the same visitors and random numbers.", True
+
+
+def describe_size(sweep: Sweep) -> str:
+    """Describe the size of a sweep: 63 points × 16 replications × 20,000 steps."""
+    e = sweep.experiment
+    parts = count_of(sweep.size, "points"), count_of(e.replications, "replications"), count_of(e.steps, "steps")
+    return " × ".join(parts)
+
+
+def start(data: dict[str, Any]) -> SweepJob:
+    """Start a sweep and show it.
+
+    Raises
+    ------
+    UserError
+        If it is invalid, or too many sweeps are running.
+    """
+    return _show(manager().submit(read(data), owner()))
+
+
+def stop(job: SweepJob) -> None:
+    """Stop a sweep.
+
+    Raises
+    ------
+    UserError
+        If it belongs to another user.
+    """
+    manager().stop(job, owner())
+
+
+def current() -> SweepJob | None:
+    """Return the sweep that this session shows: the one it started or opened, or the one of its address.
+
+    An address of a sweep that this server does not know only fills in the controls: a link must not start hours of
+    computation.
+
+    Raises
+    ------
+    UserError
+        If the address describes an invalid sweep.
+    """
+    shown = st.session_state.get(_CURRENT)
+    if shown is not None and (job := manager().get(shown)) is not None:
+        axes.restore(job.sweep)
+        return _show(job)
+    if shown is None and url.holds_sweep(st.query_params):
+        sweep = url.parse_query(st.query_params.to_dict())
+        select(sweep)
+        return manager().get(sweep.hash)
+    return None
+
+
+def select(sweep: Sweep) -> None:
+    """Put a sweep into the controls and show it if this server knows it."""
+    draft.load(sweep.experiment)
+    axes.fill(sweep)
+    st.session_state[_CURRENT] = sweep.hash
+
+
+def _show(job: SweepJob) -> SweepJob:
+    """Show a sweep from now on, and put it into the address."""
+    st.session_state[_CURRENT] = job.id
+    query = url.to_query(job.sweep)
+    if st.query_params.to_dict() != query:
+        st.query_params.from_dict(query)
+    return job

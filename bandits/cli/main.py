@@ -21,7 +21,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return the exit status."""
     parsed = _parser().parse_args(arguments)
     commands: dict[str, Callable[[argparse.Namespace], int]] = {
-        "list": catalogue.run, "run": _run, "sweep": _sweep, "audit": _audit, "app": _app, **stored_runs.COMMANDS,
+        "list": catalogue.run, "run": _run, "sweep": _sweep, "audit": _audit, "check": _check, "app": _app,
+        **stored_runs.COMMANDS,
     }  # fmt: skip
     try:
         return commands[parsed.command](parsed)
@@ -59,6 +60,8 @@ def _parser() -> argparse.ArgumentParser:
         "--cluster", metavar="URL", help="Dask scheduler, for example tls://host:port; default: BANDITS_CLUSTER"
     )
     stored_runs.add_commands(commands)
+    checking = commands.add_parser("check", help="run the contract on agents and simulators of your own")
+    checking.add_argument("file", metavar="FILE.py", help="Python file that defines them")
     app = commands.add_parser("app", help="start the app from a checkout")
     app.add_argument("--port", metavar="N", type=int, default=8501, help="port of the app; default: 8501")
     return parser
@@ -97,6 +100,12 @@ def _audit(parsed: argparse.Namespace) -> int:
     for name, value in retrieval.summary_rows(report):
         print(f"{name}: {value}")
     return 0
+
+
+def _check(parsed: argparse.Namespace) -> int:
+    from . import check
+
+    return check.run(parsed)
 
 
 def _app(parsed: argparse.Namespace) -> int:

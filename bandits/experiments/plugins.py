@@ -128,6 +128,11 @@ def register(classes: list[type[Any]], source: str) -> None:
         _sources[f"{group.noun} {kind}"] = source
 
 
+def kinds_of(source: str) -> list[tuple[str, str]]:
+    """Return the kinds that a plug-in has registered, as pairs of "agent" or "simulator" and the kind."""
+    return [(noun, kind) for name, of in _sources.items() if of == source for noun, _, kind in [name.partition(" ")]]
+
+
 def digests() -> dict[str, str]:
     """Return a digest of the source of each registered plug-in, by kind."""
     return {

@@ -58,7 +58,7 @@ def _dual_memory(s: Sizes) -> float:
 
 METHODS: dict[str, MethodComplexity] = {
     "passes": MethodComplexity(
-        "One backward pass per arm", True,
+        "Backward passes", True,
         "One backward pass of autograd per arm gives its gradient g. The p × p matrix A = λI + Σgg′ is inverted (by "
         "Cholesky) at every decision. This is the naive implementation.",
         r"K\,p + p^3",

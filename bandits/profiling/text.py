@@ -86,13 +86,14 @@ def _infeasible(report: CostReport, kind: str, axis: CostAxis, max_seconds: floa
 
 
 def _approximations(report: CostReport) -> str:
-    times = [f"the {METHODS[kind].title.lower()} {_time(report, kind)}" for kind in METHODS if not METHODS[kind].exact]
-    sentence = f"Approximations take a time that does not depend on t: {' and '.join(times)}."
+    times = [f"{_time(report, kind)} ({METHODS[kind].title.lower()})" for kind in METHODS if not METHODS[kind].exact]
+    sentence = f"The time of the approximations does not depend on t: {' and '.join(times)}."
     first = report.agreements[0].simulator if report.agreements else ""
     compared = [a for a in report.agreements if not METHODS[a.kind].exact and a.simulator == first]
     if compared:
         shares = " and ".join(f"{percent(a.same)} ({METHODS[a.kind].title.lower()})" for a in compared)
-        sentence += f" In the pet shop they lead to the same choice in {shares} of {compared[0].decisions} decisions."
+        sentence += " In the pet shop they lead to the same choice as exact widths in "
+        sentence += f"{shares} of {compared[0].decisions} decisions."
     return sentence
 
 

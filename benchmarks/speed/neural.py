@@ -1,4 +1,4 @@
-"""Neural agents: the exact width of NeuralUCB against the textbook's ways, and sixteen rows against one.
+"""Time neural agents: exact NeuralUCB against naive implementations, 16 rows against one.
 
 python -m benchmarks.speed.neural --write
 """
@@ -40,7 +40,7 @@ def _module(net: BatchedMLP) -> Any:
 
 
 def exact(widths: tuple[int, ...] = WIDTHS, candidates: int = CANDIDATES, past: int = PAST) -> Section:
-    """One decision of exact NeuralUCB and what it learns from it, three ways."""
+    """Time one decision of exact NeuralUCB with its update, by three methods."""
     import torch
 
     torch.set_num_threads(1)
@@ -75,7 +75,7 @@ def exact(widths: tuple[int, ...] = WIDTHS, candidates: int = CANDIDATES, past: 
         g = torch.stack(gradients)
         bonuses["textbook"] = ((g @ torch.linalg.inv(A)) * g).sum(1).sqrt()
         A.addr_(g[0], g[0])
-        A.addr_(g[0], g[0], alpha=-1)  # so that every repeat finds the same
+        A.addr_(g[0], g[0], alpha=-1)  # undone, so that every repetition is the same
 
     def vectorised() -> None:
         g = torch.cat([v.detach().flatten(1) for v in jacobian(weights, x).values()], dim=1)
@@ -88,7 +88,7 @@ def exact(widths: tuple[int, ...] = WIDTHS, candidates: int = CANDIDATES, past: 
         factors = net.factors(net.forward(x[None]))
         bonuses["dual"] = dual.squared_widths(factors)[0].sqrt()
         dual.add(factors.take(rows, rows), torch.ones(1))
-        dual.factor.size -= 1  # likewise
+        dual.factor.size -= 1  # undone
 
     ours()
     sides = {
@@ -107,8 +107,8 @@ def exact(widths: tuple[int, ...] = WIDTHS, candidates: int = CANDIDATES, past: 
         f"{machine()}.\n\nNetwork {'-'.join(map(str, widths))}, p = {p:,}; {candidates} candidates, {past} "
         "observations before; one decision (all bonuses) and one update, processor time on one thread. Textbook: one "
         "backward pass per candidate and one p x p inverse, timed once. Vectorised: torch.func Jacobian and a rank-one "
-        f"update of the inverse, 5 times in turn with ours. Bonuses agree to {apart:.0e} (theirs are float32).",
-        ("way", "ms per decision and update", "MB held"),
+        f"update of the inverse, 5 times in turn with ours. Bonuses agree to {apart:.0e} (those two use float32).",
+        ("method", "ms per decision and update", "MB held"),
         [
             ("textbook", f"{1000 * slow:,.0f}", f"{2 * matrix / 1e6:,.0f}"),
             ("vectorised Jacobian", f"{1000 * median(times['vectorised']):,.0f}", f"{matrix / 1e6:,.0f}"),
@@ -124,11 +124,11 @@ def exact(widths: tuple[int, ...] = WIDTHS, candidates: int = CANDIDATES, past: 
 
 
 def rows() -> Section:
-    """Sixteen rows of each neural agent against one."""
+    """Time sixteen rows of each neural agent against one."""
     section = Section(
         "Neural agents: rows",
-        f"{machine()}.\n\n{STEPS} steps of the pet shop with each agent's own settings, 16 rows against one, in turn, "
-        "3 times, processor time on one thread.",
+        f"{machine()}.\n\n{STEPS} steps in the pet shop with the default parameters of each agent, 16 rows and one "
+        "row in turn, 3 times, processor time on one thread.",
         ("agent", "1 row, µs per step", "16 rows, µs per step", "ratio"),
     )
     for kind, cls in REGISTRY.items():

@@ -145,7 +145,7 @@ def test_a_matrix_beyond_a_gigabyte_is_refused_before_it_is_made(kind: str, monk
     monkeypatch.setattr(torch, "eye", lambda *_, **__: pytest.fail("allocated"))
     with pytest.raises(
         UserError,
-        match=r"^(One backward pass per arm|Vectorised Jacobian) needs \d+\.\d GB for 42,401 weights and 0 obs",
+        match=r"^(Backward passes|Vectorised Jacobian) needs \d+\.\d GB for 42,401 weights and 0 obs",
     ) as e:
         REGISTRY[kind](network)
     assert "\n" not in str(e.value)
@@ -373,9 +373,9 @@ def test_the_summary_states_what_the_figures_show(monkeypatch: pytest.MonkeyPatc
         "For p = 9,601 weights, K = 50 candidates and t = 500 observations, one decision with exact"
     )
     assert "a p × p matrix, which alone needs 369 MB, take about 18 s with one backward pass per arm" in matrix
-    assert "One backward pass per arm at about p = 3,700 (1 s per decision); Vectorised Jacobian at about p" in limits
+    assert "Backward passes at about p = 3,700 (1 s per decision); Vectorised Jacobian at about p" in limits
     assert "infeasible at about t = 33,000 (24 GB, the memory of this machine)" in dual
-    assert "In the pet shop they lead to the same choice in 79 % (diagonal) of 200 decisions." in approximations
+    assert "lead to the same choice as exact widths in 79 % (diagonal) of 200 decisions." in approximations
     assert "the memory of this machine" in text.summary(report, 1e6, 1e9)[2]
 
 

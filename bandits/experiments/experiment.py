@@ -17,7 +17,6 @@ from bandits.base.randomness import block_length
 from bandits.simulators import Simulator, SimulatorParams
 from bandits.simulators.petshop import PetShop
 
-from . import plugins
 from .history import History
 from .validation import MAX_TEXT as MAX_TEXT
 from .validation import parse
@@ -32,7 +31,6 @@ _CAPABILITY_NAMES = {
     "vectors": "user and item vectors as features",
 }  # capabilities by their names in messages
 
-plugins.load()  # before the unions of kinds are built
 if TYPE_CHECKING:
     AnySimulator = SimulatorParams
     AnyAgent = AgentParams

@@ -173,7 +173,7 @@ def _accepted(model: type[Params], name: str, entered: Any, value: Any, key: str
         if error.errors(include_url=False)[0]["loc"]:  # otherwise several fields are at odds: refused when it is run
             value = st.session_state.get(last, value)
             kept = escape_markdown(_present(value))
-            st.caption(f":red[{escape_markdown(refusal(error, model))}.] The value stays {kept}.")
+            st.markdown(f":small[:red[{escape_markdown(refusal(error, model))}.] The value stays {kept}.]")
             return value
     st.session_state[last] = entered
     return entered

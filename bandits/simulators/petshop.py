@@ -76,7 +76,7 @@ class PetShop(Simulator):
         )  # fmt: skip
         click_rates: Table = param(
             CLICK_RATES, title="Click probabilities", table=(_SPOKEN_PERSONAS, CATEGORIES),
-            help="Click probability of each persona (row) for each category (column).",
+            help="One per persona (row) and product category (column). Larger values mean more clicks.",
         )  # fmt: skip
 
     title = "Pet shop"

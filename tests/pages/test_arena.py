@@ -319,8 +319,8 @@ def test_invalid_widths_are_refused_below_their_field(pool: Pool, typed: str) ->
     at = press(at, "Static MLP")
     widget(at, "-hidden").set_value(typed)
     at = settled(at.run())
-    (refusal,) = [c.value for c in at.sidebar.caption if c.value.startswith(":red[hidden")]
-    assert refusal.endswith("The value stays 64, 32.")
+    (refusal,) = [m.value for m in at.sidebar.markdown if m.value.startswith(":small[:red[hidden")]
+    assert refusal.endswith("The value stays 64, 32.]")
     assert tuple(at.session_state["draft"].data()["agents"][1]["hidden"]) == (64, 32)
 
 

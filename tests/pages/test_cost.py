@@ -142,9 +142,9 @@ def test_invalid_widths_are_refused_below_their_field(pool: Pool, text: str, sen
     at = settled(at.run())
     at.text_input[0].set_value(text)
     at = settled(at.run())
-    (refusal,) = [c.value for c in at.caption if c.value.startswith(":red[")]
+    (refusal,) = [m.value for m in at.markdown if m.value.startswith(":small[:red[")]
     assert sentence in refusal
-    assert refusal.endswith("The value stays 32.")
+    assert refusal.endswith("The value stays 32.]")
     assert not at.error
     assert "p = 67" in panel(at)["note"]
 

@@ -84,7 +84,7 @@ def enter(at: AppTest, name: str, value: Any) -> AppTest:
 
 
 def complaints(at: AppTest) -> list[str]:
-    return [c.value.replace("\\", "") for c in at.caption if c.value.startswith(":red[")]
+    return [m.value.replace("\\", "") for m in at.markdown if m.value.startswith(":small[:red[")]
 
 
 def test_a_form_returns_the_defaults_of_every_type() -> None:

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bandits import read
 from bandits.base.randomness import Streams
 from bandits.simulators.classification import SIZES, Classification, load
 from tests.contract.worlds import make
+from ui.arena.draft import Draft
 
 ROWS = (0, 1, 2)
 
@@ -21,7 +23,7 @@ def world(data: str = "wine", **options: Any) -> Classification:
 
 
 @pytest.mark.parametrize(("kind", "published", "spread"), [("linucb", 2604.4, 34.6), ("lints", 2700.5, 46.7)])
-def test_magic_costs_what_was_published(kind: str, published: float, spread: float) -> None:
+def test_the_regret_on_magic_is_the_published_one(kind: str, published: float, spread: float) -> None:
     """Zhang, Zhou, Li, Gu (2021), T = 10,000: mean and standard deviation over 8 runs."""
     extra = {"alpha": 1.0} if kind == "linucb" else {"sigma2": 1.0}
     lane = make(kind, Classification, rows=range(8), options={"data": "magic"}, sharing="shared", ridge=1.0, **extra)
@@ -34,7 +36,7 @@ def test_magic_costs_what_was_published(kind: str, published: float, spread: flo
 
 
 @pytest.mark.parametrize("name", SIZES)
-def test_sizes_told_in_advance_are_those_of_the_data(name: str) -> None:
+def test_sizes_known_in_advance_are_those_of_the_data(name: str) -> None:
     data = load(name)
     assert (*data.features.shape, len(data.classes)) == SIZES[name]
     assert data.labels.dtype == np.int64
@@ -109,7 +111,7 @@ def test_nothing_an_agent_sees_depends_on_the_labels(encoding: Any) -> None:
     assert differs
 
 
-def test_naming_the_class_earns_one() -> None:
+def test_the_right_class_has_reward_one() -> None:
     built = world("digits")
     for step in range(100):
         round = built.round_at(step)
@@ -122,9 +124,17 @@ def test_naming_the_class_earns_one() -> None:
 
 
 @pytest.mark.parametrize("data", ["wine", "digits", "breast_cancer", "adult"])
-def test_no_agent_meets_a_nan(data: str) -> None:
+def test_features_are_finite(data: str) -> None:
     for kind in ("linucb", "lints"):
         for sharing in ("shared", "per_arm", "hybrid"):
             trace = make(kind, Classification, rows=[0], options={"data": data}, sharing=sharing).advance(200)
             assert trace.alive.all()
             assert np.isfinite(trace.value).all()
+
+
+def test_static_mlp_is_accepted_but_not_offered_where_all_arms_share_one_vector() -> None:
+    """Stored runs and links with this pair open; forms do not offer it: it cannot distinguish the classes."""
+    for encoding, offered in (("block", True), ("context", False)):
+        simulator = {"kind": "classification", "data": "wine", "encoding": encoding}
+        experiment = read({"simulator": simulator, "agents": [{"kind": "static_mlp"}], "steps": 10})
+        assert ("static_mlp" in Draft(experiment.model_dump(mode="json")).fitting()) == offered

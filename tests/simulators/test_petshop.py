@@ -1,4 +1,4 @@
-"""The pet shop is the shop that was published."""
+"""The pet shop equals the published one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def categories(world: PetShop) -> FloatArray:
     return world.round_at(0).features[:, :, 4:9].argmax(axis=2)
 
 
-def test_the_table_of_tastes() -> None:
+def test_the_table_of_click_probabilities() -> None:
     assert dict(zip(PERSONAS, CLICK_RATES, strict=True)) == {
         "new_puppy_parent": (0.40, 0.50, 0.10, 0.05, 0.02),
         "cat_connoisseur": (0.05, 0.02, 0.55, 0.45, 0.05),
@@ -63,7 +63,7 @@ def test_a_user_keeps_one_persona() -> None:
 
 
 def test_layout_shared_or_each_row_its_own() -> None:
-    """A row's own shop is the same in any company."""
+    """The shop of a row does not depend on the other rows."""
     shared = categories(shop())
     assert (shared == shared[0]).all()
     assert shop().layouts().tolist() == [0, 0, 0]
@@ -89,7 +89,7 @@ def test_feature_maps(features: Any, D: int, layout: Any) -> None:
         assert np.array_equal(round.features, np.concatenate(expected, axis=2))
 
 
-def test_the_log_knows_the_shop_as_it_was_before_any_shock() -> None:
+def test_the_log_is_from_before_the_shock() -> None:
     n, world = 100_000, shop(shock_step=1)
     log, kinds = world.log(0, n), categories(world)[0]
     persona, category = log.columns[:, 0], log.columns[:, 1] - 4
@@ -101,7 +101,7 @@ def test_the_log_knows_the_shop_as_it_was_before_any_shock() -> None:
             assert abs(clicks.mean() - RATES[p, c]) < 4.5 * spread
 
 
-def test_random_and_oracle_earn_what_is_known() -> None:
+def test_random_and_oracle_have_the_published_rates() -> None:
     """Random .210 to .212, oracle about .5125; the mix of personas varies from shop to shop."""
     rows, T = range(64), 2000
     n = len(rows) * T
@@ -141,7 +141,7 @@ def click_rate(**params: Any) -> float:
     return float(trace.value.mean())
 
 
-def test_one_shared_model_needs_interactions_to_express_taste() -> None:
+def test_one_shared_model_needs_interaction_features() -> None:
     """Measured plateaus at 20,000 steps: .287, .507 and, for models per arm, .476."""
     assert click_rate(sharing="shared", alpha=1.5) < 0.33
     assert click_rate(sharing="shared", alpha=1.5, features="interaction") > 0.49

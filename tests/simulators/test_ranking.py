@@ -1,4 +1,4 @@
-"""The ranking world: against brute force, closed forms, and the figures of its source."""
+"""The ranking simulator against brute force, closed forms and published figures."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def built(rows: int = 4, **params: Any) -> Ranking:
 
 
 def cascade(p: FloatArray, bias: FloatArray, slate: tuple[int, ...]) -> float:
-    """Chance of a click, slot by slot."""
+    """Click probability of every slot."""
     still, clicked = 1.0, 0.0
     for slot, item in enumerate(slate):
         clicked += still * bias[slot] * p[item]
@@ -78,7 +78,7 @@ def test_a_random_slate_in_closed_form_is_the_mean_of_all(p: list[float], b: lis
     assert ranking_kernels.random_value(np.array([p]), bias)[0] == pytest.approx(np.mean(every), abs=1e-12)
 
 
-def test_the_user_looks_down_and_stops_at_the_first_click() -> None:
+def test_the_user_examines_the_slots_until_the_first_click() -> None:
     """10^6 visits to one slate: clicks by slot and looks by slot, within three standard errors, and what is told."""
     world = built(rows=1, temperature=0.01)
     round, n = world.round_at(0), 1_000_000
@@ -131,7 +131,7 @@ def test_features_are_those_of_the_pair(features: str, D: int, constant: bool) -
     assert 0.03 < error.std() < 0.07
 
 
-def test_what_is_published_is_what_is_found() -> None:
+def test_the_published_figures_are_reproduced() -> None:
     """The optimum pays .0507 on average and next to nothing in the median round, a random slate .0003; with the
     candidates to compete with, .90 / .49 / .17 / .05 at temperatures .001 / .005 / .01 / .02."""
 
@@ -159,7 +159,7 @@ def test_a_random_slate_of_fifty_loses_no_digit_where_nearly_all_is_clicked() ->
         assert ranking_kernels.random_value(np.full((1, 100), p), np.ones(50))[0] == pytest.approx(expected, abs=1e-12)
 
 
-def test_every_row_lives_in_the_layout_of_its_replication() -> None:
+def test_every_row_has_the_layout_of_its_replication() -> None:
     """Rows of a sweep come in any order, and more than once."""
     sweep = Ranking(Ranking.Params(**SMALL, layout="per_row"), Streams(3, [3, 0, 0]))
     for step in range(3):
@@ -192,7 +192,7 @@ def test_ten_slots_of_five_hundred_are_a_sum_over_all_subsets() -> None:
         ({"temperature": 0.0}, "simulator.temperature is 0.0; it must be a number from 0.0001 to 1"),
     ],
 )
-def test_what_cannot_be_is_refused_in_a_sentence(changes: dict[str, Any], said: str) -> None:
+def test_impossible_parameters_are_refused_in_a_sentence(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(UserError, match=said):
         read({"simulator": {"kind": "ranking", **changes}, "agents": [{"kind": "random"}]})
 

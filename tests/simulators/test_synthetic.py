@@ -1,4 +1,4 @@
-"""The synthetic worlds are those of the NeuralUCB paper, and their truth is that of the formulas."""
+"""The synthetic simulators are those of the NeuralUCB paper, and their expected rewards follow the formulas."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def contexts(world: Synthetic, steps: int) -> FloatArray:
 
 @each_function
 @pytest.mark.parametrize("layout", ["shared", "per_row"])
-def test_an_arm_is_worth_what_the_formula_says(function: Any, layout: Any) -> None:
+def test_expected_rewards_follow_the_formula(function: Any, layout: Any) -> None:
     built = world(function=function, layout=layout, scale=0.7)
     for step in (0, 1, 500, 20_000):
         round = built.round_at(step)
@@ -96,7 +96,7 @@ def expected(function: str, where: str, d: int = 20, K: int = 4) -> tuple[float,
 
 @pytest.mark.parametrize("where", ["ball", "sphere"])
 @pytest.mark.parametrize("function", ["linear", "quadratic", "cosine"])
-def test_random_choice_costs_what_integration_says(function: str, where: str) -> None:
+def test_the_regret_of_random_choice_is_the_integral(function: str, where: str) -> None:
     best, mean = expected(function, where)
     rows, T = range(8), 1500
     trace = make("random", Synthetic, rows=rows, options={"function": function, "contexts": where}).advance(T)
@@ -119,7 +119,7 @@ def test_the_best_of_a_form_against_an_independent_draw() -> None:
 
 def test_figures_of_the_size_that_was_measured() -> None:
     """A separate run, two seeds of T = 10,000: 6476 on quadratic, about 59,500 on form. The unit ball of the paper
-    fits (6432); the unit sphere of the code that goes round (7046) does not."""
+    fits (6432); the unit sphere of the authors' code (7046) does not."""
     best, mean = expected("quadratic", "ball")
     step = make("random", Synthetic, rows=range(4)).advance(1000)
     spread = (step.best_value - step.value).std() * np.sqrt(10_000 / 2)
@@ -132,7 +132,7 @@ def test_figures_of_the_size_that_was_measured() -> None:
     assert abs(regret.mean() - 59_500) < 3 * regret.std(ddof=1) / np.sqrt(2)
 
 
-def test_linucb_is_between_random_and_the_oracle_on_what_it_cannot_express() -> None:
+def test_linucb_is_between_random_and_the_oracle_on_nonlinear_rewards() -> None:
     """Order of the published curves, not their digits."""
     total = {
         (f, kind): (t.best_value - t.value).mean()
@@ -160,7 +160,7 @@ def test_a_uniform_of_zero_is_no_infinite_reward() -> None:
     assert np.isfinite(feedback.rewards).all()
 
 
-def test_coins_fall_as_often_as_they_should() -> None:
+def test_bernoulli_rewards_have_their_probability() -> None:
     options = {"reward": "bernoulli", "function": "linear", "scale": 5.0}
     trace = make("random", Synthetic, rows=range(8), options=options).advance(2000)
     assert set(np.unique(trace.rewards)) == {0.0, 1.0}
@@ -172,7 +172,7 @@ def test_coins_fall_as_often_as_they_should() -> None:
 @each_function
 @pytest.mark.parametrize("reward", ["gaussian", "bernoulli"])
 @pytest.mark.parametrize("layout", ["shared", "per_row"])
-def test_a_row_is_the_same_in_any_company(function: Any, reward: Any, layout: Any) -> None:
+def test_a_row_does_not_depend_on_other_rows(function: Any, reward: Any, layout: Any) -> None:
     options = {"function": function, "reward": reward, "layout": layout, "n_features": 7, "n_arms": 3}
     whole = make("linucb", Synthetic, rows=range(5), options=options).advance(60)
     for rows in ((0,), (1, 3), (4, 2, 0)):
@@ -193,7 +193,7 @@ def test_layout_shared_or_each_row_its_own() -> None:
 
 
 @pytest.mark.parametrize("layout", ["shared", "per_row"])
-def test_the_log_is_this_world_at_random(layout: Any) -> None:
+def test_the_log_is_random_choice_in_this_simulator(layout: Any) -> None:
     built, n = world(layout=layout, function="linear", noise=0.1), 20_000
     for row in ROWS if layout == "per_row" else (0,):
         log = built.log(row, n)
@@ -204,7 +204,7 @@ def test_the_log_is_this_world_at_random(layout: Any) -> None:
         assert np.abs(a - truth).max() < 5 * 0.1 / np.sqrt(n / 22)
 
 
-def test_a_network_trained_offline_knows_the_layout_of_its_row() -> None:
+def test_a_network_trained_offline_fits_the_layout_of_its_row() -> None:
     params: dict[str, Any] = {"interactions": 4000, "epochs": 4, "hidden": (16,), "learning_rate": 0.01}
     options: dict[str, Any] = {"reward": "bernoulli", "function": "linear", "scale": 10.0, "n_features": 4}
     options["layout"] = "per_row"
@@ -215,7 +215,7 @@ def test_a_network_trained_offline_knows_the_layout_of_its_row() -> None:
 
 
 @pytest.mark.parametrize("agent", ["beta_ts", "static_mlp"])
-def test_who_needs_clicks_is_refused_where_rewards_are_numbers(agent: str) -> None:
+def test_agents_that_require_clicks_are_refused_where_rewards_are_numbers(agent: str) -> None:
     def experiment(reward: str) -> dict[str, Any]:
         kinds = [{"kind": "random"}, {"kind": agent}]
         return {"simulator": {"kind": "synthetic", "reward": reward}, "agents": kinds, "steps": 10}
@@ -227,10 +227,18 @@ def test_who_needs_clicks_is_refused_where_rewards_are_numbers(agent: str) -> No
     assert "binary" in StaticMLP.needs
 
 
-def test_the_preset_shows_what_it_says() -> None:
+def test_the_preset_shows_what_its_text_states() -> None:
     e = presets()["quadratic"].experiment
     result = run(e.model_copy(update={"replications": 3, "steps": 3000}))
     regret = [a["pseudo_regret"]["mean"] for a in result.summary()["agents"].values()]
     straight, few, many, random = regret
     assert many < 0.7 * straight < straight < 0.8 * random
     assert many < few < random
+
+
+def test_rows_of_the_same_replication_have_the_same_layout() -> None:
+    """The points of a sweep: replications come more than once, in any order."""
+    params = Synthetic.Params(layout="per_row")
+    repeated, single = (Synthetic(params, Streams(3, rows)) for rows in ((5, 2, 5, 2), (2, 5)))
+    means = repeated.probabilities(repeated.round_at(7))
+    assert np.array_equal(means, single.probabilities(single.round_at(7))[[1, 0, 1, 0]])

@@ -1,4 +1,4 @@
-"""A CSV that was brought is a world like any other, or is refused in one sentence."""
+"""An uploaded CSV becomes a data set, or is refused in one sentence."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SMALL = "age,city,bought\n30,Rome,yes\n40,Oslo,no\n50,Rome,yes\n60,Oslo,no\n"
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Every test brings its data to a folder of its own, and nothing is remembered from the last one."""
+    """Every test uploads its data to a folder of its own, with empty caches."""
     monkeypatch.setenv("BANDITS_HOME", str(tmp_path))
     classification.load.cache_clear()
     yield tmp_path / "data"
@@ -116,7 +116,7 @@ def test_numbers_as_classes_are_numbered_by_size(data: str) -> None:
 
 
 def test_experiments_on_built_in_data_keep_their_hashes() -> None:
-    """Links and stored runs made before data could be brought."""
+    """Links and stored runs made before data could be uploaded."""
     plain = {"agents": [{"kind": "linucb"}]}
     hashes = {d: read({**plain, "simulator": {"kind": "classification", "data": d}}).hash for d in ("magic", "wine")}
     assert hashes == {

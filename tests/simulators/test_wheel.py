@@ -1,4 +1,4 @@
-"""The wheel is the wheel of the paper and its code."""
+"""The wheel bandit equals that of the paper and its code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def wheel(rows: tuple[int, ...] = (0, 1, 2), **options: Any) -> Wheel:
     return Wheel(Wheel.Params(**options), Streams(5, rows))
 
 
-def test_what_each_arm_earns_where() -> None:
+def test_expected_rewards_by_region() -> None:
     """By hand from Riquelme's ``sample_wheel_bandit_data``: the rim begins at delta itself, zero counts as negative."""
     low, built = [1.0, 1.0, 1.0, 1.0, 1.2], wheel(delta=0.5)
     points = np.array([[0.1, 0.1], [0.4, 0.4], [0.4, -0.4], [-0.4, 0.4], [-0.4, -0.4], [0.5, 0], [0, 0.5], [0.49, 0]])
@@ -41,7 +41,7 @@ def test_points_are_uniform_in_the_disc() -> None:
 
 
 @pytest.mark.parametrize("delta", [0.0, 0.5, 0.9, 0.99])
-def test_random_choice_costs_exactly_what_the_formula_says(delta: float) -> None:
+def test_the_regret_of_random_choice_follows_the_formula(delta: float) -> None:
     """At the rim 50 - (50 + 3 + 1.2) / 5 = 39.16, elsewhere 1.2 - 5.2 / 5 = .16; the rim has area 1 - delta^2."""
     trace = make("random", Wheel, rows=ROWS, options={"delta": delta}).advance(2000)
     lost = trace.best_value - trace.random_value
@@ -79,13 +79,13 @@ def test_encodings(features: Any, N: int) -> None:
         assert np.array_equal(context.probabilities(context.round_at(step)), block.probabilities(block.round_at(step)))
 
 
-def test_a_row_is_the_same_in_any_company() -> None:
+def test_a_row_does_not_depend_on_other_rows() -> None:
     whole = make("lints", Wheel, rows=range(5), options={"features": "constant"}).advance(60)
     for rows in ((0,), (1, 3), (4, 2, 0)):
         assert same(make("lints", Wheel, rows=rows, options={"features": "constant"}).advance(60), take(whole, rows))
 
 
-def test_the_log_is_this_world_at_random() -> None:
+def test_the_log_is_random_choice_in_this_simulator() -> None:
     built = wheel(delta=0.7, encoding="block", features="constant")
     log = built.log(0, 5000)
     arms = log.columns[:, 0] // 3
@@ -94,12 +94,12 @@ def test_the_log_is_this_world_at_random() -> None:
     assert np.abs(log.rewards - means).max() < 0.05 * 6
 
 
-def test_who_needs_clicks_is_refused() -> None:
+def test_agents_that_require_clicks_are_refused() -> None:
     with pytest.raises(UserError, match=r"^agents.0: Beta Thompson requires rewards of 0 or 1, which Wheel does not"):
         read({"simulator": {"kind": "wheel"}, "agents": [{"kind": "beta_ts"}], "steps": 10})
 
 
-def test_the_preset_shows_what_it_says() -> None:
+def test_the_preset_shows_what_its_text_states() -> None:
     e = presets()["wheel"].experiment
     result = run(e.model_copy(update={"replications": 4, "steps": 3000}))
     lost = {label: a["pseudo_regret"]["mean"] for label, a in result.summary()["agents"].items()}

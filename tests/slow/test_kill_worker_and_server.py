@@ -25,19 +25,20 @@ SERVER = """
 import sys, threading, time
 from pathlib import Path
 from bandits import read
-from bandits.runtime import pool as jobs
+from bandits.runtime import supervisor
+from bandits.runtime.pool import Pool
 from bandits.storage.run_store import Store
 lock = threading.Lock()
 def say(*words):
     with lock:
         print(*words, flush=True)
-start = jobs._start
-def told():
+start = supervisor.start_worker
+def start_and_report():
     process = start()
     say("process", process.pid)
     return process
-jobs._start = told
-pool = jobs.Pool(workers=2, store=Store(Path(sys.argv[1])))
+supervisor.start_worker = start_and_report
+pool = Pool(workers=2, store=Store(Path(sys.argv[1])))
 left = pool.unfinished()
 job = pool.resume_unfinished(left[0]) if left else pool.submit(read(Path(sys.argv[2]).read_bytes()))
 say("from", int(job.saved["step"]) if job.saved else 0)

@@ -64,7 +64,7 @@ def check(path: Path) -> int:
         except Exception as error:  # noqa: BLE001 - whatever the plug-in raises is reported
             failures.setdefault(_describe(error, path), []).append(name)
     for message, names in failures.items():
-        more = f" (and in {len(names) - 1} more checks)" if len(names) > 1 else ""
+        more = f" (and {len(names) - 1} more)" if len(names) > 1 else ""
         print(f"{names[0]}: {message}{more}")
     failed = sum(map(len, failures.values()))
     print(f"{failed} of {len(checks)} checks failed" if failed else f"all {len(checks)} checks passed")

@@ -45,25 +45,25 @@ TRAINED: dict[str, Any] = {
     "learning_rate": RATE, "optimiser": "adam", "loss": "squared",
     "training": "replay", "every": EVERY, "updates": UPDATES, "batch": BATCH,
 }  # fmt: skip
-DOUBT: dict[str, Any] = {"ridge": PENALTY, "covariance": "diagonal", "scaling": "code", "regularised": True}
+UNCERTAINTY: dict[str, Any] = {"ridge": PENALTY, "covariance": "diagonal", "scaling": "code", "regularised": True}
 OURS: dict[str, tuple[type[NeuralAgent], dict[str, Any]]] = {
-    "NeuralUCBBandit": (NeuralUCB, {"alpha": (PENALTY * EXPLORATION) ** 0.5, **DOUBT}),
-    "NeuralTSBandit": (NeuralTS, {"sigma2": PENALTY * EXPLORATION, **DOUBT}),
+    "NeuralUCBBandit": (NeuralUCB, {"alpha": (PENALTY * EXPLORATION) ** 0.5, **UNCERTAINTY}),
+    "NeuralTSBandit": (NeuralTS, {"sigma2": PENALTY * EXPLORATION, **UNCERTAINTY}),
     "NeuralLinearBandit": (NeuralLinearTS, {"sigma2": 1.0, "ridge": RIDGE, "heads": "shared"}),
 }
 NOTES = f"""Dense contexts, K = {K} candidates, each with features of its own. A decision is choice and learning; \
 processor time on one thread, both sides with the same release of torch (CPU).
 
 Equal on both sides: the networks (widths in the table, ReLU, float32); {UPDATES} steps of Adam on up to {BATCH} \
-remembered observations each, after every {EVERY} observations; learning rate {RATE:g}, squared loss, training goes on \
+stored observations each, after every {EVERY} observations; learning rate {RATE:g}, squared loss, training goes on \
 from the weights as they are. UCB and TS: the diagonal covariance (calvera has no other), prior {PENALTY:g}, a penalty \
 on the weights, the scale of the bonus or draw (nu = {EXPLORATION:g}). Neural-linear: one head on the last hidden \
-layer, prior {RIDGE:g}, noise 1, fitted anew to all that is remembered after each training. {EVERY}, {BATCH}, \
+layer, prior {RIDGE:g}, noise 1, refitted to the whole buffer after each training. {EVERY}, {BATCH}, \
 {RATE:g}, {PENALTY:g}, {EXPLORATION:g} and the hidden layer of 100 are those of calvera's NeuralUCB example; the steps \
-are not: it trains one epoch, which is 313 steps once its memory of 10,000 is full. calvera's initial stage, in which \
+are not: it trains one epoch, which is 313 steps once its buffer of 10,000 is full. calvera's initial stage, in which \
 it trains after every decision, is off.
 
-Not equal: calvera begins each training with a new Adam and goes through its memory in shuffled epochs, whose last \
+Not equal: calvera begins each training with a new Adam and goes through its buffer in shuffled epochs, whose last \
 batch can be smaller; ours keeps Adam's moments and draws with replacement. calvera does not divide the penalty by the \
 number of observations. Its head is float32 and adds {EPSILON:g} to the diagonal at each update (it must add \
 something); ours is float64. It gets its contexts as float32 tensors; ours makes a round of float64 arrays, in the \
@@ -102,7 +102,7 @@ def _installed() -> dict[str, str]:
 
 
 def data(n_features: int) -> tuple[FloatArray, FloatArray]:
-    """Contexts (T, R, K, D) and the clicks every candidate would earn (T, R, K): a logistic world."""
+    """Contexts (T, R, K, D) and the clicks every candidate would earn (T, R, K): a logistic model."""
     generator = np.random.default_rng(7)
     contexts = generator.standard_normal((STEPS, ROWS, K, n_features))
     weights = 2 * generator.standard_normal(n_features) / np.sqrt(n_features)
@@ -111,12 +111,12 @@ def data(n_features: int) -> tuple[FloatArray, FloatArray]:
 
 
 def agent(bandit: str, widths: tuple[int, ...], rows: int) -> NeuralAgent:
-    """Our counterpart of a bandit of calvera's, without a world."""
+    """Create our counterpart of a bandit of calvera, without a simulator."""
     cls, own = OURS[bandit]
     params = cls.Params(hidden=widths[1:-1], **TRAINED, **own)  # type: ignore[call-arg]
     spec = WorldSpec(n_items=K, n_candidates=K, n_features=widths[0], n_stored=widths[0])
-    world = WorldAccess(lambda _: np.empty(0), _no_log, np.zeros(rows, np.int64), "")
-    return cls([params] * rows, spec, Streams(7, range(rows)), world)
+    access = WorldAccess(lambda _: np.empty(0), _no_log, np.zeros(rows, np.int64), "")
+    return cls([params] * rows, spec, Streams(7, range(rows)), access)
 
 
 def _no_log(layout: int, n: int) -> LoggedData:
@@ -145,7 +145,7 @@ def ours(bandit: str, widths: tuple[int, ...], contexts: FloatArray, clicks: Flo
     return 1e6 * stopwatch(work) / float((len(contexts) - 1) * R)
 
 
-def ask(child: subprocess.Popen[str], network: str, bandit: str, way: str, steps: int = STEPS) -> float:
+def ask(child: subprocess.Popen[str], network: str, bandit: str, mode: str, steps: int = STEPS) -> float:
     """Microseconds per decision of calvera's bandit.
 
     Raises
@@ -155,7 +155,7 @@ def ask(child: subprocess.Popen[str], network: str, bandit: str, way: str, steps
     """
     assert child.stdin is not None
     assert child.stdout is not None
-    print(network, bandit, way, steps, file=child.stdin, flush=True)
+    print(network, bandit, mode, steps, file=child.stdin, flush=True)
     answer = child.stdout.readline().strip()
     if not answer or answer.startswith("failed"):
         raise RuntimeError(answer or "failed: its process ended")
@@ -173,7 +173,7 @@ def run() -> Section:
         "Neural peers: calvera",
         f"{machine()}.\n\n{NOTES}",
         (
-            "network", f"calvera {version or WANTED['calvera']}", "way", "its µs per decision, median",
+            "network", f"calvera {version or WANTED['calvera']}", "mode", "its µs per decision, median",
             "ours with 1 row, µs", "its time over ours, median (range)",
             f"ours with {ROWS} rows, µs per row", "its time over that",
         ),
@@ -198,7 +198,7 @@ def run() -> Section:
         ) as child:  # fmt: skip
             for network, widths in NETWORKS.items():
                 contexts, clicks = worlds[network]
-                for bandit, ways in BANDITS.items():
+                for bandit, modes in BANDITS.items():
                     sides: dict[str, Callable[..., float]] = {
                         "one": partial(ours, bandit, widths, contexts[:, :1], clicks[:, :1]),
                         "many": partial(ours, bandit, widths, contexts, clicks),
@@ -206,18 +206,18 @@ def run() -> Section:
                     for rows in (1, ROWS):
                         ours(bandit, widths, contexts[: EVERY + 1, :rows], clicks[: EVERY + 1, :rows])  # compiles
                     try:
-                        for way in ways:
-                            ask(child, network, bandit, way, EVERY + 1)
-                            sides[way] = partial(ask, child, network, bandit, way)
+                        for mode in modes:
+                            ask(child, network, bandit, mode, EVERY + 1)
+                            sides[mode] = partial(ask, child, network, bandit, mode)
                         times = interleave(sides, REPEATS)
                     except (RuntimeError, ValueError, OSError) as error:
                         section.rows.append((network, bandit, str(error), "", "", "", "", ""))
                         continue
                     one, many = times["one"], times["many"]
-                    for way in ways:
+                    for mode in modes:
                         section.rows.append((
-                            network, bandit, way, f"{median(times[way]):,.0f}", f"{median(one):,.0f}",
-                            str(ratio(times[way], one)), f"{median(many):,.0f}", str(ratio(times[way], many)),
+                            network, bandit, mode, f"{median(times[mode]):,.0f}", f"{median(one):,.0f}",
+                            str(ratio(times[mode], one)), f"{median(many):,.0f}", str(ratio(times[mode], many)),
                         ))  # fmt: skip
                     gains[bandit].append((network, ratio(times["trainer"], one), ratio(times["loop"], one)))
     for bandit, found in gains.items():

@@ -3,7 +3,7 @@
     python neural_child.py DATA.npz
 
 DATA.npz holds "NETWORK.contexts" (T, K, D) and "NETWORK.rewards" (T, K), float32. Reads lines
-"NETWORK BANDIT WAY DECISIONS" and answers each with the microseconds of processor time per decision, learning
+"NETWORK BANDIT MODE DECISIONS" and answers each with the microseconds of processor time per decision, learning
 included, or with "failed: ..." in one line. Nothing of this project is imported here.
 """
 
@@ -28,7 +28,7 @@ BANDITS = {
     "NeuralTSBandit": ("trainer", "loop"),
     "NeuralLinearBandit": ("trainer", "loop", "idle"),
 }
-"""Its bandits, and the ways in which each is timed; see `decisions`."""
+"""Its bandits, and the modes in which each is timed; see `decisions`."""
 
 
 def build(bandit: str, widths: tuple[int, ...]) -> Any:
@@ -53,8 +53,8 @@ def build(bandit: str, widths: tuple[int, ...]) -> Any:
         head = {"lambda_": RIDGE, "eps": EPSILON, "lazy_uncertainty_update": True}
         return bandits.NeuralLinearBandit(torch.nn.Sequential(*layers), buffer, widths[-2], **head, **common)
     network = torch.nn.Sequential(*layers, torch.nn.Linear(widths[-2], widths[-1]))
-    doubt = {"weight_decay": PENALTY, "exploration_rate": EXPLORATION}
-    return getattr(bandits, bandit)(widths[0], network, **doubt, **common)
+    uncertainty = {"weight_decay": PENALTY, "exploration_rate": EXPLORATION}
+    return getattr(bandits, bandit)(widths[0], network, **uncertainty, **common)
 
 
 def by_trainer(model: Any) -> None:
@@ -80,7 +80,7 @@ def by_hand(model: Any) -> None:
     model.on_train_end()
 
 
-def decisions(bandit: str, way: str, widths: tuple[int, ...], X: Any, rewards: Any) -> Iterator[None]:
+def decisions(bandit: str, mode: str, widths: tuple[int, ...], X: Any, rewards: Any) -> Iterator[None]:
     """Choose, earn and learn, one decision after the other.
 
     trainer: a Lightning trainer trains the network, as documented; the neural-linear bandit's head learns from every
@@ -90,7 +90,7 @@ def decisions(bandit: str, way: str, widths: tuple[int, ...], X: Any, rewards: A
     import torch
 
     model = build(bandit, widths)
-    linear, fit = bandit == "NeuralLinearBandit", by_hand if way == "loop" else by_trainer
+    linear, fit = bandit == "NeuralLinearBandit", by_hand if mode == "loop" else by_trainer
     for i in range(len(X)):
         yield
         candidates = X[i : i + 1]
@@ -99,7 +99,7 @@ def decisions(bandit: str, way: str, widths: tuple[int, ...], X: Any, rewards: A
         arm = int(chosen.argmax())
         x, reward = candidates[:, arm : arm + 1], rewards[i : i + 1, arm : arm + 1]
         with torch.no_grad():
-            if linear and way != "idle" and (i + 1) % EVERY:
+            if linear and mode != "idle" and (i + 1) % EVERY:
                 # its docstring: also for use without Lightning; it records the observation, too
                 model.training_step((x, model.network(x), reward, None), 0)
             else:
@@ -108,9 +108,9 @@ def decisions(bandit: str, way: str, widths: tuple[int, ...], X: Any, rewards: A
             fit(model)
 
 
-def measure(bandit: str, way: str, widths: tuple[int, ...], X: Any, rewards: Any) -> float:
+def measure(bandit: str, mode: str, widths: tuple[int, ...], X: Any, rewards: Any) -> float:
     """Microseconds per decision, building and the first decision not counted."""
-    steps = decisions(bandit, way, widths, X, rewards)
+    steps = decisions(bandit, mode, widths, X, rewards)
     next(steps)
     next(steps)
     began = time.process_time()
@@ -128,11 +128,11 @@ def main() -> None:
     with np.load(sys.argv[1]) as file:
         data = {name: torch.from_numpy(file[name]) for name in file.files}
     for line in sys.stdin:
-        network, bandit, way, n = line.split()
+        network, bandit, mode, n = line.split()
         seen = (data[f"{network}.contexts"][: int(n)], data[f"{network}.rewards"][: int(n)])
         try:
-            print(measure(bandit, way, NETWORKS[network], *seen), flush=True)
-        except Exception as error:  # noqa: BLE001 - a peer may fail in any way; it is named in the results
+            print(measure(bandit, mode, NETWORKS[network], *seen), flush=True)
+        except Exception as error:  # noqa: BLE001 - a peer may fail for any reason; it is named in the results
             print("failed:", repr(error).replace("\n", " ")[:200], flush=True)
 
 

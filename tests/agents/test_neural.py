@@ -103,18 +103,18 @@ def test_a_network_that_grows_without_bounds_but_not_to_infinity_stops_its_row_a
     assert same(take(trace, [0, 2]), take(expected, [0, 2]))
 
 
-@pytest.mark.parametrize("way", ["dual", "primal", "sketch"])
+@pytest.mark.parametrize("method", ["dual", "primal", "sketch"])
 def test_a_network_that_explodes_stops_its_row_alone_whatever_its_covariance(
-    way: str, monkeypatch: pytest.MonkeyPatch
+    method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if way == "sketch":
+    if method == "sketch":
         monkeypatch.setattr(gradient_covariance, "PRIMAL_BYTES", 0)
-    limit = 1000 if way == "dual" else 100
+    limit = 1000 if method == "dual" else 100
     params: dict[str, Any] = {"hidden": (12,), "covariance": "exact", "exact_up_to": limit, "sketch": 4}
     healthy, ill = (make("neural_ucb", PetShop, options=TINY, **params) for _ in range(2))
     expected = healthy.advance(170)
     first = ill.advance(110)
-    assert ill.agent.confidence.method.name == way  # type: ignore[attr-defined]
+    assert ill.agent.confidence.method.name == method  # type: ignore[attr-defined]
     ill.agent.net.flat[1] = float("nan")  # type: ignore[attr-defined]
     trace = join([first, ill.advance(60)])
     assert trace.alive.tolist() == [True, False, True]
@@ -286,9 +286,9 @@ def test_what_does_not_count_for_a_member_does_not_go_through_it() -> None:
     import torch
 
     agent: Any = make("ensemble", PetShop, options=TINY, rows=range(3), members=5, hidden=(6,)).agent
-    dice = torch.Generator().manual_seed(0)
-    x, rewards = torch.rand(3, 16, agent.spec.n_features, generator=dice), torch.rand(3, 16, generator=dice)
-    weight = (torch.rand(3, 16, 5, generator=dice) < 0.5).float()
+    generator = torch.Generator().manual_seed(0)
+    x, rewards = torch.rand(3, 16, agent.spec.n_features, generator=generator), torch.rand(3, 16, generator=generator)
+    weight = (torch.rand(3, 16, 5, generator=generator) < 0.5).float()
     weight[0, :, 0] = 0
     items, total = torch.zeros(3, 16, dtype=torch.long), torch.ones(15, 1)
     found = agent.gradient(x, items, rewards, weight, total).clone()
@@ -350,17 +350,17 @@ def test_networks_learn_tastes_that_a_shared_linear_model_cannot(kind: str, para
     assert value.mean() - 3 * value.std(ddof=1) / np.sqrt(4) > 0.287
 
 
-@pytest.mark.parametrize("way", ["dual", "primal", "sketch"])
-def test_a_saved_covariance_goes_on_to_the_same_bits(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("method", ["dual", "primal", "sketch"])
+def test_a_saved_covariance_goes_on_to_the_same_bits(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its scores too: a bit that is lost there changes no choice for a long time."""
-    if way == "sketch":
+    if method == "sketch":
         monkeypatch.setattr(gradient_covariance, "PRIMAL_BYTES", 0)
-    limit = 1000 if way == "dual" else 100
+    limit = 1000 if method == "dual" else 100
     params = {"hidden": (24,), "covariance": "exact", "exact_up_to": limit, "sketch": 8}
     lane, other = (make("neural_ucb", PetShop, options=TINY, **params) for _ in range(2))
     lane.advance(110)
     other.load_state_dict(lane.state_dict())
-    assert other.agent.confidence.method.name == way  # type: ignore[attr-defined]
+    assert other.agent.confidence.method.name == method  # type: ignore[attr-defined]
     for _ in range(50):
         round = lane.simulator.round_at(lane.step)
         assert np.array_equal(other.agent.scores(round), lane.agent.scores(round))

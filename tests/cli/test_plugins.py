@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -208,3 +209,40 @@ def test_an_edited_plug_in_has_another_hash(tmp_path: Path, registries: None) ->
         del AGENTS["fixed"]
     assert hashes[0] != hashes[1]
     assert "source" not in hash_content(AGENTS["linucb"].Params())
+
+
+def test_check_says_how_many_checks_passed(tmp_path: Path) -> None:
+    done = bandits("check", str(write(tmp_path / "mine.py", SIMULATOR)), files=[])
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.fullmatch(r"all \d+ checks passed\n", done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "says"),
+    [
+        (
+            AGENT.replace("np.zeros(round.items.shape)", "np.zeros(round.items.shape, np.float32)"), 1,
+            "fixed-petshop: scores must be float64 (3, 10); got float32 (3, 10)",
+        ),
+        (AGENT.replace('"Position of the candidate."', '"Position"'), 1,
+            "fixed: the parameter place needs help: a sentence with a full stop"),
+        (SIMULATOR.replace("(n, 4, 4)", "(n, 4, 5)"), 1, "(line 26) (and "),
+        (SIMULATOR.replace("Coins with different chances of heads.", "Coins"), 1, "must begin with a sentence"),
+        ("1 / 0", 2, ""),
+        ("x = 1", 2, "defines no agent and no simulator"),
+    ],
+)  # fmt: skip
+def test_check_prints_one_line_for_each_failure(text: str, status: int, says: str, tmp_path: Path) -> None:
+    done = bandits("check", str(write(tmp_path / "mine.py", text)), files=[])
+    assert done.returncode == status, done.stdout
+    assert says in done.stdout
+    assert "Traceback" not in done.stdout + done.stderr
+    if status == 1:
+        *lines, total = done.stdout.splitlines()
+        assert re.fullmatch(r"\d+ of \d+ checks failed", total)
+        assert all(re.match(r"[\w.-]+: ", line) for line in lines)
+
+
+def test_check_refuses_a_file_that_is_not_there(tmp_path: Path) -> None:
+    done = bandits("check", str(tmp_path / "gone.py"), files=[])
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"error: {tmp_path / 'gone.py'} does not exist\n")

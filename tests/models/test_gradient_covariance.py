@@ -1,4 +1,4 @@
-"""Every way to the width, against the matrix that the textbook inverts."""
+"""Every covariance of gradients against the direct solve with the p x p matrix."""
 
 from __future__ import annotations
 
@@ -78,15 +78,15 @@ def exact(walk: Walk, **more: Any) -> ExactCovariance:
 
 def test_dual_and_primal_are_the_direct_solve() -> None:
     walk = Walk(1.0)
-    ways = [DualCovariance(walk.ridge), PrimalCovariance.empty(walk.ridge, 305), exact(walk)]
+    covariances = [DualCovariance(walk.ridge), PrimalCovariance.empty(walk.ridge, 305), exact(walk)]
     for _ in range(200):
         factors = walk.candidates()
         expected = walk.widths(factors)
-        for way in ways:
-            np.testing.assert_allclose(way.squared_widths(factors), expected, rtol=1e-8)
+        for covariance in covariances:
+            np.testing.assert_allclose(covariance.squared_widths(factors), expected, rtol=1e-8)
         chosen = walk.choose(factors)
-        for way in ways:
-            way.add(chosen, ALL)
+        for covariance in covariances:
+            covariance.add(chosen, ALL)
 
 
 def test_the_dual_stays_exact_over_near_repeated_contexts() -> None:
@@ -101,111 +101,111 @@ def test_the_dual_stays_exact_over_near_repeated_contexts() -> None:
 
 def test_the_diagonal_is_that_of_the_matrix() -> None:
     walk = Walk(0.5)
-    way = DiagonalCovariance(walk.ridge, 305)
+    covariance = DiagonalCovariance(walk.ridge, 305)
     for _ in range(50):
         factors = walk.candidates()
         g, diagonal = factors.dense().numpy(), np.diagonal(walk.A, axis1=1, axis2=2)
-        np.testing.assert_allclose(way.squared_widths(factors), (g**2 / diagonal[:, None]).sum(2), rtol=1e-4)
-        way.add(walk.choose(factors), ALL)
+        np.testing.assert_allclose(covariance.squared_widths(factors), (g**2 / diagonal[:, None]).sum(2), rtol=1e-4)
+        covariance.add(walk.choose(factors), ALL)
 
 
 def test_past_its_limit_the_dual_becomes_the_primal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gradient_covariance, "REFRESH", 40)
     walk = Walk(1.0)
-    way = exact(walk, limit=100)
+    covariance = exact(walk, limit=100)
     for t in range(200):
         factors = walk.candidates()
-        np.testing.assert_allclose(way.squared_widths(factors), walk.widths(factors), rtol=1e-8)
-        way.add(walk.choose(factors), ALL)
-        assert way.method.name == ("dual" if t < 100 else "primal")
-        assert way.error() is None
+        np.testing.assert_allclose(covariance.squared_widths(factors), walk.widths(factors), rtol=1e-8)
+        covariance.add(walk.choose(factors), ALL)
+        assert covariance.method.name == ("dual" if t < 100 else "primal")
+        assert covariance.error() is None
 
 
 def test_what_a_float32_network_has_learned_is_the_same_in_the_dual_and_the_primal() -> None:
     """Its factors are multiplied in float64 either way, and read so."""
     walk = Walk(1.0, double=False)
-    ways = [exact(walk, limit=50), PrimalCovariance.empty(walk.ridge, 305)]
+    covariances = [exact(walk, limit=50), PrimalCovariance.empty(walk.ridge, 305)]
     for _ in range(100):
         factors = walk.candidates()
-        for way in ways:
-            np.testing.assert_allclose(way.squared_widths(factors), walk.widths(factors), rtol=1e-9)
+        for covariance in covariances:
+            np.testing.assert_allclose(covariance.squared_widths(factors), walk.widths(factors), rtol=1e-9)
         chosen = walk.choose(factors)
-        for way in ways:
-            way.add(chosen, ALL)
+        for covariance in covariances:
+            covariance.add(chosen, ALL)
 
 
 def test_where_no_matrix_fits_the_dual_goes_up_to_the_limit_that_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
     """Past as many observations as the network has weights too: what would follow is not exact."""
     monkeypatch.setattr(gradient_covariance, "PRIMAL_BYTES", 0)
     walk = Walk(1.0, (9, 2, 1))  # p = 23
-    way = exact(walk, limit=60, sketch=4)
+    covariance = exact(walk, limit=60, sketch=4)
     for t in range(70):
         factors = walk.candidates()
         if t <= 60:
-            np.testing.assert_allclose(way.squared_widths(factors), walk.widths(factors), rtol=1e-8)
-        way.add(walk.choose(factors), ALL)
-        assert way.method.name == ("dual" if t < 60 else "sketch")
+            np.testing.assert_allclose(covariance.squared_widths(factors), walk.widths(factors), rtol=1e-8)
+        covariance.add(walk.choose(factors), ALL)
+        assert covariance.method.name == ("dual" if t < 60 else "sketch")
     assert ExactCovariance.memory(23, 0, 1000, 4) > ExactCovariance.memory(23, 0, 100, 4)
 
 
 def test_where_no_matrix_fits_a_sketch_goes_on_and_says_how_far_it_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gradient_covariance, "PRIMAL_BYTES", 1000)
     walk = Walk(1.0)
-    way = exact(walk, limit=100, sketch=32)
+    covariance = exact(walk, limit=100, sketch=32)
     off = 1.0
     for t in range(300):
         factors = walk.candidates()
-        ratio = (way.squared_widths(factors).numpy() / walk.widths(factors)) ** 0.5
-        bound = way.error()
+        ratio = (covariance.squared_widths(factors).numpy() / walk.widths(factors)) ** 0.5
+        bound = covariance.error()
         if t <= 100:
             np.testing.assert_allclose(ratio, 1, rtol=1e-8)
         else:
-            assert way.method.name == "sketch"
+            assert covariance.method.name == "sketch"
             assert bound is not None
             assert (ratio >= 1 - 1e-9).all()  # rounding in float64, as the networks are
             assert (ratio <= bound[:, None] * (1 + 1e-9)).all()
             off = max(off, ratio.max())
-        way.add(walk.choose(factors), ALL)
+        covariance.add(walk.choose(factors), ALL)
     assert 1.001 < off < 3  # it does leave something out, and not much
 
 
 def test_a_sketch_with_room_for_everything_leaves_nothing_out() -> None:
     walk = Walk(1.0)
-    way = SketchCovariance(walk.ridge, 305, rows=60)
+    covariance = SketchCovariance(walk.ridge, 305, rows=60)
     for _ in range(100):
         factors = walk.candidates()
-        np.testing.assert_allclose(way.squared_widths(factors), walk.widths(factors), rtol=1e-9)
-        way.add(walk.choose(factors), ALL)
-    assert not way.shrunk.any()
+        np.testing.assert_allclose(covariance.squared_widths(factors), walk.widths(factors), rtol=1e-9)
+        covariance.add(walk.choose(factors), ALL)
+    assert not covariance.shrunk.any()
 
 
 @pytest.mark.parametrize("primal", [True, False])
 def test_a_saved_state_goes_on_to_the_same_widths(primal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gradient_covariance, "PRIMAL_BYTES", 2**30 if primal else 1)
     walk = Walk(1.0)
-    way = exact(walk, limit=70, sketch=20)
+    covariance = exact(walk, limit=70, sketch=20)
     for t in range(150):
         if t in (0, 1, 65, 70, 71, 130):
             other = exact(walk, limit=70, sketch=20)
-            other.load_state_dict(way.state_dict())
-            way = other
+            other.load_state_dict(covariance.state_dict())
+            covariance = other
         factors = walk.candidates()
         if t == 0:
             reference = exact(walk, limit=70, sketch=20)
-        np.testing.assert_allclose(way.squared_widths(factors), reference.squared_widths(factors), rtol=1e-12)
+        np.testing.assert_allclose(covariance.squared_widths(factors), reference.squared_widths(factors), rtol=1e-12)
         chosen = walk.choose(factors)
-        way.add(chosen, ALL)
+        covariance.add(chosen, ALL)
         reference.add(chosen, ALL)
 
 
-@pytest.mark.parametrize("way", ["Diagonal", "Primal", "Dual", "Sketch"])
-def test_what_was_not_observed_teaches_nothing(way: str) -> None:
+@pytest.mark.parametrize("covariance", ["Diagonal", "Primal", "Dual", "Sketch"])
+def test_what_was_not_observed_teaches_nothing(covariance: str) -> None:
     walk = Walk(1.0)
     made = {
         "Diagonal": lambda: DiagonalCovariance(walk.ridge, 305),
         "Primal": lambda: PrimalCovariance.empty(walk.ridge, 305), "Dual": lambda: DualCovariance(walk.ridge),
         "Sketch": lambda: SketchCovariance(walk.ridge, 305, 10),
-    }[way]()  # fmt: skip
+    }[covariance]()  # fmt: skip
     factors = walk.candidates()
     before = made.squared_widths(factors).clone()
     made.add(walk.choose(factors), torch.tensor([1.0, 0.0]))
@@ -242,9 +242,9 @@ def test_rounding_leaves_no_pivot_below_the_ridge() -> None:
 
 def test_memory_is_what_the_arithmetic_says() -> None:
     walk = Walk(1.0)
-    way = exact(walk, limit=150)
+    covariance = exact(walk, limit=150)
     n_factors = 2 * sum(WIDTHS)
     for _ in range(200):
-        way.add(walk.choose(walk.candidates()), ALL)
-        held = sum(a.nbytes for a in way.state_dict().values() if isinstance(a, np.ndarray))
+        covariance.add(walk.choose(walk.candidates()), ALL)
+        held = sum(a.nbytes for a in covariance.state_dict().values() if isinstance(a, np.ndarray))
         assert held <= 2 * ExactCovariance.memory(305, n_factors, 150, 64)

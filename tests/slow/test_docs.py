@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -24,8 +25,8 @@ def blocks(document: str, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", (ROOT / document).read_text(encoding="utf-8"), re.DOTALL)
 
 
-def python(folder: Path, *arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(folder)}
+def python(folder: Path, *arguments: str, text: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(folder), **variables}
     command = [sys.executable, *arguments]
     return subprocess.run(command, cwd=folder, env=environment, input=text, capture_output=True, text=True, check=False)
 
@@ -41,8 +42,8 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     files = re.findall(r"^`(bandits/[\w/]+\.py)`:$", guide, re.MULTILINE)
     code = blocks("CONTRIBUTING.md", "python")
     assert len(files) == 2
-    assert len(code) == 4
-    for path, body, line in zip(files, code[::2], code[1::2], strict=True):
+    assert len(code) == 5
+    for path, body, line in zip(files, code[:4:2], code[1:4:2], strict=True):
         (folder / path).write_text(body, encoding="utf-8")
         init = folder / Path(*Path(path).parts[:2]) / "__init__.py"
         text = init.read_text(encoding="utf-8")
@@ -68,6 +69,22 @@ def test_the_new_agent_and_world_pass_the_contract(extended: Path) -> None:
     done = python(extended, "-m", "pytest", "tests/contract", "-k", new, "-p", "no:cacheprovider")
     assert done.returncode == 0, done.stdout
     assert " passed" in done.stdout
+
+
+def test_the_plug_in_passes_the_contract_and_runs(tmp_path: Path) -> None:
+    (tmp_path / "my_agent.py").write_text(blocks("CONTRIBUTING.md", "python")[4], encoding="utf-8")
+    (tmp_path / "bandits").symlink_to(ROOT / "bandits")
+    done = python(tmp_path, "-m", "bandits", "check", "my_agent.py")
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert re.fullmatch(r"all \d+ checks passed\n", done.stdout)
+    experiment = {"agents": [{"kind": "softmax", "temperature": 0.05}, {"kind": "random"}], "steps": 1000}
+    for plugins, status in (("my_agent.py", 0), ("", 2)):
+        done = python(tmp_path, "-m", "bandits", "run", "-", text=json.dumps(experiment), BANDITS_PLUGINS=plugins)
+        assert done.returncode == status, done.stderr
+    (points,) = blocks("CONTRIBUTING.md", "toml")
+    assert tomllib.loads(points)["project"]["entry-points"]["bandits.agents"] == {
+        "softmax": "my_package.my_agent:Softmax"
+    }
 
 
 def test_readme_python_and_json_run(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from ui.text import escape_markdown
 
 from .table import display_title, unavailable_reason
 
+MAX_ROWS = 15  # of a table; longer ones scroll, so that what follows stays in sight
 _LINES = {
     "solid": "solid lines", "dash": "dashes", "dot": "dots", "dashdot": "dashes and dots", "longdash": "long dashes",
     "longdashdot": "long dashes and dots",
@@ -43,6 +44,7 @@ def show(found: Sequence[StoredRun]) -> None:
     looks = styles_of_runs(experiments)
     st.html(_legend(legend, {n: _LINES[next(iter(looks[n].values())).dash] for n in looks}))
     if len(results) < 2:
+        st.markdown("A comparison needs at least two runs whose curves are stored.")
         return
 
     colors = {label: look.color for run in looks.values() for label, look in run.items()}
@@ -94,7 +96,7 @@ def show(found: Sequence[StoredRun]) -> None:
 
 def _table(place: DeltaGenerator, rows: Sequence[Mapping[str, object]], empty: str) -> None:
     if rows:
-        place.dataframe(pd.DataFrame(rows), hide_index=True, height="content")
+        place.dataframe(pd.DataFrame(rows), hide_index=True, height="content" if len(rows) <= MAX_ROWS else 560)
     else:
         place.markdown(empty)
 

@@ -20,6 +20,8 @@ def show() -> None:
     if not entries:
         return
     st.subheader("Sweeps", anchor=False)
+    if len(entries) >= SCROLL_FROM:
+        st.caption(f"{len(entries)} sweeps, newest first; scroll to see all.")
     with st.container(height=420 if len(entries) >= SCROLL_FROM else "content", border=False):
         for entry in entries:
             sweep = entry.sweep

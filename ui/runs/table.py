@@ -85,7 +85,10 @@ def unfinished() -> None:
     if not found:
         return
     st.subheader("Unfinished", anchor=False)
-    st.caption("Stopped, or interrupted when the app ended. **Resume** continues a run from its last checkpoint.")
+    scrolled = f" {len(found)} runs; scroll to see all." if len(found) >= SCROLL_FROM else ""
+    st.caption(
+        "Stopped, or interrupted when the app ended. **Resume** continues a run from its last checkpoint." + scrolled
+    )
     with st.container(height=420 if len(found) >= SCROLL_FROM else "content", border=False):
         for experiment in found:
             with st.container(border=True):

@@ -18,6 +18,7 @@ from bandits.sweeps.analysis.run_metrics import METRICS
 from .grid import OUTLINE, format_value, hover_text, parameter_title
 
 ObjectArray = np.ndarray[tuple[int], np.dtype[np.object_]]  # of text
+MARGIN = 0.04  # of the range of an axis, beyond its ends
 TOLERANCE = 1e-5  # relative error of a number that was sent to a browser and back
 
 
@@ -159,16 +160,22 @@ def _scale(landscape: Landscape, axis: int) -> Spec:
         shown = {"tickvals": list(range(len(swept.values))), "ticktext": labels, "range": ends}
         return {**title, **shown, "tickangle": 0}
     scale: Spec = {**title, "type": swept.scale}
-    if swept.scale == "log" and swept.low is not None and swept.high is not None:
-        ticks = _log_ticks(swept.low, swept.high)
+    if swept.low is None or swept.high is None:
+        return scale
+    low, high = swept.low, swept.high
+    if swept.scale == "log":
+        ticks = _log_ticks(low, high)
         scale |= {"tickvals": ticks, "ticktext": [f"{tick:,.10g}" for tick in ticks]}
-    return scale
+        low, high = math.log10(low), math.log10(high)  # plotly's ranges of log axes are exponents
+    margin = MARGIN * (high - low)
+    return {**scale, "range": [low - margin, high + margin]}
 
 
 def _log_ticks(low: float, high: float) -> list[float]:
-    """Return powers of ten in a range, with 2 and 5 times them if there are fewer than three."""
+    """Return powers of ten in a range; with 2 and 5 times them if there are fewer than three."""
     exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    powers = [10.0**e for e in exponents if low <= 10.0**e <= high]
-    return (
-        powers if len(powers) > 2 else [m * 10.0**e for e in exponents for m in (1, 2, 5) if low <= m * 10.0**e <= high]
-    )
+    for factors in ((1,), (1, 2, 5)):
+        ticks = [factor * 10.0**e for e in exponents for factor in factors if low <= factor * 10.0**e <= high]
+        if len(ticks) > 2:
+            break
+    return ticks

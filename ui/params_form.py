@@ -129,7 +129,7 @@ def _number(common: dict[str, Any], value: Any, kind: type, optional: bool, boun
     )
 
 
-def _slider(common: dict[str, Any], value: float, low: float, high: float, typical: Any, log: bool) -> float:
+def _slider(common: dict[str, Any], value: float, low: Any, high: Any, typical: Any, log: bool) -> float:
     """Draw a slider over the typical range, extended to hold the present value."""
     if log:
         decades = [m * 10.0**e for e in range(-6, 5) for m in (1, 2, 5)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from html import escape
+from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -83,7 +84,7 @@ def _length(draft: Draft) -> None:
     )
 
 
-def _agent(draft: Draft, number: int, agent: dict, color: str) -> None:
+def _agent(draft: Draft, number: int, agent: dict[str, Any], color: str) -> None:
     cls = AGENTS[agent["kind"]]
     key = f"{draft.version}-agent{number}"
     heading = st.empty()  # filled last: it says the name that is typed below

@@ -117,8 +117,8 @@ def _show_animation(animation: Spec, label: str) -> None:
             "feature space. Healthy: the whole curve rises, including its right end. Press Play or move the slider. "
             "Dotted: the first snapshot. Band: middle 80 % over replications and arms."
         )
-        chart = {"config": {"displayModeBar": False, "scrollZoom": False}, "height": 380}
-        st.plotly_chart(deepcopy(animation), key=f"health-growth-{label}", **chart)
+        config = {"displayModeBar": False, "scrollZoom": False}
+        st.plotly_chart(deepcopy(animation), key=f"health-growth-{label}", config=config, height=380)
 
 
 def _reference_status(references: ReferenceTask) -> str:

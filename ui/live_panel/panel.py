@@ -84,7 +84,7 @@ def mount(packed: bytes, *, key: str, picked: Callable[[], None] | None = None) 
 
     ``picked`` is called when a point of a figure with ``meta["pick"]`` is pressed; `at` then tells which.
     """
-    more = {} if picked is None else {"on_picked_change": picked}
+    more: dict[str, Any] = {} if picked is None else {"on_picked_change": picked}
     _mount(key=key, data=packed, width="stretch", **more)
 
 

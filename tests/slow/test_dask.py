@@ -326,10 +326,10 @@ def configured(folder: Path) -> AbstractContextManager[object]:
 
 
 def certificates(folder: Path) -> Path:
-    """Made by the commands that the README names."""
+    """Make certificates by the commands of docs/cluster.md."""
     folder.mkdir()
-    section = (ROOT / "README.md").read_text(encoding="utf-8").split("## Sweeps on a cluster")[1]
-    commands = [block for block in re.findall(r"```\n(.*?)```", section, re.DOTALL) if "openssl" in block]
+    document = (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8")
+    commands = [block for block in re.findall(r"```\n(.*?)```", document, re.DOTALL) if "openssl" in block]
     assert len(commands) == 1
     done = subprocess.run(["bash", "-ec", commands[0]], cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

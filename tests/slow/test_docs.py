@@ -1,4 +1,4 @@
-"""The documents keep their word: examples are followed to the letter."""
+"""Documents are correct: examples are followed to the letter, links, commands and files exist."""
 
 from __future__ import annotations
 
@@ -13,15 +13,20 @@ from pathlib import Path
 
 import pytest
 
-from bandits import read
+from bandits import read, sweeps
 from bandits.agents import REGISTRY as AGENTS
 from bandits.simulators import REGISTRY as SIMULATORS
 
 ROOT = Path(__file__).parents[2]
+DOCUMENTS = sorted(
+    str(path.relative_to(ROOT))
+    for pattern in ("*.md", "docs/**/*.md", "benchmarks/*.md", "tests/*.md", "bandits/**/*.md")
+    for path in ROOT.glob(pattern)
+)
 
 
 def blocks(document: str, language: str) -> list[str]:
-    """Code blocks of one language, in order."""
+    """Return the code blocks of one language, in order."""
     return re.findall(rf"```{language}\n(.*?)```", (ROOT / document).read_text(encoding="utf-8"), re.DOTALL)
 
 
@@ -87,7 +92,14 @@ def test_the_plug_in_passes_the_contract_and_runs(tmp_path: Path) -> None:
     }
 
 
-def test_readme_python_and_json_run(tmp_path: Path) -> None:
+def test_the_examples_are_short() -> None:
+    agent, _, simulator, _, plugin = (len(code.splitlines()) for code in blocks("CONTRIBUTING.md", "python"))
+    assert agent < 60
+    assert plugin < 60
+    assert simulator < 45
+
+
+def test_the_python_of_the_readme_runs(tmp_path: Path) -> None:
     (script,) = blocks("README.md", "python")
     assert len(script.strip().splitlines()) <= 10
     (tmp_path / "script.py").write_text(script.replace("5_000", "500"), encoding="utf-8")
@@ -97,19 +109,75 @@ def test_readme_python_and_json_run(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) == 4
-    (text,) = blocks("README.md", "json")
-    assert read(text).simulator.kind == "petshop"
 
 
-def test_documents_name_every_kind_dependency_and_file() -> None:
+def test_the_json_files_of_the_command_line_are_valid() -> None:
+    experiment, sweep = blocks("docs/cli.md", "json")
+    assert read(experiment).simulator.kind == "petshop"
+    assert len(sweeps.read(sweep).axes) == 1
+
+
+def test_documents_name_every_kind_requirement_and_package() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     for kind in (*AGENTS, *SIMULATORS):
         assert f"`{kind}`" in readme
     architecture = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     for line in (ROOT / "requirements.txt").read_text(encoding="utf-8").split():
         assert line.split("==")[0] in architecture
-    for path in (ROOT / "bandits").rglob("*.py"):
-        assert path.stem.startswith("__") or path.stem in architecture, path.name
-    for document in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"):
-        for link in re.findall(r"\]\((?!http)([^)#]+)\)", (ROOT / document).read_text(encoding="utf-8")):
-            assert (ROOT / link).exists(), f"{document} links to {link}, which is not there"
+    for package in (ROOT / "bandits").glob("*/__init__.py"):
+        assert f"| `bandits/{package.parent.name}` |" in architecture, package.parent.name
+    assert len(architecture.split()) < 2000
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_links_between_documents_exist(document: str) -> None:
+    text = (ROOT / document).read_text(encoding="utf-8")
+    for link, heading in re.findall(r"\]\((?!https?:)([^)#\s]*)#?([^)\s]*)\)", text):
+        target = (ROOT / document).parent / link if link else ROOT / document
+        assert target.exists(), f"{document} links to {link}, which does not exist"
+        assert not heading or heading in anchors(target), f"{document} links to {link}#{heading}, which does not exist"
+
+
+def anchors(document: Path) -> set[str]:
+    """Addresses of the headings of a Markdown file."""
+    headings = re.findall(r"^#+ (.*)$", document.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_modules_in_the_commands_of_documents_exist(document: str) -> None:
+    text = (ROOT / document).read_text(encoding="utf-8")
+    for module in set(re.findall(r"python -m ((?:bandits|benchmarks|tests)[\w.]*\w)", text)):
+        path = ROOT / module.replace(".", "/")
+        found = path.with_suffix(".py").exists() or (path / "__main__.py").exists()
+        assert found, f"{document} names the command python -m {module}, which does not exist"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_files_that_documents_name_exist(document: str) -> None:
+    """Paths in backquotes below a folder of this repository, except those that CONTRIBUTING tells to create."""
+    folders = "|".join(("bandits", "benchmarks", "docs", "pages", "tests", "ui"))
+    text = (ROOT / document).read_text(encoding="utf-8")
+    for path in set(re.findall(rf"`((?:{folders})/[\w./-]*)`", text)):
+        invented = document == "CONTRIBUTING.md" and f"\n`{path}`:\n" in text
+        assert invented or (ROOT / path).exists(), f"{document} names {path}, which does not exist"
+
+
+def test_an_entry_of_the_changelog_has_at_most_three_lines() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    entries = re.findall(r"^- .*(?:\n  .*)*", text, re.MULTILINE)
+    assert len(entries) > 10
+    for entry in entries:
+        assert entry.count("\n") < 3, entry
+    for heading in re.findall(r"^## (.*)$", text, re.MULTILINE):
+        assert re.fullmatch(r"\d+\.\d+\.\d+ \((unreleased|\d{4}-\d\d-\d\d)\)", heading), heading
+
+
+def test_no_test_of_an_earlier_version_was_dropped() -> None:
+    text = (ROOT / "tests" / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(test_\w+\.py|browser/test_\w+\.py)` \| \d+ \| (.*) \| ([\d +]+) \|$", text, re.MULTILINE)
+    assert len(rows) > 60
+    for _, files, counts in rows:
+        for file, count in zip(re.findall(r"`(.*?)`", files), counts.split(" + "), strict=True):
+            functions = re.findall(r"^\s*def test_\w", (ROOT / file).read_text(encoding="utf-8"), re.MULTILINE)
+            assert len(functions) >= int(count), f"tests/README.md states {count} functions for {file}"

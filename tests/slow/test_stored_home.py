@@ -28,7 +28,7 @@ from bandits.sweeps import url as sweep_url
 from bandits.sweeps.execution.executors import InProcessExecutor
 from bandits.sweeps.manager import SweepJob, SweepManager
 from bandits.sweeps.runner import Runner
-from bandits.sweeps.storage.block_files import Files, kept
+from bandits.sweeps.storage.block_files import BlockFiles, stored_sweep
 from bandits.sweeps.storage.catalogue import Catalogue
 from tests.slow.version_0_2_0 import FOLDER, HOME, digest, nearly_equal, same_machine
 
@@ -95,7 +95,7 @@ def agrees_swept(landscape: Landscape, expected: dict[str, Any], folder: Path) -
 
 def test_nothing_in_it_is_damaged(home: Path) -> None:
     store = Store()
-    assert store.mended == []
+    assert store.repairs == []
     assert store.check() == []
     assert list((home / "quarantine").iterdir()) == []
 
@@ -144,7 +144,7 @@ def test_unfinished_runs_go_on_to_the_same_end(pool: Pool, tmp_path: Path) -> No
         assert list(job.histories) == expected["labels"]
         assert job.experiment == read(expected["experiment"])
         went_on = [job.step]
-        pool.revive(job.experiment, "visitor")
+        pool.resume_unfinished(job.experiment, "visitor")
         until(lambda job=job, steps=went_on: steps.append(job.step) or job.status in ("finished", "failed"))
         assert job.status == "finished", job.error
         assert min(went_on) >= expected["step"]  # it has not begun again
@@ -173,24 +173,24 @@ def test_a_finished_run_becomes_longer(pool: Pool, tmp_path: Path) -> None:
 
 def test_its_sweeps_are_listed(home: Path) -> None:
     catalogue = Catalogue(home / "sweeps")
-    listed = {line.sweep.hash: line for line in catalogue.listed()}
+    listed = {line.sweep.hash: line for line in catalogue.entries()}
     assert set(listed) == {expected["hash"] for expected in SWEEPS.values()}
     for expected in SWEEPS.values():
-        assert listed[expected["hash"]].done == expected["done"]
+        assert listed[expected["hash"]].progress == expected["done"]
         assert listed[expected["hash"]].sweep == read_sweep(expected["sweep"])
-        at = catalogue.at(expected["hash"], 0)
+        at = catalogue.estimate_at(expected["hash"], 0)
         assert nearly_equal(plain(None if at is None else [list(at[0]), at[1]]), expected["first_point"])
 
 
 @pytest.mark.parametrize("name", list(SWEEPS))
 def test_a_kept_sweep_holds_the_same_numbers(name: str, pool: Pool, home: Path, tmp_path: Path) -> None:
     expected = SWEEPS[name]
-    sweep = kept(home / "sweeps", expected["hash"])
+    sweep = stored_sweep(home / "sweeps", expected["hash"])
     assert isinstance(sweep, Sweep)
     assert sweep.hash == read_sweep(expected["sweep"]).hash == expected["hash"]
     found = SweepManager(pool, home / "sweeps").get(expected["hash"])
     assert isinstance(found, SweepJob)
-    assert (found.status, found.landscape.done) == (expected["status"], expected["done"])
+    assert (found.status, found.landscape.progress) == (expected["status"], expected["done"])
     assert [list(point) for point in found.landscape.sweep.proposed] == expected["proposed"]
     agrees_swept(found.landscape, expected, tmp_path / "out")
 
@@ -200,7 +200,7 @@ def test_a_finished_sweep_is_not_computed_again(name: str, home: Path, tmp_path:
     sweep = read_sweep(SWEEPS[name]["sweep"])
     before = {path.name: path.stat().st_mtime_ns for path in (home / "sweeps" / sweep.hash).glob("*.block")}
     assert sorted(before) == SWEEPS[name]["blocks"]
-    landscape = Runner(sweep, InProcessExecutor(), Files(sweep, home / "sweeps")).run()
+    landscape = Runner(sweep, InProcessExecutor(), BlockFiles(sweep, home / "sweeps")).run()
     agrees_swept(landscape, SWEEPS[name], tmp_path / "out")
     after = {path.name: path.stat().st_mtime_ns for path in (home / "sweeps" / sweep.hash).glob("*.block")}
     assert after == before
@@ -268,7 +268,7 @@ def test_a_link_leads_to_the_same_sweep(at: int) -> None:
     expected = HOME["sweep_links"][at]
     given = dict(parse_qsl(expected["query"], keep_blank_values=True, strict_parsing=True))
     assert sweep_url.holds_sweep(given)
-    sweep = sweep_url.follow(given)
+    sweep = sweep_url.parse_query(given)
     assert sweep.hash == expected["hash"]
     assert sweep_url.query(sweep) == expected["query"]
 

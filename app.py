@@ -9,7 +9,7 @@ from ui.session import pool
 
 icon = Path(__file__).parent / "ui" / "icon.svg"
 st.set_page_config(page_title="Bandit Playground", page_icon=str(icon), layout="wide")
-pool()  # workers warm up while the visitor reads
+pool()  # the workers start while the user reads
 page = st.navigation(
     [
         st.Page("pages/home.py", title="Home", icon=":material/home:", default=True),
@@ -19,6 +19,7 @@ page = st.navigation(
         st.Page("pages/runs.py", title="Runs", icon=":material/inventory_2:", url_path="runs"),
         st.Page("pages/data.py", title="Your data", icon=":material/upload_file:", url_path="data"),
         st.Page("pages/cost.py", title="Cost of confidence", icon=":material/timer:", url_path="cost"),
+        st.Page("pages/glossary.py", title="Glossary", icon=":material/menu_book:", url_path="glossary"),
     ],
     position="top",
 )

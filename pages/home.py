@@ -1,4 +1,4 @@
-"""Home: what this is, and a race that is already running."""
+"""Home: what the playground is for, and a run to watch."""
 
 import streamlit as st
 
@@ -8,18 +8,22 @@ from ui import entry
 from ui.arena import draft
 from ui.run_view import board
 from ui.session import pool, submit_and_follow
-from ui.text import escape_markdown
+from ui.text import refuse
 
 entry.through_app("pages/home.py")
 preset = presets()["race"]
 
 st.title("Bandit Playground", anchor=False)
 st.markdown(
-    "A shop can show each visitor one product, and learns only whether *that* one was clicked. "
-    "A **contextual bandit** decides what to show: it must earn clicks now and explore to earn more later. "
-    "Below, five agents serve the same visitors with the same luck, so that every difference is the agent's. "
-    "Each curve is the mean of many runs, and the band around it is where the mean lies with 95 % confidence. "
-    "Open the **Arena** to change the world, the agents and their settings, and race again."
+    "Which **contextual bandit** earns the most clicks, and what does its exploration cost? Watch the five agents "
+    "below, then press **Open in the Arena** to change the simulator, the agents and their parameters."
+)
+st.markdown(
+    "A shop shows one product to each visitor and observes only whether that product is clicked. A contextual bandit "
+    "chooses the product. It must exploit what it has learned to earn clicks now, and explore other products to earn "
+    "more later. All agents meet the same visitors and random numbers (common random numbers), so differences between "
+    "curves are differences between agents. Each curve is a mean over independent replications; its band is the 95 % "
+    "confidence interval of the mean. The **Glossary** defines all terms.".replace(" %", "\u00a0%")
 )
 left, right = st.columns([3, 1], vertical_alignment="center")
 left.markdown(f"**{preset.title}.** {preset.about}")
@@ -29,9 +33,9 @@ if right.button("Open in the Arena", type="primary", icon=":material/tune:", wid
     st.switch_page("pages/arena.py")
 
 try:
-    job = pool().get(preset.experiment.hash)  # a race that failed says so
-    if job is None or job.status == "stopped":  # nobody's own: whoever comes next goes on with it
+    job = pool().get(preset.experiment.hash)  # a failed run is shown as failed
+    if job is None or job.status == "stopped":  # it has no owner: the next visitor resumes it
         job = pool().submit(preset.experiment)
     board.show(job, key="home")
-except UserError as sentence:
-    st.error(f"The race cannot be run: {escape_markdown(str(sentence))}.", icon=":material/block:")
+except UserError as error:
+    refuse(error)

@@ -10,8 +10,15 @@ from bandits import UserError
 
 
 def refuse(error: UserError | str) -> None:
-    """Show why a request cannot be carried out, in one sentence."""
-    st.error(f"This cannot be done: {escape_markdown(str(error))}.", icon=":material/block:")
+    """Show why a request cannot be carried out."""
+    st.error(escape_markdown(sentence(str(error))), icon=":material/block:")
+
+
+def sentence(text: str) -> str:
+    """Return a message as a sentence: a capital letter, unless it begins with the path of a field, and a full stop."""
+    if re.match(r"[a-z]+[ :]", text):
+        text = text[0].upper() + text[1:]
+    return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
 def escape_markdown(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The sidebar of the Arena: world, length, agents."""
+"""Draw the sidebar of the Arena: simulator, length and agents."""
 
 from __future__ import annotations
 
@@ -21,78 +21,84 @@ from .draft import Draft
 
 
 def controls(draft: Draft) -> None:
-    """Draw the controls and keep what they say in the draft."""
-    back = st.container(horizontal=True, gap="small")  # filled last: it knows what was changed below
-    _world(draft)
+    """Draw the controls and write their values into the draft."""
+    undo_row = st.container(horizontal=True, gap="small")  # filled last: what is changed below can be undone
+    _simulator(draft)
     _length(draft)
     st.subheader("Agents", anchor=False)
-    looks = palette([agent["kind"] for agent in draft.agents.values()])
-    for (number, agent), look in zip(list(draft.agents.items()), looks, strict=True):
+    styles = palette([agent["kind"] for agent in draft.agents.values()])
+    for (number, agent), style in zip(list(draft.agents.items()), styles, strict=True):
         with st.container(border=True):
-            _agent(draft, number, agent, look.color)
+            _agent(draft, number, agent, style.color)
     with st.popover("Add agent", icon=":material/add:", width="stretch", disabled=len(draft.agents) >= 12):
-        for kind in draft.fitting():
-            about = (AGENTS[kind].__doc__ or "").split("\n")[0].replace(" [1]_", "")
+        for kind in draft.available_kinds():
             st.button(
-                AGENTS[kind].title, key=f"add-{kind}", help=about, on_click=draft.add, args=(kind,), width="stretch"
-            )
+                AGENTS[kind].title, key=f"add-{kind}", help=_summary(kind), on_click=draft.add, args=(kind,),
+                width="stretch",
+            )  # fmt: skip
     drafts.remember()
-    _back(back)
+    _undo_buttons(undo_row)
 
 
-def _back(row: DeltaGenerator) -> None:
-    trail = drafts.trail()
+def _summary(kind: str) -> str:
+    """Return the first line of an agent's docstring without the marks of references."""
+    return re.sub(r",? \[\d+\]_", "", (AGENTS[kind].__doc__ or "").split("\n")[0])
+
+
+def _undo_buttons(row: DeltaGenerator) -> None:
+    history = drafts.history()
     row.button("Undo", icon=":material/undo:", key="undo", type="tertiary", on_click=drafts.move,
-               args=(-1,), disabled=not trail.can_move(-1))  # fmt: skip
+               args=(-1,), disabled=not history.can_move(-1))  # fmt: skip
     row.button("Redo", icon=":material/redo:", key="redo", type="tertiary", on_click=drafts.move,
-               args=(1,), disabled=not trail.can_move(1))  # fmt: skip
+               args=(1,), disabled=not history.can_move(1))  # fmt: skip
     row.button("Reset", icon=":material/restart_alt:", key="reset", type="tertiary", on_click=drafts.reset,
-               help="Back to the preset, link, file or run that was loaded last.")  # fmt: skip
+               help="Restore the preset, link, file or run that was loaded last.")  # fmt: skip
 
 
-def _world(draft: Draft) -> None:
+def _simulator(draft: Draft) -> None:
     kinds = list(SIMULATORS)
-    key = f"{draft.version}-world"
+    key = f"{draft.version}-simulator"
     kind = st.selectbox(
-        "World", kinds, index=kinds.index(draft.simulator["kind"]), key=key, format_func=lambda k: SIMULATORS[k].title
-    )
+        "Simulator", kinds, index=kinds.index(draft.simulator["kind"]), key=key,
+        format_func=lambda k: SIMULATORS[k].title,
+    )  # fmt: skip
     if kind != draft.simulator["kind"]:
-        draft.switch(kind)
+        draft.switch_simulator(kind)
     model = SIMULATORS[kind].Params
     values = form(model, fields(model, basic=True), draft.simulator, f"{key}-{kind}")
     if more := fields(model, basic=False):
-        with st.expander("More about this world"):
+        with st.expander("More parameters"):
             values |= form(model, more, draft.simulator, f"{key}-{kind}")
     draft.simulator = {"kind": kind, **values}
-    with suppress(ValueError):  # said in full when it is run
-        if credit := SIMULATORS[kind].attribution(model.model_validate(draft.simulator)):
-            st.caption(f"Data: {credit}")
+    with suppress(ValueError):  # explained in full when it is run
+        if source := SIMULATORS[kind].attribution(model.model_validate(draft.simulator)):
+            st.caption(f"Data: {source}")
 
 
 def _length(draft: Draft) -> None:
-    described = Experiment.model_fields
+    field = Experiment.model_fields
     left, right = st.columns(2)
     draft.steps = left.number_input(
-        "Steps $T$", 1, 10_000_000, draft.steps, 1000, key=f"{draft.version}-steps", help=described["steps"].description
+        "Steps $T$", 1, 10_000_000, draft.steps, 1000, key=f"{draft.version}-steps", help=field["steps"].description
     )
     draft.replications = right.number_input(
-        "Runs $R$", 1, 4096, draft.replications, key=f"{draft.version}-runs",
-        help=described["replications"].description,
+        "Replications $R$", 1, 4096, draft.replications, key=f"{draft.version}-replications",
+        help=field["replications"].description,
     )  # fmt: skip
     draft.seed = st.number_input(
-        "Seed", 0, 2**53 - 1, draft.seed, key=f"{draft.version}-seed", help=described["seed"].description
+        "Seed", 0, 2**53 - 1, draft.seed, key=f"{draft.version}-seed", help=field["seed"].description
     )
 
 
 def _agent(draft: Draft, number: int, agent: dict[str, Any], color: str) -> None:
     cls = AGENTS[agent["kind"]]
     key = f"{draft.version}-agent{number}"
-    heading = st.empty()  # filled last: it says the name that is typed below
-    world = draft.spec()
-    slates = world is None or world.slate > 1
+    heading = st.empty()  # filled last: it shows the name that is typed below
+    spec = draft.spec()
+    slates = spec is None or spec.slate > 1
     values = form(cls.Params, fields(cls.Params, basic=True), agent, key)
     with st.popover("More", icon=":material/tune:", type="tertiary", width="stretch"):
-        st.caption(re.sub(r",? \[\d+\]_", "", (cls.__doc__ or "").split("\n")[0]))
+        st.caption(_summary(agent["kind"]))
         st.latex(cls.formula)
         label = st.text_input(
             "Name", agent.get("label") or "", key=f"{key}-label", max_chars=40, placeholder=cls.title,

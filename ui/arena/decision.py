@@ -1,4 +1,4 @@
-"""Why this arm? One decision of a run that is not moving, taken apart."""
+"""Explain one decision of a run that is not active: why this arm was chosen."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from bandits.runtime.pool import Job
 from ui.live_panel import panel
 from ui.text import escape_markdown, refuse
 
-_one_at_a_time = threading.Lock()  # it is computed here, in the process that serves everybody
+_one_at_a_time = threading.Lock()  # computed in this process, which serves all users
 
 
-def ask(job: Job) -> None:
-    """A section that says why an arm was shown, at any step that the run has reached."""
+def show(job: Job) -> None:
+    """Draw a section that explains the choice at any step that the run has reached."""
     st.fragment(_section)(job)
 
 
@@ -29,29 +29,32 @@ def _section(job: Job) -> None:
     if not section.open or not reached:
         return
     with section:
-        which = st.container(horizontal=True, gap="small")
-        label = which.selectbox("Agent", list(reached), key=f"why-agent-{job.id[:12]}", width=240)
-        last, times, key = reached[label], job.experiment.replications, f"{job.id[:12]}-{label}"
-        name = f"why-step-{job.id[:12]}-{last}"  # agents that have come as far share the step
-        step = which.number_input("Step", 1, last, last, key=name, help=f"1 to {last:,}.", width=150)
-        run = which.number_input("Run", 1, times, key=f"why-run-{job.id[:12]}", help=f"1 to {times:,}.", width=130)
-        found = _answer(job.experiment, job.id, label, step, run - 1)
-        if isinstance(found, str):
-            refuse(found)
+        row = st.container(horizontal=True, gap="small")
+        label = row.selectbox("Agent", list(reached), key=f"why-agent-{job.id[:12]}", width=240)
+        last, replications, key = reached[label], job.experiment.replications, f"{job.id[:12]}-{label}"
+        name = f"why-step-{job.id[:12]}-{last}"  # agents at the same step share the choice
+        step = row.number_input("Step", 1, last, last, key=name, help=f"Decision to explain, 1 to {last:,}.", width=150)
+        replication = row.number_input(
+            "Replication", 1, replications, key=f"why-run-{job.id[:12]}", width=130,
+            help=f"Replication that the decision is taken from, 1 to {replications:,}.",
+        )  # fmt: skip
+        explanation = _explain(job.experiment, job.id, label, step, replication - 1)
+        if isinstance(explanation, str):
+            refuse(explanation)
             return
-        reason, *more = text.explain_decision(found)
+        reason, *more = text.explain_decision(explanation)
         st.markdown(f"**{escape_markdown(reason)}** {escape_markdown(' '.join(more))}")
-        spec = decision(found, styles(job.experiment)[label])
-        spec["layout"]["uirevision"] = f"{key}-{step}-{run}"
+        spec = decision(explanation, styles(job.experiment)[label])
+        spec["layout"]["uirevision"] = f"{key}-{step}-{replication}"
         height = 80 + 34 * len(spec["layout"]["yaxis"]["tickvals"])
         panel.live_panel([spec], key="why", alt=[" ".join([reason, *more])], height=height)
 
 
-@st.cache_data(ttl=600, max_entries=256, show_spinner="Living this run again up to that step ...")
-def _answer(_experiment: Experiment, run: str, label: str, step: int, replication: int) -> Why | str:  # noqa: ARG001
-    """What `why` finds, or why it finds nothing; an experiment's hash is its key."""
+@st.cache_data(ttl=600, max_entries=256, show_spinner="Replaying the run up to this step ...")
+def _explain(_experiment: Experiment, run: str, label: str, step: int, replication: int) -> Why | str:  # noqa: ARG001
+    """Return the explanation of a decision, or the reason why there is none; the run's hash is the key."""
     try:
         with _one_at_a_time:
             return why(_experiment, label, step, replication)
-    except UserError as sentence:
-        return str(sentence)
+    except UserError as error:
+        return str(error)

@@ -1,4 +1,4 @@
-"""The experiment that a visitor is putting together, kept in the session, with the way back."""
+"""The experiment that a user is editing, kept in the session, with undo and redo."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from bandits.base.types import WorldSpec
 from bandits.experiments.presets import presets
 from bandits.simulators import REGISTRY as SIMULATORS
 
-KEPT = 100  # steps that can be taken back
+MAX_STATES = 100  # states that can be undone
 
 _numbers = itertools.count(1)  # widget keys only need to be new
 
 
 class Draft:
-    """Plain data that `bandits.read` will judge, with an id per agent for its widgets."""
+    """An experiment as plain data, not validated yet, with an id per agent for its widgets."""
 
     def __init__(self, data: dict[str, Any]) -> None:
         self.version = next(_numbers)
@@ -29,7 +29,7 @@ class Draft:
         self.steps, self.replications, self.seed = data["steps"], data["replications"], data["seed"]
 
     def data(self) -> dict[str, Any]:
-        """The experiment as plain data."""
+        """Return the experiment as plain data."""
         return {
             "simulator": self.simulator,
             "agents": list(self.agents.values()),
@@ -39,22 +39,22 @@ class Draft:
         }
 
     def experiment(self) -> Experiment | None:
-        """The experiment, if it is one that can be run."""
+        """Return the experiment, or None if it is not valid."""
         try:
             return read(self.data())
         except UserError:
             return None
 
-    def switch(self, kind: str) -> None:
-        """Another world, with its own defaults."""
+    def switch_simulator(self, kind: str) -> None:
+        """Replace the simulator by another one with its defaults."""
         self.simulator = {"kind": kind}
 
     def add(self, kind: str) -> None:
-        """One more agent with its defaults."""
+        """Add an agent with its defaults."""
         self.agents[next(_numbers)] = {"kind": kind}
 
     def duplicate(self, agent: int) -> None:
-        """The same agent again, right behind itself."""
+        """Insert a copy of an agent after it."""
         copies = {}
         for key, values in self.agents.items():
             copies[key] = values
@@ -63,18 +63,18 @@ class Draft:
         self.agents = copies
 
     def remove(self, agent: int) -> None:
-        """One agent less."""
+        """Remove an agent."""
         del self.agents[agent]
 
     def spec(self) -> WorldSpec | None:
-        """What the world would tell its agents, if there can be such a world."""
-        world = SIMULATORS[self.simulator["kind"]]
+        """Return what the simulator tells its agents of itself, or None if its parameters are not valid."""
+        cls = SIMULATORS[self.simulator["kind"]]
         try:
-            return world.describe(world.Params.model_validate(self.simulator))
+            return cls.describe(cls.Params.model_validate(self.simulator))
         except ValueError:
             return None
 
-    def fitting(self) -> list[str]:
+    def available_kinds(self) -> list[str]:
         """Return the kinds of agents that this simulator has the capabilities for."""
         spec = self.spec()
         return [
@@ -83,25 +83,25 @@ class Draft:
         ]  # fmt: skip
 
 
-class Trail:
-    """Every state the controls were in since the last one that was loaded, and where on it they are."""
+class EditHistory:
+    """The states of the controls since the first one was loaded, and the current one among them."""
 
     def __init__(self, start: str) -> None:
         self.states, self.at = [start], 0
 
     def remember(self, state: str) -> None:
-        """A new state ends what could have been done again."""
+        """Append a new state; states that could be redone are dropped."""
         if state != self.states[self.at]:
-            self.states = [*self.states[: self.at + 1], state][-KEPT:]
+            self.states = [*self.states[: self.at + 1], state][-MAX_STATES:]
             self.at = len(self.states) - 1
 
     def can_move(self, by: int) -> bool:
-        """Whether there is a state so many steps back (-1) or ahead (1)."""
+        """Return whether there is a state to undo (-1) or to redo (1)."""
         return 0 <= self.at + by < len(self.states)
 
 
 def current() -> Draft:
-    """This session's draft; the first preset to begin with."""
+    """Return this session's draft; it starts with the first preset."""
     if "draft" not in st.session_state:
         load(next(iter(presets().values())).experiment)
     draft: Draft = st.session_state.draft
@@ -109,41 +109,41 @@ def current() -> Draft:
 
 
 def load(experiment: Experiment) -> None:
-    """Put an experiment into the controls. It can be undone, and `reset` comes back to it."""
+    """Load an experiment into the controls; this can be undone, and `reset` returns to it."""
     text = experiment.model_dump_json()
     st.session_state.draft, st.session_state.origin = Draft(json.loads(text)), text
-    if "trail" in st.session_state:
+    if "edit_history" in st.session_state:
         remember()
     else:
-        st.session_state.trail = Trail(_state())
+        st.session_state.edit_history = EditHistory(_state())
 
 
 def remember() -> None:
-    """Keep what the controls say now."""
-    trail().remember(_state())
+    """Append the state of the controls to the history."""
+    history().remember(_state())
 
 
-def trail() -> Trail:
-    """Where this session's controls have been."""
+def history() -> EditHistory:
+    """Return the states that this session's controls were in."""
     current()
-    found: Trail = st.session_state.trail
-    return found
+    states: EditHistory = st.session_state.edit_history
+    return states
 
 
 def move(by: int) -> None:
     """Undo (-1) or redo (1)."""
-    if trail().can_move(by):
-        trail().at += by
-        st.session_state.draft = Draft(json.loads(trail().states[trail().at]))
+    if history().can_move(by):
+        history().at += by
+        st.session_state.draft = Draft(json.loads(history().states[history().at]))
 
 
 def reset() -> None:
-    """Back to what was loaded last: a preset, a link, a file, a run."""
+    """Restore what was loaded last: a preset, a link, a file or a run."""
     st.session_state.draft = Draft(json.loads(st.session_state.origin))
     remember()
 
 
 def _state() -> str:
-    """What the controls say, the same text for the same experiment however it was put together."""
-    found = current().experiment()
-    return json.dumps(current().data()) if found is None else found.model_dump_json()
+    """Return the controls' values as text: the same for equal experiments, however they were entered."""
+    experiment = current().experiment()
+    return json.dumps(current().data()) if experiment is None else experiment.model_dump_json()

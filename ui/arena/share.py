@@ -1,4 +1,4 @@
-"""To take along: a link that makes the same numbers anywhere, files, and experiments that come back in."""
+"""Share a run: its link, its files, and experiments to open."""
 
 from __future__ import annotations
 
@@ -18,34 +18,32 @@ from . import draft
 
 
 def share(job: Job) -> None:
-    """The link to a run, and the way in for an experiment's file."""
+    """Draw the link to a run, and the upload of an experiment file."""
     here = urlsplit(st.context.url or "http://127.0.0.1:8501/arena")
     st.markdown("**Link to this experiment**")
     st.code(f"{here.scheme}://{here.netloc}{here.path}?{url.query(job.experiment)}", language=None, wrap_lines=True)
-    note = "It holds the whole experiment: whoever opens it gets the same numbers, also when this run is gone."
+    note = "The link contains the whole experiment: it gives the same numbers, even after this run was deleted."
     if not job.experiment.simulator_class().portable(job.experiment.simulator):
-        note = "It holds the experiment, but not the data that were brought: the same CSV must be brought there too."
+        note = "The link contains the experiment, but not the uploaded data: upload the same CSV on the other server."
     if here.hostname in ("127.0.0.1", "localhost", "::1"):
-        note += (
-            " This address works on this machine only; on another one, put its own address before the question mark."
-        )
+        note += " This link works only on this computer; elsewhere replace the host name."
     st.caption(note)
     st.markdown("**Open an experiment file**")
-    brought = st.file_uploader("Experiment (JSON)", "json", max_upload_size=1, label_visibility="collapsed")
-    if brought is not None and st.session_state.get("opened") != brought.file_id:
-        st.session_state.opened = brought.file_id
-        draft.load(read(brought.getvalue()[: MAX_TEXT + 1]))
-        st.toast("The experiment is in the controls now. Press Run.", icon=":material/input:")
+    uploaded = st.file_uploader("Experiment (JSON)", "json", max_upload_size=1, label_visibility="collapsed")
+    if uploaded is not None and st.session_state.get("opened") != uploaded.file_id:
+        st.session_state.opened = uploaded.file_id
+        draft.load(read(uploaded.getvalue()[: MAX_TEXT + 1]))
+        st.toast("The experiment is loaded into the controls. Press Run.", icon=":material/input:")
         st.rerun()
 
 
 def files(job: Job) -> None:
-    """Downloads, made when they are asked for."""
+    """Draw the downloads; each file is made when its button is pressed."""
     result, name = job.result, f"bandits-{job.id[:8]}"
     if not result.histories:
-        st.caption("There is nothing to export yet.")
+        st.caption("This run has no results to export yet.")
         return
-    offered: list[tuple[str, str, str, Callable[[], str | bytes]]] = [
+    exports: list[tuple[str, str, str, Callable[[], str | bytes]]] = [
         ("Report (HTML, works offline)", "html", "text/html", lambda: export.report(result)),
         ("Curves (CSV)", "csv", "text/csv", lambda: export.table_csv(result)),
         ("Curves (Parquet)", "parquet", "application/octet-stream", lambda: export.table_parquet(result)),
@@ -53,13 +51,13 @@ def files(job: Job) -> None:
         ("Python script", "py", "text/x-python", lambda: export.script(job.experiment)),
     ]
 
-    def at_rest(make: Callable[[], str | bytes]) -> str | bytes:
-        with job.lock:  # while it is written down, a live run does not grow
+    def make_locked(make: Callable[[], str | bytes]) -> str | bytes:
+        with job.lock:  # an active run adds no points meanwhile
             return make()
 
-    for label, ending, mime, make in offered:
+    for label, ending, mime, make in exports:
         st.download_button(
-            label, partial(at_rest, make), f"{name}.{ending}", mime, key=f"export-{ending}", on_click="ignore",
+            label, partial(make_locked, make), f"{name}.{ending}", mime, key=f"export-{ending}", on_click="ignore",
             icon=":material/download:", width="stretch",
         )  # fmt: skip
-    st.caption("Pictures: **PNG** and **SVG** stand at the upper right of every plot.")
+    st.caption("To save a plot, press **PNG** or **SVG** at its upper right.")

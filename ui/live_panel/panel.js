@@ -8,7 +8,7 @@ const touch = matchMedia("(pointer: coarse)").matches;
 
 function loadPlotly(src) {
   if (window.Plotly) return Promise.resolve(window.Plotly);
-  // The page's own entry script tells where the app lives, behind any base path or proxy and on any page.
+  // The address of the page's own entry script gives the root of the app, behind any base path or proxy.
   const entry = document.querySelector('script[src*="static/js/"]');
   const root = entry ? entry.src.replace(/static\/js\/.*$/, "") : `${location.origin}/`;
   plotly ??= new Promise((resolve, reject) => {
@@ -58,15 +58,15 @@ function colours(host) {
   return { paper, ink: (alpha) => `rgba(${rgb},${alpha})` };
 }
 
-// Type grows with the page's own (presentation mode, a visitor's settings), and the plots with it.
+// Plots grow with the page's type (presentation mode, browser settings).
 const scale = () => parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
 
 function layoutOf(figure, width, height, host) {
-  // A copy: Plotly writes the visitor's zoom into the layout that it is given.
+  // A copy: Plotly writes the zoom into the layout that it is given.
   const { title, meta, ...own } = structuredClone(figure.layout ?? {});
   const { paper, ink } = colours(host);
   const size = Math.round(12 * scale());
-  const far = (pixels) => Math.round(pixels * scale());
+  const scaled = (pixels) => Math.round(pixels * scale());
   const axis = {
     automargin: false,
     color: ink(0.75),
@@ -82,7 +82,7 @@ function layoutOf(figure, width, height, host) {
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
     // Fixed, so that the axes stay put when the numbers on them grow wider.
-    margin: { l: far(own.yaxis?.title ? 64 : 48), r: 16, t: 10, b: far(own.xaxis?.title ? 44 : 28) },
+    margin: { l: scaled(own.yaxis?.title ? 64 : 48), r: 16, t: 10, b: scaled(own.xaxis?.title ? 44 : 28) },
     hovermode: "x unified",
     legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", font: { size } },
     dragmode: touch ? false : "zoom",
@@ -117,7 +117,7 @@ function tracesOf(figure, host, hidden) {
   });
 }
 
-// The saved picture stands alone: it gets the title, the legend and the background that the page supplies.
+// A saved picture is used without the page: it gets the title, the legend and the background.
 function savePicture(cell, host, format) {
   if (!window.Plotly || cell.plot.dataset.wait !== undefined) return;
   const { layout, data } = cell.plot;
@@ -132,7 +132,7 @@ const CONFIG = {
   displayModeBar: touch ? false : "hover",
   modeBarButtons: [["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
   displaylogo: false,
-  // Without these two, Plotly offers to upload the chart to its maker's cloud.
+  // Without these two, Plotly offers to upload the chart to its own cloud service.
   showSendToCloud: false,
   plotlyServerURL: "",
   responsive: false,
@@ -154,7 +154,7 @@ function makeCell(panel) {
   caption.append(save, title, note);
   figure.append(caption, plot);
   panel.grid.append(figure);
-  panel.sight.observe(plot);
+  panel.observer.observe(plot);
   const cell = { title, note, plot, visible: false };
   for (const format of ["png", "svg"]) {
     const button = document.createElement("button");
@@ -168,12 +168,12 @@ function makeCell(panel) {
 }
 
 function dropCell(panel, cell) {
-  panel.sight.unobserve(cell.plot);
+  panel.observer.unobserve(cell.plot);
   window.Plotly?.purge(cell.plot);
   cell.plot.parentElement.remove();
 }
 
-// What a plot looks like depends on its figure, its size and the theme, and on nothing else.
+// A plot is redrawn when its signature changes: figure, size, theme or hidden agents.
 function signature(panel, cell) {
   const { paper, ink } = colours(panel.host);
   return [cell.id, cell.plot.clientWidth, panel.height, scale(), paper, ink(1), [...panel.hidden].sort()].join();
@@ -187,7 +187,7 @@ function draw(panel, cell) {
   }
   const layout = layoutOf(cell.figure, cell.plot.clientWidth, panel.height * scale(), panel.host);
   try {
-    // One configuration for ever: given another object, Plotly starts the plot anew and forgets the zoom.
+    // Always the same configuration: given another object, Plotly recreates the plot and loses the zoom.
     window.Plotly.react(cell.plot, tracesOf(cell.figure, panel.host, panel.hidden), layout, CONFIG);
     delete cell.plot.dataset.wait;
     if (cell.figure.layout?.meta?.pick && !cell.picks) {
@@ -195,7 +195,7 @@ function draw(panel, cell) {
       cell.plot.on("plotly_click", ({ points: [{ x, y }] }) => panel.trigger("picked", [x, y]));
     }
   } catch (error) {
-    console.error(error); // one faulty figure must not keep the others from being drawn
+    console.error(error); // the other figures are still drawn
     cell.plot.dataset.wait = "This chart could not be drawn.";
   }
 }
@@ -208,7 +208,7 @@ async function refresh(panel) {
   try {
     await loadPlotly(panel.src);
     for (;;) {
-      // One plot per frame keeps the page answering, and a hidden tab, which gets no frames, draws nothing.
+      // One plot per frame keeps the page responsive; a hidden tab gets no frames and draws nothing.
       await new Promise(requestAnimationFrame);
       const cell = panel.cells.find((one) => one.visible && stale(panel, one));
       if (!cell) break;
@@ -241,19 +241,19 @@ function makeTile(panel, label) {
   item.append(tile, only);
   tile.addEventListener("click", () => {
     if (!panel.hidden.delete(label)) panel.hidden.add(label);
-    look(panel);
+    applyVisibility(panel);
   });
   only.addEventListener("click", () => {
     const others = [...panel.tiles.keys()].filter((other) => other !== label);
     const alone = others.length > 0 && others.every((other) => panel.hidden.has(other));
     panel.hidden = new Set(alone ? [] : others);
-    look(panel);
+    applyVisibility(panel);
   });
   return { item, tile, only, swatch, mean, spread, detail };
 }
 
-// What is hidden shows on the tiles at once; the plots follow.
-function look(panel) {
+// The tiles are updated at once, the plots after them.
+function applyVisibility(panel) {
   for (const [label, { item, tile, only }] of panel.tiles) {
     const shown = !panel.hidden.has(label);
     const alone = shown && panel.tiles.size > 1 && panel.hidden.size === panel.tiles.size - 1;
@@ -266,7 +266,7 @@ function look(panel) {
   refresh(panel);
 }
 
-function tell(panel, legend) {
+function drawLegend(panel, legend) {
   const labels = legend.map(({ label }) => label);
   for (const [label, { item }] of panel.tiles) {
     if (labels.includes(label)) continue;
@@ -282,7 +282,7 @@ function tell(panel, legend) {
     tile.mean.textContent = rate;
     tile.spread.textContent = spread;
     tile.detail.textContent = detail;
-    // Moved only when ranks change: a button that is moved loses the keyboard's focus.
+    // Moved only when ranks change: a moved button loses the keyboard focus.
     if (panel.board.children[place] !== tile.item) panel.board.insertBefore(tile.item, panel.board.children[place]);
   }
   panel.board.hidden = legend.length === 0;
@@ -295,14 +295,14 @@ function makePanel(parent) {
   grid.className = "bp-grid";
   const board = document.createElement("ol");
   board.className = "bp-board";
-  board.setAttribute("aria-label", "Leaderboard, best first. Press an agent to hide or show it in all plots.");
-  const told = document.createElement("div");
-  told.className = "bp-note bp-told";
-  host.append(told, board, grid);
+  board.setAttribute("aria-label", "Leaderboard, best first. Select an agent to hide or show it in all plots.");
+  const note = document.createElement("div");
+  note.className = "bp-note bp-legend-note";
+  host.append(note, board, grid);
   parent.append(host);
 
-  const panel = { host, grid, board, told, tiles: new Map(), hidden: new Set(), cells: [], busy: false };
-  panel.sight = new IntersectionObserver(
+  const panel = { host, grid, board, note, tiles: new Map(), hidden: new Set(), cells: [], busy: false };
+  panel.observer = new IntersectionObserver(
     (entries) => {
       for (const { target, isIntersecting } of entries) {
         const cell = panel.cells.find(({ plot }) => plot === target);
@@ -328,7 +328,7 @@ function makePanel(parent) {
     clearTimeout(timer);
     resize.disconnect();
     panel.cells.splice(0).forEach((cell) => dropCell(panel, cell));
-    panel.sight.disconnect();
+    panel.observer.disconnect();
     host.remove();
     panels.delete(parent);
   };
@@ -342,8 +342,8 @@ export default function ({ parentElement, data, setTriggerValue }) {
   const { src, height, legend, note, cells } = decode(data);
   panel.src = src;
   panel.height = height;
-  panel.told.textContent = unbroken(note);
-  tell(panel, legend);
+  panel.note.textContent = unbroken(note);
+  drawLegend(panel, legend);
   while (panel.cells.length > cells.length) dropCell(panel, panel.cells.pop());
   while (panel.cells.length < cells.length) panel.cells.push(makeCell(panel));
   cells.forEach(({ id, alt, figure }, index) => {
@@ -359,6 +359,6 @@ export default function ({ parentElement, data, setTriggerValue }) {
     cell.id = id;
     cell.figure = figure;
   });
-  look(panel);
+  applyVisibility(panel);
   return panel.remove;
 }

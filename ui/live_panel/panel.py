@@ -52,8 +52,8 @@ def live_panel(
     Parameters
     ----------
     figures : sequence of dict
-        Plotly specifications ``{"data": [trace, ...], "layout": {...}}``. NumPy arrays may stand
-        anywhere in them and travel as float32, equal ones once. ``layout["title"]`` is drawn as the
+        Plotly specifications ``{"data": [trace, ...], "layout": {...}}``. NumPy arrays anywhere
+        in them are sent as float32, equal ones once. ``layout["title"]`` is drawn as the
         cell's heading and ``layout["meta"]["note"]``, a sentence, below it. A trace with
         ``meta="reference"`` is drawn as a thin dashed line in the theme's text colour. A change
         of ``layout["uirevision"]`` (say, the run's hash) resets the zoom. A figure without points
@@ -61,38 +61,38 @@ def live_panel(
     key : str
         Identity of the panel on the page.
     alt : sequence of str
-        One text per figure for those who do not see it.
+        One text per figure for screen readers.
     height : int
         Height of each plot in pixels at the usual type size (it grows with the type), heading and note not included.
     legend : sequence of dict
         Tiles above the plots, in order: ``label, color, dash, rate, spread, detail``. Pressing one hides every trace
         whose ``legendgroup`` is its label, in all plots at once; its *only* hides all others.
     note : str
-        What the numbers on the tiles are, above them.
+        A sentence above the tiles that explains their numbers.
 
     Raises
     ------
     ValueError
         If ``alt`` and ``figures`` differ in length, or a plain number is NaN or infinite (in arrays
-        they are gaps).
+        these are gaps).
     """
     mount(pack(figures, alt, height, legend, note), key=key)
 
 
 def mount(packed: bytes, *, key: str, picked: Callable[[], None] | None = None) -> None:
-    """Draw what `pack` made: whoever shows the same panel to many packs it once.
+    """Draw a panel made by `pack`; a panel that many sessions show is packed once.
 
-    ``picked`` is called when a point of a figure with ``meta["pick"]`` is pressed; `at` then tells which.
+    ``picked`` is called when a point of a figure with ``meta["pick"]`` is pressed; `picked_point` returns the point.
     """
     more: dict[str, Any] = {} if picked is None else {"on_picked_change": picked}
     _mount(key=key, data=packed, width="stretch", **more)
 
 
-def at(key: str) -> tuple[float, float] | None:
-    """Where a figure was pressed: x and y of the point."""
-    found = st.session_state.get(key)
-    place = found.get("picked") if found is not None else None
-    return (float(place[0]), float(place[1])) if place else None
+def picked_point(key: str) -> tuple[float, float] | None:
+    """Return x and y of the point of a figure that was pressed."""
+    state = st.session_state.get(key)
+    point = state.get("picked") if state is not None else None
+    return (float(point[0]), float(point[1])) if point else None
 
 
 def pack(
@@ -139,7 +139,7 @@ def pack(
 
 
 def unpack(payload: bytes) -> dict[str, Any]:
-    """Decode what :func:`pack` made, as the browser does; tests read the figures of a page with it."""
+    """Decode a panel made by :func:`pack`, as the browser does; tests read the figures of a page with it."""
     start = 4 + int.from_bytes(payload[:4], "little")
     floats = np.frombuffer(payload[start:], dtype="<f4")
 
@@ -165,7 +165,7 @@ def _publish_plotly() -> str:
             target.parent.mkdir(exist_ok=True)
             shutil.copyfile(source, part)
             part.replace(target)
-        except OSError as error:  # the page stays useful without its charts, whose places then say so
+        except OSError as error:  # the page still works; each chart then shows that it did not load
             _log.error("cannot publish %s: %s", target, error)
         finally:
             part.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""How a run is looked at: window, axes, the run before, one moment of the spectrum, presentation mode."""
+"""Choose how a run is drawn: window, axes, previous run, step of the spectrum, presentation mode."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AXES: dict[XAxis, str] = {"step": "steps", "log step": "steps, log", "earned": "
 
 
 class View(NamedTuple):
-    """What `bandits.results.figures.board` wants to know, and whether the run before is drawn too."""
+    """Options of `bandits.results.figures.board`, and whether the previous run is drawn too."""
 
     window: int = 1000
     x: XAxis = "step"
@@ -24,54 +24,68 @@ class View(NamedTuple):
     level: float = 0.95
     at: int | None = None
     arm: int | None = None
-    before: bool = True
+    previous: bool = True
 
-    def drawn(self) -> dict[str, Any]:
-        """The part that the figures take."""
-        return {name: value for name, value in self._asdict().items() if name != "before"}
+    def figure_options(self) -> dict[str, Any]:
+        """Return the keyword arguments of the figures."""
+        return {name: value for name, value in self._asdict().items() if name != "previous"}
 
 
 def choose(experiment: Experiment, arms: int, reached: int | None = None) -> View:
-    """Draw the choices of how to look at a run that ended at a step, or goes on; they stay for the session."""
+    """Draw the options of a run and return the view; they are kept for the session.
+
+    Parameters
+    ----------
+    arms : int
+        Number of arms.
+    reached : int, optional
+        Last step of a run that has ended; None while it is active.
+    """
     noun = experiment.simulator_class().reward_noun
     keep: dict[str, Any] = {"persist_state": "session"}
     window = st.select_slider(
-        "Window", WINDOWS, 1000, key="view-window", help="Steps that click rate and entropy are averaged over.", **keep
-    )
+        "Window", WINDOWS, 1000, key="view-window", **keep,
+        help=f"Number of steps of the moving averages of {noun} per step and entropy. Larger values give smoother "
+        "curves that react later.",
+    )  # fmt: skip
     x = st.segmented_control(
         "Horizontal axis", list(AXES), default="step", required=True, key="view-x", **keep,
         format_func=lambda axis: noun if axis == "earned" else AXES[axis],
-        help=f"Against steps, against steps on a logarithmic scale, or against the {noun} that each agent has earned.",
+        help=f"Steps, steps on a logarithmic scale, or the {noun} that each agent has earned.",
     )  # fmt: skip
-    log_regret = st.toggle("Logarithmic regret", key="view-log", help="Shows whether regret grows like a power of the "
-                           "step: then it is a straight line on two logarithmic axes.", **keep)  # fmt: skip
-    before = st.toggle("Show the run before, dotted", True, key="view-before", **keep)
+    log_regret = st.toggle("Logarithmic regret", key="view-log", help="Logarithmic axis for the regret. With "
+                           "logarithmic steps too, a power law is a straight line.", **keep)  # fmt: skip
+    previous = st.toggle(
+        "Compare with previous run", True, key="view-previous", **keep,
+        help="Draws the run that you viewed before this one as dotted curves.",
+    )  # fmt: skip
     fourth = st.segmented_control(
         "Fourth plot", get_args(Fourth), default="spectrum", required=True, key="view-fourth", **keep,
-        help="Eigenvalue spectrum: in which directions evidence was gathered. Calibration: how often the truth lies "
-        "inside the intervals in which an agent believes it.",
+        help="Eigenvalue spectrum: information collected in each direction of feature space. Calibration: how often "
+        "the true expected reward lies in the agent's own interval.",
     )  # fmt: skip
     if fourth == "calibration":
         level = st.segmented_control(
-            "Intervals of", LEVELS, default=LEVELS[-1], required=True, key="view-level", **keep,
+            "Nominal level", LEVELS, default=LEVELS[-1], required=True, key="view-level", **keep,
             format_func=lambda level: f"{100 * level:.0f} %",
-            help="An honest interval of 80 % holds the truth in 80 of 100 cases.",
+            help="Level of the intervals. A calibrated 80 % interval contains the true value in 80 % of the cases.",
         )  # fmt: skip
-        return View(window, x or "step", log_regret, "calibration", level or LEVELS[-1], before=before)
-    taken = snapshot_steps(experiment.steps)
-    steps = [s for s in taken if reached is None or s <= reached] or taken[:1]
+        return View(window, x or "step", log_regret, "calibration", level or LEVELS[-1], previous=previous)
+    snapshots = snapshot_steps(experiment.steps)
+    steps = [s for s in snapshots if reached is None or s <= reached] or snapshots[:1]
     key = f"view-at-{experiment.hash[:12]}-{len(steps)}"  # other steps, another slider
-    at = st.select_slider("At step", steps, steps[-1], key=key, format_func="{:,}".format)
+    at = st.select_slider("At step", steps, steps[-1], key=key, format_func="{:,}".format,
+                          help="Step at which the spectrum is drawn.")  # fmt: skip
     arm = st.number_input(
-        "Of one arm only", 0, max(arms - 1, 0), None, placeholder="all arms", key=f"view-arm-{experiment.hash[:12]}",
-        help="For agents with one model per arm: the number of the arm, counted from 0. Empty: all arms together.",
+        "Single arm", 0, max(arms - 1, 0), None, placeholder="all arms", key=f"view-arm-{experiment.hash[:12]}",
+        help="Number of the arm, from 0, whose spectrum is drawn, for agents with one model per arm. Empty: all arms.",
     )  # fmt: skip
     moment = None if at == steps[-1] else at
-    return View(window, x or "step", log_regret, at=moment, arm=arm, before=before)
+    return View(window, x or "step", log_regret, at=moment, arm=arm, previous=previous)
 
 
 def presenting() -> bool:
-    """Whether this session is in presentation mode: bigger type, no controls but those of the run."""
+    """Return whether this session is in presentation mode: larger type, no controls but those of the run."""
     return bool(st.session_state.get("presenting"))
 
 
@@ -81,12 +95,12 @@ def present(on: bool) -> None:
 
 
 def enlarge() -> None:
-    """Make the page readable from the back of the room."""
-    st.html("<style>" + _BIG + "</style>")
+    """Enlarge the type for a projector and hide the sidebar."""
+    st.html("<style>" + _LARGE + "</style>")
 
 
-# Everything on a page, Streamlit's and ours, is measured in rem: one size moves it all.
-_BIG = """
+# All sizes on a page, Streamlit's and ours, are in rem: the root's font size scales them all.
+_LARGE = """
 html{font-size:clamp(16px,1.05vw + 10px,32px)}
 [data-testid=stSidebar],[data-testid=stExpandSidebarButton],[data-testid=stHeader]{display:none}
 [data-testid=stMainBlockContainer]{padding:1rem clamp(1rem,3vw,3rem)}

@@ -54,7 +54,7 @@ def _show(job: SweepJob, metric: str, was_active: bool) -> None:
 
 def _select_point(job: SweepJob, metric: str) -> None:
     """Select the point that was clicked in a figure."""
-    if (place := panel.at("sweep")) is None:
+    if (place := panel.picked_point("sweep")) is None:
         return
     with job.lock:
         point = (grid if job.sweep.is_grid else scatter).point_at(job.landscape, metric, *place)

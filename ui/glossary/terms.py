@@ -1,0 +1,80 @@
+"""Read the glossary, link to its terms and write docs/glossary.md (`python -m ui.glossary.terms`)."""
+
+from __future__ import annotations
+
+import functools
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+INTRODUCTION = (
+    "What does a term or symbol of the playground mean? Terms are sorted by name; the symbols are those of the "
+    "formulas in the Arena."
+)
+
+
+class Term(NamedTuple):
+    """An entry of the glossary.
+
+    Attributes
+    ----------
+    id : str
+        Anchor on the page.
+    term : str
+    symbol : str
+        LaTeX; empty where there is none.
+    text : str
+        Definition in one or two sentences.
+    see : tuple of str
+        Anchors of related terms.
+    """
+
+    id: str
+    term: str
+    symbol: str
+    text: str
+    see: tuple[str, ...]
+
+
+@functools.cache
+def terms() -> dict[str, Term]:
+    """Return all entries by anchor, sorted by term."""
+    entries = json.loads(Path(__file__).with_name("terms.json").read_text(encoding="utf-8"))
+    return {entry["id"]: Term(**{**entry, "see": tuple(entry["see"])}) for entry in entries}
+
+
+def link(anchor: str, text: str = "") -> str:
+    """Return a Markdown link to a term on the page Glossary.
+
+    Raises
+    ------
+    KeyError
+        There is no such term.
+    """
+    return f"[{text or terms()[anchor].term}](glossary#{terms()[anchor].id})"
+
+
+def link_symbol(symbol: str, text: str) -> str:
+    """Return a text linked to the term with a Greek symbol (LaTeX); unlinked if the glossary does not have it."""
+    greek = symbol.startswith("\\")  # a Latin letter has several meanings: a is an arm and a prior's parameter
+    anchor = next((entry.id for entry in terms().values() if greek and entry.symbol == symbol), None)
+    return text if anchor is None else link(anchor, text)
+
+
+def definition(entry: Term, page: str = "") -> str:
+    """Return a definition in Markdown: symbol, text and links to related terms."""
+    symbol = f"${entry.symbol}$\u2002" if entry.symbol else ""
+    related = ", ".join(f"[{terms()[anchor].term}]({page}#{anchor})" for anchor in entry.see)
+    return f"{symbol}{entry.text}" + (f" See {related}." if related else "")
+
+
+def document() -> str:
+    """Return docs/glossary.md."""
+    lines = ["# Glossary", "", INTRODUCTION, ""]
+    for entry in terms().values():
+        lines += [f'<a id="{entry.id}"></a>', "", f"**{entry.term}**  ", definition(entry), ""]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    Path("docs/glossary.md").write_text(document(), encoding="utf-8")

@@ -82,14 +82,14 @@ def run_long(page: Page, gate: Gate, seed: int = USUAL) -> None:
 
 def stop(page: Page) -> None:
     page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()  # while busy, Streamlit has a Stop too
-    status(page, r"^Stopped at step [\d,]+ of 10,000,000; what was computed stays")
+    status(page, r"^Stopped at step [\d,]+ of 10,000,000; results so far are kept")
 
 
 @pytest.mark.quick
 def test_the_first_thing_seen_is_a_race(visit: Open) -> None:
     page = visit()
     expect(page.get_by_role("heading", name="Bandit Playground")).to_be_visible()
-    status(page, "^Finished: 20,000 steps, 16 runs each")
+    status(page, "^Finished: 20,000 steps, 16 replications")
     expect(tiles(page)).to_have_count(5)
     names = [text.split("\n")[0] for text in tiles(page).all_inner_texts()]
     assert sorted(names) == sorted(RACERS)
@@ -127,10 +127,10 @@ def test_a_slider_a_key_and_another_result(visit: Open) -> None:
     assert dragged > 1.5
     slider.press("ArrowRight")
     expect(slider).to_have_value(f"{dragged + 0.05:g}")
-    expect(page.get_by_text("to see what that does")).to_be_visible()
+    expect(page.get_by_text("to update the results")).to_be_visible()
     page.keyboard.press("Control+Enter")
-    status(page, "^Finished: 2,000 steps, 16 runs each")
-    expect(page.get_by_text("to see what that does")).to_have_count(0)
+    status(page, "^Finished: 2,000 steps, 16 replications")
+    expect(page.get_by_text("to update the results")).to_have_count(0)
     expect(tiles(page)).to_have_count(5)
     drawn(page, 1)
     assert {line["last"] for line in page.evaluate(LINES, 0)} == {2000}
@@ -267,8 +267,8 @@ def test_an_agent_is_hidden_and_left_alone_in_all_plots_at_once(visit: Open) -> 
     page.locator(".bp-cell").first.hover()
     for ending in ("png", "svg"):
         with page.expect_download() as download:
-            page.get_by_role("button", name=f"Save Click rate as {ending.upper()}").click()
-        assert download.value.suggested_filename == f"Click rate.{ending}"
+            page.get_by_role("button", name=f"Save Click-through rate as {ending.upper()}").click()
+        assert download.value.suggested_filename == f"Click-through rate.{ending}"
         saved = download.value.path().read_bytes()
         assert saved.startswith(b"\x89PNG" if ending == "png" else b"<svg")
         if ending == "svg":
@@ -280,10 +280,10 @@ def test_a_preset_on_real_data(visit: Open) -> None:
     page.get_by_role("combobox", name="Preset").click()
     page.get_by_role("option", name="MAGIC telescope").click()
     expect(page.get_by_text("gamma ray or hadron?")).to_be_visible()
-    expect(page.get_by_text("to see it")).to_be_visible()
+    expect(page.get_by_text("to start it")).to_be_visible()
     set_number(page, "Steps", 2000)
     page.keyboard.press("Control+Enter")
-    status(page, "^Finished: 2,000 steps, 8 runs each")
+    status(page, "^Finished: 2,000 steps, 8 replications")
     expect(tiles(page)).to_have_count(5)
     rates = [float(re.findall(r"0\.\d{3}", text)[0]) for text in tiles(page).all_inner_texts()]
     assert rates[0] > 0.7  # better than always naming the more frequent class
@@ -348,10 +348,10 @@ def test_what_is_refused_is_said_and_the_result_stays(visit: Open) -> None:
     page.keyboard.press("Escape")
     page.keyboard.press("Control+Enter")
     alert = page.get_by_role("alert")
-    expect(alert).to_contain_text("This cannot be done: agents.0.label is 50/50 <b>; it must be")
+    expect(alert).to_contain_text("LinUCB, Name is 50/50 <b>; it must be")
     expect(alert).to_have_count(1)
     expect(alert.get_by_role("paragraph")).to_have_count(1)
-    assert alert.get_by_role("paragraph").inner_text().count("This cannot be done") == 1
+    assert alert.get_by_role("paragraph").inner_text().count("it must be") == 1
     status(page, "^Finished: 20,000 steps")
     assert tiles(page).all_inner_texts() == before
     drawn(page, 1)

@@ -1,17 +1,22 @@
-"""The app as the tests of its pages open it: through app.py, in this process."""
+"""Open the app in this process, through app.py, and read what its pages show."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
+from bandits.runtime.job import Job
+from tests.support import over, wait_for
+from ui.live_panel import panel as live_panel
+
 ROOT = Path(__file__).parents[2]
 
-# every visit would read through all installed packages, for longer than a page takes; once will do
+# every visit would scan all installed packages, which takes longer than a page: once is enough
 manifest_scanner.scan_component_manifests = functools.cache(manifest_scanner.scan_component_manifests)
 
 
@@ -23,3 +28,43 @@ def open_page(page: str = "home", address: Mapping[str, str] | None = None, **st
     for name, value in state.items():
         at.session_state[name] = value
     return at.run()
+
+
+def ended(job: Job) -> Job:
+    wait_for(lambda: not job.active, "the end of the run")
+    return job
+
+
+def under_way(job: Job) -> Job:
+    wait_for(lambda: len(job.result.histories) == len(job.experiment.labels), "the first points", over(job))
+    return job
+
+
+def status(at: AppTest) -> str:
+    return str(at.get("progress")[0].proto.text)
+
+
+def panel(at: AppTest) -> dict[str, Any]:
+    (found,) = at.get("bidi_component")
+    proto = getattr(found.proto, "bidi_component", found.proto)
+    return live_panel.unpack(proto.bytes)
+
+
+def board(at: AppTest) -> str:
+    """The leaderboard, best first, as text."""
+    return "\n".join(f"{t['label']}: {t['rate']}{t['spread']}, {t['detail']}" for t in panel(at)["legend"])
+
+
+def plots(at: AppTest) -> list[dict[str, Any]]:
+    return [cell["figure"] for cell in panel(at)["cells"]]
+
+
+def sentences(at: AppTest) -> list[str]:
+    """The conclusions below the plots."""
+    texts = [m.value.replace("\u00a0", " ") for m in at.main.markdown if m.value.startswith("- ")]
+    return [line[2:] for text in texts for line in text.split("\n")]
+
+
+def refusals(at: AppTest) -> list[str]:
+    """The refusals as they read: without the escapes of markup."""
+    return [e.value.replace("\\", "").replace("\u200b", "") for e in at.error]

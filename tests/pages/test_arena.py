@@ -1,10 +1,8 @@
-"""Every page in every state, through app.py, with real workers behind it."""
+"""The page Arena in every state, through app.py, with real workers."""
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 from urllib.parse import parse_qsl
 
@@ -25,21 +23,20 @@ from bandits.runtime.supervisor import ATTEMPTS
 from bandits.simulators import REGISTRY as SIMULATORS
 from bandits.simulators.petshop import CLICK_RATES
 from tests.gate import Gate
-from tests.pages.support import ROOT, open_page
+from tests.pages.support import (
+    board,
+    ended,
+    open_page,
+    panel,
+    plots,
+    refusals,
+    sentences,
+    status,
+    under_way,
+)
 from tests.support import experiment, over, same, wait_for
 from ui import session
 from ui.live_panel import panel as live
-
-TITLES = ["Click-through rate", "Cumulative regret", "Selection entropy", "Eigenvalue spectrum"]
-
-
-@pytest.fixture(scope="module")
-def pool() -> Iterator[Pool]:
-    """The app's own, which all sessions share."""
-    made = session.pool()
-    yield made
-    made.close()
-    session.pool.clear()
 
 
 @pytest.fixture
@@ -57,12 +54,6 @@ def endless(pool: Pool, gate: Gate) -> Iterator[Callable[[int], Job]]:
         pool.stop(job)
 
 
-def visit() -> AppTest:
-    at = open_page()
-    assert not at.exception
-    return at
-
-
 def arena(job: Job | None = None) -> AppTest:
     """The Arena, opened by the link to a run."""
     return settled(open_page("arena", url.to_query(job.experiment) if job is not None else None))
@@ -72,46 +63,6 @@ def settled(at: AppTest) -> AppTest:
     assert not at.exception
     assert at.title[0].value == "Arena"
     return at
-
-
-def ended(job: Job) -> Job:
-    wait_for(lambda: not job.active, "the end of the run")
-    return job
-
-
-def under_way(job: Job) -> Job:
-    wait_for(lambda: len(job.result.histories) == len(job.experiment.labels), "the first points", over(job))
-    return job
-
-
-def status(at: AppTest) -> str:
-    return str(at.get("progress")[0].proto.text)
-
-
-def panel(at: AppTest) -> dict[str, Any]:
-    (found,) = at.get("bidi_component")
-    proto = getattr(found.proto, "bidi_component", found.proto)
-    return live.unpack(proto.bytes)
-
-
-def board(at: AppTest) -> str:
-    """The leaderboard, best first, as one reads it."""
-    return "\n".join(f"{t['label']}: {t['rate']}{t['spread']}, {t['detail']}" for t in panel(at)["legend"])
-
-
-def plots(at: AppTest) -> list[dict[str, Any]]:
-    return [cell["figure"] for cell in panel(at)["cells"]]
-
-
-def sentences(at: AppTest) -> list[str]:
-    """The verdict below the plots."""
-    told = [m.value.replace("\u00a0", " ") for m in at.main.markdown if m.value.startswith("- ")]
-    return [line[2:] for text in told for line in text.split("\n")]
-
-
-def refusals(at: AppTest) -> list[str]:
-    """What was refused, as a reader sees it: without the signs that keep markup from being markup."""
-    return [e.value.replace("\\", "").replace("\u200b", "") for e in at.error]
 
 
 def press(at: AppTest, label: str) -> AppTest:
@@ -140,18 +91,6 @@ def draft(at: AppTest) -> Experiment:
 # states
 
 
-def test_home_says_what_it_is_and_shows_a_race(pool: Pool) -> None:
-    at = visit()
-    assert at.title[0].value == "Bandit Playground"
-    assert "contextual bandit" in at.markdown[0].value
-    race = pool.get(presets()["race"].experiment.hash)
-    assert race is not None
-    assert [p["layout"]["title"]["text"] for p in plots(at)] == TITLES
-    at = press(at, "Open in the Arena")
-    assert draft(at) == race.experiment
-    assert address(at) == race.id
-
-
 def test_the_arena_opens_with_a_race_and_not_with_a_form(pool: Pool) -> None:
     at = arena()
     assert draft(at) == presets()["race"].experiment
@@ -164,14 +103,14 @@ def test_a_run_that_waits_says_how_many_are_before_it(pool: Pool, endless: Calla
     assert race is None or ended(race)
     busy = [endless(seed) for seed in range(900, 902 + pool.workers)]  # two more than there are workers
     wait_for(lambda: pool.queue_position(busy[-1]) == 1, "all workers to be busy", over(*busy))
-    assert status(arena(busy[-2])) == "Next in line, as soon as another run ends"
+    assert status(arena(busy[-2])) == "Queued: starts when another run ends"
     at = arena(busy[-1])
-    assert status(at) == "Waiting: 1 other run first"
+    assert status(at) == "Queued: 1 run ahead"
     assert "waiting" in board(at)
     assert [p["data"] for p in plots(at)] == [[]] * 4
     assert all(p["layout"]["annotations"][0]["text"].endswith(".") for p in plots(at))
     at = press(at, "Stop")
-    assert status(at) == "Stopped at step 0 of 3,000; what was computed stays"
+    assert status(at) == "Stopped at step 0 of 3,000; results so far are kept"
 
 
 def test_a_live_run_grows_and_can_be_stopped(pool: Pool, gate: Gate, endless: Callable[[int], Job]) -> None:
@@ -189,7 +128,7 @@ def test_a_live_run_grows_and_can_be_stopped(pool: Pool, gate: Gate, endless: Ca
     at = press(at, "Stop")
     assert job.status == "stopped"
     assert status(at).startswith("Stopped at step ")
-    assert status(at).endswith("; what was computed stays")
+    assert status(at).endswith("; results so far are kept")
     at.run()
     assert all(p["data"] for p in plots(at)[:2])
     assert sentences(at)
@@ -199,7 +138,7 @@ def test_a_live_run_grows_and_can_be_stopped(pool: Pool, gate: Gate, endless: Ca
 def test_a_finished_run_shows_its_numbers(pool: Pool) -> None:
     job = ended(pool.submit(experiment("linucb", "lints", "random", steps=2000, seed=920)))
     at = arena(job)
-    assert status(at).startswith("Finished: 2,000 steps, 3 runs each, in ")
+    assert status(at).startswith("Finished: 2,000 steps, 3 replications, in ")
     order = words.ranking(job.result)
     assert sorted(order, key=board(at).index) == order
     best = metrics.estimate(metrics.click_rate(job.histories[order[0]]))
@@ -230,7 +169,7 @@ def test_a_run_whose_workers_keep_dying_is_told_in_a_sentence_and_can_be_repeate
     wait_for(given_up, "the pool to give up")
     at = settled(at.run())
     assert status(at) == f"Failed: its worker process died {ATTEMPTS} times"
-    assert "leads" in board(at)  # what was computed stays
+    assert "leads" in board(at)  # its results are kept
     at = press(at, "Run")
     again = pool.get(job.id)
     assert again is not None
@@ -248,7 +187,7 @@ def test_what_cannot_be_run_is_refused_in_one_sentence_and_the_result_stays(pool
     widget(at, f"agent{number}-label").set_value("![x](http://x/y.png)")
     at = press(settled(at.run()), "Run")
     (said,) = refusals(at)
-    assert said.startswith("This cannot be done: agents.0.label is ![x](http://x/y.png); it must be a text of 1 to 40 ")
+    assert said.startswith("LinUCB, Name is ![x](http://x/y.png); it must be a text of 1 to 40 ")
     assert said.endswith(".")
     assert said.count(". ") == said.count("\n") == 0  # one sentence
     assert "![x](" not in at.error[0].value  # quoted, not drawn
@@ -260,6 +199,21 @@ def test_what_cannot_be_run_is_refused_in_one_sentence_and_the_result_stays(pool
     assert address(at) != job.id
 
 
+def test_an_agent_that_does_not_fit_is_named_and_can_be_removed(pool: Pool) -> None:
+    at = arena(ended(pool.submit(experiment({"kind": "random"}, {"kind": "linucb"}, seed=939))))
+    at = press(at, "Static MLP")
+    at = settled(widget(at, "-simulator").set_value("ranking").run())
+    at = press(at, "Run")
+    assert refusals(at) == ["Static MLP requires logged interactions, which Ranking does not provide."]
+    (remove,) = [b for b in at.main.button if b.label.startswith("Remove ")]
+    assert remove.label == "Remove Static MLP and run"
+    at = settled(remove.click().run())
+    assert not at.error
+    assert [agent.kind for agent in draft(at).agents] == ["random", "linucb"]
+    assert address(at) == draft(at).hash
+    press(at, "Stop")
+
+
 def test_only_who_started_a_run_can_end_it(pool: Pool, gate: Gate) -> None:
     mine = arena(ended(pool.submit(experiment(seed=944))))
     gate.hold(944, 1000)
@@ -269,7 +223,7 @@ def test_only_who_started_a_run_can_end_it(pool: Pool, gate: Gate) -> None:
     assert job is not None
     under_way(job)
     yours = press(arena(job), "Stop")
-    assert refusals(yours) == ["This cannot be done: only the user who started this run may pause, resume or stop it."]
+    assert refusals(yours) == ["Only the user who started this run may pause, resume or stop it."]
     assert job.status == "running"
     mine = press(settled(mine.run()), "Pause")
     wait_for(lambda: job not in pool.processes, "its worker to be free")
@@ -300,7 +254,7 @@ def test_a_run_that_ends_takes_no_refusal_away(
     monkeypatch.setattr(live, "mount", drawn_as_it_ends)
     at = press(at, "Run")
     assert job.status == "stopped"
-    assert refusals(at) == ["This cannot be done: there is no such thing."]
+    assert refusals(at) == ["There is no such thing."]
     assert refusals(settled(at.run())) == []
 
 
@@ -335,7 +289,7 @@ def opened(given: dict[str, str]) -> AppTest:
         ({"simulator": "casino"}, "simulator.kind is 'casino'; it must be one of petshop, classification"),
         ({"simulator": "petshop", "agents.0": "linucb", "agents.0.alpha": "1e999"}, "agents.0.alpha"),
         ({"agents.1": "linucb"}, "they must count from 0"),
-        ({"agents.0": "linucb", "steps": "many"}, "steps is 'many'; it must be a whole number"),
+        ({"agents.0": "linucb", "steps": "many"}, "Steps is 'many'; it must be a whole number"),
         ({"agents.0": "linucb", "agents.0.label": "<img src=x onerror=alert(1)>"}, "agents.0.label is <img src=x"),
         ({"agents.0": "é" * 500}, "must be one of"),
         ({"agents.0": "www.example.com/login"}, "www.example.com/login"),
@@ -442,8 +396,8 @@ def test_the_run_before_stands_dotted_behind_the_new_one(pool: Pool) -> None:
             "LinUCB, previous run",
             "Random, previous run",
         ]
-    assert "before: 0." in board(at)
-    at = settled(at.toggle(key="view-before").set_value(False).run())
+    assert "previous run: 0." in board(at)
+    at = settled(at.toggle(key="view-previous").set_value(False).run())
     assert not any(t.get("meta") == "before" for p in plots(at) for t in p["data"])
 
 
@@ -458,7 +412,7 @@ def test_the_tile_of_the_run_before_speaks_of_the_same_step(pool: Pool) -> None:
     ended(job)
     was = metrics.estimate(metrics.click_rate(longer.histories["LinUCB"], 200)).mean
     (told,) = [t["detail"] for t in panel(settled(at.run()))["legend"] if t["label"] == "LinUCB"]
-    assert told.endswith(f"before by this step: {was:.3f}")
+    assert told.endswith(f"previous run, same step: {was:.3f}")
 
 
 def test_an_arm_that_the_run_before_did_not_have_is_no_error(pool: Pool) -> None:
@@ -508,7 +462,7 @@ def test_axes_spectrum_and_window_are_chosen_for_all_plots(pool: Pool) -> None:
 
 
 def test_presenting_leaves_the_run_and_its_buttons(pool: Pool) -> None:
-    at = press(arena_in_presentation(pool), "Leave")
+    at = press(arena_in_presentation(pool), "Exit presentation")
     assert at.title[0].value == "Arena"
     assert at.sidebar.button
 
@@ -520,7 +474,7 @@ def arena_in_presentation(pool: Pool) -> AppTest:
     assert not at.title
     assert "Pet shop" in at.subheader[0].value
     assert any("html{font-size" in h.proto.body and "stSidebar" in h.proto.body for h in at.get("html"))
-    assert {b.label for b in at.main.button} == {"Run", "Continue", "Stop", "Leave"}
+    assert {b.label for b in at.main.button} == {"Run", "Continue", "Stop", "Exit presentation"}
     assert len(plots(at)) == 4
     return at
 
@@ -556,7 +510,7 @@ def test_a_run_that_rests_is_asked_why_it_showed_an_arm(pool: Pool, monkeypatch:
     assert figure["layout"]["title"]["text"] == "LinUCB at step 600"
     (agent,) = [s for s in at.selectbox if s.label == "Agent"]
     at = settled(agent.set_value("LinTS").run())
-    for label, value in (("Step", 17), ("Run", 3)):
+    for label, value in (("Step", 17), ("Replication", 3)):
         (number,) = [n for n in at.number_input if n.label == label]
         at = settled(number.set_value(value).run())
     figure, said = asked(at)
@@ -565,7 +519,7 @@ def test_a_run_that_rests_is_asked_why_it_showed_an_arm(pool: Pool, monkeypatch:
     monkeypatch.setattr(whys, "SECONDS", 1e-9)
     (number,) = [n for n in at.number_input if n.label == "Step"]
     at = settled(number.set_value(500).run())
-    assert refusals(at)[0].startswith("This cannot be done: step 500 of LinTS cannot be replayed")
+    assert refusals(at)[0].startswith("Step 500 of LinTS cannot be replayed")
     assert len(at.get("bidi_component")) == 1
 
 
@@ -643,12 +597,12 @@ def test_there_is_always_one_agent_and_there_are_never_more_than_twelve(pool: Po
 def test_every_field_of_every_world_has_its_widget_and_help(pool: Pool, kind: str) -> None:
     at = arena(ended(pool.submit(experiment({"kind": "random"}, seed=953))))
     for chosen in (*SIMULATORS, kind):
-        at = settled(widget(at, "-world").set_value(chosen).run())
+        at = settled(widget(at, "-simulator").set_value(chosen).run())
     assert draft(at).simulator == SIMULATORS[kind].Params()  # a new world begins with its defaults
     for name, field in SIMULATORS[kind].Params.model_fields.items():
         if name == "kind":
             continue
-        told = widget(at, f"world-{kind}-{name}")
+        told = widget(at, f"simulator-{kind}-{name}")
         if name == "click_rates":
             assert tuple(map(tuple, told.value.to_numpy())) == CLICK_RATES
             assert any(field.description in c.value for c in at.sidebar.caption)
@@ -656,7 +610,7 @@ def test_every_field_of_every_world_has_its_widget_and_help(pool: Pool, kind: st
             assert told.proto.help == spoken(field)
             assert told.label.startswith(field.title)
     described = Experiment.model_fields
-    for ending, name in (("-steps", "steps"), ("-runs", "replications"), ("-seed", "seed")):
+    for ending, name in (("-steps", "steps"), ("-replications", "replications"), ("-seed", "seed")):
         assert widget(at, ending).proto.help == described[name].description
 
 
@@ -706,14 +660,14 @@ def test_every_widget_of_an_agent_reaches_the_experiment(pool: Pool, kind: str) 
 @pytest.mark.parametrize("kind", SIMULATORS)
 def test_every_widget_of_a_world_reaches_the_experiment(pool: Pool, kind: str) -> None:
     at = arena(ended(pool.submit(experiment("random", seed=955))))
-    at = settled(widget(at, "-world").set_value(kind).run())
+    at = settled(widget(at, "-simulator").set_value(kind).run())
     fields = {n: f for n, f in SIMULATORS[kind].Params.model_fields.items() if n not in ("kind", "click_rates")}
     expected = {}
     for name, field in fields.items():
-        expected[name] = other(at, f"world-{kind}-{name}", field)
+        expected[name] = other(at, f"simulator-{kind}-{name}", field)
         at = settled(at.run())
         assert {n: getattr(draft(at).simulator, n) for n in expected} == expected
-    for ending, value in (("-steps", 50), ("-runs", 2), ("-seed", 2**53 - 1)):
+    for ending, value in (("-steps", 50), ("-replications", 2), ("-seed", 2**53 - 1)):
         widget(at, ending).set_value(value)
     at = settled(at.run())
     assert (draft(at).steps, draft(at).replications, draft(at).seed) == (50, 2, 2**53 - 1)
@@ -729,41 +683,3 @@ def test_presets_load_into_the_controls(pool: Pool, name: str) -> None:
     assert status(at).startswith("Finished: 300 steps")  # only Run runs it
     at = settled(at.selectbox(key="preset").set_value(None).run())
     assert draft(at) == presets()[name].experiment
-
-
-def test_home_tells_how_the_race_ended(pool: Pool) -> None:
-    visit()
-    race = pool.get(presets()["race"].experiment.hash)
-    assert race is not None
-    assert ended(race).status == "finished"
-    at = visit()
-    assert status(at).startswith("Finished: 20,000 steps, 16 runs each, in ")
-    for label in race.experiment.labels:
-        assert label in board(at)
-    assert len(sentences(at)) == len(race.experiment.labels) + 1  # four pairs, the lesson, the scope
-    assert all(p["data"] for p in plots(at))
-
-
-# rules
-
-
-@pytest.mark.parametrize("page", sorted((ROOT / "pages").glob("*.py")), ids=lambda p: p.name)
-def test_pages_are_short_and_contain_no_mathematics(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 120
-    imported = set()
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Import):
-            imported |= {alias.name.split(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            imported.add((node.module or "").split(".")[0])
-    assert not imported & {"numpy", "pandas", "scipy", "sklearn", "torch", "numba", "math", "plotly"}
-    assert f"pages/{page.name}" in (ROOT / "app.py").read_text(encoding="utf-8")
-
-
-def test_the_package_knows_nothing_of_streamlit_and_the_pages() -> None:
-    for path in (ROOT / "bandits").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module or ""] if isinstance(node, ast.ImportFrom) and node.level == 0 else []
-            assert not {n.split(".")[0] for n in names} & {"streamlit", "ui", "pages"}, path

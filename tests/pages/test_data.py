@@ -144,14 +144,14 @@ def test_identifiers_are_suggested_to_be_left_out(pool: Pool) -> None:
 def test_what_is_no_table_is_refused_and_the_shelf_stays(pool: Pool, raw: bytes, said: str) -> None:
     uploads.save_dataset(csv_table.inspect(SHOP.encode()), target="bought", title="Shop")
     at = upload(visit(), raw)
-    assert refusals(at) == [f"This cannot be done: {said}."]
+    assert refusals(at) == [f"{said[0].upper()}{said[1:]}."]
     assert "<" not in at.error[0].value.replace("\\<", "")
     assert labels(at) == ["Run", "Delete data set"]
 
 
 def test_what_cannot_be_raced_on_says_why_before_the_button_is_pressed(pool: Pool) -> None:
     at = upload(visit(), SHOP.replace("28,", "old,", 1))
-    said = "This cannot be done: row 10, column 'age': 'old' is not a number, unlike the rest of the column: "
+    said = "Row 10, column 'age': 'old' is not a number, unlike the rest of the column: "
     assert refusals(at) == [f"{said}repair it, or leave the column out."]
     assert button(at, "Save and run").disabled
     box(at.multiselect, "Leave out").set_value(["age"])
@@ -199,9 +199,7 @@ def test_brought_data_can_be_raced_on_again_and_deleted(pool: Pool) -> None:
     (run,) = [b for b in at.main.button if b.label == "Run"]
     at = settled(run.click().run(), "Arena")
     (said,) = set(refusals(at))
-    assert said.startswith(
-        f"This cannot be done: data '{first}' is not stored here: upload the CSV again on the page Your data"
-    )
+    assert said.startswith(f"Data '{first}' is not stored here: upload the CSV again on the page Your data")
 
 
 def test_data_damaged_or_deleted_meanwhile_leave_the_shelf(pool: Pool) -> None:

@@ -349,7 +349,7 @@ def test_whoever_opens_an_interrupted_run_sees_what_it_had_computed(store: Store
     race = leave_behind(store, e)
     at = settled(open_page("arena", url.to_query(e)), "Arena")
     assert str(at.get("progress")[0].proto.text) == (
-        "Stopped at step 1,000 of 3,000; what was computed stays · interrupted when the app ended"
+        "Stopped at step 1,000 of 3,000; results so far are kept · interrupted when the app ended"
     )
     rate = metrics.estimate(metrics.click_rate(race.histories["LinUCB"]))
     (panel,) = at.get("bidi_component")

@@ -67,7 +67,7 @@ class Draft:
         del self.agents[agent]
 
     def spec(self) -> WorldSpec | None:
-        """Return what the simulator tells its agents of itself, or None if its parameters are not valid."""
+        """Return what agents know of the simulator in advance, or None if its parameters are not valid."""
         cls = SIMULATORS[self.simulator["kind"]]
         try:
             return cls.describe(cls.Params.model_validate(self.simulator))

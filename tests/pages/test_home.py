@@ -1,0 +1,48 @@
+"""The page Home, through app.py, with real workers."""
+
+from __future__ import annotations
+
+from streamlit.testing.v1 import AppTest
+
+from bandits import read
+from bandits.experiments import url
+from bandits.experiments.presets import presets
+from bandits.runtime.pool import Pool
+from tests.pages.support import board, ended, open_page, plots, sentences, status
+
+TITLES = ["Click-through rate", "Cumulative regret", "Selection entropy", "Eigenvalue spectrum"]
+
+
+def home() -> AppTest:
+    at = open_page()
+    assert not at.exception
+    return at
+
+
+def test_home_states_its_question_and_shows_a_run(pool: Pool) -> None:
+    at = home()
+    assert at.title[0].value == "Bandit Playground"
+    assert "contextual bandit" in at.markdown[0].value
+    race = pool.get(presets()["race"].experiment.hash)
+    assert race is not None
+    assert [p["layout"]["title"]["text"] for p in plots(at)] == TITLES
+    (button,) = [b for b in at.button if b.label == "Open in the Arena"]
+    at = button.click().run()
+    assert not at.exception
+    assert at.title[0].value == "Arena"
+    assert read(at.session_state["draft"].data()) == race.experiment
+    given = {name: text if isinstance(text, str) else text[0] for name, text in at.query_params.items()}
+    assert url.parse_query(given).experiment.hash == race.id
+
+
+def test_home_states_the_conclusions_of_its_run(pool: Pool) -> None:
+    home()
+    race = pool.get(presets()["race"].experiment.hash)
+    assert race is not None
+    assert ended(race).status == "finished"
+    at = home()
+    assert status(at).startswith("Finished: 20,000 steps, 16 replications, in ")
+    for label in race.experiment.labels:
+        assert label in board(at)
+    assert len(sentences(at)) == len(race.experiment.labels) + 1  # four pairs, the summary, the scope
+    assert all(p["data"] for p in plots(at))

@@ -15,10 +15,12 @@ from pydantic import Field, ValidationError, model_validator
 
 from bandits.base.errors import UserError
 from bandits.base.formatting import short
-from bandits.base.params import Params, hash_content, metadata, param, schemas
+from bandits.base.params import Params, hash_content, param
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.experiment import read as read_experiment
 from bandits.experiments.validation import describe_range, parse, refusal
+
+from .parameters import is_integer, is_numeric, sweepable
 
 MAX_POINTS = 1024  # of one sweep
 MAX_ROWS = 65_536  # points times replications
@@ -276,16 +278,6 @@ def _owner(experiment: Experiment, axis: Axis) -> Params:
     return owner
 
 
-def sweepable(owner: type[Params]) -> list[str]:
-    """List the parameters that a sweep can vary: numbers and enumerations, not lists, labels or kinds."""
-    names = []
-    for name in owner.model_fields:
-        enumerated = "enum" in schemas(owner)[name] or owner.choices(name) is not None
-        if name not in ("kind", "label") and (enumerated or _options(owner, name) & {"number", "integer", "boolean"}):
-            names.append(name)
-    return names
-
-
 def _check_parameter(experiment: Experiment, axis: Axis, position: int) -> None:
     owner = type(_owner(experiment, axis))
     if axis.name not in owner.model_fields:
@@ -297,46 +289,8 @@ def _check_parameter(experiment: Experiment, axis: Axis, position: int) -> None:
         raise ValueError(
             f"axes.{position}.path is {axis.path}; a sweep needs a number or a choice, and this is neither"
         )
-    if axis.values is None and not _numeric(owner, axis.name):
+    if axis.values is None and not is_numeric(owner, axis.name):
         raise ValueError(f"axes: {axis.path} is not a number; give its values instead of low and high")
-
-
-def _options(owner: type[Params], name: str) -> set[str]:
-    schema = schemas(owner)[name]
-    return {str(option.get("type")) for option in [schema, *schema.get("anyOf", [])]}
-
-
-def _numeric(owner: type[Params], name: str) -> bool:
-    return bool(_options(owner, name) & {"number", "integer"})
-
-
-def is_integer(owner: type[Params], name: str) -> bool:
-    """Whether a parameter takes integers only."""
-    return "number" not in _options(owner, name)
-
-
-def suggest_axis(owner: type[Params], name: str, number: int = 9) -> dict[str, Any]:
-    """Suggest an axis over one parameter: its typical or allowed range, or all of its choices.
-
-    Returns
-    -------
-    dict
-        The fields of `Axis`, without its path.
-    """
-    field, schema = owner.model_fields[name], schemas(owner)[name]
-    if "enum" in schema or owner.choices(name) is not None:
-        return {"values": tuple(schema.get("enum") or owner.choices(name) or ())}
-    if not _numeric(owner, name):
-        return {"values": (False, True)}
-    merged = {k: v for option in [*schema.get("anyOf", []), schema] for k, v in option.items()}
-    default = float(field.default) if isinstance(field.default, (int, float)) else 1.0
-    least = float(merged.get("minimum", merged.get("exclusiveMinimum", 0)))
-    most = float(merged.get("maximum", merged.get("exclusiveMaximum", max(10 * default, 1))))
-    low, high = metadata(field, "typical") or (least, most)
-    log = bool(metadata(field, "log")) or (low > 0 and high / low >= 100)
-    if log and low <= 0:
-        low = min(default, high) / 100 or high / 1e4
-    return {"low": float(low), "high": float(high), "number": number, "scale": "log" if log else "linear"}
 
 
 def read(source: str | bytes | dict[str, Any]) -> Sweep:

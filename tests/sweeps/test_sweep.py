@@ -30,9 +30,9 @@ from bandits.sweeps.blocks import Block, StoppedError, coarse_to_fine, compute, 
 from bandits.sweeps.execution.executors import InProcessExecutor
 from bandits.sweeps.figures import grid as figures
 from bandits.sweeps.halving import eliminate, rung_rows, rungs
+from bandits.sweeps.parameters import is_integer, suggest_axis, sweepable
 from bandits.sweeps.runner import Runner
 from bandits.sweeps.storage.block_files import BlockFiles
-from bandits.sweeps.sweep import is_integer, suggest_axis, sweepable
 
 SHOP = {"kind": "petshop", "n_products": 10, "n_users": 40}
 ALPHA = {"path": "agents.0.alpha", "low": 0.1, "high": 10, "number": 3, "scale": "log"}

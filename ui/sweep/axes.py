@@ -12,7 +12,8 @@ from bandits.base.params import Params
 from bandits.sweeps import Sweep
 from bandits.sweeps.analysis.run_metrics import METRICS
 from bandits.sweeps.figures import grid
-from bandits.sweeps.sweep import MAX_AXES, MAX_BATCH, MAX_GAUSSIAN, MAX_PROPOSED, is_integer, suggest_axis, sweepable
+from bandits.sweeps.parameters import is_integer, suggest_axis, sweepable
+from bandits.sweeps.sweep import MAX_AXES, MAX_BATCH, MAX_GAUSSIAN, MAX_PROPOSED
 from ui.arena import draft
 from ui.params_form import fields
 

@@ -50,9 +50,8 @@ PROTOCOL: Params = {
     "hidden": [100], "covariance": "diagonal", "scaling": "code", "regularised": True, "ridge": RIDGE,
     "optimiser": "sgd", "learning_rate": 0.01, "training": "everything", "every": 1, "updates": 100,
 }  # fmt: skip
-SPREAD: dict[
-    str, Params
-] = {  # the authors' bonus is sqrt(lambda nu g'U^-1 g), the variance of their draw lambda nu g'U^-1 g
+# the authors' bonus is sqrt(lambda nu g'U^-1 g), the variance of their draw lambda nu g'U^-1 g
+SPREAD: dict[str, Params] = {
     "neural_ucb": {"alpha": (RIDGE * NU) ** 0.5},
     "neural_ts": {"sigma2": RIDGE * NU},
 }
@@ -85,8 +84,8 @@ def wheel(steps: int = 80_000, replications: int = 8) -> str:
         f"Regret as a percentage of that of uniform choice, {steps:,} steps, {replications} replications; published: "
         "50 trials of the program of Riquelme et al. Heads per arm on one hidden layer of 50, inverse-gamma noise "
         "(a0 = b0 = 6), prior precision .25, batches of 512. Differences from that program: Adam with learning rate "
-        ".01 instead of RMSprop with .1 and decay; 100 training steps after every 400 observations instead of 50; no forced "
-        "initial pulls.",
+        ".01 instead of RMSprop with .1 and decay; 100 training steps after every 400 observations instead of 50; no "
+        "forced initial pulls.",
         table(("delta", "published", "ours: mean (95 % interval)", "smallest to largest replication"), rows),
     ])  # fmt: skip
 
@@ -106,8 +105,8 @@ def synthetic(steps: int = 10_000, replications: int = 8) -> str:
     return "\n\n".join([
         f"Regret over {steps:,} steps, d = 20, K = 4, {replications} replications. The paper shows figures only. The "
         "second column is from a separate implementation with two seeds (uniform / LinUCB / NeuralUCB) and other "
-        "hidden weights, so only the order can be compared. NeuralUCB: one hidden layer of 20, diagonal covariance, alpha .1, "
-        "five batches of 64 after every observation.",
+        "hidden weights, so only the order can be compared. NeuralUCB: one hidden layer of 20, diagonal covariance, "
+        "alpha .1, five batches of 64 after every observation.",
         table(("function", "separate implementation", "uniform", "LinUCB", "NeuralUCB", "order holds"), rows),
     ])  # fmt: skip
 

@@ -1,8 +1,8 @@
-# Every target sets up what it needs in .venv; a stamp of the requirements makes the second time instant.
+# Each target installs what it needs into .venv; a stamp of the requirements skips this while they are unchanged.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
-# An ordinary `pip install` of torch on Linux brings a CUDA build of several GB; a CPU build comes from
+# On Linux, pip installs torch with CUDA, several GB, by default. For the CPU build:
 #   make app TORCH_INDEX=https://download.pytorch.org/whl/cpu
 TORCH_INDEX ?=
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
@@ -15,13 +15,19 @@ MINUTES ?= 30
 .PHONY: help setup setup-dev app test test-slow test-all lint bench stress reproduce clean
 
 help:
-	@echo "make app        set up and start the app on http://127.0.0.1:$(PORT)"
-	@echo "make test       set up and run what must be true after every change: lint, types, unit, contract and page tests"
-	@echo "make test-all   that, and the slow tests: processes, kills, clusters, documents, browser journeys"
-	@echo "make lint       ruff and mypy only"
-	@echo "make bench      speed, printed as ratios, kept in benchmarks/RESULTS.md"
-	@echo "make reproduce  the published tables, kept in docs/ (hours)"
-	@echo "make stress     many kills, flipped bits, malformed uploads, property tests, a million items, 30 viewers for 30 minutes, 50 sessions with runs and sweeps (about 85 minutes)"
+	@echo "make app        install and start the app on http://127.0.0.1:$(PORT)"
+	@echo "make test       install and run what must be true after every change: lint, types, quick tests (5 minutes)"
+	@echo "make test-slow  run the slow tests: processes, kills, clusters, documents, browser journeys"
+	@echo "make test-all   run make test and make test-slow (15 minutes)"
+	@echo "make lint       run ruff and mypy only"
+	@echo "make bench      measure speed as ratios and write benchmarks/RESULTS.md (10 minutes)"
+	@echo "make reproduce  recompute the published figures and write docs/ (hours)"
+	@echo "make stress     repeat kills, bit flips, malformed input and property tests; load tests (85 minutes)"
+	@echo "make clean      delete .venv and the caches of the tools"
+	@echo
+	@echo "TORCH_INDEX=https://download.pytorch.org/whl/cpu  installs the CPU build of torch (Linux)"
+	@echo "PORT=8600                                         starts the app on another port"
+	@echo 'ARGS="-k linucb"                                  passes options to pytest, or to Streamlit'
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -34,7 +40,7 @@ $(APP_STAMP): $(VENV)/bin/python
 	@rm -f $(VENV)/.app-* && touch $@
 
 $(DEV_STAMP): $(APP_STAMP)
-	@echo "Installing what the tests need ..."
+	@echo "Installing test requirements ..."
 	@$(PIP) -r requirements.txt -r requirements-dev.txt
 	@$(BIN)/python -m tests.browser.chromium
 	@rm -f $(VENV)/.dev-* && touch $@
@@ -50,7 +56,7 @@ lint: setup-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Bytecode is written, whatever the shell says of it: hundreds of processes begin by importing the package
+# Write bytecode even if the environment forbids it: the tests start hundreds of processes that import the package
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist worksteal
 
 test: lint

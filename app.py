@@ -18,7 +18,7 @@ page = st.navigation(
         st.Page("pages/diagnostics.py", title="Diagnostics", icon=":material/ecg_heart:", url_path="diagnostics"),
         st.Page("pages/runs.py", title="Runs", icon=":material/inventory_2:", url_path="runs"),
         st.Page("pages/data.py", title="Your data", icon=":material/upload_file:", url_path="data"),
-        st.Page("pages/cost.py", title="Cost of confidence", icon=":material/timer:", url_path="cost"),
+        st.Page("pages/cost.py", title="Cost", icon=":material/timer:", url_path="cost"),
         st.Page("pages/glossary.py", title="Glossary", icon=":material/menu_book:", url_path="glossary"),
     ],
     position="top",

@@ -9,11 +9,11 @@ entry.through_app("pages/glossary.py")
 
 st.title("Glossary", anchor=False)
 st.markdown("What does a term or symbol mean? Enter a part of its name, or scroll: the terms are sorted by name.")
-asked = st.text_input("Search", key="glossary-search", icon=":material/search:", placeholder="Search terms",
+query = st.text_input("Search", key="glossary-search", icon=":material/search:", placeholder="Search terms",
                       label_visibility="collapsed").strip().casefold()  # fmt: skip
-found = [term for term in terms().values() if asked in f"{term.term} {term.text}".casefold()]
-if not found:
+matches = [term for term in terms().values() if query in f"{term.term} {term.text}".casefold()]
+if not matches:
     st.markdown("No term contains this text.")
-for term in found:
+for term in matches:
     st.subheader(term.term, anchor=term.id)
     st.markdown(definition(term))

@@ -75,13 +75,13 @@ def follow(job: Job) -> Job:
 
 def previous(job: Job) -> Job | None:
     """Return the run that this session followed before ``job``, if both fit into one plot."""
-    found = pool().get(st.session_state.get("previous", ""))
-    if found is None:  # deleted or evicted: not looked up again at every update
+    candidate = pool().get(st.session_state.get("previous", ""))
+    if candidate is None:  # deleted or evicted: not looked up again at every update
         st.session_state.pop("previous", None)
         return None
-    if found is job or found.experiment.simulator.kind != job.experiment.simulator.kind:
+    if candidate is job or candidate.experiment.simulator.kind != job.experiment.simulator.kind:
         return None
-    return found if found.result.histories else None
+    return candidate if candidate.result.histories else None
 
 
 def current() -> Job:

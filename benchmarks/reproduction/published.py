@@ -1,9 +1,8 @@
 """Compare published figures of neural agents with ours.
 
-``python -m benchmarks.reproduction.published wheel|synthetic|magic``.
-
-Each writes its section of docs/REPRODUCED.md. The wheel and the synthetic worlds take minutes; MAGIC takes hours,
-because its protocol trains on everything seen, a hundred times, after every single decision.
+``python -m benchmarks.reproduction.published wheel|synthetic|magic`` writes one section of docs/REPRODUCED.md each. The
+wheel and the synthetic functions take minutes. MAGIC takes hours, because its protocol takes 100 training steps on all
+observations after every decision.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ REPORT = Path(__file__).parents[2] / "docs" / "REPRODUCED.md"
 
 Params = dict[str, Any]
 
-# Riquelme's program, as a share of what the uniform agent regrets (50 trials, 80,000 steps)
+# program of Riquelme et al.: regret as a percentage of the uniform agent's (50 trials, 80,000 steps)
 WHEEL = {0.5: 0.95, 0.7: 1.60, 0.9: 4.65, 0.95: 9.56, 0.99: 49.63}
 NEURAL_LINEAR: Params = {
     "kind": "neural_linear_ts", "heads": "per_arm", "noise": "inverse_gamma", "a0": 6.0, "b0": 6.0, "ridge": 0.25,
@@ -51,28 +50,29 @@ PROTOCOL: Params = {
     "hidden": [100], "covariance": "diagonal", "scaling": "code", "regularised": True, "ridge": RIDGE,
     "optimiser": "sgd", "learning_rate": 0.01, "training": "everything", "every": 1, "updates": 100,
 }  # fmt: skip
-SPREAD: dict[str, Params] = {  # their bonus is sqrt(lambda nu g'U^-1 g), their draw's variance lambda nu g'U^-1 g
+# the authors' bonus is sqrt(lambda nu g'U^-1 g), the variance of their draw lambda nu g'U^-1 g
+SPREAD: dict[str, Params] = {
     "neural_ucb": {"alpha": (RIDGE * NU) ** 0.5},
     "neural_ts": {"sigma2": RIDGE * NU},
 }
 
 
 def regret(simulator: Params, agent: Params, steps: int, replications: int, seed: int = 0) -> FloatArray:
-    """Regret of every run over a whole race, (R,)."""
-    told = {"simulator": simulator, "agents": [agent], "steps": steps, "replications": replications, "seed": seed}
-    (history,) = run(Experiment.model_validate(told)).histories.values()
+    """Compute the regret of every replication, float64 (R,)."""
+    data = {"simulator": simulator, "agents": [agent], "steps": steps, "replications": replications, "seed": seed}
+    (history,) = run(Experiment.model_validate(data)).histories.values()
     return metrics.total(history, "best_value") - metrics.total(history, "value")
 
 
 def wheel_share(delta: float, steps: int, replications: int, agent: Params | None = None) -> FloatArray:
-    """Regret as a share of that of uniform choice, per cent (R,)."""
+    """Compute the regret as a percentage of that of uniform choice, float64 (R,)."""
     world = {"kind": "wheel", "delta": delta}
     uniform = steps * ((1 - delta**2) * 39.16 + delta**2 * 0.16)
     return 100 * regret(world, agent or NEURAL_LINEAR, steps, replications) / uniform
 
 
 def wheel(steps: int = 80_000, replications: int = 8) -> str:
-    """The NeuralLinear row of the wheel."""
+    """Reproduce the NeuralLinear row of the wheel."""
     with ProcessPoolExecutor(2) as pool:
         shares = list(pool.map(partial(wheel_share, steps=steps, replications=replications), WHEEL))
     rows = []
@@ -81,37 +81,38 @@ def wheel(steps: int = 80_000, replications: int = 8) -> str:
         rows.append((f"{delta}", f"{published}", f"{found.mean:.2f} ({found.low:.2f} to {found.high:.2f})",
                      f"{share.min():.2f} to {share.max():.2f}"))  # fmt: skip
     return "\n\n".join([
-        f"Regret as a percentage of uniform choice, {steps:,} steps, {replications} runs; published: 50 trials of "
-        "Riquelme's program. Per-arm heads on one hidden layer of 50, inverse-gamma noise (a0 = b0 = 6), prior "
-        "precision .25, batches of 512. Where ours differs from that program: Adam .01 instead of RMSprop .1 with "
-        "decay; 100 steps of training after every 400 observations, not after every 50; no forced first pulls.",
-        table(("delta", "published", "ours: mean (95 % interval)", "lowest to highest run"), rows),
+        f"Regret as a percentage of that of uniform choice, {steps:,} steps, {replications} replications; published: "
+        "50 trials of the program of Riquelme et al. Heads per arm on one hidden layer of 50, inverse-gamma noise "
+        "(a0 = b0 = 6), prior precision .25, batches of 512. Differences from that program: Adam with learning rate "
+        ".01 instead of RMSprop with .1 and decay; 100 training steps after every 400 observations instead of 50; no "
+        "forced initial pulls.",
+        table(("delta", "published", "ours: mean (95 % interval)", "smallest to largest replication"), rows),
     ])  # fmt: skip
 
 
 def synthetic(steps: int = 10_000, replications: int = 8) -> str:
-    """The order of uniform, LinUCB and NeuralUCB."""
+    """Reproduce the order of uniform choice, LinUCB and NeuralUCB."""
     rows = []
-    for function, told in SYNTHETIC.items():
+    for function, separate in SYNTHETIC.items():
         world = {"kind": "synthetic", "function": function}
-        ask = partial(regret, world, steps=steps, replications=replications)
+        regret_of = partial(regret, world, steps=steps, replications=replications)
         with ProcessPoolExecutor(2) as pool:
-            found = [metrics.estimate(r) for r in pool.map(ask, SYNTHETIC_AGENTS)]
+            found = [metrics.estimate(r) for r in pool.map(regret_of, SYNTHETIC_AGENTS)]
         name = {"quadratic": "h1 = 10 (x.a)^2", "form": "h2 = x'A'Ax", "cosine": "h3 = cos(3 x.a)"}[function]
         ours = (f"{e.mean:,.0f} ({e.low:,.0f} to {e.high:,.0f})" for e in found)
         order = "yes" if found[0].low > found[1].high and found[1].low > found[2].high else "**no**"
-        rows.append((name, " / ".join(f"{t:,}" for t in told) or "–", *ours, order))
+        rows.append((name, " / ".join(f"{value:,}" for value in separate) or "–", *ours, order))
     return "\n\n".join([
-        f"Regret over {steps:,} steps, d = 20, K = 4, {replications} runs. The paper shows figures only; beside ours "
-        "stands a separate run of two seeds (uniform / LinUCB / NeuralUCB), whose hidden weights are others: the order "
-        "is what can be compared. NeuralUCB: one hidden layer of 20, diagonal "
-        "covariance, alpha .1, five batches of 64 after every observation.",
-        table(("function", "a separate run", "uniform", "LinUCB", "NeuralUCB", "order holds"), rows),
+        f"Regret over {steps:,} steps, d = 20, K = 4, {replications} replications. The paper shows figures only. The "
+        "second column is from a separate implementation with two seeds (uniform / LinUCB / NeuralUCB) and other "
+        "hidden weights, so only the order can be compared. NeuralUCB: one hidden layer of 20, diagonal covariance, "
+        "alpha .1, five batches of 64 after every observation.",
+        table(("function", "separate implementation", "uniform", "LinUCB", "NeuralUCB", "order holds"), rows),
     ])  # fmt: skip
 
 
 def magic_run(job: tuple[str, int], steps: int) -> tuple[float, float, str]:
-    """Regret of one run of one agent under the protocol, its hours and its machine; kept: the rest can follow later."""
+    """Run one replication of one agent under the protocol; return its regret, hours and machine, which are cached."""
     kind, seed = job
     agent = {"kind": kind, **PROTOCOL, **SPREAD[kind], "buffer": max(steps, 100)}
 
@@ -121,13 +122,13 @@ def magic_run(job: tuple[str, int], steps: int) -> tuple[float, float, str]:
         hours = (time.process_time() - began) / 3600
         return {"regret": found, "hours": np.array(hours), "machine": np.array(machine())}
 
-    kept = cached_arrays("published", json.dumps(["magic", 1, agent, steps, seed]), make)
-    print(f"magic {kind} {seed}: {float(kept['regret'][0]):,.0f} in {float(kept['hours']):.2f} h", flush=True)
-    return float(kept["regret"][0]), float(kept["hours"]), str(kept["machine"])
+    stored = cached_arrays("published", json.dumps(["magic", 1, agent, steps, seed]), make)
+    print(f"magic {kind} {seed}: {float(stored['regret'][0]):,.0f} in {float(stored['hours']):.2f} h", flush=True)
+    return float(stored["regret"][0]), float(stored["hours"]), str(stored["machine"])
 
 
 def magic(steps: int = 10_000, replications: int = 8) -> str:
-    """The neural cells of MAGIC."""
+    """Reproduce the neural agents on MAGIC."""
     jobs = [(kind, seed) for seed in range(replications) for kind in MAGIC]
     with ProcessPoolExecutor(2) as pool:
         found = list(pool.map(partial(magic_run, steps=steps), jobs))
@@ -141,24 +142,24 @@ def magic(steps: int = 10_000, replications: int = 8) -> str:
         rows.append((kind, f"{theirs:,.1f} ({spread})", f"{mean:,.1f} ({sd:.1f})",
                      f"{mean - theirs:+.1f}, allowed {limit:.1f}: {verdict}"))  # fmt: skip
     return "\n\n".join([
-        f"Regret over {steps:,} steps, {replications} runs; {min(hours):.2f} to {max(hours):.2f} hours of one core for "
-        f"each, {sum(hours):.1f} in all. One hidden layer of 100, "
-        "SGD .01, weight penalty lambda / t, 100 steps on everything seen after every decision, diagonal covariance, "
-        "warm start, lambda .001, nu .1.",
+        f"Regret over {steps:,} steps, {replications} replications; {min(hours):.2f} to {max(hours):.2f} hours of one "
+        f"core each, {sum(hours):.1f} in total. One hidden layer of 100, SGD with learning rate .01, weight penalty "
+        "lambda / t, 100 steps on all observations after every decision, diagonal covariance, warm start, lambda .001, "
+        "nu .1.",
         table(("agent", "published mean (sd)", "ours: mean (sd)", "difference"), rows),
-        f"Its runs were made one by one: {'; '.join(made)}.",
+        f"The replications were run separately: {'; '.join(made)}.",
     ])  # fmt: skip
 
 
 SECTIONS: dict[str, tuple[str, Callable[..., str]]] = {
     "wheel": ("Wheel bandit, NeuralLinear", wheel),
-    "synthetic": ("Synthetic functions, the order of agents", synthetic),
-    "magic": ("MAGIC telescope, the neural agents", magic),
+    "synthetic": ("Synthetic functions, order of agents", synthetic),
+    "magic": ("MAGIC telescope, neural agents", magic),
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Make one section, or all, and put it into the report."""
+    """Write one section, or all, into the report."""
     report("benchmarks.reproduction.published", REPORT, SECTIONS, arguments)
 
 

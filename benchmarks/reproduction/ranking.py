@@ -1,6 +1,6 @@
-"""Slates of ten, the source's figures beside ours, and what was learned: ``python -m benchmarks.reproduction.ranking``.
+"""Compare agents on slates of ten with published figures: ``python -m benchmarks.reproduction.ranking``.
 
-Writes sections of docs/RANKING.md; together they take about an hour of two cores.
+Writes the sections of docs/RANKING.md; together they take about an hour on two cores.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from benchmarks.speed import ranking_textbook
 OUT = Path(__file__).parents[2] / "docs" / "RANKING.md"
 Params = dict[str, Any]
 
-# average regret after 5,000 rounds of one run each, as the source tells it
+# published average regret after 5,000 rounds, one replication each
 SOURCE = {"Popularity": 0.0528, "Neural greedy": 0.0507, "Neural click TS": 0.0455}
 PUBLISHED: Params = {
     "kind": "ranking", "choice": "catalogue", "temperature": 0.001, "features": "concatenation", "constant": False,
@@ -58,7 +58,7 @@ LINEAR: tuple[Params, ...] = (
 
 
 class Run(NamedTuple):
-    """Sums over a race, (R,) each."""
+    """Sums over all rounds, (R,) each."""
 
     label: str
     clicks: FloatArray
@@ -72,8 +72,8 @@ class Run(NamedTuple):
         return (self.best - self.value) / self.best
 
 
-def race(agent: Params, world: Params, steps: int, replications: int, seed: int = 42) -> Run:
-    """One agent in one world."""
+def run_agent(agent: Params, world: Params, steps: int, replications: int, seed: int = 42) -> Run:
+    """Run one agent in one environment."""
     data = {"simulator": world, "agents": [agent], "steps": steps, "replications": replications, "seed": seed}
     e = Experiment.model_validate(data)
     with threadpool_limits(1):
@@ -84,69 +84,75 @@ def race(agent: Params, world: Params, steps: int, replications: int, seed: int 
     return Run(e.labels[0], *(column.sum(axis=0) for column in columns))
 
 
-def races(agents: Sequence[Params], world: Params, steps: int, replications: int) -> list[Run]:
-    """All of them, two at a time, on the same users with the same luck."""
+def run_agents(agents: Sequence[Params], world: Params, steps: int, replications: int) -> list[Run]:
+    """Run all agents, two at a time, on the same users and random numbers."""
     with ProcessPoolExecutor(2) as pool:
-        return list(pool.map(partial(race, world=world, steps=steps, replications=replications), agents))
+        return list(pool.map(partial(run_agent, world=world, steps=steps, replications=replications), agents))
 
 
-def told(estimate: Estimate, digits: int = 4) -> str:
-    """A mean and its interval."""
+def interval(estimate: Estimate, digits: int = 4) -> str:
+    """Format a mean and its interval."""
     return f"{estimate.mean:.{digits}f} ({estimate.low:.{digits}f} to {estimate.high:.{digits}f})"
 
 
 def published(steps: int = 5_000, replications: int = 16) -> str:
-    """As published: nobody learns anything, and all three figures are luck."""
-    found = races(AGENTS, PUBLISHED, steps, replications)
+    """Reproduce the published setting, in which no agent learns and the differences are within sampling error."""
+    found = run_agents(AGENTS, PUBLISHED, steps, replications)
     rows = []
     for run in found:
         theirs = SOURCE.get(run.label)
         lost = metrics.estimate((run.best - run.clicks) / steps), metrics.estimate((run.best - run.value) / steps)
         rows.append((
             run.label, "–" if theirs is None else f"{theirs:.4f}",
-            *map(told, lost), f"{run.clicks.mean():.1f}",
+            *map(interval, lost), f"{run.clicks.mean():.1f}",
         ))  # fmt: skip
     _, other, thompson, greedy, random, oracle = found
     twin, rival = (_against(thompson, run) for run in (greedy, other))
     return "\n\n".join([
-        f"{steps:,} rounds, {replications} runs of each agent. Regret is the optimum's expected value less the clicks "
-        "earned (as the source plots it), and less the value of what was shown, which is free of luck; per round.",
-        table(("agent", "the source", "less clicks earned", "less value shown", "clicks a run"), rows),
-        f"Does Thompson sampling beat greedy? The clean rival is *{greedy.label}*: the same network with sigma^2 = 0, "
-        f"so that nothing but the draw differs. Paired, a run of {steps:,} rounds: {twin}. Beside *{other.label}*, "
-        f"which has another head, a replay, and vectors that stay as they are: {rival}. The optimum clicks "
-        f"{oracle.clicks.mean():.0f} times, a random slate {random.clicks.mean():.1f} times.",
+        f"{steps:,} rounds, {replications} replications of each agent. Regret per round is the expected clicks of the "
+        "optimal slate minus the clicks earned (as published), or minus the expected clicks of the slate shown, which "
+        "has less sampling noise.",
+        table(("agent", "published", "minus clicks earned", "minus expected clicks", "clicks per replication"), rows),
+        f"Does Thompson sampling beat greedy choice? The controlled comparison is *{greedy.label}*: the same network "
+        f"with sigma^2 = 0, so that only the posterior draw differs. Paired, over {steps:,} rounds: {twin}. Compared "
+        f"with *{other.label}*, which has another head, a replay buffer and fixed vectors: {rival}. The optimal slates "
+        f"earn {oracle.clicks.mean():.0f} clicks, random slates {random.clicks.mean():.1f}.",
     ])  # fmt: skip
 
 
 def _against(thompson: Run, greedy: Run) -> str:
-    """What a draw is worth in clicks, and the most that the interval still allows."""
-    told = []
+    """Describe the effect of posterior draws in clicks, and the largest effect that the interval allows."""
+    effects = []
     for name, what in (("clicks", "clicks"), ("value", "expected clicks")):
         e = metrics.estimate(getattr(thompson, name) - getattr(greedy, name))
-        alike = f"they cannot be told apart, and {max(-e.low, e.high):.2f} is the most that they may differ by"
-        answer = alike if e.low <= 0 <= e.high else f"{'Thompson' if e.mean > 0 else 'greedy'} wins"
-        told.append(f"{e.mean:+.2f} {what} ({e.low:+.2f} to {e.high:+.2f}), {answer}")
-    return "; ".join(told)
+        equal = f"no significant difference (at most {max(-e.low, e.high):.2f})"
+        conclusion = equal if e.low <= 0 <= e.high else f"{'Thompson sampling' if e.mean > 0 else 'greedy'} is better"
+        effects.append(f"{e.mean:+.2f} {what} ({e.low:+.2f} to {e.high:+.2f}), {conclusion}")
+    return "; ".join(effects)
 
 
 def _shares(agents: Sequence[Params], world: Params, steps: int, replications: int) -> str:
-    return _table(races(agents, world, steps, replications), steps, replications)
+    return _table(run_agents(agents, world, steps, replications), steps, replications)
 
 
 def _table(found: Sequence[Run], steps: int, replications: int) -> str:
     rows = [
-        (run.label, told(metrics.estimate(100 * run.regret), 1), f"{run.clicks.mean():,.0f}", told(_learned(run), 1))
+        (
+            run.label,
+            interval(metrics.estimate(100 * run.regret), 1),
+            f"{run.clicks.mean():,.0f}",
+            interval(_learned(run), 1),
+        )
         for run in found
     ]
     best = min(found, key=lambda run: float(run.regret.mean()))
     thompson = next(run for run in found if run.label == "Neural click TS")
     gap = metrics.estimate(best.regret / thompson.regret)
     return "\n\n".join([
-        f"{steps:,} rounds, {replications} runs. Pseudo-regret in per cent of what the optimum earns, and how far from "
-        "random (0) to the oracle (100) each came.",
-        table(("agent", "regret, % of the optimum", "clicks a run", "of the way to the oracle, %"), rows),
-        f"{best.label} has {told(gap, 3)} times the regret of Neural click TS, paired.",
+        f"{steps:,} rounds, {replications} replications. Pseudo-regret as a percentage of the expected clicks of the "
+        "optimal slates, and the share of the gap between random (0) and oracle (100) that each agent closed.",
+        table(("agent", "regret, % of the optimum", "clicks per replication", "share of the gap, %"), rows),
+        f"{best.label} has {interval(gap, 3)} times the regret of Neural click TS, paired.",
     ])  # fmt: skip
 
 
@@ -155,27 +161,27 @@ def _learned(run: Run) -> Estimate:
 
 
 def learnable(steps: int = 20_000, replications: int = 8) -> str:
-    """What can be learned is learned by whoever sees products of the vectors."""
+    """Compare agents in a setting that is learnable from product features."""
     return "\n\n".join([
         _shares(LINEAR, LEARNABLE, steps, replications),
-        "Not all were tuned alike: linear agents were given a ridge fit for features this small, SGD-TS a learning "
-        "rate; Neural click TS has its published values. *Why the published network hardly begins* tells what LinUCB "
-        "comes to with its usual values, and the network with others.",
+        "The agents were not tuned equally: the ridge of the linear agents and the learning rate of SGD-TS suit "
+        "features this small, while Neural click TS has its published values. *Why the published network hardly "
+        "learns* shows LinUCB with its default values and the network with other learning rates.",
     ])  # fmt: skip
 
 
 def products(steps: int = 10_000, replications: int = 4) -> str:
-    """The published world for twice as long, with linear agents on products."""
-    found = races(LINEAR, {**PUBLISHED, "features": "product", "constant": True}, steps, replications)
+    """Run the published setting for longer, with linear agents on product features."""
+    found = run_agents(LINEAR, {**PUBLISHED, "features": "product", "constant": True}, steps, replications)
     better = [run.label for run in found if _learned(run).low > 0]
-    verdict = "nobody"
+    verdict = "no agent"
     if better:
-        verdict = f"{', '.join(better)}. So the published world can be learned, though not from two vectors one after"
-        verdict += " the other (*As published*), but from their products"
+        verdict = f"{', '.join(better)}. The published setting is therefore learnable from products of the two vectors,"
+        verdict += " though not from their concatenation (*As published*)"
     return "\n\n".join([
         _table(found, steps, replications),
-        f"Better than random, as far as each 95 % interval can tell: {verdict}. A random slate clicks "
-        f"{found[-1].random.mean():.1f} times in all {steps:,} rounds, the optimum {found[-1].best.mean():.0f} times.",
+        f"Better than random by their 95 % intervals: {verdict}. Random slates are expected to earn "
+        f"{found[-1].random.mean():.1f} clicks in {steps:,} rounds, the optimal slates {found[-1].best.mean():.0f}.",
     ])  # fmt: skip
 
 
@@ -189,65 +195,72 @@ WHY: tuple[Params, ...] = (
 )  # fmt: skip
 
 
-class Mind(NamedTuple):
-    """What an agent expects after a race.
+class Predictions(NamedTuple):
+    """What an agent predicts after its last round.
 
     Attributes
     ----------
     run : Run
     product : float
-        Root mean square of the products that it sees.
-    apart, truly : float
-        Standard deviation over candidates of the chance of a click: as it expects, and in truth.
+        Root mean square of the product features.
+    predicted_sd, true_sd : float
+        Standard deviation over candidates of the click probability: predicted, and true.
     """
 
     run: Run
     product: float
-    apart: float
-    truly: float
+    predicted_sd: float
+    true_sd: float
 
 
-def mind(agent: Params, steps: int, replications: int) -> Mind:
-    """Race, and ask for what is expected of the candidates of one more round."""
+def predictions(agent: Params, steps: int, replications: int) -> Predictions:
+    """Run an agent, and read its predictions for the candidates of one more round."""
     data = {"simulator": LEARNABLE, "agents": [agent], "steps": steps, "replications": replications}
     e = Experiment.model_validate(data)
     with threadpool_limits(1):
         lane = make_lane(e, 0)
         trace = lane.advance(steps)
         round = lane.simulator.round_at(steps)
-        told = lane.agent.explain(round)
+        explanation = lane.agent.explain(round)
         truth = lane.simulator.probabilities(round)
-    assert told.mean is not None
-    mean = expit(told.mean) if told.logit else told.mean
+    assert explanation.mean is not None
+    mean = expit(explanation.mean) if explanation.logit else explanation.mean
     columns = (trace.rewards, trace.value, trace.best_value, trace.random_value)
     run = Run(e.labels[0], *(column.sum(axis=0) for column in columns))
     values = round.contexts.values[..., :-1]  # all but the constant
-    return Mind(run, float((values**2).mean() ** 0.5), float(mean.std(axis=1).mean()), float(truth.std(axis=1).mean()))
+    sds = float(mean.std(axis=1).mean()), float(truth.std(axis=1).mean())
+    return Predictions(run, float((values**2).mean() ** 0.5), *sds)
 
 
 def why(steps: int = 3_000, replications: int = 8) -> str:
-    """One pass at a small rate on small numbers, beside the same network's other rates and other learners."""
+    """Compare the published learning rate with larger rates, and with other agents."""
     with ProcessPoolExecutor(2) as pool:
-        found = list(pool.map(partial(mind, steps=steps, replications=replications), WHY))
+        found = list(pool.map(partial(predictions, steps=steps, replications=replications), WHY))
     rows = [
-        (m.run.label, told(metrics.estimate(100 * m.run.regret), 1), f"{m.run.clicks.mean():,.0f}", f"{m.apart:.2g}")
+        (
+            m.run.label,
+            interval(metrics.estimate(100 * m.run.regret), 1),
+            f"{m.run.clicks.mean():,.0f}",
+            f"{m.predicted_sd:.2g}",
+        )
         for m in found
     ]
     left = [f"{100 * m.run.regret.mean():.0f} %" for m in found]
     return "\n\n".join([
-        f"The world of *Where taste can be learned*, {steps:,} rounds, {replications} runs.",
-        table(("agent", "regret, % of the optimum", "clicks a run", "candidates apart by"), rows),
-        f"Products of two vectors' numbers are about {found[0].product:.4f} (root mean square), and a gradient by a "
-        "weight of the first layer is in proportion to them. One pass of plain descent at rate .001 therefore hardly "
-        f"moves the network: afterwards it tells chances of candidates apart by {found[0].apart:.2g} (standard "
-        f"deviation; in truth {found[0].truly:.2g}). No draw can mend that, as it is about a mean that says nothing, "
-        f"and a thousand times the rate leaves {left[2]}; Adam, whose steps do not shrink with the gradient, and a "
-        f"replay together leave {left[3]}, and LinUCB with its usual values {left[4]}.",
+        f"The setting of *A learnable setting*, {steps:,} rounds, {replications} replications.",
+        table(("agent", "regret, % of the optimum", "clicks per replication", "sd of predictions"), rows),
+        f"The product features have a root mean square of about {found[0].product:.4f}, and the gradients of the first "
+        "layer are proportional to them. One pass of SGD with learning rate .001 therefore hardly changes the network: "
+        f"afterwards its predicted click probabilities differ between candidates by {found[0].predicted_sd:.2g} "
+        f"(standard deviation; true {found[0].true_sd:.2g}). Posterior draws around an uninformative mean cannot "
+        f"compensate for this. A learning rate a thousand times larger leaves a regret of {left[2]}; Adam, whose steps "
+        f"do not shrink with the gradient, with a replay buffer leaves {left[3]}, and LinUCB with its default values "
+        f"{left[4]}.",
     ])  # fmt: skip
 
 
 def by_slot(agent: Params, world: Params, steps: int, replications: int, last: int) -> tuple[Run, FloatArray]:
-    """A race, and over its last rounds what the agent expects of the item in each slot less its true chance, (R, S)."""
+    """Run an agent; return its prediction errors for the shown items in the last rounds, by slot, float64 (R, S)."""
     e = Experiment.model_validate({"simulator": world, "agents": [agent], "steps": steps, "replications": replications})
     with threadpool_limits(1):
         lane = make_lane(e, 0)
@@ -271,7 +284,7 @@ def _positions(items: IntArray, shown: IntArray) -> IntArray:
 
 
 def position(steps: int = 5_000, replications: int = 16) -> str:
-    """The same learner, three ways to take the slots."""
+    """Compare three slot treatments of the same agent."""
     e = presets()["position"].experiment.model_dump(mode="json")
     with ProcessPoolExecutor(2) as pool:
         work = partial(by_slot, world=e["simulator"], steps=steps, replications=replications, last=min(500, steps // 4))
@@ -279,32 +292,32 @@ def position(steps: int = 5_000, replications: int = 16) -> str:
     rows = []
     for run, off in found:
         slots = [metrics.estimate(100 * off[:, k]) for k in (0, 1, 4, 9)]
-        rows.append((run.label, *(told(slot, 1) for slot in slots), f"{run.clicks.mean():,.0f}"))
+        rows.append((run.label, *(interval(slot, 1) for slot in slots), f"{run.clicks.mean():,.0f}"))
     aware = found[-1][0]
     gaps = [(run.label, aware.clicks - run.clicks) for run, _ in found[:-1]]
     adjusted = metrics.holm([metrics.paired_test(gap)[1] for _, gap in gaps])
     verdicts = [
-        f"{e.mean:+.0f} clicks ({e.low:+.0f} to {e.high:+.0f}) beside *{label}*"
-        + (": nil, as far as can be told" if p >= 0.05 else "")
+        f"{e.mean:+.0f} clicks ({e.low:+.0f} to {e.high:+.0f}) compared with *{label}*"
+        + (" (not significant)" if p >= 0.05 else "")
         for (label, gap), p in zip(gaps, adjusted, strict=True)
         for e in [metrics.estimate(gap)]
     ]
     return "\n\n".join([
-        f"LinUCB on products, {steps:,} rounds, {replications} runs, temperature .01. What it expects of the item in a "
-        "slot less that item's true chance, in points of 100, over the last rounds.",
-        table(("learner", "slot 1", "slot 2", "slot 5", "slot 10", "clicks a run"), rows),
-        f"*{aware.label}* earns {'; '.join(verdicts)}; paired, judged after Holm's correction for two comparisons (the "
-        "intervals are of 95 % each). A slot holds what its learner chose for it, and chose again where it hoped too "
-        "much: columns tell of each learner's own slates, not of the same items.",
+        f"LinUCB on product features, {steps:,} rounds, {replications} replications, temperature .01. Predicted minus "
+        "true click probability of the item in a slot, in percentage points, over the last rounds.",
+        table(("slot treatment", "slot 1", "slot 2", "slot 5", "slot 10", "clicks per replication"), rows),
+        f"*{aware.label}* earns {'; '.join(verdicts)}; paired tests with Holm's correction for two comparisons; each "
+        "interval has 95 % coverage. Each agent chose its own slates, and prefers items that it overestimates, so the "
+        "rows do not compare predictions of the same items.",
     ])  # fmt: skip
 
 
 def speed(steps: int = 5_000, replications: int = 8, repeats: int = 3) -> str:
-    """All three agents at all replications, against the textbook's loop for one."""
-    rounds = min(steps, 250)  # of the textbook; every round takes it as long as any other
+    """Time three agents with all replications against a textbook loop with one."""
+    rounds = min(steps, 250)  # of the textbook loop, whose time is proportional to the rounds
 
     def ours() -> float:
-        return stopwatch(lambda: [race(agent, PUBLISHED, steps, replications) for agent in AGENTS[:3]])
+        return stopwatch(lambda: [run_agent(agent, PUBLISHED, steps, replications) for agent in AGENTS[:3]])
 
     def textbook() -> float:
         kinds = [agent["kind"] for agent in AGENTS[:3]]
@@ -316,13 +329,13 @@ def speed(steps: int = 5_000, replications: int = 8, repeats: int = 3) -> str:
     found = ratio(taken["textbook"], taken["ours"])
     return "\n\n".join([
         f"Seconds of processor time for {steps:,} rounds of popularity, neural greedy and neural click TS. The "
-        f"textbook's loop (`benchmarks/ranking_textbook.py`) was timed over {rounds} rounds of each.",
+        f"textbook loop (`benchmarks/speed/ranking_textbook.py`) was timed over {rounds} rounds of each.",
         table(
             ("side", "replications", "seconds"),
             [("textbook", "1", f"{min(taken['textbook']):.0f} to {max(taken['textbook']):.0f}"),
              ("ours", str(replications), f"{min(taken['ours']):.0f} to {max(taken['ours']):.0f}")],
         ),
-        f"The textbook needs {found} times as long for one replication as we for {replications}.",
+        f"The textbook loop takes {found} times as long for one replication as ours for {replications}.",
     ])  # fmt: skip
 
 
@@ -334,7 +347,7 @@ TWO_STAGES: Params = {
 
 
 def scale(steps: int = 300, replications: int = 8, repeats: int = 5) -> str:
-    """Two stages against the size of the catalogue: time, recall, memory, and the regret that each stage causes."""
+    """Measure time, recall, memory and the regret of each stage by size of the catalogue."""
     agents = LINEAR[1:3]
     lanes, taken, rows = {}, {}, []
     with threadpool_limits(1):
@@ -357,20 +370,21 @@ def scale(steps: int = 300, replications: int = 8, repeats: int = 5) -> str:
         ))  # fmt: skip
     labels = [lane.agent.title for (_, n), lane in lanes.items() if n == SIZES[0]]
     header = (
-        "items", *(f"{label}, ms" for label in labels), "of which search, ms", "exact search, ms", "looked at",
-        "recall", "index + vectors, MiB", "lost to the index", *(f"lost by {label}" for label in labels), "best slate",
+        "items", *(f"{label}, ms" for label in labels), "of which search, ms", "exact search, ms", "scanned",
+        "recall", "index + vectors, MiB", "regret of the index", *(f"regret of {label}" for label in labels),
+        "best slate",
     )  # fmt: skip
     growth = [ratio(times[str(SIZES[-1])], times[str(SIZES[0])]) for times in taken.values()]
     times = "; ".join(f"{label} {found}" for label, found in zip(labels, growth, strict=True))
     met = "met" if max(found.middle for found in growth) <= 3 else "**not met**"
     return "\n\n".join([
-        f"{TWO_STAGES['n_candidates']} candidates by the index (faiss {version('faiss-cpu')}) at its usual breadth, "
-        f"{replications} runs side by side; milliseconds of processor time per decision (world, retrieval, agent, "
-        f"learning) and per search. What is lost is expected clicks per decision, by an agent over its first {steps} "
-        "decisions among the candidates that it is given.",
+        f"{TWO_STAGES['n_candidates']} candidates from the index (faiss {version('faiss-cpu')}) with default "
+        f"parameters, {replications} replications together; milliseconds of processor time per decision (simulator, "
+        "retrieval, agent, learning) and per search. Regret is in expected clicks per decision; that of an agent is "
+        f"relative to the best slate of its candidates, over its first {steps} decisions.",
         table(header, rows),
-        f"A decision among {SIZES[-1]:,} items takes, as against {SIZES[0]:,}: {times} times as long (at most 3 is "
-        f"asked for: {met}).",
+        f"Time of a decision among {SIZES[-1]:,} items relative to {SIZES[0]:,} items: {times}. Target: at most "
+        f"3 times ({met}).",
     ])  # fmt: skip
 
 
@@ -380,12 +394,12 @@ def _two_stages(n: int, agent: Params, steps: int, replications: int) -> Experim
 
 
 def _decisions(lane: Lane, steps: int) -> float:
-    """Seconds of processor time per decision."""
+    """Measure the seconds of processor time per decision."""
     return stopwatch(lambda: lane.advance(steps)) / (steps * lane.rows)
 
 
 def _lost(e: Experiment) -> Estimate:
-    """Expected clicks per decision that the first agent loses among its candidates."""
+    """Estimate the regret of an agent relative to the best slate of its candidates, per decision."""
     with threadpool_limits(1):
         trace = make_lane(e, 0).advance(e.steps)
     return metrics.estimate((trace.best_value - trace.value).mean(axis=0))
@@ -393,17 +407,17 @@ def _lost(e: Experiment) -> Estimate:
 
 SECTIONS: dict[str, tuple[str, Callable[..., str]]] = {
     "published": ("As published", published),
-    "products": ("As published, longer, and with products", products),
-    "learnable": ("Where taste can be learned", learnable),
-    "why": ("Why the published network hardly begins", why),
-    "position": ("What position bias does", position),
+    "products": ("As published, with product features", products),
+    "learnable": ("A learnable setting", learnable),
+    "why": ("Why the published network hardly learns", why),
+    "position": ("Effect of position bias", position),
     "speed": ("Speed", speed),
     "scale": ("Two stages at scale", scale),
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Make one section, or all, and put it into the report."""
+    """Write one section, or all, into the report."""
     report("benchmarks.reproduction.ranking", OUT, SECTIONS, arguments)
 
 

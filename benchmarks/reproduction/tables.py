@@ -12,7 +12,7 @@ from benchmarks.measure import machine, put
 
 OUT = Path(__file__).parents[2] / "docs" / "REPRODUCED.md"
 PUBLISHED = {"LinUCB": (2604.4, 34.6), "LinTS": (2700.5, 46.7)}  # MAGIC: mean and standard deviation over 8 runs
-RACE = (
+AGENTS = (
     {"kind": "random"},
     {"kind": "static_mlp"},
     {"kind": "linucb", "alpha": 1.5},
@@ -21,11 +21,11 @@ RACE = (
 
 
 def main() -> None:
-    """Run everything; each section replaces its old self in the report."""
+    """Run everything; each section replaces its predecessor in the report."""
     made = f"Made by `python -m benchmarks.reproduction.tables`. {machine()}."
     for section in (
-        petshop("per_row", "every run is a shop of its own, as in the source's 32 separate runs"),
-        petshop("shared", "all runs live through the same shop: the app's default"),
+        petshop("per_row", "each replication has its own shop, as in the 32 published runs"),
+        petshop("shared", "all replications share one shop, the default of the app"),
         real_data("magic"),
         real_data("adult"),
     ):
@@ -34,15 +34,15 @@ def main() -> None:
 
 
 def petshop(layout: str, meaning: str) -> str:
-    """32 runs of 60,000 steps."""
+    """Run 32 replications of 60,000 steps."""
     experiment = Experiment.model_validate(
-        {"simulator": {"kind": "petshop", "layout": layout}, "agents": RACE, "steps": 60_000, "replications": 32}
+        {"simulator": {"kind": "petshop", "layout": layout}, "agents": AGENTS, "steps": 60_000, "replications": 32}
     )
     result = run(experiment)
     source = {
         "Random": ".210 to .212",
         "Static MLP": ".496 to .500",
-        "LinUCB": ".498 (.491 to .504 over 32 separate runs)",
+        "LinUCB": ".498 (.491 to .504 over 32 runs)",
         "Oracle": "about .5125",
     }
     rows = [f"| {label} | {source[label]} | {_rate(result, label)} |" for label in experiment.labels]
@@ -55,50 +55,50 @@ def petshop(layout: str, meaning: str) -> str:
     static = metrics.total(result.histories["Static MLP"], "clicks") / experiment.steps
     even = "none" if against.break_even_step is None else count(against.break_even_step)
     interval = (
-        "no interval: fewer than 97.5 % of the resamples break even"
+        "no interval: fewer than 97.5 % of the bootstrap samples break even"
         if against.break_even_interval is None
         else "{:,} to {:,}".format(*against.break_even_interval)
     )
     return "\n".join(
         [
-            f"## Pet shop, layout {layout}: 60,000 steps, 32 runs, alpha 1.5",
-            f"Here {meaning}.",
+            f"## Pet shop, layout {layout}: 60,000 steps, 32 replications, alpha 1.5",
+            f"In this layout {meaning}.",
             "",
-            "| agent | source: click rate | ours: click rate, mean (interval), lowest to highest run |",
+            "| agent | published CTR | our CTR: mean (95 % interval), smallest to largest replication |",
             "|---|---|---|",
             *rows,
             "",
-            f"LinUCB less static MLP over the whole run: {_clicks(against.difference)} clicks. Break-even step of the "
-            f"mean curves: {even} ({interval}); the source: near 52,000 against a static network at .496, a coin flip "
-            f"at .498. LinUCB ends ahead in {ahead.sum()} of {len(ahead)} runs; the static network's click rate is "
-            f"{_mean(static[ahead])} in those and {_mean(static[~ahead])} in the others, on average. "
-            f"In the last 20,000 steps LinUCB is {_clicks(last)} clicks ahead.",
+            f"LinUCB minus static MLP over all steps: {_clicks(against.difference)} clicks. Break-even step of the "
+            f"mean curves: {even} ({interval}); published: near 52,000 against a static network with .496, undecided "
+            f"with .498. LinUCB ends ahead in {ahead.sum()} of {len(ahead)} replications; the mean CTR of the static "
+            f"network is {_mean(static[ahead])} in those and {_mean(static[~ahead])} in the others. "
+            f"In the last 20,000 steps LinUCB leads by {_clicks(last)} clicks.",
         ]
     )
 
 
 def real_data(name: str) -> str:
-    """A published protocol: T = 10,000, 8 runs, regret = wrong answers."""
+    """Run a published protocol: T = 10,000, 8 replications, regret is the number of wrong answers."""
     result = run(presets()[name].experiment)
     lines = []
     for label in result.experiment.labels:
         h = result.histories[label]
         regret = metrics.total(h, "best_value") - metrics.total(h, "value")
         mean, spread = float(regret.mean()), float(regret.std(ddof=1))
-        told, verdict = "–", "–"
+        published, verdict = "–", "–"
         if name == "magic" and label in PUBLISHED:
             theirs, their_spread = PUBLISHED[label]
-            told = f"{theirs:,.1f} ({their_spread})"
+            published = f"{theirs:,.1f} ({their_spread})"
             limit = 3 * (their_spread**2 / 8 + spread**2 / 8) ** 0.5
             verdict = (
-                f"{mean - theirs:+.1f}, allowed {limit:.1f}: {'agrees' if abs(mean - theirs) <= limit else 'DIFFERS'}"
+                f"{mean - theirs:+.1f}, allowed {limit:.1f}: {'agrees' if abs(mean - theirs) <= limit else 'differs'}"
             )
-        lines.append(f"| {label} | {told} | {mean:,.1f} ({spread:.1f}) | {verdict} |")
+        lines.append(f"| {label} | {published} | {mean:,.1f} ({spread:.1f}) | {verdict} |")
     return "\n".join(
         [
-            f"## {presets()[name].title}: regret over 10,000 steps, 8 runs",
+            f"## {presets()[name].title}: regret over 10,000 steps, 8 replications",
             "",
-            "The static network was trained on answers about the very examples it is then asked: not comparable.",
+            "The static network was trained on logged answers to the same examples, so its regret is not comparable.",
             "",
             "| agent | published mean (sd) | ours: mean (sd) | difference |",
             "|---|---|---|---|",

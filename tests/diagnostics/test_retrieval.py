@@ -109,4 +109,4 @@ def test_the_report_on_scale_tells_sizes_recall_and_a_verdict(monkeypatch: pytes
     told = ranking.scale(steps=10, replications=2, repeats=1)
     assert "| 1,000 |" in told
     assert "| 2,000 |" in told
-    assert "A decision among 2,000 items takes, as against 1,000: LinTS " in told
+    assert "Time of a decision among 2,000 items relative to 1,000 items: LinTS " in told

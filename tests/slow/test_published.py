@@ -79,8 +79,8 @@ def test_neural_linear_finds_the_rim_of_the_wheel(delta: float, most: float) -> 
     assert share.max() < most
 
 
-def test_the_showdown_is_the_same_race_on_either_features() -> None:
-    usual, crossed = showdown.race(100, False, 200, 2), showdown.race(100, True, 200, 2)
+def test_the_showdown_is_the_same_experiment_on_either_features() -> None:
+    usual, crossed = showdown.run_preset(100, False, 200, 2), showdown.run_preset(100, True, 200, 2)
     assert list(usual.grid) == list(crossed.grid)
     assert list(crossed.clicks) == [showdown.INTERACTION]
     assert set(showdown.PER_ARM) | {showdown.STATIC} <= set(usual.clicks)
@@ -93,21 +93,22 @@ def test_the_showdowns_verdicts_are_those_of_its_intervals() -> None:
     def words(early: dict[str, list[metrics.Estimate]], rows: list[tuple[str, ...]]) -> list[str]:
         return re.findall(r"\*\*(\w+)\*\*", showdown.claims(early, rows))
 
-    rows: list[tuple[str, ...]] = [(showdown.STATIC, "no"), ("A", "yes"), ("B", "undecided")]
+    rows: list[tuple[str, ...]] = [(showdown.STATIC, "no"), ("A", "yes"), ("B", "inconclusive")]
     found = words({"A": [ahead, ahead], "B": [level, behind]}, rows)
-    assert found == ["confirmed", "split", "confirmed", "confirmed"]
-    rows = [(showdown.STATIC, "undecided"), ("A", "no")]
-    assert words({"A": [behind, level]}, rows) == ["refuted", "undecided", "refuted", "undecided"]
+    assert found == ["confirmed", "mixed", "confirmed", "confirmed"]
+    rows = [(showdown.STATIC, "inconclusive"), ("A", "no")]
+    assert words({"A": [behind, level]}, rows) == ["refuted", "inconclusive", "refuted", "inconclusive"]
 
 
 def test_the_showdown_remarks_on_a_recovery_only_where_there_is_one() -> None:
-    race = presets()["showdown"].experiment
+    experiment = presets()["showdown"].experiment
     one, other = (
-        showdown.remarks([("Static MLP", "0.5", "no"), ("LinUCB shared", "0.2", word)], race) for word in ("yes", "no")
+        showdown.remarks([("Static MLP", "0.5", "no"), ("LinUCB shared", "0.2", word)], experiment)
+        for word in ("yes", "no")
     )
     assert "had little to lose: 0.200" in one
     assert "recover" not in other
-    assert "The memory of Neural-LinUCB, Neural-linear TS, Ensemble, MC dropout holds the whole race." in other
+    assert "The replay buffer of Neural-LinUCB, Neural-linear TS, Ensemble, MC dropout holds all steps." in other
 
 
 def test_sections_replace_their_old_selves_and_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

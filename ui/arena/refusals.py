@@ -39,19 +39,19 @@ def name_fields(message: str, data: dict[str, Any]) -> str:
 
     "agents.3.alpha is 11; ..." becomes "LinUCB, Exploration bonus is 11; ...".
     """
-    found = re.match(r"(agents\.(?P<place>\d+)|simulator)(?:\.(?P<field>\w+))?(?P<rest>[\w.]*)(?P<colon>: )?", message)
-    if found is None:
+    path = re.match(r"(agents\.(?P<place>\d+)|simulator)(?:\.(?P<field>\w+))?(?P<rest>[\w.]*)(?P<colon>: )?", message)
+    if path is None:
         return message.removeprefix("agents: ")
-    place, tail = found["place"], message[found.end() :]
+    place, tail = path["place"], message[path.end() :]
     if place is not None and int(place) >= len(data["agents"]):
         return message
     part = data["agents"][int(place)] if place is not None else data["simulator"]
     cls = (AGENTS if place is not None else SIMULATORS)[part["kind"]]
-    label = _label(data, int(place)) if place is not None and found["field"] != "label" else cls.title
-    if found["field"] is None:
+    label = _label(data, int(place)) if place is not None and path["field"] != "label" else cls.title
+    if path["field"] is None:
         return tail if tail.startswith(label) else f"{label}: {tail}"
-    field = cls.Params.model_fields.get(found["field"])
-    return f"{label}, {field.title if field else found['field']}{found['rest']}{found['colon'] or ''}{tail}"
+    field = cls.Params.model_fields.get(path["field"])
+    return f"{label}, {field.title if field else path['field']}{path['rest']}{path['colon'] or ''}{tail}"
 
 
 def run_requested() -> bool:

@@ -146,7 +146,7 @@ def status(job: Job) -> str:
     if job.status == "running":
         left = job.seconds_left
         text = f"Step {step} of {steps}" + (f" · about {max(1, round(left))} s left" if left is not None else "")
-        return text + "".join(f" · {label} is being trained on its log first" for label in sorted(job.waiting))
+        return text + "".join(f" · {label} is being trained on logged data first" for label in sorted(job.waiting))
     if job.status == "finished":
         replications = count_of(job.experiment.replications, "replications")
         text = f"Finished: {steps} steps, {replications}, in {job.seconds:.1f} s"
@@ -160,7 +160,7 @@ def status(job: Job) -> str:
 
 def _tiles(job: Job, result: Result, previous: Result | None) -> list[dict[str, str]]:
     """Make the leaderboard, one tile per agent, best first; it is also the plots' legend."""
-    looks = styles(job.experiment)
+    tile_styles = styles(job.experiment)
     order = words.ranking(result)
     waiting = [label for label in job.experiment.labels if label not in order]
     leader = result.histories[order[0]] if order else None
@@ -189,8 +189,8 @@ def _tiles(job: Job, result: Result, previous: Result | None) -> list[dict[str, 
                 value = f"{metrics.estimate(metrics.click_rate(earlier, history.step)).mean:.3f}"
                 until = ", same step" if earlier.step > history.step else ""
                 detail += f" · previous run{until}: {value}" if value not in (rate, "nan") else ""
-        look = looks[label]
-        tiles.append({"label": label, "color": look.color, "dash": look.dash,
+        style = tile_styles[label]
+        tiles.append({"label": label, "color": style.color, "dash": style.dash,
                       "rate": rate, "spread": spread, "detail": detail})  # fmt: skip
     return tiles
 
@@ -204,9 +204,9 @@ def _sentences(job: Job, result: Result) -> list[str]:
     """State the conclusions of a run that has ended, and what its intervals cover."""
     if job.active or not result.histories:
         return words.agent_notes(result)
-    found = [*words.divergence_notes(result), *words.leader_comparisons(result), *words.agent_notes(result)]
-    found.append(words.learning_summary(result))
+    conclusions = [*words.divergence_notes(result), *words.leader_comparisons(result), *words.agent_notes(result)]
+    conclusions.append(words.learning_summary(result))
     shared = not job.experiment.simulator_class().layout_per_row(job.experiment.simulator)
     if shared and job.experiment.replications > 1:
-        found.append(" ".join(_SCOPE[: 2 if len(result.histories) > 2 else 1]))
-    return found
+        conclusions.append(" ".join(_SCOPE[: 2 if len(result.histories) > 2 else 1]))
+    return conclusions

@@ -1,4 +1,4 @@
-"""Side-by-side speed. `python -m benchmarks` measures everything and rewrites RESULTS.md."""
+"""Measure speed as ratios: `python -m benchmarks` rewrites the first part of RESULTS.md."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Measure everything and rewrite RESULTS.md."""
+"""Measure the first part of RESULTS.md and rewrite it."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from .speed import growth, preset, textbook
 
 INTRODUCTION = """# Results
 
-Written by `python -m benchmarks`; every number was measured by that one command, both sides of a comparison in turn on
-the same machine, one thread each. Times are processor time, so that what else the machine does distorts them
-less; a ratio is the median of the pairs, with the smallest and the largest in brackets."""
+Written by `python -m benchmarks`, which measures both sides of each comparison in turn on the same machine, with one
+thread each; other commands write the sections that name them. Times are processor times, which other load on the
+machine distorts less. A ratio is the median over the pairs, with the smallest and the largest in brackets."""
 
 
-KEPT = ("Stress", "Viewers", "Load", "Live", "Neural", "Sweep")  # sections that other commands write
+OTHERS = ("Stress", "Viewers", "Load", "Live", "Neural", "Sweep")  # sections that other commands write
 
 
 def _others() -> list[str]:
-    """The sections of the present file that are not measured here."""
+    """Return the sections of the present file that other commands write."""
     text = RESULTS.read_text(encoding="utf-8") if RESULTS.exists() else ""
-    return [f"## {section.rstrip()}" for section in text.split("\n## ")[1:] if section.startswith(KEPT)]
+    return [f"## {section.rstrip()}" for section in text.split("\n## ")[1:] if section.startswith(OTHERS)]
 
 
 def main() -> None:
-    """Print the sections as they are measured; the file is replaced once all are there."""
+    """Print each section once it is measured; replace the file at the end."""
     parts = [INTRODUCTION, machine() + "."]
     print("\n\n".join(parts), end="\n\n", flush=True)
     for part in (textbook, preset, linear, growth):

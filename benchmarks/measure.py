@@ -1,4 +1,4 @@
-"""What the benchmarks share: interleaved timing, ratios with their range, sections of RESULTS.md."""
+"""Time sides in turn, form ratios with their range, and write sections of RESULTS.md."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 Side = Callable[[], float]
-"""Does its work once and says how long it took."""
+"""Does its work once and returns the seconds it took."""
 
 
 class Ratio(NamedTuple):
@@ -31,14 +31,14 @@ class Ratio(NamedTuple):
 
 
 def stopwatch(work: Callable[[], object]) -> float:
-    """Seconds of processor time one call takes: on one thread, and blind to what else the machine does."""
+    """Measure the seconds of processor time of one call; other processes hardly affect it."""
     began = time.process_time()
     work()
     return time.process_time() - began
 
 
 def interleave(sides: Mapping[str, Side], repeats: int) -> dict[str, list[float]]:
-    """Run the sides in turn, A B A B: a busy neighbour then slows all of them alike."""
+    """Run the sides in turn, A B A B, so that other load slows all of them equally."""
     times: dict[str, list[float]] = {name: [] for name in sides}
     for _ in range(repeats):
         for name, side in sides.items():
@@ -47,14 +47,14 @@ def interleave(sides: Mapping[str, Side], repeats: int) -> dict[str, list[float]
 
 
 def ratio(over: list[float], under: list[float]) -> Ratio:
-    """over / under, pair by pair."""
+    """Divide the two lists pair by pair."""
     pairs = [a / b for a, b in zip(over, under, strict=True)]
     return Ratio(median(pairs), min(pairs), max(pairs))
 
 
 @dataclass
 class Section:
-    """A part of RESULTS.md: what was done, a table of what it took, and whether the targets were met."""
+    """A section of RESULTS.md: method, a table of results, and whether the targets were met."""
 
     title: str
     notes: str
@@ -78,8 +78,7 @@ def keep(section: Section) -> None:
 
 
 def put(file: Path, section: str) -> None:
-    """Put a section (its heading first) into a Markdown file, in the place of the one whose heading up to a colon is
-    the same."""
+    """Write a section into a Markdown file, in place of the one with the same heading up to a colon."""
     head, *parts = file.read_text(encoding="utf-8").split("\n## ")
     text = section.removeprefix("## ").rstrip() + "\n"
 
@@ -96,13 +95,13 @@ def put(file: Path, section: str) -> None:
 
 
 def table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    """A Markdown table."""
+    """Format a Markdown table."""
     lines = [header, ("---",) * len(header), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def machine() -> str:
-    """What the numbers were measured on, without the machine's name or a path of it."""
+    """Describe processor, versions, time and load, without the name of the machine or a path."""
     packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba", "scipy", "torch"))
     return (
         f"{_processor()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}; Python "
@@ -121,25 +120,25 @@ def _processor() -> str:
 def report(
     module: str, file: Path, sections: Mapping[str, tuple[str, Callable[..., str]]], arguments: Sequence[str] | None
 ) -> None:
-    """The command line of a report: make one of its sections, or all, and put them into the file.
+    """Parse the command line of a report, and write one of its sections, or all, into the file.
 
     Parameters
     ----------
     module : str
-        As it is called: ``python -m MODULE [SECTION ...]``.
+        Its name in the command ``python -m MODULE [SECTION ...]``.
     sections : mapping
-        From the section's name to its title and what makes its text.
+        From the name of a section to its title and the function that makes its text.
     """
     parser = argparse.ArgumentParser(prog=f"python -m {module}")
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"{', '.join(sections)}; all by default")
     parser.add_argument("--steps", type=int)
     parser.add_argument("--replications", type=int)
-    told = parser.parse_args(arguments)
-    if unknown := set(told.sections) - set(sections):
-        parser.error(f"there is no section {', '.join(sorted(unknown))}; there are {', '.join(sections)}")
-    sizes = {k: v for k, v in vars(told).items() if k != "sections" and v}
+    parsed = parser.parse_args(arguments)
+    if unknown := set(parsed.sections) - set(sections):
+        parser.error(f"unknown section {', '.join(sorted(unknown))}; allowed are {', '.join(sections)}")
+    sizes = {k: v for k, v in vars(parsed).items() if k != "sections" and v}
     options = "".join(f" --{name} {value}" for name, value in sizes.items())
-    for name in told.sections or list(sections):
+    for name in parsed.sections or list(sections):
         title, make = sections[name]
         text = f"{make(**sizes)}\n\nMade by `python -m {module} {name}{options}`. {machine()}."
         print(f"## {title}\n\n{text}\n", flush=True)

@@ -1,10 +1,10 @@
-"""What a class costs the server: many browser sessions at once, ten of them with runs of their own, two with sweeps.
+"""Measure the server under many simultaneous sessions, ten of them with runs and two with sweeps.
 
     python -m benchmarks.load.mixed --sessions 50 --minutes 5 --write
 
-starts the app with a home of its own; one visitor opens every page. Then ten sessions race: all at once, then one of
-them alone, then all at once again, each run with a seed of its own. Two sessions sweep, one sweep after the other. All
-others walk from page to page. All of it goes through the pages, as a visitor's browser would (`sessions`).
+starts the app in an empty home; one visitor opens every page. Then ten sessions start runs: all at once, then one of
+them alone, then all at once again, each run with another seed. Two sessions run sweeps, one after the other. All others
+open page after page. All actions go through the pages, as those of a browser (`sessions`).
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from benchmarks.measure import Section, keep, machine
 from .sessions import Answer, Server, Session, Watch, session
 
 RACERS, SWEEPERS = 10, 2
-SAMPLE = 5.0  # seconds between looks at the memory
-READING = (5.0, 20.0)  # seconds that somebody looks at a page before opening another
+SAMPLE = 5.0  # seconds between readings of the memory
+READING = (5.0, 20.0)  # seconds on a page before the next one is opened
 PAGES = ("home", "arena", "sweep", "diagnostics", "runs", "data", "cost")
 BEGUN, ENDED = re.compile(r"Step [1-9]|Finished"), re.compile(r"Finished")
-SOON, STILL = 20.0, 30.0  # seconds, of the targets
+SOON, STILL = 20.0, 30.0  # seconds, targets
 
 
 class Wait(NamedTuple):
-    """Seconds from the press of Run, as its visitor sees them.
+    """Seconds from pressing Run, as seen by the visitor.
 
     Attributes
     ----------
@@ -53,19 +53,19 @@ class Wait(NamedTuple):
 
 
 @dataclass
-class Seen:
-    """What all sessions saw.
+class Observations:
+    """What all sessions observed.
 
     Attributes
     ----------
     together : list of lists of Wait
         Runs that were submitted at the same moment.
     alone : list of Wait
-        Runs that were submitted while nothing but sweeps was going on.
+        Runs that were submitted while only sweeps were running.
     swept : list of lists of (float, float)
-        Of each session that sweeps: moments, and how many sweeps it was through by then.
+        For each session with sweeps: times, and the number of sweeps completed by then.
     resident, others : list of float
-        MiB of the server, and of all that it has started, every few seconds.
+        MiB of the server, and of all processes it has started, every few seconds.
     """
 
     watch: Watch = field(default_factory=Watch)
@@ -77,14 +77,14 @@ class Seen:
     processor: float = 0.0
 
 
-def race(seed: int) -> Experiment:
-    """A run of ordinary size."""
+def ordinary(seed: int) -> Experiment:
+    """Return an experiment of ordinary size."""
     agents = [{"kind": kind} for kind in ("linucb", "lints", "epsilon_greedy", "random")]
     return read({"agents": agents, "steps": 20_000, "replications": 16, "seed": seed})
 
 
 def landscape(seed: int) -> Sweep:
-    """What the page Sweep offers at first."""
+    """Return the default sweep of the page Sweep."""
     axes = [
         {"path": "agents.0.alpha", "low": 0.1, "high": 10.0, "number": 9, "scale": "log"},
         {"path": "agents.0.ridge", "low": 0.01, "high": 10.0, "number": 7, "scale": "log"},
@@ -97,24 +97,24 @@ def landscape(seed: int) -> Sweep:
 
 
 async def guarded(watch: Watch, doing: Awaitable[None]) -> None:
-    """Have a session do something; one that fails is a result too."""
+    """Await an action of a session; record its failure."""
     try:
         await doing
-    except Exception as error:  # noqa: BLE001 - whatever it is
+    except Exception as error:  # noqa: BLE001 - any failure is recorded
         watch.failures.append(f"{type(error).__name__}: {error}")
 
 
-async def walk(host: str, watch: Watch, dice: random.Random) -> None:
-    """Open a page, look at it for a while, open another."""
+async def walk(host: str, watch: Watch, generator: random.Random) -> None:
+    """Open one page after another."""
     async with session(host, watch) as visitor:
-        await visitor.enter(dice.choice(PAGES))
+        await visitor.enter(generator.choice(PAGES))
         while True:
-            await asyncio.sleep(dice.uniform(*READING))
-            await visitor.go(dice.choice([page for page in PAGES if page != visitor.page]))
+            await asyncio.sleep(generator.uniform(*READING))
+            await visitor.go(generator.choice([page for page in PAGES if page != visitor.page]))
 
 
 async def sweep(host: str, watch: Watch, seeds: Iterator[int], reached: list[tuple[float, float]]) -> None:
-    """One sweep after the other."""
+    """Run one sweep after the other."""
     async with session(host, watch) as visitor:
         await visitor.enter("sweep", sweep_link.query(landscape(next(seeds))))
         await visitor.press("Run")
@@ -126,12 +126,12 @@ async def sweep(host: str, watch: Watch, seeds: Iterator[int], reached: list[tup
 
 
 async def wait(visitor: Session, seed: int, waits: list[Wait]) -> None:
-    """Run an experiment and watch it to its end."""
+    """Run an experiment and watch it until it ends."""
     began = time.monotonic()
     if visitor.page:
         await visitor.press("Run", Seed=seed)
     else:
-        await visitor.enter("arena", url.query(race(seed)))
+        await visitor.enter("arena", url.query(ordinary(seed)))
     while not BEGUN.match(visitor.progress):
         await visitor.news()
     news = time.monotonic() - began
@@ -140,8 +140,8 @@ async def wait(visitor: Session, seed: int, waits: list[Wait]) -> None:
     waits.append(Wait(news, time.monotonic() - began))
 
 
-async def compete(host: str, seen: Seen, seeds: Iterator[int], racers: int) -> None:
-    """Everybody at once, then one alone, and again."""
+async def compete(host: str, seen: Observations, seeds: Iterator[int], racers: int) -> None:
+    """Run all sessions at once, then one alone, and repeat."""
     async with AsyncExitStack() as stack:
         visitors = [await stack.enter_async_context(session(host, seen.watch)) for _ in range(racers)]
         for turn in itertools.count():
@@ -154,7 +154,7 @@ async def compete(host: str, seen: Seen, seeds: Iterator[int], racers: int) -> N
 
 
 async def warm(host: str) -> None:
-    """The first visitor of a server, who waits for it to read its programs, opens every page once."""
+    """Open every page once, so that the server has loaded its modules."""
     async with session(host, Watch()) as visitor:
         await visitor.enter()
         for page in PAGES[1:]:
@@ -164,9 +164,9 @@ async def warm(host: str) -> None:
 # -- measuring -------------------------------------------------------------------------------------------------------
 
 
-async def measure(server: Server, sessions: int, seconds: float) -> Seen:
-    """Let the sessions in one by one, and see what happens to them."""
-    seen, seeds = Seen(), itertools.count(1)
+async def measure(server: Server, sessions: int, seconds: float) -> Observations:
+    """Start the sessions one by one and observe them."""
+    seen, seeds = Observations(), itertools.count(1)
     await warm(server.host)
     doing: list[Awaitable[None]] = [sweep(server.host, seen.watch, seeds, reached) for reached in seen.swept]
     doing.append(compete(server.host, seen, seeds, RACERS))
@@ -175,7 +175,7 @@ async def measure(server: Server, sessions: int, seconds: float) -> Seen:
     going = []
     for one in doing:
         going.append(asyncio.create_task(guarded(seen.watch, one)))
-        await asyncio.sleep(0.2)  # a class does not open a page in the same instant
+        await asyncio.sleep(0.2)  # visitors do not open a page in the same instant
     seen.watch.counting, began, seen.processor = True, time.monotonic(), -server.processor()
     while (left := began + seconds - time.monotonic()) > 0:
         seen.resident.append(server.resident())
@@ -199,16 +199,17 @@ def run(sessions: int, minutes: float) -> Section:
             errors = server.errors()
         finally:
             server.stop()
-    e, s = race(1), landscape(1)
+    e, s = ordinary(1), landscape(1)
     section = Section(
         f"Load: {sessions} sessions for {minutes:g} minutes",
-        f"{machine()}.\n\n`python -m benchmarks.load.mixed`: {sessions} websockets speak Streamlit's protocol with one "
-        f"server. {RACERS} of them race ({len(e.agents)} agents, {e.steps:,} steps, {e.replications} runs, a seed of "
-        "its own each): all at once, then one alone, and again. "
-        f"{SWEEPERS} sweep ({s.size} points of {s.experiment.replications} runs, {s.experiment.steps:,} steps), one "
-        "sweep after the other. All others open a page, look at it for 5 to 20 seconds and open another. Workers, and "
-        "whatever pages measure, compute on the same machine; every page has been opened once before. A delay is from "
-        "a request to the end of its answer; waits are what the visitor sees, who looks once a second.",
+        f"{machine()}.\n\n`python -m benchmarks.load.mixed`: {sessions} websockets use Streamlit's protocol with one "
+        f"server. {RACERS} of them start runs ({len(e.agents)} agents, {e.steps:,} steps, {e.replications} "
+        "replications, different seeds): all at once, then one alone, and again. "
+        f"{SWEEPERS} run sweeps ({s.size} points of {s.experiment.replications} replications, {s.experiment.steps:,} "
+        "steps), one after the other. All others open a page, stay for 5 to 20 seconds and open another. Workers and "
+        "measurements of pages compute on the same machine; every page has been opened once before. A delay is the "
+        "time from a request to the end of its answer; times of runs are as seen by the visitor, with one update per "
+        "second.",
         ("what", "measured"),
     )
     section.rows = rows(seen, seconds, errors)
@@ -216,35 +217,36 @@ def run(sessions: int, minutes: float) -> Section:
     return section
 
 
-def rows(seen: Seen, seconds: float, errors: Sequence[str]) -> list[tuple[str, ...]]:
-    """What there is to say."""
+def rows(seen: Observations, seconds: float, errors: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return the rows of the table."""
     pages = [answer for answer in seen.watch.answers if not answer.fragment]
     ticks = [answer for answer in seen.watch.answers if answer.fragment]
     waits = [one for together in seen.together for one in together]
     return [
         ("sessions that failed", counted(seen.watch.failures)),
         ("tracebacks in the server's log", counted(errors)),
-        ("answers a second: pages, ticks", f"{len(pages) / seconds:.1f}, {len(ticks) / seconds:.1f}"),
-        ("delay of a page: median, 95th percentile, longest", late(pages)),
+        ("answers per second: pages, updates", f"{len(pages) / seconds:.1f}, {len(ticks) / seconds:.1f}"),
+        ("delay of a page: median, 95th percentile, maximum", late(pages)),
         *((f"– {page}", late([answer for answer in pages if answer.page == page])) for page in PAGES),
-        ("delay of a tick: median, 95th percentile, longest", late(ticks)),
-        ("ticks asked for a second", f"{seen.watch.ticks / seconds:.1f}"),
-        ("script runs cut short by a newer request", f"{seen.watch.overtaken:,}"),
+        ("delay of an update: median, 95th percentile, maximum", late(ticks)),
+        ("updates requested per second", f"{seen.watch.ticks / seconds:.1f}"),
+        ("script runs interrupted by a newer request", f"{seen.watch.overtaken:,}"),
         ("server processor load", f"{seen.processor / seconds:.2f} cores"),
-        ("server memory: start, middle, end, most", mib(seen.resident)),
-        ("all its workers' memory: start, middle, end, most", mib(seen.others)),
-        (f"{len(waits)} runs, {RACERS} at once, first news after: median, longest", spread(waits, lambda w: w.news)),
-        ("– finished after", spread(waits, lambda w: w.end)),
-        (f"{len(seen.alone)} runs alone beside {SWEEPERS} sweeps, first news after: median, longest",
+        ("server memory: start, middle, end, maximum", mib(seen.resident)),
+        ("memory of all its workers: start, middle, end, maximum", mib(seen.others)),
+        (f"{len(waits)} runs, {RACERS} at once, time to the first steps: median, maximum",
+         spread(waits, lambda w: w.news)),
+        ("– time to the end", spread(waits, lambda w: w.end)),
+        (f"{len(seen.alone)} runs alone beside {SWEEPERS} sweeps, time to the first steps: median, maximum",
          spread(seen.alone, lambda w: w.news)),
-        ("– finished after", spread(seen.alone, lambda w: w.end)),
-        ("sweeps that each session got through", ", ".join(f"{through(reached):.2f}" for reached in seen.swept)),
-        ("longest that a sweep stood still", f"{max(map(stood, seen.swept)):.1f} s"),
+        ("– time to the end", spread(seen.alone, lambda w: w.end)),
+        ("sweeps completed by each session", ", ".join(f"{through(reached):.2f}" for reached in seen.swept)),
+        ("longest time without progress of a sweep", f"{max(map(stood, seen.swept)):.1f} s"),
     ]  # fmt: skip
 
 
-def targets(seen: Seen, errors: Sequence[str]) -> list[tuple[str, str, bool]]:
-    """What must hold."""
+def targets(seen: Observations, errors: Sequence[str]) -> list[tuple[str, str, bool]]:
+    """Return the targets."""
     wrong = len(seen.watch.failures) + len(errors)
     grown = seen.resident[-1] / seen.resident[len(seen.resident) // 2]
     whole = [together for together in seen.together if len(together) == RACERS]
@@ -253,46 +255,46 @@ def targets(seen: Seen, errors: Sequence[str]) -> list[tuple[str, str, bool]]:
     still = max(map(stood, seen.swept))
     shares = sorted(map(through, seen.swept))
     return [
-        ("no session fails, nor does the server say so", f"{wrong}", wrong == 0),
-        ("server memory at the end at most 1.25 times that at the middle", f"{grown:.2f} times", grown <= 1.25),
-        (f"{RACERS} equal runs at once wait in one line: the last ends within 2.5 times the median", f"{unfair:.2f}",
+        ("no session and no script of the server fails", f"{wrong}", wrong == 0),
+        ("server memory at the end at most 1.25 times that in the middle", f"{grown:.2f} times", grown <= 1.25),
+        (f"{RACERS} equal runs at once share one queue: the last ends within 2.5 times the median", f"{unfair:.2f}",
          unfair <= 2.5),
-        (f"a run alone beside {SWEEPERS} sweeps has its first news within {SOON:g} s", f"{soon:.1f} s", soon <= SOON),
-        (f"no sweep stands still for more than {STILL:g} s", f"{still:.1f} s", still <= STILL),
-        ("the slower session gets through at least half as many sweeps", f"{shares[0]:.2f} of {shares[1]:.2f}",
+        (f"a run alone beside {SWEEPERS} sweeps has its first steps within {SOON:g} s", f"{soon:.1f} s", soon <= SOON),
+        (f"no sweep is without progress for more than {STILL:g} s", f"{still:.1f} s", still <= STILL),
+        ("the slower session completes at least half as many sweeps", f"{shares[0]:.2f} of {shares[1]:.2f}",
          shares[0] >= shares[1] / 2 > 0),
     ]  # fmt: skip
 
 
-def counted(said: Sequence[str]) -> str:
-    """How many, and each of them once."""
-    return f"{len(said)}" + "".join(f" ({one})" for one in sorted(set(said)))
+def counted(messages: Sequence[str]) -> str:
+    """Count the messages, and list the distinct ones."""
+    return f"{len(messages)}" + "".join(f" ({one})" for one in sorted(set(messages)))
 
 
 def late(answers: Sequence[Answer]) -> str:
-    """Median, 95th percentile and longest of their delays."""
+    """Format median, 95th percentile and maximum of the delays."""
     found = np.quantile([a.seconds for a in answers], [0.5, 0.95, 1.0]) if answers else np.full(3, np.nan)
     return ", ".join(f"{1000 * s:,.0f} ms" for s in found)
 
 
 def mib(found: Sequence[float]) -> str:
-    """At the start, in the middle, at the end, and the most."""
+    """Format the value at the start, in the middle, at the end, and the maximum."""
     return ", ".join(f"{m:,.0f} MiB" for m in (found[0], found[len(found) // 2], found[-1], max(found)))
 
 
 def spread(waits: Sequence[Wait], of: Callable[[Wait], float]) -> str:
-    """Median and longest."""
+    """Format median and maximum."""
     found = [of(one) for one in waits] or [np.nan]
     return f"{np.median(found):.1f} s, {max(found):.1f} s"
 
 
 def through(reached: Sequence[tuple[float, float]]) -> float:
-    """How many sweeps a session got through."""
+    """Count the sweeps that a session completed."""
     return reached[-1][1] if reached else 0.0
 
 
 def stood(reached: Sequence[tuple[float, float]]) -> float:
-    """The longest time, in seconds, in which a sweep did not move."""
+    """Compute the longest time without progress of a sweep, in seconds."""
     moved = [at for (at, share), (_, before) in itertools.pairwise(reversed(reached)) if share > before]
     return max((later - sooner for later, sooner in itertools.pairwise(moved)), default=np.nan)
 

@@ -1,8 +1,8 @@
-"""The app in a process of its own, and browser sessions without browsers.
+"""Start the app in a subprocess and simulate browser sessions without browsers.
 
-A session is a websocket that speaks Streamlit's protocol (`BackMsg`, `ForwardMsg`) as the browser's side does: it opens
-pages, presses buttons, and asks for a fragment at the interval the server told, whether or not the last answer has
-come. It draws nothing. The client is the `websockets` library, which Streamlit brings along.
+A session is a websocket that uses Streamlit's protocol (`BackMsg`, `ForwardMsg`) as a browser does: it opens pages,
+presses buttons, and requests a fragment at the interval set by the server, whether or not the last answer has arrived.
+It draws nothing. The client is the `websockets` library, a dependency of Streamlit.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from typing import IO, Any, NamedTuple
 from bandits import Experiment
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 120.0  # seconds until an answer that does not come is a failure
-# `streamlit run`, after a race was submitted to the pool that the pages will share, with no end to its time
-BEHIND_A_RACE = """
+PATIENCE = 120.0  # seconds until a missing answer is a failure
+# `streamlit run`, after a run without time limit was submitted to the pool that the pages share
+AFTER_SUBMITTING = """
 import sys
 import bandits.runtime.supervisor
 bandits.runtime.supervisor.TIME_LIMIT = 1e9
@@ -42,20 +42,20 @@ cli.main()
 
 @dataclass
 class Server:
-    """The app in a process of its own."""
+    """The app in a subprocess."""
 
     process: subprocess.Popen[str]
     host: str
     log: IO[str]
 
     @classmethod
-    def start(cls, home: str, race: Experiment | None = None) -> Server:
-        """Start it on a folder of its own, behind a race if there is one, and wait until it answers."""
+    def start(cls, home: str, experiment: Experiment | None = None) -> Server:
+        """Start the app on a folder, after submitting an experiment if given, and wait until it answers."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-        program = ["-m", "streamlit"] if race is None else ["-c", BEHIND_A_RACE]
+        program = ["-m", "streamlit"] if experiment is None else ["-c", AFTER_SUBMITTING]
         log = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - closed by `stop`
         process = subprocess.Popen(
             [sys.executable, *program, "run", "app.py", "--server.headless", "true", "--server.port", str(port)],
@@ -63,44 +63,44 @@ class Server:
             env={**os.environ, "BANDITS_HOME": home, "PYTHONPATH": path},
         )  # fmt: skip
         assert process.stdin is not None
-        process.stdin.write("" if race is None else race.model_dump_json())
+        process.stdin.write("" if experiment is None else experiment.model_dump_json())
         process.stdin.close()
         server = cls(process, f"127.0.0.1:{port}", log)
         while process.poll() is None:
             with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=5):
                 return server
             time.sleep(0.2)
-        raise RuntimeError(f"the app did not start: {server.said()}")
+        raise RuntimeError(f"the app did not start: {server.output()}")
 
-    def said(self) -> str:
-        """All that it has written."""
+    def output(self) -> str:
+        """Read everything that the server has written."""
         self.log.seek(0)
         return self.log.read()
 
     def errors(self) -> list[str]:
-        """What its tracebacks end with."""
-        return re.findall(r"Traceback \(most recent call last\):.*?\n(?![ |])(\S.*)", self.said(), re.DOTALL)
+        """Return the last lines of the tracebacks in its log."""
+        return re.findall(r"Traceback \(most recent call last\):.*?\n(?![ |])(\S.*)", self.output(), re.DOTALL)
 
     def processor(self) -> float:
-        """Seconds of processor time of the server alone, without its workers."""
+        """Read the processor seconds of the server, without its workers."""
         fields = _stat(self.process.pid)
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def resident(self) -> float:
-        """MiB in memory, without its workers."""
+        """Read the resident memory in MiB, without its workers."""
         return _resident(self.process.pid)
 
     def others(self) -> list[float]:
-        """MiB in memory of each process that it has started."""
+        """Read the resident memory in MiB of each process that the server has started."""
         found = []
         for folder in Path("/proc").glob("[0-9]*"):
-            with suppress(OSError, IndexError):  # it has ended meanwhile
+            with suppress(OSError, IndexError):  # the process has ended
                 if int(_stat(int(folder.name))[1]) == self.process.pid:
                     found.append(_resident(int(folder.name)))
         return found
 
     def stop(self) -> None:
-        """End it; its workers see that and end by themselves."""
+        """Stop the server; its workers then end by themselves."""
         self.process.terminate()
         try:
             self.process.wait(30)
@@ -119,14 +119,14 @@ def _resident(process: int) -> float:
 
 
 class Answer(NamedTuple):
-    """One script run, to its end.
+    """One completed script run.
 
     Attributes
     ----------
     page : str
-        As the address has it; "home" for the first.
+        Its path; "home" for the first page.
     fragment : bool
-        A part of the page alone.
+        Whether only a part of the page was run.
     seconds : float
         From the first request that it answers.
     size : int
@@ -144,20 +144,20 @@ class Watch:
     """What all sessions saw, from the moment it counts."""
 
     counting: bool = False
-    ticks: int = 0  # fragments that were asked for
+    ticks: int = 0  # requested fragments
     answers: list[Answer] = field(default_factory=list)
-    overtaken: int = 0  # answers that a newer one replaced before the server had sent them
+    overtaken: int = 0  # answers replaced by a newer one before they were sent
     failures: list[str] = field(default_factory=list)
 
 
 @dataclass
 class Session:
-    """One browser tab, from the server's point of view.
+    """One browser tab, as the server sees it.
 
     Attributes
     ----------
     page : str
-        Where it is.
+        The open page.
     progress : str
         The text of the last progress bar.
     """
@@ -167,19 +167,19 @@ class Session:
     page: str = ""
     progress: str = ""
     listening: asyncio.Task[None] | None = None
-    _script: str = ""  # the page, as the protocol names it
+    _script: str = ""  # hash of the page in the protocol
     _query: str = ""
-    _pages: dict[str, str] = field(default_factory=dict)  # from the address to the protocol's name
-    _widgets: dict[str, str] = field(default_factory=dict)  # from label to id; the page's as it was last drawn whole
-    _drawn: dict[str, str] = field(default_factory=dict)  # what it will be
+    _pages: dict[str, str] = field(default_factory=dict)  # from the address to the hash
+    _widgets: dict[str, str] = field(default_factory=dict)  # from label to id, of the last complete page
+    _drawn: dict[str, str] = field(default_factory=dict)  # of the page being drawn
     _typed: dict[str, float] = field(default_factory=dict)  # by id
     _ticking: dict[str, asyncio.Task[None]] = field(default_factory=dict)  # by fragment
-    _ticks: list[float] = field(default_factory=list)  # requests that no script run has taken up yet
-    _asked: float | None = None  # when the page was, if no script run has taken that up yet
+    _ticks: list[float] = field(default_factory=list)  # requests without an answering script run
+    _asked: float | None = None  # time of the page request, if no script run has answered it
     _answered: asyncio.Event = field(default_factory=asyncio.Event)
     _told: asyncio.Event = field(default_factory=asyncio.Event)
 
-    # -- what a visitor does -------------------------------------------------------------------------------------
+    # -- actions of a visitor ------------------------------------------------------------------------------------
 
     async def enter(self, page: str = "home", query: str = "") -> None:
         """Open an address."""
@@ -199,7 +199,7 @@ class Session:
         await self._run(pressed=self._widgets[label])
 
     async def news(self) -> str:
-        """The progress bar's next text."""
+        """Wait for the next text of the progress bar."""
         self._told.clear()
         await asyncio.wait_for(self._or_end(self._told), PATIENCE)
         return self.progress
@@ -207,7 +207,7 @@ class Session:
     # -- the protocol --------------------------------------------------------------------------------------------
 
     async def _run(self, **what: Any) -> None:
-        """Have the page run, and wait for the end of it."""
+        """Run the script of the page, and wait until it ends."""
         self._answered.clear()
         self._asked = time.monotonic()
         await self._ask(**what)
@@ -228,7 +228,7 @@ class Session:
         await self.channel.send(message.SerializeToString())
 
     async def _or_end(self, event: asyncio.Event) -> None:
-        """Wait for an event; what ended the connection is raised."""
+        """Wait for an event; raise what ended the connection."""
         assert self.listening is not None
         waiting = asyncio.create_task(event.wait())
         try:
@@ -239,7 +239,7 @@ class Session:
             self.listening.result()
 
     async def _tick(self, fragment: str, interval: float) -> None:
-        """Ask at the interval, come what may, as the browser's timer does."""
+        """Request the fragment at the interval, as the browser's timer does."""
         due = time.monotonic()
         while True:
             due += interval
@@ -249,13 +249,13 @@ class Session:
             await self._ask(fragment_id=fragment, is_auto_rerun=True)
 
     def _leave(self) -> None:
-        """The page is no longer there, nor are its timers."""
+        """Stop the timers of the page."""
         for ticking in self._ticking.values():
             ticking.cancel()
         self._ticking.clear()
 
     async def listen(self) -> None:
-        """Read what the server sends; requests that came too fast have one answer together."""
+        """Read what the server sends; requests in quick succession share one answer."""
         from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
         ticks: list[float] = []
@@ -267,7 +267,7 @@ class Session:
             kind = message.WhichOneof("type")
             if kind == "new_session":
                 part = bool(message.metadata.run.fragment_ids)
-                ticks, self._ticks = [*ticks, *self._ticks], []  # kept if the run before was cut short
+                ticks, self._ticks = [*ticks, *self._ticks], []  # kept if the previous script run was interrupted
                 if not part:
                     asked, self._asked = self._asked or asked, None
                     self._script = message.new_session.page_script_hash
@@ -292,16 +292,16 @@ class Session:
         raise ConnectionError(f"{self.page}: the server closed the connection")
 
     def _take(self, kind: str, message: Any) -> None:
-        """Take in what is neither the beginning nor the end of a script run."""
+        """Process a message that neither begins nor ends a script run."""
         if kind == "navigation":
-            self._script = message.navigation.page_script_hash  # of an address, a new session knows only app.py
+            self._script = message.navigation.page_script_hash  # a new session knows only app.py
             self._pages = {page.url_pathname or "home": page.page_script_hash for page in message.navigation.app_pages}
             self.page = {script: page for page, script in self._pages.items()}.get(self._script, "")
         elif kind == "page_info_changed":
             self._query = message.page_info_changed.query_string
         elif kind == "auto_rerun" and message.auto_rerun.fragment_id not in self._ticking:
-            told = message.auto_rerun
-            self._ticking[told.fragment_id] = asyncio.create_task(self._tick(told.fragment_id, told.interval))
+            rerun = message.auto_rerun
+            self._ticking[rerun.fragment_id] = asyncio.create_task(self._tick(rerun.fragment_id, rerun.interval))
         elif kind == "stop_auto_rerun":
             for fragment in message.stop_auto_rerun.fragment_ids:
                 if (ticking := self._ticking.pop(fragment, None)) is not None:
@@ -310,7 +310,7 @@ class Session:
             self._see(message.delta.new_element)
 
     def _see(self, element: Any) -> None:
-        """Take in an element; whatever says that something went wrong is raised."""
+        """Process an element; raise errors that the page shows."""
         kind = element.WhichOneof("type")
         shown = getattr(element, kind) if kind else None
         if kind == "exception":
@@ -326,11 +326,11 @@ class Session:
 
 @asynccontextmanager
 async def session(host: str, watch: Watch) -> AsyncIterator[Session]:
-    """A session that is listened to until it is left."""
+    """Open a session and listen to it until it is closed."""
     from websockets.asyncio.client import connect
     from websockets.typing import Subprotocol
 
-    # like a browser, it is patient and asks for no sign of life
+    # like a browser: long timeouts and no pings
     patience: dict[str, Any] = {"max_size": None, "open_timeout": 120, "ping_interval": None}
     async with connect(f"ws://{host}/_stcore/stream", subprotocols=[Subprotocol("streamlit")], **patience) as channel:
         made = Session(channel, watch)

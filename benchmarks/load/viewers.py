@@ -1,9 +1,9 @@
-"""What watching costs the server: many viewers of one live run, a look a second each.
+"""Measure what many viewers of one live run cost the server, each with one update per second.
 
     python -m benchmarks.load.viewers --viewers 30 --minutes 30 --write
 
-starts the app with a home of its own and a race that outlasts the measurement. A viewer (`sessions.Session`) opens the
-page once, and asks from then on for the fragment that draws the run.
+starts the app in an empty home with a run that lasts longer than the measurement. A viewer (`sessions.Session`) opens
+the page once and then requests the fragment that draws the run.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ from benchmarks.measure import Section, keep, machine
 
 from .sessions import Server, Watch, session
 
-SAMPLE = 10.0  # seconds between looks at the server's memory
-SETTLE = 5.0  # seconds of ticking before the measurement begins
+SAMPLE = 10.0  # seconds between readings of the server's memory
+SETTLE = 5.0  # seconds of updates before the measurement begins
 
 
 async def _view(host: str, run: str, watch: Watch, ready: asyncio.Semaphore) -> None:
-    """Look at the run until cancelled."""
+    """Watch the run until cancelled."""
     try:
         async with session(host, watch) as viewer:
             await viewer.enter("arena", run)
             ready.release()
             assert viewer.listening is not None
             await viewer.listening
-    except Exception as error:  # noqa: BLE001 - a viewer that was turned away is a result too
+    except Exception as error:  # noqa: BLE001 - a viewer that fails is a result
         watch.failures.append(f"{type(error).__name__}: {error}")
         ready.release()
 
 
 async def measure(server: Server, run: str, viewers: int, seconds: float) -> tuple[Watch, float, list[float]]:
-    """What the viewers saw, the server's processor seconds meanwhile, and its MiB every ten seconds."""
-    watch, ready, dice = Watch(), asyncio.Semaphore(0), random.Random(1)
-    looking = []
+    """Measure the viewers' delays, the server's processor seconds, and its memory in MiB every ten seconds."""
+    watch, ready, generator = Watch(), asyncio.Semaphore(0), random.Random(1)
+    viewing = []
     for _ in range(viewers):
-        looking.append(asyncio.create_task(_view(server.host, run, watch, ready)))
-        await asyncio.sleep(0.1 + 0.2 * dice.random())  # a class does not open a page in the same instant
+        viewing.append(asyncio.create_task(_view(server.host, run, watch, ready)))
+        await asyncio.sleep(0.1 + 0.2 * generator.random())  # visitors do not open a page in the same instant
     for _ in range(viewers):
         await ready.acquire()
     await asyncio.sleep(SETTLE)
@@ -55,21 +55,21 @@ async def measure(server: Server, run: str, viewers: int, seconds: float) -> tup
         await asyncio.sleep(min(SAMPLE, left))
         resident.append(server.resident())
     watch.counting, spent = False, server.processor() - processor
-    for task in looking:
+    for task in viewing:
         task.cancel()
-    await asyncio.gather(*looking, return_exceptions=True)
+    await asyncio.gather(*viewing, return_exceptions=True)
     return watch, spent, resident
 
 
-def race() -> Experiment:
-    """Four learners for a very long time: what the viewers look at never ends."""
+def endless_experiment() -> Experiment:
+    """Return four agents with more steps than the measurement lasts."""
     agents = [{"kind": kind} for kind in ("linucb", "lints", "epsilon_greedy", "beta_ts")]
     return read({"agents": agents, "steps": 10_000_000, "replications": 64})
 
 
 def run(viewers: int, minutes: float) -> Section:
     """Measure."""
-    experiment, seconds = race(), 60 * minutes
+    experiment, seconds = endless_experiment(), 60 * minutes
     with tempfile.TemporaryDirectory() as home:
         server = Server.start(home, experiment)
         try:
@@ -78,11 +78,11 @@ def run(viewers: int, minutes: float) -> Section:
             server.stop()
     section = Section(
         f"Viewers: {viewers} for {minutes:g} minutes",
-        f"{machine()}.\n\n`python -m benchmarks.load.viewers`: {viewers} websockets look at one live race of "
-        f"{len(experiment.agents)} agents with {experiment.replications} runs on the Arena, once a second each, while "
-        "its worker computes on the same machine. The delay is from a request to the end of its answer; a request "
-        "that comes while another waits is answered with it. Bytes are before compression; processor time is the "
-        "server's alone. Nothing is drawn.",
+        f"{machine()}.\n\n`python -m benchmarks.load.viewers`: {viewers} websockets watch one live run of "
+        f"{len(experiment.agents)} agents with {experiment.replications} replications in the Arena, with one update "
+        "per second each, while its worker computes on the same machine. The delay is the time from a request to the "
+        "end of its answer; requests that arrive while another waits are answered together. Bytes are before "
+        "compression; processor time is that of the server alone. Nothing is drawn.",
         ("what", "measured"),
     )
     ticks = [answer for answer in watch.answers if answer.fragment]
@@ -90,17 +90,17 @@ def run(viewers: int, minutes: float) -> Section:
     late = np.quantile([tick.seconds for tick in ticks], [0.5, 0.95, 1.0]) if answered else np.full(3, np.nan)
     middle = resident[len(resident) // 2]
     section.rows += [
-        ("ticks asked for a second", f"{watch.ticks / seconds:.1f}"),
-        ("ticks answered a second", f"{answered / seconds:.1f} ({answered / max(watch.ticks, 1):.1%})"),
-        ("answers overtaken by a newer one before they were sent", f"{watch.overtaken:,}"),
-        ("delay of an answer: median, 95th percentile, longest", ", ".join(f"{1000 * s:,.0f} ms" for s in late)),
-        ("bytes per tick, median", f"{np.median([tick.size for tick in ticks]) if answered else np.nan:,.0f}"),
-        ("server processor time per tick", f"{1000 * spent / max(answered, 1):.1f} ms"),
+        ("updates requested per second", f"{watch.ticks / seconds:.1f}"),
+        ("updates answered per second", f"{answered / seconds:.1f} ({answered / max(watch.ticks, 1):.1%})"),
+        ("answers replaced by a newer one before they were sent", f"{watch.overtaken:,}"),
+        ("delay of an answer: median, 95th percentile, maximum", ", ".join(f"{1000 * s:,.0f} ms" for s in late)),
+        ("bytes per update, median", f"{np.median([tick.size for tick in ticks]) if answered else np.nan:,.0f}"),
+        ("server processor time per update", f"{1000 * spent / max(answered, 1):.1f} ms"),
         ("server processor load", f"{spent / seconds:.2f} cores"),
-        ("server memory: start, middle, end, most", ", ".join(
+        ("server memory: start, middle, end, maximum", ", ".join(
             f"{m:,.0f} MiB" for m in (resident[0], middle, resident[-1], max(resident))
         )),
-        ("viewers that were turned away or cut off", f"{len(watch.failures)}" + "".join(
+        ("viewers that were refused or disconnected", f"{len(watch.failures)}" + "".join(
             f" ({reason})" for reason in sorted(set(watch.failures))
         )),
     ]  # fmt: skip

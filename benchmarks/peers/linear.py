@@ -1,4 +1,4 @@
-"""LinUCB at K = 10, D = 32 against other libraries, each in its own environment, stepping one at a time."""
+"""Time LinUCB at K = 10, D = 32 against other libraries, which run in an environment of their own."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ WANTED = dict(
 
 
 def install() -> dict[str, str]:
-    """The peers that are installed, by name and version; makes the environment if there is none.
+    """Install the other libraries and return those that are installed, by name and version.
 
-    One by one, so that a peer which does not build does not keep the others out.
+    Each is installed separately, so that one that cannot be built does not prevent the others.
     """
     if not PYTHON.exists():
         venv.create(ENVIRONMENT, with_pip=True)
@@ -53,7 +53,7 @@ def _installed() -> dict[str, str]:
 
 
 def data() -> tuple[FloatArray, FloatArray]:
-    """Contexts (T, R, D) and the clicks every arm would earn (T, R, K): a logistic world."""
+    """Draw contexts (T, R, D) and the click of every arm (T, R, K) from a logistic model."""
     generator = np.random.default_rng(7)
     contexts = generator.standard_normal((STEPS, ROWS, D)) / np.sqrt(D)
     weights = 2 * generator.standard_normal((D, K))
@@ -62,7 +62,7 @@ def data() -> tuple[FloatArray, FloatArray]:
 
 
 def agent(n_candidates: int = K, n_features: int = D, rows: int = ROWS) -> LinUCB:
-    """Our LinUCB, per arm, on dense features, without a world."""
+    """Make our LinUCB per arm on dense features, without a simulator."""
     spec = WorldSpec(n_items=n_candidates, n_candidates=n_candidates, n_features=n_features, n_stored=n_features)
     world = WorldAccess(lambda _: np.empty(0), _no_log, np.zeros(rows, np.int64), "")
     return LinUCB([LinUCB.Params(alpha=1.0)] * rows, spec, Streams(7, range(rows)), world)
@@ -73,7 +73,7 @@ def _no_log(layout: int, n: int) -> LoggedData:
 
 
 def ours(contexts: FloatArray, clicks: FloatArray) -> float:
-    """Microseconds per predict + update: from the bare context vectors to the updated models."""
+    """Measure microseconds per predict + update, from context vectors to updated models."""
     R, K, D = contexts.shape[1], clicks.shape[2], contexts.shape[2]
     model = agent(K, D, R)
     items = np.ascontiguousarray(np.broadcast_to(np.arange(K), (R, K)))
@@ -113,10 +113,10 @@ def run() -> Section:
     ours(contexts[:50], clicks[:50])  # compiles
     section = Section(
         "LinUCB per arm on dense features against other libraries",
-        f"K = {K}, D = {D}. Ours: R = {ROWS} rows of LinUCB per arm, {STEPS:,} steps, from bare context vectors to "
-        f"updated models (choice included). Peers: one stream (row 0 of the same contexts and clicks), {PEER_STEPS} "
-        "steps one at a time as their documentation shows, in one subprocess with an environment of its own; imports, "
-        f"building and the first step are not counted. In turn, peer, ours, next peer, ours, {REPEATS} times; "
+        f"K = {K}, D = {D}. Ours: R = {ROWS} rows of LinUCB per arm, {STEPS:,} steps, from context vectors to updated "
+        f"models (choice included). The others: one stream (row 0 of the same contexts and clicks), {PEER_STEPS} steps "
+        "one at a time as their documentation shows, in a subprocess with its own environment; imports, construction "
+        f"and the first step are not counted. The sides take turns (each library, then ours), {REPEATS} times; "
         "compiled before timing.",
         ("side", "as used", "µs per predict + update, median", "times slower than ours, median (range)"),
     )
@@ -132,7 +132,7 @@ def run() -> Section:
             for peer, stepping in PEERS.items():
                 called = " ".join((stepping.__doc__ or "").split()).split(": ", 1)[1].rstrip(".")
                 if peer not in installed:
-                    section.rows.append((peer, "did not install here", "", ""))
+                    section.rows.append((peer, "could not be installed", "", ""))
                     continue
                 sides = {"peer": lambda p=peer: _ask(child, p), "ours": lambda: ours(contexts, clicks)}  # type: ignore[misc]
                 try:
@@ -149,7 +149,7 @@ def run() -> Section:
     if fastest is not None:
         section.rows[0] = ("ours", "`LinUCB` per arm", f"{median(own):,.2f}", "1")
         gain = ratio(fastest[1], fastest[2])
-        what = f"at least 20 times faster than the fastest of them ({fastest[0]})"
+        what = f"at least 20 times faster than the fastest other library ({fastest[0]})"
         section.targets.append((what, str(gain), gain.middle >= 20))
     return section
 

@@ -90,7 +90,7 @@ PEERS: dict[str, Callable[[np.ndarray, np.ndarray], Iterator[None]]] = {
 
 
 def measure(peer: str, X: np.ndarray, rewards: np.ndarray) -> float:
-    """Microseconds per step, building and the first step (imports, allocation) not counted."""
+    """Measure microseconds per step, without construction and the first step (imports, allocation)."""
     steps = PEERS[peer](X, rewards)
     next(steps)
     next(steps)

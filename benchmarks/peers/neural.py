@@ -1,4 +1,4 @@
-"""NeuralUCB, NeuralTS and neural-linear Thompson sampling against calvera's, in an environment of its own.
+"""Time NeuralUCB, NeuralTS and neural-linear TS against calvera, which runs in an environment of its own.
 
 python -m benchmarks.peers.neural --write
 """
@@ -38,7 +38,7 @@ STEPS = 3 * EVERY + 1  # the first decision is not timed, three trainings are
 HERE = Path(__file__).parent
 REQUIRED = (HERE.parent / "requirements-neural.txt").read_text().splitlines()
 WANTED = dict(line.strip().split("==") for line in REQUIRED if "==" in line)
-ALONE = frozenset({"calvera"})  # goes in without its dependencies; requirements-neural.txt says why
+ALONE = frozenset({"calvera"})  # installed without its dependencies; requirements-neural.txt explains why
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
 TRAINED: dict[str, Any] = {
@@ -51,44 +51,45 @@ OURS: dict[str, tuple[type[NeuralAgent], dict[str, Any]]] = {
     "NeuralTSBandit": (NeuralTS, {"sigma2": PENALTY * EXPLORATION, **UNCERTAINTY}),
     "NeuralLinearBandit": (NeuralLinearTS, {"sigma2": 1.0, "ridge": RIDGE, "heads": "shared"}),
 }
-NOTES = f"""Dense contexts, K = {K} candidates, each with features of its own. A decision is choice and learning; \
-processor time on one thread, both sides with the same release of torch (CPU).
+NOTES = f"""\
+Dense contexts, K = {K} candidates with features of their own. A decision is choice and learning; processor time on \
+one thread, both sides with the same release of torch (CPU).
 
 Equal on both sides: the networks (widths in the table, ReLU, float32); {UPDATES} steps of Adam on up to {BATCH} \
-stored observations each, after every {EVERY} observations; learning rate {RATE:g}, squared loss, training goes on \
-from the weights as they are. UCB and TS: the diagonal covariance (calvera has no other), prior {PENALTY:g}, a penalty \
+stored observations each, after every {EVERY} observations; learning rate {RATE:g}, squared loss, training continues \
+from the current weights. UCB and TS: the diagonal covariance (calvera has no other), prior {PENALTY:g}, a penalty \
 on the weights, the scale of the bonus or draw (nu = {EXPLORATION:g}). Neural-linear: one head on the last hidden \
-layer, prior {RIDGE:g}, noise 1, refitted to the whole buffer after each training. {EVERY}, {BATCH}, \
-{RATE:g}, {PENALTY:g}, {EXPLORATION:g} and the hidden layer of 100 are those of calvera's NeuralUCB example; the steps \
-are not: it trains one epoch, which is 313 steps once its buffer of 10,000 is full. calvera's initial stage, in which \
-it trains after every decision, is off.
+layer, prior {RIDGE:g}, noise 1, refitted to the whole buffer after each training. {EVERY}, {BATCH}, {RATE:g}, \
+{PENALTY:g}, {EXPLORATION:g} and the hidden layer of 100 are those of calvera's NeuralUCB example. The number of \
+steps is not: the example trains one epoch, which is 313 steps once its buffer of 10,000 is full. The initial stage \
+of calvera, in which it trains after every decision, is off.
 
-Not equal: calvera begins each training with a new Adam and goes through its buffer in shuffled epochs, whose last \
-batch can be smaller; ours keeps Adam's moments and draws with replacement. calvera does not divide the penalty by the \
-number of observations. Its head is float32 and adds {EPSILON:g} to the diagonal at each update (it must add \
-something); ours is float64. It gets its contexts as float32 tensors; ours makes a round of float64 arrays, in the \
-time.
+Not equal: calvera begins each training with a new Adam and iterates through its buffer in shuffled epochs, whose \
+last batch can be smaller; ours keeps Adam's moments and draws with replacement. calvera does not divide the penalty \
+by the number of observations. Its head is float32 and adds {EPSILON:g} to the diagonal at each update (the value \
+must be positive); ours is float64. calvera receives its contexts as float32 tensors; ours builds a round of float64 \
+arrays, which is timed.
 
-What calvera does per decision: UCB and TS run one backward pass per candidate, in a Python loop, and write out all \
-gradients. Neural-linear factors the whole covariance to draw from it; its head learns with two inverses of it. \
-*trainer*: when `should_train_network` says so, and only then (its examples call it after every decision, which takes \
-longer), a Lightning trainer with `barebones=True` trains the network; the neural-linear head learns from every \
-observation, as ours does, by `training_step` without a trainer. *loop*: a loop by hand around `training_step`, which \
-its documentation does not show, in place of the trainer. *idle*: trainer, but the head learns nothing between two \
-trainings; ours still learns from every observation.
+What calvera does per decision: UCB and TS run one backward pass per candidate in a Python loop and store all \
+gradients. Neural-linear factorises the whole covariance to draw from it; its head learns with two inverses of it. \
+*trainer*: a Lightning trainer with `barebones=True` trains the network, only when `should_train_network` is true \
+(calvera's examples call it after every decision, which takes longer); the neural-linear head learns from every \
+observation, as ours does, by `training_step` without a trainer. *loop*: a handwritten loop around `training_step`, \
+which calvera's documentation does not show, replaces the trainer. *idle*: the trainer, but the head does not learn \
+between two trainings; ours still learns from every observation.
 
-Ours: the same agent with 1 row, and with {ROWS} rows, then per row. {STEPS - 1} decisions with three trainings, after \
-one that is not timed; imports and building are not timed. In turn, {REPEATS} times, after a short run of each that is \
-not timed."""
+Ours: the same agent with 1 row, and with {ROWS} rows, then per row. {STEPS - 1} decisions with three trainings, \
+after one that is not timed; imports and construction are not timed. The sides take turns, {REPEATS} times, after a \
+short run of each that is not timed."""
 
 
 def install() -> str | None:
-    """The version of calvera that is installed, None if there is none; makes the environment if there is none."""
+    """Install calvera; return its version, or None if it cannot be installed."""
     if not PYTHON.exists():
         venv.create(ENVIRONMENT, with_pip=True)
     installed = _installed()
     for name, release in WANTED.items():
-        if installed.get(name, "").split("+")[0] != release:  # torch's CPU build calls itself 2.13.0+cpu
+        if installed.get(name, "").split("+")[0] != release:  # the version of torch's CPU build is 2.13.0+cpu
             print(f"installing {name} {release} into {ENVIRONMENT.name}", file=sys.stderr)
             alone = ["--no-deps"] if name in ALONE else []
             subprocess.run([str(PYTHON), "-m", "pip", "install", "-q", *alone, f"{name}=={release}"], check=False)
@@ -124,7 +125,7 @@ def _no_log(layout: int, n: int) -> LoggedData:
 
 
 def ours(bandit: str, widths: tuple[int, ...], contexts: FloatArray, clicks: FloatArray) -> float:
-    """Microseconds per decision and row, the first decision not counted."""
+    """Measure microseconds per decision and row, without the first decision."""
     R, D = contexts.shape[1], widths[0]
     model = agent(bandit, widths, R)
     items = np.ascontiguousarray(np.broadcast_to(np.arange(K), (R, K)))
@@ -146,7 +147,7 @@ def ours(bandit: str, widths: tuple[int, ...], contexts: FloatArray, clicks: Flo
 
 
 def ask(child: subprocess.Popen[str], network: str, bandit: str, mode: str, steps: int = STEPS) -> float:
-    """Microseconds per decision of calvera's bandit.
+    """Measure microseconds per decision of calvera's bandit.
 
     Raises
     ------
@@ -179,7 +180,7 @@ def run() -> Section:
         ),
     )  # fmt: skip
     if version is None:
-        section.rows.append(("", "calvera", "did not install here", "", "", "", "", ""))
+        section.rows.append(("", "calvera", "could not be installed", "", "", "", "", ""))
         return section
     worlds = {network: data(widths[0]) for network, widths in NETWORKS.items()}
     gains: dict[str, list[tuple[str, Any, Any]]] = {bandit: [] for bandit in BANDITS}

@@ -1,4 +1,4 @@
-"""How time and memory grow with steps, rows, arms and features."""
+"""Measure how time and memory grow with steps, rows, arms and features."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from benchmarks.measure import Section, interleave, stopwatch
 from benchmarks.peers.linear import ours
 
 REPEATS = 5
-LINEAR = 1.1  # an exponent up to this counts as linear: timings of a shared machine scatter
+LINEAR = 1.1  # exponents up to this count as linear, because timings on a shared machine vary
 
 
 def _lane(steps: int = 2_000, rows: int = 16, arms: int = 50) -> float:
-    """Seconds of LinUCB on the pet shop."""
+    """Time LinUCB on the pet shop, in seconds."""
     lane = make_lane(
         Experiment.model_validate(
             {
@@ -38,7 +38,7 @@ def _lane(steps: int = 2_000, rows: int = 16, arms: int = 50) -> float:
 
 
 def _dense(features: int, steps: int = 300, rows: int = 4, arms: int = 10) -> float:
-    """Seconds of LinUCB per arm on dense features, without a world."""
+    """Time LinUCB per arm on dense features without a simulator, in seconds."""
     generator = np.random.default_rng(7)
     contexts = generator.standard_normal((steps, rows, features)) / np.sqrt(features)
     clicks = generator.integers(0, 2, (steps, rows, arms)).astype(np.float64)
@@ -46,12 +46,12 @@ def _dense(features: int, steps: int = 300, rows: int = 4, arms: int = 10) -> fl
 
 
 def exponent(sizes: Sequence[int], seconds: Sequence[float]) -> float:
-    """Slope of the straight line through the logarithms."""
+    """Fit the slope of a straight line through the logarithms."""
     return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
 
 
 def _measure(work: Callable[[int], float], sizes: Sequence[int]) -> tuple[list[float], float, str]:
-    """Median seconds at each size, the fitted exponent, and its range over the repeats."""
+    """Return the median seconds at each size, the fitted exponent, and its range over the repeats."""
     work(sizes[0])
     times = interleave({str(n): partial(work, n) for n in sizes}, REPEATS)
     fits = [exponent(sizes, [times[str(n)][i] for n in sizes]) for i in range(REPEATS)]
@@ -60,7 +60,7 @@ def _measure(work: Callable[[int], float], sizes: Sequence[int]) -> tuple[list[f
 
 
 def _peak_memory(steps: int) -> float:
-    """MiB of the largest a fresh process got while it lived that many steps."""
+    """Measure the peak memory of a new process that runs this many steps, in MiB."""
     command = [sys.executable, "-m", "benchmarks.speed.growth", str(steps)]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
@@ -72,9 +72,9 @@ def _child(steps: int) -> None:
 
 
 def _high_water() -> float:
-    """MiB of the largest this process has been."""
+    """Read the peak memory of this process, in MiB."""
     status = Path("/proc/self/status")
-    if status.exists():  # getrusage would say what the parent was when it forked, if that was more
+    if status.exists():  # getrusage includes the peak of the parent before the fork
         return int(status.read_text().split("VmHWM:")[1].split()[0]) / 2**10
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (2**20 if sys.platform == "darwin" else 2**10)
@@ -84,13 +84,13 @@ def run() -> Section:
     """Measure."""
     section = Section(
         "Growth",
-        "Processor time of LinUCB per arm, medians of sides in turn; the exponent is the slope of a straight line "
-        "through the logarithms, with its range over the repeats; the last step alone shows where the models outgrow "
-        "the processor's caches. Steps, rows and arms: a whole lane on the pet shop "
-        "(2,000 steps, R = 16, K = 50; while arms vary 500 steps, R = 4, up to so many that Python's cost per step "
-        "hardly counts). Features: dense, K = 10, R = 4, without a world. Memory: peak resident size of a fresh "
-        "process running random, ε-greedy, LinUCB and LinTS with 16 rows each. Compiled before measuring.",
-        ("varied", "sizes", "seconds (MiB for memory)", "exponent (range)", "last step alone"),
+        "Processor time of LinUCB per arm, medians; the sizes take turns. The exponent is the slope of a straight line "
+        "through the logarithms, with its range over the repeats; the slope between the last two sizes shows where the "
+        "models outgrow the processor's caches. Steps, rows and arms: a whole lane on the pet shop (2,000 steps, "
+        "R = 16, K = 50; for arms 500 steps, R = 4, up to sizes at which Python's cost per step is negligible). "
+        "Features: dense, K = 10, R = 4, without a simulator. Memory: peak resident size of a new process that runs "
+        "random, ε-greedy, LinUCB and LinTS with 16 rows each. Compiled before measuring.",
+        ("varied", "sizes", "seconds (MiB for memory)", "exponent (range)", "last two sizes"),
     )
 
     def arms(n: int) -> float:
@@ -110,7 +110,7 @@ def run() -> Section:
         section.rows.append((name, "; ".join(f"{n:,}" for n in sizes), took, measured, last))
         section.targets.append((what, measured, fitted < limit if name == "rows" else fitted <= limit))
     lengths = (5_000, 20_000, 80_000)
-    _peak_memory(lengths[0])  # a compiler at work would count as memory of the run
+    _peak_memory(lengths[0])  # otherwise the memory of the compiler would be counted
     peaks = [_peak_memory(n) for n in lengths]
     fitted = exponent(lengths, peaks)
     took = "; ".join(f"{p:.0f}" for p in peaks)

@@ -1,10 +1,10 @@
-"""What watching a run costs, and how soon there is something to watch.
+"""Measure how soon a run shows its first points, and what one update of the plots costs.
 
     python -m benchmarks.speed.live --write
 
-*First points*: the app, started as people start it, in a real Chromium; once it has run one race, the seed is changed
-and Run is pressed, again and again. *One tick*: four plots of five agents, made and packed for the browser from a
-race half done, with and without the run before behind it. Needs what the tests need (`make setup-dev`).
+*First points*: the app, started as users start it, in a real Chromium. After a first run, the seed is changed and Run
+is pressed, repeatedly. *One update*: four figures of five agents at half time, computed and packed for the browser,
+with and without a previous run. Requires the test requirements (`make setup-dev`).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from bandits.results import figures
 from bandits.results.result import Result
 from benchmarks.measure import Section, keep, machine, stopwatch
 
-SECONDS = 2.0  # a first point should be there within
-MILLISECONDS = 10.0  # a tick should cost at most
+SECONDS = 2.0  # until the first points
+MILLISECONDS = 10.0  # of an update, at most
 KILOBYTES = 120.0
 KINDS = ("linucb", "lints", "epsilon_greedy", "beta_ts", "random")
 POINTS = """before => [...document.querySelectorAll('.bp-plot')].some(p => p.data && p.layout.uirevision !== before
@@ -31,7 +31,7 @@ POINTS = """before => [...document.querySelectorAll('.bp-plot')].some(p => p.dat
 
 
 def first_points(times: int) -> list[float]:
-    """Seconds from pressing Run to the first finite point of that run in the browser's plots, on a warm server."""
+    """Measure the seconds from pressing Run to the first finite point in the browser's plots, on a warm server."""
     from playwright.sync_api import sync_playwright
 
     from tests.browser.chromium import fetch
@@ -68,7 +68,7 @@ def first_points(times: int) -> list[float]:
 
 
 def _half_done(seed: int) -> Result:
-    """A race of five agents, 16 runs each, at step 10,000 of 20,000."""
+    """Run five agents with 16 replications to step 10,000 of 20,000."""
     experiment: Experiment = read(
         {"agents": [{"kind": kind} for kind in KINDS], "steps": 20_000, "replications": 16, "seed": seed}
     )
@@ -79,7 +79,7 @@ def _half_done(seed: int) -> Result:
 
 
 def tick(times: int, behind: bool) -> tuple[float, float, float]:
-    """Milliseconds to make four figures, milliseconds to pack them, kilobytes that travel."""
+    """Measure the milliseconds to compute four figures and to pack them, and the kilobytes that are sent."""
     from ui.live_panel import panel
 
     result = _half_done(42)
@@ -95,10 +95,10 @@ def run(times: int = 20) -> Section:
     """Measure."""
     section = Section(
         "Live",
-        f"{machine()}.\n\n`python -m benchmarks.speed.live`: the seed of the default race (five agents, 20,000 steps, "
-        f"16 runs each) is changed and Run pressed, {times} times, until a point of that run is in the plots of a "
-        "Chromium on the same machine. One tick: processor time of making the four figures of five agents at "
-        "half time and packing them; everybody who looks at the run in the same way shares them.",
+        f"{machine()}.\n\n`python -m benchmarks.speed.live`: the seed of the default experiment (five agents, 20,000 "
+        f"steps, 16 replications) is changed and Run is pressed, {times} times; the time ends when a point of that run "
+        "is in the plots of a Chromium on the same machine. One update: processor time to compute the four figures of "
+        "five agents at half time and to pack them; all viewers with the same view options share the result.",
         ("what", "measured"),
     )
     seconds = sorted(first_points(times))
@@ -106,15 +106,15 @@ def run(times: int = 20) -> Section:
     section.rows += [
         ("first points after Run: median, longest", f"{median(seconds):.2f} s, {seconds[-1]:.2f} s"),
         *(
-            (f"one tick{what}: figures, packing, size", f"{made:.1f} ms, {packed:.1f} ms, {size:.0f} kB")
-            for what, (made, packed, size) in (("", alone), (" with the run before behind it", with_ghost))
+            (f"one update{what}: figures, packing, size", f"{made:.1f} ms, {packed:.1f} ms, {size:.0f} kB")
+            for what, (made, packed, size) in (("", alone), (" with the previous run", with_ghost))
         ),
     ]
     cost, size = alone[0] + alone[1], max(alone[2], with_ghost[2])
     section.targets += [
         (f"first points within {SECONDS:g} s of Run", f"{seconds[-1]:.2f} s", seconds[-1] <= SECONDS),
-        (f"a tick under {MILLISECONDS:g} ms", f"{cost:.1f} ms", cost < MILLISECONDS),
-        (f"a tick under {KILOBYTES:g} kB", f"{size:.0f} kB", size < KILOBYTES),
+        (f"an update under {MILLISECONDS:g} ms", f"{cost:.1f} ms", cost < MILLISECONDS),
+        (f"an update under {KILOBYTES:g} kB", f"{size:.0f} kB", size < KILOBYTES),
     ]
     return section
 

@@ -1,4 +1,4 @@
-"""The five agents of the preset at 16 replications, against ONE replication of the textbook's LinUCB."""
+"""Time a preset of five agents with 16 replications against one replication of the textbook LinUCB."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ AGENTS: tuple[dict[str, object], ...] = (
 ROWS, LENGTHS, REPEATS = 16, (20_000, 60_000), 3
 
 
-def _race(steps: int, agents: tuple[dict[str, object], ...] = AGENTS) -> Race:
+def _make_run(steps: int, agents: tuple[dict[str, object], ...] = AGENTS) -> Race:
     return Race(Experiment.model_validate({"agents": list(agents), "steps": steps, "replications": ROWS}))
 
 
 def _child(steps: int) -> None:
-    """In a process of its own: load what is compiled, then time the race from experiment to finished curves."""
-    run_to_end(_race(600, tuple(a for a in AGENTS if a["kind"] != "static_mlp")))
-    print(stopwatch(lambda: run_to_end(_race(steps))))
+    """Load compiled code, then time the run from experiment to finished curves, in a new process."""
+    run_to_end(_make_run(600, tuple(a for a in AGENTS if a["kind"] != "static_mlp")))
+    print(stopwatch(lambda: run_to_end(_make_run(steps))))
 
 
 def _in_child(steps: int, home: str) -> float:
-    """A fresh process, because only the first training pays for importing torch."""
+    """Time a run in a new process, because only the first training includes the import of torch."""
     command = [sys.executable, "-m", "benchmarks.speed.preset", str(steps)]
     done = subprocess.run(command, env={**os.environ, "BANDITS_HOME": home}, check=True, capture_output=True, text=True)
     return float(done.stdout)
@@ -52,17 +52,17 @@ def run() -> Section:
     """Measure."""
     replay = ReplayBuffer(600)
     section = Section(
-        "The whole preset against one replication of the textbook",
+        "The whole preset against one replication of the textbook implementation",
         f"Random, ε-greedy, LinUCB (alpha 1.5), LinTS and the static network, {ROWS} replications each, from "
-        "experiment to finished curves (choice, world, trace, history and spectra included), in a fresh process "
-        "that has loaded its compiled code; against ONE replication of the listing's LinUCB, scores and learning "
-        "only, timed on 500 decisions before each of our runs and scaled linearly to the same number of steps. "
-        f"*With training*: the weights' cache is empty, so that torch is imported and the network trained on 200,000 "
-        f"interactions within the time. *Without*: its weights are read back. Sides in turn, {REPEATS} times.",
+        "experiment to finished curves (choice, simulator, trace, history and spectra included), in a new process "
+        "that has loaded its compiled code; compared with one replication of the textbook LinUCB, scores and learning "
+        "only, timed on 500 decisions before each of our runs and scaled linearly to the same number of steps. *With "
+        "training*: the cache of weights is empty, so the time includes importing torch and training the network on "
+        f"200,000 interactions. *Without*: the weights are read from the cache. The sides take turns, {REPEATS} times.",
         ("steps", "textbook, one replication, s", "preset without training, s", "preset with training, s"),
     )
     with tempfile.TemporaryDirectory() as home:
-        _in_child(600, home)  # trains once: "without training" finds the weights here
+        _in_child(600, home)  # trains once: the weights for "without training"
         for steps in LENGTHS:
             sides: dict[str, Callable[[], float]] = {
                 "textbook": lambda n=steps: 1e-6 * n * replay.listing(),  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""The ranking world and its three agents as one writes them down at first: item by item, pair by pair."""
+"""Textbook implementation of the ranking simulator and three agents, item by item."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BUFFER, RATE, SIGMA2, EPSILON = 32, 1e-3, 1e-4, 1e-6
 
 
 class Network(torch.nn.Module):
-    """Embeddings that start at the vectors, two layers, a head without a constant."""
+    """Embeddings initialised with the vectors, two layers, a head without intercept."""
 
     def __init__(self, users: Any, items: Any) -> None:
         super().__init__()
@@ -22,7 +22,7 @@ class Network(torch.nn.Module):
         self.head = torch.nn.Linear(16, 1, bias=False)
 
     def embed(self, user: int, items: Any) -> torch.Tensor:
-        """phi of one user with some items."""
+        """Compute phi of one user with some items."""
         chosen = self.items(torch.as_tensor(items))
         x = torch.cat([self.users(torch.tensor(user)).expand(len(chosen), -1), chosen], dim=1)
         out: torch.Tensor = self.body(x)
@@ -30,7 +30,7 @@ class Network(torch.nn.Module):
 
 
 def race(kind: str, rounds: int, seed: int = 0) -> float:
-    """One agent (popularity, neural_greedy, neural_click_ts), one replication; the mean regret."""
+    """Run one replication of an agent (popularity, neural_greedy, neural_click_ts); return the mean regret."""
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)
     users, items = rng.uniform(-0.1, 0.1, (USERS, WIDTH)), rng.uniform(-0.1, 0.1, (ITEMS, WIDTH))

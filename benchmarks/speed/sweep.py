@@ -1,9 +1,9 @@
-"""A sweep against a loop over its runs, on two workers against one, and on Dask against the pool.
+"""Time a sweep against a loop over its rows, on two workers against one, and on Dask against the pool.
 
 python -m benchmarks.speed.sweep --write
 
-63 points of LinUCB, 16 runs each. A cluster is started on this machine, as README says. Needs what the tests need
-(`make setup-dev`).
+63 points of LinUCB, 16 replications each. A cluster is started on this machine, as docs/cluster.md describes. Requires
+the test requirements (`make setup-dev`).
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from bandits.sweeps.execution.dask_client import DaskExecutor
 from bandits.sweeps.execution.executors import Executor, PoolExecutor
 from benchmarks.measure import Ratio, Section, interleave, keep, machine, ratio, stopwatch
 
-SAMPLE = 40  # runs of the loop that are timed; the rest are as long
-HEADER = ("way", "seconds on the clock", "seconds of processor time, all processes")
+SAMPLE = 40  # rows of the loop that are timed; the others take as long
+HEADER = ("method", "seconds of wall time", "seconds of processor time, all processes")
 
 
 class Timed(NamedTuple):
@@ -42,7 +42,7 @@ class Timed(NamedTuple):
 
 
 def the_sweep(steps: int) -> Sweep:
-    """9 values of alpha, 7 of the ridge, 16 runs."""
+    """Return a sweep of 9 values of alpha and 7 of the ridge, 16 replications."""
     axes = [
         {"path": "agents.0.alpha", "low": 0.03, "high": 10, "number": 9, "scale": "log"},
         {"path": "agents.0.ridge", "low": 0.01, "high": 10, "number": 7, "scale": "log"},
@@ -52,17 +52,17 @@ def the_sweep(steps: int) -> Sweep:
 
 
 def equal(a: Landscape, b: Landscape) -> bool:
-    """To the bit."""
+    """Whether all metrics are equal to the bit."""
     return all(np.array_equal(a.numbers(m), b.numbers(m), equal_nan=True) for m in METRICS)
 
 
 def loop(sweep: Sweep) -> tuple[Section, Landscape]:
-    """All rows together in this process, against one run after the other."""
+    """Time all rows together in this process against one row after the other."""
     replications = sweep.experiment.replications
     total = sweep.size * replications
     sample = np.random.default_rng(1).choice(total, SAMPLE, replace=False)
     rows = [divmod(int(i), replications) for i in sample]
-    # a run as whoever loops would ask for it: a seed of its own for each replication
+    # a loop of a user has a separate seed for each replication
     single = [sweep.points[p].model_copy(update={"replications": 1, "seed": 100 + r}) for p, r in rows]
     bare: list[Arrays] = []
     here: list[Landscape] = []
@@ -84,10 +84,10 @@ def loop(sweep: Sweep) -> tuple[Section, Landscape]:
     section = Section(
         "Sweep: rows together or one by one",
         f"{machine()}.\n\nLinUCB on the pet shop, {' x '.join(map(str, sweep.shape))} points of alpha x ridge, "
-        f"{replications} runs of {sweep.experiment.steps:,} steps; processor time on one thread, in this process. Of "
-        f"the {total:,} one-row runs a random {SAMPLE} are timed and scaled up. `bandits.run` is how a user loops; a "
-        "bare lane keeps nothing but what the sweep keeps.",
-        ("way", "seconds of processor time", "over all rows together"),
+        f"{replications} replications of {sweep.experiment.steps:,} steps; processor time on one thread, in this "
+        f"process. Of the {total:,} one-row runs, {SAMPLE} random ones are timed and scaled up. A user would loop over "
+        "`bandits.run`; a one-row lane stores only what the sweep stores.",
+        ("method", "seconds of processor time", "relative to all rows together"),
         [
             ("all rows together", f"{times['together'][0]:,.1f}", "1"),
             ("a loop of `bandits.run`", f"{times['runs'][0]:,.1f}", f"{found['runs']:.2f}"),
@@ -96,56 +96,56 @@ def loop(sweep: Sweep) -> tuple[Section, Landscape]:
     )
     section.targets += [
         ("at least 5 times faster than the loop", f"{found['runs']:.2f}", found["runs"] >= 5),
-        ("the lanes' numbers are the sweep's, to the bit", f"{SAMPLE} of {SAMPLE}" if same else "no", same),
+        ("the lanes and the sweep give the same bits", f"{SAMPLE} of {SAMPLE}" if same else "no", same),
     ]
     return section, landscape
 
 
 def workers(sweep: Sweep, here: Landscape, repeats: int) -> Section:
-    """One worker, two of them, and two on a cluster, in turn."""
-    with pool(1) as one, pool(2) as two, dask(2) as away:
-        ways = {"one": one, "two": two, "dask": away}
-        found: dict[str, list[Timed]] = {name: [] for name in ways}
+    """Time one worker, two workers, and two workers of a cluster, in turn."""
+    with pool(1) as one, pool(2) as two, dask(2) as cluster:
+        executors = {"one": one, "two": two, "dask": cluster}
+        found: dict[str, list[Timed]] = {name: [] for name in executors}
 
         def side(name: str) -> Callable[[], float]:
             def timed() -> float:
-                found[name].append(clocked(sweep, ways[name]))
+                found[name].append(clocked(sweep, executors[name]))
                 return found[name][-1].wall
 
             return timed
 
-        for executor in ways.values():  # every worker has compiled, and loaded, what it needs
+        for executor in executors.values():  # every worker has compiled and loaded its code
             clocked(the_sweep(200), executor)
-        times = interleave({name: side(name) for name in ways}, repeats)
-    seconds = {name: [each.processor for each in found[name]] for name in ways}
+        times = interleave({name: side(name) for name in executors}, repeats)
+    seconds = {name: [each.processor for each in found[name]] for name in executors}
     twice: Ratio = ratio(times["one"], [2 * t for t in times["two"]])
     over: Ratio = ratio(times["dask"], times["two"])
-    same = all(equal(each.landscape, here) for name in ways for each in found[name])
+    same = all(equal(each.landscape, here) for name in executors for each in found[name])
     names = {"one": "pool, 1 worker", "two": "pool, 2 workers", "dask": "Dask, 2 workers"}
     section = Section(
         "Sweep workers: one, two, and a cluster",
-        f"{machine()}.\n\nThe same sweep from its first block to its last, {repeats} times in turn, workers warm. "
+        f"{machine()}.\n\nThe same sweep from its first block to its last, {repeats} times in turn, with warm workers. "
         "Processor time is that of this process, the workers and the scheduler. Medians.",
         HEADER,
-        [(names[n], f"{median(times[n]):,.1f}", f"{median(seconds[n]):,.1f}") for n in ways],
+        [(names[n], f"{median(times[n]):,.1f}", f"{median(seconds[n]):,.1f}") for n in executors],
     )
     section.targets += [
         ("two workers against one: efficiency at least 0.85", str(twice), twice.middle >= 0.85),
-        ("Dask at most 10 % over the pool", str(over), over.middle <= 1.10),
-        ("the same bits here, on the pool and on Dask", "yes" if same else "no", same),
+        ("Dask takes at most 10 % longer than the pool", str(over), over.middle <= 1.10),
+        ("the same bits in this process, on the pool and on Dask", "yes" if same else "no", same),
     ]
     return section
 
 
 def clocked(sweep: Sweep, executor: Executor) -> Timed:
-    """Run a sweep, by the wall's clock too: what waiting costs is a part of the question."""
+    """Run a sweep; measure wall time, which includes waiting, and processor time."""
     spent, began = processor(), time.perf_counter()
     landscape = sweeps.run(sweep, executor)
     return Timed(time.perf_counter() - began, processor() - spent, landscape)
 
 
 def processor() -> float:
-    """Seconds of processor time so far of this process and all that it has started."""
+    """Sum the processor seconds so far of this process and all processes it has started."""
     import psutil
 
     this = psutil.Process()
@@ -154,7 +154,7 @@ def processor() -> float:
 
 @contextmanager
 def pool(workers: int) -> Iterator[Executor]:
-    """Worker processes of ours."""
+    """Start a pool of worker processes."""
     made = Pool(workers)
     try:
         yield PoolExecutor(made)
@@ -164,7 +164,7 @@ def pool(workers: int) -> Iterator[Executor]:
 
 @contextmanager
 def dask(workers: int) -> Iterator[Executor]:
-    """A scheduler and workers on this machine."""
+    """Start a Dask scheduler and workers on this machine."""
     from tests.slow.cluster_support import Dask
 
     with tempfile.TemporaryDirectory() as folder:
@@ -186,18 +186,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--write", action="store_true", help="put the tables into RESULTS.md")
     parser.add_argument("--steps", type=int, default=10_000)
     parser.add_argument("--repeats", type=int, default=3)
-    told = parser.parse_args(arguments)
+    parsed = parser.parse_args(arguments)
 
     def show(section: Section) -> None:
         print(section, flush=True)
-        if told.write:
+        if parsed.write:
             keep(section)
 
-    sweep = the_sweep(told.steps)
+    sweep = the_sweep(parsed.steps)
     with threadpool_limits(1):
         section, landscape = loop(sweep)
         show(section)
-        show(workers(sweep, landscape, told.repeats))
+        show(workers(sweep, landscape, parsed.repeats))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""LinUCB per arm on the pet shop, against the textbook's listing."""
+"""Time LinUCB per arm on the pet shop against a textbook implementation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REPLAYED, LISTED, LANE, REPEATS = 5_000, 500, 20_000, 7
 
 
 class TextbookLinUCB:
-    """LinUCB as it is taught (Li et al., 2010, Algorithm 1): lists of A and b, one inverse per arm and step."""
+    """LinUCB as in Algorithm 1 of Li et al. (2010): lists of A and b, one inverse per arm and step."""
 
     def __init__(self, n_arms: int, n_features: int, alpha: float) -> None:
         self.alpha = alpha
@@ -25,7 +25,7 @@ class TextbookLinUCB:
         self.b = [np.zeros(n_features) for _ in range(n_arms)]
 
     def scores(self, features: FloatArray) -> FloatArray:
-        """Upper confidence bound of every arm."""
+        """Compute the upper confidence bound of every arm."""
         p = np.zeros(len(self.A))
         for a in range(len(self.A)):
             x = features[a]
@@ -35,20 +35,20 @@ class TextbookLinUCB:
         return p
 
     def learn(self, arm: int, x: FloatArray, reward: float) -> None:
-        """Take in one observation."""
+        """Update one arm by an observation."""
         self.A[arm] += np.outer(x, x)
         self.b[arm] += reward * x
 
 
 def experiment(rows: int = ROWS, steps: int = LANE) -> Experiment:
-    """LinUCB alone on the pet shop."""
+    """Return an experiment of LinUCB alone on the pet shop."""
     return Experiment.model_validate(
         {"agents": [{"kind": "linucb", "alpha": ALPHA}], "steps": steps, "replications": rows}
     )
 
 
 class ReplayBuffer:
-    """A stretch of a real run, pre-made: so that scores and learn can be timed without world and choice."""
+    """Steps of a run, recorded so that scores and learn can be timed without simulator and choice."""
 
     def __init__(self, steps: int) -> None:
         lane = make_lane(experiment(), 0)
@@ -60,12 +60,12 @@ class ReplayBuffer:
             feedback, _ = world.respond(round, slate, world.uniforms.at(step))
             agent.learn(round, slate, feedback)
             self.steps.append((round, slate, feedback))
-        # what the listing sees is row 0: its features, what was shown, and the click
+        # the textbook replays row 0: features, arm shown, click
         self.features = [round.features[0] for round, _, _ in self.steps[:LISTED]]
         self.shown = [(int(s[0, 0]), float(f.rewards[0, 0])) for _, s, f in self.steps[:LISTED]]
 
     def ours(self) -> float:
-        """Microseconds per decision: scores and learn alone."""
+        """Measure microseconds per decision for scores and learn alone."""
         agent = make_lane(experiment(), 0).agent
 
         def work() -> None:
@@ -76,7 +76,7 @@ class ReplayBuffer:
         return 1e6 * stopwatch(work) / (len(self.steps) * ROWS)
 
     def listing(self) -> float:
-        """Microseconds per decision of the textbook."""
+        """Measure microseconds per decision of the textbook implementation."""
         book = TextbookLinUCB(self.features[0].shape[0], self.features[0].shape[1], ALPHA)
 
         def work() -> None:
@@ -87,7 +87,7 @@ class ReplayBuffer:
         return 1e6 * stopwatch(work) / len(self.features)
 
     def check(self) -> float:
-        """Largest difference of the two sides' scores: they must do the same work."""
+        """Compute the largest difference between the scores of the two sides, which must do the same work."""
         agent = make_lane(experiment(), 0).agent
         book = TextbookLinUCB(self.features[0].shape[0], self.features[0].shape[1], ALPHA)
         worst = 0.0
@@ -103,7 +103,7 @@ class ReplayBuffer:
 
 
 def lane() -> float:
-    """Microseconds per decision of a whole lane: world, randomness, scores, choice, learning, trace."""
+    """Measure microseconds per decision of a whole lane: simulator, random numbers, scores, choice, learning, trace."""
     moving = make_lane(experiment(), 0)
     return 1e6 * stopwatch(lambda: moving.advance(LANE)) / (LANE * ROWS)
 
@@ -115,15 +115,15 @@ def run() -> Section:
     times = interleave({"listing": replay.listing, "scores": replay.ours, "lane": lane}, REPEATS)
     alone, whole = ratio(times["listing"], times["scores"]), ratio(times["listing"], times["lane"])
     section = Section(
-        "LinUCB per arm on the pet shop against the textbook's listing",
-        f"K = 50, D = 9, alpha {ALPHA}, R = {ROWS}. The listing (`TextbookLinUCB`: one `np.linalg.inv` per arm and "
-        f"step) replays {LISTED:,} decisions of row 0, scores and learning only; it is not charged for world, "
-        f"choice or bookkeeping. Ours replays {REPLAYED:,} steps for scores + learn, and lives {LANE:,} steps for the "
-        f"whole lane. Compiled before timing; sides in turn, {REPEATS} times; both sides' scores agreed to "
-        f"{difference:.0e} on the {LISTED:,} decisions.",
-        ("side", "µs per decision, median", "times faster than the listing, median (range)"),
+        "LinUCB per arm on the pet shop against a textbook implementation",
+        f"K = 50, D = 9, alpha {ALPHA}, R = {ROWS}. The textbook implementation (`TextbookLinUCB`: one "
+        f"`np.linalg.inv` per arm and step) replays {LISTED:,} decisions of row 0, scores and learning only; "
+        f"simulator, choice and bookkeeping are not counted. Ours replays {REPLAYED:,} steps for scores + learn, and "
+        f"runs {LANE:,} steps for the whole lane. Compiled before timing; the sides take turns, {REPEATS} times; their "
+        f"scores agreed to {difference:.0e} on the {LISTED:,} decisions.",
+        ("side", "µs per decision, median", "times faster than the textbook, median (range)"),
     )
-    names = {"listing": "textbook listing", "scores": "scores + learn", "lane": "whole lane"}
+    names = {"listing": "textbook", "scores": "scores + learn", "lane": "whole lane"}
     for key, quotient in (("listing", "1"), ("scores", str(alone)), ("lane", str(whole))):
         section.rows.append((names[key], f"{median(times[key]):,.2f}", quotient))
     section.targets.append(("scores + learn at least 300 times faster", str(alone), alone.middle >= 300))

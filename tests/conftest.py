@@ -1,4 +1,4 @@
-"""Tests keep their files to themselves."""
+"""Fixtures and markers of all tests: a temporary home, a gate that holds runs, slow tests."""
 
 from __future__ import annotations
 
@@ -11,15 +11,24 @@ from hypothesis import settings
 
 from tests.gate import Gate
 
-for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):  # as workers run; before anybody imports
+for name in (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+):  # as in workers, before imports of numpy
     os.environ.setdefault(name, "1")
 
 FOLDER = Path(__file__).parent
-settings.register_profile("bandits", deadline=None, derandomize=True)  # the same examples everywhere, no clock
+settings.register_profile("bandits", deadline=None, derandomize=True)  # the same examples on every machine, no deadline
 settings.register_profile("stress", deadline=None, derandomize=True, max_examples=1000)  # make stress
 settings.load_profile("stress" if os.environ.get("BANDITS_STRESS") == "1" else "bandits")
 
-WAITING = ("browser", "slow/test_kill", "slow/test_pool", "pages")  # for pages, ticks and workers, while others compute
+WAITING = (
+    "browser",
+    "slow/test_kill",
+    "slow/test_pool",
+    "pages",
+)  # they mostly wait
 
 
 SLOW = ("browser", "slow")  # folders whose tests are slow, unless they are marked quick
@@ -27,7 +36,7 @@ SLOW = ("browser", "slow")  # folders whose tests are slow, unless they are mark
 
 @pytest.hookimpl(tryfirst=True)  # before tests are selected by their markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is slow by its folder, and begin with tests that mostly wait: other tests compute meanwhile."""
+    """Mark slow tests by their folder and run tests that mostly wait first, beside tests that compute."""
     for item in items:
         if item.path.relative_to(FOLDER).parts[0] in SLOW and item.get_closest_marker("quick") is None:
             item.add_marker(pytest.mark.slow)
@@ -44,7 +53,7 @@ def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def _gate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gate]:
-    """All processes that tests start can be held; the tests' own has imported the package before, and cannot."""
+    """Load the gate in all processes that tests start; the test process itself has imported the package before."""
     with pytest.MonkeyPatch.context() as patch:
         folder = tmp_path_factory.mktemp("gate")
         patch.setenv("BANDITS_GATE", str(folder))
@@ -54,6 +63,6 @@ def _gate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gate]:
 
 @pytest.fixture
 def gate(_gate: Gate) -> Iterator[Gate]:
-    """Holds runs until the test is over."""
+    """Provide a gate that holds runs and opens after the test."""
     yield _gate
     _gate.open()

@@ -1,7 +1,7 @@
-"""Runs and sweeps that are held where a test wants them, by their seed, in whatever process they are computed.
+"""Hold runs and sweeps at a given step, by seed, in any process that computes them.
 
-No test relies on how long a run takes: what must not have ended yet stands still until the test opens the gate. The
-other half is `tests.plugin_gate`, which all processes but the test's own load.
+No test depends on the duration of a run: a run that must not end yet is held until the test opens the gate. The
+counterpart is `tests.plugin_gate`, which all processes except the test process load.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import os
 from itertools import count
 from pathlib import Path
 
-USUAL = 42  # the seed of what has none of its own; races of it that are not meant end by this step
+USUAL = 42  # the default seed; unrelated runs with it end by this step
 USUAL_STEPS = 20_000
 _turns = count()
 
 
 class Gate:
-    """Holds runs until they are let go.
+    """Holds runs until they are released.
 
     Parameters
     ----------
@@ -30,33 +30,33 @@ class Gate:
         self._turn: dict[int | str, str] = {}
 
     def hold(self, seed: int | str, step: int = 0, *, passes: int = 0, training: bool = False) -> None:
-        """From now on runs and blocks of this seed go as far as a step, and stand still there.
+        """Hold runs and blocks of this seed at a step, from now on.
 
         Parameters
         ----------
         seed : int, or ``cost``
-            Measurements of cost, after as many points as ``step`` says.
+            ``cost`` holds measurements of cost after ``step`` points.
         step : int
         passes : int
-            So many blocks of sweeps go on to their end.
+            Number of blocks of sweeps that are not held.
         training : bool
-            Agents that are trained beside a race are not ready either.
+            Hold the training of agents in a subprocess too.
         """
-        assert seed != USUAL or step >= USUAL_STEPS, "workers warm up with this seed, and others race with it"
+        assert seed != USUAL or step >= USUAL_STEPS, "workers warm up with this seed, and other runs use it"
         self._turn[seed] = turn = f"{os.getpid()}-{next(_turns)}"
-        told = {"turn": turn, "step": step, "passes": passes, "training": training}
+        order = {"turn": turn, "step": step, "passes": passes, "training": training}
         written = self._folder / f"{seed}.{turn}"
-        written.write_text(json.dumps(told))
+        written.write_text(json.dumps(order))
         written.replace(self._folder / f"{seed}")
 
     def stands(self, seed: int | str) -> int | None:
-        """The step at which a run stands since it was last held; None if none does yet."""
+        """Return the step at which a run is held since the last `hold`; None if no run is held yet."""
         try:
             return int((self._folder / f"{seed}.{self._turn[seed]}.stands").read_text() or -1)
         except FileNotFoundError:
             return None
 
     def open(self, *seeds: int | str) -> None:
-        """Let runs of these seeds go; of all, where none is named."""
+        """Release runs of these seeds; of all seeds if none is given."""
         for seed in seeds or tuple(self._turn):
             (self._folder / f"{seed}").unlink(missing_ok=True)

@@ -1,9 +1,9 @@
-"""A plug-in that the tests give to all processes (``BANDITS_PLUGINS``): runs stand still until a test opens a gate.
+"""Plug-in that tests load in all processes (``BANDITS_PLUGINS``): it holds runs until a test opens a gate.
 
-It brings no kinds. A file in the folder ``BANDITS_GATE``, written by `tests.gate.Gate` and named after a seed, says how
-far runs of that seed go. Races stand still between chunks, blocks of sweeps between stretches: there they are heard of,
-saved, paused and stopped as ever, and no bit depends on where they stood. Measurements of cost stand still after so
-many points, where a file is named ``cost``.
+It registers no kinds. A file in the folder ``BANDITS_GATE``, written by `tests.gate.Gate` and named after a seed,
+states the step at which runs of that seed are held. Runs are held between chunks and blocks of sweeps between calls of
+`advance`: there they are reported, saved, paused and stopped as usual, and results do not depend on the step at which
+they were held. A file named ``cost`` holds measurements of cost after that many points.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from typing import Any, NamedTuple
 from bandits.simulators.petshop import PetShop
 
 FOLDER = Path(os.environ.get("BANDITS_GATE", os.devnull))
-LIMIT = 300.0  # seconds after which nobody is expected to open the gate any more
+LIMIT = 300.0  # seconds after which a held run fails
 describe = PetShop.describe.__func__  # type: ignore[attr-defined]
-stood: dict[tuple[int | str, str, int], float] = {}  # since when, by seed (or name), turn and step
+held_since: dict[tuple[int | str, str, int], float] = {}  # start time, by seed (or name), turn and step
 
 
 class Order(NamedTuple):
-    """What the file of a seed says (`tests.gate.Gate.hold`)."""
+    """Contents of the file of a seed (`tests.gate.Gate.hold`)."""
 
     turn: str
     step: int
@@ -40,21 +40,21 @@ def order(seed: int | str) -> Order | None:
         return None
 
 
-def stand(seed: int | str, told: Order, step: int) -> None:
-    """Stand still for a moment, and let the test know where."""
-    since = stood.setdefault((seed, told.turn, step), now := time.monotonic())
+def stand(seed: int | str, held: Order, step: int) -> None:
+    """Sleep for a moment and report the step to the test."""
+    since = held_since.setdefault((seed, held.turn, step), now := time.monotonic())
     if since == now:
-        (FOLDER / f"{seed}.{told.turn}.stands").write_text(f"{step}")
+        (FOLDER / f"{seed}.{held.turn}.stands").write_text(f"{step}")
     if now - since > LIMIT:
         raise TimeoutError(f"the gate of seed {seed} at step {step} was not opened for {LIMIT:.0f} s")
     time.sleep(0.02)
 
 
-def passes(seed: int, told: Order) -> bool:
-    """Whether this block is one of those that may go on: each takes a file that nobody has taken."""
-    for i in range(told.passes):
+def passes(seed: int, held: Order) -> bool:
+    """Return whether this block is not held: each such block creates one of a limited number of files."""
+    for i in range(held.passes):
         try:
-            (FOLDER / f"{seed}.{told.turn}.pass-{i}").touch(exist_ok=False)
+            (FOLDER / f"{seed}.{held.turn}.pass-{i}").touch(exist_ok=False)
         except FileExistsError:
             continue
         return True
@@ -62,65 +62,66 @@ def passes(seed: int, told: Order) -> bool:
 
 
 def install() -> None:
-    """Put the gate into races and blocks."""
+    """Install the gate in runs, blocks and measurements of cost."""
     from bandits.experiments import race
     from bandits.experiments.race import Race
     from bandits.profiling.background import Measurement
     from bandits.sweeps import blocks
 
-    advance, train, make_lane, hear = Race.advance, race._train_in_subprocess, blocks.make_lane, Measurement.handle_line
+    advance, train = Race.advance, race._train_in_subprocess
+    make_lane, handle_line = blocks.make_lane, Measurement.handle_line
 
-    def advance_as_told(self: Race, n: int = race.CHUNK) -> Iterator[Any]:
-        if (told := order(self.experiment.seed)) is not None:
-            if self.step >= told.step:
-                stand(self.experiment.seed, told, self.step)
+    def advance_with_gate(self: Race, n: int = race.CHUNK) -> Iterator[Any]:
+        if (held := order(self.experiment.seed)) is not None:
+            if self.step >= held.step:
+                stand(self.experiment.seed, held, self.step)
                 n = min(n, self.step)
-                self.step -= n  # once more to where it stands: who is behind catches up
+                self.step -= n  # repeat the last chunk: agents that are behind catch up
             else:
-                n = min(n, told.step - self.step)
+                n = min(n, held.step - self.step)
         yield from advance(self, n)
 
-    def train_as_told(experiment: Any, agent: int) -> subprocess.Popen[str]:
+    def train_with_gate(experiment: Any, agent: int) -> subprocess.Popen[str]:
         process = train(experiment, agent)
         poll = process.poll
 
-        def poll_as_told() -> int | None:
-            told = order(experiment.seed)
-            return None if told is not None and told.training else poll()
+        def poll_with_gate() -> int | None:
+            held = order(experiment.seed)
+            return None if held is not None and held.training else poll()
 
-        process.poll = poll_as_told  # type: ignore[method-assign]
+        process.poll = poll_with_gate  # type: ignore[method-assign]
         return process
 
-    def lane_as_told(experiment: Any, *arguments: Any, **options: Any) -> Any:
+    def lane_with_gate(experiment: Any, *arguments: Any, **options: Any) -> Any:
         lane = make_lane(experiment, *arguments, **options)
-        go, free = lane.advance, False
+        lane_advance, free = lane.advance, False
 
-        def go_as_told(n: int) -> Any:
+        def lane_advance_with_gate(n: int) -> Any:
             nonlocal free
-            told = None if free else order(experiment.seed)
-            if told is None:
-                return go(n)
-            if lane.step < told.step:
-                return go(min(n, told.step - lane.step))
-            if free := passes(experiment.seed, told):
-                return go(n)
-            stand(experiment.seed, told, lane.step)
-            return go(0)
+            held = None if free else order(experiment.seed)
+            if held is None:
+                return lane_advance(n)
+            if lane.step < held.step:
+                return lane_advance(min(n, held.step - lane.step))
+            if free := passes(experiment.seed, held):
+                return lane_advance(n)
+            stand(experiment.seed, held, lane.step)
+            return lane_advance(0)
 
-        lane.advance = go_as_told
+        lane.advance = lane_advance_with_gate
         return lane
 
-    def hear_as_told(self: Measurement, line: str) -> None:
-        while (told := order("cost")) is not None and len(self.report.timings) >= told.step:
-            stand("cost", told, told.step)
-        hear(self, line)
+    def handle_line_with_gate(self: Measurement, line: str) -> None:
+        while (held := order("cost")) is not None and len(self.report.timings) >= held.step:
+            stand("cost", held, held.step)
+        handle_line(self, line)
 
-    Race.advance, race._train_in_subprocess = advance_as_told, train_as_told  # type: ignore[method-assign]
-    blocks.make_lane, Measurement.handle_line = lane_as_told, hear_as_told  # type: ignore[method-assign]
+    Race.advance, race._train_in_subprocess = advance_with_gate, train_with_gate  # type: ignore[method-assign]
+    blocks.make_lane, Measurement.handle_line = lane_with_gate, handle_line_with_gate  # type: ignore[method-assign]
 
 
 def first(cls: type[PetShop], params: Any) -> Any:
-    """Plug-ins are loaded in the middle of an import; by the time anybody asks for a pet shop the package is there."""
+    """Install the gate at the first use: plug-ins are loaded while the package is being imported."""
     PetShop.describe = classmethod(describe)  # type: ignore[assignment]
     install()
     return describe(cls, params)

@@ -1,4 +1,4 @@
-"""What the outer tests share: small experiments, histories made by hand, patience."""
+"""Shared helpers of tests: small experiments, constructed histories, waiting for a condition."""
 
 from __future__ import annotations
 
@@ -14,51 +14,51 @@ from bandits.base.types import FloatArray
 from bandits.runtime.job import Job
 
 STRESS = os.environ.get("BANDITS_STRESS") == "1"
-PATIENCE = 240.0  # seconds after which a thing that was waited for is declared missing
+PATIENCE = 240.0  # seconds after which waiting for a condition fails
 
 
 def often(usually: int, stress: int) -> int:
-    """How many times to try: the second number under ``make stress``."""
+    """Return the number of repetitions: the second one under ``make stress``."""
     return stress if STRESS else usually
 
 
 def wait_for(condition: Callable[[], object], what: str, unless: Callable[[], object] = lambda: None) -> None:
-    """Wait until a condition holds; how long it takes is not what is tested.
+    """Wait until a condition holds; the duration is not tested.
 
     Parameters
     ----------
     condition : callable
     what : str
-        What is waited for.
+        Description of the condition, for the error message.
     unless : callable, optional
-        Says why it cannot come any more, or nothing as long as it can.
+        Return the reason why the condition cannot hold any more, or a false value.
     """
     end = time.monotonic() + PATIENCE
     while True:
-        why = unless()  # asked first: what ended it may have brought it
+        reason = unless()  # before the condition: the event that ends the wait may also fulfil it
         if condition():
             return
-        if why:
-            raise AssertionError(f"{what} cannot come any more: {why}")
+        if reason:
+            raise AssertionError(f"{what} cannot happen any more: {reason}")
         if time.monotonic() > end:
             raise AssertionError(f"waited {PATIENCE:.0f} s in vain for {what}")
         time.sleep(0.02)
 
 
 def over(*jobs: Job) -> Callable[[], str]:
-    """That one of these runs has ended, in words: whoever waits for what happens on their way waits in vain."""
+    """Return a function for `wait_for` that describes those of these runs that have ended."""
     return lambda: "; ".join(f"the run has {job.status} at step {job.step} {job.error}" for job in jobs if not job.live)
 
 
 def experiment(*agents: str | dict[str, Any], **changes: Any) -> Experiment:
-    """A pet shop of ten products, small enough for a fraction of a second."""
+    """Return an experiment on a pet shop of ten products that runs in a fraction of a second."""
     data: dict[str, Any] = {"simulator": {"kind": "petshop", "n_products": 10}, "steps": 300, "replications": 3}
     data["agents"] = [{"kind": a} if isinstance(a, str) else a for a in agents or ("linucb", "random")]
     return Experiment.model_validate({**data, **changes})
 
 
 def traces(e: Experiment) -> dict[str, Trace]:
-    """Every step of every agent of an experiment, in one piece."""
+    """Return the trace of every step, by agent."""
     parts: dict[str, list[Trace]] = {}
     for label, trace in simulate(e):
         parts.setdefault(label, []).append(trace)
@@ -66,7 +66,7 @@ def traces(e: Experiment) -> dict[str, Trace]:
 
 
 def joined(pieces: list[Trace]) -> Trace:
-    """Consecutive traces as one."""
+    """Concatenate consecutive traces."""
     columns = zip(*(piece[1:-1] for piece in pieces), strict=True)
     return Trace(0, *(np.concatenate(column) for column in columns), pieces[-1].alive)
 
@@ -81,19 +81,19 @@ def history(
     segments: Any = None,
     n_segments: int = 0,
 ) -> History:
-    """A history of given clicks ``rewards (T, R)``; what they could have been does not matter."""
+    """Construct a history of clicks ``rewards (T, R)``; true expected rewards are zero."""
     T, R = rewards.shape
     shown = np.zeros((T, R, 1), np.int64) if items is None else items
-    living = np.ones(R, np.bool_) if alive is None else np.array(alive)
+    rows_alive = np.ones(R, np.bool_) if alive is None else np.array(alive)
     groups = np.zeros((T, R), np.int64) if segments is None else segments
-    made = History(steps or T, R, n_items, n_segments)
-    nothing = np.where(np.isnan(rewards), np.nan, 0.0)
-    made.extend(Trace(0, shown, groups, rewards, nothing, nothing, nothing, nothing, living))
-    return made
+    result = History(steps or T, R, n_items, n_segments)
+    zeros = np.where(np.isnan(rewards), np.nan, 0.0)
+    result.extend(Trace(0, shown, groups, rewards, zeros, zeros, zeros, zeros, rows_alive))
+    return result
 
 
 def same(a: History, b: History) -> None:
-    """Equal to the bit: sums, counts, spectra, rows alive."""
+    """Assert that two histories are bit-identical: sums, counts, spectra, rows alive."""
     assert (a.step, a.size, a.count_size) == (b.step, b.size, b.count_size)
     for name in History.SUMS:
         np.testing.assert_array_equal(a.sums[name][: a.size], b.sums[name][: b.size])
@@ -104,12 +104,12 @@ def same(a: History, b: History) -> None:
         np.testing.assert_array_equal(a.segments.counts[:reached], b.segments.counts[:reached])
     np.testing.assert_array_equal(a.alive, b.alive)
     assert [s.step for s in a.spectra] == [s.step for s in b.spectra]
-    for mine, other in zip(a.spectra, b.spectra, strict=True):
-        np.testing.assert_array_equal(mine.eigenvalues, other.eigenvalues)
+    for own, other in zip(a.spectra, b.spectra, strict=True):
+        np.testing.assert_array_equal(own.eigenvalues, other.eigenvalues)
     assert [c.step for c in a.calibrations] == [c.step for c in b.calibrations]
     for c, d in zip(a.calibrations, b.calibrations, strict=True):
         np.testing.assert_array_equal(c.inside, d.inside)
     assert [c.step for c in a.belief_checks] == [c.step for c in b.belief_checks]
-    for own, its in zip(a.belief_checks, b.belief_checks, strict=True):
-        np.testing.assert_array_equal(own.values, its.values)
+    for one, another in zip(a.belief_checks, b.belief_checks, strict=True):
+        np.testing.assert_array_equal(one.values, another.values)
     assert a.note == b.note

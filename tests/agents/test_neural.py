@@ -1,4 +1,4 @@
-"""The neural agents: heads, bootstraps, trainings, divergence, resuming."""
+"""Neural agents: heads, bootstrap ensembles, training, divergence, resuming."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ cases = pytest.mark.parametrize(("kind", "params"), CASES)
 
 
 def scores(lane: Lane, steps: int) -> list[Any]:
-    """What it thinks while slates are dictated by dice: no tie can send two lanes different ways."""
-    rng, found = np.random.default_rng(0), []
+    """Return the scores of an agent while random slates are shown, so that ties cannot make two lanes diverge."""
+    rng, all_scores = np.random.default_rng(0), []
     for step in range(steps):
         round = lane.simulator.round_at(step)
-        found.append(lane.agent.scores(round))
+        all_scores.append(lane.agent.scores(round))
         shown = rng.integers(0, lane.simulator.spec.n_candidates, 5)
         slate = shown[list(lane.simulator.streams.rows)][:, None]
         feedback, _ = lane.simulator.respond(round, slate, lane.simulator.uniforms.at(step))
         lane.agent.learn(round, slate, feedback)
-    return found
+    return all_scores
 
 
 @cases
-def test_a_rows_numbers_do_not_depend_on_its_company(kind: str, params: dict[str, Any]) -> None:
+def test_scores_of_a_row_do_not_depend_on_the_other_rows(kind: str, params: dict[str, Any]) -> None:
     steps = often(70, 150)
     together = scores(make(kind, PetShop, rows=range(5), options=TINY, **params), steps)
     for r in (0, 3):
@@ -66,7 +66,7 @@ def test_a_rows_numbers_do_not_depend_on_its_company(kind: str, params: dict[str
 
 
 @cases
-def test_a_saved_run_goes_on_to_the_same_bits(kind: str, params: dict[str, Any]) -> None:
+def test_a_run_resumed_from_saved_state_is_bit_identical(kind: str, params: dict[str, Any]) -> None:
     straight = make(kind, PetShop, options=TINY, **params).advance(120)
     lane, parts = make(kind, PetShop, options=TINY, **params), []
     for n in (33, 50, 37):
@@ -78,52 +78,52 @@ def test_a_saved_run_goes_on_to_the_same_bits(kind: str, params: dict[str, Any])
 
 
 @cases
-def test_a_network_that_explodes_stops_its_row_alone(kind: str, params: dict[str, Any]) -> None:
-    healthy, ill = (make(kind, PetShop, options=TINY, **params) for _ in range(2))
-    expected = healthy.advance(90)
-    first = ill.advance(40)
-    n = ill.agent.net.flat.shape[0] // 3  # type: ignore[attr-defined]
-    ill.agent.net.flat[n : 2 * n] = float("inf")  # type: ignore[attr-defined]
-    trace = join([first, ill.advance(50)])
+def test_a_diverging_network_stops_only_its_row(kind: str, params: dict[str, Any]) -> None:
+    reference, diverged = (make(kind, PetShop, options=TINY, **params) for _ in range(2))
+    expected = reference.advance(90)
+    first = diverged.advance(40)
+    n = diverged.agent.net.flat.shape[0] // 3  # type: ignore[attr-defined]
+    diverged.agent.net.flat[n : 2 * n] = float("inf")  # type: ignore[attr-defined]
+    trace = join([first, diverged.advance(50)])
     assert trace.alive.tolist() == [True, False, True]
     assert np.isnan(trace.rewards[40:, 1]).all()
     assert same(take(trace, [0, 2]), take(expected, [0, 2]))
 
 
 @pytest.mark.parametrize("kind", ["neural_linear_ts", "neural_linucb"])
-def test_a_network_that_grows_without_bounds_but_not_to_infinity_stops_its_row_alone(kind: str) -> None:
-    """Its embeddings are finite and its head has no inverse: the rebuild, or the next look, must bear that."""
+def test_a_network_with_huge_finite_weights_stops_only_its_row(kind: str) -> None:
+    """The embeddings are finite and the head has no inverse: neither the rebuild nor the next scores may raise."""
     params: dict[str, Any] = {"hidden": (6, 4), "every": 7}
-    healthy, ill = (make(kind, PetShop, options=TINY, **params) for _ in range(2))
-    expected = healthy.advance(90)
-    first = ill.advance(40)
-    ill.agent.net.flat[1] *= 1e9  # type: ignore[attr-defined]
-    trace = join([first, ill.advance(50)])
+    reference, diverged = (make(kind, PetShop, options=TINY, **params) for _ in range(2))
+    expected = reference.advance(90)
+    first = diverged.advance(40)
+    diverged.agent.net.flat[1] *= 1e9  # type: ignore[attr-defined]
+    trace = join([first, diverged.advance(50)])
     assert trace.alive.tolist() == [True, False, True]
     assert same(take(trace, [0, 2]), take(expected, [0, 2]))
 
 
 @pytest.mark.parametrize("method", ["dual", "primal", "sketch"])
-def test_a_network_that_explodes_stops_its_row_alone_whatever_its_covariance(
+def test_a_diverging_network_stops_only_its_row_under_every_covariance(
     method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if method == "sketch":
         monkeypatch.setattr(gradient_covariance, "PRIMAL_BYTES", 0)
     limit = 1000 if method == "dual" else 100
     params: dict[str, Any] = {"hidden": (12,), "covariance": "exact", "exact_up_to": limit, "sketch": 4}
-    healthy, ill = (make("neural_ucb", PetShop, options=TINY, **params) for _ in range(2))
-    expected = healthy.advance(170)
-    first = ill.advance(110)
-    assert ill.agent.confidence.method.name == method  # type: ignore[attr-defined]
-    ill.agent.net.flat[1] = float("nan")  # type: ignore[attr-defined]
-    trace = join([first, ill.advance(60)])
+    reference, diverged = (make("neural_ucb", PetShop, options=TINY, **params) for _ in range(2))
+    expected = reference.advance(170)
+    first = diverged.advance(110)
+    assert diverged.agent.confidence.method.name == method  # type: ignore[attr-defined]
+    diverged.agent.net.flat[1] = float("nan")  # type: ignore[attr-defined]
+    trace = join([first, diverged.advance(60)])
     assert trace.alive.tolist() == [True, False, True]
     assert same(take(trace, [0, 2]), take(expected, [0, 2]))
 
 
 @pytest.mark.parametrize("buffer", [1000, 150])
-def test_noise_is_drawn_from_the_posterior_of_what_is_remembered(buffer: int) -> None:
-    """Normal-inverse-gamma from scratch, also when the memory has begun to forget."""
+def test_noise_variance_is_drawn_from_the_posterior_given_the_replay_buffer(buffer: int) -> None:
+    """Compare with a direct normal-inverse-gamma posterior, also once the buffer has dropped observations."""
     params = {"hidden": (8, 6), "every": 50, "ridge": 0.7, "a0": 3.0, "b0": 2.0, "noise": "inverse_gamma"}
     lane = make("neural_linear_ts", PetShop, options=TINY, heads="per_arm", buffer=buffer, **params)
     lane.advance(300)
@@ -132,24 +132,27 @@ def test_noise_is_drawn_from_the_posterior_of_what_is_remembered(buffer: int) ->
     n = min(300, buffer)
     z = agent.net.forward(agent.tensor(agent.replay.x[:n].transpose(1, 0, 2))).inputs[-1].double().numpy()
     uniforms = np.random.default_rng(4).random((3, 10))
-    found = agent.noise_variance(uniforms)
+    actual = agent.noise_variance(uniforms)
     for r in range(3):
         for arm in range(10):
-            mine = np.flatnonzero(agent.replay.item[:n, r] == arm)
-            phi, y = z[r, mine], agent.replay.reward[mine, r].astype(np.float64)
+            own = np.flatnonzero(agent.replay.item[:n, r] == arm)
+            phi, y = z[r, own], agent.replay.reward[own, r].astype(np.float64)
             A = 0.7 * np.eye(6) + phi.T @ phi
             theta = np.linalg.solve(A, phi.T @ y)
-            a, b = 3.0 + len(mine) / 2, 2.0 + (y @ y - theta @ A @ theta) / 2
+            a, b = 3.0 + len(own) / 2, 2.0 + (y @ y - theta @ A @ theta) / 2
             expected = stats.invgamma.isf(uniforms[r, arm], a, scale=b)
-            np.testing.assert_allclose(found[r, arm], expected, rtol=1e-6)
+            np.testing.assert_allclose(actual[r, arm], expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("loss", ["squared", "log"])
 @pytest.mark.parametrize("scaling", ["paper", "code"])
 @pytest.mark.parametrize("regularised", [True, False])
-def test_a_step_of_training_is_down_the_loss_that_is_written(loss: str, scaling: str, regularised: bool) -> None:
-    """Autograd on the papers' losses. paper: (f - r)^2 / 2 + m lambda |w - w0|^2 / 2, f = sqrt(m) net, summed over
-    data, which is half of what is descended; code: mean (f - r)^2 + lambda / t |w|^2 / 2. A log loss has no half."""
+def test_a_training_step_descends_the_documented_loss(loss: str, scaling: str, regularised: bool) -> None:
+    """Compare with autograd on the papers' losses.
+
+    paper: (f - r)^2 / 2 + m lambda |w - w0|^2 / 2, f = sqrt(m) net, summed over data, which is half of the descended
+    loss; code: mean (f - r)^2 + lambda / t |w|^2 / 2. The log loss has no factor 1/2.
+    """
     rate, ridge, m = 0.01, 0.3, 4
     lane = make(
         "neural_ucb", worlds.Linear, rows=[0], hidden=(6, m), optimiser="sgd", learning_rate=rate, ridge=ridge,
@@ -183,10 +186,10 @@ def test_a_step_of_training_is_down_the_loss_that_is_written(loss: str, scaling:
 
 @pytest.mark.parametrize("loss", ["squared", "log"])
 @pytest.mark.parametrize("scaling", ["paper", "code"])
-def test_a_step_on_everything_is_the_same_fused_or_not(
+def test_fused_and_unfused_steps_on_all_data_are_equal(
     loss: str, scaling: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Three rows whose memories differ; parts of 50 where it is not fused."""
+    """Compare three rows with different buffers; the unfused step uses parts of 50."""
     monkeypatch.setattr(base, "FULL_BATCH_CHUNK", 50)
     lanes = [
         make(
@@ -206,15 +209,15 @@ def test_a_step_on_everything_is_the_same_fused_or_not(
     np.testing.assert_allclose(a, b, atol=1e-4)
 
 
-def test_a_log_loss_needs_clicks() -> None:
+def test_the_log_loss_requires_clicks() -> None:
     for kind in NEURAL:
-        loss = {} if kind == "neural_click_ts" else {"loss": "log"}  # it has no other
+        loss = {} if kind == "neural_click_ts" else {"loss": "log"}  # its only loss
         with pytest.raises(UserError, match="which Wheel does not provide"):
             read({"simulator": {"kind": "wheel"}, "agents": [{"kind": kind, **loss}]})
 
 
-def test_embeddings_know_customers_and_products(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without any feature, only who and what can tell what sells."""
+def test_embeddings_learn_from_user_and_item_identifiers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without features, only the user and item identifiers predict clicks."""
     monkeypatch.setattr(Round, "features", property(lambda round: np.zeros((*round.items.shape, 9))))
     lane = make("neural_greedy", PetShop, rows=range(4), options=TINY, embedding=4, hidden=(16,), learning_rate=0.01)
     assert lane.agent.replay.x.shape[2] == 9 + 2  # type: ignore[attr-defined]
@@ -226,7 +229,7 @@ def test_embeddings_know_customers_and_products(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("heads", ["shared", "per_arm"])
-def test_the_rebuilt_head_is_a_ridge_refit_on_the_networks_features(heads: str) -> None:
+def test_the_rebuilt_head_equals_a_ridge_refit_on_the_network_features(heads: str) -> None:
     lane = make("neural_linear_ts", PetShop, options=TINY, hidden=(8, 6), every=50, ridge=0.7, heads=heads)
     lane.advance(200)
     agent = lane.agent
@@ -235,18 +238,18 @@ def test_the_rebuilt_head_is_a_ridge_refit_on_the_networks_features(heads: str) 
     items = agent.replay.item.T if heads == "per_arm" else np.zeros((3, 256), np.int64)
     for r in range(3):
         for arm in np.unique(items[r, :200]):
-            mine = np.flatnonzero(items[r, :200] == arm)
-            A = 0.7 * np.eye(6) + z[r, mine].T @ z[r, mine]
-            expected = np.linalg.solve(A, z[r, mine].T @ agent.replay.reward[mine, r])
+            own = np.flatnonzero(items[r, :200] == arm)
+            A = 0.7 * np.eye(6) + z[r, own].T @ z[r, own]
+            expected = np.linalg.solve(A, z[r, own].T @ agent.replay.reward[own, r])
             np.testing.assert_allclose(agent.head.theta[r, arm], expected, rtol=1e-6, atol=1e-8)
 
 
-def test_a_head_that_is_rebuilt_from_memory_needs_one() -> None:
+def test_rebuilding_the_head_requires_a_replay_buffer() -> None:
     with pytest.raises(UserError, match="training is newest; it must be one of replay, everything"):
         read({"agents": [{"kind": "neural_linear_ts", "training": "newest"}]})
 
 
-def test_stale_features_stay_as_they_were_without_a_rebuild() -> None:
+def test_without_a_rebuild_the_head_keeps_stale_features() -> None:
     lanes = [
         make("neural_linear_ts", PetShop, options=TINY, hidden=(8, 6), every=50, rebuild=rebuild)
         for rebuild in (True, False)
@@ -260,8 +263,8 @@ def test_stale_features_stay_as_they_were_without_a_rebuild() -> None:
     assert not np.allclose(heads[0].A, heads[1].A)
 
 
-def test_early_on_a_rebuilt_head_earns_more_than_a_stale_one() -> None:
-    """The preset's first 1,000 steps: paired, three standard errors (measured: 40 clicks, error 7)."""
+def test_a_rebuilt_head_earns_more_clicks_early_than_a_stale_one() -> None:
+    """Compare the first 1,000 steps of the preset: paired, three standard errors (measured: 40 clicks, error 7)."""
     shown = presets()["two-speeds"].experiment.model_dump(mode="json")
     rebuilt, stale, _ = shown["agents"]
     result = run(read({**shown, "agents": [rebuilt, stale], "steps": 1000}))
@@ -270,19 +273,19 @@ def test_early_on_a_rebuilt_head_earns_more_than_a_stale_one() -> None:
     assert d.mean() > 3 * d.std(ddof=1) / np.sqrt(len(d))
 
 
-def test_members_learn_from_different_halves() -> None:
+def test_ensemble_members_learn_from_different_halves_of_the_data() -> None:
     lane = make("ensemble", PetShop, options=TINY, members=5, hidden=(6,))
     lane.advance(400)
     weight = lane.agent.replay.weight[:400]  # type: ignore[attr-defined]
     assert set(np.unique(weight)) == {0.0, 1.0}
-    n = weight.size  # a fair coin: five standard deviations
+    n = weight.size  # Bernoulli(0.5): five standard deviations
     assert abs((weight > 0).mean() - 0.5) < 5 * 0.5 / np.sqrt(n)
     members = lane.agent.member_predictions(lane.simulator.round_at(400))  # type: ignore[attr-defined]
     assert (members.std(axis=1) > 0).all()
 
 
-def test_what_does_not_count_for_a_member_does_not_go_through_it() -> None:
-    """The gradient is that of all of the batch, observations of weight 0 included."""
+def test_zero_weight_observations_do_not_change_the_gradient_of_a_member() -> None:
+    """Compare with the gradient of the whole batch, observations of weight 0 included."""
     import torch
 
     agent: Any = make("ensemble", PetShop, options=TINY, rows=range(3), members=5, hidden=(6,)).agent
@@ -291,31 +294,31 @@ def test_what_does_not_count_for_a_member_does_not_go_through_it() -> None:
     weight = (torch.rand(3, 16, 5, generator=generator) < 0.5).float()
     weight[0, :, 0] = 0
     items, total = torch.zeros(3, 16, dtype=torch.long), torch.ones(15, 1)
-    found = agent.gradient(x, items, rewards, weight, total).clone()
+    actual = agent.gradient(x, items, rewards, weight, total).clone()
     whole = super(type(agent), agent).gradient(x, items, rewards, weight, total)
-    assert torch.allclose(found, whole, rtol=1e-5, atol=1e-6)
-    assert found[0].abs().max() == 0
+    assert torch.allclose(actual, whole, rtol=1e-5, atol=1e-6)
+    assert actual[0].abs().max() == 0
 
 
-def test_a_member_that_has_diverged_stops_its_row_when_it_is_drawn() -> None:
+def test_a_diverged_member_stops_its_row_when_it_is_drawn() -> None:
     lane = make("ensemble", PetShop, options=TINY, members=5, hidden=(6,))
     lane.advance(50)
     agent: Any = lane.agent
     agent.net.flat[0] = float("nan")
     agent.clear_cache()
-    chances, went_on = [], 0
+    probabilities, n_continued = [], 0
     for step in range(50, 80):
         round = lane.simulator.round_at(step)
         scores = agent.scores(round)[0]
-        chances.append(agent.probabilities(round)[0])
-        assert chances[-1].sum() == pytest.approx(0.8)  # one of five says nothing
+        probabilities.append(agent.probabilities(round)[0])
+        assert probabilities[-1].sum() == pytest.approx(0.8)  # one of five members has no choice
         if not np.isnan(scores).any():
-            went_on += 1
-            assert chances[-1][scores.argmax()] >= 0.2
-    assert 0 < went_on < 30
+            n_continued += 1
+            assert probabilities[-1][scores.argmax()] >= 0.2
+    assert 0 < n_continued < 30
 
 
-def test_a_body_trained_on_a_log_knows_what_sells() -> None:
+def test_pre_training_on_a_log_raises_early_rewards() -> None:
     fresh = make("neural_linucb", PetShop, options=TINY, rows=range(8))
     trained = make("neural_linucb", PetShop, options=TINY, rows=range(8), pretrain=20_000)
     for lane in (fresh, trained):
@@ -325,11 +328,11 @@ def test_a_body_trained_on_a_log_knows_what_sells() -> None:
     assert d.mean() > 3 * d.std(ddof=1) / np.sqrt(8)
     again = make("neural_linucb", PetShop, options=TINY, rows=range(8), pretrain=20_000)
     again.load_state_dict(trained.state_dict())
-    again.agent.prepare()  # what was loaded is not trained over
+    again.agent.prepare()  # restored weights are not trained again
     assert same(again.advance(50), trained.advance(50))
 
 
-def test_pre_training_needs_a_log_and_two_halves_even_widths() -> None:
+def test_pre_training_requires_a_log_and_symmetric_init_even_widths() -> None:
     assert NeuralLinUCB.requires(NeuralLinUCB.Params()) == frozenset()
     assert NeuralLinUCB.requires(NeuralLinUCB.Params(pretrain=100)) == {"log"}
     with pytest.raises(UserError, match="widths must be even"):
@@ -343,16 +346,16 @@ def test_pre_training_needs_a_log_and_two_halves_even_widths() -> None:
         ("neural_linucb", {}), ("neural_linear_ts", {}), ("ensemble", {}), ("mc_dropout", {}),
     ],
 )  # fmt: skip
-def test_networks_learn_tastes_that_a_shared_linear_model_cannot(kind: str, params: dict[str, Any]) -> None:
-    """On additive features a shared linear model cannot rise above .287 (DESIGN); networks can, within 1,500 steps."""
+def test_networks_learn_interactions_that_a_shared_linear_model_cannot(kind: str, params: dict[str, Any]) -> None:
+    """On additive features a shared linear model has a CTR of at most .287; networks exceed it within 1,500 steps."""
     lane = make(kind, PetShop, rows=range(4), **params)
     value = lane.advance(1500).value[-500:].mean(axis=0)
     assert value.mean() - 3 * value.std(ddof=1) / np.sqrt(4) > 0.287
 
 
 @pytest.mark.parametrize("method", ["dual", "primal", "sketch"])
-def test_a_saved_covariance_goes_on_to_the_same_bits(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its scores too: a bit that is lost there changes no choice for a long time."""
+def test_scores_after_restoring_a_covariance_are_bit_identical(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compare scores too: a lost bit there may change no choice for many steps."""
     if method == "sketch":
         monkeypatch.setattr(gradient_covariance, "PRIMAL_BYTES", 0)
     limit = 1000 if method == "dual" else 100
@@ -376,15 +379,15 @@ def test_a_saved_covariance_goes_on_to_the_same_bits(method: str, monkeypatch: p
         ("neural_greedy", {"hidden": (64, 8), "buffer": 2000, "every": 2, "training": "everything", "updates": 1}),
     ],
 )  # fmt: skip
-def test_memory_at_its_peak_is_within_the_arithmetic(kind: str, params: dict[str, Any]) -> None:
-    """NumPy's and torch's bytes from the beginning until a full memory has been copied to be saved."""
+def test_peak_memory_is_within_the_estimate(kind: str, params: dict[str, Any]) -> None:
+    """Measure the bytes of NumPy and torch from the start until a full buffer has been copied to be saved."""
     lane = make(kind, PetShop, options=TINY, **params)
-    world, simulator, settings = lane.simulator.access(), lane.simulator, lane.agent.params
+    environment, simulator, settings = lane.simulator.access(), lane.simulator, lane.agent.params
     round, slate = simulator.round_at(0), np.zeros((3, 1), np.int64)
     feedback, _ = simulator.respond(round, slate, simulator.uniforms.at(0))
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
         tracemalloc.start()
-        agent: Any = AGENTS[kind](settings, simulator.spec, simulator.streams, world)
+        agent: Any = AGENTS[kind](settings, simulator.spec, simulator.streams, environment)
         x, copies = np.zeros((3, 1, 9), np.float32), np.ones((3, 1, 1))
         for _ in range(0 if settings[0].training == "newest" else settings[0].buffer):
             agent.replay.add(x, slate, np.zeros((3, 1)), copies)
@@ -400,9 +403,9 @@ def test_memory_at_its_peak_is_within_the_arithmetic(kind: str, params: dict[str
     assert allowed / 4 < arrays + tensors < allowed
 
 
-def test_the_benchmark_of_the_exact_width_finds_the_same_bonuses_three_ways() -> None:
+def test_the_benchmark_of_the_exact_width_computes_equal_bonuses_by_three_methods() -> None:
     section = benchmark.exact(widths=(4, 6, 4, 1), candidates=5, past=20)
     assert [row[0] for row in section.rows] == ["textbook", "vectorised Jacobian", "factored dual (ours)"]
-    told = re.search(r"Bonuses agree to (\S+) ", str(section))
-    assert told is not None
-    assert float(told[1]) < 1e-4
+    match = re.search(r"Bonuses agree to (\S+) ", str(section))
+    assert match is not None
+    assert float(match[1]) < 1e-4

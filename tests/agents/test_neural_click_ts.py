@@ -11,12 +11,12 @@ import torch
 from bandits.simulators.ranking import Ranking
 from tests.contract.worlds import join, make, same
 
-WORLD = {"n_users": 20, "n_items": 30, "n_candidates": 8, "slate": 3, "embedding": 4, "constant": False}
+SETTINGS = {"n_users": 20, "n_items": 30, "n_candidates": 8, "slate": 3, "embedding": 4, "constant": False}
 PUBLISHED: dict[str, Any] = {"hidden": (6, 4), "buffer": 10, "batch": 10, "learning_rate": 0.5}  # slates of 3
 
 
 class Published(torch.nn.Module):
-    """As one would write it: embeddings that start at the vectors, two layers, a head without a constant."""
+    """A plain torch model: embeddings initialised at the vectors, two layers, a head without a constant."""
 
     def __init__(self, users: Any, items: Any, flat: torch.Tensor, relu: bool) -> None:
         super().__init__()
@@ -37,36 +37,37 @@ class Published(torch.nn.Module):
 
 @pytest.mark.parametrize("relu", [False, True])
 @pytest.mark.parametrize("vectors", ["fixed", "tuned"])
-def test_every_score_is_that_of_the_program_in_torch(relu: bool, vectors: str) -> None:
-    world = {**WORLD, "features": "concatenation"}
+def test_scores_equal_those_of_a_plain_torch_implementation(relu: bool, vectors: str) -> None:
+    settings = {**SETTINGS, "features": "concatenation"}
     lane = make(
-        "neural_click_ts", Ranking, rows=[5], options=world, relu=relu, vectors=vectors, sigma2=0.3, **PUBLISHED
+        "neural_click_ts", Ranking, rows=[5], options=settings, relu=relu, vectors=vectors, sigma2=0.3, **PUBLISHED
     )
     agent, simulator = lane.agent, lane.simulator
     assert isinstance(simulator, Ranking)
     start: torch.Tensor = agent.net.flat[0, :-1].clone()  # type: ignore[attr-defined]
-    twin = Published(simulator.users[0], simulator.items[0], start, relu)
-    trained = [p for n, p in twin.named_parameters() if vectors == "tuned" or n not in ("users.weight", "items.weight")]
+    reference = Published(simulator.users[0], simulator.items[0], start, relu)
+    fixed = () if vectors == "tuned" else ("users.weight", "items.weight")
+    trained = [p for n, p in reference.named_parameters() if n not in fixed]
     optimiser, S = torch.optim.SGD(trained, lr=0.5), 1e-6 * torch.eye(4, dtype=torch.float64)
     kept: list[tuple[int, int, float, float]] = []
     for step in range(60):
         round = simulator.round_at(step)
         users = torch.full((8,), int(round.users[0]))
-        phi, logit = twin(users, torch.tensor(round.items[0]))
+        phi, logit = reference(users, torch.tensor(round.items[0]))
         inverse = torch.linalg.pinv(S, rtol=4 * np.finfo(np.float32).eps)
         width = (phi @ inverse * phi).sum(1).clamp_min(0).sqrt()
         noise = torch.tensor(agent.normals.at(step)[0])  # type: ignore[attr-defined]
         scores = logit + 0.3**0.5 * width * noise
-        found = agent.scores(round)[0]
-        np.testing.assert_allclose(found, scores.detach(), rtol=2e-3, atol=2e-4)
-        slate = np.argsort(-found)[:3][None]
+        actual = agent.scores(round)[0]
+        np.testing.assert_allclose(actual, scores.detach(), rtol=2e-3, atol=2e-4)
+        slate = np.argsort(-actual)[:3][None]
         feedback, _ = simulator.respond(round, slate, simulator.uniforms.at(step))
         agent.learn(round, slate, feedback)
         for item, click, seen in zip(round.items[0, slate[0]], feedback.rewards[0], feedback.examined[0], strict=True):
             kept.append((int(round.users[0]), int(item), float(click), float(seen)))
         if len(kept) >= 10:
-            who, what, clicks, seen = (torch.tensor(column) for column in zip(*kept[:10], strict=True))
-            phi, logit = twin(who, what)
+            user_ids, item_ids, clicks, seen = (torch.tensor(column) for column in zip(*kept[:10], strict=True))
+            phi, logit = reference(user_ids, item_ids)
             S = S + ((phi * seen[:, None]).T @ phi).detach().double()
             loss = torch.nn.functional.binary_cross_entropy_with_logits(logit, clicks.double(), reduction="none")
             optimiser.zero_grad()
@@ -77,25 +78,25 @@ def test_every_score_is_that_of_the_program_in_torch(relu: bool, vectors: str) -
 
 
 def smallest(relu: bool) -> Any:
-    """Smallest eigenvalue of S after each of some stretches, (stretches, R)."""
+    """Return the smallest eigenvalue of S after each of four blocks of steps, (4, R)."""
     lane = make("neural_click_ts", Ranking, rows=range(4), options={"features": "concatenation"}, relu=relu)
-    found = []
+    eigenvalues = []
     for _ in range(4):
         lane.advance(150)
-        found.append(lane.agent.spectrum([])[:, 0, -1])  # type: ignore[index]
-    return np.array(found)
+        eigenvalues.append(lane.agent.spectrum([])[:, 0, -1])  # type: ignore[index]
+    return np.array(eigenvalues)
 
 
 def test_the_smallest_eigenvalue_grows_without_a_relu_and_stalls_with_it() -> None:
-    """Su et al.: where embeddings are cut off at zero, evidence stays away from some directions."""
+    """Su et al.: where a ReLU cuts embeddings off at zero, some directions are never observed."""
     linear, cut = smallest(relu=False), smallest(relu=True)
     assert (np.diff(linear, axis=0) > 0).all()
     assert (linear[-1] > 1e3 * 1e-6).all()
     assert (cut[-1] < linear[-1] / 10).all()
 
 
-def test_a_relu_leaves_units_that_are_zero_for_every_candidate() -> None:
-    """There S stays epsilon to the last; nothing is doubted there either, as no candidate has any part in it."""
+def test_a_relu_leaves_units_inactive_for_all_candidates() -> None:
+    """S keeps epsilon in these directions; they add no uncertainty, because no candidate has a component there."""
     for relu in (False, True):
         lane = make("neural_click_ts", Ranking, rows=range(4), options={"features": "concatenation"}, relu=relu)
         lane.advance(150)
@@ -113,30 +114,30 @@ def test_a_relu_leaves_units_that_are_zero_for_every_candidate() -> None:
             assert (least > 1e-4).all()
 
 
-def test_without_variance_it_is_greedy() -> None:
-    lane = make("neural_click_ts", Ranking, options=WORLD, sigma2=0, **PUBLISHED)
+def test_without_variance_the_agent_is_greedy() -> None:
+    lane = make("neural_click_ts", Ranking, options=SETTINGS, sigma2=0, **PUBLISHED)
     lane.advance(40)
     for step in range(40, 50):
         round = lane.simulator.round_at(step)
         mean = lane.agent.mean(round)  # type: ignore[attr-defined]
         np.testing.assert_array_equal(lane.agent.scores(round), mean)
-        shown, best = lane.advance(1).items[0], np.argsort(-mean, axis=1)[:, : WORLD["slate"]]
+        shown, best = lane.advance(1).items[0], np.argsort(-mean, axis=1)[:, : SETTINGS["slate"]]
         np.testing.assert_array_equal(shown, np.take_along_axis(round.items, best, axis=1))
 
 
-def test_what_an_inverse_makes_of_a_direction_never_seen() -> None:
-    doubts = {}
+def test_variance_of_an_unobserved_direction_under_both_inverses() -> None:
+    variances = {}
     for inverse in ("pseudo", "exact"):
-        lane = make("neural_click_ts", Ranking, rows=[0], options=WORLD, inverse=inverse, **PUBLISHED)
+        lane = make("neural_click_ts", Ranking, rows=[0], options=SETTINGS, inverse=inverse, **PUBLISHED)
         lane.agent.S[0] = np.diag([4.0, 1.0, 0.25, 1e-9])  # type: ignore[attr-defined]
         half = lane.agent.root_inverse[0]  # type: ignore[attr-defined]
-        doubts[inverse] = np.diag(half @ half.T)
-    np.testing.assert_allclose(doubts["pseudo"], [0.25, 1, 4, 0], atol=1e-12)
-    np.testing.assert_allclose(doubts["exact"], [0.25, 1, 4, 1e9], rtol=1e-9)
+        variances[inverse] = np.diag(half @ half.T)
+    np.testing.assert_allclose(variances["pseudo"], [0.25, 1, 4, 0], atol=1e-12)
+    np.testing.assert_allclose(variances["exact"], [0.25, 1, 4, 1e9], rtol=1e-9)
 
 
-def test_a_shared_draw_is_one_beta_for_all() -> None:
-    lane = make("neural_click_ts", Ranking, rows=[0], options=WORLD, draw="shared", sigma2=1.0, **PUBLISHED)
+def test_a_shared_draw_uses_one_beta_for_all_candidates() -> None:
+    lane = make("neural_click_ts", Ranking, rows=[0], options=SETTINGS, draw="shared", sigma2=1.0, **PUBLISHED)
     lane.advance(40)
     round = lane.simulator.round_at(40)
     phi = lane.agent.forward_pass(round).inputs[-1][0].double().numpy()  # type: ignore[attr-defined]
@@ -149,8 +150,8 @@ def test_a_shared_draw_is_one_beta_for_all() -> None:
     assert (np.abs(np.cov(np.array(draws).T) - expected) < 5 * scale * np.sqrt(2 / 4000)).all()
 
 
-def test_tuned_vectors_survive_saving() -> None:
-    options = {**WORLD, "features": "concatenation"}
+def test_tuned_vectors_are_restored_from_saved_state() -> None:
+    options = {**SETTINGS, "features": "concatenation"}
     params = {**PUBLISHED, "vectors": "tuned"}
     straight = make("neural_click_ts", Ranking, options=options, **params).advance(100)
     lane = make("neural_click_ts", Ranking, options=options, **params)

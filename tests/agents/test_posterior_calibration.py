@@ -1,4 +1,4 @@
-"""Statistical tests with teeth: thresholds from theory, seeds fixed."""
+"""Statistical tests of posteriors and regret: thresholds from theory, fixed seeds."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ SIGMA, RIDGE, D = 0.5, 2.0, 4
 RUNS = 2000
 
 
-def calibration(believed: float) -> float:
-    """Distance (Kolmogorov, Smirnov) of the posterior from the truth over runs whose theta comes from the prior.
+def calibration(assumed_sigma: float) -> float:
+    """Return the Kolmogorov-Smirnov distance of posterior quantiles from uniform; theta is drawn from the prior.
 
     If theta ~ N(0, sigma^2 / ridge I), then (theta - mu)' A (theta - mu) / sigma^2 is chi-square whatever the
-    policy chose to look at, so its quantile is uniform.
+    policy chose to observe, so its quantile is uniform.
     """
     options = {"layout": "per_row", "reward": "gaussian", "n_arms": 3, "noise": SIGMA, "scale": SIGMA / RIDGE**0.5}
     quantiles: list[FloatArray] = []
     for start in range(0, RUNS, 500):
         lane = worlds.make(
             "lints", rows=range(start, start + 500), options={**options, "n_features": D},
-            sharing="shared", ridge=RIDGE, sigma2=believed**2,
+            sharing="shared", ridge=RIDGE, sigma2=assumed_sigma**2,
         )  # fmt: skip
         lane.advance(200)
-        world, agent = lane.simulator, lane.agent
-        assert isinstance(world, worlds.Linear)
+        simulator, agent = lane.simulator, lane.agent
+        assert isinstance(simulator, worlds.Linear)
         assert isinstance(agent, LinearAgent)
-        error = world.theta - agent.model.theta[:, 0]
+        error = simulator.theta - agent.model.theta[:, 0]
         distance = np.einsum("ri,rij,rj->r", error, agent.model.A[:, 0], error)
-        quantiles.append(chi2.cdf(distance / believed**2, D))
+        quantiles.append(chi2.cdf(distance / assumed_sigma**2, D))
     return float(kstest(np.concatenate(quantiles), "uniform").statistic)
 
 
-def test_lints_knows_how_much_it_knows() -> None:
+def test_the_posterior_of_lints_is_calibrated() -> None:
     assert calibration(SIGMA) < 2.226 / RUNS**0.5
 
 
-def test_calibration_notices_a_doubled_sigma() -> None:
+def test_calibration_detects_a_doubled_sigma() -> None:
     assert calibration(2 * SIGMA) > 0.3
 
 
 def growth(kind: str, **params: float | str) -> float:
-    """Slope of log regret against log step over the second half of the decades, mean of the rows."""
+    """Return the slope of log regret against log step between steps 200 and 10,000, averaged over rows."""
     options = {"reward": "gaussian", "n_arms": 5, "noise": 0.5}
     trace = worlds.make(kind, rows=range(8), seed=3, options=options, **params).advance(10_000)
     regret = (trace.best_value - trace.value).cumsum(axis=0).mean(axis=1)
@@ -55,10 +55,10 @@ def growth(kind: str, **params: float | str) -> float:
 
 
 @pytest.mark.parametrize("sharing", ["shared", "per_arm", "hybrid"])
-def test_regret_of_optimism_and_thompson_flattens(sharing: str) -> None:
+def test_regret_of_ucb_and_thompson_sampling_is_sublinear(sharing: str) -> None:
     assert growth("linucb", sharing=sharing, alpha=1.0) < 0.6
     assert growth("lints", sharing=sharing, sigma2=0.25) < 0.6
 
 
-def test_regret_of_chance_is_a_straight_line() -> None:
+def test_regret_of_random_choice_is_linear() -> None:
     assert abs(growth("random") - 1) < 0.05

@@ -16,8 +16,8 @@ from bandits.base.params import param
 from bandits.base.randomness import Streams
 from bandits.base.selection import gumbel_scores, softmax, top_k
 from bandits.base.types import Feedback, FloatArray, IntArray, Round, WorldAccess, WorldSpec
+from bandits.experiments.contract import agents as contract
 from bandits.models.linear.ridge import Ridge
-from tests.contract import test_agents as contract
 from tests.contract import worlds
 from tests.contract.worlds import join, make, same, take
 
@@ -53,7 +53,7 @@ class Boltzmann(StochasticAgent):
 
 
 class Fixed(StochasticAgent):
-    """Chooses candidate k in proportion to k, the last one never."""
+    """Agent that chooses candidate k in proportion to k, and never the last one."""
 
     class Params(AgentParams):
         kind: Literal["fixed"] = "fixed"
@@ -75,26 +75,14 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(REGISTRY, "fixed", Fixed)
 
 
-PROMISES: list[Callable[[str, dict[str, Any], str], None]] = [
-    contract.test_every_step_keeps_the_contract,
-    contract.test_a_trace_holds_what_was_shown_and_earned,
-    contract.test_probabilities_are_the_frequencies_of_choice,
-    contract.test_asking_for_probabilities_changes_nothing,
-    contract.test_an_explanation_adds_up_to_the_scores_and_changes_nothing,
-    contract.test_declared_capabilities_are_those_of_the_models,
-    contract.test_state_is_arrays_and_plain_values,
-    contract.test_memory_is_known_before_anything_is_allocated,
-]
-
-
-@pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.__name__)
-@pytest.mark.parametrize("world", ["petshop", "changing", "cascade"])
+@pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("environment", ["petshop", "changing", "cascade"])
 @pytest.mark.parametrize("kind", ["boltzmann", "fixed"])
-def test_the_contract_of_agents_holds(kind: str, world: str, promise: Any) -> None:
-    promise(kind, {}, world)
+def test_the_contract_of_agents_holds(kind: str, environment: str, check: Callable[[contract.Case], None]) -> None:
+    check(contract.Case(kind, (), environment))
 
 
-def test_the_first_slot_has_the_probabilities_stated() -> None:
+def test_the_first_slot_has_the_stated_probabilities() -> None:
     p = np.array([0.5, 0.25, 0.15, 0.07, 0.03, 0.0])
     uniforms = np.random.default_rng(0).random((100_000, 6))
     chosen = gumbel_scores(np.tile(p, (len(uniforms), 1)), uniforms).argmax(axis=1)
@@ -103,7 +91,7 @@ def test_the_first_slot_has_the_probabilities_stated() -> None:
     assert chisquare(counts[:-1], len(uniforms) * p[:-1]).pvalue > 1e-4
 
 
-def test_a_run_chooses_with_the_probabilities_stated() -> None:
+def test_a_run_chooses_with_the_stated_probabilities() -> None:
     lane = make("fixed", worlds.Linear, rows=range(16))
     items = np.concatenate([lane.advance(500).items[:, :, 0] for _ in range(4)])
     p = np.array([1.0, 2, 3, 4]) / 10
@@ -139,12 +127,12 @@ def test_unavailable_candidates_are_never_shown_and_nan_stops_the_row() -> None:
     assert np.isposinf(gumbel_scores(np.array([[1.0]]), np.array([[0.0]]))).all()
 
 
-@pytest.mark.parametrize("world", [worlds.Changing, worlds.Cascade])
-def test_choices_depend_on_neither_neighbours_nor_chunks(world: Any) -> None:
-    together = make("boltzmann", world, rows=(0, 1, 2)).advance(90)
+@pytest.mark.parametrize("environment", [worlds.Changing, worlds.Cascade])
+def test_choices_depend_on_neither_other_rows_nor_chunks(environment: Any) -> None:
+    together = make("boltzmann", environment, rows=(0, 1, 2)).advance(90)
     for row in range(3):
-        assert same(make("boltzmann", world, rows=(row,)).advance(90), take(together, [row]))
-    lane = make("boltzmann", world)
+        assert same(make("boltzmann", environment, rows=(row,)).advance(90), take(together, [row]))
+    lane = make("boltzmann", environment)
     assert same(join([lane.advance(n) for n in (1, 40, 49)]), together)
 
 

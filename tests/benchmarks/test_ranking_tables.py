@@ -12,29 +12,29 @@ SMALL: dict[str, Any] = {"n_users": 200, "n_items": 1000, "n_candidates": 100}
 
 
 def test_linucb_on_product_features_has_less_than_half_the_regret_of_neural_click_ts() -> None:
-    world = {**ranking.LEARNABLE, **SMALL, "temperature": 0.005}
-    linear = ranking.run_agent(ranking.LINEAR[0], world, 600, 6)
-    thompson = ranking.run_agent({"kind": "neural_click_ts"}, world, 600, 6)
+    settings = {**ranking.LEARNABLE, **SMALL, "temperature": 0.005}
+    linear = ranking.run_agent(ranking.LINEAR[0], settings, 600, 6)
+    thompson = ranking.run_agent({"kind": "neural_click_ts"}, settings, 600, 6)
     assert (linear.best == thompson.best).all()  # the same users and candidates: paired
     assert (linear.regret < thompson.regret / 2).all()
 
 
 def test_in_the_published_setting_no_agent_is_better_than_random() -> None:
     """What agents learn in 300 rounds is within three standard errors."""
-    world = {**ranking.PUBLISHED, **SMALL}
-    random = ranking.run_agent({"kind": "random"}, world, 300, 6)
+    settings = {**ranking.PUBLISHED, **SMALL}
+    random = ranking.run_agent({"kind": "random"}, settings, 300, 6)
     for agent in ranking.AGENTS[:3]:
-        found = ranking.run_agent(agent, world, 300, 6)
-        gap = (found.value - random.value) / (random.best - random.value)
+        actual = ranking.run_agent(agent, settings, 300, 6)
+        gap = (actual.value - random.value) / (random.best - random.value)
         assert abs(gap.mean()) < 3 * gap.std(ddof=1) / np.sqrt(6) + 0.02
 
 
 def test_predictions_of_a_slot_are_compared_with_true_probabilities() -> None:
-    world = {**ranking.LEARNABLE, **SMALL, "temperature": 0.01, "slate": 4}
+    settings = {**ranking.LEARNABLE, **SMALL, "temperature": 0.01, "slate": 4}
     runs = {}
     for position in ("ignored", "aware"):
         agent = {**ranking.LINEAR[0], "position": position}
-        run, off = ranking.by_slot(agent, world, 800, 6, 200)
+        run, off = ranking.by_slot(agent, settings, 800, 6, 200)
         assert off.shape == (6, 4)
         assert run.clicks.shape == (6,)
         runs[position] = off

@@ -1,4 +1,4 @@
-"""The command line: what it lists, what it writes, and how it refuses."""
+"""The command line: lists, written files and error messages."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def command(*arguments: str | Path, stdin: str = "", **options: Any) -> subprocess.CompletedProcess[str]:
-    """The command as a shell starts it."""
+    """Run the command in a shell."""
     return subprocess.run(
         [sys.executable, "-m", "bandits", *map(str, arguments)],
         input=stdin, capture_output=True, text=True, encoding="utf-8", env=worker_environment(), check=False, **options,
@@ -48,11 +48,11 @@ def command(*arguments: str | Path, stdin: str = "", **options: Any) -> subproce
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
-    """The one line that a refused command says."""
+    """Return the one line that a refused command prints."""
     assert cli.main([*map(str, arguments)]) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    (line,) = said.err.splitlines()
+    output = capsys.readouterr()
+    assert output.out == ""
+    (line,) = output.err.splitlines()
     assert line.startswith("error: ")
     assert "Traceback" not in line
     return line
@@ -96,11 +96,11 @@ def test_list_prints_descriptions_and_references_without_markup(capsys: pytest.C
     listed = capsys.readouterr().out
     assert "    Reference: Li, Chu, Langford, Schapire (2010), " in listed
     assert not re.search(r"``|\[\d+\]_|\.\. \[|:\w+:`", listed)
-    found = cli.catalogue.catalogue()["agents"]["linucb"]["references"]
-    assert len(found) == len(re.findall(r"^\s+\.\. \[", AGENTS["linucb"].__doc__ or "", re.M)) > 1
+    references = cli.catalogue.catalogue()["agents"]["linucb"]["references"]
+    assert len(references) == len(re.findall(r"^\s+\.\. \[", AGENTS["linucb"].__doc__ or "", re.M)) > 1
 
 
-def test_the_tables_of_the_readme_are_those_of_the_registries() -> None:
+def test_the_tables_of_the_readme_match_the_registries() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     for name, registry in (("simulators", SIMULATORS), ("agents", AGENTS)):
         assert f"<!-- {name} -->" in text
@@ -110,7 +110,7 @@ def test_the_tables_of_the_readme_are_those_of_the_registries() -> None:
     assert cli.catalogue.with_tables(text) == text, again
 
 
-def test_run_writes_four_files_with_the_numbers_of_a_script(file: Path, tmp_path: Path) -> None:
+def test_run_writes_four_files_with_the_same_numbers_as_a_script(file: Path, tmp_path: Path) -> None:
     first, second = tmp_path / "new" / "first", tmp_path / "second"
     for out in (first, second):
         done = command("run", file, "--out", out, cwd=tmp_path)
@@ -148,21 +148,21 @@ def test_run_writes_four_files_with_the_numbers_of_a_script(file: Path, tmp_path
 
 
 def check_summary(summary: dict[str, Any], e: Experiment) -> None:
-    """The promised keys; a number where a number was promised."""
+    """Check the keys of a summary and that its values are numbers."""
     estimate = {"mean", "low", "high"}
     assert set(summary) == {"hash", "agents", "comparisons"}
     assert summary["hash"] == e.hash
     assert list(summary["agents"]) == list(e.labels)
-    for found in summary["agents"].values():
-        assert set(found) >= {"ctr", "clicks", "pseudo_regret", "realised_regret", "entropy"}
+    for agent in summary["agents"].values():
+        assert set(agent) >= {"ctr", "clicks", "pseudo_regret", "realised_regret", "entropy"}
         assert all(
-            set(found[name]) == estimate for name in ("ctr", "clicks", "pseudo_regret", "realised_regret", "entropy")
+            set(agent[name]) == estimate for name in ("ctr", "clicks", "pseudo_regret", "realised_regret", "entropy")
         )
         if e.replications == 1:
-            assert found["ctr"]["low"] is found["ctr"]["high"] is None  # one run knows no interval
+            assert agent["ctr"]["low"] is agent["ctr"]["high"] is None  # one replication has no interval
         else:
-            assert found["ctr"]["low"] <= found["ctr"]["mean"] <= found["ctr"]["high"]
-        assert found["clicks"]["mean"] == pytest.approx(found["ctr"]["mean"] * e.steps)
+            assert agent["ctr"]["low"] <= agent["ctr"]["mean"] <= agent["ctr"]["high"]
+        assert agent["clicks"]["mean"] == pytest.approx(agent["ctr"]["mean"] * e.steps)
     pairs = [(c["a"], c["b"]) for c in summary["comparisons"]]
     assert len(pairs) == len({frozenset(pair) for pair in pairs}) == len(e.labels) * (len(e.labels) - 1) // 2
     for c in summary["comparisons"]:
@@ -174,7 +174,7 @@ def check_summary(summary: dict[str, Any], e: Experiment) -> None:
         assert c["difference"]["mean"] == pytest.approx(clicks)
 
 
-def test_changes_on_the_command_line_are_changes_of_the_file(file: Path, tmp_path: Path) -> None:
+def test_options_on_the_command_line_change_the_experiment(file: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     changes = ["--set", "agents.0.alpha=2", "--set", "simulator.features=interaction", "--set", "agents.1.label=Mine"]
     changes += ["--set", "simulator.shock_step=null", "--set", "seed=7", "--steps", "200", "--replications", "2"]
@@ -194,14 +194,14 @@ def test_a_whole_agent_can_be_replaced(file: Path, tmp_path: Path) -> None:
     assert json.loads((out / "experiment.json").read_text("utf-8"))["agents"][2]["kind"] == "lints"
 
 
-def test_an_experiment_can_come_from_standard_input_and_go_to_the_screen_only(tmp_path: Path) -> None:
+def test_an_experiment_is_read_from_standard_input_and_printed_only(tmp_path: Path) -> None:
     done = command("run", "-", stdin=json.dumps({**SMALL, "steps": 100}), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("LinUCB  ")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_agents_that_stop_in_every_run_and_runs_of_one_are_still_json(tmp_path: Path) -> None:
+def test_stopped_agents_and_single_replications_give_valid_json(tmp_path: Path) -> None:
     out = tmp_path / "out"
     lone = {"agents": [{"kind": "random"}], "steps": 1, "replications": 1}
     (tmp_path / "lone.json").write_text(json.dumps(lone), encoding="utf-8")
@@ -210,7 +210,7 @@ def test_agents_that_stop_in_every_run_and_runs_of_one_are_still_json(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("{", "not JSON"),
         ("", "not JSON"),
@@ -238,17 +238,17 @@ def test_agents_that_stop_in_every_run_and_runs_of_one_are_still_json(tmp_path: 
     ],
 )
 def test_a_bad_file_is_refused_in_one_sentence(
-    text: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    text: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "bad.json"
     path.write_text(text, encoding="utf-8")
     out = tmp_path / "out"
-    assert says in refused(capsys, "run", path, "--out", out)
+    assert message in refused(capsys, "run", path, "--out", out)
     assert not out.exists()
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         (["--set", "agents.0.alpha"], "write PATH=VALUE"),
         (["--set", "agents.9.alpha=1"], "'9' is not a position from 0 to 2"),
@@ -267,17 +267,17 @@ def test_a_bad_file_is_refused_in_one_sentence(
     ],
 )
 def test_a_bad_change_is_refused_in_one_sentence(
-    arguments: list[str], says: str, file: Path, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], message: str, file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert says in refused(capsys, "run", file, *arguments)
+    assert message in refused(capsys, "run", file, *arguments)
 
 
-def test_files_that_are_not_there_or_not_to_be_written(
+def test_missing_and_unwritable_files_are_refused(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "No such file" in refused(capsys, "run", tmp_path / "nowhere.json")
     assert "Is a directory" in refused(capsys, "run", tmp_path)
-    assert str(file) in refused(capsys, "run", file, "--out", file / "below")  # a file is no folder, for root too
+    assert str(file) in refused(capsys, "run", file, "--out", file / "below")  # a file is no folder, not even for root
     assert str(file) in refused(capsys, "run", file, "--out", file)
     binary = tmp_path / "binary.json"
     binary.write_bytes(b"\xff\xfe\x00{")
@@ -291,7 +291,7 @@ AXES = [{"path": "agents.0.alpha", "values": [0.5, 1.0]}]
 
 
 @pytest.mark.parametrize(
-    ("data", "arguments", "says"),
+    ("data", "arguments", "message"),
     [
         ({"experiment": SWEEP, "axes": AXES}, ["--workers", "many"], "--workers is many; it must be a whole number"),
         ({"experiment": SWEEP, "axes": AXES}, ["--workers", "-1"], "from 0 (in this process) to 64"),
@@ -305,11 +305,11 @@ AXES = [{"path": "agents.0.alpha", "values": [0.5, 1.0]}]
     ],
 )
 def test_a_bad_sweep_is_refused_in_one_sentence(
-    data: Any, arguments: list[str], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    data: Any, arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "bad.json"
     path.write_text(json.dumps(data), encoding="utf-8")
-    assert says in refused(capsys, "sweep", path, *arguments)
+    assert message in refused(capsys, "sweep", path, *arguments)
     assert "No such file" in refused(capsys, "sweep", tmp_path / "nowhere.json", *arguments)
 
 
@@ -322,10 +322,10 @@ def test_a_refusal_in_a_shell_is_one_line_and_status_2(tmp_path: Path) -> None:
     assert "Traceback" not in usage.stderr
 
 
-def test_processes_of_ours_step_back_and_never_forward() -> None:
-    told = "import os; from bandits.base.processes import start; p = start('bandits.diagnostics', stdin='{'); "
-    told += "print(os.getpriority(os.PRIO_PROCESS, p.pid)); p.wait()"
+def test_subprocesses_lower_their_priority_and_never_raise_it() -> None:
+    code = "import os; from bandits.base.processes import start; p = start('bandits.diagnostics', stdin='{'); "
+    code += "print(os.getpriority(os.PRIO_PROCESS, p.pid)); p.wait()"
     for more in (0, NICE + 2):
-        command = ["nice", "-n", f"{more}", sys.executable, "-c", told]
+        command = ["nice", "-n", f"{more}", sys.executable, "-c", code]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
         assert int(done.stdout) == min(19, max(os.getpriority(os.PRIO_PROCESS, 0) + more, NICE))

@@ -128,7 +128,7 @@ def test_a_file_without_kinds_is_loaded_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         (AGENT.replace('"fixed"', '"linucb"'), "defines the kind 'linucb', which is a built-in agent"),
         (SIMULATOR.replace('"coins"', '"petshop"'), "defines the kind 'petshop', which is a built-in simulator"),
@@ -142,23 +142,23 @@ def test_a_file_without_kinds_is_loaded_too(tmp_path: Path) -> None:
         ("import nowhere_at_all", "cannot be loaded: ModuleNotFoundError: No module named 'nowhere_at_all' (line 1)"),
     ],
 )
-def test_a_bad_file_is_one_sentence_and_registers_nothing(
-    text: str, says: str, tmp_path: Path, registries: None
+def test_a_bad_file_is_refused_in_one_sentence_and_registers_nothing(
+    text: str, message: str, tmp_path: Path, registries: None
 ) -> None:
     file, before = write(tmp_path / "bad.py", text), (list(AGENTS), list(SIMULATORS))
     with pytest.raises(UserError) as caught:
         plugins.register(plugins.load_file(file), str(file))
-    assert says in str(caught.value)
+    assert message in str(caught.value)
     assert str(file) in str(caught.value)
     assert (list(AGENTS), list(SIMULATORS)) == before
 
 
-def test_a_kind_that_another_plug_in_has_is_refused(tmp_path: Path, registries: None) -> None:
+def test_a_kind_of_another_plug_in_is_refused(tmp_path: Path, registries: None) -> None:
     first, second = write(tmp_path / "first.py", AGENT), write(tmp_path / "second.py", SIMULATOR, AGENT)
     plugins.register(plugins.load_file(first), str(first))
     with pytest.raises(UserError, match=f"'fixed', which the plug-in {first} defines already"):
         plugins.register(plugins.load_file(second), str(second))
-    assert "coins" not in SIMULATORS  # nothing of the second file
+    assert "coins" not in SIMULATORS  # no kind of the second file is registered
 
 
 def test_errors_are_reported_and_the_others_work(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_entry_points_of_installed_packages_are_found(
     ]
 
 
-def test_an_edited_plug_in_has_another_hash(tmp_path: Path, registries: None) -> None:
+def test_an_edited_plug_in_has_a_different_hash(tmp_path: Path, registries: None) -> None:
     hashes: list[dict[str, Any]] = []
     for text in (AGENT, AGENT + "# edited"):
         (cls,) = classes = plugins.load_file(write(tmp_path / "mine.py", text))
@@ -211,14 +211,14 @@ def test_an_edited_plug_in_has_another_hash(tmp_path: Path, registries: None) ->
     assert "source" not in hash_content(AGENTS["linucb"].Params())
 
 
-def test_check_says_how_many_checks_passed(tmp_path: Path) -> None:
+def test_check_prints_how_many_checks_passed(tmp_path: Path) -> None:
     done = bandits("check", str(write(tmp_path / "mine.py", SIMULATOR)), files=[])
     assert (done.returncode, done.stderr) == (0, "")
     assert re.fullmatch(r"all \d+ checks passed\n", done.stdout)
 
 
 @pytest.mark.parametrize(
-    ("text", "status", "says"),
+    ("text", "status", "message"),
     [
         (
             AGENT.replace("np.zeros(round.items.shape)", "np.zeros(round.items.shape, np.float32)"), 1,
@@ -232,10 +232,10 @@ def test_check_says_how_many_checks_passed(tmp_path: Path) -> None:
         ("x = 1", 2, "defines no agent and no simulator"),
     ],
 )  # fmt: skip
-def test_check_prints_one_line_for_each_failure(text: str, status: int, says: str, tmp_path: Path) -> None:
+def test_check_prints_one_line_for_each_failure(text: str, status: int, message: str, tmp_path: Path) -> None:
     done = bandits("check", str(write(tmp_path / "mine.py", text)), files=[])
     assert done.returncode == status, done.stdout
-    assert says in done.stdout
+    assert message in done.stdout
     assert "Traceback" not in done.stdout + done.stderr
     if status == 1:
         *lines, total = done.stdout.splitlines()
@@ -243,6 +243,6 @@ def test_check_prints_one_line_for_each_failure(text: str, status: int, says: st
         assert all(re.match(r"[\w.-]+: ", line) for line in lines)
 
 
-def test_check_refuses_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_check_refuses_a_missing_file(tmp_path: Path) -> None:
     done = bandits("check", str(tmp_path / "gone.py"), files=[])
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"error: {tmp_path / 'gone.py'} does not exist\n")

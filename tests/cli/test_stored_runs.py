@@ -1,4 +1,4 @@
-"""The stored runs on the command line."""
+"""Stored runs on the command line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support import experiment
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home that is not there yet."""
+    """Set a home folder that does not exist yet."""
     home = tmp_path / "new" / "home"
     monkeypatch.setenv("BANDITS_HOME", str(home))
     return home
@@ -29,8 +29,8 @@ def keep(**changes: int) -> Result:
     return result
 
 
-def said(capsys: pytest.CaptureFixture[str], status: int, *arguments: str) -> str:
-    """What a command prints; a refusal is one printable line beside an empty output."""
+def output(capsys: pytest.CaptureFixture[str], status: int, *arguments: str) -> str:
+    """Return what a command prints; a refusal is one printable line on standard error and no output."""
     assert cli.main(list(arguments)) == status
     out, err = capsys.readouterr()
     if status == 2:
@@ -43,10 +43,10 @@ def said(capsys: pytest.CaptureFixture[str], status: int, *arguments: str) -> st
     return out
 
 
-def test_the_first_use_finds_an_empty_store(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert said(capsys, 0, "runs") == "No runs are stored yet.\n"
-    assert json.loads(said(capsys, 0, "runs", "--json")) == []
-    assert "Stored runs: 0" in said(capsys, 0, "store", "check")
+def test_a_new_store_is_empty(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert output(capsys, 0, "runs") == "No runs are stored yet.\n"
+    assert json.loads(output(capsys, 0, "runs", "--json")) == []
+    assert "Stored runs: 0" in output(capsys, 0, "store", "check")
     assert (folder / "index.sqlite").is_file()
 
 
@@ -54,15 +54,17 @@ def test_runs_are_listed_and_searched(folder: Path, capsys: pytest.CaptureFixtur
     first, second = keep(seed=1), keep(seed=2, steps=3000)
     Store().rename(first.experiment.hash, "For class\x1b[31m\n2 b")
     Store().tag(first.experiment.hash, "lesson 3")
-    newest, oldest = said(capsys, 0, "runs").splitlines()
+    newest, oldest = output(capsys, 0, "runs").splitlines()
     assert newest.startswith(second.experiment.hash[:12])
     assert all(part in newest for part in ("3,000 x 3", "Pet shop", "LinUCB, Random"))
-    assert "For class\\x1b[31m\\n2 b" in oldest  # nothing that a terminal would obey
+    assert "For class\\x1b[31m\\n2 b" in oldest  # no control characters
     assert "[lesson 3]" in oldest
     for wanted in ("LESSON", first.experiment.hash[:8], "for class"):
-        assert said(capsys, 0, "runs", "--search", wanted).splitlines() == [oldest]
-    assert said(capsys, 0, "runs", "--search", "\x1bnobody") == ("None of the 2 stored runs contains '\\x1bnobody'.\n")
-    facts = json.loads(said(capsys, 0, "runs", "--json", "--search", "lesson"))
+        assert output(capsys, 0, "runs", "--search", wanted).splitlines() == [oldest]
+    assert output(capsys, 0, "runs", "--search", "\x1bnobody") == (
+        "None of the 2 stored runs contains '\\x1bnobody'.\n"
+    )
+    facts = json.loads(output(capsys, 0, "runs", "--json", "--search", "lesson"))
     assert [f["id"] for f in facts] == [first.experiment.hash]
     assert facts[0]["agents"] == ["LinUCB", "Random"]
     assert facts[0]["title"] == "For class\x1b[31m\n2 b"
@@ -73,7 +75,7 @@ def test_a_run_is_shown_by_the_first_digits_of_its_id(
 ) -> None:
     result = keep(seed=1)
     name, out = result.experiment.hash, tmp_path / "out"
-    shown = said(capsys, 0, "show", name[:6], "--out", str(out))
+    shown = output(capsys, 0, "show", name[:6], "--out", str(out))
     table, _, text = shown.partition("{")
     assert [line.split("  ")[0] for line in table.splitlines()] == ["LinUCB", "Random"]
     assert json.loads("{" + text) == json.loads(result.experiment.model_dump_json())
@@ -81,77 +83,77 @@ def test_a_run_is_shown_by_the_first_digits_of_its_id(
     for file in ("experiment.json", "summary.json"):
         assert (out / file).read_bytes() == (tmp_path / "direct" / file).read_bytes()
     pd.testing.assert_frame_equal(pd.read_parquet(out / "curves.parquet"), result.table())
-    assert said(capsys, 0, "show", name, "--json") == (out / "summary.json").read_text("utf-8")
-    assert said(capsys, 0, "show", name, "--json", "--out", str(out / "again")).startswith("{")
+    assert output(capsys, 0, "show", name, "--json") == (out / "summary.json").read_text("utf-8")
+    assert output(capsys, 0, "show", name, "--json", "--out", str(out / "again")).startswith("{")
 
 
-def test_the_same_lines_as_the_run_itself(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_prints_the_same_lines_as_run(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     result = keep(seed=1)
     file = tmp_path / "experiment.json"
     file.write_text(result.experiment.model_dump_json(), encoding="utf-8")
     assert cli.main(["run", str(file)]) == 0
     ran = capsys.readouterr().out
-    assert said(capsys, 0, "show", result.experiment.hash).startswith(ran)
+    assert output(capsys, 0, "show", result.experiment.hash).startswith(ran)
 
 
-def test_ids_that_mean_no_run_or_several_are_refused(
+def test_unknown_and_ambiguous_ids_are_refused(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = keep(seed=1)
     name = result.experiment.hash
     for bad in ("abc", name[:5], name + "0", "ABCDEF", "../../etc/passwd", "\x1b[31m" * 90, ""):
-        assert "it must be 6 to 64 of the digits" in said(capsys, 2, "show", bad)
+        assert "it must be 6 to 64 of the digits" in output(capsys, 2, "show", bad)
     other = "0" * 6 if not name.startswith("0" * 6) else "1" * 6
-    assert said(capsys, 2, "show", other) == (
+    assert output(capsys, 2, "show", other) == (
         f"error: no stored run begins with '{other}'; python -m bandits runs lists them"
     )
     store = Store()
-    twin = name[:10] + "0" * 54
+    ambiguous = name[:10] + "0" * 54
     store._query(
         "INSERT INTO runs SELECT ?, experiment, title, tags, created, seconds, content, bytes, evicted FROM runs",
-        twin,
+        ambiguous,
         write=True,
     )
-    refusal = said(capsys, 2, "show", name[:8])
+    refusal = output(capsys, 2, "show", name[:8])
     assert f"'{name[:8]}' matches 2 stored runs" in refusal
     assert name[:12] in refusal
-    assert said(capsys, 0, "show", name).startswith("LinUCB")
+    assert output(capsys, 0, "show", name).startswith("LinUCB")
 
 
-def test_store_check_says_what_it_found_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_store_check_reports_damage_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     good, bad = keep(seed=1).experiment.hash, keep(seed=2).experiment.hash
     (content,) = Store()._query("SELECT content FROM runs WHERE id = ?", bad)[0]
     path = folder / "objects" / content[:2] / content
     path.write_bytes(path.read_bytes()[:-1])
-    lines = said(capsys, 1, "store", "check").splitlines()
+    lines = output(capsys, 1, "store", "check").splitlines()
     assert lines == [f"the stored file of run {bad[:12]} is damaged; it was set aside and the run must be run again"]
-    assert said(capsys, 0, "store", "check") == "No damage was found. Stored runs: 1, unfinished: 0.\n"
-    assert good in said(capsys, 0, "runs", "--json")
-    assert "no stored run" in said(capsys, 2, "show", bad)
+    assert output(capsys, 0, "store", "check") == "No damage was found. Stored runs: 1, unfinished: 0.\n"
+    assert good in output(capsys, 0, "runs", "--json")
+    assert "no stored run" in output(capsys, 2, "show", bad)
 
 
-def test_a_damaged_run_is_refused_in_a_sentence(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_run_is_refused_in_one_sentence(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     name = keep(seed=1).experiment.hash
     (path,) = (folder / "objects").glob("*/*")
     path.write_bytes(b"nothing of the kind")
-    assert "is damaged; it was set aside" in said(capsys, 2, "show", name)
+    assert "is damaged; it was set aside" in output(capsys, 2, "show", name)
 
 
-def test_a_home_that_cannot_be_written_is_one_sentence(
+def test_an_unwritable_home_is_refused_in_one_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("no folder", encoding="utf-8")
     for home in (tmp_path / "file", tmp_path / "file" / "below"):
         monkeypatch.setenv("BANDITS_HOME", str(home))
         for arguments in (["runs"], ["show", "abcdef"], ["store", "check"]):
-            assert str(home) in said(capsys, 2, *arguments)
-    (tmp_path / "index.sqlite").mkdir()  # a folder where the index belongs
+            assert str(home) in output(capsys, 2, *arguments)
+    (tmp_path / "index.sqlite").mkdir()  # a folder in place of the index
     monkeypatch.setenv("BANDITS_HOME", str(tmp_path))
-    assert "the index of stored runs" in said(capsys, 2, "runs")
+    assert "the index of stored runs" in output(capsys, 2, "runs")
 
 
-def test_one_run_knows_no_interval(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_replication_has_no_interval(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     result = keep(seed=1, replications=1)
-    shown = said(capsys, 0, "show", result.experiment.hash).splitlines()[0]
+    shown = output(capsys, 0, "show", result.experiment.hash).splitlines()[0]
     assert "(" not in shown
     assert np.isfinite(float(shown.split("ctr ")[1].split()[0]))

@@ -1,4 +1,4 @@
-"""The layout of the package: imports go one way, package by package; private names stay in their package."""
+"""The layout of the package: imports follow the order of packages; private names stay in their package."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def imports(file: Path) -> Iterator[Import]:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda f: str(f.relative_to(SOURCE)))
-def test_imports_go_one_way(file: Path) -> None:
+def test_imports_follow_the_order_of_packages(file: Path) -> None:
     package = package_of(file)
     for path, line in imports(file):
         top = path.split(".")
@@ -56,7 +56,7 @@ def test_imports_go_one_way(file: Path) -> None:
             continue
         assert top[1] in ORDER, f"{file}:{line} imports {path}, which is above all packages"
         assert ORDER.index(top[1]) < ORDER.index(package), f"{file}:{line} imports {path} upwards"
-        assert (package, top[1]) not in APART, f"{file}:{line}: {package} does not know {top[1]}"
+        assert (package, top[1]) not in APART, f"{file}:{line}: {package} may not import {top[1]}"
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda f: str(f.relative_to(SOURCE)))
@@ -83,9 +83,9 @@ def test_there_are_no_cycles_between_modules() -> None:
     modules = {name.removesuffix(".__init__"): file for name, file in modules.items()}
     arrows: dict[str, set[str]] = {}
     for name, file in modules.items():
-        found = {path if path in modules else path.rpartition(".")[0] for path, _ in imports_at_top(file)}
+        imported = {path if path in modules else path.rpartition(".")[0] for path, _ in imports_at_top(file)}
         arrows[name] = {
-            other for other in found if other in modules and other != name and not name.startswith(f"{other}.")
+            other for other in imported if other in modules and other != name and not name.startswith(f"{other}.")
         }
     done: set[str] = set()
 
@@ -110,4 +110,4 @@ def imports_at_top(file: Path) -> Iterator[Import]:
         or (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
         for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
     }
-    yield from (found for found in imports(file) if found.line not in inside)
+    yield from (entry for entry in imports(file) if entry.line not in inside)

@@ -24,7 +24,7 @@ def test_pages_are_short_and_contain_no_mathematics(page: Path) -> None:
     assert f"pages/{page.name}" in (ROOT / "app.py").read_text(encoding="utf-8")
 
 
-def test_the_package_knows_nothing_of_streamlit_and_the_pages() -> None:
+def test_the_package_does_not_import_streamlit_or_the_app() -> None:
     for path in (ROOT / "bandits").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []

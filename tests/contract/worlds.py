@@ -37,31 +37,31 @@ NEURAL = [kind for kind, agent in AGENTS.items() if issubclass(agent, NeuralAgen
 
 def make(
     agent: str | Sequence[Any],
-    world: type[Simulator] = Linear,
+    environment: type[Simulator] = Linear,
     *,
     seed: int = 7,
     rows: Sequence[int] = (0, 1, 2),
     options: dict[str, Any] | None = None,
     **params: Any,
 ) -> Lane:
-    """A lane: ``agent`` is a kind (with its parameters in ``params``) or the parameters row by row."""
+    """Create a lane: ``agent`` is a kind (with its parameters in ``params``) or the parameters row by row."""
     if isinstance(agent, str):
         agent = [AGENTS[agent].Params(**params)] * len(rows)
-    simulator = world(world.Params(**(options or {})), Streams(seed, rows))
+    simulator = environment(environment.Params(**(options or {})), Streams(seed, rows))
     return Lane(simulator, AGENTS[agent[0].kind](agent, simulator.spec, simulator.streams, simulator.access()))
 
 
 def join(traces: Sequence[Trace]) -> Trace:
-    """Consecutive traces as one."""
+    """Concatenate consecutive traces."""
     arrays = zip(*(t[1:-1] for t in traces), strict=True)
     return Trace(traces[0].start, *(np.concatenate(a) for a in arrays), traces[-1].alive)
 
 
 def same(a: Trace, b: Trace) -> bool:
-    """Equal to the bit, NaN included."""
+    """Return whether two traces are bit-identical, NaN included."""
     return all(np.array_equal(x, y, equal_nan=np.asarray(x).dtype.kind == "f") for x, y in zip(a, b, strict=True))
 
 
 def take(trace: Trace, rows: Sequence[int]) -> Trace:
-    """Some rows of a trace."""
+    """Return some rows of a trace."""
     return Trace(trace.start, *(a[:, rows] for a in trace[1:-1]), trace.alive[list(rows)])

@@ -51,24 +51,24 @@ def made(
     """Findings on a history of 2,000 steps with these snapshots: ``spectrum(t)``, ``inside``, ``checkup(t)``."""
     rng = np.random.default_rng(0)
     clicks, groups = (rng.random((2000, 4)) < 0.5).astype(float), snapshots.get("segments")
-    found = history(clicks, items=items, n_items=5, segments=groups, n_segments=0 if groups is None else 4)
+    actual = history(clicks, items=items, n_items=5, segments=groups, n_segments=0 if groups is None else 4)
     if spectrum := snapshots.get("spectrum"):
-        found.spectra = [Spectrum(int(t), np.tile(spectrum(t), (4, 1, 1))) for t in STEPS]
+        actual.spectra = [Spectrum(int(t), np.tile(spectrum(t), (4, 1, 1))) for t in STEPS]
     if (inside := snapshots.get("inside")) is not None:
-        found.calibrations = [Calibration(2000, np.tile(inside, (4, 1)))]
+        actual.calibrations = [Calibration(2000, np.tile(inside, (4, 1)))]
     if checkup := snapshots.get("checkup"):
-        found.belief_checks = [BeliefCheck(int(t), np.tile(checkup(t), (4, 1))) for t in STEPS]
+        actual.belief_checks = [BeliefCheck(int(t), np.tile(checkup(t), (4, 1))) for t in STEPS]
     params = kind if not isinstance(kind, type) else kind.Params()  # type: ignore[attr-defined]
     e = Experiment.model_validate({"agents": [{"kind": "lints"}], "steps": 2000, "replications": 4})
     e = e.model_copy(update={"agents": (params,)})
-    return diagnostics.findings(Result(e, {e.labels[0]: found}), e.labels[0], oracle, line)
+    return diagnostics.findings(Result(e, {e.labels[0]: actual}), e.labels[0], oracle, line)
 
 
 @pytest.mark.parametrize(("power", "verdict"), [(1.0, "healthy"), (0.5, "healthy"), (0.2, "watch"), (0.0, "alarm")])
 def test_smallest_eigenvalue_is_graded_by_its_growth(power: float, verdict: str) -> None:
-    found = made(spectrum=lambda t: np.array([50.0 * t, 3.0 * t**power]))["smallest_eigenvalue"]
-    assert found.verdict == verdict
-    assert f"recent growth exponent {power:g} (√t: 0.5" in found.text
+    actual = made(spectrum=lambda t: np.array([50.0 * t, 3.0 * t**power]))["smallest_eigenvalue"]
+    assert actual.verdict == verdict
+    assert f"recent growth exponent {power:g} (√t: 0.5" in actual.text
     logarithm = made(spectrum=lambda t: np.array([50.0 * t, 3.0 * math.log(t)]))["smallest_eigenvalue"]
     assert (logarithm.verdict, "log t: 0.14)" in logarithm.text) == ("watch", True)
     forgets = made(LinUCB.Params(gamma=0.99), spectrum=lambda t: np.array([2.0, 1.0]))["smallest_eigenvalue"]
@@ -93,27 +93,27 @@ def test_diagnostics_use_declared_capabilities_not_parameter_names(monkeypatch: 
         "spectrum": lambda t: np.array([50.0 * t, 3.0 * t]), "inside": np.array([0.95, 1.0, 1.0]),
         "checkup": lambda t: np.concatenate([[1 / t, 0.1, 1.0], places()]),
     }  # fmt: skip
-    found, plain = made(Trial, **shown), made(LinTS, **shown)
-    assert found == plain
+    actual, plain = made(Trial, **shown), made(LinTS, **shown)
+    assert actual == plain
     accumulating = ("smallest_eigenvalue", "effective_dimension", "exploration_bonus")
-    assert all(found[name].verdict == "healthy" for name in accumulating)
-    assert found["calibration"].verdict == "alarm"  # too wide intervals: acceptable for an upper confidence bound only
+    assert all(actual[name].verdict == "healthy" for name in accumulating)
+    assert actual["calibration"].verdict == "alarm"  # too wide intervals: acceptable for an upper confidence bound only
     assert made(LinUCB.Params(gamma=0.99), **shown)["exploration_bonus"].verdict == "none"
 
 
 @pytest.mark.parametrize(("ratio", "verdict"), [(100.0, "healthy"), (1e4, "watch"), (1e6, "alarm")])
 def test_condition_number_is_stated_in_standard_deviations(ratio: float, verdict: str) -> None:
-    found = made(spectrum=lambda t: np.array([ratio * t, t]))["condition_number"]
-    assert found.verdict == verdict
-    assert found.text.startswith(f"{ratio**0.5:,.0f} times as well")
+    actual = made(spectrum=lambda t: np.array([ratio * t, t]))["condition_number"]
+    assert actual.verdict == verdict
+    assert actual.text.startswith(f"{ratio**0.5:,.0f} times as well")
 
 
 @pytest.mark.parametrize(("known", "verdict"), [(10, "healthy"), (7, "watch"), (3, "alarm")])
 def test_effective_dimension_counts_directions_determined_by_data(known: int, verdict: str) -> None:
     values = np.array([1e9] * known + [1.0] * (10 - known))  # the ridge is 1
-    found = made(spectrum=lambda t: values)["effective_dimension"]
-    assert found.verdict == verdict
-    assert found.text.startswith(f"{known} of 10")
+    actual = made(spectrum=lambda t: values)["effective_dimension"]
+    assert actual.verdict == verdict
+    assert actual.text.startswith(f"{known} of 10")
     own = made(NeuralClickTS, spectrum=lambda t: 1e-6 * np.array([4.0, 1.0]))["effective_dimension"]
     assert own.text.startswith("0.75 of 2")  # its prior is epsilon
 
@@ -124,7 +124,7 @@ def places(*, low: float = 0.1, high: float = 0.1) -> FloatArray:
 
 
 @pytest.mark.parametrize(
-    ("fall", "error", "shares", "verdicts", "said"),
+    ("fall", "error", "shares", "verdicts", "message"),
     [
         (1.0, 0.1, places(), ("healthy", "healthy", "healthy"), "evenly"),
         (0.05, 0.7, places(low=0.3, high=0.3), ("watch", "watch", "watch"), "overconfident"),
@@ -133,14 +133,14 @@ def places(*, low: float = 0.1, high: float = 0.1) -> FloatArray:
         (1.0, 0.1, np.eye(BINS)[4:6].mean(axis=0), ("healthy", "alarm", "healthy"), "underconfident"),
     ],
 )
-def test_bonus_pit_histogram_and_r2(fall: float, error: float, shares: Any, verdicts: Any, said: str) -> None:
-    found = made(checkup=lambda t: np.concatenate([[t**-fall, error, 1.0], shares]))
+def test_bonus_pit_histogram_and_r2(fall: float, error: float, shares: Any, verdicts: Any, message: str) -> None:
+    actual = made(checkup=lambda t: np.concatenate([[t**-fall, error, 1.0], shares]))
     assert (
-        found["exploration_bonus"].verdict,
-        found["pit_histogram"].verdict,
-        found["predictive_r2"].verdict,
+        actual["exploration_bonus"].verdict,
+        actual["pit_histogram"].verdict,
+        actual["predictive_r2"].verdict,
     ) == verdicts
-    assert said in found["pit_histogram"].text
+    assert message in actual["pit_histogram"].text
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_premature_convergence_is_relative_to_the_oracle() -> None:
 
 def well_specified(seed: int, replications: int, **changes: Any) -> dict[str, Finding]:
     """Diagnose LinTS with the simulator's noise variance and prior variance of the weights (1 / 5 each)."""
-    world = {
+    settings = {
         "kind": "synthetic",
         "function": "linear",
         "n_features": 5,
@@ -185,34 +185,34 @@ def well_specified(seed: int, replications: int, **changes: Any) -> dict[str, Fi
         "layout": "per_row",
     }
     agent = {"kind": "lints", "sharing": "shared", "sigma2": 0.25, "ridge": 1.25, **changes}
-    data = {"simulator": world, "agents": [agent], "steps": 400, "replications": replications, "seed": seed}
+    data = {"simulator": settings, "agents": [agent], "steps": 400, "replications": replications, "seed": seed}
     return diagnostics.findings(run(Experiment.model_validate(data)), "LinTS")
 
 
 def test_a_well_specified_posterior_is_calibrated_within_sampling_error() -> None:
     """Of 20 runs with four replications, at most two fail per rule, as 95 % intervals allow, and none by far."""
-    told = [well_specified(seed, 4) for seed in range(20)]
+    message = [well_specified(seed, 4) for seed in range(20)]
     for name in ("calibration", "pit_histogram"):
-        assert sum(found[name].verdict != "healthy" for found in told) <= 2
-        assert all(found[name].verdict != "alarm" for found in told)
+        assert sum(actual[name].verdict != "healthy" for actual in message) <= 2
+        assert all(actual[name].verdict != "alarm" for actual in message)
     sure = [well_specified(seed, 4, sigma2=0.01, ridge=0.05) for seed in range(3)]
-    assert all(found["calibration"].verdict in ("watch", "alarm") for found in sure)
+    assert all(actual["calibration"].verdict in ("watch", "alarm") for actual in sure)
     assert "overconfident" in sure[0]["calibration"].text
 
 
 @pytest.mark.parametrize("runs", [1, 3])
 def test_calibration_requires_four_replications(runs: int) -> None:
-    found = well_specified(1, runs)
+    actual = well_specified(1, runs)
     for name in ("calibration", "pit_histogram"):
-        assert found[name].verdict == "none"
-        assert found[name].text.endswith("not separate miscalibration from chance: at least 4 are required.")
+        assert actual[name].verdict == "none"
+        assert actual[name].text.endswith("not separate miscalibration from chance: at least 4 are required.")
 
 
 def test_a_good_agent_raises_no_alarm_for_slow_eigenvalue_growth() -> None:
     """LinTS on the pet shop closes most of the gap to the oracle while its smallest eigenvalue grows slowly."""
     agent = {"kind": "lints", "sharing": "shared"}
-    world = {"kind": "petshop", "features": "both"}
-    e = Experiment.model_validate({"simulator": world, "agents": [agent], "steps": 5000, "replications": 4})
+    settings = {"kind": "petshop", "features": "both"}
+    e = Experiment.model_validate({"simulator": settings, "agents": [agent], "steps": 5000, "replications": 4})
     result = run(e)
     assert metrics.estimate(metrics.oracle_share(result.histories["LinTS"])).mean > 0.9
     assert diagnostics.findings(result, "LinTS")["smallest_eigenvalue"].verdict in ("healthy", "watch")
@@ -227,20 +227,20 @@ def test_recent_entropy_is_the_same_on_any_count_grid() -> None:
     clicks = np.zeros((6000, 40))
     fine, coarse = (history(clicks, items=items, n_items=300, steps=steps) for steps in (6000, 400_000))
     assert [int(h.count_grid[1]) for h in (fine, coarse)] == [100, 2000]
-    told = [recent_entropy(h) for h in (fine, coarse)]
+    message = [recent_entropy(h) for h in (fine, coarse)]
     ends = metrics.normalised_entropy(np.stack([np.bincount(items[-1000:, r, 0], minlength=300) for r in range(40)]))
-    assert told[0][0] == pytest.approx(ends.mean())
+    assert message[0][0] == pytest.approx(ends.mean())
     error = ends.std() / 40**0.5
-    assert abs(told[0][0] - told[1][0]) < 3 * 2**0.5 * error
-    assert metrics.entropy(coarse).mid[-1] - told[0][0] > 20 * error
-    assert told[0][1] == pytest.approx(told[1][1], abs=0.01)
+    assert abs(message[0][0] - message[1][0]) < 3 * 2**0.5 * error
+    assert metrics.entropy(coarse).mid[-1] - message[0][0] > 20 * error
+    assert message[0][1] == pytest.approx(message[1][1], abs=0.01)
 
 
 def test_premature_convergence_requires_the_oracles_window() -> None:
     e = experiment("lints", steps=2000)
     early = history(np.zeros((400, 3)), n_items=10, steps=2000)
-    found = diagnostics.findings(Result(e, {"LinTS": early}), "LinTS", OracleReference(0.9, 0.0, steps=1000))
-    assert (found["premature_convergence"].verdict, found["premature_convergence"].text) == (
+    actual = diagnostics.findings(Result(e, {"LinTS": early}), "LinTS", OracleReference(0.9, 0.0, steps=1000))
+    assert (actual["premature_convergence"].verdict, actual["premature_convergence"].text) == (
         "none",
         "Too early: 1,000 steps are required.",
     )
@@ -261,39 +261,39 @@ def groups(shown: list[int]) -> dict[str, Any]:
     ("shown", "verdict", "least"), [(5, "healthy", "new puppy parent"), (4, "watch", "fish"), (2, "alarm", "fish")]
 )
 def test_coverage_by_segment(shown: int, verdict: str, least: str) -> None:
-    told = groups([5, 5, 5, shown])
-    found = made(
-        **(told | {"items": told["items"][:, :, None]}), oracle=OracleReference(0.5, 0.0, (1.0, 0.0, 0.0, 0.0))
+    message = groups([5, 5, 5, shown])
+    actual = made(
+        **(message | {"items": message["items"][:, :, None]}), oracle=OracleReference(0.5, 0.0, (1.0, 0.0, 0.0, 0.0))
     )
-    assert found["segment_coverage"].verdict == verdict
-    assert found["segment_coverage"].text.startswith(f"Lowest for {least}")
+    assert actual["segment_coverage"].verdict == verdict
+    assert actual["segment_coverage"].text.startswith(f"Lowest for {least}")
     assert (
         f"{20 * shown} % of the items shown at least once, {20 * shown} % at least ten"
-        in found["segment_coverage"].text
+        in actual["segment_coverage"].text
     )
-    assert found["segment_entropy"].verdict == "healthy"
-    assert found["segment_entropy"].text == "Lowest for new puppy parent: 1.00 (oracle: 1.00)."
+    assert actual["segment_entropy"].verdict == "healthy"
+    assert actual["segment_entropy"].text == "Lowest for new puppy parent: 1.00 (oracle: 1.00)."
 
 
 def test_segment_entropy_is_relative_to_the_oracle() -> None:
-    told = groups([5, 1, 5, 5])
-    told["items"] = told["items"][:, :, None]
-    right = made(**told, oracle=OracleReference(0.5, 0.0, (0.9, 0.0, 0.9, 0.9)))["segment_entropy"]
+    message = groups([5, 1, 5, 5])
+    message["items"] = message["items"][:, :, None]
+    right = made(**message, oracle=OracleReference(0.5, 0.0, (0.9, 0.0, 0.9, 0.9)))["segment_entropy"]
     assert right.verdict == "healthy"
-    wrong = made(**told, oracle=OracleReference(0.5, 0.0, (0.9, 0.9, 0.9, 0.9)))["segment_entropy"]
+    wrong = made(**message, oracle=OracleReference(0.5, 0.0, (0.9, 0.9, 0.9, 0.9)))["segment_entropy"]
     assert (wrong.verdict, wrong.text) == ("alarm", "Lowest for cat connoisseur: 0.00 (oracle: 0.90).")
-    alone = made(**told)["segment_entropy"]
+    alone = made(**message)["segment_entropy"]
     assert (alone.verdict, "no oracle is available" in alone.text) == ("none", True)
 
 
 def test_segment_entropy_uses_the_oracles_window() -> None:
     """Stored counts span 100 steps, 25 per segment: two impressions drawn from them rarely show the same item."""
-    told = groups([5, 5, 5, 5])
-    told["items"] = told["items"][:, :, None]
-    found = history(np.zeros((2000, 4)), n_items=5, n_segments=4, **told)
-    assert found.segments is not None
-    assert np.diff(found.segments.grid)[-1] == 100
-    few, all_ = recent_segment_entropy(found, 8), recent_segment_entropy(found, 100)
+    message = groups([5, 5, 5, 5])
+    message["items"] = message["items"][:, :, None]
+    actual = history(np.zeros((2000, 4)), n_items=5, n_segments=4, **message)
+    assert actual.segments is not None
+    assert np.diff(actual.segments.grid)[-1] == 100
+    few, all_ = recent_segment_entropy(actual, 8), recent_segment_entropy(actual, 100)
     assert few is not None
     assert all_ is not None
     assert np.all((few > 0.5) & (few < 1))  # 1 where the two differ, 0 where not
@@ -303,24 +303,24 @@ def test_segment_entropy_uses_the_oracles_window() -> None:
 def test_a_simulator_without_segments_has_no_segment_diagnostics() -> None:
     e = experiment("linucb", simulator={"kind": "classification", "data": "wine"}, steps=120)
     result = run(e)
-    found = diagnostics.findings(result, "LinUCB", diagnostics.oracle_reference(e))
-    assert not {"segment_coverage", "segment_entropy"} & set(found)
-    assert not {"segment_coverage", "segment_entropy"} & set(figures.panels(result, "LinUCB", found))
+    actual = diagnostics.findings(result, "LinUCB", diagnostics.oracle_reference(e))
+    assert not {"segment_coverage", "segment_entropy"} & set(actual)
+    assert not {"segment_coverage", "segment_entropy"} & set(figures.panels(result, "LinUCB", actual))
 
 
 def test_a_run_stored_by_an_older_version_gives_the_reason() -> None:
     e = experiment("linucb", "lints", steps=400, replications=4)
     result = run(e)
-    told = result.histories["LinUCB"].since(0)
+    message = result.histories["LinUCB"].since(0)
     left_out = ("segments.", "checkup.", "format")
     old = e.empty_history()
-    old.merge({name: value for name, value in told.items() if not name.startswith(left_out)})
+    old.merge({name: value for name, value in message.items() if not name.startswith(left_out)})
     assert (old.segments, old.belief_checks, old.format) == (None, [], 1)
-    found = diagnostics.findings(Result(e, {"LinUCB": old}), "LinUCB")
+    actual = diagnostics.findings(Result(e, {"LinUCB": old}), "LinUCB")
     for name in ("exploration_bonus", "pit_histogram", "predictive_r2", "segment_coverage", "segment_entropy"):
-        assert found[name].verdict == "none"
-        assert found[name].text.startswith("This run was stored by an older version")
-    assert found["calibration"].verdict != "none"
+        assert actual[name].verdict == "none"
+        assert actual[name].text.startswith("This run was stored by an older version")
+    assert actual["calibration"].verdict != "none"
     again = e.empty_history()
     again.load_state_dict({**result.histories["LinUCB"].state_dict(), "steps": np.array(400)})
     assert again.segments is not None
@@ -329,7 +329,7 @@ def test_a_run_stored_by_an_older_version_gives_the_reason() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gain", "p", "params", "verdict", "said"),
+    ("gain", "p", "params", "verdict", "message"),
     [
         (0.05, 0.6, LinUCB.Params(sharing="shared"), "healthy", "explains 5 % more variance; residuals are not curved"),
         (-0.05, 0.001, LinUCB.Params(), "watch", "explains no more variance; residuals are curved"),
@@ -354,20 +354,20 @@ def test_a_run_stored_by_an_older_version_gives_the_reason() -> None:
     ],
 )
 def test_linearity_check_compares_a_linear_model_with_a_network(
-    gain: float, p: float, params: Any, verdict: str, said: str
+    gain: float, p: float, params: Any, verdict: str, message: str
 ) -> None:
     points = np.zeros(10)
-    found = made(params, line=LinearityCheck(points, points, points + 1, p, gain))["linearity"]
-    assert found.verdict == verdict
-    assert said in found.text
+    actual = made(params, line=LinearityCheck(points, points, points + 1, p, gain))["linearity"]
+    assert actual.verdict == verdict
+    assert message in actual.text
 
 
 def test_an_insignificant_gain_gives_no_verdict() -> None:
     points = np.zeros(10)
     for p, verdict in ((0.6, "none"), (0.001, "watch")):
         line = LinearityCheck(points, points, points + 1, p, 0.5, beyond=1.5)
-        found = made(LinUCB.Params(sharing="shared"), line=line)["linearity"]
-        assert (found.verdict, "too few observations" in found.text) == (verdict, True)
+        actual = made(LinUCB.Params(sharing="shared"), line=line)["linearity"]
+        assert (actual.verdict, "too few observations" in actual.text) == (verdict, True)
 
 
 @pytest.mark.parametrize("clicks", [False, True])
@@ -393,10 +393,10 @@ def test_the_curvature_test_holds_its_level_on_few_observations(D: int, clicks: 
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_linear_simulator_with_fifty_features_passes_the_linearity_check(seed: int) -> None:
-    world = {"kind": "synthetic", "function": "linear", "n_features": 50, "noise": 0.1}
+    settings = {"kind": "synthetic", "function": "linear", "n_features": 50, "noise": 0.1}
     agents = [{"kind": "linucb", "sharing": "shared"}]
     line = diagnostics.linearity_check(
-        Experiment.model_validate({"simulator": world, "agents": agents, "steps": 2000, "seed": seed})
+        Experiment.model_validate({"simulator": settings, "agents": agents, "steps": 2000, "seed": seed})
     )
     assert line is not None
     assert made(LinUCB.Params(sharing="shared"), line=line)["linearity"].verdict == "healthy"
@@ -405,9 +405,9 @@ def test_a_linear_simulator_with_fifty_features_passes_the_linearity_check(seed:
 def test_linearity_check_tells_linear_from_quadratic_rewards() -> None:
     straight = {"kind": "synthetic", "function": "linear", "reward": "gaussian", "noise": 0.1}
     bent = {**straight, "function": "quadratic", "n_features": 3}
-    for world, enough in ((straight, True), (bent, False)):
+    for simulator, enough in ((straight, True), (bent, False)):
         line = diagnostics.linearity_check(
-            Experiment.model_validate({"simulator": world, "agents": [{"kind": "linucb"}], "steps": 4000})
+            Experiment.model_validate({"simulator": simulator, "agents": [{"kind": "linucb"}], "steps": 4000})
         )
         assert (line.gain <= diagnostics.MAX_NETWORK_GAIN) == enough
         assert len(line.fitted) == len(line.residual) == len(line.error) == 10
@@ -416,11 +416,11 @@ def test_linearity_check_tells_linear_from_quadratic_rewards() -> None:
 
 def test_the_oracle_of_the_pet_shop_is_narrow() -> None:
     """Four personas share three best categories with one best product each: the oracle shows nothing else."""
-    found = diagnostics.oracle_reference(experiment(simulator={"kind": "petshop"}, steps=2000))
-    assert found is not None
-    assert found.rare == pytest.approx(47 / 50)
+    actual = diagnostics.oracle_reference(experiment(simulator={"kind": "petshop"}, steps=2000))
+    assert actual is not None
+    assert actual.rare == pytest.approx(47 / 50)
     shares = np.array([0.25, 0.5, 0.25])  # budget shoppers like cat food best, as cat people do
-    assert found.entropy == pytest.approx(-(shares * np.log(shares)).sum() / np.log(50), abs=0.02)
+    assert actual.entropy == pytest.approx(-(shares * np.log(shares)).sum() / np.log(50), abs=0.02)
 
 
 def looked(rng: np.random.Generator, b: FloatArray, p: FloatArray, times: int) -> tuple[FloatArray, FloatArray]:
@@ -447,8 +447,8 @@ def test_position_bias_estimate_is_unbiased_with_honest_standard_errors() -> Non
     off, naive = [], []
     for seed in range(40):
         looks, clicks = looked(np.random.default_rng(seed), b, p, 100)
-        found, error = estimate_position_bias(looks, clicks)
-        off.append((found - b)[1:] / error[1:])
+        actual, error = estimate_position_bias(looks, clicks)
+        off.append((actual - b)[1:] / error[1:])
         rate = clicks.sum(axis=0) / looks.sum(axis=0)
         naive.append((rate / rate[0] - b)[1:] / error[1:])
     scores = np.array(off)
@@ -459,62 +459,64 @@ def test_position_bias_estimate_is_unbiased_with_honest_standard_errors() -> Non
 
 def test_position_bias_of_slots_without_examinations_or_clicks() -> None:
     looks = np.array([[50.0, 40.0, 30.0, 0.0], [50.0, 45.0, 35.0, 0.0]])
-    found, error = estimate_position_bias(looks, np.array([[10.0, 4.0, 0.0, 0.0], [5.0, 2.0, 0.0, 0.0]]))
-    assert found[0] == 1
-    assert (found[2], np.isnan(found[3]), np.isnan(error[3])) == (0, True, True)
+    actual, error = estimate_position_bias(looks, np.array([[10.0, 4.0, 0.0, 0.0], [5.0, 2.0, 0.0, 0.0]]))
+    assert actual[0] == 1
+    assert (actual[2], np.isnan(actual[3]), np.isnan(error[3])) == (0, True, True)
     assert 0 < error[2] < 1
-    found, error = estimate_position_bias(looks, np.array([[0.0, 4.0, 0.0, 0.0], [0.0, 2.0, 0.0, 0.0]]))
-    assert np.isnan(found).all()
+    actual, error = estimate_position_bias(looks, np.array([[0.0, 4.0, 0.0, 0.0], [0.0, 2.0, 0.0, 0.0]]))
+    assert np.isnan(actual).all()
     assert np.isnan(error).all()
 
 
 def test_position_bias_check_recovers_the_simulators_bias() -> None:
-    world = {"kind": "ranking", "n_users": 200, "n_items": 1000, "n_candidates": 100, "slate": 5}
+    settings = {"kind": "ranking", "n_users": 200, "n_items": 1000, "n_candidates": 100, "slate": 5}
     e = Experiment.model_validate(
-        {"simulator": world, "agents": [{"kind": "linucb", "sharing": "shared"}], "steps": 4000}
+        {"simulator": settings, "agents": [{"kind": "linucb", "sharing": "shared"}], "steps": 4000}
     )
-    found = diagnostics.position_bias_check(e)
-    assert found is not None
-    np.testing.assert_allclose(found.true, 1 / np.arange(1, 6))
-    assert found.counted[0] == found.estimated[0] == 1
-    assert (np.abs(found.estimated - found.true)[1:] < 4 * found.error[1:]).all()
-    assert (found.error[1:] < 0.1).all()
+    actual = diagnostics.position_bias_check(e)
+    assert actual is not None
+    np.testing.assert_allclose(actual.true, 1 / np.arange(1, 6))
+    assert actual.counted[0] == actual.estimated[0] == 1
+    assert (np.abs(actual.estimated - actual.true)[1:] < 4 * actual.error[1:]).all()
+    assert (actual.error[1:] < 0.1).all()
     assert diagnostics.position_bias_check(experiment("linucb")) is None
     for position, verdict in (("aware", "healthy"), ("examined", "watch"), ("ignored", "alarm")):
         agent = {"kind": "linucb", "sharing": "shared", "position": position}
-        result = run(e.model_validate({"simulator": world, "agents": [agent, {"kind": "random"}], "steps": 150}))
-        judged = diagnostics.findings(result, "LinUCB", position_bias=found)
+        result = run(e.model_validate({"simulator": settings, "agents": [agent, {"kind": "random"}], "steps": 150}))
+        judged = diagnostics.findings(result, "LinUCB", position_bias=actual)
         assert judged["position_bias"].verdict == verdict
         assert (
             "In slot 5 an item is clicked 0.2 times as often as in slot 1 (estimated from clicks"
             in judged["position_bias"].text
         )
-        assert diagnostics.findings(result, "Random", position_bias=found)["position_bias"].verdict == "none"
-        spec = figures.panels(result, "LinUCB", judged, position_bias=found)["position_bias"]
+        assert diagnostics.findings(result, "Random", position_bias=actual)["position_bias"].verdict == "none"
+        spec = figures.panels(result, "LinUCB", judged, position_bias=actual)["position_bias"]
         assert [len(trace["y"]) for trace in spec["data"]] == [5, 5, 5]
 
 
 @pytest.mark.parametrize(("position", "verdict"), [("aware", "healthy"), ("examined", "healthy"), ("ignored", "alarm")])
 def test_equivalent_slots_require_no_correction(position: str, verdict: str) -> None:
     """Treating every slot as examined is wrong all the same, because users stop at their first click."""
-    world = {"kind": "ranking", "n_users": 50, "n_items": 100, "n_candidates": 20, "slate": 4, "bias": 0}
+    settings = {"kind": "ranking", "n_users": 50, "n_items": 100, "n_candidates": 20, "slate": 4, "bias": 0}
     agent = {"kind": "linucb", "sharing": "shared", "position": position}
-    result = run(Experiment.model_validate({"simulator": world, "agents": [agent], "steps": 150}))
+    result = run(Experiment.model_validate({"simulator": settings, "agents": [agent], "steps": 150}))
     one = np.ones(4)
-    found = diagnostics.findings(result, "LinUCB", position_bias=PositionBias(one, one, one, one / 20))["position_bias"]
-    assert found.verdict == verdict
-    assert "In slot 4 an item is clicked as often as in slot 1 (estimated from clicks: 1 ± 0.098)" in found.text
+    finding = diagnostics.findings(result, "LinUCB", position_bias=PositionBias(one, one, one, one / 20))[
+        "position_bias"
+    ]
+    assert finding.verdict == verdict
+    assert "In slot 4 an item is clicked as often as in slot 1 (estimated from clicks: 1 ± 0.098)" in finding.text
 
 
 def test_references_from_the_subprocess_are_the_same() -> None:
-    world = {"kind": "ranking", "n_users": 50, "n_items": 100, "n_candidates": 20, "slate": 3, "embedding": 4}
-    slates = Experiment.model_validate({"simulator": world, "agents": [{"kind": "random"}], "steps": 300})
+    settings = {"kind": "ranking", "n_users": 50, "n_items": 100, "n_candidates": 20, "slate": 3, "embedding": 4}
+    slates = Experiment.model_validate({"simulator": settings, "agents": [{"kind": "random"}], "steps": 300})
     for e in (experiment("linucb", steps=300), slates):
-        found = ReferenceTask(e)
-        wait_for(lambda found=found: not found.active, "the comparisons")
-        assert (found.status, found.error, found.pending) == ("finished", "", set())
+        actual = ReferenceTask(e)
+        wait_for(lambda actual=actual: not actual.active, "the comparisons")
+        assert (actual.status, actual.error, actual.pending) == ("finished", "", set())
         for there, here in zip(
-            (found.oracle, found.linearity, found.position_bias),
+            (actual.oracle, actual.linearity, actual.position_bias),
             (diagnostics.oracle_reference(e), diagnostics.linearity_check(e), diagnostics.position_bias_check(e)),
             strict=True,
         ):
@@ -526,26 +528,26 @@ def test_references_from_the_subprocess_are_the_same() -> None:
 
 def test_a_failed_reference_task_reports_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    found = ReferenceTask(experiment("linucb"))
-    wait_for(lambda: not found.active, "its end")
-    assert (found.status, found.pending) == ("failed", set())
-    assert found.error == "the reference process ended with status 1; the server's log tells why"
+    actual = ReferenceTask(experiment("linucb"))
+    wait_for(lambda: not actual.active, "its end")
+    assert (actual.status, actual.pending) == ("failed", set())
+    assert actual.error == "the reference process ended with status 1; the server's log tells why"
 
 
 def test_pending_references_give_no_verdict() -> None:
     result = run(experiment("linucb", "random", steps=400))
-    found = diagnostics.findings(result, "LinUCB", pending={"oracle", "linearity", "position_bias"})
+    actual = diagnostics.findings(result, "LinUCB", pending={"oracle", "linearity", "position_bias"})
     waiting = {"premature_convergence", "segment_entropy", "condition_number", "linearity"}
-    assert {name for name, f in found.items() if f.text == PENDING} == waiting
-    assert {found[name].verdict for name in waiting} == {"none"}
-    specs = figures.panels(result, "LinUCB", found)
+    assert {name for name, f in actual.items() if f.text == PENDING} == waiting
+    assert {actual[name].verdict for name in waiting} == {"none"}
+    specs = figures.panels(result, "LinUCB", actual)
     assert specs["linearity"]["layout"]["annotations"][0]["text"] == PENDING
-    world = {"kind": "ranking", "n_users": 50, "n_items": 100, "n_candidates": 20, "slate": 3, "embedding": 4}
+    settings = {"kind": "ranking", "n_users": 50, "n_items": 100, "n_candidates": 20, "slate": 3, "embedding": 4}
     agents = [{"kind": "linucb", "sharing": "shared"}]
-    slates = run(Experiment.model_validate({"simulator": world, "agents": agents, "steps": 200}))
-    found = diagnostics.findings(slates, "LinUCB", pending={"position_bias"})
-    assert found["position_bias"].text == PENDING
-    specs = figures.panels(slates, "LinUCB", found)
+    slates = run(Experiment.model_validate({"simulator": settings, "agents": agents, "steps": 200}))
+    actual = diagnostics.findings(slates, "LinUCB", pending={"position_bias"})
+    assert actual["position_bias"].text == PENDING
+    specs = figures.panels(slates, "LinUCB", actual)
     assert specs["position_bias"]["layout"]["annotations"][0]["text"] == PENDING
     assert "position_bias" not in diagnostics.findings(slates, "LinUCB")
 
@@ -601,17 +603,17 @@ def test_every_agent_has_a_finding_in_every_diagnostic(kind: str) -> None:
         if a.kind == kind
     ]  # fmt: skip
     oracle, line = diagnostics.oracle_reference(result.experiment), diagnostics.linearity_check(result.experiment)
-    found = diagnostics.findings(result, label, oracle, line)
-    assert set(found) == NAMES
-    for finding in found.values():
+    actual = diagnostics.findings(result, label, oracle, line)
+    assert set(actual) == NAMES
+    for finding in actual.values():
         assert finding.verdict in figures.MARKS
         assert finding.text.endswith(".")
         assert "nan" not in finding.text
         assert finding.healthy.endswith(".")
-    specs = figures.panels(result, label, found, oracle, line)
+    specs = figures.panels(result, label, actual, oracle, line)
     assert set(specs) == {"spectrum_map", *NAMES}
     panel.pack(list(specs.values()), [""] * len(specs), 280)  # plain numbers, or gaps in arrays
-    for name, finding in found.items():
+    for name, finding in actual.items():
         title = specs[name]["layout"]["title"]["text"]
         assert title == f"{figures.MARKS[finding.verdict]} {finding.title}"
         assert finding.text in specs[name]["layout"]["meta"]["note"]
@@ -620,11 +622,11 @@ def test_every_agent_has_a_finding_in_every_diagnostic(kind: str) -> None:
 
 
 def test_rules_on_accumulation_do_not_apply_to_forgetting_agents() -> None:
-    found = made(
+    actual = made(
         LinUCB.Params(window=200),
         spectrum=lambda t: np.array([2.0, 1.1]), checkup=lambda t: np.concatenate([[1.0, 0.1, 1.0], places()]),
     )  # fmt: skip
-    assert [found[name].verdict for name in ("smallest_eigenvalue", "effective_dimension", "exploration_bonus")] == [
+    assert [actual[name].verdict for name in ("smallest_eigenvalue", "effective_dimension", "exploration_bonus")] == [
         "none"
     ] * 3
 
@@ -647,16 +649,18 @@ def test_a_good_agent_in_a_preset_raises_no_false_alarm(name: str, rightly: set[
     data |= {"agents": [data["agents"][0]], "replications": 4, "steps": 6000 if name == "race" else 800}
     e = Experiment.model_validate(data)
     (label,) = e.labels
-    found = diagnostics.findings(run(e), label, diagnostics.oracle_reference(e), diagnostics.linearity_check(e))
-    assert {kind for kind, f in found.items() if f.verdict == "alarm"} == rightly
-    assert sum(f.verdict == "healthy" for f in found.values()) >= 4
+    actual = diagnostics.findings(run(e), label, diagnostics.oracle_reference(e), diagnostics.linearity_check(e))
+    assert {kind for kind, f in actual.items() if f.verdict == "alarm"} == rightly
+    assert sum(f.verdict == "healthy" for f in actual.values()) >= 4
 
 
 def test_a_context_free_agent_with_many_arms_predicts_nothing_yet() -> None:
-    world = {"kind": "ranking", "n_items": 5000, "n_candidates": 20, "slate": 1, "embedding": 4}
-    e = Experiment.model_validate({"simulator": world, "agents": [{"kind": "ucb1"}], "steps": 200, "replications": 4})
-    found = diagnostics.findings(run(e), "UCB1", diagnostics.oracle_reference(e), diagnostics.linearity_check(e))
-    assert found["predictive_r2"].verdict in ("none", "watch")
+    settings = {"kind": "ranking", "n_items": 5000, "n_candidates": 20, "slate": 1, "embedding": 4}
+    e = Experiment.model_validate(
+        {"simulator": settings, "agents": [{"kind": "ucb1"}], "steps": 200, "replications": 4}
+    )
+    actual = diagnostics.findings(run(e), "UCB1", diagnostics.oracle_reference(e), diagnostics.linearity_check(e))
+    assert actual["predictive_r2"].verdict in ("none", "watch")
 
 
 def test_references_are_not_computed_for_huge_catalogues() -> None:
@@ -669,14 +673,14 @@ def test_no_verdict_if_all_replications_stopped_early() -> None:
     clicks = np.full((400, 3), np.nan)
     clicks[:30] = 1.0
     e = experiment("linucb", steps=400)
-    found = diagnostics.findings(Result(e, {"LinUCB": history(clicks, alive=[False] * 3)}), "LinUCB")
-    assert {(f.verdict, f.text) for f in found.values()} == {("none", STOPPED)}
+    actual = diagnostics.findings(Result(e, {"LinUCB": history(clicks, alive=[False] * 3)}), "LinUCB")
+    assert {(f.verdict, f.text) for f in actual.values()} == {("none", STOPPED)}
 
 
 def test_no_verdict_before_the_first_step() -> None:
     e = experiment("lints", steps=2000)
-    found = diagnostics.findings(Result(e, {"LinTS": History(2000, 3, 10)}), "LinTS")
-    assert {(f.verdict, f.text) for f in found.values()} == {("none", TOO_EARLY)}
+    actual = diagnostics.findings(Result(e, {"LinTS": History(2000, 3, 10)}), "LinTS")
+    assert {(f.verdict, f.text) for f in actual.values()} == {("none", TOO_EARLY)}
 
 
 def test_names_of_earlier_versions_still_work() -> None:

@@ -23,21 +23,21 @@ SMALL: dict[str, Any] = {
 }  # fmt: skip
 
 
-def two_stages(**world: Any) -> Experiment:
+def two_stages(**simulator: Any) -> Experiment:
     agents = [{"kind": "lints", "sharing": "shared"}, {"kind": "random"}]
-    return read({"simulator": {**SMALL, **world}, "agents": agents, "steps": 150, "replications": 4})
+    return read({"simulator": {**SMALL, **simulator}, "agents": agents, "steps": 150, "replications": 4})
 
 
 def brute_force(e: Experiment, users: int) -> dict[str, np.ndarray]:
     """Compute recall and the best slates of the truly nearest, the exactly retrieved and the found candidates."""
     p: Any = e.simulator
-    world, out = Ranking(p, Streams(e.seed, range(4))), {name: [] for name in ("recall", "whole", "exact", "found")}
+    simulator, out = Ranking(p, Streams(e.seed, range(4))), {name: [] for name in ("recall", "whole", "exact", "found")}
     for step in range(users // 4):
-        round = world.round_at(step)
+        round = simulator.round_at(step)
         for r, who in enumerate(round.users):
-            utility = world.items[0] @ world.users[0, who] / p.temperature
+            utility = simulator.items[0] @ simulator.users[0, who] / p.temperature
             true = np.argsort(-utility, kind="stable")[: p.n_candidates]
-            score = world.observed_items[0] @ world.observed_users[0, who]
+            score = simulator.observed_items[0] @ simulator.observed_users[0, who]
             seen = np.argsort(-score, kind="stable")[: p.n_candidates]
             chance = (
                 expit(utility - p.intercept) if p.choice == "sigmoid" else np.exp(utility) / np.exp(utility[true]).sum()
@@ -53,18 +53,18 @@ def brute_force(e: Experiment, users: int) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("noise", [0.0, 0.04])
 def test_recall_and_regret_agree_with_brute_force(choice: str, noise: float) -> None:
     e = two_stages(choice=choice, noise=noise)
-    found, expected = retrieval.evaluate_retrieval(e, users=80), brute_force(e, 80)
-    assert found is not None
-    assert found.users == 80
-    assert found.recall.mean == pytest.approx(expected["recall"].mean(), abs=1e-12)
-    assert 0.2 < found.recall.mean < 0.95
-    assert found.best == pytest.approx(expected["whole"].mean(), rel=1e-9)
-    assert found.regret_from_index.mean == pytest.approx((expected["exact"] - expected["found"]).mean(), rel=1e-7)
-    assert found.regret_from_noise.mean == pytest.approx((expected["whole"] - expected["exact"]).mean(), abs=1e-12)
-    assert found.regret_from_index.mean > 0
-    assert (found.regret_from_noise.mean > 0) == (noise > 0)
-    assert found.vector_bytes == 900 * 6 * 8
-    assert found.index_ms > 0
+    actual, expected = retrieval.evaluate_retrieval(e, users=80), brute_force(e, 80)
+    assert actual is not None
+    assert actual.users == 80
+    assert actual.recall.mean == pytest.approx(expected["recall"].mean(), abs=1e-12)
+    assert 0.2 < actual.recall.mean < 0.95
+    assert actual.best == pytest.approx(expected["whole"].mean(), rel=1e-9)
+    assert actual.regret_from_index.mean == pytest.approx((expected["exact"] - expected["found"]).mean(), rel=1e-7)
+    assert actual.regret_from_noise.mean == pytest.approx((expected["whole"] - expected["exact"]).mean(), abs=1e-12)
+    assert actual.regret_from_index.mean > 0
+    assert (actual.regret_from_noise.mean > 0) == (noise > 0)
+    assert actual.vector_bytes == 900 * 6 * 8
+    assert actual.index_ms > 0
 
 
 def test_an_exhaustive_index_causes_no_regret() -> None:
@@ -83,12 +83,12 @@ def test_no_report_without_an_index() -> None:
 
 def test_the_summary_lists_the_agents_own_regret() -> None:
     e = two_stages()
-    result, found = run(e), retrieval.evaluate_retrieval(e, users=40)
-    assert found is not None
-    lines = dict(retrieval.summary_rows(found, result.histories))
+    result, actual = run(e), retrieval.evaluate_retrieval(e, users=40)
+    assert actual is not None
+    lines = dict(retrieval.summary_rows(actual, result.histories))
     regret = result.summary()["agents"]["Random"]["pseudo_regret"]["mean"] / e.steps
     assert lines["Regret of Random"].startswith(f"{regret:.4f} (")
-    assert lines["Recall"].startswith(f"{100 * found.recall.mean:.1f} % (")
+    assert lines["Recall"].startswith(f"{100 * actual.recall.mean:.1f} % (")
     assert "Regret of LinTS" in lines
     assert "Regret of embedding noise" not in lines
 
@@ -97,16 +97,16 @@ def test_the_command_line_audits_and_refuses(tmp_path: Path, capsys: pytest.Capt
     file = tmp_path / "two.json"
     file.write_text(two_stages().model_dump_json())
     assert main(["audit", str(file), "--set", "simulator.breadth=30"]) == 0
-    told = capsys.readouterr().out
-    assert "of the exactly retrieved candidates; 200 visitors" in told.splitlines()[0]
-    assert "Catalogue scanned: 100.0 %" in told
+    message = capsys.readouterr().out
+    assert "of the exactly retrieved candidates; 200 visitors" in message.splitlines()[0]
+    assert "Catalogue scanned: 100.0 %" in message
     assert main(["audit", str(file), "--set", "simulator.retrieval=exact"]) == 2
     assert "only the simulator ranking with simulator.retrieval nearest has an index" in capsys.readouterr().err
 
 
 def test_the_report_on_scale_tells_sizes_recall_and_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranking, "SIZES", (1000, 2000))
-    told = ranking.scale(steps=10, replications=2, repeats=1)
-    assert "| 1,000 |" in told
-    assert "| 2,000 |" in told
-    assert "Time of a decision among 2,000 items relative to 1,000 items: LinTS " in told
+    message = ranking.scale(steps=10, replications=2, repeats=1)
+    assert "| 1,000 |" in message
+    assert "| 2,000 |" in message
+    assert "Time of a decision among 2,000 items relative to 1,000 items: LinTS " in message

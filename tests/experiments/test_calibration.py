@@ -26,7 +26,7 @@ def test_shares_are_counted_as_defined() -> None:
     X = [lane.simulator.round_at(step).features for step in range(steps)]
     ahead = calibration.CANDIDATES // 10
     expected, means, truths, places = np.zeros((lane.rows, len(LEVELS))), [], [], np.zeros((lane.rows, BINS))
-    doubt = np.zeros(lane.rows)
+    uncertainty = np.zeros(lane.rows)
     for r in range(lane.rows):
         A = np.stack([ridge * np.eye(9)] * 10)
         b = np.zeros((10, 9))
@@ -47,15 +47,15 @@ def test_shares_are_counted_as_defined() -> None:
                 away = (truth[arm] - mean[arm]) / sd
                 expected[r] += abs(away) <= stats.norm.ppf(0.5 + np.array(LEVELS) / 2)
                 places[r, int(stats.norm.cdf(away) * BINS)] += 1
-            doubt[r] += bonus[np.argmax(mean + bonus)] / ahead
+            uncertainty[r] += bonus[np.argmax(mean + bonus)] / ahead
             means.append(mean)
             truths.append(truth)
-    found, values = calibration.probe(lane)
-    assert found is not None
+    actual, values = calibration.probe(lane)
+    assert actual is not None
     assert values is not None
-    np.testing.assert_allclose(found, expected / (10 * ahead), atol=1e-12)
+    np.testing.assert_allclose(actual, expected / (10 * ahead), atol=1e-12)
     checkup = BeliefCheck(steps, values)
-    np.testing.assert_allclose(checkup.uncertainty, doubt, rtol=1e-9)
+    np.testing.assert_allclose(checkup.uncertainty, uncertainty, rtol=1e-9)
     np.testing.assert_allclose(checkup.pit_histogram, places / (10 * ahead), atol=1e-12)
     mean, truth = (np.reshape(all_, (lane.rows, -1)) for all_ in (means, truths))
     within = truth.reshape(lane.rows, ahead, 10).var(axis=2).mean()  # of the truths of a round, over all rows
@@ -66,14 +66,14 @@ def test_shares_are_counted_as_defined() -> None:
 def test_a_posterior_that_is_right_holds_the_truth_as_often_as_it_says() -> None:
     """theta ~ N(0, I), noise .5, the agent knows both: by definition of a posterior, whatever was shown."""
     runs, noise = 400, 0.5
-    world = {"reward": "gaussian", "noise": noise, "layout": "per_row", "n_features": 6}
-    lane = make("lints", Linear, rows=range(runs), options=world, sharing="shared", sigma2=noise**2, ridge=noise**2)
+    settings = {"reward": "gaussian", "noise": noise, "layout": "per_row", "n_features": 6}
+    lane = make("lints", Linear, rows=range(runs), options=settings, sharing="shared", sigma2=noise**2, ridge=noise**2)
     for _ in range(2):
         lane.advance(60)
-        found = calibration.probe(lane).inside
-        assert found is not None
-        error = found.std(axis=0, ddof=1) / runs**0.5
-        assert (np.abs(found.mean(axis=0) - LEVELS) < 4 * error).all()
+        actual = calibration.probe(lane).inside
+        assert actual is not None
+        error = actual.std(axis=0, ddof=1) / runs**0.5
+        assert (np.abs(actual.mean(axis=0) - LEVELS) < 4 * error).all()
         values = calibration.probe(lane).values
         assert values is not None
         places = BeliefCheck(0, values).pit_histogram  # and each tenth of its beliefs as often as any other
@@ -81,14 +81,14 @@ def test_a_posterior_that_is_right_holds_the_truth_as_often_as_it_says() -> None
 
 
 def test_too_sure_and_too_doubtful_are_told_apart() -> None:
-    world = {"reward": "gaussian", "noise": 0.5, "layout": "per_row"}
+    settings = {"reward": "gaussian", "noise": 0.5, "layout": "per_row"}
     rates = {}
     for sigma2 in (0.01, 0.25, 4.0):
-        lane = make("lints", Linear, rows=range(50), options=world, sharing="shared", sigma2=sigma2, ridge=0.25)
+        lane = make("lints", Linear, rows=range(50), options=settings, sharing="shared", sigma2=sigma2, ridge=0.25)
         lane.advance(100)
-        found = calibration.probe(lane).inside
-        assert found is not None
-        rates[sigma2] = found.mean(axis=0)
+        actual = calibration.probe(lane).inside
+        assert actual is not None
+        rates[sigma2] = actual.mean(axis=0)
     assert (rates[0.01] < rates[0.25]).all()
     assert (rates[0.25] < rates[4.0]).all()
     assert rates[0.01][-1] < 0.6
@@ -103,9 +103,9 @@ def test_asking_changes_nothing(kind: str) -> None:
     traces = []
     for n in (1, 20, 30):
         traces.append(asked.advance(n))
-        found = calibration.probe(asked).inside
-        assert found is None or (found.shape == (3, len(LEVELS)) and (found >= 0).all() and (found <= 1).all())
-        assert found is None or (np.diff(found, axis=1) >= 0).all()  # a wider interval holds no less
+        actual = calibration.probe(asked).inside
+        assert actual is None or (actual.shape == (3, len(LEVELS)) and (actual >= 0).all() and (actual <= 1).all())
+        assert actual is None or (np.diff(actual, axis=1) >= 0).all()  # a wider interval holds no less
     assert same(join(traces), left.advance(51))
 
 
@@ -119,37 +119,37 @@ def test_who_states_no_doubt_is_left_out(kind: str) -> None:
 def test_what_was_never_tried_is_anyones_guess() -> None:
     lane = make("ucb1", Linear, options={"n_arms": 5})
     lane.advance(2)  # three arms have not been shown
-    found = calibration.probe(lane).inside
-    assert found is not None
-    assert (found >= 3 / 5).all()
+    actual = calibration.probe(lane).inside
+    assert actual is not None
+    assert (actual >= 3 / 5).all()
 
 
 def test_a_row_that_has_stopped_has_no_share() -> None:
-    healthy, ill = (make("neural_ucb", PetShop, options=TINY, hidden=(6,)) for _ in range(2))
-    for lane in (healthy, ill):
+    reference, diverged = (make("neural_ucb", PetShop, options=TINY, hidden=(6,)) for _ in range(2))
+    for lane in (reference, diverged):
         lane.advance(20)
-    ill.agent.net.flat[1] = float("nan")  # type: ignore[attr-defined]
-    for lane in (healthy, ill):
+    diverged.agent.net.flat[1] = float("nan")  # type: ignore[attr-defined]
+    for lane in (reference, diverged):
         lane.advance(1)
-    assert ill.alive.tolist() == [True, False, True]
-    expected, found = calibration.probe(healthy).inside, calibration.probe(ill).inside
+    assert diverged.alive.tolist() == [True, False, True]
+    expected, actual = calibration.probe(reference).inside, calibration.probe(diverged).inside
     assert expected is not None
-    assert found is not None
-    assert np.isnan(found[1]).all()
-    assert np.array_equal(found[[0, 2]], expected[[0, 2]])
+    assert actual is not None
+    assert np.isnan(actual[1]).all()
+    assert np.array_equal(actual[[0, 2]], expected[[0, 2]])
 
 
 def test_the_race_keeps_it_at_every_snapshot() -> None:
     from bandits import run
 
     result = run(experiment("linucb", "epsilon_greedy", steps=400))
-    told, silent = result.histories["LinUCB"], result.histories["ε-greedy"]
-    assert [c.step for c in told.calibrations] == [s.step for s in told.spectra]
+    message, silent = result.histories["LinUCB"], result.histories["ε-greedy"]
+    assert [c.step for c in message.calibrations] == [s.step for s in message.spectra]
     assert metrics.calibration(silent) is None
     for level in LEVELS:
-        curve = metrics.calibration(told, level)
+        curve = metrics.calibration(message, level)
         assert curve is not None
-        column = [c.inside[:, LEVELS.index(level)].mean() for c in told.calibrations]
+        column = [c.inside[:, LEVELS.index(level)].mean() for c in message.calibrations]
         np.testing.assert_allclose(curve.mid, column)
     assert list(result.calibration_95) == ["LinUCB"]
 
@@ -162,6 +162,6 @@ def test_certain_answers_have_no_log_odds_to_hold() -> None:
         assert (calibration.probe(lane).inside is not None) == asked
     lane = make("ucb1", Linear, options={"n_arms": 5}, alpha=0.0)
     lane.advance(2)
-    found = calibration.probe(lane).inside
-    assert found is not None
-    assert (found >= 3 / 5).all()  # no width times an alpha of 0 makes knowledge of what was never tried
+    actual = calibration.probe(lane).inside
+    assert actual is not None
+    assert (actual >= 3 / 5).all()  # no width times an alpha of 0 makes knowledge of what was never tried

@@ -24,8 +24,8 @@ AGENTS: list[dict[str, Any]] = [
 
 
 def experiment(steps: int, agents: list[dict[str, Any]] = AGENTS) -> Experiment:
-    world = {"kind": "petshop", "n_products": 10, "n_users": 50}
-    return Experiment(simulator=world, agents=agents, steps=steps, replications=3, seed=5)
+    settings = {"kind": "petshop", "n_products": 10, "n_users": 50}
+    return Experiment(simulator=settings, agents=agents, steps=steps, replications=3, seed=5)
 
 
 def same(a: dict[str, History], b: dict[str, History]) -> None:

@@ -94,12 +94,12 @@ def test_any_chunks_and_any_company_change_no_bit(cuts: list[int], case: Any, ro
 
 
 @cases
-@pytest.mark.parametrize("world", [PetShop, Classification, worlds.Cascade, worlds.Changing])
-def test_sixteen_rows_are_four_times_four(kind: str, params: dict[str, Any], world: Any) -> None:
-    whole = make(kind, world, rows=range(16), **params).advance(150)
+@pytest.mark.parametrize("environment", [PetShop, Classification, worlds.Cascade, worlds.Changing])
+def test_sixteen_rows_are_four_times_four(kind: str, params: dict[str, Any], environment: Any) -> None:
+    whole = make(kind, environment, rows=range(16), **params).advance(150)
     for start in range(0, 16, 4):
         rows = range(start, start + 4)
-        assert same(make(kind, world, rows=rows, **params).advance(150), take(whole, rows))
+        assert same(make(kind, environment, rows=rows, **params).advance(150), take(whole, rows))
 
 
 @cases
@@ -108,13 +108,13 @@ def test_a_saved_run_goes_on_to_the_bit(kind: str, params: dict[str, Any]) -> No
     lane = make(kind, PetShop, options=TINY, **params)
     history = History(STEPS, lane.rows, 6, 4)
     history.extend(lane.advance(1101))
-    saved, told = lane.state_dict(), history.state_dict()
+    saved, message = lane.state_dict(), history.state_dict()
     rest = lane.advance(STEPS - 1101)
     history.extend(rest)
 
     fresh, resumed = make(kind, PetShop, options=TINY, **params), History(STEPS, lane.rows, 6, 4)
     fresh.load_state_dict(saved)
-    resumed.load_state_dict(told)
+    resumed.load_state_dict(message)
     again = fresh.advance(STEPS - 1101)
     resumed.extend(again)
     assert same(again, rest)
@@ -128,10 +128,10 @@ def test_a_saved_state_is_a_copy() -> None:
     lane = make("linucb")
     history = History(100, lane.rows, 5)
     history.extend(lane.advance(50))
-    saved, told = lane.state_dict(), history.state_dict()
-    before = {k: np.array(v) for k, v in {**saved, **told}.items()}
+    saved, message = lane.state_dict(), history.state_dict()
+    before = {k: np.array(v) for k, v in {**saved, **message}.items()}
     history.extend(lane.advance(50))
-    for k, v in {**saved, **told}.items():
+    for k, v in {**saved, **message}.items():
         np.testing.assert_array_equal(before[k], v)
 
 
@@ -162,13 +162,13 @@ def test_a_history_holds_the_sums_of_its_trace() -> None:
         history.extend(trace)
 
 
-@pytest.mark.parametrize("world", [PetShop, Classification, worlds.Linear, worlds.Cascade])
-def test_all_agents_meet_the_same_users_with_the_same_luck(world: Any) -> None:
+@pytest.mark.parametrize("environment", [PetShop, Classification, worlds.Linear, worlds.Cascade])
+def test_all_agents_meet_the_same_users_with_the_same_luck(environment: Any) -> None:
     """Where two agents show the same, they earn the same; what the best would have earned is common to all."""
-    reference = make("oracle", world).advance(400)
+    reference = make("oracle", environment).advance(400)
     for case in CASES:
         kind, params = case.values
-        trace = make(kind, world, **params).advance(400)
+        trace = make(kind, environment, **params).advance(400)
         assert np.array_equal(trace.best_rewards, reference.best_rewards)
         assert np.array_equal(trace.best_value, reference.best_value)
         assert np.array_equal(trace.random_value, reference.random_value)
@@ -236,17 +236,19 @@ class Poisoned(LinUCB):
         return scores
 
 
-@pytest.mark.parametrize("world", [PetShop, worlds.Cascade])
-def test_a_row_that_diverges_stops_and_spares_the_others(world: Any) -> None:
-    healthy, ill = make("linucb", world), make("linucb", world)
-    ill.agent = Poisoned(ill.agent.params, ill.simulator.spec, ill.simulator.streams, ill.agent.access)
-    expected, (trace, history) = healthy.advance(200), run(ill, [40, 30, 130])
+@pytest.mark.parametrize("environment", [PetShop, worlds.Cascade])
+def test_a_row_that_diverges_stops_and_spares_the_others(environment: Any) -> None:
+    intact, diverged = make("linucb", environment), make("linucb", environment)
+    diverged.agent = Poisoned(
+        diverged.agent.params, diverged.simulator.spec, diverged.simulator.streams, diverged.agent.access
+    )
+    expected, (trace, history) = intact.advance(200), run(diverged, [40, 30, 130])
     assert trace.alive.tolist() == [True, False, True]
     assert same(take(trace, [0, 2]), take(expected, [0, 2]))
     for column, reference in zip(trace[3:-1], expected[3:-1], strict=True):
         assert np.array_equal(column[:50, 1], reference[:50, 1])
         assert np.isnan(column[50:, 1]).all()
-    S = ill.simulator.spec.slate
+    S = diverged.simulator.spec.slate
     assert history.counts[-1].sum(axis=1).tolist() == [200 * S, 50 * S, 200 * S]
     assert np.isnan(history.sums["value"][51:, 1]).all()
     assert np.isfinite(history.sums["value"][:51, 1]).all()

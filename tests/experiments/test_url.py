@@ -29,18 +29,18 @@ def through(e: Experiment) -> url.Shared:
 
 def varied(model: type[Any]) -> list[dict[str, Any]]:
     """Parameters of a kind with each numeric field moved off its default, one at a time."""
-    found: list[dict[str, Any]] = [{}]
+    actual: list[dict[str, Any]] = [{}]
     for name in model.model_fields:
-        found += [{name: value} for value in model.choices(name) or ()]
+        actual += [{name: value} for value in model.choices(name) or ()]
         schema = model.model_json_schema()["properties"][name]
         for option in (schema, *schema.get("anyOf", [])):
             if "enum" in option:
-                found += [{name: value} for value in option["enum"]]
+                actual += [{name: value} for value in option["enum"]]
             elif option.get("type") in ("integer", "number"):
                 low = option.get("minimum", option.get("exclusiveMinimum", 0))
-                found.append({name: low + 1 if option["type"] == "integer" else (low + 0.1) / 3 + 0.01})
+                actual.append({name: low + 1 if option["type"] == "integer" else (low + 0.1) / 3 + 0.01})
     kept = []
-    for values in found:
+    for values in actual:
         try:
             model.model_validate(values)
         except ValueError:
@@ -97,19 +97,19 @@ def test_what_is_awkward_to_write_travels_too() -> None:
 def test_any_experiment_comes_back_as_it_was_sent(
     alpha: float, ridge: float, seed: int, steps: int, agents: list[str]
 ) -> None:
-    raced = [{"kind": "linucb", "alpha": alpha, "ridge": ridge}, *({"kind": k} for k in agents[1:])]
-    e = Experiment.model_validate({"agents": raced, "seed": seed, "steps": steps, "replications": 1})
+    entries = [{"kind": "linucb", "alpha": alpha, "ridge": ridge}, *({"kind": k} for k in agents[1:])]
+    e = Experiment.model_validate({"agents": entries, "seed": seed, "steps": steps, "replications": 1})
     assert through(e) == (e, True)
 
 
 def test_a_link_that_was_edited_says_so_and_other_names_are_left_alone() -> None:
     e = presets()["race"].experiment
-    said = url.to_query(e)
-    assert url.parse_query({**said, "view": "big", "utm_source": "mail"}) == (e, True)
-    assert not url.parse_query({**said, "agents.0.alpha": "2.0"}).same
-    del said["check"]
-    assert url.parse_query(said).same  # written by hand: nothing to check
-    assert url.holds_experiment(said)
+    message = url.to_query(e)
+    assert url.parse_query({**message, "view": "big", "utm_source": "mail"}) == (e, True)
+    assert not url.parse_query({**message, "agents.0.alpha": "2.0"}).same
+    del message["check"]
+    assert url.parse_query(message).same  # written by hand: nothing to check
+    assert url.holds_experiment(message)
     assert not url.holds_experiment({"utm_source": "mail", "steps": "5"})
 
 
@@ -182,11 +182,11 @@ VALUES = st.one_of(
 @example({"agents.0": "linucb", "agents.0.alpha": "[" * 5000})
 def test_any_link_gives_an_experiment_or_one_sentence(query: dict[str, str]) -> None:
     try:
-        found = url.parse_query(query)
+        actual = url.parse_query(query)
     except UserError as sentence:
         one_sentence(str(sentence))
     else:
-        assert through(found.experiment) == (found.experiment, True)
+        assert through(actual.experiment) == (actual.experiment, True)
 
 
 def test_malformed_links_leave_nothing_behind() -> None:

@@ -216,18 +216,18 @@ def test_what_was_not_observed_teaches_nothing(covariance: str) -> None:
 
 def test_a_row_that_diverged_spares_the_others() -> None:
     walk = Walk(1.0)
-    dual, healthy = DualCovariance(walk.ridge), DualCovariance(walk.ridge)
+    dual, reference = DualCovariance(walk.ridge), DualCovariance(walk.ridge)
     for t in range(40):
         factors = walk.candidates()
         chosen = walk.choose(factors)
-        healthy.add(chosen, ALL)
-        ill = GradientFactors([h.clone() for h in chosen.h], [d.clone() for d in chosen.delta])
+        reference.add(chosen, ALL)
+        diverged = GradientFactors([h.clone() for h in chosen.h], [d.clone() for d in chosen.delta])
         if t > 20:
-            ill.delta[0][1] = float("nan")
-        dual.add(ill, ALL)
-    found = dual.squared_widths(factors)
-    np.testing.assert_allclose(found[0], healthy.squared_widths(factors)[0], rtol=1e-12)
-    assert found[1].isnan().all()
+            diverged.delta[0][1] = float("nan")
+        dual.add(diverged, ALL)
+    actual = dual.squared_widths(factors)
+    np.testing.assert_allclose(actual[0], reference.squared_widths(factors)[0], rtol=1e-12)
+    assert actual[1].isnan().all()
 
 
 def test_rounding_leaves_no_pivot_below_the_ridge() -> None:

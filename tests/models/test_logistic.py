@@ -34,9 +34,9 @@ def dense(features: FloatArray) -> Contexts:
 def round_of(contexts: Contexts) -> Round:
     """Every context in a row of its own; candidates are arms 0 to K - 1."""
     R, K = contexts.values.shape[:2]
-    nobody = np.zeros(R, np.int64)
+    none = np.zeros(R, np.int64)
     items = np.tile(np.arange(K), (R, 1))
-    return Round(0, nobody, items, contexts, np.arange(R), np.ones((R, K), np.bool_), nobody)
+    return Round(0, none, items, contexts, np.arange(R), np.ones((R, K), np.bool_), none)
 
 
 def learn(model: Logistic, contexts: list[Contexts], arms: IntArray, rewards: FloatArray) -> None:
@@ -97,12 +97,12 @@ def test_scikit_learn_fits_the_same_weights(sharing: Sharing, zeros: float, ridg
     data = Data(600, 2, 5, zeros=zeros)
     model = data.taught(ridge, sharing, refit=1, joint=True)
     for m in range(model.posterior.theta.shape[1]):
-        mine = data.arms == m if sharing == "per_arm" else np.ones(600, np.bool_)
-        theta, H = reference(data.x[mine], data.rewards[mine], ridge)
+        own = data.arms == m if sharing == "per_arm" else np.ones(600, np.bool_)
+        theta, H = reference(data.x[own], data.rewards[own], ridge)
         np.testing.assert_allclose(model.posterior.theta[0, m], theta, rtol=0, atol=1e-10)
         np.testing.assert_allclose(model.posterior.H[0, m], H, rtol=1e-10, atol=1e-10)
         np.testing.assert_allclose(model.posterior.inverse[0, m] @ H, np.eye(5), atol=1e-9)
-        assert model.posterior.seen[0, m] == mine.sum()
+        assert model.posterior.seen[0, m] == own.sum()
     if sharing == "shared":
         np.testing.assert_allclose(model.posterior.factor[0, 0], np.linalg.cholesky(H), rtol=0, atol=1e-9)
 
@@ -300,7 +300,7 @@ RUNS, D = 2000, 4
 def calibration(ridge: float = 1.0, **params: Any) -> tuple[float, float]:
     """How far the posterior is from the truth over runs whose theta comes from the prior: the distance (Kolmogorov,
     Smirnov) of (theta - mean)' H (theta - mean) from chi-square, and the share of truths in the 90 % region."""
-    found: list[FloatArray] = []
+    actual: list[FloatArray] = []
     for start in range(0, RUNS, 500):
         options = {"layout": "per_row", "n_arms": 3, "n_features": D, "scale": ridge**-0.5}
         rows = range(start, start + 500)
@@ -310,8 +310,8 @@ def calibration(ridge: float = 1.0, **params: Any) -> tuple[float, float]:
         assert isinstance(lane.agent, LogisticAgent)
         p = lane.agent.model.posterior
         error = lane.simulator.theta - p.theta[:, 0]
-        found.append(chi2.cdf(np.einsum("ri,rij,rj->r", error, p.H[:, 0], error), D))
-    quantiles = np.concatenate(found)
+        actual.append(chi2.cdf(np.einsum("ri,rij,rj->r", error, p.H[:, 0], error), D))
+    quantiles = np.concatenate(actual)
     return float(kstest(quantiles, "uniform").statistic), float((quantiles < 0.9).mean())
 
 
@@ -344,12 +344,12 @@ cases = pytest.mark.parametrize(("kind", "params"), CASES)
 
 
 @cases
-@pytest.mark.parametrize("world", [PetShop, worlds.Cascade])
-def test_chunks_company_and_interruptions_change_no_bit(world: Any, kind: str, params: dict[str, Any]) -> None:
-    options = {"n_products": 6, "n_users": 30, "features": "both"} if world is PetShop else {}
+@pytest.mark.parametrize("environment", [PetShop, worlds.Cascade])
+def test_chunks_company_and_interruptions_change_no_bit(environment: Any, kind: str, params: dict[str, Any]) -> None:
+    options = {"n_products": 6, "n_users": 30, "features": "both"} if environment is PetShop else {}
 
     def lane(rows: range) -> Any:
-        return worlds.make(kind, world, rows=rows, options=options, **params)
+        return worlds.make(kind, environment, rows=rows, options=options, **params)
 
     whole, alone = lane(range(4)).advance(150), lane(range(1, 3))
     parts = [alone.advance(n) for n in (1, 60)]
@@ -369,15 +369,15 @@ def test_memory_is_known_before_it_is_needed(kind: str, params: dict[str, Any]) 
 
 @pytest.mark.parametrize("kind", ["logistic_ucb", "logistic_ts", "sgd_ts"])
 def test_a_row_that_becomes_nan_stops_alone(kind: str) -> None:
-    healthy, ill = (worlds.make(kind, PetShop, options={"n_products": 8}, sharing="shared") for _ in range(2))
-    for lane in (healthy, ill):
+    intact, diverged = (worlds.make(kind, PetShop, options={"n_products": 8}, sharing="shared") for _ in range(2))
+    for lane in (intact, diverged):
         lane.advance(130)
-    model = ill.agent if isinstance(ill.agent, SGDTS) else ill.agent.model.posterior  # type: ignore[attr-defined]
+    model = diverged.agent if isinstance(diverged.agent, SGDTS) else diverged.agent.model.posterior  # type: ignore[attr-defined]
     (model.drawn if isinstance(model, SGDTS) else model.theta)[1] = np.nan
-    expected, trace = healthy.advance(300), ill.advance(300)
+    expected, trace = intact.advance(300), diverged.advance(300)
     assert trace.alive.tolist() == [True, False, True]
     assert worlds.same(worlds.take(trace, [0, 2]), worlds.take(expected, [0, 2]))
-    assert kind == "sgd_ts" or np.isfinite(ill.agent.spectrum(ill.simulator.bases(False))).all()
+    assert kind == "sgd_ts" or np.isfinite(diverged.agent.spectrum(diverged.simulator.bases(False))).all()
 
 
 def test_what_overflows_in_learning_stops_its_row_only() -> None:
@@ -398,9 +398,9 @@ def test_spectrum_is_that_of_h() -> None:
         )
         lane.advance(400)
         H = lane.agent.model.posterior.H[:, 0]  # type: ignore[attr-defined]
-        found = lane.agent.spectrum(lane.simulator.bases(False))
+        actual = lane.agent.spectrum(lane.simulator.bases(False))
         diagonal = H[:, 0] if covariance == "diagonal" else np.einsum("rii->ri", H)
-        np.testing.assert_allclose(found[:, 0], np.sort(diagonal, axis=1)[:, ::-1], rtol=1e-12)
+        np.testing.assert_allclose(actual[:, 0], np.sort(diagonal, axis=1)[:, ::-1], rtol=1e-12)
 
 
 def test_on_one_hot_features_the_diagonal_is_the_whole() -> None:
@@ -414,14 +414,14 @@ def test_on_one_hot_features_the_diagonal_is_the_whole() -> None:
 
 def sgd_by_hand(lane: Any, n: int) -> IntArray:
     """Algorithm 1 as its authors' code has it, for the row 0: items (n,)."""
-    agent, world, p = lane.agent, lane.simulator, lane.agent.params[0]
+    agent, simulator, p = lane.agent, lane.simulator, lane.agent.params[0]
     X: list[FloatArray] = []
     y: list[float] = []
     items = []
     hat = theta = drawn = np.zeros(0)
     iterates: list[FloatArray] = []
     for t in range(n):
-        round = world.round_at(t)
+        round = simulator.round_at(t)
         if t and t % p.batch == 0:
             j = t // p.batch
             xs, ys = np.array(X[-p.batch :]), np.array(y[-p.batch :])
@@ -435,7 +435,7 @@ def sgd_by_hand(lane: Any, n: int) -> IntArray:
             drawn = np.mean(iterates, axis=0) + np.sqrt(p.sigma2 / j) * agent.normals.at(j)[0, 0]
         scores = agent.uniforms.at(t)[0] if t < p.batch else round.features[0] @ drawn
         items.append(int(scores.argmax()))
-        feedback, _ = world.respond(round, np.array([[items[-1]]]), world.uniforms.at(t))
+        feedback, _ = simulator.respond(round, np.array([[items[-1]]]), simulator.uniforms.at(t))
         X.append(round.features[0, items[-1]])
         y.append(feedback.rewards[0, 0])
     return np.array(items)

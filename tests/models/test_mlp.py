@@ -102,8 +102,8 @@ def test_factors_are_the_vectorised_jacobian() -> None:
     def one(weights: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
         return torch.func.functional_call(module, weights, (x,))[0]
 
-    found = torch.func.vmap(torch.func.grad(one), in_dims=(None, 0))(weights, x[0])
-    jacobian = torch.cat([g.detach().flatten(1) for g in found.values()], dim=1)
+    actual = torch.func.vmap(torch.func.grad(one), in_dims=(None, 0))(weights, x[0])
+    jacobian = torch.cat([g.detach().flatten(1) for g in actual.values()], dim=1)
     np.testing.assert_allclose(net.factors(net.forward(x)).dense()[0], jacobian, atol=1e-12)
 
 

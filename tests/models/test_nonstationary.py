@@ -21,20 +21,20 @@ def world(step: int, generator: np.random.Generator) -> tuple[Round, np.ndarray,
     features = generator.standard_normal((R, K, SETTING.n_features))
     contexts = Contexts(features, np.tile(np.arange(5), (R, K, 1)), 5)
     items = np.tile(np.arange(K), (R, 1))
-    nobody = np.zeros(R, np.int64)
-    round = Round(step, nobody, items, contexts, np.arange(R), np.ones((R, K), np.bool_), nobody)
+    none = np.zeros(R, np.int64)
+    round = Round(step, none, items, contexts, np.arange(R), np.ones((R, K), np.bool_), none)
     slate = generator.integers(0, K, (R, 1))
     return round, slate, Feedback(generator.standard_normal((R, 1)), np.ones((R, 1), np.bool_))
 
 
 def remembered(seen: list[tuple], row: int, arm: int | None) -> list[tuple[int, np.ndarray, float]]:
     """(step, x, reward) of what one arm of a row, or all of them, was shown."""
-    found = []
+    actual = []
     for round, slate, feedback in seen:
         shown = int(slate[row, 0])
         if arm is None or shown == arm:
-            found.append((round.step, round.features[row, shown], float(feedback.rewards[row, 0])))
-    return found
+            actual.append((round.step, round.features[row, shown], float(feedback.rewards[row, 0])))
+    return actual
 
 
 @pytest.mark.parametrize("sharing", ["per_arm", "shared"])

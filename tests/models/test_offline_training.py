@@ -47,7 +47,7 @@ def plain_torch(
 @pytest.mark.parametrize("embedded", [True, False])
 def test_the_fit_is_that_of_plain_torch(embedded: bool) -> None:
     data, users, n_features = log(), 7 if embedded else 0, 6
-    found = fit_click_model(
+    actual = fit_click_model(
         data, n_features=n_features, n_users=users, n_items=5, embedding=4, hidden=(8, 6), learning_rate=1e-2,
         batch=100, epochs=10, seed=3,
     )  # fmt: skip
@@ -55,9 +55,9 @@ def test_the_fit_is_that_of_plain_torch(embedded: bool) -> None:
     start = offline_training._initial(torch, generator, [8 if embedded else 6, 8, 6, 1], users, 5, 4)
     batches = [b for _ in range(10) for b in torch.randperm(1800, generator=generator).split(100)]
     expected = plain_torch(data, start, embedded, batches, n_features)
-    assert found.weights.keys() == expected.keys()
+    assert actual.weights.keys() == expected.keys()
     for name, value in expected.items():
-        np.testing.assert_allclose(found.weights[name], value, atol=1e-4)
+        np.testing.assert_allclose(actual.weights[name], value, atol=1e-4)
 
 
 def test_validation_loss_and_logits_are_those_of_the_network() -> None:

@@ -80,9 +80,9 @@ def test_a_logistic_refit_is_the_minimum_of_the_weighted_loss(position: str, kin
         z = x @ theta
         return float((weight * np.logaddexp(0, z) - clicks * z).sum() + theta @ theta / 2)
 
-    found = minimize(loss, np.zeros(4), method="BFGS", options={"gtol": 1e-9})
-    np.testing.assert_allclose(agent.model.posterior.theta[0, 0], found.x, atol=1e-5)
-    p = 1 / (1 + np.exp(-x @ found.x))
+    actual = minimize(loss, np.zeros(4), method="BFGS", options={"gtol": 1e-9})
+    np.testing.assert_allclose(agent.model.posterior.theta[0, 0], actual.x, atol=1e-5)
+    p = 1 / (1 + np.exp(-x @ actual.x))
     H = np.eye(4) + (x * (weight * p * (1 - p))[:, None]).T @ x
     np.testing.assert_allclose(agent.model.posterior.H[0, 0], H, rtol=1e-5, atol=1e-5)
 
@@ -135,11 +135,11 @@ def test_a_row_that_has_stopped_shows_nothing_even_where_slots_are_ignored() -> 
 @pytest.mark.parametrize("kind", ["beta_ts", "ucb1", "popularity"])
 def test_counts_stand_many_clicks_far_down(kind: str) -> None:
     """A click in the last slot is more than the item was shown there."""
-    world = {**WORLD, "choice": "sigmoid", "intercept": -2.0}
-    lane = make(kind, Ranking, options=world, position="aware")
+    settings = {**WORLD, "choice": "sigmoid", "intercept": -2.0}
+    lane = make(kind, Ranking, options=settings, position="aware")
     for _ in range(20):
-        told = lane.agent.explain(lane.simulator.round_at(lane.step))
-        assert told.width is None or not np.isnan(told.width).any()
+        message = lane.agent.explain(lane.simulator.round_at(lane.step))
+        assert message.width is None or not np.isnan(message.width).any()
         assert np.isfinite(lane.advance(10).rewards).all()
 
 

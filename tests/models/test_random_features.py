@@ -143,10 +143,10 @@ def test_where_contexts_stay_their_waves_are_computed_once(layout: str, monkeypa
 
 
 def test_fixed_contexts_are_what_they_are_said_to_be() -> None:
-    world = PetShop(PetShop.Params(), Streams(1, (0, 1)))
-    first = world.round_at(0).contexts
-    assert world.spec.fixed_contexts == len(first.values)
-    assert all(world.round_at(step).contexts is first for step in (1, 5000))
+    simulator = PetShop(PetShop.Params(), Streams(1, (0, 1)))
+    first = simulator.round_at(0).contexts
+    assert simulator.spec.fixed_contexts == len(first.values)
+    assert all(simulator.round_at(step).contexts is first for step in (1, 5000))
 
 
 @pytest.mark.parametrize("function", ["quadratic", "cosine"])
@@ -172,11 +172,11 @@ def test_spectra_are_of_the_span_of_the_waves() -> None:
         race = Race(read({"simulator": shop, "agents": [agent], "steps": 400, "replications": 2}))
         run_to_end(race)
         (history,) = race.histories.values()
-        found = history.spectra[-1].eigenvalues
-        assert found.shape == (2, 1 if sharing == "shared" else 10, m)
+        actual = history.spectra[-1].eigenvalues
+        assert actual.shape == (2, 1 if sharing == "shared" else 10, m)
         A = next(iter(race.runners.values())).lane.agent.model.A  # type: ignore[attr-defined]
         every = np.linalg.eigvalsh(A)[..., ::-1]
-        np.testing.assert_allclose(found, every[..., :m], rtol=1e-6)
+        np.testing.assert_allclose(actual, every[..., :m], rtol=1e-6)
         np.testing.assert_allclose(every[..., m:], 1.0, rtol=1e-9)  # the ridge, for ever
     lane = make("linucb", Synthetic, sharing="shared", fourier=12)
     lane.advance(50)

@@ -30,9 +30,9 @@ def dense(features: FloatArray) -> Contexts:
 def round_of(contexts: Contexts) -> Round:
     """Every context in a row of its own; candidates are arms 0 to K - 1."""
     R, K = contexts.values.shape[:2]
-    nobody = np.zeros(R, np.int64)
+    none = np.zeros(R, np.int64)
     items = np.tile(np.arange(K), (R, 1))
-    return Round(0, nobody, items, contexts, np.arange(R), np.ones((R, K), np.bool_), nobody)
+    return Round(0, none, items, contexts, np.arange(R), np.ones((R, K), np.bool_), none)
 
 
 def learn(model: Ridge, features: FloatArray, arms: IntArray, rewards: FloatArray) -> None:
@@ -70,9 +70,9 @@ def test_closed_form_after_10000_updates(long: Data) -> None:
         model = long.taught(1.7, sharing)
         mean, variance = model.predict(round_of(dense(long.new[None])))
         for arm in range(2):
-            mine = long.arms == arm if sharing == "per_arm" else np.ones(10_000, np.bool_)
+            own = long.arms == arm if sharing == "per_arm" else np.ones(10_000, np.bool_)
             m = arm if sharing == "per_arm" else 0
-            x, y, new = long.x[mine], long.rewards[mine], long.new[arm]
+            x, y, new = long.x[own], long.rewards[own], long.new[arm]
             A, b = 1.7 * np.eye(6) + x.T @ x, x.T @ y
             np.testing.assert_allclose(model.A[0, m], A, rtol=0, atol=1e-8)
             np.testing.assert_allclose(model.b[0, m], b, rtol=0, atol=1e-8)
@@ -80,7 +80,7 @@ def test_closed_form_after_10000_updates(long: Data) -> None:
             np.testing.assert_allclose(model.theta[0, m], np.linalg.solve(A, b), rtol=0, atol=1e-8)
             np.testing.assert_allclose(mean[0, arm], new @ np.linalg.solve(A, b), rtol=0, atol=1e-8)
             np.testing.assert_allclose(variance[0, arm], new @ np.linalg.solve(A, new), rtol=0, atol=1e-8)
-            assert model.count[0, m] == mine.sum()
+            assert model.count[0, m] == own.sum()
 
 
 def test_mabwiser_gives_the_same_scores(long: Data) -> None:

@@ -440,11 +440,11 @@ def test_a_process_that_dies_is_reported(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_one_at_a_time_and_not_too_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Measurement, "_read_output", lambda self: None)
     with Measurement._turn:
-        begun = [Measurement(SMALL) for _ in range(Measurement.max_waiting + 1)]
-        assert {m.status for m in begun} == {"waiting"}
+        started = [Measurement(SMALL) for _ in range(Measurement.max_waiting + 1)]
+        assert {m.status for m in started} == {"waiting"}
         with pytest.raises(UserError, match=r"^8 measurements are waiting already; try again in a minute$"):
             Measurement(SMALL)
-    wait_for(lambda: not any(m.active for m in begun), "their turns")
+    wait_for(lambda: not any(m.active for m in started), "their turns")
     wait_for(lambda: not Measurement(SMALL).active, "one more")
 
 

@@ -33,38 +33,38 @@ WORLDS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def every_agent(world: str) -> list[Experiment]:
+def every_agent(simulator: str) -> list[Experiment]:
     """All agents that fit (in the pet shop in all their variants), twelve at a time."""
-    chosen = {"kind": world, **WORLDS[world]}
-    capabilities = SIMULATORS[world].describe(SIMULATORS[world].Params(**WORLDS[world])).capabilities
+    chosen = {"kind": simulator, **WORLDS[simulator]}
+    capabilities = SIMULATORS[simulator].describe(SIMULATORS[simulator].Params(**WORLDS[simulator])).capabilities
     fit = [
         {"kind": kind, **params}
         for kind, cls in AGENTS.items()
         if cls.needs <= capabilities
-        for params in (cls.test_params() if world == "petshop" else cls.test_params()[:1])
+        for params in (cls.test_params() if simulator == "petshop" else cls.test_params()[:1])
     ]
     return [experiment(*fit[i : i + 12], simulator=chosen, steps=STEPS) for i in range(0, len(fit), 12)]
 
 
-@pytest.mark.parametrize("world", WORLDS)
-def test_what_is_explained_is_what_the_run_did(world: str) -> None:
-    for e in every_agent(world):
+@pytest.mark.parametrize("environment", WORLDS)
+def test_what_is_explained_is_what_the_run_did(environment: str) -> None:
+    for e in every_agent(environment):
         for i, label in enumerate(e.labels):
             trace = make_lane(e, i).advance(STEPS)  # without a race's looks at what agents believe
             step, row = ((24, 2), (STEPS, 1))[i % 2]
-            found = why(e, i, step, row)
-            shown = found.candidates[0]
-            assert (found.label, found.step, found.replication) == (label, step, row)
+            actual = why(e, i, step, row)
+            shown = actual.candidates[0]
+            assert (actual.label, actual.step, actual.replication) == (label, step, row)
             assert (shown.item, shown.slot) == (trace.items[step - 1, row, 0], 1)
-            assert found.reward == trace.rewards[step - 1, row]
+            assert actual.reward == trace.rewards[step - 1, row]
             assert shown.truth == trace.value[step - 1, row]
-            assert max(c.truth for c in found.candidates if c.best) == trace.best_value[step - 1, row]
-            assert sum(c.alike for c in found.candidates) == AT_ONCE[world]
-            if found.how != "score" and not found.randomised:
-                assert shown.score == max(s for c in found.candidates for s in (c.score, *c.others))
-            told = text.explain_decision(found)
-            assert all(s.endswith(".") and "nan" not in s for s in told), told
-            panel.pack([decision(found, styles(e)[label])], [told[0]], 300)  # plain numbers, or gaps in arrays
+            assert max(c.truth for c in actual.candidates if c.best) == trace.best_value[step - 1, row]
+            assert sum(c.alike for c in actual.candidates) == AT_ONCE[environment]
+            if actual.how != "score" and not actual.randomised:
+                assert shown.score == max(s for c in actual.candidates for s in (c.score, *c.others))
+            message = text.explain_decision(actual)
+            assert all(s.endswith(".") and "nan" not in s for s in message), message
+            panel.pack([decision(actual, styles(e)[label])], [message[0]], 300)  # plain numbers, or gaps in arrays
 
 
 # which alpha would have changed it
@@ -93,11 +93,11 @@ def test_the_nearest_other_alpha_is_that_of_a_sweep(candidates: list[Any], where
     for up in (True, False):
         walk = range(here + 1, len(gaps)) if up else range(here - 1, -1, -1)
         then = next((g for g in walk if kind[best_at(mean, width, gaps[g])] != kind[chosen]), None)
-        found = next_switch(*arrays, chosen, float(gaps[here]), up=up)
+        actual = next_switch(*arrays, chosen, float(gaps[here]), up=up)
         if then is None:
-            assert found is None
+            assert actual is None
         else:
-            assert found == (float(edges[then if up else then + 1]), best_at(mean, width, gaps[then]))
+            assert actual == (float(edges[then if up else then + 1]), best_at(mean, width, gaps[then]))
 
 
 @pytest.mark.parametrize(
@@ -115,19 +115,19 @@ def test_the_agent_with_that_alpha_would_have_shown_the_other_arm(agent: dict[st
     e = experiment(agent, steps=400, replications=1)
     turned = 0
     for step in (30, 100, 250, 400):
-        found = why(e, 0, step)
+        actual = why(e, 0, step)
         lane = make_lane(e, 0, rows=[0])
         lane.advance(step - 1)
         round, asked = lane.simulator.round_at(step - 1), lane.agent
-        assert asked.alpha[0] == found.scale  # type: ignore[attr-defined]
-        for turn, way in ((found.below, -1), (found.above, 1)):
+        assert asked.alpha[0] == actual.scale  # type: ignore[attr-defined]
+        for turn, way in ((actual.below, -1), (actual.above, 1)):
             if turn is None:
                 continue
             names = []
             for alpha in (turn.at * (1 - way * 1e-6), turn.at * (1 + way * 1e-6)):  # on this side and beyond
                 asked.alpha[:] = alpha  # type: ignore[attr-defined]
                 names.append(lane.simulator.name(int(asked.scores(round)[0].argmax())))
-            assert names == [found.candidates[0].name, turn.name]
+            assert names == [actual.candidates[0].name, turn.name]
             turned += 1
     assert turned > 1
 
@@ -141,9 +141,9 @@ def test_the_chance_of_two_gaussians_is_the_closed_form(monkeypatch: pytest.Monk
     e = experiment("lints", simulator={"kind": "petshop", "n_products": 2}, replications=1)
     bound = math.sqrt(math.log(2 / 1e-9) / (2 * 40_000))
     for step in (1, 10, 60, 300):
-        found = why(e, "LinTS", step)
-        a, b = found.candidates
-        assert found.redraws == 40_000
+        actual = why(e, "LinTS", step)
+        a, b = actual.candidates
+        assert actual.redraws == 40_000
         assert a.chance + b.chance == pytest.approx(1, abs=1e-12)
         assert abs(a.chance - ndtr((a.mean - b.mean) / math.hypot(a.spread, b.spread))) < bound
 
@@ -169,19 +169,19 @@ def test_redraws_have_the_mean_and_the_spread_that_are_told(kind: str, params: d
     lane, n = worlds.make(kind, SIMULATORS["petshop"], options=WORLDS["petshop"], **params), 4000
     lane.advance(100)
     round = lane.simulator.round_at(100)
-    told = lane.agent.explain(round)
-    assert told.mean is not None
-    assert told.width is not None
-    spread = told.scale * told.width
+    message = lane.agent.explain(round)
+    assert message.mean is not None
+    assert message.width is not None
+    spread = message.scale * message.width
     drawn = np.stack(list(itertools.islice(lane.agent.redraws(round, np.random.default_rng(1)), n)))
-    assert (np.abs(drawn.mean(axis=0) - told.mean) <= 6 * spread / math.sqrt(n)).all()
+    assert (np.abs(drawn.mean(axis=0) - message.mean) <= 6 * spread / math.sqrt(n)).all()
     assert (np.abs(drawn.var(axis=0) / spread**2 - 1) <= 6 * math.sqrt(8 / n)).all()
 
 
 def test_exact_chances_are_not_drawn() -> None:
-    found = why(experiment({"kind": "epsilon_greedy", "epsilon": 0.4}, replications=1), 0, 100)
-    assert found.redraws == 0
-    assert sorted(c.chance for c in found.candidates) == pytest.approx([0.08] * 4 + [0.68])
+    actual = why(experiment({"kind": "epsilon_greedy", "epsilon": 0.4}, replications=1), 0, 100)
+    assert actual.redraws == 0
+    assert sorted(c.chance for c in actual.candidates) == pytest.approx([0.08] * 4 + [0.68])
     assert all(c.chance == pytest.approx(0.2) for c in why(experiment("random"), 0, 5).candidates)
 
 
@@ -193,27 +193,27 @@ def test_products_of_a_category_are_one_line() -> None:
     lane = make_lane(e, 0, rows=[0])
     lane.advance(199)
     round = lane.simulator.round_at(199)
-    told, truth = lane.agent.explain(round), lane.simulator.probabilities(round)[0]
-    assert told.mean is not None
-    found = why(e, 0, 200)
-    assert len(found.candidates) == 5
-    assert {c.alike for c in found.candidates} == {10}
-    assert found.visitor == lane.simulator.segment_names()[round.segments[0]]
-    for c in found.candidates:
+    message, truth = lane.agent.explain(round), lane.simulator.probabilities(round)[0]
+    assert message.mean is not None
+    actual = why(e, 0, 200)
+    assert len(actual.candidates) == 5
+    assert {c.alike for c in actual.candidates} == {10}
+    assert actual.visitor == lane.simulator.segment_names()[round.segments[0]]
+    for c in actual.candidates:
         alike = [k for k in range(50) if lane.simulator.name(k) == c.name]
         assert {truth[k] for k in alike} == {c.truth}
-        assert sorted([c.score, *c.others]) == sorted(told.score[0, alike])
-        assert (c.score, c.mean) == (told.score[0, c.item], told.mean[0, c.item])
-        assert c.score == max(told.score[0, alike])
-    scores = [c.score for c in found.candidates]
+        assert sorted([c.score, *c.others]) == sorted(message.score[0, alike])
+        assert (c.score, c.mean) == (message.score[0, c.item], message.mean[0, c.item])
+        assert c.score == max(message.score[0, alike])
+    scores = [c.score for c in actual.candidates]
     assert scores == sorted(scores, reverse=True)
 
 
 def test_dice_are_told_from_opinions() -> None:
     e = experiment({"kind": "epsilon_greedy", "epsilon": 0.5}, replications=1)
-    found = [why(e, 0, step) for step in range(100, 120)]
-    assert {w.randomised for w in found} == {True, False}
-    for w in found:
+    actual = [why(e, 0, step) for step in range(100, 120)]
+    assert {w.randomised for w in actual} == {True, False}
+    for w in actual:
         assert all(math.isnan(c.score) for c in w.candidates) == w.randomised
         assert ("at random" in text.explain_decision(w)[0]) == w.randomised
 
@@ -222,7 +222,7 @@ def test_dice_are_told_from_opinions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("asked", "message"),
     [
         (("LinUCB", 0, 0), "step is 0; it must be a whole number from 1 to 300"),
         (("LinUCB", 301, 0), "step is 301; it must be a whole number from 1 to 300"),
@@ -231,10 +231,10 @@ def test_dice_are_told_from_opinions() -> None:
         ((2, 1, 0), "agent is 2; it must be one of LinUCB, Random, or a number from 0 to 1"),
     ],
 )
-def test_a_decision_that_is_none_is_refused(asked: tuple[Any, int, int], said: str) -> None:
+def test_a_decision_that_is_none_is_refused(asked: tuple[Any, int, int], message: str) -> None:
     with pytest.raises(UserError) as sentence:
         why(experiment(), *asked)
-    assert str(sentence.value) == said
+    assert str(sentence.value) == message
 
 
 def test_what_would_take_too_long_is_refused_soon(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,7 +281,7 @@ CAME = "The true expected reward of Cat Food was 0.4 clicks; Dog Toy, the best, 
 
 
 @pytest.mark.parametrize(
-    ("decided", "said"),
+    ("decided", "message"),
     [
         (
             made("bonus", SHOWN, OTHER, below=whys.Switch(0.8, "Dog Toy")),
@@ -312,8 +312,8 @@ CAME = "The true expected reward of Cat Food was 0.4 clicks; Dog Toy, the best, 
          "A chose Cat Food at random (exploration)."),
     ],
 )  # fmt: skip
-def test_a_decision_in_one_sentence(decided: Why, said: str) -> None:
-    assert text.explain_decision(decided) == [said, CAME]
+def test_a_decision_in_one_sentence(decided: Why, message: str) -> None:
+    assert text.explain_decision(decided) == [message, CAME]
 
 
 def test_what_came_of_it_in_one_sentence() -> None:
@@ -330,9 +330,9 @@ def test_what_came_of_it_in_one_sentence() -> None:
 def test_chances_in_one_sentence() -> None:
     four = [SHOWN._replace(chance=0.2), OTHER._replace(chance=0.7), arm("Fish", score=0.2, chance=0.06)]
     four.append(arm("Toy", score=0.1, chance=0.04))
-    said = text.explain_decision(made("sample", *four, redraws=1000))
-    assert said[0] == "A chose Cat Food: its sampled value, 0.5, was the highest (mean 0.41)."
-    assert said[1] == (
+    message = text.explain_decision(made("sample", *four, redraws=1000))
+    assert message[0] == "A chose Cat Food: its sampled value, 0.5, was the highest (mean 0.41)."
+    assert message[1] == (
         "Choice probabilities (estimated from 1,000 samples): "
         "Dog Toy (70 %), Cat Food (20 %), Fish (6 %), others (4 %)."
     )
@@ -342,15 +342,15 @@ def test_chances_in_one_sentence() -> None:
 def test_the_figure_has_a_line_for_everything_and_a_ring_for_what_was_shown() -> None:
     e = experiment("linucb", "lints", "random", replications=1)
     for label in e.labels:
-        found = why(e, label, 200)
-        spec = decision(found, styles(e)[label])
+        actual = why(e, label, 200)
+        spec = decision(actual, styles(e)[label])
         drawn = {t["name"]: t for t in spec["data"]}
         ticks = spec["layout"]["yaxis"]["ticktext"]
-        assert [t.replace("<b>", "").replace("</b>", "") for t in ticks] == [f"{c.name} ×2" for c in found.candidates]
-        assert [t.startswith("<b>") for t in ticks] == [c.slot > 0 for c in found.candidates]
-        assert drawn["truth"]["x"][::3].tolist() == [c.truth for c in found.candidates]
+        assert [t.replace("<b>", "").replace("</b>", "") for t in ticks] == [f"{c.name} ×2" for c in actual.candidates]
+        assert [t.startswith("<b>") for t in ticks] == [c.slot > 0 for c in actual.candidates]
+        assert drawn["truth"]["x"][::3].tolist() == [c.truth for c in actual.candidates]
         assert drawn["shown"]["y"].tolist() == [0]
-        shown = found.candidates[0]
+        shown = actual.candidates[0]
         assert drawn["shown"]["x"][0] == (shown.truth if label == "Random" else shown.score)
         low, high = spec["layout"]["xaxis"]["range"]
         assert all(low < x < high for t in spec["data"] for x in t["x"] if math.isfinite(x))
@@ -358,9 +358,9 @@ def test_the_figure_has_a_line_for_everything_and_a_ring_for_what_was_shown() ->
 
 def test_log_odds_are_drawn_as_chances() -> None:
     e = experiment("logistic_ucb", replications=1)
-    found = why(e, 0, 200)
-    (mean,) = [t for t in decision(found, styles(e)["Logistic UCB"])["data"] if t["name"] == "mean"]
-    assert mean["x"].tolist() == pytest.approx([1 / (1 + math.exp(-c.mean)) for c in found.candidates])
+    actual = why(e, 0, 200)
+    (mean,) = [t for t in decision(actual, styles(e)["Logistic UCB"])["data"] if t["name"] == "mean"]
+    assert mean["x"].tolist() == pytest.approx([1 / (1 + math.exp(-c.mean)) for c in actual.candidates])
 
 
 def test_of_many_arms_those_are_drawn_that_matter() -> None:

@@ -193,7 +193,7 @@ def begun(*labels: str) -> Result:
 
 
 @pytest.mark.parametrize(
-    ("make", "says"),
+    ("make", "message"),
     [
         pytest.param(lambda: died(slice(None), "LinUCB"), "all replications diverged", id="diverged everywhere"),
         pytest.param(lambda: died(slice(0, 1), "LinUCB"), "2 of 3 replications", id="an agent that died in some runs"),
@@ -205,10 +205,10 @@ def begun(*labels: str) -> Result:
         pytest.param(lambda: made("random", steps=1, replications=1), "1 steps", id="a single step"),
     ],
 )
-def test_odd_results_have_a_report_and_tables(make: Callable[[], Result], says: str) -> None:
+def test_odd_results_have_a_report_and_tables(make: Callable[[], Result], message: str) -> None:
     odd = make()
     page = Page(report(odd))
-    assert says in " ".join(t for tag in page.texts for t in page.texts[tag])
+    assert message in " ".join(t for tag in page.texts for t in page.texts[tag])
     assert page.figures() == plain(board(odd))
     assert page.tags.count(("tr", {})) == 1 + len(odd.experiment.labels)
     text = " ".join(t for tag in ("td", "li", "p") for t in page.texts.get(tag, []))

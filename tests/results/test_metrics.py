@@ -120,8 +120,8 @@ def test_entropy_and_coverage_of_what_was_shown(pair: tuple[History, Trace], win
 
 def test_entropy_of_a_window_shorter_than_the_catalogue() -> None:
     items = np.arange(4).repeat(3).reshape(4, 3, 1)  # four different items in four steps, of 100
-    found = metrics.entropy(history(np.zeros((4, 3)), items, n_items=100))
-    assert found.mid[-1] == pytest.approx(1.0)  # nothing more even is possible
+    actual = metrics.entropy(history(np.zeros((4, 3)), items, n_items=100))
+    assert actual.mid[-1] == pytest.approx(1.0)  # nothing more even is possible
     same = metrics.entropy(history(np.zeros((4, 3)), n_items=100))
     assert same.mid.tolist() == [0.0] * 4  # also in a window of one step, which leaves no choice
     half = metrics.entropy(history(np.zeros((4, 3)), items // 2, n_items=100), window=4)
@@ -199,9 +199,9 @@ def test_how_much_was_learned_lies_between_random_and_the_oracle() -> None:
     result, all_steps = run(e), traces(e)
     for label, t in all_steps.items():
         rows = (t.value - t.random_value).sum(axis=0) / (t.best_value - t.random_value).sum(axis=0)
-        found = metrics.estimate(metrics.oracle_share(result.histories[label]))
-        assert found.mean == pytest.approx(rows.mean())
-        assert found.high - found.mean == pytest.approx(stats.t.ppf(0.975, 2) * stats.sem(rows), abs=1e-12)
+        actual = metrics.estimate(metrics.oracle_share(result.histories[label]))
+        assert actual.mean == pytest.approx(rows.mean())
+        assert actual.high - actual.mean == pytest.approx(stats.t.ppf(0.975, 2) * stats.sem(rows), abs=1e-12)
     assert metrics.estimate(metrics.oracle_share(result.histories["Oracle"])).mean == pytest.approx(1.0)
     assert abs(metrics.estimate(metrics.oracle_share(result.histories["Random"])).mean) < 0.1
 
@@ -215,10 +215,10 @@ def test_nothing_to_learn_is_not_a_number() -> None:
 @pytest.mark.parametrize("n", [2, 3, 16, 100])
 def test_band_and_estimate_are_student_t_intervals(n: int) -> None:
     values = np.random.default_rng(n).normal(3, 2, size=(7, n))
-    found = metrics.band(np.arange(7), values, np.ones(n, np.bool_))
+    actual = metrics.band(np.arange(7), values, np.ones(n, np.bool_))
     low, high = stats.t.interval(0.95, n - 1, loc=values.mean(axis=1), scale=stats.sem(values, axis=1))
-    np.testing.assert_allclose(found.low, low)
-    np.testing.assert_allclose(found.high, high)
+    np.testing.assert_allclose(actual.low, low)
+    np.testing.assert_allclose(actual.high, high)
     assert metrics.estimate(values[0]) == pytest.approx((values[0].mean(), low[0], high[0]))
 
 
@@ -248,8 +248,8 @@ def test_dead_rows_flatter_nobody() -> None:
     for metric in (metrics.ctr, metrics.cumulative_clicks, metrics.entropy, metrics.coverage, metrics.pseudo_regret):
         a, b = metric(dead), metric(fine)
         assert a.rows == b.rows == 3
-        for mine, other in zip(a[1:4], b[1:4], strict=True):
-            np.testing.assert_array_equal(mine, other)
+        for own, other in zip(a[1:4], b[1:4], strict=True):
+            np.testing.assert_array_equal(own, other)
     assert metrics.estimate(metrics.total(dead, "clicks")) == metrics.estimate(metrics.total(fine, "clicks"))
     other = history(np.roll(clicks, 1, axis=0), items)
     kept = history(np.roll(clicks, 1, axis=0)[:, [0, 1, 3]], items[:, [0, 1, 3]])
@@ -259,12 +259,12 @@ def test_dead_rows_flatter_nobody() -> None:
 def test_rows_that_all_died_are_reported_not_hidden() -> None:
     nothing = history(np.full((10, 2), np.nan), alive=[False, False])
     assert metrics.ctr(nothing).rows == 0
-    found = metrics.compare(nothing, history(np.ones((10, 2))))
-    assert np.isnan(found.difference.mean)
-    assert found.p_value == 1.0
-    assert found.probability_better == 0.5
-    assert found.rows == 0
-    assert found.break_even_step is None
+    actual = metrics.compare(nothing, history(np.ones((10, 2))))
+    assert np.isnan(actual.difference.mean)
+    assert actual.p_value == 1.0
+    assert actual.probability_better == 0.5
+    assert actual.rows == 0
+    assert actual.break_even_step is None
 
 
 def gap(*steps: float, rows: int = 6, noise: float = 0.0) -> tuple[History, History]:
@@ -278,16 +278,16 @@ def gap(*steps: float, rows: int = 6, noise: float = 0.0) -> tuple[History, Hist
 def test_a_comparison_is_paired_by_row() -> None:
     result, all_steps = the_run().result, the_run().traces
     a, b = (all_steps[name].rewards.sum(axis=0) for name in ("LinUCB", "Random"))
-    found = result.compare("LinUCB", "Random")
+    actual = result.compare("LinUCB", "Random")
     d = a - b
-    assert found.difference.mean == pytest.approx(d.mean())
-    assert found.difference[1:] == pytest.approx(stats.t.interval(0.95, 2, d.mean(), stats.sem(d)))
-    assert found.p_value == pytest.approx(stats.ttest_rel(a, b).pvalue)
-    assert found.probability_better == pytest.approx(1 - stats.ttest_rel(a, b, alternative="greater").pvalue)
+    assert actual.difference.mean == pytest.approx(d.mean())
+    assert actual.difference[1:] == pytest.approx(stats.t.interval(0.95, 2, d.mean(), stats.sem(d)))
+    assert actual.p_value == pytest.approx(stats.ttest_rel(a, b).pvalue)
+    assert actual.probability_better == pytest.approx(1 - stats.ttest_rel(a, b, alternative="greater").pvalue)
     back = result.compare("Random", "LinUCB")
-    assert back.difference.mean == -found.difference.mean
-    assert back.probability_better == pytest.approx(1 - found.probability_better)
-    assert back.p_value == pytest.approx(found.p_value)
+    assert back.difference.mean == -actual.difference.mean
+    assert back.probability_better == pytest.approx(1 - actual.probability_better)
+    assert back.p_value == pytest.approx(actual.p_value)
 
 
 def test_common_luck_makes_differences_sharper_than_the_agents_own_intervals() -> None:
@@ -311,23 +311,23 @@ def test_common_luck_makes_differences_sharper_than_the_agents_own_intervals() -
     ],
 )
 def test_break_even_is_the_step_from_which_the_lead_lasts(steps: tuple[int, ...], at: int | None, cost: float) -> None:
-    found = metrics.compare(*gap(*steps))
-    assert found.break_even_step == at
-    assert found.exploration_cost == pytest.approx(cost)
+    actual = metrics.compare(*gap(*steps))
+    assert actual.break_even_step == at
+    assert actual.exploration_cost == pytest.approx(cost)
     if at is None:
-        assert found.break_even_interval is None
+        assert actual.break_even_interval is None
     else:  # all rows agree, so resampling them moves nothing
-        assert found.break_even_interval == (at, at)
+        assert actual.break_even_interval == (at, at)
 
 
 def test_break_even_interval_covers_the_step_and_needs_enough_certainty() -> None:
-    found = metrics.compare(*gap(*[-0.5] * 20, *[0.5] * 60, noise=0.4))
-    assert found.break_even_step is not None
-    assert found.break_even_interval is not None
-    low, high = found.break_even_interval
-    assert low <= found.break_even_step <= high
+    actual = metrics.compare(*gap(*[-0.5] * 20, *[0.5] * 60, noise=0.4))
+    assert actual.break_even_step is not None
+    assert actual.break_even_interval is not None
+    low, high = actual.break_even_interval
+    assert low <= actual.break_even_step <= high
     assert low < high
-    assert found == metrics.compare(*gap(*[-0.5] * 20, *[0.5] * 60, noise=0.4))  # resampled with a fixed seed
+    assert actual == metrics.compare(*gap(*[-0.5] * 20, *[0.5] * 60, noise=0.4))  # resampled with a fixed seed
     barely = metrics.compare(*gap(*[-0.5] * 20, *[0.5] * 20, 0.2, noise=0.4))
     assert barely.break_even_interval is None
 
@@ -335,9 +335,9 @@ def test_break_even_interval_covers_the_step_and_needs_enough_certainty() -> Non
 def test_break_even_speaks_in_steps_of_a_long_run() -> None:
     shift = np.concatenate([np.full(3000, -0.5), np.full(7000, 0.5)])
     a, b = gap(*shift)
-    found = metrics.compare(a, b)
-    assert found.break_even_step == a.grid[a.grid > 6000][0]  # the first stored step after they were equal
-    assert found.exploration_cost == pytest.approx(1500)
+    actual = metrics.compare(a, b)
+    assert actual.break_even_step == a.grid[a.grid > 6000][0]  # the first stored step after they were equal
+    assert actual.exploration_cost == pytest.approx(1500)
 
 
 def test_agents_that_have_come_differently_far_are_compared_where_both_have_been() -> None:
@@ -348,13 +348,13 @@ def test_agents_that_have_come_differently_far_are_compared_where_both_have_been
 
 
 def test_one_row_proves_nothing() -> None:
-    found = metrics.compare(*gap(1.0, 1.0, rows=1))
-    assert found.p_value == 1.0
-    assert found.break_even_interval is None
-    assert found.difference.mean == 2.0
-    assert found.rows == 1
-    assert np.isnan(found.difference[1:]).all()
-    assert found.probability_better == 0.5
+    actual = metrics.compare(*gap(1.0, 1.0, rows=1))
+    assert actual.p_value == 1.0
+    assert actual.break_even_interval is None
+    assert actual.difference.mean == 2.0
+    assert actual.rows == 1
+    assert np.isnan(actual.difference[1:]).all()
+    assert actual.probability_better == 0.5
 
 
 def test_holm_against_a_worked_example() -> None:
@@ -382,10 +382,10 @@ def test_traces_handed_over_in_pieces_make_the_same_history() -> None:
 def test_items_are_counted_for_each_segment() -> None:
     """Against the trace itself, at every snapshot; a grid of fewer points where the catalogue is larger."""
     e = experiment(steps=450)
-    whole, told = traces(e)["LinUCB"], run(e).histories["LinUCB"].segments
-    assert told is not None
-    assert told.grid.tolist() == [0, *snapshot_steps(450)]
-    for step, counts in zip(told.grid, told.counts, strict=True):
+    whole, message = traces(e)["LinUCB"], run(e).histories["LinUCB"].segments
+    assert message is not None
+    assert message.grid.tolist() == [0, *snapshot_steps(450)]
+    for step, counts in zip(message.grid, message.counts, strict=True):
         by_hand = np.zeros((3, 4, 10), np.int64)
         rows = np.broadcast_to(np.arange(3), (step, 3))
         np.add.at(by_hand, (rows, whole.segments[:step], whole.items[:step, :, 0]), 1)

@@ -45,8 +45,8 @@ def test_an_unknown_curve_is_refused() -> None:
 
 def test_a_result_shows_as_its_escaped_leaderboard(monkeypatch: pytest.MonkeyPatch) -> None:
     page = finished()._repr_html_()
-    found = finished().summary()["agents"]["LinUCB"]["ctr"]
-    assert f"{found['mean']:.4f} ({found['low']:.4f} to {found['high']:.4f})" in page
+    actual = finished().summary()["agents"]["LinUCB"]["ctr"]
+    assert f"{actual['mean']:.4f} ({actual['low']:.4f} to {actual['high']:.4f})" in page
     assert page.index("LinUCB") < page.index("Random")
     assert "95 % CI" in page
     odd = Result(experiment("random", steps=10, replications=1), {"Random": experiment("random").empty_history()})
@@ -111,9 +111,9 @@ def test_imports_are_cheap() -> None:
 
 @pytest.mark.parametrize("module", [bandits, experiments, results], ids=lambda m: m.__name__)
 def test_examples_of_docstrings(module: Any) -> None:
-    found = doctest.testmod(module, optionflags=doctest.IGNORE_EXCEPTION_DETAIL)
-    assert found.attempted > 0
-    assert found.failed == 0
+    actual = doctest.testmod(module, optionflags=doctest.IGNORE_EXCEPTION_DETAIL)
+    assert actual.attempted > 0
+    assert actual.failed == 0
 
 
 def test_every_public_name_is_importable() -> None:

@@ -35,14 +35,14 @@ def by_hand(clicks: FloatArray, **changes: object) -> Result:
 def test_only_what_differs_is_listed_by_its_path() -> None:
     a = experiment({"kind": "linucb", "alpha": 0.5}, "random", seed=1)
     b = experiment({"kind": "linucb", "alpha": 2.0}, seed=2, simulator={"kind": "petshop", "n_products": 20})
-    found = dict(settings([a, b]))
-    assert found == {
+    actual = dict(settings([a, b]))
+    assert actual == {
         "seed": ("1", "2"),
         "simulator.n_products": ("10", "20"),
         "agents.LinUCB.alpha": ("0.5", "2.0"),
         "agents.Random.kind": ("random", MISSING),
     }
-    assert list(found)[:2] == ["seed", "simulator.n_products"]  # the whole before its parts
+    assert list(actual)[:2] == ["seed", "simulator.n_products"]  # the whole before its parts
     assert settings([a, a]) == []
     assert settings([a]) == []
 
@@ -65,9 +65,9 @@ def test_worlds_of_other_kinds_and_tables_show_their_leaves() -> None:
     b = experiment(simulator={"kind": "petshop", "click_rates": other})
     assert settings([a, b]) == [("simulator.click_rates.0", (told(rates[0]), told(other[0])))]
     c = experiment(simulator={"kind": "classification", "data": "wine"})
-    found = dict(settings([a, b, c]))
-    assert found["simulator.kind"] == ("petshop", "petshop", "classification")
-    assert found["simulator.data"] == (MISSING, MISSING, "wine")
+    actual = dict(settings([a, b, c]))
+    assert actual["simulator.kind"] == ("petshop", "petshop", "classification")
+    assert actual["simulator.data"] == (MISSING, MISSING, "wine")
     wide = {"kind": "static_mlp", "hidden": [64, 32]}
     assert ("agents.Static MLP.hidden", ("64, 32", "8")) in settings(
         [experiment(wide), experiment({**wide, "hidden": [8]})]
@@ -77,34 +77,34 @@ def test_worlds_of_other_kinds_and_tables_show_their_leaves() -> None:
 def test_outcomes_are_the_numbers_of_each_run() -> None:
     clicks = np.array([[1.0, 0.0, 1.0], [1.0, 1.0, 0.0], [1.0, 0.0, 0.0], [1.0, 1.0, 1.0]])
     a, b = by_hand(clicks), run(experiment("linucb", "random", steps=200))
-    found = outcomes([a, b])
-    assert [(o.label, o.metric) for o in found] == [
+    actual = outcomes([a, b])
+    assert [(o.label, o.metric) for o in actual] == [
         (label, metric)
         for label in ("LinUCB", "Random")
         for metric in ("click-through rate", "clicks", "regret", "share of the oracle's gain")
     ]
-    rate, total = found[0].values[0], found[1].values[0]
+    rate, total = actual[0].values[0], actual[1].values[0]
     assert rate == metrics.estimate(np.array([1.0, 0.5, 0.5]))
     assert total == metrics.estimate(np.array([4.0, 2.0, 2.0]))
-    assert found[4] == Outcome(
+    assert actual[4] == Outcome(
         "Random", "click-through rate", (None, metrics.estimate(metrics.click_rate(b.histories["Random"])))
     )
     summary = b.summary()["agents"]["LinUCB"]
-    for outcome, name in zip(found[:4], ("ctr", "clicks", "pseudo_regret", "learned"), strict=True):
+    for outcome, name in zip(actual[:4], ("ctr", "clicks", "pseudo_regret", "learned"), strict=True):
         assert outcome.values[1] is not None
         assert outcome.values[1]._asdict() == summary[name]
 
 
 def test_paired_differences_are_exact_at_the_last_step_that_both_have() -> None:
-    dice = np.random.default_rng(5)
-    short = (dice.random((2999, 4)) < 0.4).astype(float)
+    rng = np.random.default_rng(5)
+    short = (rng.random((2999, 4)) < 0.4).astype(float)
     for steps in (2999, 3000, 6000, 45_000):  # grids of 2, 10 and 100 steps, and one that ends off the other's
-        first = (dice.random((steps, 4)) < 0.5).astype(float)
-        (found,) = paired({"A": by_hand(first), "B": by_hand(short)})
+        first = (rng.random((steps, 4)) < 0.5).astype(float)
+        (actual,) = paired({"A": by_hand(first), "B": by_hand(short)})
         spacing = nice_spacing(steps, 2000)
         step = 2999 if steps == 2999 else 2999 // spacing * spacing
         gap = first[:step].sum(axis=0) - short[:step].sum(axis=0)
-        assert found == PairedDifference(
+        assert actual == PairedDifference(
             "LinUCB", "A", "B", step, metrics.estimate(gap), 4, metrics.paired_test(gap)[1]
         )
 
@@ -114,18 +114,18 @@ def test_a_paired_difference_between_runs_is_that_of_one_race() -> None:
     race = run(experiment({"kind": "linucb", "label": "cold"}, {"kind": "linucb", "alpha": 0.0, "label": "warm"}))
     cold = Result(experiment("linucb"), {"LinUCB": race.histories["cold"]})
     warm = run(experiment({"kind": "linucb", "alpha": 0.0}))
-    (found,) = paired({"A": cold, "B": warm})
+    (actual,) = paired({"A": cold, "B": warm})
     expected = race.compare("cold", "warm")
-    assert found.difference == expected.difference
-    assert (found.rows, found.step) == (expected.rows, 300)
-    assert found.difference.mean != 0
+    assert actual.difference == expected.difference
+    assert (actual.rows, actual.step) == (expected.rows, 300)
+    assert actual.difference.mean != 0
 
 
 def test_stopped_rows_are_left_out() -> None:
     clicks = np.ones((10, 3))
     a = Result(experiment("linucb", steps=10), {"LinUCB": history(clicks, n_items=10, alive=[True, False, True])})
-    (found,) = paired({"A": a, "B": by_hand(np.zeros((10, 3)))})
-    assert (found.rows, found.difference.mean) == (2, 10.0)
+    (actual,) = paired({"A": a, "B": by_hand(np.zeros((10, 3)))})
+    assert (actual.rows, actual.difference.mean) == (2, 10.0)
 
 
 @pytest.mark.parametrize(
@@ -150,15 +150,15 @@ def test_other_lengths_and_other_agents_do_pair() -> None:
     a, b = experiment("random"), experiment("linucb", "random", steps=100)
     assert pairing_obstacle(a, b) == ""
     assert reasons({"A": a, "B": b}) == []
-    (found,) = paired({"A": run(a), "B": run(b)})
-    assert found == PairedDifference("Random", "A", "B", 100, metrics.Estimate(0.0, 0.0, 0.0), 3, 1.0)  # the same dice
+    (actual,) = paired({"A": run(a), "B": run(b)})
+    assert actual == PairedDifference("Random", "A", "B", 100, metrics.Estimate(0.0, 0.0, 0.0), 3, 1.0)  # the same dice
 
 
 def test_runs_of_more_replications_pair_in_the_rows_that_both_have() -> None:
     few, many = experiment("linucb"), experiment({"kind": "linucb", "alpha": 0.0}, replications=5)
-    (found,) = paired({"A": run(few), "B": run(many)})
+    (actual,) = paired({"A": run(few), "B": run(many)})
     gap = run(few).histories["LinUCB"].sums["clicks"][-1] - run(many).histories["LinUCB"].sums["clicks"][-1][:3]
-    assert (found.rows, found.difference) == (3, metrics.estimate(gap))
+    assert (actual.rows, actual.difference) == (3, metrics.estimate(gap))
 
 
 def test_agents_of_one_name_but_of_two_kinds_are_two_agents() -> None:
@@ -167,12 +167,12 @@ def test_agents_of_one_name_but_of_two_kinds_are_two_agents() -> None:
 
 
 def test_all_pairs_that_are_shown_are_corrected_for() -> None:
-    found = paired({n: run(experiment({"kind": "linucb", "alpha": a})) for n, a in zip("ABC", (0, 1, 4), strict=True)})
+    actual = paired({n: run(experiment({"kind": "linucb", "alpha": a})) for n, a in zip("ABC", (0, 1, 4), strict=True)})
     alone = [
         paired({n: run(experiment({"kind": "linucb", "alpha": a})) for n, a in pair})[0].p_value
         for pair in itertools.combinations(zip("ABC", (0, 1, 4), strict=True), 2)
     ]
-    assert [pair.p_value for pair in found] == metrics.holm(alone)
+    assert [pair.p_value for pair in actual] == metrics.holm(alone)
 
 
 def test_an_overlay_has_a_colour_per_agent_and_a_dash_per_run() -> None:

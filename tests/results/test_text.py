@@ -31,7 +31,7 @@ def comparison(
 
 
 @pytest.mark.parametrize(
-    ("found", "p", "sentence"),
+    ("actual", "p", "sentence"),
     [
         (comparison(), 0.001, "A earned 412 more clicks than B (95 % CI 380 to 445; 16 paired replications)."),
         (
@@ -72,8 +72,8 @@ def comparison(
         ),
     ],
 )
-def test_a_comparison_in_words(found: Comparison, p: float, sentence: str) -> None:
-    assert text.describe_comparison("A", "B", found, p) == sentence
+def test_a_comparison_in_words(actual: Comparison, p: float, sentence: str) -> None:
+    assert text.describe_comparison("A", "B", actual, p) == sentence
 
 
 @given(
@@ -82,13 +82,13 @@ def test_a_comparison_in_words(found: Comparison, p: float, sentence: str) -> No
 )  # fmt: skip
 def test_a_corrected_interval_holds_zero_just_when_its_p_value_is_above_a_twentieth(gap: list[int], pairs: int) -> None:
     clicks = np.array([gap], dtype=float)
-    found = metrics.compare(history(clicks), history(np.zeros_like(clicks)))
-    p_value = min(1.0, pairs * found.p_value)
+    actual = metrics.compare(history(clicks), history(np.zeros_like(clicks)))
+    p_value = min(1.0, pairs * actual.p_value)
     assume(abs(p_value - 0.05) > 1e-9)
-    wide = metrics.corrected(found, p_value)
+    wide = metrics.corrected(actual, p_value)
     assert (wide.low <= 0 <= wide.high) == (p_value > 0.05)
-    assert wide.low <= found.difference.low
-    assert wide.mean == found.difference.mean
+    assert wide.low <= actual.difference.low
+    assert wide.mean == actual.difference.mean
 
 
 def test_numbers_for_people() -> None:
@@ -112,12 +112,12 @@ def test_ranking_is_by_clicks_per_step_so_far() -> None:
 
 def test_verdicts_compare_the_leader_with_each_of_the_others() -> None:
     result = run(experiment("linucb", "random", "oracle", steps=2000, replications=8))
-    found = text.leader_comparisons(result)
-    assert len(found) == 2
-    assert found[0].startswith("Oracle earned ")
-    assert found[1].startswith("Oracle earned ")
-    assert "than LinUCB" in found[0]
-    assert "than Random" in found[1]
+    actual = text.leader_comparisons(result)
+    assert len(actual) == 2
+    assert actual[0].startswith("Oracle earned ")
+    assert actual[1].startswith("Oracle earned ")
+    assert "than LinUCB" in actual[0]
+    assert "than Random" in actual[1]
     assert text.leader_comparisons(run(experiment("random"))) == []
 
 
@@ -174,12 +174,12 @@ def test_a_preset_is_a_valid_experiment_with_a_title_and_a_sentence(preset: Pres
 
 
 def test_presets_are_all_files_and_all_different() -> None:
-    found = [path for path in (files("bandits.experiments.presets")).iterdir() if path.name.endswith(".json")]
-    assert len(presets()) == len(found) >= 5
+    actual = [path for path in (files("bandits.experiments.presets")).iterdir() if path.name.endswith(".json")]
+    assert len(presets()) == len(actual) >= 5
     assert next(iter(presets())) == "race"
-    assert len({p.title for p in presets().values()}) == len(found)
-    assert len({p.experiment.hash for p in presets().values()}) == len(found)
-    for path in found:
+    assert len({p.title for p in presets().values()}) == len(actual)
+    assert len({p.experiment.hash for p in presets().values()}) == len(actual)
+    for path in actual:
         assert set(json.loads(path.read_text(encoding="utf-8"))) == {"title", "about", "experiment"}
 
 

@@ -34,9 +34,9 @@ def points(n: int, d: int = 32, seed: int = 0) -> FloatArray:
     return np.random.default_rng(seed).uniform(-0.1, 0.1, (n, d))
 
 
-def recall(found: np.ndarray, right: np.ndarray) -> float:
+def recall(actual: np.ndarray, right: np.ndarray) -> float:
     """Share of the right ones that were found."""
-    return float(np.mean([np.isin(r, f).mean() for f, r in zip(found, right, strict=True)]))
+    return float(np.mean([np.isin(r, f).mean() for f, r in zip(actual, right, strict=True)]))
 
 
 # the index
@@ -47,10 +47,10 @@ def recall(found: np.ndarray, right: np.ndarray) -> float:
 def test_the_index_finds_different_items_and_enough_of_them(n: int, d: int) -> None:
     index, k = ann_index.IVFIndex(points(n, d)), min(n, 60)
     for breadth in (1, 5, 1000):
-        found = index.search(points(30, d, seed=1), k, breadth)
-        assert found.dtype == np.int64
-        assert found.max() < n
-        for row in found:
+        actual = index.search(points(30, d, seed=1), k, breadth)
+        assert actual.dtype == np.int64
+        assert actual.max() < n
+        for row in actual:
             there = row[row >= 0]
             assert len(np.unique(there)) == len(there) >= k
 
@@ -143,17 +143,17 @@ def test_the_nearest_of_those_found_are_those_of_a_stable_sort(n: int, k: int, t
     items = rng.integers(-2, 3, (1, n, 2)).astype(float) if ties else rng.normal(size=(1, n, 2))
     users = rng.integers(-2, 3, (1, 6, 2)).astype(float)
     among = np.stack([rng.permutation(np.append(np.arange(n), [-1, -1])) for _ in range(6)])
-    found = ranking_kernels.nearest(users, items, np.zeros(6, np.int64), np.arange(6), among, k)
+    actual = ranking_kernels.nearest(users, items, np.zeros(6, np.int64), np.arange(6), among, k)
     for r in range(6):
         worth = (items[0] * users[0, r]).sum(axis=1)
-        assert found[r].tolist() == sorted(np.argsort(-worth, kind="stable")[:k].tolist())
+        assert actual[r].tolist() == sorted(np.argsort(-worth, kind="stable")[:k].tolist())
 
 
 # the world
 
 
-def digest(world: Ranking) -> str:
-    rounds = [world.round_at(step) for step in (0, 5, 1500)]
+def digest(simulator: Ranking) -> str:
+    rounds = [simulator.round_at(step) for step in (0, 5, 1500)]
     parts = [a for round in rounds for a in (round.users, round.items, round.features)]
     return hashlib.sha256(b"".join(a.tobytes() for a in parts)).hexdigest()[:16]
 
@@ -167,8 +167,8 @@ def digest(world: Ranking) -> str:
     ],
 )
 def test_random_candidates_are_what_they_were_before_there_was_a_choice(params: Any, before: str) -> None:
-    world = built(rows=3, n_items=400, n_candidates=20, retrieval="random", **params)
-    assert digest(world) == before
+    simulator = built(rows=3, n_items=400, n_candidates=20, retrieval="random", **params)
+    assert digest(simulator) == before
     plain = {"simulator": {"kind": "ranking"}, "agents": [{"kind": "random"}]}
     same = read({**plain, "simulator": {"kind": "ranking", "retrieval": "random", "breadth": 128}})
     assert read(plain).hash == same.hash == "7d359a8de96c453bbb42dacf8cd3f56a353791430cf0982e200fa2937674fada"
@@ -178,20 +178,20 @@ def test_random_candidates_are_what_they_were_before_there_was_a_choice(params: 
 @pytest.mark.parametrize("layout", ["shared", "per_row"])
 @pytest.mark.parametrize("noise", [0.0, 0.05])
 def test_exact_retrieval_is_a_sort_of_everything_as_agents_see_it(layout: str, noise: float) -> None:
-    world = built(retrieval="exact", layout=layout, noise=noise)
+    simulator = built(retrieval="exact", layout=layout, noise=noise)
     for step in (0, 3, 700):
-        round = world.round_at(step)
+        round = simulator.round_at(step)
         for r in range(4):
-            where = world._which[r]
-            worth = world.observed_items[where] @ world.observed_users[where, round.users[r]]
+            where = simulator._which[r]
+            worth = simulator.observed_items[where] @ simulator.observed_users[where, round.users[r]]
             assert round.items[r].tolist() == sorted(np.argsort(-worth, kind="stable")[:50].tolist())
 
 
 def test_the_retriever_sees_what_agents_see_and_noise_costs_it_near_items() -> None:
-    world = built(retrieval="exact", noise=0.05)
-    who = world.round_at(0).users
-    assert world.observed_items is not world.items
-    blind = recall(world.retrieve(who, exact=True), world.retrieve(who, exact=True, observed=False))
+    simulator = built(retrieval="exact", noise=0.05)
+    who = simulator.round_at(0).users
+    assert simulator.observed_items is not simulator.items
+    blind = recall(simulator.retrieve(who, exact=True), simulator.retrieve(who, exact=True, observed=False))
     assert blind < 0.9
     assert built().observed_items is built().items  # without noise there is one array
 
@@ -230,12 +230,13 @@ def test_worlds_of_one_process_share_their_vectors_and_their_index() -> None:
 
 def test_memory_covers_vectors_index_and_what_is_counted() -> None:
     for params in ({}, {"noise": 0.1}, {"layout": "per_row"}, {"retrieval": "random", "n_items": 100_000}):
-        world = built(**params)
+        simulator = built(**params)
+        vectors = (simulator.users, simulator.items, simulator.observed_users, simulator.observed_items)
         held = {id(a.base if a.base is not None else a): (a.base if a.base is not None else a).nbytes
-                for a in (world.users, world.items, world.observed_users, world.observed_items)}  # fmt: skip
-        index = sum(i.bytes for i in world.shared.indexes) if world.params.retrieval == "nearest" else 0
-        layouts = len(world.items)
-        assert sum(held.values()) + index <= Ranking.shared_memory(world.params, layouts)
+                for a in vectors}  # fmt: skip
+        index = sum(i.bytes for i in simulator.shared.indexes) if simulator.params.retrieval == "nearest" else 0
+        layouts = len(simulator.items)
+        assert sum(held.values()) + index <= Ranking.shared_memory(simulator.params, layouts)
     million = {"kind": "ranking", "n_items": 1_000_000, "retrieval": "nearest", "n_candidates": 300}
     agents = [{"kind": "lints", "sharing": "shared"}, {"kind": "random"}]
     e = read({"simulator": million, "agents": agents, "replications": 8, "steps": 2000})
@@ -266,15 +267,15 @@ def test_a_large_catalogue_is_counted_by_bucket() -> None:
 
 
 def test_what_is_counted_by_bucket_is_described_by_bucket() -> None:
-    world = {"kind": "ranking", **SMALL, "n_items": 20_001}
-    result = run(read({"simulator": world, "agents": [{"kind": "random"}], "steps": 20, "replications": 2}))
+    settings = {"kind": "ranking", **SMALL, "n_items": 20_001}
+    result = run(read({"simulator": settings, "agents": [{"kind": "random"}], "steps": 20, "replications": 2}))
     entropy = next(p for p in figures.board(result) if p["layout"]["title"]["text"] == "Selection entropy")
     assert "Normalised entropy of the buckets of 3 neighbouring items" in entropy["layout"]["meta"]["note"]
     assert result.histories["Random"].counts.sum(axis=2)[-1].tolist() == [100, 100]  # 20 slates of five
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"n_items": 10, "n_candidates": 9}, "simulator.n_items is 10; retrieval nearest needs at least 16"),
         ({"n_candidates": 2001}, "simulator.n_candidates is 2,001; it must be at most n_items, 2,000"),
@@ -284,6 +285,6 @@ def test_what_is_counted_by_bucket_is_described_by_bucket() -> None:
         ({"n_items": 1_000_001}, "simulator.n_items is 1000001; it must be a whole number from 2 to 1,000,000"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_retrieved_is_refused_in_a_sentence(changes: dict[str, Any], said: str) -> None:
-    with pytest.raises(UserError, match=said):
+def test_what_cannot_be_retrieved_is_refused_in_a_sentence(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
         read({"simulator": {"kind": "ranking", **SMALL, **changes}, "agents": [{"kind": "random"}]})

@@ -19,9 +19,9 @@ def shop(rows: tuple[int, ...] = (0, 1, 2), seed: int = 42, **options: Any) -> P
     return PetShop(PetShop.Params(**options), Streams(seed, rows))
 
 
-def categories(world: PetShop) -> FloatArray:
+def categories(simulator: PetShop) -> FloatArray:
     """Category of every product, read off its features: int (L, K), one line per layout."""
-    return world.round_at(0).features[:, :, 4:9].argmax(axis=2)
+    return simulator.round_at(0).features[:, :, 4:9].argmax(axis=2)
 
 
 def test_the_table_of_click_probabilities() -> None:
@@ -38,24 +38,24 @@ def test_the_table_of_click_probabilities() -> None:
 
 @pytest.mark.parametrize("n_products", [5, 12, 50])
 def test_categories_are_balanced_and_shuffled(n_products: int) -> None:
-    world = shop(n_products=n_products, layout="per_row", rows=tuple(range(20)))
-    counts = [np.bincount(c, minlength=5) for c in categories(world)]
+    simulator = shop(n_products=n_products, layout="per_row", rows=tuple(range(20)))
+    counts = [np.bincount(c, minlength=5) for c in categories(simulator)]
     assert np.ptp(counts, axis=1).max() <= 1
-    assert len({tuple(c) for c in categories(world)}) > 10
+    assert len({tuple(c) for c in categories(simulator)}) > 10
 
 
 def test_a_click_is_the_personas_rate_for_the_category() -> None:
-    world = shop()
-    kinds = categories(world)
+    simulator = shop()
+    kinds = categories(simulator)
     for step in range(200):
-        round = world.round_at(step)
-        assert np.array_equal(world.probabilities(round), RATES[round.segments[:, None], kinds])
+        round = simulator.round_at(step)
+        assert np.array_equal(simulator.probabilities(round), RATES[round.segments[:, None], kinds])
 
 
 def test_a_user_keeps_one_persona() -> None:
-    world, seen = shop(n_users=50), {}
+    simulator, seen = shop(n_users=50), {}
     for step in range(500):
-        round = world.round_at(step)
+        round = simulator.round_at(step)
         for user, persona in zip(round.users, round.segments, strict=True):
             assert seen.setdefault(int(user), int(persona)) == persona
     assert len(seen) == 50
@@ -77,10 +77,10 @@ def test_layout_shared_or_each_row_its_own() -> None:
 @pytest.mark.parametrize("layout", ["shared", "per_row"])
 @pytest.mark.parametrize(("features", "D"), [("additive", 9), ("interaction", 20), ("both", 29)])
 def test_feature_maps(features: Any, D: int, layout: Any) -> None:
-    world = shop(features=features, layout=layout)
+    simulator = shop(features=features, layout=layout)
     kinds = categories(shop(layout=layout))
     for step in range(50):
-        round = world.round_at(step)
+        round = simulator.round_at(step)
         who = np.eye(4)[np.broadcast_to(round.segments[:, None], kinds.shape)]
         what = np.eye(5)[kinds]
         both = (who[..., :, None] * what[..., None, :]).reshape(3, 50, 20)
@@ -90,8 +90,8 @@ def test_feature_maps(features: Any, D: int, layout: Any) -> None:
 
 
 def test_the_log_is_from_before_the_shock() -> None:
-    n, world = 100_000, shop(shock_step=1)
-    log, kinds = world.log(0, n), categories(world)[0]
+    n, simulator = 100_000, shop(shock_step=1)
+    log, kinds = simulator.log(0, n), categories(simulator)[0]
     persona, category = log.columns[:, 0], log.columns[:, 1] - 4
     assert np.array_equal(category, kinds[log.items])
     for p in range(4):
@@ -113,8 +113,8 @@ def test_random_and_oracle_have_the_published_rates() -> None:
     shops = RATES.max(axis=1).std() / np.sqrt(1000 * len(rows))
     assert abs(clicks - 0.5125) < 3 * np.hypot(np.sqrt(0.25 / n), shops)
     for trace in earned.values():
-        luck = trace.rewards.mean() - trace.value.mean()
-        assert abs(luck) < 4 * np.sqrt((trace.value * (1 - trace.value)).mean() / n)
+        draws = trace.rewards.mean() - trace.value.mean()
+        assert abs(draws) < 4 * np.sqrt((trace.value * (1 - trace.value)).mean() / n)
     assert np.array_equal(earned["oracle"].value, earned["oracle"].best_value)
     assert np.array_equal(earned["oracle"].rewards, earned["oracle"].best_rewards)
 

@@ -42,12 +42,15 @@ def cascade(p: FloatArray, bias: FloatArray, slate: tuple[int, ...]) -> float:
 
 @pytest.mark.parametrize("choice", ["catalogue", "candidates", "sigmoid"])
 def test_probabilities_are_the_formula(choice: str) -> None:
-    world = built(choice=choice, intercept=1.5, layout="per_row")
+    simulator = built(choice=choice, intercept=1.5, layout="per_row")
     for step in range(5):
-        round, p = world.round_at(step), world.probabilities(world.round_at(step))
+        round, p = simulator.round_at(step), simulator.probabilities(simulator.round_at(step))
         for r in range(4):
-            u, catalogue = world.users[r, round.users[r]], world.items[r] @ world.users[r, round.users[r]] / 0.004
-            own = world.items[r, round.items[r]] @ u / 0.004
+            u, catalogue = (
+                simulator.users[r, round.users[r]],
+                simulator.items[r] @ simulator.users[r, round.users[r]] / 0.004,
+            )
+            own = simulator.items[r, round.items[r]] @ u / 0.004
             everything = {"catalogue": catalogue, "candidates": own}.get(choice)
             expected = expit(own - 1.5) if everything is None else np.exp(own) / np.exp(everything).sum()
             np.testing.assert_allclose(p[r], expected, rtol=1e-10)
@@ -55,13 +58,13 @@ def test_probabilities_are_the_formula(choice: str) -> None:
 
 @pytest.mark.parametrize("bias", [0.0, 1.0, 2.5])
 def test_values_of_shown_best_and_random_slates_are_those_of_all_slates(bias: float) -> None:
-    world = built(bias=bias)
+    simulator = built(bias=bias)
     b = np.arange(1, 4) ** -bias
     for step in range(6):
-        round = world.round_at(step)
-        p = world.probabilities(round)
+        round = simulator.round_at(step)
+        p = simulator.probabilities(round)
         slate = np.array([[2, 0, 6]] * 4)
-        _, truth = world.respond(round, slate, world.uniforms.at(step))
+        _, truth = simulator.respond(round, slate, simulator.uniforms.at(step))
         for r in range(4):
             every = [cascade(p[r], b, s) for s in permutations(range(7), 3)]
             assert truth.value[r] == pytest.approx(cascade(p[r], b, (2, 0, 6)), rel=1e-12)
@@ -80,20 +83,20 @@ def test_a_random_slate_in_closed_form_is_the_mean_of_all(p: list[float], b: lis
 
 def test_the_user_examines_the_slots_until_the_first_click() -> None:
     """10^6 visits to one slate: clicks by slot and looks by slot, within three standard errors, and what is told."""
-    world = built(rows=1, temperature=0.01)
-    round, n = world.round_at(0), 1_000_000
-    slate, p = np.array([[4, 1, 5]]), world.probabilities(world.round_at(0))[0, [4, 1, 5]]
+    simulator = built(rows=1, temperature=0.01)
+    round, n = simulator.round_at(0), 1_000_000
+    slate, p = np.array([[4, 1, 5]]), simulator.probabilities(simulator.round_at(0))[0, [4, 1, 5]]
     b = np.array([1, 1 / 2, 1 / 3])
-    coins = np.random.default_rng(8).random((n, 3))
-    rewards, examined = ranking_kernels.cascade_clicks(np.broadcast_to(p * b, (n, 3)), coins)
+    draws = np.random.default_rng(8).random((n, 3))
+    rewards, examined = ranking_kernels.cascade_clicks(np.broadcast_to(p * b, (n, 3)), draws)
     looks = np.cumprod(np.append(1, 1 - p * b))[:3]
-    for found, chance in ((examined.mean(0), looks), (rewards.mean(0), looks * p * b)):
-        assert (np.abs(found - chance) <= 3 * np.sqrt(chance * (1 - chance) / n)).all()
+    for actual, chance in ((examined.mean(0), looks), (rewards.mean(0), looks * p * b)):
+        assert (np.abs(actual - chance) <= 3 * np.sqrt(chance * (1 - chance) / n)).all()
     assert (rewards.sum(1) <= 1).all()
-    value = world.respond(round, slate, coins[:1])[1].value[0]
+    value = simulator.respond(round, slate, draws[:1])[1].value[0]
     assert abs(rewards.sum() / n - value) < 3 * np.sqrt(value * (1 - value) / n)
-    for coin in coins[:200]:  # and respond is that very user
-        feedback, _ = world.respond(round, slate, coin[None])
+    for coin in draws[:200]:  # and respond is that very user
+        feedback, _ = simulator.respond(round, slate, coin[None])
         alone = ranking_kernels.cascade_clicks((p * b)[None], coin[None])
         assert np.array_equal(feedback.rewards, alone[0])
         assert np.array_equal(feedback.examined, alone[1])
@@ -117,17 +120,17 @@ def test_candidates_are_distinct_and_equally_likely() -> None:
 @pytest.mark.parametrize(("features", "D"), [("concatenation", 6), ("product", 3), ("both", 9)])
 @pytest.mark.parametrize("constant", [False, True])
 def test_features_are_those_of_the_pair(features: str, D: int, constant: bool) -> None:
-    world = built(features=features, constant=constant, noise=0.05)
-    round = world.round_at(3)
-    assert world.spec.n_features == D + constant
-    assert ("vectors" in world.spec.capabilities) == (features == "concatenation")
+    simulator = built(features=features, constant=constant, noise=0.05)
+    round = simulator.round_at(3)
+    assert simulator.spec.n_features == D + constant
+    assert ("vectors" in simulator.spec.capabilities) == (features == "concatenation")
     for r in range(4):
-        u = world.observed_users[0, round.users[r]]
+        u = simulator.observed_users[0, round.users[r]]
         for k in range(7):
-            v = world.observed_items[0, round.items[r, k]]
+            v = simulator.observed_items[0, round.items[r, k]]
             parts = {"concatenation": [u, v], "product": [u * v], "both": [u, v, u * v]}[features]
             assert np.array_equal(round.features[r, k], np.concatenate([*parts, [1.0] * constant]))
-    error = world.observed_items - world.items
+    error = simulator.observed_items - simulator.items
     assert 0.03 < error.std() < 0.07
 
 
@@ -136,9 +139,9 @@ def test_the_published_figures_are_reproduced() -> None:
     candidates to compete with, .90 / .49 / .17 / .05 at temperatures .001 / .005 / .01 / .02."""
 
     def looks(steps: int, **params: Any) -> tuple[FloatArray, FloatArray]:
-        world = Ranking(Ranking.Params(**params), Streams(42, range(8)))
+        simulator = Ranking(Ranking.Params(**params), Streams(42, range(8)))
         truths = [
-            world.respond(world.round_at(s), np.tile(np.arange(10), (8, 1)), world.uniforms.at(s))[1]
+            simulator.respond(simulator.round_at(s), np.tile(np.arange(10), (8, 1)), simulator.uniforms.at(s))[1]
             for s in range(steps)
         ]
         return np.array([t.best_value for t in truths]), np.array([t.random_value for t in truths])
@@ -184,7 +187,7 @@ def test_ten_slots_of_five_hundred_are_a_sum_over_all_subsets() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"n_candidates": 600, "n_items": 500}, "simulator.n_candidates is 600; it must be at most n_items, 500"),
         ({"slate": 11, "n_candidates": 10}, "simulator.slate is 11; it must be at most n_candidates, 10"),
@@ -192,8 +195,8 @@ def test_ten_slots_of_five_hundred_are_a_sum_over_all_subsets() -> None:
         ({"temperature": 0.0}, "simulator.temperature is 0.0; it must be a number from 0.0001 to 1"),
     ],
 )
-def test_impossible_parameters_are_refused_in_a_sentence(changes: dict[str, Any], said: str) -> None:
-    with pytest.raises(UserError, match=said):
+def test_impossible_parameters_are_refused_in_a_sentence(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
         read({"simulator": {"kind": "ranking", **changes}, "agents": [{"kind": "random"}]})
 
 

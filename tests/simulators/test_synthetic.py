@@ -58,10 +58,10 @@ def test_expected_rewards_follow_the_formula(function: Any, layout: Any) -> None
 
 def test_bernoulli_rewards_are_a_logistic_model() -> None:
     """log odds = scale h(x), so that for linear h they are linear in x."""
-    plain, coin = world(function="linear", scale=3.0), world(function="linear", scale=3.0, reward="bernoulli")
+    plain, draws = world(function="linear", scale=3.0), world(function="linear", scale=3.0, reward="bernoulli")
     for step in range(20):
-        round = coin.round_at(step)
-        p = coin.probabilities(round)
+        round = draws.round_at(step)
+        p = draws.probabilities(round)
         np.testing.assert_allclose(np.log(p / (1 - p)), plain.probabilities(round), rtol=1e-10, atol=1e-14)
 
 
@@ -147,9 +147,9 @@ def test_linucb_is_between_random_and_the_oracle_on_nonlinear_rewards() -> None:
 def test_noise_is_gaussian_and_the_same_for_whatever_is_shown() -> None:
     options = {"noise": 0.3, "layout": "per_row"}
     trace = make("random", Synthetic, rows=range(8), options=options).advance(1000)
-    luck = trace.rewards - trace.value
-    assert kstest((luck / 0.3).ravel(), "norm").statistic < 2.226 / np.sqrt(luck.size)
-    np.testing.assert_allclose(luck, trace.best_rewards - trace.best_value, atol=1e-12)
+    draws = trace.rewards - trace.value
+    assert kstest((draws / 0.3).ravel(), "norm").statistic < 2.226 / np.sqrt(draws.size)
+    np.testing.assert_allclose(draws, trace.best_rewards - trace.best_value, atol=1e-12)
     quiet = make("random", Synthetic, options={"noise": 0.0}).advance(50)
     assert np.array_equal(quiet.rewards, quiet.value)
 

@@ -70,10 +70,10 @@ def bring(text: str | bytes, target: str | None = None, title: str = "Mine", lea
 
 
 def sentence(caught: pytest.ExceptionInfo[UserError]) -> str:
-    said = str(caught.value)
-    assert said.isprintable()  # one line
-    assert 0 < len(said) <= 400
-    return said
+    message = str(caught.value)
+    assert message.isprintable()  # one line
+    assert 0 < len(message) <= 400
+    return message
 
 
 def refused(text: str | bytes, target: str | None = None, **more: Any) -> str:
@@ -93,10 +93,10 @@ def race(data: str, **changes: Any) -> dict[str, Any]:
 
 def test_a_brought_wine_races_as_the_built_in_one_to_the_bit() -> None:
     name = bring(of_scikit_learn("wine", spoken=True), "answer")
-    mine, theirs = run(read(race(name))), run(read(race("wine")))
-    assert mine.experiment.hash != theirs.experiment.hash
+    own, theirs = run(read(race(name))), run(read(race("wine")))
+    assert own.experiment.hash != theirs.experiment.hash
     for label, history in theirs.histories.items():
-        same(mine.histories[label], history)
+        same(own.histories[label], history)
 
 
 def test_a_log_and_what_is_learned_from_it_are_those_of_the_built_in_set() -> None:
@@ -109,10 +109,10 @@ def test_a_log_and_what_is_learned_from_it_are_those_of_the_built_in_set() -> No
 
 @pytest.mark.parametrize("data", ["wine", "digits", "breast_cancer"])
 def test_numbers_as_classes_are_numbered_by_size(data: str) -> None:
-    mine, theirs = (classification.load(n) for n in (bring(of_scikit_learn(data, spoken=False), "answer"), data))
-    assert np.array_equal(mine.features, theirs.features)
-    assert np.array_equal(mine.labels, theirs.labels)
-    assert mine.classes == tuple(map(str, range(SIZES[data][2])))
+    own, theirs = (classification.load(n) for n in (bring(of_scikit_learn(data, spoken=False), "answer"), data))
+    assert np.array_equal(own.features, theirs.features)
+    assert np.array_equal(own.labels, theirs.labels)
+    assert own.classes == tuple(map(str, range(SIZES[data][2])))
 
 
 def test_experiments_on_built_in_data_keep_their_hashes() -> None:
@@ -132,8 +132,8 @@ def test_columns_are_typed_counted_and_described() -> None:
     table = inspect(
         b"id,size,colour,empty,n,kind\na1, 1.5 ,red,,1,x\na2,?, red ,NA,2,y\na3,-2e1,,nan,3,x\na4,0,blue,,4,y\n"
     )
-    found = {c.name: (c.kind, c.example, c.missing, c.distinct, c.problem) for c in table.columns}
-    assert found == {
+    actual = {c.name: (c.kind, c.example, c.missing, c.distinct, c.problem) for c in table.columns}
+    assert actual == {
         "id": ("category", "a1", 0, 4, ""),
         "size": ("number", "1.5", 1, 3, ""),
         "colour": ("category", "red", 1, 2, ""),
@@ -216,7 +216,7 @@ GOOD = "".join(f"{i},{'xy'[i % 2]}\n" for i in range(9))
 
 
 @pytest.mark.parametrize(
-    ("raw", "said"),
+    ("raw", "message"),
     [
         (b"", "the file is empty"),
         (b"\xef\xbb\xbf \r\n\n", "the file is empty"),
@@ -263,13 +263,13 @@ GOOD = "".join(f"{i},{'xy'[i % 2]}\n" for i in range(9))
     ],
     ids=itertools.count(),
 )  # fmt: skip
-def test_refusals(raw: bytes, said: str) -> None:
-    assert refused(raw, "b") == said
+def test_refusals(raw: bytes, message: str) -> None:
+    assert refused(raw, "b") == message
     assert uploads.listing() == []
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"target": "sex"}, "there is no column 'sex'; there are age, city, bought"),
         ({"leave_out": ["sex"]}, "there is no column 'sex'; there are age, city, bought"),
@@ -283,8 +283,8 @@ def test_refusals(raw: bytes, said: str) -> None:
          "points, dashes or underscores"),
     ],
 )  # fmt: skip
-def test_choices_that_are_none_are_refused(changes: dict[str, Any], said: str) -> None:
-    assert refused(SMALL, **{"target": "bought", **changes}) == said
+def test_choices_that_are_none_are_refused(changes: dict[str, Any], message: str) -> None:
+    assert refused(SMALL, **{"target": "bought", **changes}) == message
     assert uploads.listing() == []
 
 
@@ -331,10 +331,10 @@ def csv_like(draw: st.DrawFn) -> bytes:
     return raw
 
 
-def one_sentence(said: str) -> bool:
+def one_sentence(message: str) -> bool:
     """Never anything else; False, for it is no table."""
-    assert said.isprintable()
-    assert 0 < len(said) <= 400
+    assert message.isprintable()
+    assert 0 < len(message) <= 400
     return False
 
 
@@ -380,13 +380,13 @@ def test_anything_like_a_csv_is_a_table_or_one_sentence(raw: bytes) -> None:
 
 def test_damaged_tables_are_tables_or_one_sentence() -> None:
     """A real file, with bytes changed, inserted, doubled and lost."""
-    dice = random.Random(1)
+    rng = random.Random(1)
     whole, kept = csv_table.sample()[:1500], 0
     for _ in range(300):
         raw = bytearray(whole)
-        for _ in range(dice.randint(1, 3)):
-            at = dice.randrange(len(raw))
-            raw[at : at + dice.randint(0, 3)] = bytes(dice.choices(b',;"\n\r\t x1.\0\xff', k=dice.randint(0, 3)))
+        for _ in range(rng.randint(1, 3)):
+            at = rng.randrange(len(raw))
+            raw[at : at + rng.randint(0, 3)] = bytes(rng.choices(b',;"\n\r\t x1.\0\xff', k=rng.randint(0, 3)))
         kept += survives(bytes(raw))
     assert 0 < kept < 300  # or little was tried
 
@@ -491,13 +491,13 @@ def test_what_can_be_chosen() -> None:
     assert list(Classification.Params.choices("data") or ()) == list(SIZES)
     assert Classification.Params.choices("encoding") is None
     first, second = bring(SMALL, "bought"), bring(SMALL, "city")
-    found = Classification.Params.choices("data")
-    assert found is not None
-    assert found[first] == f"Mine {first[-4:]} (uploaded)"  # two of the same title
+    actual = Classification.Params.choices("data")
+    assert actual is not None
+    assert actual[first] == f"Mine {first[-4:]} (uploaded)"  # two of the same title
     uploads.delete(first)
-    found = Classification.Params.choices("data")
-    assert found is not None
-    assert found[second] == "Mine (uploaded)"
+    actual = Classification.Params.choices("data")
+    assert actual is not None
+    assert actual[second] == "Mine (uploaded)"
 
 
 def test_tampered_files_are_refused(folder: Path) -> None:

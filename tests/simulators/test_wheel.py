@@ -57,12 +57,12 @@ def test_the_regret_of_random_choice_follows_the_formula(delta: float) -> None:
 
 def test_noise_is_that_of_the_code() -> None:
     trace = make("random", Wheel, rows=ROWS).advance(2000)
-    luck, high = trace.rewards - trace.value, trace.value == 50
-    for spread, some in ((0.01, luck[high]), (0.05, luck[~high])):
+    draws, high = trace.rewards - trace.value, trace.value == 50
+    for spread, some in ((0.01, draws[high]), (0.05, draws[~high])):
         assert len(some) > 1000
         assert kstest(some / spread, "norm").statistic < 2.226 / np.sqrt(len(some))
     best = (trace.best_rewards - trace.best_value) / np.where(trace.best_value == 50, 0.01, 0.05)
-    np.testing.assert_allclose(luck / np.where(high, 0.01, 0.05), best, atol=1e-9)  # the same luck for the best
+    np.testing.assert_allclose(draws / np.where(high, 0.01, 0.05), best, atol=1e-9)  # the same luck for the best
 
 
 @pytest.mark.parametrize(("features", "N"), [("plain", 2), ("constant", 3)])

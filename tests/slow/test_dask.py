@@ -52,17 +52,17 @@ DATA: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dask]:
-    found = Dask(tmp_path_factory.mktemp("dask"), workers=2)
-    yield found
-    found.end()
+    actual = Dask(tmp_path_factory.mktemp("dask"), workers=2)
+    yield actual
+    actual.end()
 
 
 @pytest.fixture
 def lonely(tmp_path: Path) -> Iterator[Dask]:
     """A scheduler without workers."""
-    found = Dask(tmp_path)
-    yield found
-    found.end()
+    actual = Dask(tmp_path)
+    yield actual
+    actual.end()
 
 
 @pytest.fixture
@@ -104,17 +104,17 @@ def on(executor: Executor) -> Landscape:
 
 def refused(address: str) -> str:
     """The sentence with which a cluster is refused."""
-    with pytest.raises(UserError) as said:
+    with pytest.raises(UserError) as message:
         DaskExecutor(address)
-    assert "\n" not in str(said.value)
-    return str(said.value)
+    assert "\n" not in str(message.value)
+    return str(message.value)
 
 
 # -- addresses -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("address", "said"),
+    ("address", "message"),
     [
         ("127.0.0.1:8786", "must be tls://host:port"),
         ("http://127.0.0.1:8786", "must be tls://host:port"),
@@ -133,13 +133,13 @@ def refused(address: str) -> str:
     ],
 )
 def test_an_address_that_is_none_or_open_to_all_is_refused(
-    address: str, said: str, file: Path, capsys: pytest.CaptureFixture[str]
+    address: str, message: str, file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert said in refused(address)
+    assert message in refused(address)
     assert cli.main(["sweep", str(file), "--cluster", address]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("error: ")
-    assert said in line
+    assert message in line
 
 
 def test_nobody_at_an_address_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,12 +177,12 @@ def test_what_optuna_proposes_is_computed_to_the_same_bits(pair: Dask) -> None:
     sweep = sweeps.read({**DATA, "search": "optuna", "number": 8, "batch": 4})
     here, away = sweeps.run(sweep), DaskExecutor(pair.address)
     try:
-        found = Runner(sweep, away).run()
+        actual = Runner(sweep, away).run()
     finally:
         away.close()
-    assert found.sweep.proposed == here.sweep.proposed
+    assert actual.sweep.proposed == here.sweep.proposed
     for metric in METRICS:
-        np.testing.assert_array_equal(found.numbers(metric), here.numbers(metric))
+        np.testing.assert_array_equal(actual.numbers(metric), here.numbers(metric))
 
 
 def test_the_command_line_finds_the_cluster_in_the_environment(
@@ -270,8 +270,8 @@ def test_other_code_is_refused_early_or_late_and_nobody_is_not_waited_for(
         code.write("# newer\n")
     env = {**worker_environment(), "PYTHONPATH": str(other)}
     lonely.work("--no-nanny", env=env)
-    said = refused(lonely.address)
-    assert re.search(r"the worker tcp://127\.0\.0\.1:\d+ has other code \(\w{12}; the client has \w{12}\)", said)
+    message = refused(lonely.address)
+    assert re.search(r"the worker tcp://127\.0\.0\.1:\d+ has other code \(\w{12}; the client has \w{12}\)", message)
     lonely.stop_workers()
     lonely.work("--no-nanny")
     patient, hasty, heard = DaskExecutor(lonely.address), DaskExecutor(lonely.address, silence=1.0), list[int]()
@@ -295,28 +295,28 @@ def test_other_code_is_refused_early_or_late_and_nobody_is_not_waited_for(
 
 
 def test_mutual_tls_as_the_readme_says(tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    mine, others = certificates(tmp_path / "mine"), certificates(tmp_path / "others")
-    options = ("--tls-ca-file", str(mine / "ca.pem"), "--tls-cert", str(mine / "node.pem"),
-               "--tls-key", str(mine / "node.key"))  # fmt: skip
-    found = Dask(tmp_path / "dask", scheme="tls", options=options)
+    own, others = certificates(tmp_path / "mine"), certificates(tmp_path / "others")
+    options = ("--tls-ca-file", str(own / "ca.pem"), "--tls-cert", str(own / "node.pem"),
+               "--tls-key", str(own / "node.key"))  # fmt: skip
+    actual = Dask(tmp_path / "dask", scheme="tls", options=options)
     try:
-        assert found.address.startswith("tls://")
-        found.work("--no-nanny")
-        shown = {f"DASK_DISTRIBUTED__COMM__TLS__{name}": str(mine / path) for name, path in PARTS.items()}
+        assert actual.address.startswith("tls://")
+        actual.work("--no-nanny")
+        shown = {f"DASK_DISTRIBUTED__COMM__TLS__{name}": str(own / path) for name, path in PARTS.items()}
         done = subprocess.run(
-            [sys.executable, "-m", "bandits", "sweep", str(file), "--cluster", found.address],
+            [sys.executable, "-m", "bandits", "sweep", str(file), "--cluster", actual.address],
             capture_output=True, text=True, env={**worker_environment(), **shown}, check=False,
         )  # fmt: skip
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout.startswith("best: ")
         monkeypatch.setattr(dask_client, "CONNECT_TIMEOUT", 2.0)
         with configured(others):
-            assert "no Dask scheduler answers" in refused(found.address)
+            assert "no Dask scheduler answers" in refused(actual.address)
         with configured(tmp_path / "nowhere"):
-            assert "No such file" in refused(found.address)
-        assert "no Dask scheduler answers" in refused(found.address.replace("tls", "tcp"))
+            assert "No such file" in refused(actual.address)
+        assert "no Dask scheduler answers" in refused(actual.address.replace("tls", "tcp"))
     finally:
-        found.end()
+        actual.end()
 
 
 def configured(folder: Path) -> AbstractContextManager[object]:

@@ -149,8 +149,8 @@ def test_modules_in_the_commands_of_documents_exist(document: str) -> None:
     text = (ROOT / document).read_text(encoding="utf-8")
     for module in set(re.findall(r"python -m ((?:bandits|benchmarks|tests)[\w.]*\w)", text)):
         path = ROOT / module.replace(".", "/")
-        found = path.with_suffix(".py").exists() or (path / "__main__.py").exists()
-        assert found, f"{document} names the command python -m {module}, which does not exist"
+        actual = path.with_suffix(".py").exists() or (path / "__main__.py").exists()
+        assert actual, f"{document} names the command python -m {module}, which does not exist"
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

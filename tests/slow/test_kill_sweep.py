@@ -71,9 +71,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
 @pytest.fixture
 def dask(tmp_path: Path) -> Iterator[Dask]:
     """A scheduler, without workers."""
-    found = Dask(tmp_path / "dask")
-    yield found
-    found.end()
+    actual = Dask(tmp_path / "dask")
+    yield actual
+    actual.end()
 
 
 def check(out: Path, whole: Undisturbed) -> None:
@@ -101,13 +101,13 @@ def check_rows(home: Path, whole: Undisturbed) -> None:
 def disturbed(whole: Undisturbed, executor: Executor, home: Path, victims: Callable[[], list[int]], gate: Gate) -> None:
     """Run a sweep, and kill one of the victims whenever another share of it is done: the others stand still then."""
     runner = Runner(whole.sweep, executor, BlockFiles(whole.sweep, home))
-    dice, killed, share = np.random.default_rng(5), list[int](), BLOCKS // (KILLS + 2)
+    rng, killed, share = np.random.default_rng(5), list[int](), BLOCKS // (KILLS + 2)
     gate.hold(SEED, STEP, passes=share)
 
     def watch(done: float) -> None:
         if len(killed) == KILLS or len(blocks(home)) < share * (len(killed) + 1) or not (able := victims()):
             return
-        killed.append(int(dice.choice(able)))
+        killed.append(int(rng.choice(able)))
         os.kill(killed[-1], signal.SIGKILL)
         if len(killed) < KILLS:
             gate.hold(SEED, STEP, passes=share)
@@ -170,8 +170,8 @@ class Command:
 
     def ended(self) -> tuple[int, str]:
         """Exit status and standard error."""
-        _, said = self.process.communicate(timeout=PATIENCE)
-        return self.process.returncode, said
+        _, message = self.process.communicate(timeout=PATIENCE)
+        return self.process.returncode, message
 
 
 def test_a_scheduler_that_is_killed_costs_a_sentence(
@@ -184,8 +184,8 @@ def test_a_scheduler_that_is_killed_costs_a_sentence(
     command.reach(1)
     dask.scheduler.kill()
     gate.open()
-    status, said = command.ended()
-    assert (status, said.splitlines()) == (
+    status, message = command.ended()
+    assert (status, message.splitlines()) == (
         0, [f"the scheduler at {dask.address} is gone; continuing on this machine"]
     )  # fmt: skip
     check(out, whole)
@@ -197,21 +197,21 @@ def test_a_runner_that_is_killed_goes_on_where_it_was(
     series: int, whole: Undisturbed, gate: Gate, tmp_path: Path
 ) -> None:
     """Killed again and again: while it starts, while it computes, while it writes."""
-    home, dice, workers = tmp_path / "home", np.random.default_rng([11, series]), str(series % 3)
+    home, rng, workers = tmp_path / "home", np.random.default_rng([11, series]), str(series % 3)
     kills = RUNNERS // often(1, 4)
     for _ in range(kills):
-        new, left = int(dice.integers(0, 4)), BLOCKS - len(blocks(home))
+        new, left = int(rng.integers(0, 4)), BLOCKS - len(blocks(home))
         gate.hold(SEED, STEP, passes=min(new + 1, left - 1))  # it goes on for a moment, and not to its end
         command = Command(whole, home, "--workers", workers)
         command.reach(len(blocks(home)) + min(new, left - 1))
-        time.sleep(0.3 * dice.random())  # the moment, not a wait for anything
+        time.sleep(0.3 * rng.random())  # the moment, not a wait for anything
         assert command.process.poll() is None
         command.process.kill()
         command.ended()
     gate.open()
     last = Command(whole, home, "--workers", workers, "--out", str(tmp_path / "out"))
-    status, said = last.ended()
-    assert (status, said) == (0, "")
+    status, message = last.ended()
+    assert (status, message) == (0, "")
     check(tmp_path / "out", whole)
     check_rows(home, whole)
 
@@ -227,9 +227,9 @@ def test_control_c_ends_it_in_a_sentence_and_loses_nothing(whole: Undisturbed, g
     command = Command(whole, home, "--workers", "1", preexec_fn=heed_control_c)
     command.reach(1)
     os.killpg(command.process.pid, signal.SIGINT)  # as a terminal does: to all of the command's processes
-    status, said = command.ended()
+    status, message = command.ended()
     assert status == 130
-    assert said.splitlines() == ["Finished blocks are stored: the same command continues from there.", "stopped"]
+    assert message.splitlines() == ["Finished blocks are stored: the same command continues from there.", "stopped"]
     kept = {path: path.stat().st_mtime_ns for path in blocks(home)}
     assert kept
     save(sweeps.run(whole.sweep, files=BlockFiles(whole.sweep, home / "sweeps")), tmp_path / "out")
@@ -254,7 +254,7 @@ def test_a_full_disk_costs_a_sentence_and_keeps_what_is_finished(whole: Undistur
     assert command.ended() == (0, "this sweep could not be kept on disk (File too large)\n")
     assert {path: path.read_bytes() for path in blocks(tmp_path)} == kept
     again = Command(whole, tmp_path, "--workers", "0", "--out", str(tmp_path / "out"), preexec_fn=full)
-    status, said = again.ended()
+    status, message = again.ended()
     assert status == 2  # what was asked for is not there
-    assert said.splitlines()[-1].startswith("error: ")
-    assert "Traceback" not in said
+    assert message.splitlines()[-1].startswith("error: ")
+    assert "Traceback" not in message

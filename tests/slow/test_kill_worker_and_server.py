@@ -71,9 +71,9 @@ class Server:
         """Read on to a line that begins with a word."""
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            found, *rest = line.split()
-            self._note(found, rest)
-            if found == word:
+            actual, *rest = line.split()
+            self._note(actual, rest)
+            if actual == word:
                 return rest
         raise AssertionError(f"the server ended before it said '{word}'")
 
@@ -129,11 +129,11 @@ def check(folder: Path, expected: Result) -> None:
         command, capture_output=True, text=True, cwd=ROOT, env={**os.environ, "BANDITS_HOME": str(folder)}, check=False
     )
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
-    found = Store(folder).get(expected.experiment.hash)
-    assert found is not None
+    actual = Store(folder).get(expected.experiment.hash)
+    assert actual is not None
     for label, history in expected.histories.items():
-        same(found.histories[label], history)
-    assert found.summary() == expected.summary()
+        same(actual.histories[label], history)
+    assert actual.summary() == expected.summary()
     assert Store(folder).checkpoints() == []
 
 

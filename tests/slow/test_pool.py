@@ -190,19 +190,19 @@ def test_a_finished_run_is_continued_as_the_longer_run(pool: Pool) -> None:
 
 def test_equal_experiments_submitted_at_the_same_moment_are_one_run(pool: Pool) -> None:
     for seed in range(200, 210):
-        barrier, found = threading.Barrier(8), []
+        barrier, actual = threading.Barrier(8), []
 
-        def submit(e: Experiment, barrier: threading.Barrier = barrier, found: list[Job] = found) -> None:
+        def submit(e: Experiment, barrier: threading.Barrier = barrier, actual: list[Job] = actual) -> None:
             barrier.wait()
-            found.append(pool.submit(e))
+            actual.append(pool.submit(e))
 
         threads = [threading.Thread(target=submit, args=(experiment("random", seed=seed),)) for _ in range(8)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert len({id(job) for job in found}) == 1
-        ended(found[0])
+        assert len({id(job) for job in actual}) == 1
+        ended(actual[0])
 
 
 def test_a_stopped_run_is_lost_to_nobody(pool: Pool, gate: Gate) -> None:
@@ -319,10 +319,10 @@ def test_an_interrupted_run_that_is_asked_for_again_goes_on_instead_of_beginning
     gate.hold(93, 200)
     with closing(Pool(store=Store(tmp_path))) as pool:
         job = pool.submit(e, "me")
-        begun = int(job.saved["step"])
-        assert begun > 0
+        started = int(job.saved["step"])
+        assert started > 0
         assert (job.status, job.owner) == ("queued", "me")
-        wait_for(lambda: job.step > begun, "the run to go on", over(job))
+        wait_for(lambda: job.step > started, "the run to go on", over(job))
         pool.pause(job, "me")
         assert pool.resume_unfinished(e, "me") is job  # one that is paused goes on too
         assert job.active

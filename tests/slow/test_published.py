@@ -62,8 +62,8 @@ def test_the_neural_protocol_of_magic_step_by_step(fused: bool, monkeypatch: pyt
 @pytest.mark.parametrize(("function", "steps"), [("quadratic", 2500), ("form", 1500)])
 def test_a_network_sees_through_a_square_and_a_straight_line_does_not(function: str, steps: int) -> None:
     """The published order: uniform, then LinUCB, then NeuralUCB; paired, three standard errors."""
-    world = {"kind": "synthetic", "function": function}
-    uniform, linear, network = (published.regret(world, agent, steps, 4) for agent in published.SYNTHETIC_AGENTS)
+    settings = {"kind": "synthetic", "function": function}
+    uniform, linear, network = (published.regret(settings, agent, steps, 4) for agent in published.SYNTHETIC_AGENTS)
     for worse, better in ((uniform, linear), (linear, network)):
         gap = worse - better
         assert gap.mean() > 3 * gap.std(ddof=1) / 2
@@ -94,8 +94,8 @@ def test_the_showdowns_verdicts_are_those_of_its_intervals() -> None:
         return re.findall(r"\*\*(\w+)\*\*", showdown.claims(early, rows))
 
     rows: list[tuple[str, ...]] = [(showdown.STATIC, "no"), ("A", "yes"), ("B", "inconclusive")]
-    found = words({"A": [ahead, ahead], "B": [level, behind]}, rows)
-    assert found == ["confirmed", "mixed", "confirmed", "confirmed"]
+    actual = words({"A": [ahead, ahead], "B": [level, behind]}, rows)
+    assert actual == ["confirmed", "mixed", "confirmed", "confirmed"]
     rows = [(showdown.STATIC, "inconclusive"), ("A", "no")]
     assert words({"A": [behind, level]}, rows) == ["refuted", "inconclusive", "refuted", "inconclusive"]
 

@@ -61,7 +61,7 @@ def test_the_numbers_are_the_same(name: str, tmp_path: Path) -> None:
         assert digest(tmp_path / "summary.json") == before["summary_sha256"]
         assert digest(tmp_path / "curves.parquet") == before["curves_sha256"]
     else:
-        one, other = (without_networks(before["experiment"], found) for found in (before["summary"], summary))
+        one, other = (without_networks(before["experiment"], actual) for actual in (before["summary"], summary))
         assert nearly_equal(one, other)
 
 

@@ -49,9 +49,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def pool(home: Path) -> Iterator[Pool]:
-    found = Pool(workers=1, store=Store())
-    yield found
-    found.close()
+    actual = Pool(workers=1, store=Store())
+    yield actual
+    actual.close()
 
 
 def until(done: Callable[[], bool]) -> None:
@@ -114,9 +114,9 @@ def test_its_runs_are_listed(home: Path) -> None:
 
 @pytest.mark.parametrize("name", [name for name, expected in RUNS.items() if not expected["evicted"]])
 def test_a_stored_run_holds_the_same_numbers(name: str, home: Path, tmp_path: Path) -> None:
-    found = Store().get(RUNS[name]["hash"])
-    assert found is not None
-    agrees(found, RUNS[name], tmp_path / "out")
+    actual = Store().get(RUNS[name]["hash"])
+    assert actual is not None
+    agrees(actual, RUNS[name], tmp_path / "out")
 
 
 def test_an_evicted_run_stays_listed_and_is_computed_again(pool: Pool, tmp_path: Path) -> None:
@@ -126,9 +126,9 @@ def test_an_evicted_run_stays_listed_and_is_computed_again(pool: Pool, tmp_path:
         store.get(expected["hash"])
     job = pool.submit(read(expected["experiment"]))
     until(lambda: job.status == "finished")
-    found = store.get(expected["hash"])
-    assert found is not None
-    agrees(found, expected, tmp_path / "out")
+    actual = store.get(expected["hash"])
+    assert actual is not None
+    agrees(actual, expected, tmp_path / "out")
     line = next(line for line in store.runs() if line.id == expected["hash"])
     assert (line.title, line.tags, line.evicted) == (expected["title"], expected["tags"], False)
 
@@ -143,15 +143,15 @@ def test_unfinished_runs_go_on_to_the_same_end(pool: Pool, tmp_path: Path) -> No
         assert (job.status, job.interrupted, job.step) == (expected["status"], True, expected["step"])
         assert list(job.histories) == expected["labels"]
         assert job.experiment == read(expected["experiment"])
-        went_on = [job.step]
+        n_continued = [job.step]
         pool.resume_unfinished(job.experiment, "visitor")
-        until(lambda job=job, steps=went_on: steps.append(job.step) or job.status in ("finished", "failed"))
+        until(lambda job=job, steps=n_continued: steps.append(job.step) or job.status in ("finished", "failed"))
         assert job.status == "finished", job.error
-        assert min(went_on) >= expected["step"]  # it has not begun again
-        found = store.get(expected["hash"])
-        assert found is not None
+        assert min(n_continued) >= expected["step"]  # it has not begun again
+        actual = store.get(expected["hash"])
+        assert actual is not None
         if EXACT or not expected["neural"]:
-            agrees(found, expected, tmp_path / name)
+            agrees(actual, expected, tmp_path / name)
     assert pool.unfinished() == []
 
 
@@ -188,11 +188,11 @@ def test_a_kept_sweep_holds_the_same_numbers(name: str, pool: Pool, home: Path, 
     sweep = stored_sweep(home / "sweeps", expected["hash"])
     assert isinstance(sweep, Sweep)
     assert sweep.hash == read_sweep(expected["sweep"]).hash == expected["hash"]
-    found = SweepManager(pool, home / "sweeps").get(expected["hash"])
-    assert isinstance(found, SweepJob)
-    assert (found.status, found.landscape.progress) == (expected["status"], expected["done"])
-    assert [list(point) for point in found.landscape.sweep.proposed] == expected["proposed"]
-    agrees_swept(found.landscape, expected, tmp_path / "out")
+    actual = SweepManager(pool, home / "sweeps").get(expected["hash"])
+    assert isinstance(actual, SweepJob)
+    assert (actual.status, actual.landscape.progress) == (expected["status"], expected["done"])
+    assert [list(point) for point in actual.landscape.sweep.proposed] == expected["proposed"]
+    agrees_swept(actual.landscape, expected, tmp_path / "out")
 
 
 @pytest.mark.parametrize("name", [name for name, expected in SWEEPS.items() if expected["status"] == "finished"])
@@ -212,12 +212,12 @@ def test_a_half_finished_sweep_goes_on_to_the_same_end(name: str, pool: Pool, ho
     folder = home / "sweeps" / expected["hash"]
     before = {path: path.stat().st_mtime_ns for path in folder.glob("*.block")}
     assert sorted(path.name for path in before) == expected["blocks"]
-    found = SweepManager(pool, home / "sweeps").submit(read_sweep(expected["sweep"]), "visitor")
-    until(lambda: not found.active)
-    assert (found.status, found.error) == ("finished", "")
+    actual = SweepManager(pool, home / "sweeps").submit(read_sweep(expected["sweep"]), "visitor")
+    until(lambda: not actual.active)
+    assert (actual.status, actual.error) == ("finished", "")
     assert all(path.stat().st_mtime_ns == written for path, written in before.items())
     if EXACT or not any(kind in json.dumps(expected["sweep"]) for kind in ("neural", "ensemble", "dropout")):
-        agrees_swept(found.landscape, expected["continued"], tmp_path / "out")
+        agrees_swept(actual.landscape, expected["continued"], tmp_path / "out")
 
 
 # -- data, arrays, links -----------------------------------------------------------------------------------------

@@ -28,8 +28,8 @@ def machine(expected: dict[str, str]) -> dict[str, str]:
         processor, flags = facts["model name"], hashlib.sha256(facts["flags"].encode()).hexdigest()[:12]
     except (OSError, KeyError):
         processor, flags = platform.processor() or platform.machine(), ""
-    found = {"processor": processor, "flags": flags, "python": platform.python_version()}
-    return found | {name: importlib.metadata.version(name) for name in expected if name not in found}
+    actual = {"processor": processor, "flags": flags, "python": platform.python_version()}
+    return actual | {name: importlib.metadata.version(name) for name in expected if name not in actual}
 
 
 def same_machine(expected: dict[str, str]) -> bool:

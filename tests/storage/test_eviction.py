@@ -31,10 +31,10 @@ def filled(folder: Path, *seeds: int) -> Store:
 
 
 @pytest.mark.parametrize(
-    ("text", "found"), [("500MB", 500_000_000), ("2 gb", 2_000_000_000), ("1.5KB", 1500), ("0", 0), ("7B", 7)]
+    ("text", "actual"), [("500MB", 500_000_000), ("2 gb", 2_000_000_000), ("1.5KB", 1500), ("0", 0), ("7B", 7)]
 )
-def test_a_budget_is_a_size(text: str, found: int) -> None:
-    assert budget(text) == found
+def test_a_budget_is_a_size(text: str, actual: int) -> None:
+    assert budget(text) == actual
 
 
 @pytest.mark.parametrize("text", ["", "much", "-1", "1e9", "5XB", "5K", "1" * 12, "nan"])
@@ -46,12 +46,12 @@ def test_what_is_no_size_is_refused(text: str) -> None:
 def test_the_oldest_go_first_and_stay_listed(tmp_path: Path) -> None:
     store = filled(tmp_path, 1, 2, 3)
     weights = [size for _, size, _ in store.evictable()]
-    said = evict(evictable_runs(store), sum(weights) - 1)
+    message = evict(evictable_runs(store), sum(weights) - 1)
     listed = {listed.id: listed for listed in store.runs()}
     first, second, third = (experiment(seed=seed) for seed in (1, 2, 3))
     assert [listed[e.hash].evicted for e in (first, second, third)] == [True, False, False]
     assert listed[first.hash].experiment == first
-    assert said[0].startswith(f"run {first.hash[:12]}")
+    assert message[0].startswith(f"run {first.hash[:12]}")
     assert store.checkpoint(first.hash) is None
     assert store.get(second.hash) is not None
     with pytest.raises(EvictedError, match="run it again to restore them"):
@@ -78,10 +78,10 @@ def test_an_evicted_run_is_computed_again_under_its_name(tmp_path: Path) -> None
     again = Store(tmp_path)
     (listed,) = again.runs()
     assert (listed.title, listed.evicted) == ("mine", False)
-    found = again.get(e.hash)
-    assert found is not None
+    actual = again.get(e.hash)
+    assert actual is not None
     for label, history in whole.histories.items():
-        same(history, found.histories[label])
+        same(history, actual.histories[label])
     assert again.check() == []
 
 
@@ -113,14 +113,14 @@ def test_a_sweep_keeps_its_numbers_without_its_curves(tmp_path: Path) -> None:
     files = BlockFiles(sweep, tmp_path)
     whole = sweeps.run(sweep, files=files)
     heavy = files.bytes
-    said = evict(evictable_sweeps(tmp_path), 0)
-    assert said[0].startswith(f"sweep {sweep.hash[:12]}")
+    message = evict(evictable_sweeps(tmp_path), 0)
+    assert message[0].startswith(f"sweep {sweep.hash[:12]}")
     assert files.bytes < heavy
     thin = sweeps.run(sweep, files=files)
     for metric in METRICS:
         assert np.array_equal(thin.numbers(metric), whole.numbers(metric))
-    told, _ = grid.point_curves(thin, 0, "click_rate")
-    assert "deleted to save space" in told["layout"]["annotations"][0]["text"]
+    record, _ = grid.point_curves(thin, 0, "click_rate")
+    assert "deleted to save space" in record["layout"]["annotations"][0]["text"]
     assert evict(evictable_sweeps(tmp_path), 0)[:-1] == []
 
 
@@ -134,10 +134,10 @@ def test_what_is_damaged_or_unfinished_among_sweeps_is_cleared(tmp_path: Path) -
     (files.folder / "half.part").write_bytes(b"half")
     (tmp_path / ("0" * 64)).mkdir()
     (tmp_path / "notes").mkdir()  # nobody else's folder is touched
-    said = remove_damaged(tmp_path)
-    assert len(said) == 2
-    assert "had no readable sweep.json" in said[0]
-    assert "2 damaged or unfinished blocks were removed" in said[1]
+    message = remove_damaged(tmp_path)
+    assert len(message) == 2
+    assert "had no readable sweep.json" in message[0]
+    assert "2 damaged or unfinished blocks were removed" in message[1]
     assert remove_damaged(tmp_path) == []
     assert (tmp_path / "notes").is_dir()
     assert sweeps.run(sweep, files=files).completed.all()

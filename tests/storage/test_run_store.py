@@ -34,12 +34,12 @@ def put(store: Store, result: Result) -> str:
 def test_what_was_put_comes_back_to_the_bit(tmp_path: Path) -> None:
     result = finished()
     name = put(Store(tmp_path), result)
-    found = Store(tmp_path).get(name)  # another process would see the same
-    assert found is not None
-    assert found.experiment == result.experiment
+    actual = Store(tmp_path).get(name)  # another process would see the same
+    assert actual is not None
+    assert actual.experiment == result.experiment
     for label, history in result.histories.items():
-        same(found.histories[label], history)
-    assert found.summary() == result.summary()
+        same(actual.histories[label], history)
+    assert actual.summary() == result.summary()
     assert Store(tmp_path).get("0" * 64) is None
 
 
@@ -50,9 +50,9 @@ def test_runs_are_listed_renamed_tagged_and_deleted(tmp_path: Path) -> None:
     assert [r.id for r in store.runs()] == [second, first]
     store.rename(first, "For <b>class</b> '; DROP TABLE runs; --")
     store.tag(first, "lesson 3")
-    found = store.runs()[1]
-    assert (found.title, found.tags) == ("For <b>class</b> '; DROP TABLE runs; --", "lesson 3")
-    store.keep_checkpoint(first, found.experiment, b"state")
+    actual = store.runs()[1]
+    assert (actual.title, actual.tags) == ("For <b>class</b> '; DROP TABLE runs; --", "lesson 3")
+    store.keep_checkpoint(first, actual.experiment, b"state")
     store.delete(first)
     assert [r.id for r in store.runs()] == [second]
     assert store.get(first) is None
@@ -61,19 +61,19 @@ def test_runs_are_listed_renamed_tagged_and_deleted(tmp_path: Path) -> None:
     assert len(list((tmp_path / "objects").glob("*/*"))) == 1
 
 
-def flip(path: Path, dice: np.random.Generator) -> None:
+def flip(path: Path, rng: np.random.Generator) -> None:
     """Turn one bit over, as a bad disk does: without a new date."""
     data = bytearray(path.read_bytes())
-    data[int(dice.integers(len(data)))] ^= 1 << int(dice.integers(8))
+    data[int(rng.integers(len(data)))] ^= 1 << int(rng.integers(8))
     path.write_bytes(data)
 
 
 def test_flipped_bits_in_files_are_all_noticed(tmp_path: Path) -> None:
-    store, result, dice, times = Store(tmp_path), finished(), np.random.default_rng(3), often(20, 500)
+    store, result, rng, times = Store(tmp_path), finished(), np.random.default_rng(3), often(20, 500)
     for _ in range(times):
         name = put(store, result)
         (path,) = (tmp_path / "objects").glob("*/*")
-        flip(path, dice)
+        flip(path, rng)
         with pytest.raises(CorruptFileError, match=r"is damaged; it was set aside"):
             store.get(name)
         assert store.get(name) is None  # no longer listed: it can be run again
@@ -82,10 +82,10 @@ def test_flipped_bits_in_files_are_all_noticed(tmp_path: Path) -> None:
 
 
 def test_flipped_bits_in_checkpoints_are_all_noticed(tmp_path: Path) -> None:
-    store, e, dice, times = Store(tmp_path), experiment(), np.random.default_rng(4), often(20, 500)
+    store, e, rng, times = Store(tmp_path), experiment(), np.random.default_rng(4), often(20, 500)
     for i in range(times):
         store.keep_checkpoint(e.hash, e, b"state of the race")
-        flip(tmp_path / "checkpoints" / e.hash, dice)
+        flip(tmp_path / "checkpoints" / e.hash, rng)
         if i % 2:
             assert store.check() == [f"the checkpoint of run {e.hash[:12]} was damaged; it was set aside"]
         else:
@@ -97,7 +97,7 @@ def test_flipped_bits_in_checkpoints_are_all_noticed(tmp_path: Path) -> None:
 
 def test_flipped_bits_in_the_index_lose_no_run(tmp_path: Path) -> None:
     """Whatever the index says then, nothing is a traceback; and after a check every run is listed and whole."""
-    results, dice = [finished(seed) for seed in (1, 2, 3)], np.random.default_rng(5)
+    results, rng = [finished(seed) for seed in (1, 2, 3)], np.random.default_rng(5)
     names = {r.experiment.hash: r for r in results}
     store = Store(tmp_path)
     for result in results:
@@ -107,28 +107,28 @@ def test_flipped_bits_in_the_index_lose_no_run(tmp_path: Path) -> None:
     whole, renewed = index.read_bytes(), 0
     for i in range(often(30, 500)):
         index.write_bytes(whole)
-        flip(index, dice)
+        flip(index, rng)
         if i % 2:
             store = Store(tmp_path)  # else a server that was open all the time
         for listed in store.runs():
             store.rename(listed.id, "still here")
         for name in names:
             store.get(name)
-        said = store.check()
-        assert all(line.isprintable() and len(line) <= 400 for line in said)
+        message = store.check()
+        assert all(line.isprintable() and len(line) <= 400 for line in message)
         assert {r.id for r in store.runs()} == set(names)
         for name, result in names.items():
-            found = store.get(name)
-            assert found is not None
-            assert found.experiment == result.experiment
+            actual = store.get(name)
+            assert actual is not None
+            assert actual.experiment == result.experiment
         assert store.check() == []
-        renewed += any("rebuilt" in line for line in said)
+        renewed += any("rebuilt" in line for line in message)
     assert renewed > 0
     for name, result in names.items():
-        found = store.get(name)
-        assert found is not None
+        actual = store.get(name)
+        assert actual is not None
         for label, history in result.histories.items():
-            same(found.histories[label], history)
+            same(actual.histories[label], history)
 
 
 @pytest.mark.parametrize("damage", [b"", b"not a database at all" * 500])
@@ -154,8 +154,8 @@ def test_titles_and_tags_that_can_still_be_read_survive_a_new_index(tmp_path: Pa
     with (tmp_path / "index.sqlite").open("r+b") as file:  # the tree of ids; the table itself stays whole
         file.seek((page - 1) * size)
         file.write(b"?" * size)
-    (said,) = Store(tmp_path).check()
-    assert "rebuilt from the files: 1 found" in said
+    (message,) = Store(tmp_path).check()
+    assert "rebuilt from the files: 1 found" in message
     ((_, _, title, tags, *_),) = store.runs()
     assert (title, tags) == ("For class", "lesson 3")
 
@@ -164,8 +164,8 @@ def test_a_file_of_a_process_killed_before_it_was_listed_is_listed(tmp_path: Pat
     store = Store(tmp_path)
     name = put(store, finished(1))
     store._query("DELETE FROM runs", write=True)
-    (said,) = Store(tmp_path).check()
-    assert said == f"run {name[:12]} was not listed; its file is intact and it is listed again"
+    (message,) = Store(tmp_path).check()
+    assert message == f"run {name[:12]} was not listed; its file is intact and it is listed again"
     assert store.get(name) is not None
     assert store.check() == []
 
@@ -184,9 +184,9 @@ def test_files_of_the_first_version_are_read(tmp_path: Path) -> None:
     target.write_bytes(data)
     path.unlink()
     store._query("UPDATE runs SET content = ?", old, write=True)
-    found = Store(tmp_path).get(name)
-    assert found is not None
-    assert found.summary() == result.summary()
+    actual = Store(tmp_path).get(name)
+    assert actual is not None
+    assert actual.summary() == result.summary()
     assert store.check() == []
 
 
@@ -198,10 +198,10 @@ def test_check_reads_everything_and_sweeps_what_belongs_to_nobody(tmp_path: Path
     broken.write_bytes(paths[broken][:-1])
     (tmp_path / "objects" / "ab").mkdir(exist_ok=True)
     (tmp_path / "objects" / "ab" / "orphan.part").write_bytes(b"half")
-    said = store.check()
-    assert len(said) == 2
-    assert any(bad[:12] in s for s in said)
-    assert any("belongs to no run" in s for s in said)
+    message = store.check()
+    assert len(message) == 2
+    assert any(bad[:12] in s for s in message)
+    assert any("belongs to no run" in s for s in message)
     assert [r.id for r in store.runs()] == [good]
     assert store.check() == []
 
@@ -237,11 +237,11 @@ def test_checkpoints_are_replaced_trusted_only_whole_and_listed_until_finished(t
 
 def test_packed_arrays_come_back() -> None:
     arrays = {"0/sum.clicks": np.arange(6.0).reshape(2, 3), "a": np.array(3), "b": np.array([True, False])}
-    found = unpack(pack(arrays))
-    assert list(found) == list(arrays)
+    actual = unpack(pack(arrays))
+    assert list(actual) == list(arrays)
     for key, value in arrays.items():
-        np.testing.assert_array_equal(found[key], value)
-        assert found[key].dtype == value.dtype
+        np.testing.assert_array_equal(actual[key], value)
+        assert actual[key].dtype == value.dtype
 
 
 def test_a_disk_without_room_is_refused_before_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -347,10 +347,10 @@ def test_a_full_disk_leaves_checkpoint_and_index_as_they_were(tmp_path: Path) ->
     name = put(store, result)
     store.keep_checkpoint(name, result.experiment, b"before")
     out, _ = writer(tmp_path, 1, 2, limit=300_000, program=CROWDED).communicate(timeout=120)
-    said = out.splitlines()
-    assert said[:2] == ["ready", "full: File too large"]
-    assert all(line.startswith("full: the index of stored runs: ") for line in said[2:-1]), said
-    assert said[-1] == "1 True True"
+    message = out.splitlines()
+    assert message[:2] == ["ready", "full: File too large"]
+    assert all(line.startswith("full: the index of stored runs: ") for line in message[2:-1]), message
+    assert message[-1] == "1 True True"
     assert store.runs()[0].title == "LinUCB, Random"
     assert store.check() == []
 
@@ -367,12 +367,12 @@ def test_processes_writing_at_once_lose_nothing(tmp_path: Path) -> None:
     store = Store(tmp_path)
     # of three runs the first stays, the second is deleted and put again, the third is deleted
     expected = {first + n: n % 3 for first in firsts for n in range(each) if n % 3 < 2}
-    found = {r.experiment.seed: r for r in store.runs()}
-    assert set(found) == set(expected)
+    actual = {r.experiment.seed: r for r in store.runs()}
+    assert set(actual) == set(expected)
     for seed, turn in expected.items():
-        assert found[seed].title == ("LinUCB, Random" if turn else f"run {seed}")
-        assert found[seed].tags == ("" if turn else f"tag {seed}")
-        assert store.get(found[seed].id) is not None
+        assert actual[seed].title == ("LinUCB, Random" if turn else f"run {seed}")
+        assert actual[seed].tags == ("" if turn else f"tag {seed}")
+        assert store.get(actual[seed].id) is not None
     assert store.check() == []
     assert len(list((tmp_path / "objects").glob("*/*"))) == len(expected)
 

@@ -108,8 +108,8 @@ def test_where_no_file_can_be_written_the_blocks_still_tell(
 
 
 def test_what_optuna_proposed_is_listed_too(tmp_path: Path) -> None:
-    told = small().model_dump(mode="json", include={"experiment", "axes"})
-    sweep = sweeps.read({**told, "search": "optuna", "number": 3, "batch": 3, "sampler": "random"})
+    message = small().model_dump(mode="json", include={"experiment", "axes"})
+    sweep = sweeps.read({**message, "search": "optuna", "number": 3, "batch": 3, "sampler": "random"})
     landscape = sweeps.run(sweep, files=BlockFiles(sweep, tmp_path))
     catalogue = Catalogue(tmp_path)
     (line,) = catalogue.entries()
@@ -124,8 +124,8 @@ def test_what_optuna_proposed_is_listed_too(tmp_path: Path) -> None:
 
 
 def test_a_sweep_that_cannot_be_read_hides_no_other(kept: Landscape, tmp_path: Path) -> None:
-    told = small().model_dump(mode="json", include={"experiment", "axes"})
-    other = sweeps.read({**told, "search": "optuna", "number": 2, "batch": 2, "sampler": "random"})
+    message = small().model_dump(mode="json", include={"experiment", "axes"})
+    other = sweeps.read({**message, "search": "optuna", "number": 2, "batch": 2, "sampler": "random"})
     sweeps.run(other, files=BlockFiles(other, tmp_path))
     study = BlockFiles(other, tmp_path).study
     study.write_bytes(study.read_bytes().replace(b"COMPLETE", b"CO]PLETE"))

@@ -79,11 +79,11 @@ def whole(home: Path) -> Landscape:
     return sweeps.run(sweep, files=BlockFiles(sweep, home))
 
 
-def same(found: Landscape, other: Landscape) -> None:
-    assert found.sweep.proposed == other.sweep.proposed
+def same(actual: Landscape, other: Landscape) -> None:
+    assert actual.sweep.proposed == other.sweep.proposed
     for metric in ("click_rate", "pseudo_regret"):
-        assert np.array_equal(found.numbers(metric), other.numbers(metric), equal_nan=True)
-    assert found.summary() == other.summary()
+        assert np.array_equal(actual.numbers(metric), other.numbers(metric), equal_nan=True)
+    assert actual.summary() == other.summary()
 
 
 # -- what it finds -------------------------------------------------------------------------------------------------
@@ -134,8 +134,8 @@ def test_what_is_impossible_together_is_passed_over() -> None:
         {"path": "simulator.n_items", "low": 20, "high": 60},
         {"path": "simulator.n_candidates", "low": 10, "high": 60},
     ]
-    world = {"kind": "ranking", "n_items": 100, "n_candidates": 20, "slate": 5, "n_users": 20}
-    landscape = sweeps.run(scattered(axes, simulator=world, steps=10, replications=1, number=12))
+    settings = {"kind": "ranking", "n_items": 100, "n_candidates": 20, "slate": 5, "n_users": 20}
+    landscape = sweeps.run(scattered(axes, simulator=settings, steps=10, replications=1, number=12))
     assert 0 < len(landscape.sweep.proposed) < 12
     assert all(candidates <= items for items, candidates in landscape.sweep.proposed)
 
@@ -156,13 +156,13 @@ def test_a_point_is_its_experiment(whole: Landscape) -> None:
 
 def test_a_forest_tells_what_explains() -> None:
     """z = x + .5 c over uniform x and a fair coin c: variances 1/12 and 1/16, so shares 4/7 and 3/7, and none of y."""
-    dice = np.random.default_rng(1)
-    x, y, c = dice.random(400), dice.random(400), dice.integers(0, 2, 400)
+    rng = np.random.default_rng(1)
+    x, y, c = rng.random(400), rng.random(400), rng.integers(0, 2, 400)
     points = [(0.05 * 200**a, 0.01 * 1000**b, ["per_arm", "shared"][i]) for a, b, i in zip(x, y, c, strict=True)]
     sweep = scattered(number=400).with_proposals(points)
     assert importance.explained_shares(sweep, x + 0.5 * c) == pytest.approx([4 / 7, 0, 3 / 7], abs=0.06)
     assert np.isnan(importance.explained_shares(sweep, np.full(400, np.nan))).all()
-    chance = importance.explained_shares(scattered(number=64).with_proposals(points[:64]), dice.normal(size=64))
+    chance = importance.explained_shares(scattered(number=64).with_proposals(points[:64]), rng.normal(size=64))
     assert max(chance) < 0.1  # what foretells nothing explains nothing
 
 
@@ -171,9 +171,9 @@ def test_a_forest_tells_what_explains() -> None:
 
 @pytest.fixture(scope="module")
 def pool() -> Iterator[Pool]:
-    found = Pool(2)
-    yield found
-    found.close()
+    actual = Pool(2)
+    yield actual
+    actual.close()
 
 
 def test_worker_processes_come_to_the_same_bits(whole: Landscape, pool: Pool) -> None:
@@ -210,8 +210,8 @@ def test_a_command_that_is_killed_goes_on_to_the_same_bytes(gate: Gate, tmp_path
     landscape = sweeps.run(sweep, files=BlockFiles(sweep, home / "sweeps"))
     same(landscape, whole)
     assert [t.number for t in kept(home / "sweeps", sweep)] == list(range(24))
-    for folder, found in (("a", landscape), ("b", whole)):
-        save(found, tmp_path / folder)
+    for folder, actual in (("a", landscape), ("b", whole)):
+        save(actual, tmp_path / folder)
     for name in ("sweep.json", "points.parquet", "summary.json"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
@@ -273,13 +273,13 @@ def test_link_json_and_hash() -> None:
     assert len({s.hash for s in [*others, scattered()]}) == 6
     third = scattered([{**ALPHA, "low": 1 / 3}, RIDGE])
     assert link.parse_query(link.to_query(third)).hash == third.hash  # six digits are meant
-    begun = sweep.with_proposals([(1.0, 1.0, "shared")])
-    assert begun.hash == sweep.hash
-    assert read_with_proposals(begun.model_dump_json()) == begun
+    started = sweep.with_proposals([(1.0, 1.0, "shared")])
+    assert started.hash == sweep.hash
+    assert read_with_proposals(started.model_dump_json()) == started
 
 
 @pytest.mark.parametrize(
-    ("axes", "changes", "said"),
+    ("axes", "changes", "message"),
     [
         ([ALPHA], {"number": 1}, "number is 1; it must be"),
         ([ALPHA], {"number": 5000}, "number is 5000; it must be"),
@@ -291,10 +291,10 @@ def test_link_json_and_hash() -> None:
         ([ALPHA], {"number": 500, "replications": 200}, "100,000 rows"),
     ],
 )
-def test_what_cannot_be_proposed_is_refused_in_one_sentence(axes: Any, changes: Any, said: str) -> None:
+def test_what_cannot_be_proposed_is_refused_in_one_sentence(axes: Any, changes: Any, message: str) -> None:
     with pytest.raises(UserError) as refused:
         scattered(axes, **changes)
-    assert said in str(refused.value)
+    assert message in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
@@ -311,9 +311,9 @@ def test_without_optuna_it_is_refused_in_one_sentence(tmp_path: Path) -> None:
     paths = os.pathsep.join([str(tmp_path), str(ROOT)])
     environment = {**os.environ, "PYTHONPATH": paths, "BANDITS_HOME": str(tmp_path)}
     command = [sys.executable, "-m", "bandits", "sweep", str(tmp_path / "sweep.json")]
-    found = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    said = "a search by Optuna needs Optuna, which is not installed; pip install -r requirements-optuna.txt"
-    assert (found.returncode, found.stderr) == (2, f"error: {said}\n")
+    actual = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    message = "a search by Optuna needs Optuna, which is not installed; pip install -r requirements-optuna.txt"
+    assert (actual.returncode, actual.stderr) == (2, f"error: {message}\n")
 
 
 def test_pictures_show_the_best_so_far_and_every_parameter(whole: Landscape) -> None:
@@ -330,10 +330,10 @@ def test_pictures_show_the_best_so_far_and_every_parameter(whole: Landscape) -> 
     for spec in specs:  # every point can be picked in every picture
         dots = [trace for trace in spec["data"] if trace.get("name") == "points"]
         places = [(x, y) for trace in dots for x, y in zip(trace["x"], trace["y"], strict=True)]
-        found = {scattered_figures.point_at(whole, "click_rate", float(np.float32(x)), float(np.float32(y)))
+        actual = {scattered_figures.point_at(whole, "click_rate", float(np.float32(x)), float(np.float32(y)))
                  for x, y in places}  # fmt: skip
         assert len(places) == 24
-        assert {means[p] for p in found if p is not None} == set(means)  # points may hide one another
+        assert {means[p] for p in actual if p is not None} == set(means)  # points may hide one another
     assert scattered_figures.point_at(whole, "click_rate", 1.0, 2.0) is None
     (empty,) = scattered_figures.figures(Landscape(scattered()), "click_rate")
     assert empty["data"] == []

@@ -99,8 +99,8 @@ def test_values_of_a_range_and_of_a_list() -> None:
     assert (sweep.shape, sweep.size) == ((5, 2, 3), 30)
     assert [sweep.values_at(p) for p in range(30)] == list(itertools.product(*sweep.values))
     for p, point in enumerate(sweep.points):
-        agent, world = point.agents[0], point.simulator
-        assert (agent.alpha, agent.sharing, world.n_products) == sweep.values_at(p)  # type: ignore[attr-defined]
+        agent, simulator = point.agents[0], point.simulator
+        assert (agent.alpha, agent.sharing, simulator.n_products) == sweep.values_at(p)  # type: ignore[attr-defined]
 
 
 def test_a_sweep_survives_its_json_and_its_hash_knows_no_spelling() -> None:
@@ -113,7 +113,7 @@ def test_a_sweep_survives_its_json_and_its_hash_knows_no_spelling() -> None:
 
 
 @pytest.mark.parametrize(
-    ("axes", "changes", "said"),
+    ("axes", "changes", "message"),
     [
         ([], {}, "axes"),
         ([{"path": "agents.0.alpha"}], {}, "must have either values, or low and high"),
@@ -136,16 +136,16 @@ def test_a_sweep_survives_its_json_and_its_hash_knows_no_spelling() -> None:
         ([{"path": "simulator.shock_step", "values": ["soon", None]}], {}, "must be a whole number"),
     ],
 )
-def test_what_cannot_be_swept_is_refused_in_one_sentence(axes: Any, changes: Any, said: str) -> None:
+def test_what_cannot_be_swept_is_refused_in_one_sentence(axes: Any, changes: Any, message: str) -> None:
     experiment = {"simulator": SHOP, "agents": [{"kind": "linucb"}], "steps": 50, "replications": 2, **changes}
     with pytest.raises(UserError) as refused:
         sweeps.read({"experiment": experiment, "axes": axes})
-    assert said in str(refused.value)
+    assert message in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         ({"axes": [ALPHA]}, "experiment is missing"),
         ({"experiment": {"agents": []}, "axes": [ALPHA]}, "agents"),
@@ -159,8 +159,8 @@ def test_what_cannot_be_swept_is_refused_in_one_sentence(axes: Any, changes: Any
         ("{", "not JSON"),
     ],
 )
-def test_what_is_no_sweep_is_refused(data: Any, said: str) -> None:
-    with pytest.raises(UserError, match=said):
+def test_what_is_no_sweep_is_refused(data: Any, message: str) -> None:
+    with pytest.raises(UserError, match=message):
         sweeps.read(data)
 
 
@@ -231,8 +231,8 @@ def test_a_point_is_its_experiment_run_alone(agent: dict[str, Any]) -> None:
     landscape = sweeps.run(sweep)
     for p, point in enumerate(sweep.points):
         (alone,) = bandits.run(point).histories.values()
-        for metric, found in METRICS.items():
-            assert np.array_equal(landscape.numbers(metric)[p], found.of(alone)), metric
+        for metric, actual in METRICS.items():
+            assert np.array_equal(landscape.numbers(metric)[p], actual.of(alone)), metric
         grid = landscape.curves(p).grid
         at = np.searchsorted(alone.grid, grid)
         for column, sums in landscape.curves(p).sums.items():
@@ -314,8 +314,8 @@ def test_who_is_told_to_stop_keeps_what_is_finished(tmp_path: Path) -> None:
 
 def test_estimates_gaps_and_region_are_scipys() -> None:
     generator = np.random.default_rng(3)
-    luck = generator.normal(0, 1, 12)
-    numbers = 5 + luck + generator.normal(0, 0.2, (6, 12)) + np.array([0, -0.02, -0.1, -0.5, -1, -3])[:, None]
+    draws = generator.normal(0, 1, 12)
+    numbers = 5 + draws + generator.normal(0, 0.2, (6, 12)) + np.array([0, -0.02, -0.1, -0.5, -1, -3])[:, None]
     landscape = filled(numbers)
     leader = landscape.leader("click_rate")
     assert leader == np.argmax(numbers.mean(axis=1))
@@ -355,9 +355,9 @@ def test_equal_points_with_few_clicks_are_all_as_good(runs: int) -> None:
 def test_a_parameter_without_effect_is_not_said_to_matter() -> None:
     """The same landscapes again, one axis of 9 values: "nothing to choose" as often as the region holds them all."""
     generator = np.random.default_rng(9)
-    told = [filled(generator.normal(0.5, 0.1, (9, 8))).importance()[0] for _ in range(200)]
-    assert sum(each.matters for each in told) <= 20 + 3 * math.sqrt(18)
-    assert all(math.isnan(each.share) for each in told)  # the only parameter explains whatever there is
+    message = [filled(generator.normal(0.5, 0.1, (9, 8))).importance()[0] for _ in range(200)]
+    assert sum(each.matters for each in message) <= 20 + 3 * math.sqrt(18)
+    assert all(math.isnan(each.share) for each in message)  # the only parameter explains whatever there is
 
 
 def test_chance_explains_nothing() -> None:
@@ -376,8 +376,8 @@ def test_chance_explains_nothing() -> None:
 
 def test_points_with_fewer_runs_stand_where_common_luck_leaves_them() -> None:
     """The first four runs were lucky for everybody; a point that was dropped after them must not outshine the best."""
-    luck = np.array([0.03] * 4 + [-0.01] * 12)
-    numbers = np.array([0.5, 0.49, 0.47])[:, None] + luck
+    draws = np.array([0.03] * 4 + [-0.01] * 12)
+    numbers = np.array([0.5, 0.49, 0.47])[:, None] + draws
     numbers[1:, 4:] = np.nan
     landscape = filled(numbers)
     landscape.completed[1:, 4:] = False
@@ -398,8 +398,8 @@ def test_where_every_run_diverged_there_is_no_best() -> None:
 
 def test_pairing_is_the_factor_by_which_intervals_shrink() -> None:
     generator = np.random.default_rng(5)
-    luck = generator.normal(0, 1, 400)
-    landscape = filled(np.stack([luck + generator.normal(0, 0.1, 400) + 1, luck + generator.normal(0, 0.1, 400)]))
+    draws = generator.normal(0, 1, 400)
+    landscape = filled(np.stack([draws + generator.normal(0, 0.1, 400) + 1, draws + generator.normal(0, 0.1, 400)]))
     # var(a) = var(b) = 1.01, var(a - b) = .02: sqrt(2.02 / .02) = 10.05, with a standard error of about 1 / sqrt(800)
     assert landscape.pairing() == pytest.approx(math.sqrt(101), rel=4 / math.sqrt(800))
 

@@ -22,7 +22,7 @@ from tests.contract.worlds import make
 @pytest.mark.parametrize("fused", [True, False])
 def test_the_neural_protocol_of_magic_step_by_step(fused: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Against autograd and torch.optim, as the protocol is written: scores and weights after every round."""
-    monkeypatch.setattr(base, "WHOLE", 16)  # all that is seen goes through in parts
+    monkeypatch.setattr(base, "FULL_BATCH_CHUNK", 16)  # a step evaluates its observations in chunks
     monkeypatch.setattr(NeuralUCB, "fused", lambda self: fused)
     steps, ridge, nu = 25, published.RIDGE, published.NU
     params = {**published.PROTOCOL, **published.SPREAD["neural_ucb"]}

@@ -23,7 +23,7 @@ from tests.contract.worlds import make
 def test_the_neural_protocol_of_magic_step_by_step(fused: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Against autograd and torch.optim, as the protocol is written: scores and weights after every round."""
     monkeypatch.setattr(base, "FULL_BATCH_CHUNK", 16)  # a step evaluates its observations in chunks
-    monkeypatch.setattr(NeuralUCB, "fused", lambda self: fused)
+    monkeypatch.setattr(NeuralUCB, "can_fuse", lambda self: fused)
     steps, ridge, nu = 25, published.RIDGE, published.NU
     params = {**published.PROTOCOL, **published.SPREAD["neural_ucb"]}
     lane = make("neural_ucb", Classification, rows=[0], options={"data": "magic"}, **params)

@@ -139,9 +139,11 @@ def test_links_between_documents_exist(document: str) -> None:
 
 
 def anchors(document: Path) -> set[str]:
-    """Addresses of the headings of a Markdown file."""
-    headings = re.findall(r"^#+ (.*)$", document.read_text(encoding="utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    """Return the addresses inside a Markdown file: headings and named anchors."""
+    text = document.read_text(encoding="utf-8")
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    named = re.findall(r'<a id="(.*?)">', text)
+    return {*named, *(re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings)}
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

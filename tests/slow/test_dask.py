@@ -294,7 +294,7 @@ def test_other_code_is_refused_early_or_late_and_nobody_is_not_waited_for(
 # -- mutual TLS ----------------------------------------------------------------------------------------------------
 
 
-def test_mutual_tls_as_the_readme_says(tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mutual_tls_as_documented(tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own, others = certificates(tmp_path / "mine"), certificates(tmp_path / "others")
     options = ("--tls-ca-file", str(own / "ca.pem"), "--tls-cert", str(own / "node.pem"),
                "--tls-key", str(own / "node.key"))  # fmt: skip

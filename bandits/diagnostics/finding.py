@@ -31,7 +31,7 @@ class Finding(NamedTuple):
     title, healthy : str
         The name of the diagnostic, and the rule for a healthy agent with its threshold.
     verdict : {"healthy", "watch", "alarm", "none"}
-        none: the rule does not apply, and ``text`` says why.
+        none: the rule does not apply; ``text`` states the reason.
     text : str
         The observation on this run, in one or two sentences.
     """

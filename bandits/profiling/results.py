@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -124,14 +124,14 @@ class CostReport:
     timed: bool = False
 
     @classmethod
-    def from_progress(cls, request: ProfileRequest, steps: Iterable[Progress]) -> CostReport:
+    def from_progress(cls, request: ProfileRequest, steps: Iterable[Progress]) -> Self:
         """Collect all results of a measurement."""
         report = cls(request)
         for progress in steps:
             report = report.updated(progress)
         return report
 
-    def updated(self, progress: Progress) -> CostReport:
+    def updated(self, progress: Progress) -> Self:
         """Add the result of one more step."""
         timings, agreements = self.timings, self.agreements
         if isinstance(progress.result, Timing):

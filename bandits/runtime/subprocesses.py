@@ -90,4 +90,4 @@ class BackgroundTask:
         if timed_out:
             self.error = f"stopped after {self.time_limit / 60:.0f} minutes, the limit for one of the {self.noun}"
         elif exit_status:
-            self.error = f"{self.process_name} ended with status {exit_status}; the server's log tells why"
+            self.error = f"{self.process_name} ended with status {exit_status}; the server's log has the reason"

@@ -531,7 +531,7 @@ def test_a_failed_reference_task_reports_an_error(monkeypatch: pytest.MonkeyPatc
     actual = ReferenceTask(experiment("linucb"))
     wait_for(lambda: not actual.active, "its end")
     assert (actual.status, actual.pending) == ("failed", set())
-    assert actual.error == "the reference process ended with status 1; the server's log tells why"
+    assert actual.error == "the reference process ended with status 1; the server's log has the reason"
 
 
 def test_pending_references_give_no_verdict() -> None:
@@ -694,8 +694,8 @@ def test_names_of_earlier_versions_still_work() -> None:
     assert {"smallest", "condition", "dimension", "doubt", "places", "foresight", "line", "segments"} < set(old)
     waiting = health.findings(result, "LinUCB", coming={"line", "oracle"})
     assert {waiting["line"].told, waiting["lock_in"].told} == {PENDING}
-    for name in (
+    assert set(health.__all__) == {
         "GAIN", "Finding", "Line", "Oracle", "Slots", "Verdict", "doubt", "effective_dimension", "findings",
         "foresight", "line_of", "oracle_of", "places", "slots_of",
-    ):  # fmt: skip
-        assert hasattr(health, name)
+    }  # fmt: skip
+    assert all(hasattr(health, name) for name in health.__all__)

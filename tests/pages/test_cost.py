@@ -163,7 +163,7 @@ def test_a_measurement_that_fails_says_so(pool: Pool, monkeypatch: pytest.Monkey
     request = SMALL.model_copy(update={"seed": 7})
 
     def follow(self: Measurement) -> None:
-        self.error = "the measuring process ended with status 1; the server's log tells why"
+        self.error = "the measuring process ended with status 1; the server's log has the reason"
 
     monkeypatch.setattr(Measurement, "_read_output", follow)
     at = visit(request)

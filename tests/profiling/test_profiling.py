@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 
+from bandits import cost
 from bandits.base.errors import UserError
 from bandits.base.formatting import duration, rounded, size
 from bandits.base.randomness import Streams
@@ -430,7 +431,7 @@ def test_a_process_that_dies_is_reported(monkeypatch: pytest.MonkeyPatch) -> Non
     measurement = Measurement(SMALL)
     wait_for(lambda: not measurement.active, "its end")
     assert measurement.status == "failed"
-    assert measurement.error == "the measuring process ended with status 1; the server's log tells why"
+    assert measurement.error == "the measuring process ended with status 1; the server's log has the reason"
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     measurement = Measurement(SMALL)
     wait_for(lambda: not measurement.active, "its end")
@@ -471,3 +472,17 @@ def test_the_page_does_not_wait_for_torch() -> None:
 def test_every_method_has_its_complexity() -> None:
     assert list(REGISTRY) == list(METHODS)
     assert all(issubclass(method, WidthMethod) and method.kind == kind for kind, method in REGISTRY.items())
+
+
+def test_names_of_earlier_versions_still_work(measured: list[Progress]) -> None:
+    assert (cost.WAYS, cost.Question, cost.Step, cost.Point) == (METHODS, ProfileRequest, Progress, Timing)
+    assert set(cost.__all__) == {
+        "WAYS", "Agreement", "Costs", "Point", "Question", "Sizes", "Step", "measure", "read",
+    }  # fmt: skip
+    old, new = cost.Costs.of(SMALL, measured), CostReport.from_progress(SMALL, measured)
+    assert isinstance(old, CostReport)
+    assert (old.timings, old.agreements, old.timed) == (new.timings, new.agreements, new.timed)
+    command = [sys.executable, "-m", "bandits.cost", '{"past": 1}']
+    refused = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr == "error: past is 1; it must be a whole number from 10 to 10,000\n"

@@ -56,7 +56,7 @@ def param(
     title : str
         A noun phrase of at most three words.
     help : str
-        One sentence that defines, one that says what a larger value does, with the usual range.
+        One sentence that defines, one on what a larger value does, with the usual range.
     symbol : str
         LaTeX.
     unit : str

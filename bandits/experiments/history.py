@@ -15,7 +15,7 @@ from .snapshots import SNAPSHOTS, BeliefCheck, Calibration, Spectrum, grid_point
 MAX_POINTS = 2000  # of a stored curve
 MAX_COUNTS = 200  # of stored counts per arm
 SEGMENT_CELLS = 100_000  # largest segments x items that are counted
-FORMAT = 2  # of what a history tells; 1: without a number, without counts per segment, the oldest without checkups
+FORMAT = 2  # of the contents of a history; 1: no number, no counts per segment, in the oldest no belief checks
 
 
 class Trace(NamedTuple):

@@ -226,7 +226,7 @@ def simulate(experiment: Experiment, *, chunk: int = CHUNK) -> Iterator[tuple[st
 
 
 def run_to_end(race: Race, progress: Callable[[int, int], Any] | None = None, chunk: int = CHUNK) -> None:
-    """Run a race to its last step; ``progress(step, steps)`` is called after every chunk."""
+    """Advance all agents to the last step; ``progress(step, steps)`` is called after every chunk."""
     while not race.done:
         for _ in race.advance(chunk):
             pass

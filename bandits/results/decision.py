@@ -84,7 +84,7 @@ class Why(NamedTuple):
     scale : float
         Exploration coefficient of a bonus; NaN for other agents.
     randomised : bool
-        Dice decided.
+        Whether random draws decided.
     candidates : tuple of Candidate
         Shown candidates first, then by decreasing score.
     below, above : Switch, optional

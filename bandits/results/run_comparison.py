@@ -50,7 +50,7 @@ class PairedDifference(NamedTuple):
 
 
 def settings(experiments: Sequence[Experiment]) -> list[Difference]:
-    """Everything in which experiments differ, in the order in which an experiment tells it."""
+    """List the settings in which experiments differ, in the order of an experiment's fields."""
     flat = [dict(_paths(e)) for e in experiments]
     found = []
     for path in dict.fromkeys(itertools.chain(*flat)):

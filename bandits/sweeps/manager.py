@@ -138,7 +138,7 @@ class SweepManager:
     folder : Path
         Where sweeps are stored.
     cluster : str
-        Address of a Dask scheduler; empty for none. If it cannot be used, the pool computes and a message says so.
+        Address of a Dask scheduler; empty for none. If it cannot be used, the pool computes and a message reports it.
     """
 
     def __init__(self, pool: Pool, folder: Path, cluster: str = "") -> None:

@@ -17,12 +17,6 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PENDING: tuple[str, ...] = (  # path prefixes that are not edited yet
-    "bandits/base/params.py", "bandits/diagnostics/finding.py", "bandits/experiments/history.py",
-    "bandits/experiments/race.py", "bandits/models/neural/mlp.py",
-    "bandits/results/decision.py", "bandits/results/run_comparison.py", "bandits/runtime/subprocesses.py",
-    "bandits/sweeps/manager.py",
-)  # fmt: skip
 
 FORBIDDEN = {  # pattern: what to write
     r"dice|luck\w*": "random draws, random numbers, common random numbers",
@@ -138,11 +132,6 @@ def files() -> Iterator[Path]:
         yield from sorted(ROOT.glob(name))
 
 
-def pending(path: Path) -> bool:
-    """Return whether a file is not edited yet."""
-    return path.relative_to(ROOT).as_posix().startswith(PENDING) if PENDING else False
-
-
 def check(path: Path) -> list[Finding]:
     """Check one file."""
     name, source = path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")
@@ -151,7 +140,7 @@ def check(path: Path) -> list[Finding]:
     return [f for f in kinds.get(path.suffix, check_script)(name, source) if f.word.lower() not in allowed]
 
 
-@pytest.mark.parametrize("path", [p for p in files() if not pending(p)], ids=lambda p: p.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize("path", list(files()), ids=lambda p: p.relative_to(ROOT).as_posix())
 def test_texts_use_the_terms_of_the_field(path: Path) -> None:
     findings = check(path)
     assert not findings, "\n".join(f"{f.file}:{f.line}: '{f.word}' ({f.instead}): {f.text}" for f in findings)

@@ -23,7 +23,7 @@ DEVICES = ("auto", "cpu", "cuda")  # not mps, which lacks the float64 of the cov
 
 
 def device() -> str:
-    """Return the device for networks, as BANDITS_DEVICE says.
+    """Return the device for networks, as BANDITS_DEVICE requests.
 
     ``auto``, the default, means CUDA where available, else the CPU.
 

@@ -51,7 +51,7 @@ def test_what_is_no_table_is_said_on_a_phone(visit: Open) -> None:
     page.locator("input[type=file]").set_input_files(
         {"name": "wide.csv", "mimeType": "text/csv", "buffer": wide.encode()}
     )
-    expect(alert).to_have_text(re.compile("the header has 101 columns; at most 100 are allowed"))
+    expect(alert).to_have_text(re.compile("The header has 101 columns; at most 100 are allowed"))
     good = "<b>age</b>,kind\n" + "1,x\n2,y\n" * 5
     page.locator("input[type=file]").set_input_files(
         {"name": "good.csv", "mimeType": "text/csv", "buffer": good.encode()}

@@ -160,7 +160,7 @@ def test_what_cannot_be_raced_on_says_why_before_the_button_is_pressed(pool: Poo
     assert not button(at, "Save and run").disabled
     box(at.text_input, "Name").set_value("<b>")
     at = settled(button(at, "Save and run").click().run())
-    assert "the name is '<b>'; it must be a text of 1 to 40" in refusals(at)[0]
+    assert "The name is '<b>'; it must be a text of 1 to 40" in refusals(at)[0]
     assert uploads.listing() == []
 
 

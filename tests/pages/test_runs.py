@@ -272,7 +272,7 @@ def test_a_run_that_goes_on_cannot_be_deleted(store: Store, pool: Pool, gate: Ga
     pool.delete(e.hash)  # somebody else deletes it, and runs it again
     job = pool.submit(e, "somebody else")
     at = press(at, "Delete permanently")
-    assert "this run is active; stop it before you delete it" in text(at)
+    assert "This run is active; stop it before you delete it" in text(at)
     assert job.active
     assert pool.get(e.hash) is job
 

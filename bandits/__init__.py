@@ -46,7 +46,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "Refused":  # the name of UserError in version 0.1
+    if name == "Refused":  # the name of UserError in version 0.2
         name = "UserError"
     if name not in _MODULES:
         raise AttributeError(f"module 'bandits' has no attribute '{name}'")

@@ -124,7 +124,8 @@ def hash_content(params: Params) -> dict[str, Any]:
     fields = type(params).model_fields.items()
     at_default = {n for n, f in fields if metadata(f, "later") and getattr(params, n) == f.default}
     fields_by_name = params.model_dump(mode="json", exclude=at_default)
-    return {**fields_by_name, "source": params.source_digest} if params.source_digest else fields_by_name
+    # a key with a space: no parameter can have that name
+    return {**fields_by_name, "source digest": params.source_digest} if params.source_digest else fields_by_name
 
 
 def registry(package: str, *lines: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -32,6 +32,7 @@ from bandits.simulators import REGISTRY as SIMULATORS
 from bandits.simulators import Simulator, SimulatorParams
 
 VARIABLE = "BANDITS_PLUGINS"
+_EXPERIMENT = "bandits.experiments.experiment"
 _KIND = re.compile("[a-z][a-z0-9_]{0,39}")
 _log = logging.getLogger("bandits")
 
@@ -159,19 +160,24 @@ def _kind_of(cls: type[Any], group: _Group, source: str) -> str:
     return str(field.default)
 
 
-def _execute(source: str, action: Any, path: Path | None = None) -> Any:
+def _execute(source: str, action: Callable[[], Any], path: Path | None = None) -> Any:
     """Run code of a plug-in and turn every exception into one sentence."""
-    before = "bandits.experiments.experiment" in sys.modules
+    blocked = _EXPERIMENT not in sys.modules
+    if blocked:  # it is created from the registries: an import now would leave out all plug-ins that follow
+        sys.modules[_EXPERIMENT] = None  # type: ignore[assignment]
     try:
-        result = action()
+        return action()
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a user's file raises
+        if blocked and isinstance(error, ImportError) and error.name == _EXPERIMENT:
+            message = "imports bandits.experiments while it is loaded; do that in a function"
+            raise UserError(f"the plug-in {source} {message}") from None
         lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if path and f.filename == str(path)]
         line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
         at = f" (line {line})" if line else ""
         raise UserError(f"the plug-in {source} cannot be loaded: {type(error).__name__}: {error}{at}") from None
-    if not before and "bandits.experiments.experiment" in sys.modules:
-        raise UserError(f"the plug-in {source} imports bandits.experiments while it is loaded; do that in a function")
-    return result
+    finally:
+        if blocked:
+            del sys.modules[_EXPERIMENT]
 
 
 def _digest(cls: type[Any]) -> str:

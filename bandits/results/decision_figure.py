@@ -23,7 +23,7 @@ _NOTES = {
 _DRAWN = 12  # candidates in a figure of one decision
 
 
-def decision(why: Why, look: Style) -> Spec:
+def decision(why: Why, style: Style) -> Spec:
     """Draw one decision: a line per candidate, with the agent's estimate and the true expected reward."""
     drawn = _worth_drawing(why.candidates)
     rows = np.arange(len(drawn), dtype=np.float64)
@@ -53,16 +53,16 @@ def decision(why: Why, look: Style) -> Spec:
 
     data = [
         bars("uncertainty", [on_axis(end) for end in ends], [rows, rows],
-             line={"width": 4 if why.how == "sample" else 10, "color": faint(look.color, 0.4)}),
-        marks("same name", on_axis(others[:, 0]), others[:, 1], {"size": 4, "color": faint(look.color, 0.45)}),
+             line={"width": 4 if why.how == "sample" else 10, "color": faint(style.color, 0.4)}),
+        marks("same name", on_axis(others[:, 0]), others[:, 1], {"size": 4, "color": faint(style.color, 0.45)}),
         bars("truth", [truth, truth], [rows - 0.36, rows + 0.36], line={"width": 2, "color": REFERENCE},
              meta="reference"),
-        marks("mean", on_axis(mean), rows, {"size": 9, "color": look.color}),
+        marks("mean", on_axis(mean), rows, {"size": 9, "color": style.color}),
     ]  # fmt: skip
     if why.how in ("sample", "score"):
-        data.append(marks("score", on_axis(score), rows, {"size": 12, "color": look.color, "symbol": "diamond"}))
-    look_here = {"size": 20, "color": look.color, "symbol": "circle-open", "line": {"width": 2}}
-    data.append(marks("shown", decided[shown], rows[shown], look_here, hoverinfo="skip", hovertemplate=None))
+        data.append(marks("score", on_axis(score), rows, {"size": 12, "color": style.color, "symbol": "diamond"}))
+    ring = {"size": 20, "color": style.color, "symbol": "circle-open", "line": {"width": 2}}
+    data.append(marks("shown", decided[shown], rows[shown], ring, hoverinfo="skip", hovertemplate=None))
     if never.any():
         data.append(marks("", truth[never], rows[never], {}, mode="text", text=["  no observations"] * int(never.sum()),
                           textposition="middle right", hoverinfo="skip", hovertemplate=None))  # fmt: skip

@@ -103,9 +103,9 @@ def report(result: Result, *, window: int = metrics.WINDOW) -> str:
 
 def _subtitle(result: Result) -> str:
     e = result.experiment
-    said = text.describe_experiment(e)
+    description = text.describe_experiment(e)
     reached = min((h.step for h in result.histories.values()), default=0)
-    return said if reached == e.steps else f"{said}; not finished, at step {reached:,}"
+    return description if reached == e.steps else f"{description}; not finished, at step {reached:,}"
 
 
 def _rows(result: Result) -> list[str]:

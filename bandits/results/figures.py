@@ -126,8 +126,8 @@ def thin(band: Band, points: int = MAX_POINTS) -> Band:
     return Band(band.x[kept], band.mid[kept], band.low[kept], band.high[kept], band.rows)
 
 
-def _drawn(label: str, band: Band, look: Style) -> list[Spec]:
-    line = {"color": look.color, "width": 2.2, "dash": look.dash}
+def _drawn(label: str, band: Band, style: Style) -> list[Spec]:
+    line = {"color": style.color, "width": 2.2, "dash": style.dash}
     name = label.replace("<", "&lt;")
     common = {"type": "scatter", "mode": "lines", "name": name, "legendgroup": label}
     curve = {**common, "x": band.x, "y": band.mid, "line": line}
@@ -137,13 +137,13 @@ def _drawn(label: str, band: Band, look: Style) -> list[Spec]:
     outline = {
         **common, "hoverinfo": "skip", "fill": "toself",
         "x": np.concatenate([edge.x, edge.x[::-1]]), "y": np.concatenate([edge.high, edge.low[::-1]]),
-        "line": {"width": 0, "color": look.color}, "fillcolor": faint(look.color),
+        "line": {"width": 0, "color": style.color}, "fillcolor": faint(style.color),
     }  # fmt: skip
     return [outline, curve]
 
 
-def _ghost(label: str, band: Band, look: Style) -> Spec:
-    line = {"color": look.color, "width": 1.5, "dash": "dot"}
+def _ghost(label: str, band: Band, style: Style) -> Spec:
+    line = {"color": style.color, "width": 1.5, "dash": "dot"}
     return {
         "type": "scatter", "mode": "lines", "name": label.replace("<", "&lt;") + ", previous run", "legendgroup": label,
         "x": band.x, "y": band.mid, "line": line, "opacity": 0.65, "meta": "before",
@@ -289,11 +289,11 @@ def _stops(result: Result, drawn: dict[str, Band], name: str) -> dict[str, tuple
     return found
 
 
-def _stop(label: str, x: FloatArray, y: FloatArray, text: list[str], look: Style) -> Spec:
+def _stop(label: str, x: FloatArray, y: FloatArray, text: list[str], style: Style) -> Spec:
     return {
         "type": "scatter", "mode": "markers", "name": label.replace("<", "&lt;"), "legendgroup": label, "x": x, "y": y,
         "text": text, "hovertemplate": "%{text}<extra>%{fullData.name}</extra>", "showlegend": False,
-        "marker": {"symbol": "x", "size": 11, "color": look.color, "line": {"width": 1}},
+        "marker": {"symbol": "x", "size": 11, "color": style.color, "line": {"width": 1}},
     }  # fmt: skip
 
 

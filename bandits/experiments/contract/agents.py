@@ -172,7 +172,9 @@ def explanations_add_up_to_the_scores(case: Case) -> None:
                 expect_array(part, f"explain(round).{name}", "float64", (R, K))
         randomised = np.zeros(R, np.bool_) if parts.randomised is None else parts.randomised
         expect_array(randomised, "explain(round).randomised", "bool", (R,))
-        if parts.how == "greedy" and parts.mean is not None:
+        if parts.how == "greedy":
+            expect(parts.mean is not None, "explain: greedy needs mean")
+            assert parts.mean is not None
             expect_equal(parts.mean[~randomised], scores[~randomised], "a greedy explanation's mean must be the score")
         if parts.how in ("bonus", "sample"):
             expect(parts.mean is not None and parts.width is not None, f"explain: {parts.how} needs mean and width")

@@ -53,13 +53,13 @@ class SketchCovariance:
         self.shrunk = torch.zeros(len(ridge), dtype=torch.float64, device=device)
 
     @property
-    def B(self) -> Tensor:  # noqa: N802 - the symbol of the paper
+    def sketch(self) -> Tensor:
         """The sketch B, (R, rows in use, p), a view."""
         return self._buffer[:, : self.factor.size]
 
     def squared_widths(self, candidates: GradientFactors) -> Tensor:
         candidates = candidates.double()
-        reduction = self.factor.quadratic_form(self.B @ candidates.dense().transpose(1, 2))
+        reduction = self.factor.quadratic_form(self.sketch @ candidates.dense().transpose(1, 2))
         return ((candidates.squared_norms() - reduction) / self.ridge[:, None]).clamp_min_(MIN_SQUARED_WIDTH)
 
     def add(self, chosen: GradientFactors, root_weights: Tensor) -> None:
@@ -71,7 +71,7 @@ class SketchCovariance:
             if self.factor.size == self._buffer.shape[1]:
                 self._shrink()
             g = gradients[:, i, :, None]
-            inner, n = self.B @ g, self.factor.size
+            inner, n = self.sketch @ g, self.factor.size
             self._buffer[:, n] = gradients[:, i]
             self.factor.append_row(inner, g.square().sum((1, 2)))
 
@@ -82,21 +82,21 @@ class SketchCovariance:
         """
         import torch
 
-        inner = self.B @ self.B.transpose(1, 2)
+        inner = self.sketch @ self.sketch.transpose(1, 2)
         finite = inner.isfinite().all(2).all(1)[:, None, None]  # a row that has diverged must not stop the others
         values, vectors = torch.linalg.eigh(inner.where(finite, 0.0))  # ascending; B'B = sum of s_i^2 v_i v_i'
         values, vectors = values.flip(1).clamp_min(0), vectors.flip(2)
         smallest = values[:, self.rows]
         remaining = (values[:, : self.rows] - smallest[:, None]).clamp_min(0)
         scale = (remaining / values[:, : self.rows].clamp_min(MIN_SQUARED_WIDTH)).sqrt()
-        self._buffer[:, : self.rows] = (vectors[:, :, : self.rows].transpose(1, 2) @ self.B) * scale[:, :, None]
+        self._buffer[:, : self.rows] = (vectors[:, :, : self.rows].transpose(1, 2) @ self.sketch) * scale[:, :, None]
         self._buffer[:, self.rows :] = 0
         self.shrunk += smallest
         B = self._buffer[:, : self.rows]
         self.factor.factorise(B @ B.transpose(1, 2))
 
     def state_dict(self) -> dict[str, Any]:
-        state = {"B": self.B, "shrunk": self.shrunk, "inverse": self.factor.inverse}
+        state = {"B": self.sketch, "shrunk": self.shrunk, "inverse": self.factor.inverse}
         return {name: value.cpu().numpy().copy() for name, value in state.items()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -104,5 +104,5 @@ class SketchCovariance:
 
         self.factor.load(torch.from_numpy(state["inverse"]).to(self.ridge.device))
         self._buffer.zero_()
-        self.B.copy_(torch.from_numpy(state["B"]))
+        self.sketch.copy_(torch.from_numpy(state["B"]))
         self.shrunk.copy_(torch.from_numpy(state["shrunk"]))

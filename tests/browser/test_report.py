@@ -42,7 +42,7 @@ def test_the_report_draws_four_plots_offline(file: Path, browser: Browser, schem
     assert (_brightness(ink) > _brightness(paper)) == (scheme == "dark")
     text = page.locator("#plot0 .xtick text").first.evaluate("e => getComputedStyle(e).fill")
     assert text == ink  # plots obey the scheme too
-    page.get_by_text("The same numbers again, in Python").click()
+    page.get_by_text("Reproduce in Python").click()
     assert page.get_by_text("from bandits import read, run").is_visible()
     context.close()
     assert complaints == []

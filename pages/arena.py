@@ -29,8 +29,8 @@ if presenting:
 else:
     head.title("Arena", anchor=False, width="content")
     st.markdown(
-        "Which agent earns the most, and how sure is the difference? Choose a preset, or change the simulator and the "
-        "agents in the sidebar; then press **Run**."
+        "Which agent earns the most, and how certain is the difference? Choose a preset, or change the simulator and "
+        "the agents in the sidebar; then press **Run**."
     )
 with st.sidebar:  # drawn but hidden in presentation mode: drawn anew afterwards, it would have the wrong size
     controls(draft.current())

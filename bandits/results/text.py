@@ -142,7 +142,7 @@ def learning_summary(result: Result) -> str:
     if best.low <= 0:
         return "No learning agent is significantly better than random choice."
     spread = f" (95 % CI {percent(best.low)} to {percent(best.high)})" if math.isfinite(best.low) else ""
-    among = f", the largest share of the {len(learners)} learning agents" if len(learners) > 1 else ""
+    among = f", the largest share of the {len(learners)} agents that learn during the run" if len(learners) > 1 else ""
     return f"{label} closed {percent(best.mean)} of the gap between random choice and the oracle{spread}{among}."
 
 

@@ -111,7 +111,7 @@ class Classification(Simulator):
         data: str = param(
             "magic", title="Data set", basic=True, pattern=r"^[a-z0-9_.-]{1,60}$",
             help="magic: telescope images of gamma rays or hadrons. adult: census incomes. digits, wine, "
-            "breast_cancer: shipped with scikit-learn. CSV files uploaded on the page Your data follow.",
+            "breast_cancer: shipped with scikit-learn. Further entries are CSV files uploaded on the page Your data.",
         )  # fmt: skip
         encoding: Literal["block", "context"] = param(
             "block", title="Encoding", basic=True,

@@ -58,7 +58,7 @@ class PetShop(Simulator):
         n_users: int = param(
             1000, title="Users", ge=1, le=10_000_000,
             help="Number of customers, each with one of four personas. More are harder for agents that learn user "
-            "embeddings; usual are 100 to 10,000.",
+            "embeddings; usually 100 to 10,000.",
         )  # fmt: skip
         features: Literal["additive", "interaction", "both"] = param(
             "additive", title="Features", basic=True,
@@ -72,7 +72,8 @@ class PetShop(Simulator):
         )  # fmt: skip
         shock_step: int | None = param(
             None, title="Market shock", unit="step", empty="never", ge=1, le=100_000_000, basic=True,
-            help="Step at which every persona takes over the preferences of the next. Empty: never.",
+            help="Step at which the preferences of the personas are permuted, so that agents must relearn them. Empty: "
+            "never.",
         )  # fmt: skip
         click_rates: Table = param(
             CLICK_RATES, title="Click probabilities", table=(_SPOKEN_PERSONAS, CATEGORIES),

@@ -107,16 +107,16 @@ class Ranking(Simulator):
         )  # fmt: skip
         n_users: int = param(
             1000, title="Users", ge=1, le=100_000, typical=(100, 10_000),
-            help="Number of users. More users return less often; usual are 100 to 10,000.",
+            help="Number of users. More users return less often; usually 100 to 10,000.",
         )  # fmt: skip
         n_items: int = param(
             10_000, title="Items", ge=2, le=1_000_000, typical=(100, 1_000_000), log=True,
-            help="Number of items in the catalogue. More items need more exploration; usual are 100 to 1,000,000.",
+            help="Number of items in the catalogue. More items need more exploration; usually 100 to 1,000,000.",
         )  # fmt: skip
         n_candidates: int = param(
             500, title="Candidates", symbol="K", ge=2, le=5000, typical=(20, 1000),
             help="Number of items retrieved at each step. More candidates raise the optimum and need more exploration; "
-            "usual are 20 to 1,000.",
+            "usually 20 to 1,000.",
         )  # fmt: skip
         retrieval: Literal["random", "nearest", "exact"] = param(
             "random", title="Retrieval", later=True,
@@ -125,32 +125,32 @@ class Ranking(Simulator):
         )  # fmt: skip
         breadth: int = param(
             128, title="Index breadth", ge=1, le=1000, typical=(16, 512), log=True, later=True,
-            help="With nearest: number of lists that a search scans, of about the square root of the number of items. "
-            "Larger values find more of the nearest items and take longer; usual are 16 to 512.",
+            help="With nearest: number of lists of the index that a search scans. The index has about √n lists for n "
+            "items. Larger values find more of the nearest items and take longer; usually 16 to 512.",
         )  # fmt: skip
         slate: int = param(
             10, title="Slots", symbol="S", ge=1, le=50,
-            help="Number of items shown at once, one below the other. More slots earn more clicks; usual are 1 to 20.",
+            help="Number of items shown at once, one below the other. More slots earn more clicks; usually 1 to 20.",
         )  # fmt: skip
         bias: float = param(
             1.0, title="Position bias", ge=0, le=3,
-            help="Exponent of the position bias: slot k multiplies the click probability by k to the power of minus "
-            "this. Larger values favour the first slots; usual are 0 to 2.",
+            help="Exponent b of the position bias: in slot k the click probability is multiplied by k to the power of "
+            "−b. Larger values favour the first slots; usually 0 to 2.",
         )  # fmt: skip
         noise: float = param(
             0.0, title="Embedding noise", ge=0, le=1, typical=(0, 0.1),
             help="Standard deviation of the error in the vectors that agents observe. Larger values hide preferences; "
-            "usual are 0 to 0.1, where the true entries have standard deviation 0.06.",
+            "usually 0 to 0.1; the true entries have standard deviation 0.06.",
         )  # fmt: skip
         intercept: float = param(
             4.0, title="Intercept", ge=-10, le=20, typical=(0, 8),
-            help="With sigmoid: subtracted from the log-odds of every item. Larger values mean fewer clicks; usual are "
+            help="With sigmoid: subtracted from the log-odds of every item. Larger values mean fewer clicks; usually "
             "0 to 8.",
         )  # fmt: skip
         embedding: int = param(
             32, title="Embedding size", symbol="d", ge=1, le=256,
             help="Number of dimensions of the vectors of users and items. Larger vectors are harder to learn from; "
-            "usual are 8 to 64.",
+            "usually 8 to 64.",
         )  # fmt: skip
         layout: Literal["shared", "per_row"] = param(
             "shared", title="Layout",

@@ -45,11 +45,11 @@ class Synthetic(DenseSimulator):
         )  # fmt: skip
         n_arms: int = param(
             4, title="Arms", symbol="K", ge=2, le=10_000, basic=True,
-            help="Number of arms to choose from. More arms need more exploration; usual are 2 to 50.",
+            help="Number of arms to choose from. More arms need more exploration; usually 2 to 50.",
         )  # fmt: skip
         n_features: int = param(
             20, title="Features", symbol="d", ge=1, le=1000, basic=True,
-            help="Number of features of each arm. More features are harder to learn from; usual are 5 to 50.",
+            help="Number of features of each arm. More features are harder to learn from; usually 5 to 50.",
         )  # fmt: skip
         reward: Literal["gaussian", "bernoulli"] = param(
             "gaussian", title="Reward distribution", basic=True,
@@ -58,11 +58,11 @@ class Synthetic(DenseSimulator):
         )  # fmt: skip
         noise: float = param(
             1.0, title="Noise", symbol=r"\xi", ge=0, le=100, typical=(0, 2),
-            help="Standard deviation of Gaussian rewards. Larger values make learning slower; usual are 0 to 2.",
+            help="Standard deviation of Gaussian rewards. Larger values make learning slower; usually 0 to 2.",
         )  # fmt: skip
         scale: float = param(
             1.0, title="Scale", ge=0, le=100, typical=(0, 10),
-            help="Multiplies the reward function. Larger values raise the signal-to-noise ratio; usual are 0.1 to 10.",
+            help="Multiplies the reward function. Larger values raise the signal-to-noise ratio; usually 0.1 to 10.",
         )  # fmt: skip
         contexts: Literal["ball", "sphere"] = param(
             "ball", title="Feature distribution",

@@ -37,12 +37,12 @@ class Wheel(Simulator):
         delta: float = param(
             0.5, title="Inner radius", symbol=r"\delta", ge=0, le=1, basic=True,
             help="Distance from the centre beyond which one arm has mean 50. Larger values make these rewards "
-            "rarer; usual are 0.5 to 0.99.",
+            "rarer; usually 0.5 to 0.99.",
         )  # fmt: skip
         features: Literal["plain", "constant"] = param(
             "plain", title="Features", basic=True,
-            help="plain: the point's two coordinates, as published. constant: with a 1 beside them, the intercept of a "
-            "linear model.",
+            help="plain: the point's two coordinates, as published. constant: the coordinates and a 1, which gives "
+            "a linear model an intercept.",
         )  # fmt: skip
         encoding: Literal["context", "block"] = param(
             "context", title="Encoding", basic=True,
@@ -51,11 +51,11 @@ class Wheel(Simulator):
         )  # fmt: skip
         noise: float = param(
             0.05, title="Noise", ge=0, le=100, typical=(0, 1),
-            help="Standard deviation of the low rewards. Larger values make learning slower; usual are 0.01 to 0.5.",
+            help="Standard deviation of the low rewards. Larger values make learning slower; usually 0.01 to 0.5.",
         )  # fmt: skip
         noise_high: float = param(
             0.01, title="Rim noise", ge=0, le=100, typical=(0, 1),
-            help="Standard deviation of the rewards of 50. Larger values blur them; usual are 0.01 to 0.5.",
+            help="Standard deviation of the rewards of 50. Larger values blur them; usually 0.01 to 0.5.",
         )  # fmt: skip
 
     title = "Wheel"

@@ -29,7 +29,7 @@ class Boltzmann(StochasticAgent):
         kind: Literal["boltzmann"] = "boltzmann"
         temperature: float = param(
             0.1, title="Temperature", symbol=r"\tau", gt=0, le=10,
-            help="Divides the estimates. Larger values choose more evenly; usual are 0.01 to 1.",
+            help="Divides the estimates. Larger values choose more evenly; usually 0.01 to 1.",
         )  # fmt: skip
 
     title = "Boltzmann"

@@ -49,7 +49,7 @@ def run_buttons(job: Job, row: DeltaGenerator, *, changed: bool = False) -> Job:
     """
     me = owner()
     if job.status == "finished":
-        description = "Run as many steps again, from the last step on."
+        description = "Run the same number of steps again, starting from the last step."
         if changed:
             description = "The controls have changed: press Run to use them, or Undo to restore those of this run."
         if row.button("Continue", icon=":material/fast_forward:", shortcut="Alt+P", help=description, disabled=changed):

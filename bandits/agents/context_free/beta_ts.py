@@ -31,12 +31,12 @@ class BetaTS(ContextFreeAgent):
         prior_clicks: float = param(
             1.0, title="Prior clicks", symbol="a", ge=0.01, le=1000, basic=True,
             help="Pseudo-clicks of each item before any data (Beta prior). Larger values start from a higher CTR and "
-            "explore longer; 1 with b = 1 is uniform.",
+            "explore longer; a = b = 1 is the uniform prior.",
         )  # fmt: skip
         prior_misses: float = param(
             1.0, title="Prior misses", symbol="b", ge=0.01, le=1000, basic=True,
             help="Pseudo-exposures without a click before any data (Beta prior). Larger values start from a lower "
-            "CTR; 1 with a = 1 is uniform.",
+            "CTR; a = b = 1 is the uniform prior.",
         )  # fmt: skip
 
     title = "Beta Thompson"

@@ -21,7 +21,7 @@ class LinearParams(LearnerParams):
     ridge: float = param(
         1.0, title="Ridge", symbol=r"\lambda", ge=1e-6, le=1e4, typical=(0.01, 100), basic=True, log=True,
         help="Prior precision of the weights (ridge penalty). Larger values shrink the weights more strongly and "
-        "narrow the confidence width; usual are 0.1 to 10.",
+        "narrow the confidence width; usually 0.1 to 10.",
     )  # fmt: skip
     sharing: Sharing = param(
         "per_arm", title="Sharing", structural=True,
@@ -31,13 +31,13 @@ class LinearParams(LearnerParams):
     fourier: int = param(
         0, title="Fourier features", symbol="m", ge=0, le=2000, structural=True, later=True,
         help="Number of random Fourier features cos(w·x/ℓ + b) that replace the features; 0 keeps the features. "
-        "Larger values fit nonlinear rewards better and cost more; usual are 50 to 500.",
+        "Larger values fit nonlinear rewards better and cost more; usually 50 to 500.",
     )  # fmt: skip
     bandwidth: float = param(
         1.0, title="Length scale", symbol=r"\ell", ge=0.01, le=100, typical=(0.1, 10), log=True, structural=True,
         later=True,
-        help="Of Fourier features: distance between feature vectors over which rewards are similar. Larger values fit "
-        "smoother functions; usual are 0.3 to 3.",
+        help="Length scale of the Fourier features: distance between feature vectors over which rewards are similar. "
+        "Larger values fit smoother functions; usually 0.3 to 3.",
     )  # fmt: skip
 
 

@@ -31,7 +31,7 @@ class LinTS(LinearAgent):
         sigma2: float = param(
             0.25, title="Noise variance", symbol=r"\sigma^2", ge=0, le=100, typical=(0, 2), basic=True,
             help="Variance of the reward noise that the model assumes; it scales the posterior variance. Larger "
-            "values explore more; usual are 0.01 to 1.",
+            "values explore more; usually 0.01 to 1.",
         )  # fmt: skip
 
     title = "LinTS"

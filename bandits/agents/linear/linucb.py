@@ -38,12 +38,12 @@ class LinUCB(LinearAgent):
         alpha: float = param(
             1.0, title="Exploration bonus", symbol=r"\alpha", ge=0, le=10, typical=(0, 4), basic=True,
             help="Exploration coefficient: multiplies the confidence width to give the exploration bonus. Larger "
-            "values explore more; usual are 0 (no exploration) to 2.",
+            "values explore more; usually 0 (no exploration) to 2.",
         )  # fmt: skip
         gamma: float = param(
             1.0, title="Discount factor", symbol=r"\gamma", gt=0, le=1, typical=(0.99, 1),
             help="Discount factor for past observations: one that is k steps old has weight γ to the power k. Larger "
-            "values forget more slowly; usual are 0.99 to 1 (no forgetting).",
+            "values forget more slowly; usually 0.99 to 1 (no forgetting).",
         )  # fmt: skip
         window: int | None = param(
             None, title="Sliding window", unit="steps", empty="all steps", ge=1, le=1_000_000, structural=True,

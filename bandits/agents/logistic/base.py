@@ -18,7 +18,7 @@ class LogisticParams(LearnerParams):
     ridge: float = param(
         1.0, title="Ridge", symbol=r"\lambda", ge=1e-6, le=1e4, typical=(0.01, 100), basic=True, log=True,
         help="Prior precision of the weights (ridge penalty). Larger values shrink the weights more strongly, and "
-        "with them click probabilities towards one half; usual are 0.1 to 10.",
+        "with them click probabilities towards one half; usually 0.1 to 10.",
     )  # fmt: skip
     sharing: Sharing = param(
         "per_arm", title="Sharing", structural=True,
@@ -26,14 +26,14 @@ class LogisticParams(LearnerParams):
     )  # fmt: skip
     refit: int = param(
         100, title="Refit interval", unit="observations", ge=0, le=1_000_000, typical=(0, 1000), structural=True,
-        help="Observations of a model between two exact fits to its history; in between, the posterior so far serves "
-        "as a Gaussian prior. Larger values are faster and less exact; usual are 10 to 1,000; 0 never refits.",
+        help="Number of observations between two exact fits of a model to its history; in between, the posterior "
+        "serves as a Gaussian prior. Larger values are faster and less exact; usually 10 to 1,000; 0 never refits.",
     )  # fmt: skip
     history: int = param(
         1000, title="History size", unit="distinct observations", ge=1, le=1_000_000, typical=(100, 10_000),
         structural=True,
         help="Number of distinct feature vectors, with exposures and clicks, that a refit uses; older ones are "
-        "summarised by the posterior after them. Larger values are more exact and slower; usual are 100 to 10,000.",
+        "summarised by the posterior. Larger values are more exact and slower; usually 100 to 10,000.",
     )  # fmt: skip
 
 

@@ -35,7 +35,7 @@ class LogisticTS(LogisticAgent):
         sigma2: float = param(
             1.0, title="Posterior scale", symbol=r"\sigma^2", ge=0, le=100, typical=(0, 2), basic=True,
             help="Factor of the posterior variance; 1 draws from the posterior itself. Larger values explore more; "
-            "usual are 0.1 to 1.",
+            "usually 0.1 to 1.",
         )  # fmt: skip
         covariance: Covariance = param(
             "full", title="Covariance", structural=True,

@@ -17,7 +17,7 @@ from bandits.models.linear.logistic import Sharing, history_memory, make_history
 
 
 class SGDTS(Agent):
-    """Online stochastic gradient descent with Thompson sampling [1]_: O(D) per step, no matrix but in the first fit.
+    """Online stochastic gradient descent with Thompson sampling [1]_: O(D) per step, no matrix except in the first fit.
 
     It starts with tau random rounds and a fit theta^. After every batch j of tau rounds it takes one step on the log
     loss of the batch, theta_j = projection of theta_j-1 - eta / j grad onto the ball around theta^, and draws
@@ -44,27 +44,27 @@ class SGDTS(Agent):
         sigma2: float = param(
             0.1, title="Posterior scale", symbol=r"\sigma^2", ge=0, le=1000, typical=(0, 10), basic=True,
             help="Variance of the posterior draw in the first batch; after j batches it is divided by j. Larger "
-            "values explore more; usual are 0.01 to 1.",
+            "values explore more; usually 0.01 to 1.",
         )  # fmt: skip
         learning_rate: float = param(
             1.0, title="Step size", symbol=r"\eta", gt=0, le=100, typical=(0.01, 10), basic=True, log=True,
             help="Size of the first gradient step; after j batches it is divided by j. Larger values learn faster and "
-            "less stably; usual are 0.1 to 10.",
+            "less stably; usually 0.1 to 10.",
         )  # fmt: skip
         batch: int = param(
             50, title="Batch size", symbol=r"\tau", unit="steps", ge=1, le=100_000, typical=(10, 1000), structural=True,
-            help="Steps of the random start, and between two gradient steps with their posterior draws. Larger values "
-            "update less often; usual are 10 to 1,000.",
+            help="Number of random steps at the start, and of steps between two updates (gradient step and posterior "
+            "draw). Larger values update less often; usually 10 to 1,000.",
         )  # fmt: skip
         radius: float = param(
             2.0, title="Radius", symbol=r"\rho", gt=0, le=1000, typical=(1, 20),
             help="Maximum distance of the weights from the first fit (2 as published). Larger values constrain less; "
-            "usual are 1 to 20.",
+            "usually 1 to 20.",
         )  # fmt: skip
         ridge: float = param(
             1.0, title="Ridge", symbol=r"\lambda", ge=1e-6, le=1e4, typical=(0.01, 100), log=True,
             help="Prior precision of the weights in the first fit (ridge penalty). Larger values shrink the weights "
-            "more strongly; usual are 0.1 to 10.",
+            "more strongly; usually 0.1 to 10.",
         )  # fmt: skip
         sharing: Sharing = param(
             "shared", title="Sharing", structural=True,

@@ -54,9 +54,10 @@ class GradientParams(NeuralParams):
     )  # fmt: skip
     exact_up_to: int = param(
         2000, title="Dual limit", unit="observations", ge=100, le=20_000, structural=True,
-        help="Observations up to which an exact covariance is stored in its dual form; then a sketch follows, or, for "
-        "networks of up to 1,448 weights, the matrix of all weights, at the latest after as many observations as "
-        "weights. Larger values stay exact longer and take more time and memory (usually 500 to 5,000).",
+        help="Number of observations up to which an exact covariance is stored in its dual form. After that a sketch "
+        "replaces it; for networks of up to 1,448 weights the matrix of all weights does, at the latest after as many "
+        "observations as weights. Larger values stay exact longer and take more time and memory (usually 500 to "
+        "5,000).",
     )  # fmt: skip
     hidden: tuple[Width, ...] = override_default(NeuralParams, "hidden", (128, 64))
     learning_rate: float = override_default(NeuralParams, "learning_rate", 0.01)

@@ -39,7 +39,7 @@ class MCDropout(NeuralAgent):
         dropout: float = param(
             0.2, title="Dropout rate", symbol="p", gt=0, lt=1, typical=(0.05, 0.8), basic=True,
             help="Probability that a hidden unit is dropped, in training and in prediction. Larger values make "
-            "predictions vary more, so that it explores more (usually 0.05 to 0.5).",
+            "predictions vary more, so that the agent explores more (usually 0.05 to 0.5).",
         )  # fmt: skip
         strategy: Literal["thompson", "bonus"] = param(
             "thompson", title="Strategy", structural=True,

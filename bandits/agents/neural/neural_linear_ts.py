@@ -45,13 +45,13 @@ class NeuralLinearTS(HeadAgent):
         )  # fmt: skip
         a0: float = param(
             6.0, title="Prior shape", symbol="a_0", gt=0, le=1000, typical=(1, 20),
-            help="Shape of the inverse-gamma prior (noise inverse_gamma): half the number of observations it is worth. "
-            "Larger values weight the prior more (usually 1 to 20).",
+            help="Shape of the inverse-gamma prior (noise inverse_gamma): half the number of observations that "
+            "the prior counts as. Larger values weight the prior more (usually 1 to 20).",
         )  # fmt: skip
         b0: float = param(
             6.0, title="Prior scale", symbol="b_0", gt=0, le=1000, typical=(0.1, 20),
-            help="Scale of the inverse-gamma prior (noise inverse_gamma): half the sum of squared errors it is worth. "
-            "Larger values expect more noise and explore more (usually 0.1 to 20).",
+            help="Scale of the inverse-gamma prior (noise inverse_gamma): half the sum of squared errors that "
+            "the prior counts as. Larger values expect more noise and explore more (usually 0.1 to 20).",
         )  # fmt: skip
         rebuild: bool = param(
             True, title="Refit head", structural=True,

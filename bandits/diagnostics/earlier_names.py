@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 from bandits.results.result import Result
 
@@ -25,6 +26,20 @@ _OLD_NAMES = {
     "exploration_bonus": "doubt", "premature_convergence": "lock_in", "pit_histogram": "places",
     "predictive_r2": "foresight", "linearity": "line", "segment_coverage": "segments", "position_bias": "slots",
 }  # fmt: skip
+_OLD_REFERENCES = {"oracle": "oracle", "linearity": "line", "position_bias": "slots"}
+
+
+def main() -> None:
+    """Print the reference values of an experiment with the earlier keys, ``python -m bandits.health < EXPERIMENT``."""
+    from bandits.base.processes import run_main
+
+    from .__main__ import main as print_references
+
+    run_main(lambda: print_references(_with_old_keys))
+
+
+def _with_old_keys(message: dict[str, Any]) -> dict[str, Any]:
+    return {"kind": _OLD_REFERENCES[message["kind"]], "found": message["value"]}
 
 
 def findings(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import subprocess
 import sys
 from functools import lru_cache
 from typing import Any, Literal
@@ -699,3 +701,8 @@ def test_names_of_earlier_versions_still_work() -> None:
         "foresight", "line_of", "oracle_of", "places", "slots_of",
     }  # fmt: skip
     assert all(hasattr(health, name) for name in health.__all__)
+    command = [sys.executable, "-m", "bandits.health"]
+    text = experiment("random", steps=20).model_dump_json()
+    lines = subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert [list(json.loads(line)) for line in lines] == [["kind", "found"]] * 3
+    assert [json.loads(line)["kind"] for line in lines] == ["oracle", "line", "slots"]

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,11 @@ def run(parsed: argparse.Namespace) -> int:
     environment = {**worker_environment(), plugins.VARIABLE: files}
     sys.stdout.flush()
     command = [sys.executable, "-m", "bandits.cli.check", str(path)]
-    return subprocess.run(command, env=environment, check=False).returncode
+    status = subprocess.run(command, env=environment, check=False).returncode
+    if status < 0:  # a compiled kernel read beyond an array
+        print(f"error: the checks of {parsed.file} crashed (signal {-status}): is an array smaller than stated?")
+        return 1
+    return status
 
 
 def check(path: Path) -> int:
@@ -53,7 +58,12 @@ def check(path: Path) -> int:
     """
     if any(str(path) in error for error in plugins.errors):  # reported when it was loaded
         return 2
-    checks = [check for group, kind in plugins.kinds_of(str(path)) for check in _checks(group, kind)]
+    checks: list[Check] = []
+    for group, kind in plugins.kinds_of(str(path)):
+        try:
+            checks.extend(_checks(group, kind))
+        except Exception as error:  # noqa: BLE001 - raised by the plug-in before a check begins
+            checks.append((kind, partial(_raise, error)))
     if not checks:
         print(f"error: {path} defines no agent and no simulator (abstract and _private classes do not count)")
         return 2
@@ -86,6 +96,10 @@ def _checks(group: str, kind: str) -> Iterator[Check]:
     for case in visits:
         for of_agent in agents.CHECKS:
             yield str(case), lambda of_agent=of_agent, case=case: of_agent(case)  # type: ignore[misc]
+
+
+def _raise(error: Exception) -> None:
+    raise error
 
 
 def _describe(error: Exception, path: Path) -> str:

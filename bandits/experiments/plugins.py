@@ -96,11 +96,19 @@ def load_file(path: Path) -> list[type[Any]]:
 
 
 def classes_of(module: ModuleType) -> Iterator[type[Any]]:
-    """Yield the agents and simulators that a module itself defines, except abstract classes and ``_private`` ones."""
+    """Yield the agents and simulators that a module itself defines, except ``_private`` classes.
+
+    Abstract classes are yielded only if they name a kind: `register` refuses these, because a method is missing.
+    """
     for name, cls in list(vars(module).items()):
         own = inspect.isclass(cls) and cls.__module__ == module.__name__ and not name.startswith("_")
-        if own and issubclass(cls, (Agent, Simulator)) and not inspect.isabstract(cls):
+        if own and issubclass(cls, (Agent, Simulator)) and (not inspect.isabstract(cls) or _names_a_kind(cls)):
             yield cls
+
+
+def _names_a_kind(cls: type[Any]) -> bool:
+    field = getattr(vars(cls).get("Params"), "model_fields", {}).get("kind")
+    return field is not None and get_origin(field.annotation) is Literal
 
 
 def register(classes: list[type[Any]], source: str) -> None:
@@ -157,6 +165,8 @@ def _kind_of(cls: type[Any], group: _Group, source: str) -> str:
         )
     if not isinstance(getattr(cls, "title", None), str):
         raise UserError(f"the plug-in {source}: {cls.__name__} needs a title")
+    if missing := sorted(getattr(cls, "__abstractmethods__", ())):
+        raise UserError(f"the plug-in {source}: {cls.__name__} needs the method {' and '.join(missing)}")
     return str(field.default)
 
 
@@ -174,7 +184,8 @@ def _execute(source: str, action: Callable[[], Any], path: Path | None = None) -
         lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if path and f.filename == str(path)]
         line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
         at = f" (line {line})" if line else ""
-        raise UserError(f"the plug-in {source} cannot be loaded: {type(error).__name__}: {error}{at}") from None
+        text = error.msg if isinstance(error, SyntaxError) else error  # its text would repeat the line
+        raise UserError(f"the plug-in {source} cannot be loaded: {type(error).__name__}: {text}{at}") from None
     finally:
         if blocked:
             del sys.modules[_EXPERIMENT]

@@ -31,7 +31,7 @@ class DenseSimulator(Simulator):
         layouts, index = np.unique(self.layouts(), return_inverse=True)
         weights = np.stack([self._layout_weights(int(layout)) for layout in layouts])
         self.weights = weights if len(layouts) == 1 else weights[index]
-        self._features = streams.blocks("world", self.draw_features, width=K * D)
+        self._features = streams.blocks("world", self._checked_features, width=K * D)
         self._columns = np.ascontiguousarray(np.broadcast_to(np.arange(D), (R, K, D)))
         self._items = np.ascontiguousarray(np.broadcast_to(np.arange(K), (R, K)))
         self._available = np.ones((R, K), np.bool_)
@@ -100,11 +100,17 @@ class DenseSimulator(Simulator):
         length = block_length(K * D)
         for start in range(0, n, length):  # a few steps at a time: only one arm of each is kept
             chosen = items[start : start + length]
-            features, steps = self.draw_features(generator, len(chosen)), np.arange(len(chosen))
+            features, steps = self._checked_features(generator, len(chosen)), np.arange(len(chosen))
             values[start : start + length] = features[steps, chosen]
             means[start : start + length] = self.expected_rewards(features, weights)[steps, chosen]
         columns = np.broadcast_to(np.arange(D), values.shape)
         return LoggedData(np.zeros(n, np.int64), items, values, columns, self.reward(means, generator.random(n)))
+
+    def _checked_features(self, generator: np.random.Generator, n: int) -> FloatArray:
+        features, shape = np.asarray(self.draw_features(generator, n)), (n, *self.sizes(self.params))
+        if features.shape != shape:  # compiled kernels would read beyond the array
+            raise ValueError(f"draw_features must return the shape {shape} that sizes states; got {features.shape}")
+        return features
 
     def _layout_weights(self, layout: int) -> FloatArray:
         return self.draw_weights(self.streams.generator("layout", row=layout))

@@ -78,6 +78,10 @@ class Coins(DenseSimulator):
     def expected_rewards(self, features: Any, weights: Any) -> Any:
         return np.broadcast_to(weights, (len(features), 4)).copy()
 '''
+REWARD = """
+    def reward(self, means: Any, uniforms: Any) -> Any:
+        return {}
+"""
 FIXED = {"kind": "fixed", "place": 1}
 EXPERIMENT = {"simulator": {"kind": "coins"}, "agents": [FIXED, {"kind": "random"}], "steps": 50}
 
@@ -138,7 +142,8 @@ def test_a_file_without_kinds_is_loaded_too(tmp_path: Path) -> None:
         (AGENT.replace("class Params(AgentParams)", "class Other(AgentParams)"), "needs a class Params(AgentParams)"),
         (AGENT + "\n1 / 0", "cannot be loaded: ZeroDivisionError: division by zero (line 27)"),
         (AGENT + "\nraise SystemExit(3)", "cannot be loaded: SystemExit: 3"),
-        ("class :", "cannot be loaded: SyntaxError"),
+        ("class :", "cannot be loaded: SyntaxError: invalid syntax (line 1)"),
+        (AGENT.replace("def scores", "def score"), "Fixed needs the method scores"),
         ("import nowhere_at_all", "cannot be loaded: ModuleNotFoundError: No module named 'nowhere_at_all' (line 1)"),
     ],
 )
@@ -226,7 +231,19 @@ def test_check_prints_how_many_checks_passed(tmp_path: Path) -> None:
         ),
         (AGENT.replace('"Position of the candidate."', '"Position"'), 1,
             "fixed: the parameter place needs help: a sentence with a full stop"),
+        (AGENT.replace("place: int = param(0,", "place: int = param(10,"), 1,
+            "fixed: all parameters need valid defaults: place: Input should be less than or equal to 9"),
         (SIMULATOR.replace("(n, 4, 4)", "(n, 4, 5)"), 1, "(line 26) (and "),
+        (SIMULATOR.replace("return 4, 4", "return 4, 3"), 1,
+            "draw_features must return the shape (512, 4, 3) that sizes states; got (512, 4, 4)"),
+        (SIMULATOR.replace("return generator.random(4)", "return 2 + generator.random(4)"), 1,
+            "coins: expected rewards must be from 0 to 1 where rewards are 0 or 1"),
+        (SIMULATOR + REWARD.format("means + uniforms"), 1,
+            "coins: rewards must be 0 or 1, or describe must not declare the capability binary"),
+        (SIMULATOR + REWARD.format("(uniforms < means / 2).astype(float)"), 1,
+            "coins: the mean of an item's rewards must be its expected reward"),
+        (SIMULATOR.replace("    @classmethod", ""), 1, "coins: TypeError: Coins.sizes() missing 1 required"),
+        (SIMULATOR + "\n    def memory(self):\n        import os\n        os.abort()", 1, "crashed (signal 6)"),
         (SIMULATOR.replace("Coins with different chances of heads.", "Coins"), 1, "must begin with a sentence"),
         ("1 / 0", 2, ""),
         ("x = 1", 2, "defines no agent and no simulator"),

@@ -67,6 +67,10 @@ class LinearAgent(Agent):
         """Return the round with the features that the models read, Fourier features if there are any."""
         return round if self.fourier is None else self.fourier.round(round)
 
+    def mean(self, round: Round) -> FloatArray:
+        """Compute the posterior mean of every candidate's reward, float64 (R, K)."""
+        return self.model.mean(self.transformed(round))
+
     def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
         self.model.update(*weighted(self.transformed(round), slate, feedback, self.exposure(feedback)))
 

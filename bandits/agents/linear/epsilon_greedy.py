@@ -52,12 +52,12 @@ class EpsilonGreedy(LinearAgent):
         self.uniforms = streams.blocks("agent", lambda g, n: g.random((n, S, 2)), width=2 * S)
 
     def scores(self, round: Round) -> FloatArray:
-        mean = self.model.mean(self.transformed(round))
+        mean = self.mean(round)
         return epsilon_slate(mean, round.available, self.rate(round.step), self.uniforms.at(round.step))
 
     def explain(self, round: Round) -> Explanation:
         randomised = np.any(self.uniforms.at(round.step)[:, :, 0] < self.rate(round.step)[:, None], axis=1)
-        mean = self.model.mean(self.transformed(round))
+        mean = self.mean(round)
         return Explanation("greedy", self.scores(round), mean, randomised=np.asarray(randomised))
 
     def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray | None:
@@ -74,6 +74,6 @@ class EpsilonGreedy(LinearAgent):
 
     def probabilities(self, round: Round) -> FloatArray:
         rate = self.rate(round.step)[:, None]
-        mean = np.where(round.available, self.model.mean(self.transformed(round)), -np.inf)
+        mean = np.where(round.available, self.mean(round), -np.inf)
         greedy = np.eye(mean.shape[1])[mean.argmax(axis=1)]
         return np.asarray((1 - rate) * greedy + rate * round.available / round.available.sum(axis=1, keepdims=True))

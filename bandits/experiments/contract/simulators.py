@@ -8,6 +8,7 @@ import numpy as np
 
 from bandits.base.types import Round
 from bandits.simulators import Simulator
+from bandits.simulators.dense import DenseSimulator
 
 from .environments import ROWS, STEPS, make_simulator
 from .expectations import expect, expect_array, expect_equal
@@ -83,6 +84,30 @@ def truth_of_one_item_is_its_probability(environment: str) -> None:
         expect(close, "truth.random_value must be the mean probability of available candidates")
 
 
+def rewards_have_the_expected_values(environment: str) -> None:
+    """With the capability ``binary`` rewards are 0 or 1; those of a `DenseSimulator` have the expected mean."""
+    simulator = make_simulator(environment)
+    s, R = simulator.spec, len(ROWS)
+    numbers = (np.arange(500) + 0.5) / 500  # the mean over an even grid is the mean over uniform numbers
+    for step in range(STEPS):
+        round = simulator.round_at(step)
+        if "binary" in s.capabilities:
+            p = simulator.probabilities(round)[round.available]
+            expect((p >= 0) & (p <= 1), "expected rewards must be from 0 to 1 where rewards are 0 or 1")
+        if step not in (0, STEPS - 1):
+            continue
+        slate = np.argsort(~round.available, axis=1, kind="stable")[:, : s.slate]
+        rewards = np.array([simulator.respond(round, slate, np.full((R, s.slate), u))[0].rewards for u in numbers])
+        if "binary" in s.capabilities:
+            message = "rewards must be 0 or 1, or describe must not declare the capability binary"
+            expect((rewards == 0) | (rewards == 1), message)
+        if isinstance(simulator, DenseSimulator):
+            _, truth = simulator.respond(round, slate, simulator.uniforms.at(step))
+            error = np.abs(rewards[:, :, 0].mean(axis=0) - truth.value)
+            within = error <= 0.02 * np.maximum(np.ptp(rewards[:, :, 0], axis=0), 1e-9)
+            expect(within, "the mean of an item's rewards must be its expected reward")
+
+
 def bases_span_the_features(environment: str) -> None:
     """`features` spans all feature vectors that rounds contain."""
     simulator = make_simulator(environment)
@@ -145,6 +170,6 @@ def memory_is_known_by_arithmetic(environment: str) -> None:
 
 CHECKS: tuple[Callable[[str], None], ...] = (
     rounds_have_the_sizes_of_the_spec, rounds_depend_on_the_step_alone, truth_of_one_item_is_its_probability,
-    bases_span_the_features, logs_are_random_choices_and_their_rewards, arm_features_tell_candidates_apart,
-    memory_is_known_by_arithmetic,
+    rewards_have_the_expected_values, bases_span_the_features, logs_are_random_choices_and_their_rewards,
+    arm_features_tell_candidates_apart, memory_is_known_by_arithmetic,
 )  # fmt: skip

@@ -7,7 +7,7 @@ import numpy as np
 from bandits.base.types import Feedback, FloatArray, IntArray, Round, WorldSpec
 
 from . import discounted_kernels, ridge_kernels
-from .ridge import Ridge, Sharing
+from .ridge import Ridge, Sharing, check_features
 
 
 class SlidingWindowRidge(Ridge):
@@ -99,8 +99,13 @@ class DiscountedRidge:
         return 8 * models * (4 * spec.n_features**2 + 3 * spec.n_features + 1)
 
     def models(self, round: Round) -> IntArray:
-        """Return the model index of every candidate, int64 (R, K)."""
+        """Return the model index of every candidate, int64 (R, K); see `Ridge.models`."""
+        check_features(round, self.b.shape[2])
         return np.zeros_like(round.items) if self.sharing == "shared" else round.items
+
+    def mean(self, round: Round) -> FloatArray:
+        """Compute theta . x of every candidate, float64 (R, K)."""
+        return self.predict(round)[0]
 
     def predict(self, round: Round) -> tuple[FloatArray, FloatArray]:
         """Compute theta . x and x' V^-1 V~ V^-1 x of every candidate, two of float64 (R, K)."""

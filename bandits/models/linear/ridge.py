@@ -79,7 +79,14 @@ class Ridge:
         return 8 * (models * (2 * spec.n_features**2 + 2 * spec.n_features + 1) + 4 * spec.n_features**2)
 
     def models(self, round: Round) -> IntArray:
-        """Return the model index of every candidate, int64 (R, K)."""
+        """Return the model index of every candidate, int64 (R, K).
+
+        Raises
+        ------
+        ValueError
+            The round has another number of features than the models; compiled kernels would read beyond the arrays.
+        """
+        check_features(round, self.b.shape[2])
         if self.sharing != "shared":
             return round.items
         if self._one.shape != round.items.shape:
@@ -217,6 +224,14 @@ class Ridge:
     def spectrum(self, bases: list[FloatArray]) -> FloatArray:
         """Compute the eigenvalues of A on the span of the available features; see `spectrum`."""
         return spectrum(self.A, bases)
+
+
+def check_features(round: Round, n_features: int) -> None:
+    """Raise ValueError unless the candidates of a round have as many features as a model."""
+    if (n := round.contexts.n_features) != n_features:
+        raise ValueError(
+            f"the round has {n} features and the model {n_features}; a linear agent passes self.transformed(round)"
+        )
 
 
 def _each(decompose: Callable[[FloatArray], Any], matrices: FloatArray) -> FloatArray:

@@ -137,4 +137,4 @@ def test_static_mlp_is_accepted_but_not_offered_where_all_arms_share_one_vector(
     for encoding, offered in (("block", True), ("context", False)):
         simulator = {"kind": "classification", "data": "wine", "encoding": encoding}
         experiment = read({"simulator": simulator, "agents": [{"kind": "static_mlp"}], "steps": 10})
-        assert ("static_mlp" in Draft(experiment.model_dump(mode="json")).fitting()) == offered
+        assert ("static_mlp" in Draft(experiment.model_dump(mode="json")).available_kinds()) == offered

@@ -42,7 +42,7 @@ NAMES = {
 }  # fmt: skip
 
 
-def made(
+def diagnose(
     kind: Any = LinTS,
     *,
     oracle: OracleReference | None = None,
@@ -50,30 +50,30 @@ def made(
     items: Any = None,
     **snapshots: Any,
 ) -> dict[str, Finding]:
-    """Findings on a history of 2,000 steps with these snapshots: ``spectrum(t)``, ``inside``, ``checkup(t)``."""
+    """Diagnose a history of 2,000 steps with these snapshots: ``spectrum(t)``, ``inside``, ``checkup(t)``."""
     rng = np.random.default_rng(0)
     clicks, groups = (rng.random((2000, 4)) < 0.5).astype(float), snapshots.get("segments")
-    actual = history(clicks, items=items, n_items=5, segments=groups, n_segments=0 if groups is None else 4)
+    result = history(clicks, items=items, n_items=5, segments=groups, n_segments=0 if groups is None else 4)
     if spectrum := snapshots.get("spectrum"):
-        actual.spectra = [Spectrum(int(t), np.tile(spectrum(t), (4, 1, 1))) for t in STEPS]
+        result.spectra = [Spectrum(int(t), np.tile(spectrum(t), (4, 1, 1))) for t in STEPS]
     if (inside := snapshots.get("inside")) is not None:
-        actual.calibrations = [Calibration(2000, np.tile(inside, (4, 1)))]
+        result.calibrations = [Calibration(2000, np.tile(inside, (4, 1)))]
     if checkup := snapshots.get("checkup"):
-        actual.belief_checks = [BeliefCheck(int(t), np.tile(checkup(t), (4, 1))) for t in STEPS]
+        result.belief_checks = [BeliefCheck(int(t), np.tile(checkup(t), (4, 1))) for t in STEPS]
     params = kind if not isinstance(kind, type) else kind.Params()  # type: ignore[attr-defined]
     e = Experiment.model_validate({"agents": [{"kind": "lints"}], "steps": 2000, "replications": 4})
     e = e.model_copy(update={"agents": (params,)})
-    return diagnostics.findings(Result(e, {e.labels[0]: actual}), e.labels[0], oracle, line)
+    return diagnostics.findings(Result(e, {e.labels[0]: result}), e.labels[0], oracle, line)
 
 
 @pytest.mark.parametrize(("power", "verdict"), [(1.0, "healthy"), (0.5, "healthy"), (0.2, "watch"), (0.0, "alarm")])
 def test_smallest_eigenvalue_is_graded_by_its_growth(power: float, verdict: str) -> None:
-    actual = made(spectrum=lambda t: np.array([50.0 * t, 3.0 * t**power]))["smallest_eigenvalue"]
-    assert actual.verdict == verdict
-    assert f"recent growth exponent {power:g} (√t: 0.5" in actual.text
-    logarithm = made(spectrum=lambda t: np.array([50.0 * t, 3.0 * math.log(t)]))["smallest_eigenvalue"]
+    finding = diagnose(spectrum=lambda t: np.array([50.0 * t, 3.0 * t**power]))["smallest_eigenvalue"]
+    assert finding.verdict == verdict
+    assert f"recent growth exponent {power:g} (√t: 0.5" in finding.text
+    logarithm = diagnose(spectrum=lambda t: np.array([50.0 * t, 3.0 * math.log(t)]))["smallest_eigenvalue"]
     assert (logarithm.verdict, "log t: 0.14)" in logarithm.text) == ("watch", True)
-    forgets = made(LinUCB.Params(gamma=0.99), spectrum=lambda t: np.array([2.0, 1.0]))["smallest_eigenvalue"]
+    forgets = diagnose(LinUCB.Params(gamma=0.99), spectrum=lambda t: np.array([2.0, 1.0]))["smallest_eigenvalue"]
     assert (forgets.verdict, forgets.text) == ("none", FORGETTING)
 
 
@@ -95,28 +95,28 @@ def test_diagnostics_use_declared_capabilities_not_parameter_names(monkeypatch: 
         "spectrum": lambda t: np.array([50.0 * t, 3.0 * t]), "inside": np.array([0.95, 1.0, 1.0]),
         "checkup": lambda t: np.concatenate([[1 / t, 0.1, 1.0], places()]),
     }  # fmt: skip
-    actual, plain = made(Trial, **shown), made(LinTS, **shown)
+    actual, plain = diagnose(Trial, **shown), diagnose(LinTS, **shown)
     assert actual == plain
     accumulating = ("smallest_eigenvalue", "effective_dimension", "exploration_bonus")
     assert all(actual[name].verdict == "healthy" for name in accumulating)
     assert actual["calibration"].verdict == "alarm"  # too wide intervals: acceptable for an upper confidence bound only
-    assert made(LinUCB.Params(gamma=0.99), **shown)["exploration_bonus"].verdict == "none"
+    assert diagnose(LinUCB.Params(gamma=0.99), **shown)["exploration_bonus"].verdict == "none"
 
 
 @pytest.mark.parametrize(("ratio", "verdict"), [(100.0, "healthy"), (1e4, "watch"), (1e6, "alarm")])
 def test_condition_number_is_stated_in_standard_deviations(ratio: float, verdict: str) -> None:
-    actual = made(spectrum=lambda t: np.array([ratio * t, t]))["condition_number"]
-    assert actual.verdict == verdict
-    assert actual.text.startswith(f"{ratio**0.5:,.0f} times as well")
+    finding = diagnose(spectrum=lambda t: np.array([ratio * t, t]))["condition_number"]
+    assert finding.verdict == verdict
+    assert finding.text.startswith(f"{ratio**0.5:,.0f} times as well")
 
 
 @pytest.mark.parametrize(("known", "verdict"), [(10, "healthy"), (7, "watch"), (3, "alarm")])
 def test_effective_dimension_counts_directions_determined_by_data(known: int, verdict: str) -> None:
     values = np.array([1e9] * known + [1.0] * (10 - known))  # the ridge is 1
-    actual = made(spectrum=lambda t: values)["effective_dimension"]
-    assert actual.verdict == verdict
-    assert actual.text.startswith(f"{known} of 10")
-    own = made(NeuralClickTS, spectrum=lambda t: 1e-6 * np.array([4.0, 1.0]))["effective_dimension"]
+    finding = diagnose(spectrum=lambda t: values)["effective_dimension"]
+    assert finding.verdict == verdict
+    assert finding.text.startswith(f"{known} of 10")
+    own = diagnose(NeuralClickTS, spectrum=lambda t: 1e-6 * np.array([4.0, 1.0]))["effective_dimension"]
     assert own.text.startswith("0.75 of 2")  # its prior is epsilon
 
 
@@ -136,7 +136,7 @@ def places(*, low: float = 0.1, high: float = 0.1) -> FloatArray:
     ],
 )
 def test_bonus_pit_histogram_and_r2(fall: float, error: float, shares: Any, verdicts: Any, message: str) -> None:
-    actual = made(checkup=lambda t: np.concatenate([[t**-fall, error, 1.0], shares]))
+    actual = diagnose(checkup=lambda t: np.concatenate([[t**-fall, error, 1.0], shares]))
     assert (
         actual["exploration_bonus"].verdict,
         actual["pit_histogram"].verdict,
@@ -155,25 +155,25 @@ def test_bonus_pit_histogram_and_r2(fall: float, error: float, shares: Any, verd
     ],
 )
 def test_conservative_intervals_are_accepted_for_bonus_agents(inside: Any, thompson: str, bound: str) -> None:
-    assert made(LinTS, inside=np.array(inside))["calibration"].verdict == thompson
-    assert made(LinUCB, inside=np.array(inside))["calibration"].verdict == bound
+    assert diagnose(LinTS, inside=np.array(inside))["calibration"].verdict == thompson
+    assert diagnose(LinUCB, inside=np.array(inside))["calibration"].verdict == bound
     committee = REGISTRY["ensemble"].Params
-    assert made(committee(strategy="bonus"), inside=np.array(inside))["calibration"].verdict == bound
-    assert made(committee(strategy="thompson"), inside=np.array(inside))["calibration"].verdict == thompson
+    assert diagnose(committee(strategy="bonus"), inside=np.array(inside))["calibration"].verdict == bound
+    assert diagnose(committee(strategy="thompson"), inside=np.array(inside))["calibration"].verdict == thompson
 
 
 def test_premature_convergence_is_relative_to_the_oracle() -> None:
     one = np.zeros((2000, 4, 1), np.int64)
-    alone = made(items=one)["premature_convergence"]
+    alone = diagnose(items=one)["premature_convergence"]
     assert (alone.verdict, "no oracle is available" in alone.text) == ("watch", True)
-    right = made(items=one, oracle=OracleReference(0.0, 0.8))["premature_convergence"]
+    right = diagnose(items=one, oracle=OracleReference(0.0, 0.8))["premature_convergence"]
     assert right.verdict == "healthy"
     assert "Entropy is below 0.5, but so is the oracle's: entropy 0.00" in right.text
-    wrong = made(items=one, oracle=OracleReference(0.9, 0.0))["premature_convergence"]
+    wrong = diagnose(items=one, oracle=OracleReference(0.9, 0.0))["premature_convergence"]
     assert wrong.verdict == "alarm"
     assert "entropy 0.00; 80 % of the arms receive under 1 % of the traffic each (oracle: 0.90; 0 %)" in wrong.text
     even = np.tile(np.arange(5), 1600).reshape(2000, 4, 1)
-    assert made(items=even, oracle=OracleReference(0.9, 0.0))["premature_convergence"].verdict == "healthy"
+    assert diagnose(items=even, oracle=OracleReference(0.9, 0.0))["premature_convergence"].verdict == "healthy"
 
 
 def well_specified(seed: int, replications: int, **changes: Any) -> dict[str, Finding]:
@@ -193,10 +193,10 @@ def well_specified(seed: int, replications: int, **changes: Any) -> dict[str, Fi
 
 def test_a_well_specified_posterior_is_calibrated_within_sampling_error() -> None:
     """Of 20 runs with four replications, at most two fail per rule, as 95 % intervals allow, and none by far."""
-    message = [well_specified(seed, 4) for seed in range(20)]
+    runs = [well_specified(seed, 4) for seed in range(20)]
     for name in ("calibration", "pit_histogram"):
-        assert sum(actual[name].verdict != "healthy" for actual in message) <= 2
-        assert all(actual[name].verdict != "alarm" for actual in message)
+        assert sum(actual[name].verdict != "healthy" for actual in runs) <= 2
+        assert all(actual[name].verdict != "alarm" for actual in runs)
     sure = [well_specified(seed, 4, sigma2=0.01, ridge=0.05) for seed in range(3)]
     assert all(actual["calibration"].verdict in ("watch", "alarm") for actual in sure)
     assert "overconfident" in sure[0]["calibration"].text
@@ -229,13 +229,13 @@ def test_recent_entropy_is_the_same_on_any_count_grid() -> None:
     clicks = np.zeros((6000, 40))
     fine, coarse = (history(clicks, items=items, n_items=300, steps=steps) for steps in (6000, 400_000))
     assert [int(h.count_grid[1]) for h in (fine, coarse)] == [100, 2000]
-    message = [recent_entropy(h) for h in (fine, coarse)]
+    entropies = [recent_entropy(h) for h in (fine, coarse)]
     ends = metrics.normalised_entropy(np.stack([np.bincount(items[-1000:, r, 0], minlength=300) for r in range(40)]))
-    assert message[0][0] == pytest.approx(ends.mean())
+    assert entropies[0][0] == pytest.approx(ends.mean())
     error = ends.std() / 40**0.5
-    assert abs(message[0][0] - message[1][0]) < 3 * 2**0.5 * error
-    assert metrics.entropy(coarse).mid[-1] - message[0][0] > 20 * error
-    assert message[0][1] == pytest.approx(message[1][1], abs=0.01)
+    assert abs(entropies[0][0] - entropies[1][0]) < 3 * 2**0.5 * error
+    assert metrics.entropy(coarse).mid[-1] - entropies[0][0] > 20 * error
+    assert entropies[0][1] == pytest.approx(entropies[1][1], abs=0.01)
 
 
 def test_premature_convergence_requires_the_oracles_window() -> None:
@@ -263,9 +263,10 @@ def groups(shown: list[int]) -> dict[str, Any]:
     ("shown", "verdict", "least"), [(5, "healthy", "new puppy parent"), (4, "watch", "fish"), (2, "alarm", "fish")]
 )
 def test_coverage_by_segment(shown: int, verdict: str, least: str) -> None:
-    message = groups([5, 5, 5, shown])
-    actual = made(
-        **(message | {"items": message["items"][:, :, None]}), oracle=OracleReference(0.5, 0.0, (1.0, 0.0, 0.0, 0.0))
+    shown_items = groups([5, 5, 5, shown])
+    actual = diagnose(
+        **(shown_items | {"items": shown_items["items"][:, :, None]}),
+        oracle=OracleReference(0.5, 0.0, (1.0, 0.0, 0.0, 0.0)),
     )
     assert actual["segment_coverage"].verdict == verdict
     assert actual["segment_coverage"].text.startswith(f"Lowest for {least}")
@@ -278,24 +279,24 @@ def test_coverage_by_segment(shown: int, verdict: str, least: str) -> None:
 
 
 def test_segment_entropy_is_relative_to_the_oracle() -> None:
-    message = groups([5, 1, 5, 5])
-    message["items"] = message["items"][:, :, None]
-    right = made(**message, oracle=OracleReference(0.5, 0.0, (0.9, 0.0, 0.9, 0.9)))["segment_entropy"]
+    shown_items = groups([5, 1, 5, 5])
+    shown_items["items"] = shown_items["items"][:, :, None]
+    right = diagnose(**shown_items, oracle=OracleReference(0.5, 0.0, (0.9, 0.0, 0.9, 0.9)))["segment_entropy"]
     assert right.verdict == "healthy"
-    wrong = made(**message, oracle=OracleReference(0.5, 0.0, (0.9, 0.9, 0.9, 0.9)))["segment_entropy"]
+    wrong = diagnose(**shown_items, oracle=OracleReference(0.5, 0.0, (0.9, 0.9, 0.9, 0.9)))["segment_entropy"]
     assert (wrong.verdict, wrong.text) == ("alarm", "Lowest for cat connoisseur: 0.00 (oracle: 0.90).")
-    alone = made(**message)["segment_entropy"]
+    alone = diagnose(**shown_items)["segment_entropy"]
     assert (alone.verdict, "no oracle is available" in alone.text) == ("none", True)
 
 
 def test_segment_entropy_uses_the_oracles_window() -> None:
     """Stored counts span 100 steps, 25 per segment: two impressions drawn from them rarely show the same item."""
-    message = groups([5, 5, 5, 5])
-    message["items"] = message["items"][:, :, None]
-    actual = history(np.zeros((2000, 4)), n_items=5, n_segments=4, **message)
-    assert actual.segments is not None
-    assert np.diff(actual.segments.grid)[-1] == 100
-    few, all_ = recent_segment_entropy(actual, 8), recent_segment_entropy(actual, 100)
+    shown_items = groups([5, 5, 5, 5])
+    shown_items["items"] = shown_items["items"][:, :, None]
+    all_counts = history(np.zeros((2000, 4)), n_items=5, n_segments=4, **shown_items)
+    assert all_counts.segments is not None
+    assert np.diff(all_counts.segments.grid)[-1] == 100
+    few, all_ = recent_segment_entropy(all_counts, 8), recent_segment_entropy(all_counts, 100)
     assert few is not None
     assert all_ is not None
     assert np.all((few > 0.5) & (few < 1))  # 1 where the two differ, 0 where not
@@ -313,10 +314,10 @@ def test_a_simulator_without_segments_has_no_segment_diagnostics() -> None:
 def test_a_run_stored_by_an_older_version_gives_the_reason() -> None:
     e = experiment("linucb", "lints", steps=400, replications=4)
     result = run(e)
-    message = result.histories["LinUCB"].since(0)
+    state = result.histories["LinUCB"].since(0)
     left_out = ("segments.", "checkup.", "format")
     old = e.empty_history()
-    old.merge({name: value for name, value in message.items() if not name.startswith(left_out)})
+    old.merge({name: value for name, value in state.items() if not name.startswith(left_out)})
     assert (old.segments, old.belief_checks, old.format) == (None, [], 1)
     actual = diagnostics.findings(Result(e, {"LinUCB": old}), "LinUCB")
     for name in ("exploration_bonus", "pit_histogram", "predictive_r2", "segment_coverage", "segment_entropy"):
@@ -359,17 +360,17 @@ def test_linearity_check_compares_a_linear_model_with_a_network(
     gain: float, p: float, params: Any, verdict: str, message: str
 ) -> None:
     points = np.zeros(10)
-    actual = made(params, line=LinearityCheck(points, points, points + 1, p, gain))["linearity"]
-    assert actual.verdict == verdict
-    assert message in actual.text
+    finding = diagnose(params, line=LinearityCheck(points, points, points + 1, p, gain))["linearity"]
+    assert finding.verdict == verdict
+    assert message in finding.text
 
 
 def test_an_insignificant_gain_gives_no_verdict() -> None:
     points = np.zeros(10)
     for p, verdict in ((0.6, "none"), (0.001, "watch")):
         line = LinearityCheck(points, points, points + 1, p, 0.5, beyond=1.5)
-        actual = made(LinUCB.Params(sharing="shared"), line=line)["linearity"]
-        assert (actual.verdict, "too few observations" in actual.text) == (verdict, True)
+        finding = diagnose(LinUCB.Params(sharing="shared"), line=line)["linearity"]
+        assert (finding.verdict, "too few observations" in finding.text) == (verdict, True)
 
 
 @pytest.mark.parametrize("clicks", [False, True])
@@ -401,10 +402,10 @@ def test_a_linear_simulator_with_fifty_features_passes_the_linearity_check(seed:
         Experiment.model_validate({"simulator": settings, "agents": agents, "steps": 2000, "seed": seed})
     )
     assert line is not None
-    assert made(LinUCB.Params(sharing="shared"), line=line)["linearity"].verdict == "healthy"
+    assert diagnose(LinUCB.Params(sharing="shared"), line=line)["linearity"].verdict == "healthy"
 
 
-def test_linearity_check_tells_linear_from_quadratic_rewards() -> None:
+def test_linearity_check_distinguishes_linear_from_quadratic_rewards() -> None:
     straight = {"kind": "synthetic", "function": "linear", "reward": "gaussian", "noise": 0.1}
     bent = {**straight, "function": "quadratic", "n_features": 3}
     for simulator, enough in ((straight, True), (bent, False)):
@@ -418,42 +419,44 @@ def test_linearity_check_tells_linear_from_quadratic_rewards() -> None:
 
 def test_the_oracle_of_the_pet_shop_is_narrow() -> None:
     """Four personas share three best categories with one best product each: the oracle shows nothing else."""
-    actual = diagnostics.oracle_reference(experiment(simulator={"kind": "petshop"}, steps=2000))
-    assert actual is not None
-    assert actual.rare == pytest.approx(47 / 50)
+    oracle = diagnostics.oracle_reference(experiment(simulator={"kind": "petshop"}, steps=2000))
+    assert oracle is not None
+    assert oracle.rare == pytest.approx(47 / 50)
     shares = np.array([0.25, 0.5, 0.25])  # budget shoppers like cat food best, as cat people do
-    assert actual.entropy == pytest.approx(-(shares * np.log(shares)).sum() / np.log(50), abs=0.02)
+    assert oracle.entropy == pytest.approx(-(shares * np.log(shares)).sum() / np.log(50), abs=0.02)
 
 
-def looked(rng: np.random.Generator, b: FloatArray, p: FloatArray, times: int) -> tuple[FloatArray, FloatArray]:
+def simulate_clicks(
+    rng: np.random.Generator, b: FloatArray, p: FloatArray, times: int
+) -> tuple[FloatArray, FloatArray]:
     """Simulate examinations and clicks of slates with click probabilities ``p (M, S)``, shown in random order."""
     M, S = p.shape
     order = np.argsort(rng.random((times, M, S)), axis=2)
     clicked = rng.random((times, M, S)) < b * np.take_along_axis(np.broadcast_to(p, order.shape), order, axis=2)
     examined = np.cumsum(clicked, axis=2) - clicked == 0
     at = np.broadcast_to(np.arange(M)[:, None], order.shape), order, np.broadcast_to(np.arange(S), order.shape)
-    looks, clicks = np.zeros((2, M, S, S))
-    np.add.at(looks, at, examined)
+    examinations, clicks = np.zeros((2, M, S, S))
+    np.add.at(examinations, at, examined)
     np.add.at(clicks, at, clicked & examined)
-    return looks.reshape(-1, S), clicks.reshape(-1, S)
+    return examinations.reshape(-1, S), clicks.reshape(-1, S)
 
 
-def test_position_bias_estimate_is_unbiased_with_honest_standard_errors() -> None:
+def test_position_bias_estimate_is_unbiased_with_correct_standard_errors() -> None:
     """With one strong item among weak ones, clicks per examination are biased and the estimate is not.
 
     Of 40 estimates in units of their errors, the mean lies within 4 / sqrt(40) of zero, and the mean square within
-    4 sqrt(2 / 40) of one, plus .2 for what is but asymptotic.
+    4 sqrt(2 / 40) of one, plus .2 because the errors are asymptotic.
     """
     b = np.array([1.0, 0.7, 0.45, 0.3])
     p = np.tile([0.8, 0.1, 0.1, 0.1], (20, 1))
-    off, naive = [], []
+    z_scores, naive = [], []
     for seed in range(40):
-        looks, clicks = looked(np.random.default_rng(seed), b, p, 100)
-        actual, error = estimate_position_bias(looks, clicks)
-        off.append((actual - b)[1:] / error[1:])
+        looks, clicks = simulate_clicks(np.random.default_rng(seed), b, p, 100)
+        estimate, error = estimate_position_bias(looks, clicks)
+        z_scores.append((estimate - b)[1:] / error[1:])
         rate = clicks.sum(axis=0) / looks.sum(axis=0)
         naive.append((rate / rate[0] - b)[1:] / error[1:])
-    scores = np.array(off)
+    scores = np.array(z_scores)
     assert (np.abs(scores.mean(axis=0)) < 4 / 40**0.5 + 0.2).all()
     assert (np.abs((scores**2).mean(axis=0) - 1) < 4 * (2 / 40) ** 0.5 + 0.2).all()
     assert (np.mean(naive, axis=0) > 2).all()
@@ -461,12 +464,12 @@ def test_position_bias_estimate_is_unbiased_with_honest_standard_errors() -> Non
 
 def test_position_bias_of_slots_without_examinations_or_clicks() -> None:
     looks = np.array([[50.0, 40.0, 30.0, 0.0], [50.0, 45.0, 35.0, 0.0]])
-    actual, error = estimate_position_bias(looks, np.array([[10.0, 4.0, 0.0, 0.0], [5.0, 2.0, 0.0, 0.0]]))
-    assert actual[0] == 1
-    assert (actual[2], np.isnan(actual[3]), np.isnan(error[3])) == (0, True, True)
+    estimate, error = estimate_position_bias(looks, np.array([[10.0, 4.0, 0.0, 0.0], [5.0, 2.0, 0.0, 0.0]]))
+    assert estimate[0] == 1
+    assert (estimate[2], np.isnan(estimate[3]), np.isnan(error[3])) == (0, True, True)
     assert 0 < error[2] < 1
-    actual, error = estimate_position_bias(looks, np.array([[0.0, 4.0, 0.0, 0.0], [0.0, 2.0, 0.0, 0.0]]))
-    assert np.isnan(actual).all()
+    estimate, error = estimate_position_bias(looks, np.array([[0.0, 4.0, 0.0, 0.0], [0.0, 2.0, 0.0, 0.0]]))
+    assert np.isnan(estimate).all()
     assert np.isnan(error).all()
 
 
@@ -475,30 +478,30 @@ def test_position_bias_check_recovers_the_simulators_bias() -> None:
     e = Experiment.model_validate(
         {"simulator": settings, "agents": [{"kind": "linucb", "sharing": "shared"}], "steps": 4000}
     )
-    actual = diagnostics.position_bias_check(e)
-    assert actual is not None
-    np.testing.assert_allclose(actual.true, 1 / np.arange(1, 6))
-    assert actual.counted[0] == actual.estimated[0] == 1
-    assert (np.abs(actual.estimated - actual.true)[1:] < 4 * actual.error[1:]).all()
-    assert (actual.error[1:] < 0.1).all()
+    check = diagnostics.position_bias_check(e)
+    assert check is not None
+    np.testing.assert_allclose(check.true, 1 / np.arange(1, 6))
+    assert check.counted[0] == check.estimated[0] == 1
+    assert (np.abs(check.estimated - check.true)[1:] < 4 * check.error[1:]).all()
+    assert (check.error[1:] < 0.1).all()
     assert diagnostics.position_bias_check(experiment("linucb")) is None
     for position, verdict in (("aware", "healthy"), ("examined", "watch"), ("ignored", "alarm")):
         agent = {"kind": "linucb", "sharing": "shared", "position": position}
         result = run(e.model_validate({"simulator": settings, "agents": [agent, {"kind": "random"}], "steps": 150}))
-        judged = diagnostics.findings(result, "LinUCB", position_bias=actual)
+        judged = diagnostics.findings(result, "LinUCB", position_bias=check)
         assert judged["position_bias"].verdict == verdict
         assert (
             "In slot 5 an item is clicked 0.2 times as often as in slot 1 (estimated from clicks"
             in judged["position_bias"].text
         )
-        assert diagnostics.findings(result, "Random", position_bias=actual)["position_bias"].verdict == "none"
-        spec = figures.panels(result, "LinUCB", judged, position_bias=actual)["position_bias"]
+        assert diagnostics.findings(result, "Random", position_bias=check)["position_bias"].verdict == "none"
+        spec = figures.panels(result, "LinUCB", judged, position_bias=check)["position_bias"]
         assert [len(trace["y"]) for trace in spec["data"]] == [5, 5, 5]
 
 
 @pytest.mark.parametrize(("position", "verdict"), [("aware", "healthy"), ("examined", "healthy"), ("ignored", "alarm")])
 def test_equivalent_slots_require_no_correction(position: str, verdict: str) -> None:
-    """Treating every slot as examined is wrong all the same, because users stop at their first click."""
+    """Treating every slot as examined is still wrong, because users stop at their first click."""
     settings = {"kind": "ranking", "n_users": 50, "n_items": 100, "n_candidates": 20, "slate": 4, "bias": 0}
     agent = {"kind": "linucb", "sharing": "shared", "position": position}
     result = run(Experiment.model_validate({"simulator": settings, "agents": [agent], "steps": 150}))
@@ -514,11 +517,11 @@ def test_references_from_the_subprocess_are_the_same() -> None:
     settings = {"kind": "ranking", "n_users": 50, "n_items": 100, "n_candidates": 20, "slate": 3, "embedding": 4}
     slates = Experiment.model_validate({"simulator": settings, "agents": [{"kind": "random"}], "steps": 300})
     for e in (experiment("linucb", steps=300), slates):
-        actual = ReferenceTask(e)
-        wait_for(lambda actual=actual: not actual.active, "the comparisons")
-        assert (actual.status, actual.error, actual.pending) == ("finished", "", set())
+        task = ReferenceTask(e)
+        wait_for(lambda task=task: not task.active, "the comparisons")
+        assert (task.status, task.error, task.pending) == ("finished", "", set())
         for there, here in zip(
-            (actual.oracle, actual.linearity, actual.position_bias),
+            (task.oracle, task.linearity, task.position_bias),
             (diagnostics.oracle_reference(e), diagnostics.linearity_check(e), diagnostics.position_bias_check(e)),
             strict=True,
         ):
@@ -530,10 +533,10 @@ def test_references_from_the_subprocess_are_the_same() -> None:
 
 def test_a_failed_reference_task_reports_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    actual = ReferenceTask(experiment("linucb"))
-    wait_for(lambda: not actual.active, "its end")
-    assert (actual.status, actual.pending) == ("failed", set())
-    assert actual.error == "the reference process ended with status 1; the server's log has the reason"
+    task = ReferenceTask(experiment("linucb"))
+    wait_for(lambda: not task.active, "its end")
+    assert (task.status, task.pending) == ("failed", set())
+    assert task.error == "the reference process ended with status 1; the server's log has the reason"
 
 
 def test_pending_references_give_no_verdict() -> None:
@@ -581,7 +584,7 @@ def test_the_spectrum_animation_has_one_frame_per_snapshot() -> None:
 def test_an_interval_that_reaches_zero_leaves_no_hole_on_a_logarithmic_axis() -> None:
     result = run(experiment("linucb", steps=400, replications=2))
     h = result.histories["LinUCB"]
-    wide = np.array([1.0, 500.0])[:, None, None]  # one run knows far more than the other
+    wide = np.array([1.0, 500.0])[:, None, None]  # one run has far more data than the other
     h.spectra = [Spectrum(s.step, s.eigenvalues * wide) for s in h.spectra]
     band = metrics.smallest_eigenvalue(h)
     assert band is not None
@@ -624,7 +627,7 @@ def test_every_agent_has_a_finding_in_every_diagnostic(kind: str) -> None:
 
 
 def test_rules_on_accumulation_do_not_apply_to_forgetting_agents() -> None:
-    actual = made(
+    actual = diagnose(
         LinUCB.Params(window=200),
         spectrum=lambda t: np.array([2.0, 1.1]), checkup=lambda t: np.concatenate([[1.0, 0.1, 1.0], places()]),
     )  # fmt: skip
@@ -637,22 +640,23 @@ def test_condition_number_is_relative_to_random_choices() -> None:
     """The features themselves have a large condition number, as a constant beside products of small numbers has."""
     points, skew = np.zeros(10), 1e5
     line = LinearityCheck(points, points, points + 1, 0.5, 0.0, skew)
-    shared = made(LinUCB.Params(sharing="shared"), spectrum=lambda t: np.array([4 * skew * t, t]), line=line)
+    shared = diagnose(LinUCB.Params(sharing="shared"), spectrum=lambda t: np.array([4 * skew * t, t]), line=line)
     assert shared["condition_number"].verdict == "healthy"
     assert (
-        made(LinUCB, spectrum=lambda t: np.array([4 * skew * t, t]), line=line)["condition_number"].verdict == "alarm"
+        diagnose(LinUCB, spectrum=lambda t: np.array([4 * skew * t, t]), line=line)["condition_number"].verdict
+        == "alarm"
     )
 
 
 # on slates a linear model predicts negative rewards for most items: its ranking is right, its intervals are not
-@pytest.mark.parametrize(("name", "rightly"), [("race", set()), ("slates", {"calibration", "pit_histogram"})])
-def test_a_good_agent_in_a_preset_raises_no_false_alarm(name: str, rightly: set[str]) -> None:
+@pytest.mark.parametrize(("name", "justified"), [("race", set()), ("slates", {"calibration", "pit_histogram"})])
+def test_a_good_agent_in_a_preset_raises_no_false_alarm(name: str, justified: set[str]) -> None:
     data = presets()[name].experiment.model_dump(mode="json")
     data |= {"agents": [data["agents"][0]], "replications": 4, "steps": 6000 if name == "race" else 800}
     e = Experiment.model_validate(data)
     (label,) = e.labels
     actual = diagnostics.findings(run(e), label, diagnostics.oracle_reference(e), diagnostics.linearity_check(e))
-    assert {kind for kind, f in actual.items() if f.verdict == "alarm"} == rightly
+    assert {kind for kind, f in actual.items() if f.verdict == "alarm"} == justified
     assert sum(f.verdict == "healthy" for f in actual.values()) >= 4
 
 

@@ -1,4 +1,4 @@
-"""Evaluation of candidate retrieval, against brute force."""
+"""Evaluation of candidate retrieval, compared with brute force."""
 
 from __future__ import annotations
 
@@ -29,21 +29,24 @@ def two_stages(**simulator: Any) -> Experiment:
 
 
 def brute_force(e: Experiment, users: int) -> dict[str, np.ndarray]:
-    """Compute recall and the best slates of the truly nearest, the exactly retrieved and the found candidates."""
+    """Compute recall and the best slates of the truly nearest, the exactly retrieved and the retrieved candidates."""
     p: Any = e.simulator
-    simulator, out = Ranking(p, Streams(e.seed, range(4))), {name: [] for name in ("recall", "whole", "exact", "found")}
+    simulator, out = (
+        Ranking(p, Streams(e.seed, range(4))),
+        {name: [] for name in ("recall", "whole", "exact", "retrieved")},
+    )
     for step in range(users // 4):
         round = simulator.round_at(step)
-        for r, who in enumerate(round.users):
-            utility = simulator.items[0] @ simulator.users[0, who] / p.temperature
+        for r, user in enumerate(round.users):
+            utility = simulator.items[0] @ simulator.users[0, user] / p.temperature
             true = np.argsort(-utility, kind="stable")[: p.n_candidates]
-            score = simulator.observed_items[0] @ simulator.observed_users[0, who]
+            score = simulator.observed_items[0] @ simulator.observed_users[0, user]
             seen = np.argsort(-score, kind="stable")[: p.n_candidates]
             chance = (
                 expit(utility - p.intercept) if p.choice == "sigmoid" else np.exp(utility) / np.exp(utility[true]).sum()
             )
             out["recall"].append(len(set(seen) & set(round.items[r])) / p.n_candidates)
-            for name, items in (("whole", true), ("exact", seen), ("found", round.items[r])):
+            for name, items in (("whole", true), ("exact", seen), ("retrieved", round.items[r])):
                 best = np.sort(chance[items])[::-1][: p.slate]
                 out[name].append(1 - np.prod(1 - best / np.arange(1, p.slate + 1)))
     return {name: np.array(values) for name, values in out.items()}
@@ -59,7 +62,7 @@ def test_recall_and_regret_agree_with_brute_force(choice: str, noise: float) -> 
     assert actual.recall.mean == pytest.approx(expected["recall"].mean(), abs=1e-12)
     assert 0.2 < actual.recall.mean < 0.95
     assert actual.best == pytest.approx(expected["whole"].mean(), rel=1e-9)
-    assert actual.regret_from_index.mean == pytest.approx((expected["exact"] - expected["found"]).mean(), rel=1e-7)
+    assert actual.regret_from_index.mean == pytest.approx((expected["exact"] - expected["retrieved"]).mean(), rel=1e-7)
     assert actual.regret_from_noise.mean == pytest.approx((expected["whole"] - expected["exact"]).mean(), abs=1e-12)
     assert actual.regret_from_index.mean > 0
     assert (actual.regret_from_noise.mean > 0) == (noise > 0)
@@ -93,20 +96,20 @@ def test_the_summary_lists_the_agents_own_regret() -> None:
     assert "Regret of embedding noise" not in lines
 
 
-def test_the_command_line_audits_and_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_audit_command_reports_and_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "two.json"
     file.write_text(two_stages().model_dump_json())
     assert main(["audit", str(file), "--set", "simulator.breadth=30"]) == 0
-    message = capsys.readouterr().out
-    assert "of the exactly retrieved candidates; 200 visitors" in message.splitlines()[0]
-    assert "Catalogue scanned: 100.0 %" in message
+    output = capsys.readouterr().out
+    assert "of the exactly retrieved candidates; 200 visitors" in output.splitlines()[0]
+    assert "Catalogue scanned: 100.0 %" in output
     assert main(["audit", str(file), "--set", "simulator.retrieval=exact"]) == 2
     assert "only the simulator ranking with simulator.retrieval nearest has an index" in capsys.readouterr().err
 
 
-def test_the_report_on_scale_tells_sizes_recall_and_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_report_on_scale_states_sizes_recall_and_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranking, "SIZES", (1000, 2000))
-    message = ranking.scale(steps=10, replications=2, repeats=1)
-    assert "| 1,000 |" in message
-    assert "| 2,000 |" in message
-    assert "Time of a decision among 2,000 items relative to 1,000 items: LinTS " in message
+    report = ranking.scale(steps=10, replications=2, repeats=1)
+    assert "| 1,000 |" in report
+    assert "| 2,000 |" in report
+    assert "Time of a decision among 2,000 items relative to 1,000 items: LinTS " in report

@@ -1,4 +1,4 @@
-"""Calibration: an agent's intervals against the truth."""
+"""Calibration: coverage of an agent's intervals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TINY = {"n_products": 10, "n_users": 40}
 
 
 def test_shares_are_counted_as_defined() -> None:
-    """Per arm, from scratch: ridge regressions on what was shown, at one step."""
+    """Compare with direct ridge regressions per arm on the shown arms, at one step."""
     alpha, ridge, steps = 0.7, 2.0, 80
     lane = make("linucb", PetShop, options=TINY, alpha=alpha, ridge=ridge)
     shown = lane.advance(steps)
@@ -58,13 +58,13 @@ def test_shares_are_counted_as_defined() -> None:
     np.testing.assert_allclose(checkup.uncertainty, uncertainty, rtol=1e-9)
     np.testing.assert_allclose(checkup.pit_histogram, places / (10 * ahead), atol=1e-12)
     mean, truth = (np.reshape(all_, (lane.rows, -1)) for all_ in (means, truths))
-    within = truth.reshape(lane.rows, ahead, 10).var(axis=2).mean()  # of the truths of a round, over all rows
+    within = truth.reshape(lane.rows, ahead, 10).var(axis=2).mean()  # of the true rewards of a round, over all rows
     explained = 1 - ((mean - truth) ** 2).mean(axis=1) / within
     np.testing.assert_allclose(checkup.explained, explained, rtol=1e-9)
 
 
-def test_a_posterior_that_is_right_holds_the_truth_as_often_as_it_says() -> None:
-    """theta ~ N(0, I), noise .5, the agent knows both: by definition of a posterior, whatever was shown."""
+def test_a_correct_posterior_has_nominal_coverage() -> None:
+    """Draw theta ~ N(0, I) with noise .5, both known to the agent: coverage is nominal for any choice of arms."""
     runs, noise = 400, 0.5
     settings = {"reward": "gaussian", "noise": noise, "layout": "per_row", "n_features": 6}
     lane = make("lints", Linear, rows=range(runs), options=settings, sharing="shared", sigma2=noise**2, ridge=noise**2)
@@ -76,11 +76,11 @@ def test_a_posterior_that_is_right_holds_the_truth_as_often_as_it_says() -> None
         assert (np.abs(actual.mean(axis=0) - LEVELS) < 4 * error).all()
         values = calibration.probe(lane).values
         assert values is not None
-        places = BeliefCheck(0, values).pit_histogram  # and each tenth of its beliefs as often as any other
+        places = BeliefCheck(0, values).pit_histogram  # quantiles of the truth in the posterior are uniform
         assert (np.abs(places.mean(axis=0) - 1 / BINS) < 5 * places.std(axis=0, ddof=1) / runs**0.5).all()
 
 
-def test_too_sure_and_too_doubtful_are_told_apart() -> None:
+def test_overconfident_and_underconfident_posteriors_are_distinguished() -> None:
     settings = {"reward": "gaussian", "noise": 0.5, "layout": "per_row"}
     rates = {}
     for sigma2 in (0.01, 0.25, 4.0):
@@ -96,27 +96,27 @@ def test_too_sure_and_too_doubtful_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize("kind", sorted(set(REGISTRY) - {"static_mlp"}))
-def test_asking_changes_nothing(kind: str) -> None:
-    """And what is said is a share, or nothing."""
+def test_probing_does_not_change_the_run(kind: str) -> None:
+    """Coverage is a share or None."""
     params = REGISTRY[kind].test_params()[0]
-    asked, left = (make(kind, Cascade, **params) for _ in range(2))
+    probed, left = (make(kind, Cascade, **params) for _ in range(2))
     traces = []
     for n in (1, 20, 30):
-        traces.append(asked.advance(n))
-        actual = calibration.probe(asked).inside
+        traces.append(probed.advance(n))
+        actual = calibration.probe(probed).inside
         assert actual is None or (actual.shape == (3, len(LEVELS)) and (actual >= 0).all() and (actual <= 1).all())
-        assert actual is None or (np.diff(actual, axis=1) >= 0).all()  # a wider interval holds no less
+        assert actual is None or (np.diff(actual, axis=1) >= 0).all()  # wider intervals cover at least as much
     assert same(join(traces), left.advance(51))
 
 
 @pytest.mark.parametrize("kind", ["random", "oracle", "popularity", "epsilon_greedy", "neural_greedy"])
-def test_who_states_no_doubt_is_left_out(kind: str) -> None:
+def test_agents_without_uncertainty_are_left_out(kind: str) -> None:
     lane = make(kind)
     lane.advance(5)
     assert calibration.probe(lane).inside is None
 
 
-def test_what_was_never_tried_is_anyones_guess() -> None:
+def test_intervals_of_unobserved_arms_contain_the_truth() -> None:
     lane = make("ucb1", Linear, options={"n_arms": 5})
     lane.advance(2)  # three arms have not been shown
     actual = calibration.probe(lane).inside
@@ -124,7 +124,7 @@ def test_what_was_never_tried_is_anyones_guess() -> None:
     assert (actual >= 3 / 5).all()
 
 
-def test_a_row_that_has_stopped_has_no_share() -> None:
+def test_a_stopped_row_has_no_share() -> None:
     reference, diverged = (make("neural_ucb", PetShop, options=TINY, hidden=(6,)) for _ in range(2))
     for lane in (reference, diverged):
         lane.advance(20)
@@ -139,29 +139,29 @@ def test_a_row_that_has_stopped_has_no_share() -> None:
     assert np.array_equal(actual[[0, 2]], expected[[0, 2]])
 
 
-def test_the_race_keeps_it_at_every_snapshot() -> None:
+def test_a_run_records_calibration_at_every_snapshot() -> None:
     from bandits import run
 
     result = run(experiment("linucb", "epsilon_greedy", steps=400))
-    message, silent = result.histories["LinUCB"], result.histories["ε-greedy"]
-    assert [c.step for c in message.calibrations] == [s.step for s in message.spectra]
-    assert metrics.calibration(silent) is None
+    linucb, epsilon_greedy = result.histories["LinUCB"], result.histories["ε-greedy"]
+    assert [c.step for c in linucb.calibrations] == [s.step for s in linucb.spectra]
+    assert metrics.calibration(epsilon_greedy) is None
     for level in LEVELS:
-        curve = metrics.calibration(message, level)
+        curve = metrics.calibration(linucb, level)
         assert curve is not None
-        column = [c.inside[:, LEVELS.index(level)].mean() for c in message.calibrations]
+        column = [c.inside[:, LEVELS.index(level)].mean() for c in linucb.calibrations]
         np.testing.assert_allclose(curve.mid, column)
     assert list(result.calibration_95) == ["LinUCB"]
 
 
-def test_certain_answers_have_no_log_odds_to_hold() -> None:
-    """On labelled data every truth is 0 or 1: who believes in log-odds is not asked, who believes in means is."""
-    for kind, asked in (("logistic_ucb", False), ("sgd_ts", False), ("linucb", True)):
+def test_calibration_on_labelled_data_requires_means_not_log_odds() -> None:
+    """True rewards of labelled data are 0 or 1: agents on the log-odds scale are not probed, agents on means are."""
+    for kind, probed in (("logistic_ucb", False), ("sgd_ts", False), ("linucb", True)):
         lane = make(kind, Classification, options={"data": "wine"})
         lane.advance(30)
-        assert (calibration.probe(lane).inside is not None) == asked
+        assert (calibration.probe(lane).inside is not None) == probed
     lane = make("ucb1", Linear, options={"n_arms": 5}, alpha=0.0)
     lane.advance(2)
     actual = calibration.probe(lane).inside
     assert actual is not None
-    assert (actual >= 3 / 5).all()  # no width times an alpha of 0 makes knowledge of what was never tried
+    assert (actual >= 3 / 5).all()  # with alpha 0, unobserved arms still have infinite intervals

@@ -1,4 +1,4 @@
-"""A stretch played at once is the step by step, to the bit."""
+"""Steps computed by compiled code are bit-identical to single steps."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def pair(shop: dict[str, Any], agent: dict[str, Any]) -> tuple[Lane, Lane]:
     if agent["kind"] == "static_mlp":
         agent = {**agent, "interactions": 1000, "epochs": 1}
     experiment = Experiment(simulator={**shop, "n_users": 40}, agents=[agent], steps=900, replications=3, seed=11)
-    played, walked = make_lane(experiment, 0), make_lane(experiment, 0)
-    walked.use_compiled = False
-    return played, walked
+    compiled, interpreted = make_lane(experiment, 0), make_lane(experiment, 0)
+    interpreted.use_compiled = False
+    return compiled, interpreted
 
 
 def same(a: Trace, b: Trace) -> None:
@@ -34,37 +34,37 @@ def same(a: Trace, b: Trace) -> None:
         np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
 
 
-PLAYERS = [
+COMPILED_AGENTS = [
     {"kind": kind, **more} for kind, cls in REGISTRY.items() if cls.play is not Agent.play for more in cls.test_params()
 ]
 
 
 @pytest.mark.parametrize("shop", SHOPS, ids=["shock", "per_row", "many arms"])
-@pytest.mark.parametrize("agent", PLAYERS, ids=str)
-def test_played_is_walked(shop: dict[str, Any], agent: dict[str, Any]) -> None:
-    played, walked = pair(shop, agent)
-    for n in (1, 250, 149, 200):  # over the shock and the blocks' ends
-        same(played.advance(n), walked.advance(n))
-    a, b = played.state_dict(), walked.state_dict()
+@pytest.mark.parametrize("agent", COMPILED_AGENTS, ids=str)
+def test_compiled_steps_equal_interpreted_steps(shop: dict[str, Any], agent: dict[str, Any]) -> None:
+    compiled, interpreted = pair(shop, agent)
+    for n in (1, 250, 149, 200):  # across the shock and the ends of blocks
+        same(compiled.advance(n), interpreted.advance(n))
+    a, b = compiled.state_dict(), interpreted.state_dict()
     for name in a.keys() - {"seconds"}:
         np.testing.assert_array_equal(a[name], b[name], err_msg=name)
 
 
 @pytest.mark.parametrize("kind", ["linucb", "lints", "epsilon_greedy"])
 def test_a_row_that_diverges_stops_at_the_same_step(kind: str) -> None:
-    played, walked = pair(SHOPS[0], {"kind": kind})
-    for lane in (played, walked):
+    compiled, interpreted = pair(SHOPS[0], {"kind": kind})
+    for lane in (compiled, interpreted):
         lane.advance(100)
         lane.agent.model.theta[1] = np.nan  # type: ignore[attr-defined]
         trace = lane.advance(50)
         assert lane.alive.tolist() == [True, False, True]
         assert np.isnan(trace.value[:, 1]).all()
         assert np.isfinite(trace.value[:, [0, 2]]).all()
-    same(played.advance(200), walked.advance(200))
+    same(compiled.advance(200), interpreted.advance(200))
 
 
-def test_the_preset_race_is_played() -> None:
-    """So that it is fast: all five agents, not the step by step."""
+def test_agents_of_the_default_preset_have_compiled_steps() -> None:
+    """All five agents of the preset run compiled, for speed."""
     for agent in ("random", "epsilon_greedy", "linucb", "lints", "oracle"):
         lane, _ = pair(SHOPS[0], {"kind": agent})
         predrawn = lane.simulator.predraw(0, 10)

@@ -1,4 +1,4 @@
-"""Malformed experiments: whatever is uploaded, linked or piped in, the answer is one printable sentence."""
+"""Malformed experiments: an invalid upload, link or input is refused in one printable sentence."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ NASTY = (
 )  # fmt: skip
 
 
-def said(capsys: pytest.CaptureFixture[str], text: str | bytes) -> str:
-    """What the command says of a text that it is given; the same that an upload is told."""
+def refusal_of(capsys: pytest.CaptureFixture[str], text: str | bytes) -> str:
+    """Return the message of the command for a text; uploads give the same message."""
     with pytest.raises(UserError) as refused:
         read(text)
     sentence = str(refused.value)
@@ -63,7 +63,7 @@ def said(capsys: pytest.CaptureFixture[str], text: str | bytes) -> str:
 
 
 def changed(path: tuple[Any, ...], value: Any) -> str:
-    """The valid experiment with one value put somewhere."""
+    """Return the valid experiment with one value replaced."""
     whole: Any = json.loads(json.dumps(VALID))
     inner = whole
     for part in path[:-1]:
@@ -73,7 +73,7 @@ def changed(path: tuple[Any, ...], value: Any) -> str:
 
 
 def paths(value: Any, so_far: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Where values are."""
+    """Yield the paths of all values."""
     below = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return [*([so_far] if so_far else []), *(p for key, inner in below for p in paths(inner, (*so_far, key)))]
 
@@ -93,14 +93,14 @@ keys = st.one_of(st.text(max_size=30), st.sampled_from(NASTY), st.sampled_from([
 
 @st.composite
 def mutations(draw: st.DrawFn) -> str | bytes:
-    """A valid experiment of which something has been made that may be anything."""
+    """Draw a mutation of a valid experiment, valid or not."""
     path = draw(st.sampled_from(PATHS))
     way = draw(st.sampled_from(["value", "literal", "field", "twice", "cut", "bytes", "nest", "splice"]))
     text = json.dumps(VALID)
     if way == "value":
         return changed(path, draw(values))
     if way == "literal":
-        return changed(path, "@here@").replace('"@here@"', draw(literals))
+        return changed(path, "@value@").replace('"@value@"', draw(literals))
     if way == "field":
         return changed((*draw(st.sampled_from([(), ("simulator",), ("agents", 0)])), draw(keys)), draw(values))
     if way == "twice":
@@ -110,7 +110,7 @@ def mutations(draw: st.DrawFn) -> str | bytes:
         return text[: draw(st.integers(0, len(text) - 1))]
     if way == "nest":
         depth = draw(st.integers(1, 50_000))
-        return changed(path, "@here@").replace('"@here@"', "[" * depth + "]" * depth)
+        return changed(path, "@value@").replace('"@value@"', "[" * depth + "]" * depth)
     at = draw(st.integers(0, len(text)))
     if way == "splice":
         return text[:at] + draw(st.text(max_size=20)) + text[at:]
@@ -119,13 +119,13 @@ def mutations(draw: st.DrawFn) -> str | bytes:
 
 @settings(max_examples=often(250, 5000), suppress_health_check=list(HealthCheck))
 @given(mutated=mutations())
-def test_a_mutated_experiment_is_an_experiment_or_refused_in_a_sentence(
+def test_a_mutated_experiment_is_valid_or_refused_in_one_sentence(
     mutated: str | bytes, capsys: pytest.CaptureFixture[str]
 ) -> None:
     try:
         read(mutated)
     except UserError:
-        said(capsys, mutated)
+        refusal_of(capsys, mutated)
 
 
 CORPUS: tuple[tuple[str | bytes, str], ...] = (
@@ -156,13 +156,13 @@ CORPUS: tuple[tuple[str | bytes, str], ...] = (
 
 
 @pytest.mark.parametrize("case", range(len(CORPUS)))
-def test_the_written_corpus_is_refused(case: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_corpus_of_malformed_inputs_is_refused(case: int, capsys: pytest.CaptureFixture[str]) -> None:
     text, words = CORPUS[case]
-    assert words in said(capsys, text)
+    assert words in refusal_of(capsys, text)
 
 
-def test_refusing_keeps_no_memory() -> None:
-    """The most that is held is a small multiple of the largest text; and nothing of it stays."""
+def test_refusals_retain_no_memory() -> None:
+    """Peak memory is a small multiple of the largest text, and all of it is released."""
 
     def refuse_all() -> None:
         for text, _ in CORPUS:
@@ -170,10 +170,10 @@ def test_refusing_keeps_no_memory() -> None:
                 read(text)
         gc.collect()
 
-    refuse_all()  # what is imported and cached on first use
+    refuse_all()  # imports and caches of the first use
     tracemalloc.start()
     try:
-        refuse_all()  # what one refusal leaves behind until the next
+        refuse_all()  # the last refusal is retained until the next
         before, _ = tracemalloc.get_traced_memory()
         refuse_all()
         after, most = tracemalloc.get_traced_memory()
@@ -185,7 +185,7 @@ def test_refusing_keeps_no_memory() -> None:
     assert after - before < largest
 
 
-def test_the_command_reads_no_more_than_can_be_used(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_limits_how_much_it_reads(capsys: pytest.CaptureFixture[str]) -> None:
     class Endless(io.RawIOBase):
         given = 0
 

@@ -1,4 +1,4 @@
-"""A race is saved, resumed and continued to the bit."""
+"""Saved, resumed and extended runs are bit-identical to uninterrupted runs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def same(a: dict[str, History], b: dict[str, History]) -> None:
 
 
 @pytest.mark.parametrize("at", [1, 137, 400])
-def test_a_race_saved_in_the_middle_goes_on_to_the_bit(at: int) -> None:
+def test_a_run_resumed_from_the_middle_is_bit_identical(at: int) -> None:
     whole, first, second = (Race(experiment(500)) for _ in range(3))
     run_to_end(whole)
     list(first.advance(at))
@@ -53,7 +53,7 @@ def test_a_race_saved_in_the_middle_goes_on_to_the_bit(at: int) -> None:
 
 
 @pytest.mark.parametrize(("short", "long"), [(300, 500), (1000, 2500), (2000, 9000)])
-def test_a_finished_race_continued_is_the_longer_race(short: int, long: int) -> None:
+def test_a_finished_run_extended_equals_the_longer_run(short: int, long: int) -> None:
     agents = [{"kind": "linucb"}, {"kind": "lints", "sharing": "shared"}]
     brief, longer, whole = (Race(experiment(steps, agents)) for steps in (short, long, long))
     run_to_end(brief)
@@ -63,7 +63,7 @@ def test_a_finished_race_continued_is_the_longer_race(short: int, long: int) -> 
     same(whole.histories, longer.histories)
 
 
-def test_every_spacing_divides_the_next() -> None:
+def test_each_grid_spacing_divides_the_next() -> None:
     spacings = [nice_spacing(steps, 2000) for steps in (1, 2000, 2001, 10_000, 30_000, 100_000, 10_000_000)]
     assert spacings == sorted(spacings)
     assert all(b % a == 0 for a, b in itertools.pairwise(spacings))

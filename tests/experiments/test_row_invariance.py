@@ -1,4 +1,4 @@
-"""Numbers that may not depend on chunks, company, interruptions or order."""
+"""Results do not depend on chunks, other rows, interruptions or the order of candidates."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.support import often
 CASES: list[Any] = [
     pytest.param(kind, params, id="-".join(map(str, (kind, *params.values()))))
     for kind in AGENTS
-    if kind != "static_mlp" and kind not in worlds.NEURAL  # those have test_neural
+    if kind != "static_mlp" and kind not in worlds.NEURAL  # see test_neural
     for params in AGENTS[kind].test_params()
 ]
 cases = pytest.mark.parametrize(("kind", "params"), CASES)
@@ -72,7 +72,7 @@ def same_history(a: History, b: History) -> bool:
 
 
 @cases
-def test_the_size_of_chunks_changes_no_bit(kind: str, params: dict[str, Any]) -> None:
+def test_results_do_not_depend_on_chunk_size(kind: str, params: dict[str, Any]) -> None:
     whole, history = run(make(kind, PetShop, options=TINY, **params), [STEPS])
     sizes = [*[1] * 60, *[7] * 80, *chunks(STEPS - 620, 500)]
     trace, chunked = run(make(kind, PetShop, options=TINY, **params), sizes)
@@ -86,7 +86,7 @@ def test_the_size_of_chunks_changes_no_bit(kind: str, params: dict[str, Any]) ->
     case=st.sampled_from([c.values for c in CASES]),
     rows=st.lists(st.integers(0, 7), unique=True, min_size=1),
 )
-def test_any_chunks_and_any_company_change_no_bit(cuts: list[int], case: Any, rows: list[int]) -> None:
+def test_results_do_not_depend_on_chunks_or_other_rows(cuts: list[int], case: Any, rows: list[int]) -> None:
     kind, params = case
     all_rows = make(kind, worlds.Cascade, rows=range(8), **params).advance(80)
     some = make(kind, worlds.Cascade, rows=rows, **params)
@@ -95,7 +95,7 @@ def test_any_chunks_and_any_company_change_no_bit(cuts: list[int], case: Any, ro
 
 @cases
 @pytest.mark.parametrize("environment", [PetShop, Classification, worlds.Cascade, worlds.Changing])
-def test_sixteen_rows_are_four_times_four(kind: str, params: dict[str, Any], environment: Any) -> None:
+def test_sixteen_rows_equal_four_times_four_rows(kind: str, params: dict[str, Any], environment: Any) -> None:
     whole = make(kind, environment, rows=range(16), **params).advance(150)
     for start in range(0, 16, 4):
         rows = range(start, start + 4)
@@ -103,18 +103,18 @@ def test_sixteen_rows_are_four_times_four(kind: str, params: dict[str, Any], env
 
 
 @cases
-def test_a_saved_run_goes_on_to_the_bit(kind: str, params: dict[str, Any]) -> None:
-    """Saved in the middle of a block of random numbers, and of a stretch of the stored grid."""
+def test_a_resumed_run_is_bit_identical(kind: str, params: dict[str, Any]) -> None:
+    """Save in the middle of a block of random numbers and of an interval of the stored grid."""
     lane = make(kind, PetShop, options=TINY, **params)
     history = History(STEPS, lane.rows, 6, 4)
     history.extend(lane.advance(1101))
-    saved, message = lane.state_dict(), history.state_dict()
+    saved, history_state = lane.state_dict(), history.state_dict()
     rest = lane.advance(STEPS - 1101)
     history.extend(rest)
 
     fresh, resumed = make(kind, PetShop, options=TINY, **params), History(STEPS, lane.rows, 6, 4)
     fresh.load_state_dict(saved)
-    resumed.load_state_dict(message)
+    resumed.load_state_dict(history_state)
     again = fresh.advance(STEPS - 1101)
     resumed.extend(again)
     assert same(again, rest)
@@ -128,14 +128,14 @@ def test_a_saved_state_is_a_copy() -> None:
     lane = make("linucb")
     history = History(100, lane.rows, 5)
     history.extend(lane.advance(50))
-    saved, message = lane.state_dict(), history.state_dict()
-    before = {k: np.array(v) for k, v in {**saved, **message}.items()}
+    saved, history_state = lane.state_dict(), history.state_dict()
+    before = {k: np.array(v) for k, v in {**saved, **history_state}.items()}
     history.extend(lane.advance(50))
-    for k, v in {**saved, **message}.items():
+    for k, v in {**saved, **history_state}.items():
         np.testing.assert_array_equal(before[k], v)
 
 
-def test_a_history_travels_in_parts() -> None:
+def test_a_history_is_transferred_in_parts() -> None:
     experiment = read(
         {"simulator": {"kind": "petshop", **TINY}, "agents": [{"kind": "linucb"}], "steps": STEPS, "replications": 3}
     )
@@ -163,8 +163,8 @@ def test_a_history_holds_the_sums_of_its_trace() -> None:
 
 
 @pytest.mark.parametrize("environment", [PetShop, Classification, worlds.Linear, worlds.Cascade])
-def test_all_agents_meet_the_same_users_with_the_same_luck(environment: Any) -> None:
-    """Where two agents show the same, they earn the same; what the best would have earned is common to all."""
+def test_all_agents_share_users_and_random_numbers(environment: Any) -> None:
+    """Agents that show the same item get the same reward; the reward of the best item is common to all."""
     reference = make("oracle", environment).advance(400)
     for case in CASES:
         kind, params = case.values
@@ -188,7 +188,7 @@ def test_seeds_and_rows_differ() -> None:
     ("kind", "params"),
     [*(("linucb", {"sharing": s}) for s in ("per_arm", "shared", "hybrid")), ("lints", {"sharing": "shared"})],
 )
-def test_the_order_of_candidates_changes_nothing(kind: str, params: dict[str, Any]) -> None:
+def test_results_do_not_depend_on_the_order_of_candidates(kind: str, params: dict[str, Any]) -> None:
     plain, shuffled = make(kind, worlds.Linear, **params), make(kind, worlds.Shuffled, **params)
     a, b = plain.advance(300), shuffled.advance(300)
     assert np.array_equal(a.items, b.items)
@@ -206,7 +206,7 @@ NUMERIC = {
     kind=st.sampled_from(list(NUMERIC)),
     ridge=st.floats(1e-6, 1e4),
 )
-def test_rows_of_a_sweep_are_runs_of_their_own(alphas: list[float], kind: str, ridge: float) -> None:
+def test_rows_of_a_sweep_equal_separate_runs(alphas: list[float], kind: str, ridge: float) -> None:
     cls = AGENTS[kind].Params
     name = NUMERIC[kind]
     values = [a / 10 if name == "epsilon" else max(a, 0.01) for a in alphas]
@@ -226,8 +226,8 @@ def test_rows_of_different_structure_are_refused() -> None:
     assert blocks([LinUCB.Params(alpha=a) for a in (0.0, 1.0)]) == [[0, 1]]
 
 
-class Poisoned(LinUCB):
-    """Row 1 loses its mind at step 50."""
+class DivergingLinUCB(LinUCB):
+    """Agent whose row 1 returns NaN from step 50."""
 
     def scores(self, round: Round) -> FloatArray:
         scores = super().scores(round)
@@ -237,9 +237,9 @@ class Poisoned(LinUCB):
 
 
 @pytest.mark.parametrize("environment", [PetShop, worlds.Cascade])
-def test_a_row_that_diverges_stops_and_spares_the_others(environment: Any) -> None:
+def test_a_diverging_row_stops_and_the_others_continue(environment: Any) -> None:
     intact, diverged = make("linucb", environment), make("linucb", environment)
-    diverged.agent = Poisoned(
+    diverged.agent = DivergingLinUCB(
         diverged.agent.params, diverged.simulator.spec, diverged.simulator.streams, diverged.agent.access
     )
     expected, (trace, history) = intact.advance(200), run(diverged, [40, 30, 130])
@@ -254,14 +254,14 @@ def test_a_row_that_diverges_stops_and_spares_the_others(environment: Any) -> No
     assert np.isfinite(history.sums["value"][:51, 1]).all()
 
 
-def test_a_race_is_its_lanes() -> None:
-    """Agents beside each other earn what each earns alone, spectra and all."""
+def test_agents_of_one_run_equal_agents_run_alone() -> None:
+    """Compare histories, spectra included."""
     agents = [{"kind": "linucb"}, {"kind": "lints", "sharing": "hybrid"}, {"kind": "random"}]
-    world = {"kind": "petshop", **TINY}
-    both = Race(read({"simulator": world, "agents": agents, "steps": 700, "replications": 4}))
+    simulator = {"kind": "petshop", **TINY}
+    both = Race(read({"simulator": simulator, "agents": agents, "steps": 700, "replications": 4}))
     run_to_end(both, chunk=123)
     for i, (_label, history) in enumerate(both.histories.items()):
-        alone = Race(read({"simulator": world, "agents": [agents[i]], "steps": 700, "replications": 4}))
+        alone = Race(read({"simulator": simulator, "agents": [agents[i]], "steps": 700, "replications": 4}))
         run_to_end(alone, chunk=700)
         (other,) = alone.histories.values()
         assert same_history(history, other)

@@ -1,4 +1,4 @@
-"""Links: complete, readable, and judged like any upload."""
+"""Links: complete, readable, and validated like uploads."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from bandits.simulators.petshop import CLICK_RATES
 from tests.support import often
 
 
-def through(e: Experiment) -> url.Shared:
-    """What arrives when an experiment is sent as an address."""
+def round_trip(e: Experiment) -> url.Shared:
+    """Send an experiment as an address and parse it."""
     return url.parse_query(dict(parse_qsl(url.query(e), keep_blank_values=True)))
 
 
-def varied(model: type[Any]) -> list[dict[str, Any]]:
-    """Parameters of a kind with each numeric field moved off its default, one at a time."""
-    actual: list[dict[str, Any]] = [{}]
+def variants(model: type[Any]) -> list[dict[str, Any]]:
+    """Return parameters of a kind, each with one field different from its default."""
+    variants: list[dict[str, Any]] = [{}]
     for name in model.model_fields:
-        actual += [{name: value} for value in model.choices(name) or ()]
+        variants += [{name: value} for value in model.choices(name) or ()]
         schema = model.model_json_schema()["properties"][name]
         for option in (schema, *schema.get("anyOf", [])):
             if "enum" in option:
-                actual += [{name: value} for value in option["enum"]]
+                variants += [{name: value} for value in option["enum"]]
             elif option.get("type") in ("integer", "number"):
                 low = option.get("minimum", option.get("exclusiveMinimum", 0))
-                actual.append({name: low + 1 if option["type"] == "integer" else (low + 0.1) / 3 + 0.01})
+                variants.append({name: low + 1 if option["type"] == "integer" else (low + 0.1) / 3 + 0.01})
     kept = []
-    for values in actual:
+    for values in variants:
         try:
             model.model_validate(values)
         except ValueError:
@@ -50,27 +50,27 @@ def varied(model: type[Any]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", presets())
-def test_a_preset_comes_back_as_it_was_sent(name: str) -> None:
+def test_presets_survive_a_round_trip(name: str) -> None:
     e = presets()[name].experiment
-    assert through(e) == (e, True)
-    assert through(e).experiment.hash == e.hash
-    assert re.fullmatch(r"[\w.=&~+\[\],-]+", unquote(url.query(e)))  # lists apart, nothing that a bar shows encoded
+    assert round_trip(e) == (e, True)
+    assert round_trip(e).experiment.hash == e.hash
+    assert re.fullmatch(r"[\w.=&~+\[\],-]+", unquote(url.query(e)))  # except in lists, no percent-encoding
     assert len(url.query(e)) < 700
 
 
 @pytest.mark.parametrize(("group", "kind"), [("a", k) for k in AGENTS] + [("s", k) for k in SIMULATORS])
-def test_every_field_of_every_kind_travels_to_the_bit(group: str, kind: str) -> None:
+def test_every_field_of_every_kind_survives_a_round_trip(group: str, kind: str) -> None:
     registry: dict[str, Any] = AGENTS if group == "a" else SIMULATORS
-    for values in varied(registry[kind].Params):
+    for values in variants(registry[kind].Params):
         agent = {"kind": kind, **values} if group == "a" else {"kind": "random"}
-        world = {"kind": kind, **values} if group == "s" else {"kind": "petshop"}
+        simulator = {"kind": kind, **values} if group == "s" else {"kind": "petshop"}
         if values.get("vectors") == "tuned":
-            world = {"kind": "ranking", "features": "concatenation"}
-        e = Experiment.model_validate({"agents": [agent, {"kind": "random"}], "simulator": world, "steps": 10})
-        assert through(e) == (e, True)
+            simulator = {"kind": "ranking", "features": "concatenation"}
+        e = Experiment.model_validate({"agents": [agent, {"kind": "random"}], "simulator": simulator, "steps": 10})
+        assert round_trip(e) == (e, True)
 
 
-def test_what_is_awkward_to_write_travels_too() -> None:
+def test_special_values_survive_a_round_trip() -> None:
     rates = [list(row) for row in CLICK_RATES]
     rates[0][0] = 0.1 + 0.2  # seventeen digits
     e = Experiment.model_validate(
@@ -85,7 +85,7 @@ def test_what_is_awkward_to_write_travels_too() -> None:
             "seed": 2**53 - 1,
         }
     )
-    assert through(e) == (e, True)
+    assert round_trip(e) == (e, True)
     assert url.to_query(e)["agents.0.label"] == "123"
     assert url.to_query(e)["agents.3.hidden"] == "[8,4]"
 
@@ -94,22 +94,22 @@ def test_what_is_awkward_to_write_travels_too() -> None:
     alpha=st.floats(0, 10, allow_nan=False), ridge=st.floats(1e-3, 100), seed=st.integers(0, 2**53 - 1),
     steps=st.integers(1, 10_000_000), agents=st.lists(st.sampled_from(sorted(AGENTS)), min_size=1, max_size=12),
 )  # fmt: skip
-def test_any_experiment_comes_back_as_it_was_sent(
+def test_any_experiment_survives_a_round_trip(
     alpha: float, ridge: float, seed: int, steps: int, agents: list[str]
 ) -> None:
     entries = [{"kind": "linucb", "alpha": alpha, "ridge": ridge}, *({"kind": k} for k in agents[1:])]
     e = Experiment.model_validate({"agents": entries, "seed": seed, "steps": steps, "replications": 1})
-    assert through(e) == (e, True)
+    assert round_trip(e) == (e, True)
 
 
-def test_a_link_that_was_edited_says_so_and_other_names_are_left_alone() -> None:
+def test_edited_links_are_detected_and_other_names_ignored() -> None:
     e = presets()["race"].experiment
-    message = url.to_query(e)
-    assert url.parse_query({**message, "view": "big", "utm_source": "mail"}) == (e, True)
-    assert not url.parse_query({**message, "agents.0.alpha": "2.0"}).same
-    del message["check"]
-    assert url.parse_query(message).same  # written by hand: nothing to check
-    assert url.holds_experiment(message)
+    query = url.to_query(e)
+    assert url.parse_query({**query, "view": "big", "utm_source": "mail"}) == (e, True)
+    assert not url.parse_query({**query, "agents.0.alpha": "2.0"}).same
+    del query["check"]
+    assert url.parse_query(query).same  # written by hand: no checksum
+    assert url.holds_experiment(query)
     assert not url.holds_experiment({"utm_source": "mail", "steps": "5"})
 
 
@@ -151,7 +151,7 @@ CORPUS = [
 
 
 @pytest.mark.parametrize("number", range(len(CORPUS)))
-def test_what_cannot_be_run_is_refused_in_one_sentence(number: int) -> None:
+def test_invalid_links_are_refused_in_one_sentence(number: int) -> None:
     with pytest.raises(UserError) as refused:
         url.parse_query(CORPUS[number])
     one_sentence(str(refused.value))
@@ -182,31 +182,31 @@ VALUES = st.one_of(
 @example({"agents.0": "linucb", "agents.0.alpha": "[" * 5000})
 def test_any_link_gives_an_experiment_or_one_sentence(query: dict[str, str]) -> None:
     try:
-        actual = url.parse_query(query)
+        parsed = url.parse_query(query)
     except UserError as sentence:
         one_sentence(str(sentence))
     else:
-        assert through(actual.experiment) == (actual.experiment, True)
+        assert round_trip(parsed.experiment) == (parsed.experiment, True)
 
 
-def test_malformed_links_leave_nothing_behind() -> None:
+def test_malformed_links_retain_no_memory() -> None:
     def all_of_them() -> None:
         for query in CORPUS:
             with pytest.raises(UserError):
                 url.parse_query(query)
         gc.collect()
 
-    all_of_them()  # what is cached is cached now
+    all_of_them()  # fill caches first
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
     for _ in range(3):
         all_of_them()
     grown = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
-    assert grown < sum(len(str(query)) for query in CORPUS)  # less than one copy of what came in three times
+    assert grown < sum(len(str(query)) for query in CORPUS)  # less than one copy of the input
 
 
-def test_links_read_as_they_are_meant() -> None:
+def test_links_are_parsed_as_written() -> None:
     e = Experiment.model_validate({"agents": [{"kind": "linucb", "alpha": 1.5}], "simulator": {"kind": "petshop"}})
     assert url.query(e) == (
         f"simulator=petshop&agents.0=linucb&agents.0.alpha=1.5&steps=20000&replications=16&seed=42&check={e.hash[:12]}"

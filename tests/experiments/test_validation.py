@@ -1,4 +1,4 @@
-"""Whatever arrives by file, link or upload is an experiment, or is refused in one sentence."""
+"""Input from a file, link or upload is a valid experiment or is refused in one sentence."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support import often
 def sentence_of(refusal: UserError) -> str:
     sentence = str(refusal)
     assert len(sentence) <= 400
-    assert sentence.isprintable()  # one line, no control characters, nothing that cannot be encoded
+    assert sentence.isprintable()  # one line, no control characters, encodable
     assert sentence.strip() == sentence != ""
     return sentence
 
@@ -33,7 +33,7 @@ def refused(source: Any) -> str:
 
 
 def survives(source: str | dict[str, Any]) -> bool:
-    """Valid and the same after a round trip, or refused in one sentence."""
+    """Check that input survives a round trip or is refused in one sentence."""
     try:
         experiment = read(source)
     except UserError as refusal:
@@ -47,7 +47,7 @@ def survives(source: str | dict[str, Any]) -> bool:
     return True
 
 
-# experiments of all kinds, mostly a little broken
+# experiments of all kinds, most with an error
 
 numbers = st.one_of(
     st.integers(-2, 20), st.integers(), st.floats(), st.sampled_from([0.5, 1e-7, 1e308, 10**30, 10**6, 2**63])
@@ -61,7 +61,7 @@ junk: st.SearchStrategy[Any] = st.recursive(
 
 @cache
 def typical(model: type[Params], name: str) -> st.SearchStrategy[Any]:
-    """Values of about the right type for one field."""
+    """Generate values of about the right type for one field."""
     field = model.model_fields[name]
     choices = list(model.choices(name) or model.model_json_schema()["properties"][name].get("enum", []))
     default = field.default
@@ -94,7 +94,7 @@ rarely = st.sampled_from([False] * 7 + [True])
 
 @st.composite
 def experiments(draw: st.DrawFn) -> str:
-    """JSON text, now and then with a duplicate key, a huge exponent, or a cut."""
+    """Generate JSON text, sometimes with a duplicate key, a huge exponent, or truncated."""
     data = {
         "simulator": draw(junk if draw(rarely) else any_of(simulators.REGISTRY)),
         "agents": draw(junk if draw(rarely) else st.lists(any_of(agents.REGISTRY), min_size=1, max_size=4)),
@@ -116,13 +116,13 @@ def experiments(draw: st.DrawFn) -> str:
 
 @settings(max_examples=often(300, 20_000), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(experiments())
-def test_everything_is_valid_or_refused_in_one_sentence(text: str) -> None:
+def test_generated_experiments_are_valid_or_refused_in_one_sentence(text: str) -> None:
     survives(text)
 
 
 @settings(max_examples=often(300, 3000))
 @given(junk)
-def test_anything_at_all_is_valid_or_refused_in_one_sentence(value: Any) -> None:
+def test_any_json_value_is_valid_or_refused_in_one_sentence(value: Any) -> None:
     survives(json.dumps(value))
     if isinstance(value, dict):
         survives(value)
@@ -134,8 +134,8 @@ def test_any_text_is_refused_in_one_sentence(text: str | bytes) -> None:
     refused(text)
 
 
-def test_a_good_part_of_them_is_valid() -> None:
-    """Or the tests above would prove little."""
+def test_many_generated_experiments_are_valid() -> None:
+    """Otherwise the tests above would check only refusals."""
     valid = []
 
     @settings(max_examples=often(400, 1000))
@@ -147,7 +147,7 @@ def test_a_good_part_of_them_is_valid() -> None:
     assert 0.1 < np.mean(valid) < 0.9
 
 
-# what the sentences say
+# messages
 
 
 def experiment(**changes: Any) -> dict[str, Any]:
@@ -190,7 +190,7 @@ def with_agent(**params: Any) -> dict[str, Any]:
         ("linucb", ("experiment",)),
     ],
 )
-def test_sentences_name_field_value_and_range(source: Any, words: tuple[str, ...]) -> None:
+def test_messages_state_field_value_and_range(source: Any, words: tuple[str, ...]) -> None:
     sentence = refused(json.dumps(source))
     assert all(word in sentence for word in words), sentence
 
@@ -217,7 +217,7 @@ def test_broken_text_is_refused(text: str | bytes, words: tuple[str, ...]) -> No
     assert all(word in sentence for word in words), sentence
 
 
-def test_plain_data_that_is_no_json_is_refused() -> None:
+def test_python_data_that_is_not_json_is_refused() -> None:
     round_and_round: dict[str, Any] = {}
     round_and_round["agents"] = round_and_round
     deep: dict[str, Any] = {}
@@ -227,8 +227,8 @@ def test_plain_data_that_is_no_json_is_refused() -> None:
         refused(source)
 
 
-def test_impossible_sizes_are_refused_by_arithmetic() -> None:
-    """A million per-arm models of 81 numbers, twice, and eight rows: nothing of it is ever allocated."""
+def test_impossible_sizes_are_refused_by_estimate() -> None:
+    """Refuse a million per-arm models of 81 numbers, twice, and eight rows before any allocation."""
     shop = {"kind": "petshop", "n_products": 1_000_000}
     sentence = refused(experiment(simulator=shop, replications=8))
     assert all(word in sentence for word in ("GiB", "1,000,000", "arms", "replications"))
@@ -243,8 +243,8 @@ def test_memory_is_an_upper_bound_of_the_arrays() -> None:
     assert read(experiment(replications=4)).memory() > held
 
 
-def test_an_agent_that_needs_more_than_the_world_offers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The cascade keeps no log."""
+def test_an_agent_that_requires_missing_capabilities_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`Cascade` provides no log."""
     monkeypatch.setitem(simulators.REGISTRY, "test_cascade", worlds.Cascade)
     trained = (agents.REGISTRY["random"].Params(), agents.REGISTRY["static_mlp"].Params())
     pair = Experiment.model_construct(simulator=worlds.Cascade.Params(), agents=trained, steps=10, replications=1)
@@ -263,7 +263,7 @@ def test_labels() -> None:
     assert "twice" in sentence
 
 
-def test_the_hash_knows_content_and_nothing_else() -> None:
+def test_the_hash_depends_on_content_only() -> None:
     plain = read(experiment(simulator={"kind": "petshop", "n_products": 10}, seed=1))
     turned = '{"seed": 1, "replications": 2, "steps": 100, "agents": [{"alpha": 1, "kind": "linucb"}], '
     turned += '"simulator": {"n_products": 10, "n_users": 1000, "kind": "petshop"}}'

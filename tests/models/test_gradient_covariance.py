@@ -1,4 +1,4 @@
-"""Every covariance of gradients against the direct solve with the p x p matrix."""
+"""Covariances of gradients, compared with the direct solve of the p x p matrix."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ALL = torch.ones(2)
 
 
 class Walk:
-    """Networks that change a little with every step, and the p x p matrices kept by the book."""
+    """Networks that change slightly with every step, and exact p x p matrices."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Walk:
         return self.net.factors(self.net.forward(torch.tensor(x, dtype=self.net.flat.dtype)))
 
     def choose(self, factors: GradientFactors) -> GradientFactors:
-        """One of them is learned from, and the networks move on."""
+        """Choose one candidate to learn from and change the networks."""
         chosen = factors.take(
             torch.arange(len(self.ridge))[:, None], torch.tensor(self.rng.integers(0, K, (len(self.ridge), 1)))
         )
@@ -67,7 +67,7 @@ class Walk:
         return chosen
 
     def widths(self, factors: GradientFactors) -> FloatArray:
-        """By a direct p x p solve."""
+        """Return widths by a direct p x p solve."""
         g = factors.double().dense().numpy()
         return np.einsum("rkp,rpk->rk", g, np.linalg.solve(self.A, g.transpose(0, 2, 1)))
 
@@ -76,7 +76,7 @@ def exact(walk: Walk, **more: Any) -> ExactCovariance:
     return ExactCovariance(walk.ridge, walk.net.flat.shape[1], **more)
 
 
-def test_dual_and_primal_are_the_direct_solve() -> None:
+def test_dual_and_primal_equal_the_direct_solve() -> None:
     walk = Walk(1.0)
     covariances = [DualCovariance(walk.ridge), PrimalCovariance.empty(walk.ridge, 305), exact(walk)]
     for _ in range(200):
@@ -89,7 +89,7 @@ def test_dual_and_primal_are_the_direct_solve() -> None:
             covariance.add(chosen, ALL)
 
 
-def test_the_dual_stays_exact_over_near_repeated_contexts() -> None:
+def test_the_dual_stays_exact_for_nearly_repeated_contexts() -> None:
     walk = Walk(0.001, near=1e-6, rows=1)
     dual = DualCovariance(walk.ridge)
     for t in range(often(1500, 3000)):
@@ -99,7 +99,7 @@ def test_the_dual_stays_exact_over_near_repeated_contexts() -> None:
         dual.add(walk.choose(factors), ALL[:1])
 
 
-def test_the_diagonal_is_that_of_the_matrix() -> None:
+def test_the_diagonal_equals_that_of_the_matrix() -> None:
     walk = Walk(0.5)
     covariance = DiagonalCovariance(walk.ridge, 305)
     for _ in range(50):
@@ -109,7 +109,7 @@ def test_the_diagonal_is_that_of_the_matrix() -> None:
         covariance.add(walk.choose(factors), ALL)
 
 
-def test_past_its_limit_the_dual_becomes_the_primal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_beyond_its_limit_the_dual_becomes_the_primal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gradient_covariance, "REFRESH", 40)
     walk = Walk(1.0)
     covariance = exact(walk, limit=100)
@@ -121,8 +121,8 @@ def test_past_its_limit_the_dual_becomes_the_primal(monkeypatch: pytest.MonkeyPa
         assert covariance.error() is None
 
 
-def test_what_a_float32_network_has_learned_is_the_same_in_the_dual_and_the_primal() -> None:
-    """Its factors are multiplied in float64 either way, and read so."""
+def test_float32_factors_give_equal_dual_and_primal_widths() -> None:
+    """Factors are read and multiplied in float64 in both."""
     walk = Walk(1.0, double=False)
     covariances = [exact(walk, limit=50), PrimalCovariance.empty(walk.ridge, 305)]
     for _ in range(100):
@@ -134,8 +134,8 @@ def test_what_a_float32_network_has_learned_is_the_same_in_the_dual_and_the_prim
             covariance.add(chosen, ALL)
 
 
-def test_where_no_matrix_fits_the_dual_goes_up_to_the_limit_that_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Past as many observations as the network has weights too: what would follow is not exact."""
+def test_without_memory_for_a_matrix_the_dual_is_used_up_to_the_set_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The dual is used even with more observations than weights, because other methods are not exact."""
     monkeypatch.setattr(gradient_covariance, "PRIMAL_BYTES", 0)
     walk = Walk(1.0, (9, 2, 1))  # p = 23
     covariance = exact(walk, limit=60, sketch=4)
@@ -148,7 +148,7 @@ def test_where_no_matrix_fits_the_dual_goes_up_to_the_limit_that_is_set(monkeypa
     assert ExactCovariance.memory(23, 0, 1000, 4) > ExactCovariance.memory(23, 0, 100, 4)
 
 
-def test_where_no_matrix_fits_a_sketch_goes_on_and_says_how_far_it_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_memory_for_a_matrix_a_sketch_is_used_and_reports_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gradient_covariance, "PRIMAL_BYTES", 1000)
     walk = Walk(1.0)
     covariance = exact(walk, limit=100, sketch=32)
@@ -166,10 +166,10 @@ def test_where_no_matrix_fits_a_sketch_goes_on_and_says_how_far_it_is_off(monkey
             assert (ratio <= bound[:, None] * (1 + 1e-9)).all()
             off = max(off, ratio.max())
         covariance.add(walk.choose(factors), ALL)
-    assert 1.001 < off < 3  # it does leave something out, and not much
+    assert 1.001 < off < 3  # the sketch error is positive and small
 
 
-def test_a_sketch_with_room_for_everything_leaves_nothing_out() -> None:
+def test_a_sketch_of_full_size_is_exact() -> None:
     walk = Walk(1.0)
     covariance = SketchCovariance(walk.ridge, 305, rows=60)
     for _ in range(100):
@@ -180,7 +180,7 @@ def test_a_sketch_with_room_for_everything_leaves_nothing_out() -> None:
 
 
 @pytest.mark.parametrize("primal", [True, False])
-def test_a_saved_state_goes_on_to_the_same_widths(primal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_widths_after_restoring_saved_state_are_equal(primal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gradient_covariance, "PRIMAL_BYTES", 2**30 if primal else 1)
     walk = Walk(1.0)
     covariance = exact(walk, limit=70, sketch=20)
@@ -199,7 +199,7 @@ def test_a_saved_state_goes_on_to_the_same_widths(primal: bool, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("covariance", ["Diagonal", "Primal", "Dual", "Sketch"])
-def test_what_was_not_observed_teaches_nothing(covariance: str) -> None:
+def test_unobserved_slots_do_not_change_the_covariance(covariance: str) -> None:
     walk = Walk(1.0)
     made = {
         "Diagonal": lambda: DiagonalCovariance(walk.ridge, 305),
@@ -214,7 +214,7 @@ def test_what_was_not_observed_teaches_nothing(covariance: str) -> None:
     np.testing.assert_allclose(after[1], before[1], rtol=1e-12)
 
 
-def test_a_row_that_diverged_spares_the_others() -> None:
+def test_a_diverged_row_does_not_affect_the_others() -> None:
     walk = Walk(1.0)
     dual, reference = DualCovariance(walk.ridge), DualCovariance(walk.ridge)
     for t in range(40):
@@ -230,8 +230,8 @@ def test_a_row_that_diverged_spares_the_others() -> None:
     assert actual[1].isnan().all()
 
 
-def test_rounding_leaves_no_pivot_below_the_ridge() -> None:
-    """The same long gradient again and again: what is new in it is far below the last digit of its length."""
+def test_no_pivot_falls_below_the_ridge_by_rounding() -> None:
+    """Repeat one long gradient: its new component is far below the rounding error of its length."""
     ridge = torch.tensor([1e-6], dtype=torch.float64)
     factor, length = IncrementalCholesky(ridge), torch.tensor([1e12], dtype=torch.float64)
     for t in range(20):
@@ -240,7 +240,7 @@ def test_rounding_leaves_no_pivot_below_the_ridge() -> None:
     assert (pivots >= (1 - 1e-12) * ridge).all()
 
 
-def test_memory_is_what_the_arithmetic_says() -> None:
+def test_memory_equals_the_estimate() -> None:
     walk = Walk(1.0)
     covariance = exact(walk, limit=150)
     n_factors = 2 * sum(WIDTHS)

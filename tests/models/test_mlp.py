@@ -1,4 +1,4 @@
-"""Networks with a row axis are networks: against autograd and plain torch.nn."""
+"""Networks with a row axis, compared with autograd and plain torch.nn."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def make(rows: Sequence[int] = (0,), widths: Sequence[int] = WIDTHS, *, double: 
 
 
 def plain(net: BatchedMLP, row: int) -> torch.nn.Sequential:
-    """The same network of torch.nn modules."""
+    """Return the same network as torch.nn modules."""
     layers: list[torch.nn.Module] = []
     for (weight, bias), (a, b) in zip(net.layers, itertools.pairwise(net.widths), strict=True):
         linear = torch.nn.Linear(a, b, dtype=net.flat.dtype)
@@ -40,7 +40,7 @@ def flat(module: torch.nn.Module) -> torch.Tensor:
 
 @pytest.mark.parametrize(("double", "tolerance"), [(True, 1e-10), (False, 1e-5)])
 @pytest.mark.parametrize("name", ["adam", "sgd"])
-def test_one_row_trains_as_plain_torch_does(name: str, double: bool, tolerance: float) -> None:
+def test_training_one_row_equals_plain_torch(name: str, double: bool, tolerance: float) -> None:
     net = make(double=double)
     module = plain(net, 0)
     ours = make_optimiser(name, net.flat, np.array([1e-3]))
@@ -57,7 +57,7 @@ def test_one_row_trains_as_plain_torch_does(name: str, double: bool, tolerance: 
     np.testing.assert_allclose(net.flat[0], flat(module), atol=tolerance, rtol=tolerance)
 
 
-def test_rows_train_as_if_they_were_alone() -> None:
+def test_rows_train_independently() -> None:
     rows, rates = (0, 1, 2, 3, 4), np.array([1e-3, 1e-2, 3e-3, 1e-3, 1e-2])
 
     def train(chosen: list[int]) -> torch.Tensor:
@@ -76,7 +76,7 @@ def test_rows_train_as_if_they_were_alone() -> None:
 
 
 @pytest.mark.parametrize(("double", "tolerance"), [(True, 1e-12), (False, 1e-5)])
-def test_factors_are_the_gradients_of_an_autograd_loop(double: bool, tolerance: float) -> None:
+def test_factors_equal_the_gradients_of_an_autograd_loop(double: bool, tolerance: float) -> None:
     net = make((0, 1, 2), double=double)
     x = torch.tensor(np.random.default_rng(2).standard_normal((3, 4, 5)), dtype=net.flat.dtype)
     factors = net.factors(net.forward(x))
@@ -93,7 +93,7 @@ def test_factors_are_the_gradients_of_an_autograd_loop(double: bool, tolerance: 
     np.testing.assert_allclose(factors.squared_norms(), dense.square().sum(2), rtol=1e-5, atol=tolerance)
 
 
-def test_factors_are_the_vectorised_jacobian() -> None:
+def test_factors_equal_the_vectorised_jacobian() -> None:
     net = make()
     x = torch.tensor(np.random.default_rng(4).standard_normal((1, 7, 5)))
     module = plain(net, 0)
@@ -107,7 +107,7 @@ def test_factors_are_the_vectorised_jacobian() -> None:
     np.testing.assert_allclose(net.factors(net.forward(x)).dense()[0], jacobian, atol=1e-12)
 
 
-def test_dropout_gradients_are_those_of_autograd() -> None:
+def test_dropout_gradients_equal_those_of_autograd() -> None:
     net = make((0, 1))
     rng = np.random.default_rng(5)
     x = torch.tensor(rng.standard_normal((2, 6, 5)))
@@ -126,8 +126,8 @@ def test_dropout_gradients_are_those_of_autograd() -> None:
     np.testing.assert_allclose(gradient, weights.grad, atol=1e-12)
 
 
-def test_embeddings_train_as_torch_modules_do() -> None:
-    """Two tables of two rows, entries that occur twice in a batch, Adam."""
+def test_training_embeddings_equals_torch_modules() -> None:
+    """Train two tables of two rows with Adam, with repeated entries in a batch."""
     tables, e, widths = (4, 3), 2, (3 + 4, 6, 1)
     first = initial_weights(Streams(8, (0, 1)), widths, part=1, embedding_weights=e * sum(tables))
     net = BatchedMLP(first, widths, tables=tables, embedding=e, double=True)
@@ -156,7 +156,7 @@ def test_embeddings_train_as_torch_modules_do() -> None:
         np.testing.assert_allclose(net.flat[r], expected.detach(), atol=1e-10)
 
 
-def test_the_papers_start_is_symmetric_and_silent() -> None:
+def test_the_initialisation_of_the_paper_is_symmetric_with_zero_output() -> None:
     widths = (7, 64, 32, 1)
     first = initial_weights(Streams(3, (0, 1)), widths, part=1, symmetric=True)
     net = BatchedMLP(first, widths, double=True)
@@ -169,7 +169,7 @@ def test_the_papers_start_is_symmetric_and_silent() -> None:
     assert not np.array_equal(first[0], first[1])
 
 
-def test_the_device_is_what_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_device_is_that_of_the_environment_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BANDITS_DEVICE", "cpu")
     assert mlp.device() == "cpu"
     monkeypatch.setenv("BANDITS_DEVICE", "abacus")

@@ -1,4 +1,4 @@
-"""Training by hand is what plain torch does."""
+"""Offline training without autograd equals plain torch."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def log(n: int = 2000, n_users: int = 7, n_items: int = 5, n_features: int = 6) 
 def plain_torch(
     data: LoggedData, start: dict[str, Any], embedded: bool, batches: list[Any], n_features: int
 ) -> dict[str, Any]:
-    """The same network of torch.nn modules, by autograd and torch's own Adam."""
+    """Train the same network as torch.nn modules with autograd and torch's Adam."""
     weights = {name: torch.nn.Parameter(value.clone()) for name, value in start.items()}
     optimiser = torch.optim.Adam(list(weights.values()), lr=1e-2)
     dense = torch.zeros((len(data.rewards), n_features))
@@ -45,7 +45,7 @@ def plain_torch(
 
 
 @pytest.mark.parametrize("embedded", [True, False])
-def test_the_fit_is_that_of_plain_torch(embedded: bool) -> None:
+def test_the_fit_equals_plain_torch(embedded: bool) -> None:
     data, users, n_features = log(), 7 if embedded else 0, 6
     actual = fit_click_model(
         data, n_features=n_features, n_users=users, n_items=5, embedding=4, hidden=(8, 6), learning_rate=1e-2,
@@ -60,7 +60,7 @@ def test_the_fit_is_that_of_plain_torch(embedded: bool) -> None:
         np.testing.assert_allclose(actual.weights[name], value, atol=1e-4)
 
 
-def test_validation_loss_and_logits_are_those_of_the_network() -> None:
+def test_validation_loss_and_logits_equal_those_of_the_network() -> None:
     data = log()
     weights, loss = fit_click_model(
         data,
@@ -82,14 +82,14 @@ def test_validation_loss_and_logits_are_those_of_the_network() -> None:
 
 @pytest.fixture
 def threads() -> Iterator[None]:
-    """Torch's threads as they were: with two in this process, whatever comes later on two busy cores waits spinning."""
+    """Restore torch's number of threads: later tests would wait for spinning threads on a machine with two cores."""
     before = torch.get_num_threads()
     yield
     torch.set_num_threads(before)
 
 
 @pytest.mark.usefixtures("threads")
-def test_the_same_seed_gives_the_same_bits_whatever_torch_is_set_to() -> None:
+def test_results_depend_on_the_seed_and_not_on_global_torch_settings() -> None:
     def fit(threads: int) -> dict[str, Any]:
         torch.set_num_threads(threads)
         torch.manual_seed(threads)

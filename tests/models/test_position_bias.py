@@ -1,4 +1,4 @@
-"""Slots of a slate: what each way of taking them learns, against fits written out from the formula."""
+"""Position bias models: estimates of each model, compared with direct fits of its formula."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from bandits.models import position_bias
 from bandits.simulators.ranking import Ranking
 from tests.contract.worlds import make
 
-WORLD = {"n_users": 20, "n_items": 12, "n_candidates": 8, "slate": 4, "embedding": 3, "temperature": 0.01}
+SETTINGS = {"n_users": 20, "n_items": 12, "n_candidates": 8, "slate": 4, "embedding": 3, "temperature": 0.01}
 STEPS = 120
 BIAS = np.array([1, 1 / 2, 1 / 3, 1 / 4])
 
 
-def lived(kind: str, **params: Any) -> tuple[Any, FloatArray, IntArray, FloatArray, FloatArray]:
-    """An agent after a run of one row, and what it was shown: features (n, D), items, clicks, examined (n,)."""
-    lane = make(kind, Ranking, rows=[0], options=WORLD, **params)
+def simulate_agent(kind: str, **params: Any) -> tuple[Any, FloatArray, IntArray, FloatArray, FloatArray]:
+    """Run one row; return the agent and its data: features (n, D), items, clicks, examined (n,)."""
+    lane = make(kind, Ranking, rows=[0], options=SETTINGS, **params)
     kept: list[tuple[Any, ...]] = []
     agent, learn = lane.agent, lane.agent.learn
 
@@ -35,8 +35,8 @@ def lived(kind: str, **params: Any) -> tuple[Any, FloatArray, IntArray, FloatArr
     return agent, *(np.concatenate(column) for column in zip(*kept, strict=True))  # type: ignore[return-value]
 
 
-def counted(position: str, examined: FloatArray) -> FloatArray:
-    """The weight of every slot, from its definition."""
+def weights_of(position: str, examined: FloatArray) -> FloatArray:
+    """Return the weight of every slot by its definition."""
     if position == "ignored":
         return np.ones(len(examined))
     return examined * (np.tile(BIAS, STEPS) if position == "aware" else 1.0)
@@ -46,23 +46,23 @@ each = pytest.mark.parametrize("position", ["examined", "ignored", "aware"])
 
 
 @each
-def test_counts_are_clicks_over_weighted_shows(position: str) -> None:
-    agent, _, items, clicks, examined = lived("popularity", position=position)
-    weight = counted(position, examined)
+def test_rates_are_clicks_over_weighted_impressions(position: str) -> None:
+    agent, _, items, clicks, examined = simulate_agent("popularity", position=position)
+    weight = weights_of(position, examined)
     np.testing.assert_allclose(agent.shown[0], np.bincount(items, weight, 12), rtol=1e-12)
     np.testing.assert_allclose(agent.clicks[0], np.bincount(items, clicks, 12), rtol=1e-12)
 
 
 @each
 @pytest.mark.parametrize("more", [{}, {"gamma": 1.0 - 1e-12}, {"window": 500}])
-def test_ridge_is_scikit_learns_with_sample_weights(position: str, more: dict[str, Any]) -> None:
-    agent, x, _, clicks, examined = lived("linucb", sharing="shared", position=position, **more)
+def test_ridge_equals_scikit_learn_with_sample_weights(position: str, more: dict[str, Any]) -> None:
+    agent, x, _, clicks, examined = simulate_agent("linucb", sharing="shared", position=position, **more)
     assert isinstance(agent, LinUCB)
-    weight = counted(position, examined)
+    weight = weights_of(position, examined)
     seen = weight > 0
     fit = SklearnRidge(alpha=1.0, fit_intercept=False, solver="cholesky")
     fit.fit(x[seen], clicks[seen] / weight[seen], sample_weight=weight[seen])
-    round = make("linucb", Ranking, rows=[0], options=WORLD, sharing="shared").simulator.round_at(STEPS)
+    round = make("linucb", Ranking, rows=[0], options=SETTINGS, sharing="shared").simulator.round_at(STEPS)
     mean, variance = agent.model.predict(round)
     np.testing.assert_allclose(mean[0], round.features[0] @ fit.coef_, atol=1e-8)
     A = np.eye(4) + (x * weight[:, None]).T @ x
@@ -73,8 +73,8 @@ def test_ridge_is_scikit_learns_with_sample_weights(position: str, more: dict[st
 @each
 @pytest.mark.parametrize("kind", ["logistic_ts", "logistic_ucb"])
 def test_a_logistic_refit_is_the_minimum_of_the_weighted_loss(position: str, kind: str) -> None:
-    agent, x, _, clicks, examined = lived(kind, sharing="shared", position=position, refit=1, history=1000)
-    weight = counted(position, examined)
+    agent, x, _, clicks, examined = simulate_agent(kind, sharing="shared", position=position, refit=1, history=1000)
+    weight = weights_of(position, examined)
 
     def loss(theta: FloatArray) -> float:
         z = x @ theta
@@ -89,7 +89,7 @@ def test_a_logistic_refit_is_the_minimum_of_the_weighted_loss(position: str, kin
 
 @pytest.mark.parametrize("shows", [0.1, 0.5, 1.0])
 @pytest.mark.parametrize("reward", [0.0, 1.0])
-def test_one_weighted_observation_moves_the_map_to_the_minimum(shows: float, reward: float) -> None:
+def test_an_update_with_one_weighted_observation_minimises_the_loss(shows: float, reward: float) -> None:
     from bandits.models.linear.logistic_kernels import shift
 
     for logit, quadratic in ((-4.0, 0.3), (0.0, 2.0), (3.0, 40.0)):
@@ -100,13 +100,13 @@ def test_one_weighted_observation_moves_the_map_to_the_minimum(shows: float, rew
 @each
 @pytest.mark.parametrize("loss", ["squared", "log"])
 def test_a_network_descends_the_weighted_loss(position: str, loss: str) -> None:
-    """One step of plain descent on the first slate, against autograd."""
+    """Compare one gradient step on the first slate with autograd."""
     import torch
 
     from bandits.models.neural import mlp
 
     params = {"hidden": (5,), "training": "newest", "optimiser": "sgd", "learning_rate": 0.1, "loss": loss}
-    lane = make("neural_greedy", Ranking, rows=[0], options=WORLD, position=position, **params)
+    lane = make("neural_greedy", Ranking, rows=[0], options=SETTINGS, position=position, **params)
     agent: Any = lane.agent
     before = agent.net.flat.clone().double().requires_grad_()
     round = lane.simulator.round_at(0)
@@ -125,7 +125,7 @@ def test_a_network_descends_the_weighted_loss(position: str, loss: str) -> None:
     np.testing.assert_allclose(agent.net.flat, (before - 0.1 * before.grad).detach(), atol=1e-6)
 
 
-def test_a_row_that_has_stopped_shows_nothing_even_where_slots_are_ignored() -> None:
+def test_a_stopped_row_has_no_impressions_for_any_position_model() -> None:
     feedback = Feedback(np.zeros((2, 3)), np.array([[True, True, False], [False, False, False]]))
     assert position_bias.exposure(feedback, "ignored", (1.0, 0.5, 0.3)).tolist() == [[1, 1, 1], [0, 0, 0]]
     assert position_bias.exposure(feedback, "aware", (1.0, 0.5, 0.3)).tolist() == [[1, 0.5, 0], [0, 0, 0]]
@@ -133,29 +133,29 @@ def test_a_row_that_has_stopped_shows_nothing_even_where_slots_are_ignored() -> 
 
 
 @pytest.mark.parametrize("kind", ["beta_ts", "ucb1", "popularity"])
-def test_counts_stand_many_clicks_far_down(kind: str) -> None:
-    """A click in the last slot is more than the item was shown there."""
-    settings = {**WORLD, "choice": "sigmoid", "intercept": -2.0}
+def test_rates_are_finite_with_many_clicks_in_low_slots(kind: str) -> None:
+    """A click in the last slot counts more than its weighted impression."""
+    settings = {**SETTINGS, "choice": "sigmoid", "intercept": -2.0}
     lane = make(kind, Ranking, options=settings, position="aware")
     for _ in range(20):
-        message = lane.agent.explain(lane.simulator.round_at(lane.step))
-        assert message.width is None or not np.isnan(message.width).any()
+        explanation = lane.agent.explain(lane.simulator.round_at(lane.step))
+        assert explanation.width is None or not np.isnan(explanation.width).any()
         assert np.isfinite(lane.advance(10).rewards).all()
 
 
-def test_only_the_aware_rates_are_right() -> None:
-    """One item is always last and one always first, both equally attractive: who ignores slots sees a difference."""
+def test_only_position_aware_rates_are_unbiased() -> None:
+    """Of two equally attractive items, one is always first and one last: other models estimate different rates."""
     rng, p, n = np.random.default_rng(3), 0.4, 4000
     rates = {}
     for position in ("examined", "ignored", "aware"):
         clicks, shown = np.zeros(4), np.zeros(4)
         for uniforms in rng.random((n, 1, 4)):
-            would = uniforms < p * BIAS
-            examined = np.cumsum(would, axis=1) - would == 0
-            feedback = Feedback((would & examined).astype(float), examined)
+            attracted = uniforms < p * BIAS
+            examined = np.cumsum(attracted, axis=1) - attracted == 0
+            feedback = Feedback((attracted & examined).astype(float), examined)
             shown += position_bias.exposure(feedback, position, tuple(BIAS))[0]  # type: ignore[arg-type]
             clicks += feedback.rewards[0]
         rates[position] = clicks / shown
     assert np.abs(rates["aware"] - p).max() < 0.1  # the last slot: three standard errors of about .03
-    for wrong in ("examined", "ignored"):
-        assert rates[wrong][-1] < p / 3
+    for biased in ("examined", "ignored"):
+        assert rates[biased][-1] < p / 3

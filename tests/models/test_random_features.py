@@ -1,4 +1,4 @@
-"""Random Fourier features approximate a kernel, and agents with them are the same agents on other features."""
+"""Random Fourier features approximate a kernel; agents with them equal agents on precomputed features."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SETTING = WorldSpec(n_items=4, n_candidates=4, n_features=D, n_stored=D)
 LINEAR = ("linucb", "lints", "epsilon_greedy")
 
 
-def waves(n: int, bandwidth: float = 1.0, seed: int = 3, rows: tuple[int, ...] = (0,)) -> RandomFourierFeatures:
+def rff(n: int, bandwidth: float = 1.0, seed: int = 3, rows: tuple[int, ...] = (0,)) -> RandomFourierFeatures:
     return RandomFourierFeatures(SETTING, Streams(seed, rows), n, bandwidth)
 
 
@@ -35,8 +35,8 @@ def lift(features: FloatArray, made: RandomFourierFeatures) -> FloatArray:
     return made.contexts(Contexts.from_dense(features)).values
 
 
-def test_waves_are_the_formula_for_dense_and_sparse_features() -> None:
-    x, made = vectors(), waves(50, 0.7)
+def test_features_equal_the_formula_for_dense_and_sparse_input() -> None:
+    x, made = vectors(), rff(50, 0.7)
     expected = np.sqrt(2 / 50) * np.cos(x @ made.frequencies + made.shifts)
     np.testing.assert_allclose(lift(x, made), expected, rtol=1e-10, atol=1e-12)
     x[..., 1:4] = 0
@@ -52,7 +52,7 @@ def test_inner_products_approximate_the_kernel(n: int, bandwidth: float) -> None
     """z(x).z(y) is the mean of m independent 2 cos(A) cos(B) = cos(A - B) + cos(A + B), whose mean is the kernel k
     and whose variance is (1 - k^2)^2 / 2 + 1 / 2: at 5.4 standard errors no pair of 190 is off by chance."""
     x = 0.6 * np.random.default_rng(2).standard_normal((1, 20, D))
-    z = lift(x, waves(n, bandwidth))[0]
+    z = lift(x, rff(n, bandwidth))[0]
     square = np.square(x[0][:, None] - x[0][None]).sum(axis=2)
     k = np.exp(-square / (2 * bandwidth**2))
     assert np.ptp(k) > 0.4
@@ -60,25 +60,25 @@ def test_inner_products_approximate_the_kernel(n: int, bandwidth: float) -> None
     assert np.abs((z @ z.T - k) / error).max() < 5.4
 
 
-def test_waves_follow_from_the_seed_alone() -> None:
-    """Whatever the rows, and of fewer waves the first."""
-    made = waves(30)
-    for other in (waves(30, rows=(5, 9)), waves(80)):
+def test_features_depend_on_the_seed_only() -> None:
+    """Features do not depend on other rows; fewer features are the first ones."""
+    made = rff(30)
+    for other in (rff(30, rows=(5, 9)), rff(80)):
         assert np.array_equal(other.frequencies[:, :30], made.frequencies)
         assert np.array_equal(other.shifts[:30], made.shifts)
-    assert not np.array_equal(waves(30, seed=4).frequencies, made.frequencies)
-    np.testing.assert_allclose(waves(30, 2.0).frequencies, made.frequencies / 2, rtol=1e-15)
+    assert not np.array_equal(rff(30, seed=4).frequencies, made.frequencies)
+    np.testing.assert_allclose(rff(30, 2.0).frequencies, made.frequencies / 2, rtol=1e-15)
 
 
-def test_a_vector_is_the_same_in_any_company() -> None:
-    x, made = vectors((40, 4)), waves(33)
+def test_features_of_a_vector_do_not_depend_on_other_vectors() -> None:
+    x, made = vectors((40, 4)), rff(33)
     whole = lift(x, made)
     for c in (0, 17, 39):
         assert np.array_equal(lift(x[c : c + 1], made)[0], whole[c])
 
 
-class Lifted(Synthetic):
-    """The synthetic world, whose features come as waves already."""
+class PrecomputedFeatures(Synthetic):
+    """The synthetic simulator with random features as its features."""
 
     N = 20
 
@@ -106,15 +106,15 @@ CASES = [
 
 
 @pytest.mark.parametrize(("kind", "params"), CASES, ids=str)
-def test_an_agent_with_waves_is_the_agent_on_precomputed_waves(kind: str, params: dict[str, Any]) -> None:
+def test_an_agent_with_random_features_equals_one_on_precomputed_features(kind: str, params: dict[str, Any]) -> None:
     options = {"n_features": 5}
-    own = make(kind, Synthetic, options=options, fourier=Lifted.N, **params).advance(300)
-    given = make(kind, Lifted, options=options, **params).advance(300)
+    own = make(kind, Synthetic, options=options, fourier=PrecomputedFeatures.N, **params).advance(300)
+    given = make(kind, PrecomputedFeatures, options=options, **params).advance(300)
     assert same(own, given)
 
 
 @pytest.mark.parametrize("kind", LINEAR)
-def test_neither_chunks_nor_company_change_a_bit(kind: str) -> None:
+def test_results_do_not_depend_on_chunks_or_other_rows(kind: str) -> None:
     more: dict[str, Any] = {"sharing": "shared", "fourier": 40, "options": {"n_features": 5}}
     whole = make(kind, Synthetic, rows=range(5), **more).advance(90)
     for rows in ((0,), (3, 1)):
@@ -127,7 +127,7 @@ def test_neither_chunks_nor_company_change_a_bit(kind: str) -> None:
 
 
 @pytest.mark.parametrize("layout", ["shared", "per_row"])
-def test_where_contexts_stay_their_waves_are_computed_once(layout: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_features_of_fixed_contexts_are_computed_once(layout: str, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[tuple[int, ...]] = []
     compute = random_features.transform
 
@@ -139,10 +139,10 @@ def test_where_contexts_stay_their_waves_are_computed_once(layout: str, monkeypa
     make("linucb", PetShop, options={"layout": layout}, fourier=10).advance(60)
     assert calls == [(4 if layout == "shared" else 12, 50, 2)]
     make("linucb", Synthetic, fourier=10).advance(60)
-    assert calls[1:] == [(3, 4, 20)] * 60  # once a step, not twice
+    assert calls[1:] == [(3, 4, 20)] * 60  # once per step
 
 
-def test_fixed_contexts_are_what_they_are_said_to_be() -> None:
+def test_contexts_declared_as_fixed_are_fixed() -> None:
     simulator = PetShop(PetShop.Params(), Streams(1, (0, 1)))
     first = simulator.round_at(0).contexts
     assert simulator.spec.fixed_contexts == len(first.values)
@@ -150,8 +150,8 @@ def test_fixed_contexts_are_what_they_are_said_to_be() -> None:
 
 
 @pytest.mark.parametrize("function", ["quadratic", "cosine"])
-def test_waves_express_what_a_linear_model_cannot(function: str) -> None:
-    """Paired by row; of the regret per step that is left to the linear model in the end, .03 and .15 were measured."""
+def test_random_features_fit_nonlinear_rewards(function: str) -> None:
+    """Paired by row; the final regret per step of the linear model was measured as .03 and .15."""
     options = {"function": function, "n_features": 5}
     plain, bent = (
         make("linucb", Synthetic, rows=range(6), options=options, sharing="shared", fourier=m).advance(2500)
@@ -164,20 +164,20 @@ def test_waves_express_what_a_linear_model_cannot(function: str) -> None:
     assert lost[1] < 0.3 * lost[0]
 
 
-def test_spectra_are_of_the_span_of_the_waves() -> None:
-    """20 pairs of persona and category: of 40 waves 20 directions can be seen, of one product's 4."""
+def test_spectra_are_restricted_to_the_span_of_the_features() -> None:
+    """20 pairs of persona and category span 20 of 40 directions; those of one product span 4."""
     shop = {"kind": "petshop", "n_products": 10}
     for sharing, m in (("shared", 20), ("per_arm", 4)):
         agent = {"kind": "linucb", "sharing": sharing, "fourier": 40, "alpha": 5.0}
-        race = Race(read({"simulator": shop, "agents": [agent], "steps": 400, "replications": 2}))
-        run_to_end(race)
-        (history,) = race.histories.values()
-        actual = history.spectra[-1].eigenvalues
-        assert actual.shape == (2, 1 if sharing == "shared" else 10, m)
-        A = next(iter(race.runners.values())).lane.agent.model.A  # type: ignore[attr-defined]
+        experiment_run = Race(read({"simulator": shop, "agents": [agent], "steps": 400, "replications": 2}))
+        run_to_end(experiment_run)
+        (history,) = experiment_run.histories.values()
+        eigenvalues = history.spectra[-1].eigenvalues
+        assert eigenvalues.shape == (2, 1 if sharing == "shared" else 10, m)
+        A = next(iter(experiment_run.runners.values())).lane.agent.model.A  # type: ignore[attr-defined]
         every = np.linalg.eigvalsh(A)[..., ::-1]
-        np.testing.assert_allclose(actual, every[..., :m], rtol=1e-6)
-        np.testing.assert_allclose(every[..., m:], 1.0, rtol=1e-9)  # the ridge, for ever
+        np.testing.assert_allclose(eigenvalues, every[..., :m], rtol=1e-6)
+        np.testing.assert_allclose(every[..., m:], 1.0, rtol=1e-9)  # only the ridge
     lane = make("linucb", Synthetic, sharing="shared", fourier=12)
     lane.advance(50)
     spectrum = lane.agent.spectrum(lane.simulator.bases(False))
@@ -185,7 +185,7 @@ def test_spectra_are_of_the_span_of_the_waves() -> None:
     assert spectrum.shape == (3, 1, 12)
 
 
-def test_memory_counts_the_waves() -> None:
+def test_memory_includes_the_random_features() -> None:
     for options in ({"layout": "per_row"}, {}):
         lane = make("linucb", PetShop, rows=range(4), options=options, fourier=30)
         lane.advance(10)
@@ -200,13 +200,13 @@ def test_memory_counts_the_waves() -> None:
         read({"agents": [wide], "steps": 10, "replications": 2})
 
 
-def test_waves_are_structure() -> None:
+def test_random_features_are_structural_parameters() -> None:
     kind = type(make("linucb").agent.params[0])
     assert len({structural_key(kind(fourier=m, bandwidth=b)) for m in (0, 5) for b in (1.0, 2.0)}) == 4
 
 
-def test_without_waves_an_experiment_keeps_its_hash() -> None:
-    """Options that came later leave stored runs and links of before alone."""
+def test_without_random_features_an_experiment_keeps_its_hash() -> None:
+    """Later options do not change the hashes of earlier stored runs and links."""
 
     def hashed(**more: Any) -> str:
         return read({"agents": [{"kind": "lints", **more}], "steps": 10}).hash

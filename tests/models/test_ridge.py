@@ -1,4 +1,4 @@
-"""Ridge models against the closed form and other people's code."""
+"""Ridge models, compared with the closed form and other libraries."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ SHARINGS: tuple[Sharing, ...] = ("per_arm", "shared", "hybrid")
 
 
 def dense(features: FloatArray) -> Contexts:
-    """All entries stored, zeros too."""
+    """Store all entries, zeros included."""
     return Contexts(features, np.broadcast_to(np.arange(features.shape[2]), features.shape).copy(), features.shape[2])
 
 
 def round_of(contexts: Contexts) -> Round:
-    """Every context in a row of its own; candidates are arms 0 to K - 1."""
+    """Return a round with one context per row; candidates are arms 0 to K - 1."""
     R, K = contexts.values.shape[:2]
-    none = np.zeros(R, np.int64)
+    zeros = np.zeros(R, np.int64)
     items = np.tile(np.arange(K), (R, 1))
-    return Round(0, none, items, contexts, np.arange(R), np.ones((R, K), np.bool_), none)
+    return Round(0, zeros, items, contexts, np.arange(R), np.ones((R, K), np.bool_), zeros)
 
 
 def learn(model: Ridge, features: FloatArray, arms: IntArray, rewards: FloatArray) -> None:
-    """One row: ``features (T, K, D)``, ``arms, rewards (T,)``."""
+    """Update one row: ``features (T, K, D)``, ``arms, rewards (T,)``."""
     for x, arm, reward in zip(features, arms, rewards, strict=True):
-        seen = Feedback(np.array([[reward]]), np.ones((1, 1), np.bool_))
-        model.update(round_of(dense(x[None])), np.array([[arm]]), seen)
+        context = Feedback(np.array([[reward]]), np.ones((1, 1), np.bool_))
+        model.update(round_of(dense(x[None])), np.array([[arm]]), context)
 
 
 class Data:
@@ -61,7 +61,7 @@ class Data:
 
 @pytest.fixture(scope="module")
 def long() -> Data:
-    """10,000 updates; with two arms each model passes a refresh and moves on."""
+    """Provide 10,000 updates; with two arms each model passes a refresh."""
     return Data(10_000, 2, 6)
 
 
@@ -83,7 +83,7 @@ def test_closed_form_after_10000_updates(long: Data) -> None:
             assert model.count[0, m] == own.sum()
 
 
-def test_mabwiser_gives_the_same_scores(long: Data) -> None:
+def test_scores_equal_those_of_mabwiser(long: Data) -> None:
     peer = MAB([0, 1], LearningPolicy.LinUCB(alpha=1.0, l2_lambda=1.0))
     peer.fit(long.arms, long.rewards, long.x)
     streams = Streams(0, [0])
@@ -100,14 +100,14 @@ def test_mabwiser_gives_the_same_scores(long: Data) -> None:
         np.testing.assert_allclose(scores, [expected[0], expected[1]], rtol=0, atol=1e-8)
 
 
-def test_scikit_learn_fits_the_same_weights(long: Data) -> None:
-    shared, own = long.taught(2.5, "shared"), long.taught(2.5, "per_arm")
+def test_weights_equal_those_of_scikit_learn(long: Data) -> None:
+    shared, per_arm = long.taught(2.5, "shared"), long.taught(2.5, "per_arm")
     fit = SklearnRidge(alpha=2.5, fit_intercept=False).fit(long.x, long.rewards)
     np.testing.assert_allclose(shared.theta[0, 0], fit.coef_, rtol=0, atol=1e-8)
     for arm in range(2):
-        mine = long.arms == arm
-        fit = SklearnRidge(alpha=2.5, fit_intercept=False).fit(long.x[mine], long.rewards[mine])
-        np.testing.assert_allclose(own.theta[0, arm], fit.coef_, rtol=0, atol=1e-8)
+        of_arm = long.arms == arm
+        fit = SklearnRidge(alpha=2.5, fit_intercept=False).fit(long.x[of_arm], long.rewards[of_arm])
+        np.testing.assert_allclose(per_arm.theta[0, arm], fit.coef_, rtol=0, atol=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_worked_example(ridge: float, exact: tuple[float, float], quoted: tuple[
     np.testing.assert_allclose(model.theta[0, 0], quoted, atol=0.002)
 
 
-def test_100000_rank_one_updates_do_not_drift() -> None:
+def test_100000_rank_one_updates_accumulate_no_rounding_error() -> None:
     rng, T, D = default_rng(3), 100_000, 50
     model = Ridge(np.array([1.0]), D, 1, "shared", joint=True)
     for start in range(0, T, 100):  # a slate of 100 is 100 updates in one call
@@ -133,7 +133,7 @@ def test_100000_rank_one_updates_do_not_drift() -> None:
         rewards = rng.standard_normal((1, 100))
         seen = Feedback(rewards, np.ones((1, 100), np.bool_))
         model.update(round_of(contexts), np.arange(100)[None], seen)
-        if start + 100 == 4_000:  # all of them rank-one so far
+        if start + 100 == 4_000:  # no refresh yet
             np.testing.assert_allclose(model.inverse[0, 0], np.linalg.inv(model.A[0, 0]), rtol=0, atol=1e-10)
     assert model.count[0, 0] == T
     A, b = model.A[0, 0], model.b[0, 0]
@@ -143,7 +143,7 @@ def test_100000_rank_one_updates_do_not_drift() -> None:
 
 
 @pytest.mark.parametrize("sharing", SHARINGS)
-def test_a_refresh_wipes_out_what_went_wrong(sharing: Sharing) -> None:
+def test_a_refresh_removes_accumulated_error(sharing: Sharing) -> None:
     data = Data(rank_one.REFRESH, 1, 3)
     model = Ridge(np.array([1.0]), 3, 1, sharing)
     learn(model, data.X[:-1], data.arms[:-1], data.rewards[:-1])
@@ -161,7 +161,7 @@ def by_arm(x: FloatArray, arms: IntArray, K: int) -> FloatArray:
 
 
 def one_ridge(data: Data, ridge: float, sharing: Sharing = "hybrid") -> tuple[FloatArray, FloatArray, FloatArray]:
-    """theta and A of the one ridge that ``sharing`` amounts to, and the candidates ``data.new`` in its terms."""
+    """Return theta and A of the ridge equivalent to ``sharing``, and the candidates ``data.new`` in its features."""
 
     def expand(x: FloatArray, arms: IntArray) -> FloatArray:
         parts = {"shared": [x], "per_arm": [by_arm(x, arms, K)], "hybrid": [x, by_arm(x, arms, K)]}
@@ -175,7 +175,7 @@ def one_ridge(data: Data, ridge: float, sharing: Sharing = "hybrid") -> tuple[Fl
 
 @pytest.mark.parametrize("ridge", [0.05, 1.0, 30.0])
 @pytest.mark.parametrize("T", [0, 5, 400])
-def test_hybrid_is_one_ridge_on_both(ridge: float, T: int) -> None:
+def test_hybrid_equals_one_ridge_on_shared_and_arm_features(ridge: float, T: int) -> None:
     data = Data(T, 3, 4)
     mean, variance = data.taught(ridge, "hybrid").predict(round_of(dense(data.new[None])))
     theta, A, Z = one_ridge(data, ridge)
@@ -194,12 +194,12 @@ def test_hybrid_stays_one_ridge_after_refreshes() -> None:
 
 
 def largest_z(draws: FloatArray, mean: FloatArray, covariance: FloatArray) -> tuple[float, float]:
-    """Largest z-score of the mean and of the covariance of ``draws (n, d)``, whitened by what they should be."""
+    """Largest z-score of the mean and of the covariance of ``draws (n, d)``, whitened by the expected ones."""
     n, d = draws.shape
     white = np.linalg.solve(np.linalg.cholesky(covariance), (draws - mean).T)
-    off = white @ white.T / n - np.eye(d)
+    error = white @ white.T / n - np.eye(d)
     spread = np.sqrt((1 + np.eye(d)) / n)  # of a Wishart matrix: variance 2/n on the diagonal, 1/n beside it
-    return float(np.abs(white.mean(axis=1)).max() * np.sqrt(n)), float(np.abs(off / spread).max())
+    return float(np.abs(white.mean(axis=1)).max() * np.sqrt(n)), float(np.abs(error / spread).max())
 
 
 def draws_of(model: Ridge, contexts: Contexts, n: int, sigma: float) -> FloatArray:
@@ -213,7 +213,7 @@ def draws_of(model: Ridge, contexts: Contexts, n: int, sigma: float) -> FloatArr
 @pytest.mark.parametrize("sharing", SHARINGS)
 @pytest.mark.parametrize("ridge", [0.3, 2.0])
 def test_thompson_scores_have_the_posterior_covariance(sharing: Sharing, ridge: float) -> None:
-    """Joint over candidates: one draw serves them all, so that their scores move together as the posterior says."""
+    """Test scores jointly: one draw is shared by all candidates, so that scores have the posterior covariance."""
     data, n, sigma = Data(30, 3, 4), 20_000, 0.7
     draws = draws_of(data.taught(ridge, sharing, joint=True), dense(data.new[None]), n, sigma)
     theta, A, Z = one_ridge(data, ridge, sharing)
@@ -232,7 +232,7 @@ def test_draws_of_theta_have_covariance_sigma2_inverse() -> None:
 
 
 @pytest.mark.parametrize("sharing", SHARINGS)
-def test_stored_entries_mean_the_same_as_all_entries(sharing: Sharing) -> None:
+def test_sparse_and_dense_features_give_equal_models(sharing: Sharing) -> None:
     """Block features, half of them zero."""
     rng = default_rng(2)
     few, all_ = (Ridge(np.array([0.8]), 6, 2, sharing, joint=True) for _ in range(2))
@@ -252,7 +252,7 @@ def test_stored_entries_mean_the_same_as_all_entries(sharing: Sharing) -> None:
 
 
 @pytest.mark.parametrize("sharing", SHARINGS)
-def test_what_was_not_examined_is_no_evidence(sharing: Sharing) -> None:
+def test_unexamined_slots_do_not_change_the_model(sharing: Sharing) -> None:
     slate, rewards = np.array([[2, 0, 1]]), np.array([[0.0, 1.0, 0.0]])
     round = round_of(dense(default_rng(4).standard_normal((1, 4, 3))))
     cut, short = (Ridge(np.array([1.0]), 3, 4, sharing) for _ in range(2))
@@ -264,8 +264,8 @@ def test_what_was_not_examined_is_no_evidence(sharing: Sharing) -> None:
 
 @pytest.mark.parametrize("features", ["additive", "interaction", "both"])
 @pytest.mark.parametrize("sharing", ["per_arm", "shared"])
-def test_spectrum_leaves_out_directions_nobody_offers(sharing: Any, features: Any) -> None:
-    """One-hots are collinear: A keeps the bare ridge there for ever, and the spectrum does not show it."""
+def test_the_spectrum_excludes_directions_outside_the_features(sharing: Any, features: Any) -> None:
+    """One-hot features are collinear: A keeps only the ridge there, and the spectrum excludes it."""
     shop = WORLDS["petshop"]
     lane = worlds.make(
         "linucb", shop, rows=[0, 1], options={"n_products": 6, "features": features}, sharing=sharing, ridge=0.25
@@ -280,6 +280,6 @@ def test_spectrum_leaves_out_directions_nobody_offers(sharing: Any, features: An
             values = spectrum[r, m][~np.isnan(spectrum[r, m])]
             offered = lane.simulator.features(m if sharing == "per_arm" else None)
             assert len(values) == np.linalg.matrix_rank(offered)
-            full = np.linalg.eigvalsh(A[r, m])[::-1]  # outside the span A is the ridge, the least there is
+            full = np.linalg.eigvalsh(A[r, m])[::-1]  # outside the span A is the ridge, its smallest eigenvalue
             np.testing.assert_allclose(values, full[: len(values)], rtol=1e-10)
             np.testing.assert_allclose(full[len(values) :], 0.25, rtol=1e-10)

@@ -48,7 +48,7 @@ def net(*widths: int, double: bool = True) -> BatchedMLP:
 
 
 def decisions(network: BatchedMLP, n: int, K: int = 7) -> Iterator[tuple[torch.Tensor, int]]:
-    """Candidates and a choice, from a network that has changed after each."""
+    """Yield candidates and a choice from a network that changes after each choice."""
     generator = np.random.default_rng(4)
     for _ in range(n):
         x = torch.from_numpy(generator.normal(size=(K, network.widths[0]))).to(network.flat.dtype)
@@ -77,7 +77,7 @@ def test_the_exact_methods_give_equal_widths_while_the_network_learns(widths: tu
         A.addr_(G[arm], G[arm])
 
 
-def test_they_do_in_the_measured_precision_too() -> None:
+def test_the_exact_methods_give_equal_widths_in_float32_too() -> None:
     network = net(9, 16, 8, 1, double=False)
     methods = [REGISTRY[kind](network) for kind, about in METHODS.items() if about.exact]
     for x, arm in decisions(network, 100):
@@ -88,7 +88,7 @@ def test_they_do_in_the_measured_precision_too() -> None:
             method.update(arm)
 
 
-def test_the_approximations_are_as_described() -> None:
+def test_the_approximations_equal_their_definitions() -> None:
     network = net(5, 6, 4, 1)
     diagonal, last = REGISTRY["diagonal"](network), REGISTRY["last"](network)
     A = RIDGE * torch.ones(network.flat.shape[1], dtype=torch.float64)
@@ -104,7 +104,7 @@ def test_the_approximations_are_as_described() -> None:
         B.addr_(z[arm], z[arm])
 
 
-def test_the_dual_filled_at_once_is_the_dual_filled_one_by_one() -> None:
+def test_a_dual_filled_at_once_equals_one_filled_one_by_one() -> None:
     network, generator = net(4, 7, 1), np.random.default_rng(5)
     past, x = (torch.from_numpy(generator.normal(size=(n, 4))) for n in (150, 6))
     at_once, slowly = (REGISTRY["dual"](network, t=150) for _ in range(2))
@@ -120,7 +120,7 @@ def test_the_dual_filled_at_once_is_the_dual_filled_one_by_one() -> None:
 
 @pytest.mark.parametrize("kind", list(METHODS))
 @pytest.mark.parametrize("sizes", [Sizes(3, 10, (2, 2, 1)), Sizes(5, 64, (9, 16, 8, 1)), Sizes(17, 300, (4, 30, 1))])
-def test_allocated_bytes_are_the_stated_memory(kind: str, sizes: Sizes) -> None:
+def test_allocated_bytes_equal_the_stated_memory(kind: str, sizes: Sizes) -> None:
     network = net(*(int(width) for width in sizes.widths), double=False)
     method = REGISTRY[kind](network, t=int(sizes.t))
     generator = np.random.default_rng(6)
@@ -185,7 +185,7 @@ def measured() -> list[Progress]:
     return list(measure(SMALL))
 
 
-def test_every_method_is_timed_at_the_sizes_that_were_asked_for(measured: list[Progress]) -> None:
+def test_every_method_is_timed_at_the_requested_sizes(measured: list[Progress]) -> None:
     report = CostReport.from_progress(SMALL, measured)
     for kind, method in METHODS.items():
         cost = report.at_request(kind)
@@ -212,7 +212,7 @@ def test_steps_survive_the_conversion_to_json(measured: list[Progress]) -> None:
     assert [from_json(json.loads(json.dumps(to_json(step)))) for step in measured] == measured
 
 
-def test_torchs_threads_are_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_torch_threads_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:
     before, seen = torch.get_num_threads(), []
     timed = TIMING._timed
 
@@ -240,8 +240,8 @@ def test_torchs_threads_are_as_they_were(monkeypatch: pytest.MonkeyPatch) -> Non
 LAW = {"passes": 2e-11, "jacobian": 4e-11, "dual": 1e-11, "diagonal": 1e-10, "last": 1e-10}
 
 
-def lawful(kind: str, sizes: Sizes, seed: int = 0) -> tuple[Timing, Any]:
-    """What a machine would measure that obeys theory to the digit: an overhead and the steepest term."""
+def theoretical_timing(kind: str, sizes: Sizes, seed: int = 0) -> tuple[Timing, Any]:
+    """Return timings that equal theory exactly: an overhead and the highest-order term."""
     method = METHODS[kind]
     decide = 1e-4 * method.decide(sizes)[0] + LAW[kind] * method.decide(sizes)[-1]
     update = 1e-5 + LAW[kind] * method.update(sizes)[-1]
@@ -252,7 +252,7 @@ def lawful(kind: str, sizes: Sizes, seed: int = 0) -> tuple[Timing, Any]:
 
 
 def extrapolated(profile: ProfileRequest, monkeypatch: pytest.MonkeyPatch) -> CostReport:
-    monkeypatch.setattr(TIMING, "_timed", lawful)
+    monkeypatch.setattr(TIMING, "_timed", theoretical_timing)
     monkeypatch.setattr("bandits.profiling.agreement.compare_methods", lambda *_: [])
     return CostReport.from_progress(profile, measure(profile))
 
@@ -269,19 +269,19 @@ def test_nothing_large_or_slow_is_measured(profile: ProfileRequest, monkeypatch:
         assert METHODS[point.kind].memory(point.sizes) <= 256 * 2**20
         assert point.kind not in ("passes", "jacobian") or 4 * point.sizes.p**2 <= 128 * 2**20
         rung = {p.sizes.p for p in report.timings if p.kind == point.kind}
-        assert point.seconds <= 0.5 or point.sizes.p == min(rung)  # of the smallest it is not known before
+        assert point.seconds <= 0.5 or point.sizes.p == min(rung)  # unknown beforehand
     assert {p.kind for p in report.timings} == set(METHODS)
 
 
 @pytest.mark.parametrize(
     "profile", [ProfileRequest(), ProfileRequest(n_candidates=500), ProfileRequest(past=10_000), LARGE]
 )
-def test_lines_are_the_law_behind_the_points(profile: ProfileRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_extrapolation_recovers_the_theoretical_cost(profile: ProfileRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     report = extrapolated(profile, monkeypatch)
     for kind in METHODS:
         cost = report.at_request(kind)
         assert cost is not None
-        assert cost.seconds == pytest.approx(lawful(kind, profile.sizes)[0].seconds, rel=0.02), kind
+        assert cost.seconds == pytest.approx(theoretical_timing(kind, profile.sizes)[0].seconds, rel=0.02), kind
     assert report.is_measured("dual") == (profile.past == 500)
     assert not report.is_measured("passes")
 
@@ -292,18 +292,18 @@ def test_where_a_method_becomes_infeasible(monkeypatch: pytest.MonkeyPatch) -> N
     assert dual is not None
     x, why = dual
     assert why == "seconds"
-    assert lawful("dual", report.request.sizes._replace(t=x))[0].seconds == pytest.approx(1, rel=0.02)
-    p, why = report.infeasible_from("jacobian", "p", 1e9, 4e9) or (0, "")  # patient, but small
+    assert theoretical_timing("dual", report.request.sizes._replace(t=x))[0].seconds == pytest.approx(1, rel=0.02)
+    p, why = report.infeasible_from("jacobian", "p", 1e9, 4e9) or (0, "")  # a long time limit, but little memory
     assert why == "bytes"
     assert 4 * p**2 + 4 * 50 * p == pytest.approx(4e9, rel=0.02)
     assert report.infeasible_from("passes", "K", 1.0, 1e12) == (0, "seconds")  # whatever K
     assert report.infeasible_from("diagonal", "t", 1.0, 1e12) is None
     assert text.infeasible_cell(report, "diagonal", "t", 1.0, 1e12) == "never"
     assert text.infeasible_cell(report, "passes", "K", 1.0, 1e12) == "everywhere (time)"
-    assert report.infeasible_from("dual", "t", 1e-6, 1e12) == (0, "seconds")  # even what was measured is too slow
+    assert report.infeasible_from("dual", "t", 1e-6, 1e12) == (0, "seconds")  # even the measured sizes are too slow
 
 
-def test_before_all_is_timed_there_are_points_and_no_lines(measured: list[Progress]) -> None:
+def test_partial_measurements_have_points_and_no_lines(measured: list[Progress]) -> None:
     half = CostReport.from_progress(SMALL, [step for step in measured if not step.timed])
     curve = half.curve("dual", "p", "seconds", 1.0)
     assert len(curve.x) > 2
@@ -316,7 +316,7 @@ def test_before_all_is_timed_there_are_points_and_no_lines(measured: list[Progre
 # agreement
 
 
-def test_the_exact_methods_agree_with_the_agents_own(measured: list[Progress]) -> None:
+def test_the_exact_methods_agree_with_those_of_the_agent(measured: list[Progress]) -> None:
     agreements = [step.result for step in measured if isinstance(step.result, Agreement)]
     assert [(a.simulator, a.kind) for a in agreements] == [
         ("Pet shop", "diagonal"), ("Pet shop", "last"), ("Quadratic rewards", "diagonal"),
@@ -333,7 +333,7 @@ def test_the_exact_methods_agree_with_the_agents_own(measured: list[Progress]) -
             np.testing.assert_allclose(a.widths, a.exact, rtol=0.02, atol=1e-3)
         else:
             assert a.decisions == 200
-        if a.kind == "last":  # a part of the gradient never is more doubtful than the whole
+        if a.kind == "last":  # the width of a part of the gradient never exceeds that of the whole
             assert np.all(np.array(a.widths) <= np.array(a.exact) * (1 + 1e-3))
 
 
@@ -360,7 +360,7 @@ def test_rank_correlation() -> None:
         (rounded(13_412), "13,000"), (rounded(84), "84"), (rounded(3e9), "10^9"),
     ],
 )  # fmt: skip
-def test_numbers_for_people(formatted: str, expected: str) -> None:
+def test_numbers_are_formatted(formatted: str, expected: str) -> None:
     assert formatted.replace("\u00a0", " ") == expected
 
 
@@ -411,7 +411,7 @@ def test_without_timings_the_figures_are_empty_with_a_note() -> None:
 # subprocess
 
 
-def test_a_measurement_elsewhere_finds_the_same(measured: list[Progress]) -> None:
+def test_a_measurement_in_a_subprocess_gives_the_same_result(measured: list[Progress]) -> None:
     measurement = Measurement(SMALL)
     wait_for(lambda: not measurement.active, "the measurement")
     assert (measurement.status, measurement.error) == ("finished", "")
@@ -419,7 +419,7 @@ def test_a_measurement_elsewhere_finds_the_same(measured: list[Progress]) -> Non
     assert measurement.report.timed
     here = {s.result.sizes for s in measured if isinstance(s.result, Timing)}
     there = {p.sizes for p in measurement.report.timings}
-    assert len(here & there) >= 0.8 * len(here | there)  # how far it goes depends on how busy the machine is
+    assert len(here & there) >= 0.8 * len(here | there)  # the number of sizes depends on the load of the machine
     same = [s.result for s in measured if isinstance(s.result, Agreement)]
     assert [(a.kind, a.simulator, a.decisions) for a in measurement.report.agreements] == [
         (a.kind, a.simulator, a.decisions) for a in same
@@ -438,7 +438,7 @@ def test_a_process_that_dies_is_reported(monkeypatch: pytest.MonkeyPatch) -> Non
     assert measurement.error == "the measuring process could not be started (No such file or directory)"
 
 
-def test_one_at_a_time_and_not_too_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_measurements_run_one_at_a_time_in_a_limited_queue(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Measurement, "_read_output", lambda self: None)
     with Measurement._turn:
         started = [Measurement(SMALL) for _ in range(Measurement.max_waiting + 1)]
@@ -449,7 +449,7 @@ def test_one_at_a_time_and_not_too_many_wait(monkeypatch: pytest.MonkeyPatch) ->
     wait_for(lambda: not Measurement(SMALL).active, "one more")
 
 
-def test_on_the_command_line() -> None:
+def test_the_command_line_measures_and_refuses() -> None:
     def call(text: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "bandits.profiling", text]
         return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -460,11 +460,11 @@ def test_on_the_command_line() -> None:
     assert call("{").returncode == 2
 
 
-def test_memory_of_this_machine() -> None:
+def test_available_memory_is_read() -> None:
     assert 2**28 < machine_memory() < 2**50
 
 
-def test_the_page_does_not_wait_for_torch() -> None:
+def test_importing_profiling_does_not_import_torch() -> None:
     code = "import sys, bandits.profiling.background, bandits.profiling.figures; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 

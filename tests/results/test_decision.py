@@ -1,4 +1,4 @@
-"""Why this arm: what is said of a decision is true of the run, and of its agent with another alpha or other dice."""
+"""Explanations of decisions agree with the run, and with its agent under other alphas and random draws."""
 
 from __future__ import annotations
 
@@ -27,16 +27,18 @@ from tests.support import experiment, traces
 from ui.live_panel import panel
 
 STEPS = 60
-AT_ONCE = {"petshop": 10, "classification": 3, "wheel": 5}
-WORLDS: dict[str, dict[str, Any]] = {
+IDENTICAL = {"petshop": 10, "classification": 3, "wheel": 5}
+SIMULATOR_PARAMS: dict[str, dict[str, Any]] = {
     "petshop": {"n_products": 10, "n_users": 40}, "classification": {"data": "wine"}, "wheel": {"delta": 0.8},
 }  # fmt: skip
 
 
 def every_agent(simulator: str) -> list[Experiment]:
-    """All agents that fit (in the pet shop in all their variants), twelve at a time."""
-    chosen = {"kind": simulator, **WORLDS[simulator]}
-    capabilities = SIMULATORS[simulator].describe(SIMULATORS[simulator].Params(**WORLDS[simulator])).capabilities
+    """Return experiments of twelve compatible agents each (in the pet shop, all test parameters)."""
+    chosen = {"kind": simulator, **SIMULATOR_PARAMS[simulator]}
+    capabilities = (
+        SIMULATORS[simulator].describe(SIMULATORS[simulator].Params(**SIMULATOR_PARAMS[simulator])).capabilities
+    )
     fit = [
         {"kind": kind, **params}
         for kind, cls in AGENTS.items()
@@ -46,11 +48,11 @@ def every_agent(simulator: str) -> list[Experiment]:
     return [experiment(*fit[i : i + 12], simulator=chosen, steps=STEPS) for i in range(0, len(fit), 12)]
 
 
-@pytest.mark.parametrize("environment", WORLDS)
-def test_what_is_explained_is_what_the_run_did(environment: str) -> None:
+@pytest.mark.parametrize("environment", SIMULATOR_PARAMS)
+def test_explanations_equal_the_trace_of_the_run(environment: str) -> None:
     for e in every_agent(environment):
         for i, label in enumerate(e.labels):
-            trace = make_lane(e, i).advance(STEPS)  # without a race's looks at what agents believe
+            trace = make_lane(e, i).advance(STEPS)  # without the calibration probes of a run
             step, row = ((24, 2), (STEPS, 1))[i % 2]
             actual = why(e, i, step, row)
             shown = actual.candidates[0]
@@ -59,7 +61,7 @@ def test_what_is_explained_is_what_the_run_did(environment: str) -> None:
             assert actual.reward == trace.rewards[step - 1, row]
             assert shown.truth == trace.value[step - 1, row]
             assert max(c.truth for c in actual.candidates if c.best) == trace.best_value[step - 1, row]
-            assert sum(c.alike for c in actual.candidates) == AT_ONCE[environment]
+            assert sum(c.alike for c in actual.candidates) == IDENTICAL[environment]
             if actual.how != "score" and not actual.randomised:
                 assert shown.score == max(s for c in actual.candidates for s in (c.score, *c.others))
             message = text.explain_decision(actual)
@@ -67,7 +69,7 @@ def test_what_is_explained_is_what_the_run_did(environment: str) -> None:
             panel.pack([decision(actual, styles(e)[label])], [message[0]], 300)  # plain numbers, or gaps in arrays
 
 
-# which alpha would have changed it
+# switching values of alpha
 
 
 def best_at(mean: list[Fraction], width: list[Fraction], alpha: Fraction) -> int:
@@ -80,8 +82,8 @@ lines = st.lists(st.tuples(numbers, numbers.map(abs), st.integers(0, 2)), min_si
 
 
 @given(candidates=lines, where=st.integers(0, 30))
-def test_the_nearest_other_alpha_is_that_of_a_sweep(candidates: list[Any], where: int) -> None:
-    """Between two neighbouring crossings of lines nothing changes, so looking once in each gap is exhaustive."""
+def test_the_nearest_switching_alpha_equals_an_exhaustive_search(candidates: list[Any], where: int) -> None:
+    """The choice is constant between neighbouring crossings of lines, so one test per gap is exhaustive."""
     mean, width, kind = (list(column) for column in zip(*candidates, strict=True))
     pairs = [(a, b) for a, b in itertools.combinations(range(len(mean)), 2) if width[a] != width[b]]
     crossings = sorted({c for a, b in pairs if (c := (mean[a] - mean[b]) / (width[b] - width[a])) > 0})
@@ -111,31 +113,34 @@ def test_the_nearest_other_alpha_is_that_of_a_sweep(candidates: list[Any], where
     ],
     ids=lambda a: "-".join(map(str, a.values())),
 )
-def test_the_agent_with_that_alpha_would_have_shown_the_other_arm(agent: dict[str, Any]) -> None:
+def test_an_agent_with_the_switching_alpha_shows_the_other_arm(agent: dict[str, Any]) -> None:
     e = experiment(agent, steps=400, replications=1)
     turned = 0
     for step in (30, 100, 250, 400):
         actual = why(e, 0, step)
         lane = make_lane(e, 0, rows=[0])
         lane.advance(step - 1)
-        round, asked = lane.simulator.round_at(step - 1), lane.agent
-        assert asked.alpha[0] == actual.scale  # type: ignore[attr-defined]
-        for turn, way in ((actual.below, -1), (actual.above, 1)):
+        round, other_agent = lane.simulator.round_at(step - 1), lane.agent
+        assert other_agent.alpha[0] == actual.scale  # type: ignore[attr-defined]
+        for turn, direction in ((actual.below, -1), (actual.above, 1)):
             if turn is None:
                 continue
             names = []
-            for alpha in (turn.at * (1 - way * 1e-6), turn.at * (1 + way * 1e-6)):  # on this side and beyond
-                asked.alpha[:] = alpha  # type: ignore[attr-defined]
-                names.append(lane.simulator.name(int(asked.scores(round)[0].argmax())))
+            for alpha in (
+                turn.at * (1 - direction * 1e-6),
+                turn.at * (1 + direction * 1e-6),
+            ):
+                other_agent.alpha[:] = alpha  # type: ignore[attr-defined]
+                names.append(lane.simulator.name(int(other_agent.scores(round)[0].argmax())))
             assert names == [actual.candidates[0].name, turn.name]
             turned += 1
     assert turned > 1
 
 
-# what other dice would have shown
+# other random draws
 
 
-def test_the_chance_of_two_gaussians_is_the_closed_form(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_choice_probability_of_two_gaussians_equals_the_closed_form(monkeypatch: pytest.MonkeyPatch) -> None:
     """P(a ~ N(m, s^2) beats b ~ N(m', s'^2)) = Phi((m - m') / hypot(s, s')); Hoeffding bounds the estimate's error."""
     monkeypatch.setattr(whys, "REDRAWS", 40_000)
     e = experiment("lints", simulator={"kind": "petshop", "n_products": 2}, replications=1)
@@ -164,65 +169,65 @@ def test_the_chance_of_two_gaussians_is_the_closed_form(monkeypatch: pytest.Monk
         ("neural_linear_ts", {"hidden": (6,), "every": 20, "heads": "per_arm"}),
     ],
 )
-def test_redraws_have_the_mean_and_the_spread_that_are_told(kind: str, params: dict[str, Any]) -> None:
+def test_redraws_have_the_stated_mean_and_standard_deviation(kind: str, params: dict[str, Any]) -> None:
     """6 standard errors of mean and variance; a fourth moment of 9 (a skewed Beta's) is allowed for."""
-    lane, n = worlds.make(kind, SIMULATORS["petshop"], options=WORLDS["petshop"], **params), 4000
+    lane, n = worlds.make(kind, SIMULATORS["petshop"], options=SIMULATOR_PARAMS["petshop"], **params), 4000
     lane.advance(100)
     round = lane.simulator.round_at(100)
-    message = lane.agent.explain(round)
-    assert message.mean is not None
-    assert message.width is not None
-    spread = message.scale * message.width
+    explanation = lane.agent.explain(round)
+    assert explanation.mean is not None
+    assert explanation.width is not None
+    spread = explanation.scale * explanation.width
     drawn = np.stack(list(itertools.islice(lane.agent.redraws(round, np.random.default_rng(1)), n)))
-    assert (np.abs(drawn.mean(axis=0) - message.mean) <= 6 * spread / math.sqrt(n)).all()
+    assert (np.abs(drawn.mean(axis=0) - explanation.mean) <= 6 * spread / math.sqrt(n)).all()
     assert (np.abs(drawn.var(axis=0) / spread**2 - 1) <= 6 * math.sqrt(8 / n)).all()
 
 
-def test_exact_chances_are_not_drawn() -> None:
+def test_exact_probabilities_are_not_estimated_by_draws() -> None:
     actual = why(experiment({"kind": "epsilon_greedy", "epsilon": 0.4}, replications=1), 0, 100)
     assert actual.redraws == 0
     assert sorted(c.chance for c in actual.candidates) == pytest.approx([0.08] * 4 + [0.68])
     assert all(c.chance == pytest.approx(0.2) for c in why(experiment("random"), 0, 5).candidates)
 
 
-# what is alike
+# identical candidates
 
 
-def test_products_of_a_category_are_one_line() -> None:
+def test_identical_products_are_grouped() -> None:
     e = experiment("linucb", simulator={"kind": "petshop", "n_products": 50}, replications=1)
     lane = make_lane(e, 0, rows=[0])
     lane.advance(199)
     round = lane.simulator.round_at(199)
-    message, truth = lane.agent.explain(round), lane.simulator.probabilities(round)[0]
-    assert message.mean is not None
+    explanation, truth = lane.agent.explain(round), lane.simulator.probabilities(round)[0]
+    assert explanation.mean is not None
     actual = why(e, 0, 200)
     assert len(actual.candidates) == 5
     assert {c.alike for c in actual.candidates} == {10}
     assert actual.visitor == lane.simulator.segment_names()[round.segments[0]]
     for c in actual.candidates:
-        alike = [k for k in range(50) if lane.simulator.name(k) == c.name]
-        assert {truth[k] for k in alike} == {c.truth}
-        assert sorted([c.score, *c.others]) == sorted(message.score[0, alike])
-        assert (c.score, c.mean) == (message.score[0, c.item], message.mean[0, c.item])
-        assert c.score == max(message.score[0, alike])
+        identical = [k for k in range(50) if lane.simulator.name(k) == c.name]
+        assert {truth[k] for k in identical} == {c.truth}
+        assert sorted([c.score, *c.others]) == sorted(explanation.score[0, identical])
+        assert (c.score, c.mean) == (explanation.score[0, c.item], explanation.mean[0, c.item])
+        assert c.score == max(explanation.score[0, identical])
     scores = [c.score for c in actual.candidates]
     assert scores == sorted(scores, reverse=True)
 
 
-def test_dice_are_told_from_opinions() -> None:
+def test_random_choices_are_distinguished_from_scored_ones() -> None:
     e = experiment({"kind": "epsilon_greedy", "epsilon": 0.5}, replications=1)
-    actual = [why(e, 0, step) for step in range(100, 120)]
-    assert {w.randomised for w in actual} == {True, False}
-    for w in actual:
+    decisions = [why(e, 0, step) for step in range(100, 120)]
+    assert {w.randomised for w in decisions} == {True, False}
+    for w in decisions:
         assert all(math.isnan(c.score) for c in w.candidates) == w.randomised
         assert ("at random" in text.explain_decision(w)[0]) == w.randomised
 
 
-# what cannot be answered
+# refusals
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("arguments", "message"),
     [
         (("LinUCB", 0, 0), "step is 0; it must be a whole number from 1 to 300"),
         (("LinUCB", 301, 0), "step is 301; it must be a whole number from 1 to 300"),
@@ -231,20 +236,20 @@ def test_dice_are_told_from_opinions() -> None:
         ((2, 1, 0), "agent is 2; it must be one of LinUCB, Random, or a number from 0 to 1"),
     ],
 )
-def test_a_decision_that_is_none_is_refused(asked: tuple[Any, int, int], message: str) -> None:
-    with pytest.raises(UserError) as sentence:
-        why(experiment(), *asked)
-    assert str(sentence.value) == message
+def test_an_invalid_decision_is_refused(arguments: tuple[Any, int, int], message: str) -> None:
+    with pytest.raises(UserError) as error:
+        why(experiment(), *arguments)
+    assert str(error.value) == message
 
 
-def test_what_would_take_too_long_is_refused_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_replays_that_take_too_long_are_refused_early(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(whys, "SECONDS", 1e-6)
     assert why(experiment(), 0, 2).step == 2  # nothing to wait for
     with pytest.raises(UserError, match=r"^step 300 of LinUCB cannot be replayed: it would take "):
         why(experiment(), 0, 300)
 
 
-def test_a_row_that_has_stopped_says_so() -> None:
+def test_decisions_of_a_stopped_row_are_refused_with_the_reason() -> None:
     diverges = {"kind": "neural_greedy", "hidden": (64,), "optimiser": "sgd", "learning_rate": 0.3}
     e = experiment(diverges, simulator={"kind": "synthetic", "function": "form", "scale": 10.0}, replications=1)
     rewards = traces(e)["Neural greedy"].rewards[:, 0]
@@ -256,10 +261,10 @@ def test_a_row_that_has_stopped_says_so() -> None:
             why(e, 0, step)
 
 
-# how it is told
+# sentences and figures
 
 
-def made(how: Any, *candidates: Candidate, **more: Any) -> Why:
+def why_of(how: Any, *candidates: Candidate, **more: Any) -> Why:
     usual: dict[str, Any] = {
         "label": "A", "step": 7, "replication": 0, "visitor": "", "item_noun": "arm", "reward_noun": "clicks",
         "how": how, "parameter": "alpha", "logit": False, "scale": 1.5, "randomised": False, "candidates": candidates,
@@ -277,69 +282,69 @@ def arm(name: str, **values: Any) -> Candidate:
 
 
 SHOWN, OTHER = arm("Cat Food", slot=1), arm("Dog Toy", truth=0.5, best=True, score=0.3)
-CAME = "The true expected reward of Cat Food was 0.4 clicks; Dog Toy, the best, had 0.5. Observed reward: 1."
+OUTCOME = "The true expected reward of Cat Food was 0.4 clicks; Dog Toy, the best, had 0.5. Observed reward: 1."
 
 
 @pytest.mark.parametrize(
     ("decided", "message"),
     [
         (
-            made("bonus", SHOWN, OTHER, below=whys.Switch(0.8, "Dog Toy")),
+            why_of("bonus", SHOWN, OTHER, below=whys.Switch(0.8, "Dog Toy")),
             "A chose Cat Food: its mean plus bonus, 0.41 + 1.5 × 0.06 = 0.5, was the highest; with alpha below 0.8 "
             "Dog Toy would have been chosen.",
         ),
         (
-            made("bonus", SHOWN, OTHER, below=whys.Switch(1.49996, "Dog Toy"), above=whys.Switch(2, "Fish")),
+            why_of("bonus", SHOWN, OTHER, below=whys.Switch(1.49996, "Dog Toy"), above=whys.Switch(2, "Fish")),
             "A chose Cat Food: its mean plus bonus, 0.41 + 1.5 × 0.06 = 0.5, was the highest; with alpha below 1.49996 "
             "Dog Toy and above 2 Fish would have been chosen.",
         ),
         (
-            made("bonus", SHOWN, OTHER._replace(score=0.5), logit=True),
+            why_of("bonus", SHOWN, OTHER._replace(score=0.5), logit=True),
             "A chose Cat Food: its mean plus bonus, 0.41 + 1.5 × 0.06 = 0.5 (log-odds), was tied for the "
             "highest (the first of the tied candidates is chosen); no other value of alpha would have changed the "
             "choice.",
         ),
         (
-            made("bonus", SHOWN._replace(width=math.inf, score=math.inf, mean=math.nan), OTHER),
+            why_of("bonus", SHOWN._replace(width=math.inf, score=math.inf, mean=math.nan), OTHER),
             "A chose Cat Food: it had no observations, and such candidates are chosen first.",
         ),
         (
-            made("greedy", SHOWN._replace(score=0.0, mean=0.0, alike=10), OTHER._replace(score=-1.0), logit=True),
+            why_of("greedy", SHOWN._replace(score=0.0, mean=0.0, alike=10), OTHER._replace(score=-1.0), logit=True),
             "A chose Cat Food (arm 3): its estimated value, 0.5, was the highest.",
         ),
-        (made("score", SHOWN._replace(score=1234.5), OTHER), "A chose Cat Food: its score, 1,234, was the highest."),
-        (made("greedy", SHOWN._replace(score=math.nan), OTHER, randomised=True),
+        (why_of("score", SHOWN._replace(score=1234.5), OTHER), "A chose Cat Food: its score, 1,234, was the highest."),
+        (why_of("greedy", SHOWN._replace(score=math.nan), OTHER, randomised=True),
          "A chose Cat Food at random (exploration)."),
     ],
 )  # fmt: skip
 def test_a_decision_in_one_sentence(decided: Why, message: str) -> None:
-    assert text.explain_decision(decided) == [message, CAME]
+    assert text.explain_decision(decided) == [message, OUTCOME]
 
 
-def test_what_came_of_it_in_one_sentence() -> None:
+def test_the_outcome_in_one_sentence() -> None:
     right = SHOWN._replace(best=True)
-    assert text.explain_decision(made("greedy", right, OTHER))[-1] == (
+    assert text.explain_decision(why_of("greedy", right, OTHER))[-1] == (
         "The true expected reward of Cat Food was 0.4 clicks, the highest of all candidates. Observed reward: 1."
     )
-    slate = made("greedy", right, OTHER._replace(slot=2), reward=0.0)
+    slate = why_of("greedy", right, OTHER._replace(slot=2), reward=0.0)
     assert text.explain_decision(slate)[-1].endswith(
         ", the highest of all candidates. Observed reward of the slate: 0."
     )
 
 
-def test_chances_in_one_sentence() -> None:
+def test_choice_probabilities_in_one_sentence() -> None:
     four = [SHOWN._replace(chance=0.2), OTHER._replace(chance=0.7), arm("Fish", score=0.2, chance=0.06)]
     four.append(arm("Toy", score=0.1, chance=0.04))
-    message = text.explain_decision(made("sample", *four, redraws=1000))
+    message = text.explain_decision(why_of("sample", *four, redraws=1000))
     assert message[0] == "A chose Cat Food: its sampled value, 0.5, was the highest (mean 0.41)."
     assert message[1] == (
         "Choice probabilities (estimated from 1,000 samples): "
         "Dog Toy (70 %), Cat Food (20 %), Fish (6 %), others (4 %)."
     )
-    assert text.explain_decision(made("sample", *four))[1].startswith("Choice probabilities (exact): Dog Toy (70 %)")
+    assert text.explain_decision(why_of("sample", *four))[1].startswith("Choice probabilities (exact): Dog Toy (70 %)")
 
 
-def test_the_figure_has_a_line_for_everything_and_a_ring_for_what_was_shown() -> None:
+def test_the_figure_has_a_line_for_every_arm_and_marks_the_shown_one() -> None:
     e = experiment("linucb", "lints", "random", replications=1)
     for label in e.labels:
         actual = why(e, label, 200)
@@ -356,16 +361,16 @@ def test_the_figure_has_a_line_for_everything_and_a_ring_for_what_was_shown() ->
         assert all(low < x < high for t in spec["data"] for x in t["x"] if math.isfinite(x))
 
 
-def test_log_odds_are_drawn_as_chances() -> None:
+def test_log_odds_are_drawn_as_probabilities() -> None:
     e = experiment("logistic_ucb", replications=1)
     actual = why(e, 0, 200)
     (mean,) = [t for t in decision(actual, styles(e)["Logistic UCB"])["data"] if t["name"] == "mean"]
     assert mean["x"].tolist() == pytest.approx([1 / (1 + math.exp(-c.mean)) for c in actual.candidates])
 
 
-def test_of_many_arms_those_are_drawn_that_matter() -> None:
+def test_of_many_arms_the_relevant_ones_are_drawn() -> None:
     arms = [arm(f"arm {i}", item=i, score=-float(i), slot=int(i == 0), best=i == 39) for i in range(40)]
-    spec = decision(made("bonus", *arms), styles(experiment())["LinUCB"])
+    spec = decision(why_of("bonus", *arms), styles(experiment())["LinUCB"])
     names = [f"arm {i}" for i in range(1, 11)]
     assert spec["layout"]["yaxis"]["ticktext"] == ["<b>arm 0</b>", *names, "arm 39"]
     assert "Not drawn: 28 more." in spec["layout"]["meta"]["note"]

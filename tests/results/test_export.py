@@ -1,4 +1,4 @@
-"""What is taken along: tables to the digit, a script that reproduces, a report that loads nothing from elsewhere."""
+"""Exports: exact tables, a script that reproduces the run, a report that loads nothing from the network."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def result() -> Result:
 
 
 def hostile(result: Result, label: str) -> Result:
-    """The same result with a name that validation would not let pass, for the first agent."""
+    """Return the result with a label that validation would refuse for the first agent."""
     e = result.experiment
     agent = e.agents[0].model_copy(update={"label": label})
     bad = e.model_copy(update={"agents": (agent, *e.agents[1:])})
@@ -46,20 +46,20 @@ def hostile(result: Result, label: str) -> Result:
 # -- tables --------------------------------------------------------------------------------------------------------
 
 
-def test_csv_comes_back_to_the_digit(result: Result) -> None:
+def test_csv_preserves_all_digits(result: Result) -> None:
     back = pd.read_csv(io.StringIO(table_csv(result)))
     pd.testing.assert_frame_equal(back, result.table(), check_dtype=False, check_exact=True)
     assert [t.kind for t in back.dtypes[2:]] == ["i", "f", "f", "f"]
 
 
-def test_parquet_comes_back_with_its_types(result: Result) -> None:
+def test_parquet_preserves_types(result: Result) -> None:
     data = table_parquet(result)
     pd.testing.assert_frame_equal(pd.read_parquet(io.BytesIO(data)), result.table(), check_exact=True)
     assert data == table_parquet(result)
 
 
 @pytest.mark.parametrize("label", ["=1+1", "+x", "-x", "@x", "\tx", "\rx", "\nx", "=cmd|' /C calc'!A0", "a=b"])
-def test_no_cell_is_a_formula_and_numbers_stay_numbers(result: Result, label: str) -> None:
+def test_cells_are_never_formulas_and_numbers_stay_numbers(result: Result, label: str) -> None:
     text = table_csv(hostile(result, label))
     back = pd.read_csv(io.StringIO(text), keep_default_na=False)
     names = set(back.agent)
@@ -67,13 +67,13 @@ def test_no_cell_is_a_formula_and_numbers_stay_numbers(result: Result, label: st
     assert not any(name[0] in "=+-@\t\r\n" for name in names)
     assert (label if label == "a=b" else f"'{label}").replace("\r", " ") in names
     np.testing.assert_array_equal(back.mid, result.table().mid)
-    assert (back.low < 0).any()  # a minus before a number is a number
+    assert (back.low < 0).any()  # a negative number stays a number
 
 
 # -- script --------------------------------------------------------------------------------------------------------
 
 
-def test_the_script_makes_the_same_summary_in_a_fresh_process(result: Result, tmp_path: Path) -> None:
+def test_the_script_reproduces_the_summary_in_a_new_process(result: Result, tmp_path: Path) -> None:
     text = script(result.experiment)
     assert 8 <= len(text.strip().splitlines()) <= 11
     (tmp_path / "again.py").write_text(text, encoding="utf-8")
@@ -84,16 +84,16 @@ def test_the_script_makes_the_same_summary_in_a_fresh_process(result: Result, tm
     assert done.returncode == 0, done.stderr
     assert [line.split(" {")[0] for line in done.stdout.splitlines()] == list(result.experiment.labels)
     result.save(tmp_path / "direct")
-    made, direct = tmp_path / "results", tmp_path / "direct"
-    assert (made / "summary.json").read_bytes() == (direct / "summary.json").read_bytes()
-    assert (made / "experiment.json").read_bytes() == (direct / "experiment.json").read_bytes()
+    small_result, direct = tmp_path / "results", tmp_path / "direct"
+    assert (small_result / "summary.json").read_bytes() == (direct / "summary.json").read_bytes()
+    assert (small_result / "experiment.json").read_bytes() == (direct / "experiment.json").read_bytes()
 
 
 # -- report --------------------------------------------------------------------------------------------------------
 
 
 class Page(HTMLParser):
-    """The elements of a page, and the text of each kind of element."""
+    """Parser of the elements of a page and the text of each kind of element."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -122,7 +122,7 @@ class Page(HTMLParser):
 
 
 def plain(value: Any) -> Any:
-    """A figure as JSON would hold it."""
+    """Convert a figure to JSON values."""
     if isinstance(value, np.ndarray):
         return plain(value.tolist())
     if isinstance(value, dict):
@@ -136,7 +136,7 @@ def elements(page: Page) -> list[str]:
     return [tag for tag, _ in page.tags]
 
 
-def test_the_report_holds_the_figures_of_the_board_and_asks_nobody(result: Result) -> None:
+def test_the_report_contains_the_figures_of_the_board_and_makes_no_requests(result: Result) -> None:
     page = Page(report(result))
     assert page.figures() == plain(board(result))
     assert len(page.figures()) == 4
@@ -145,7 +145,7 @@ def test_the_report_holds_the_figures_of_the_board_and_asks_nobody(result: Resul
         assert not any(name.startswith("on") for name in attributes)
     policy = next(a["content"] for t, a in page.tags if t == "meta" and "http-equiv" in a)
     assert policy is not None
-    assert policy.startswith("default-src 'none'")  # the browser itself refuses requests to elsewhere
+    assert policy.startswith("default-src 'none'")  # the content security policy blocks requests to other hosts
     assert "http" not in policy
     assert page.texts["h1"] == [", ".join(result.experiment.labels)]
     assert json.loads(page.texts["pre"][0]) == json.loads(result.experiment.model_dump_json())
@@ -153,59 +153,71 @@ def test_the_report_holds_the_figures_of_the_board_and_asks_nobody(result: Resul
     assert result.experiment.hash in page.texts["p"]
 
 
-def test_the_window_is_the_readers(result: Result) -> None:
+def test_the_report_uses_the_selected_window(result: Result) -> None:
     assert Page(report(result, window=100)).figures() == plain(board(result, 100))
 
 
 @pytest.mark.parametrize("label", HOSTILE)
-def test_no_name_becomes_an_element(result: Result, label: str) -> None:
+def test_labels_are_escaped_in_the_report(result: Result, label: str) -> None:
     harmless, page = Page(report(result)), Page(report(hostile(result, label)))
     assert elements(page) == elements(harmless)
     assert label in page.texts["h1"][0]
     assert any(label in text for text in page.texts["th"])
     assert any(label in text for text in page.texts["li"])
     names = {trace.get("name") for figure in page.figures() for trace in figure["data"]}
-    assert label.replace("<", "&lt;") in names  # Plotly takes names for HTML
+    assert label.replace("<", "&lt;") in names  # Plotly interprets names as HTML
 
 
-def dead(histories: dict[str, History], label: str, rows: slice) -> None:
-    """Rows that have diverged: nothing of them is a number any more."""
+def stop_rows(histories: dict[str, History], label: str, rows: slice) -> None:
+    """Replace rows by diverged ones: all their sums are NaN."""
     for sums in histories[label].sums.values():
         sums[1:, rows] = np.nan
     histories[label].alive = histories[label].alive.copy()
     histories[label].alive[rows] = False
 
 
-def made(*agents: str, **changes: Any) -> Result:
+def small_result(*agents: str, **changes: Any) -> Result:
     return run(experiment(*agents, **changes))
 
 
-def died(rows: slice, *labels: str) -> Result:
-    result = made("linucb", "random")
+def stopped(rows: slice, *labels: str) -> Result:
+    result = small_result("linucb", "random")
     for label in labels:
-        dead(result.histories, label, rows)
+        stop_rows(result.histories, label, rows)
     return result
 
 
-def begun(*labels: str) -> Result:
-    whole = made("linucb", "random")
+def partial(*labels: str) -> Result:
+    whole = small_result("linucb", "random")
     return Result(whole.experiment, {label: whole.histories[label] for label in labels})
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        pytest.param(lambda: died(slice(None), "LinUCB"), "all replications diverged", id="diverged everywhere"),
-        pytest.param(lambda: died(slice(0, 1), "LinUCB"), "2 of 3 replications", id="an agent that died in some runs"),
-        pytest.param(lambda: died(slice(None), "LinUCB", "Random"), "all replications diverged", id="nobody left"),
-        pytest.param(lambda: made("linucb", "random", replications=1), "1 replication,", id="one replication"),
-        pytest.param(lambda: made("beta_ts", "random"), "ridge model", id="no spectra"),
-        pytest.param(lambda: begun("LinUCB"), "not started", id="an agent still waiting"),
-        pytest.param(lambda: begun(), "not finished, at step 0", id="nobody has begun"),
-        pytest.param(lambda: made("random", steps=1, replications=1), "1 steps", id="a single step"),
+        pytest.param(
+            lambda: stopped(slice(None), "LinUCB"),
+            "all replications diverged",
+            id="diverged everywhere",
+        ),
+        pytest.param(
+            lambda: stopped(slice(0, 1), "LinUCB"),
+            "2 of 3 replications",
+            id="diverged in one",
+        ),
+        pytest.param(
+            lambda: stopped(slice(None), "LinUCB", "Random"),
+            "all replications diverged",
+            id="all diverged",
+        ),
+        pytest.param(lambda: small_result("linucb", "random", replications=1), "1 replication,", id="one replication"),
+        pytest.param(lambda: small_result("beta_ts", "random"), "ridge model", id="no spectra"),
+        pytest.param(lambda: partial("LinUCB"), "not started", id="an agent still waiting"),
+        pytest.param(lambda: partial(), "not finished, at step 0", id="not started"),
+        pytest.param(lambda: small_result("random", steps=1, replications=1), "1 steps", id="a single step"),
     ],
 )
-def test_odd_results_have_a_report_and_tables(make: Callable[[], Result], message: str) -> None:
+def test_partial_and_diverged_results_have_a_report_and_tables(make: Callable[[], Result], message: str) -> None:
     odd = make()
     page = Page(report(odd))
     assert message in " ".join(t for tag in page.texts for t in page.texts[tag])
@@ -218,16 +230,16 @@ def test_odd_results_have_a_report_and_tables(make: Callable[[], Result], messag
     assert len(pd.read_parquet(io.BytesIO(table_parquet(odd)))) == len(back)
 
 
-def test_a_run_under_way_has_a_summary_before_its_first_counts() -> None:
+def test_an_unfinished_run_has_a_summary_before_its_first_counts() -> None:
     """Counts are stored on a coarser grid than sums."""
     e = Experiment.model_validate({"agents": [{"kind": "random"}], "steps": 20_000, "replications": 2})
     whole = run(e.model_copy(update={"steps": 50}))
     (label,) = e.labels
-    begun = History(e.steps, 2, 50)
-    begun.load_state_dict(whole.histories[label].state_dict())
-    assert begun.size > 1
-    assert begun.count_size == 1
-    under_way = Result(e, {label: begun})
+    partial = History(e.steps, 2, 50)
+    partial.load_state_dict(whole.histories[label].state_dict())
+    assert partial.size > 1
+    assert partial.count_size == 1
+    under_way = Result(e, {label: partial})
     assert under_way.summary()["agents"][label]["entropy"] == {"mean": None, "low": None, "high": None}
-    assert under_way.summary()["agents"][label]["ctr"]["mean"] == metrics.click_rate(begun).mean()
+    assert under_way.summary()["agents"][label]["ctr"]["mean"] == metrics.click_rate(partial).mean()
     assert "not finished, at step 50" in report(under_way)

@@ -22,12 +22,12 @@ TITLES = ["Click-through rate", "Cumulative regret", "Selection entropy", "Eigen
 
 
 @lru_cache(maxsize=1)
-def race() -> Result:
+def small_run() -> Result:
     return run(experiment("linucb", "lints", "random", "linucb", steps=6000))
 
 
 def lines(spec: Spec) -> dict[str, Spec]:
-    """The curves of a plot by name: neither the outlines of bands nor marks nor references."""
+    """Return the curves of a plot by name, without bands, markers and references."""
     drawn = (t for t in spec["data"] if "fill" not in t and "marker" not in t)
     return {t["name"]: t for t in drawn if t.get("meta") != "reference"}
 
@@ -37,18 +37,18 @@ def straight(points: int, rows: int = 4) -> Band:
     return Band(x, 2 * x, 2 * x - 1, 2 * x + 1, rows)
 
 
-def test_the_board_is_four_plots_of_every_agent() -> None:
-    specs = board(race())
+def test_the_board_has_four_plots_with_every_agent() -> None:
+    specs = board(small_run())
     assert [s["layout"]["title"]["text"] for s in specs] == TITLES
     for spec in specs[:3]:
         assert list(lines(spec)) == ["LinUCB", "LinTS", "Random", "LinUCB 2"]
-    assert list(lines(specs[3])) == ["LinUCB", "LinTS", "LinUCB 2"]  # a random choice has no design matrix
+    assert list(lines(specs[3])) == ["LinUCB", "LinTS", "LinUCB 2"]  # the random agent has no design matrix
     assert specs[3]["layout"]["yaxis"]["type"] == "log"
     assert all(s["layout"]["meta"]["note"] for s in specs)
 
 
 def test_lines_show_the_numbers_of_the_metrics() -> None:
-    result = race()
+    result = small_run()
     click_rate, regret, entropy, spectrum = (lines(s) for s in board(result, window=500))
     for label, h in result.histories.items():
         for drawn, band in (
@@ -67,8 +67,8 @@ def test_lines_show_the_numbers_of_the_metrics() -> None:
             assert x[-1] == band.x[-1]
 
 
-def test_oracle_and_random_are_thin_dashed_lines_of_no_agents_colour() -> None:
-    (click_rate, *others) = board(race())
+def test_references_are_thin_dashed_lines_in_a_neutral_colour() -> None:
+    (click_rate, *others) = board(small_run())
     references = [t for t in click_rate["data"] if t.get("meta") == "reference"]
     assert [t["name"] for t in references] == ["oracle", "random choice"]
     assert references[0]["y"][-1] > references[1]["y"][-1]
@@ -76,8 +76,8 @@ def test_oracle_and_random_are_thin_dashed_lines_of_no_agents_colour() -> None:
     assert not any(t.get("meta") == "reference" for s in others for t in s["data"])
 
 
-def test_no_line_has_more_points_than_a_screen_shows() -> None:
-    result = race()
+def test_lines_are_thinned_to_screen_resolution() -> None:
+    result = small_run()
     assert len(result.ctr["LinUCB"].x) > MAX_POINTS
     for spec in board(result):
         for trace in spec["data"]:
@@ -85,7 +85,7 @@ def test_no_line_has_more_points_than_a_screen_shows() -> None:
 
 
 def test_against_clicks_every_agent_has_its_own_axis() -> None:
-    result = race()
+    result = small_run()
     for spec in board(result, x="earned")[:3]:
         assert spec["layout"]["xaxis"]["title"]["text"] == "clicks earned"
         for label, line in lines(spec).items():
@@ -98,7 +98,7 @@ def test_against_clicks_every_agent_has_its_own_axis() -> None:
 
 
 def test_a_logarithmic_axis_leaves_out_step_zero() -> None:
-    rate, regret, entropy, spectrum = board(race(), x="log step", log_regret=True)
+    rate, regret, entropy, spectrum = board(small_run(), x="log step", log_regret=True)
     for spec in (rate, regret, entropy):
         assert spec["layout"]["xaxis"]["type"] == "log"
         assert all(trace["x"].min() > 0 for trace in spec["data"])
@@ -107,7 +107,7 @@ def test_a_logarithmic_axis_leaves_out_step_zero() -> None:
 
 
 def test_the_spectrum_of_one_arm_at_one_step() -> None:
-    result = race()
+    result = small_run()
     taken = [s.step for s in result.histories["LinUCB"].spectra]
     drawn = board(result, at=taken[2] + 1, arm=3)[3]
     for label, line in lines(drawn).items():
@@ -118,26 +118,28 @@ def test_the_spectrum_of_one_arm_at_one_step() -> None:
     assert "over replications, at" in drawn["layout"]["meta"]["note"]
 
 
-def test_the_run_before_is_dotted_thin_and_behind() -> None:
-    result = race()
+def test_the_previous_run_is_drawn_dotted_thin_and_behind() -> None:
+    result = small_run()
     before = bands(run(experiment("linucb", "ucb1", steps=4000)))
     for spec in board(result, before=before)[:3]:
         ghosts = [t for t in spec["data"] if t.get("meta") == "before"]
-        assert [t["name"] for t in ghosts] == ["LinUCB, previous run"]  # nobody here is called UCB1
+        assert [t["name"] for t in ghosts] == ["LinUCB, previous run"]  # no agent is called UCB1
         assert spec["data"][: len(ghosts)] == ghosts  # drawn first: behind
         assert {t["line"]["dash"] for t in ghosts} == {"dot"}
         assert [t["line"]["color"] for t in ghosts] == [styles(result.experiment)["LinUCB"].color]
         assert max(len(t["x"]) for t in ghosts) <= MAX_POINTS // 2 + 1
     far = bands(run(experiment("linucb", "ucb1", steps=4000)), until=1000)
     longer = board(run(experiment("linucb", steps=1000)), before=far)
-    assert max(t["x"].max() for s in longer[:3] for t in s["data"]) == 1000  # as far as there is something to compare
+    assert max(t["x"].max() for s in longer[:3] for t in s["data"]) == 1000  # only steps that both runs have
     assert "Dotted: previous run." in board(result, before=before)[0]["layout"]["meta"]["note"]
     assert "Dotted" not in board(result)[0]["layout"]["meta"]["note"]
 
 
-def test_hiding_an_agent_reaches_all_that_is_drawn_of_it() -> None:
-    for spec in board(race(), before=bands(race())):
-        assert all(t["legendgroup"] in race().experiment.labels for t in spec["data"] if t.get("meta") != "reference")
+def test_hiding_an_agent_hides_all_its_traces() -> None:
+    for spec in board(small_run(), before=bands(small_run())):
+        assert all(
+            t["legendgroup"] in small_run().experiment.labels for t in spec["data"] if t.get("meta") != "reference"
+        )
 
 
 @pytest.mark.parametrize("points", [0, 1, 2, 399, 400, 401, 799, 801, 2001])
@@ -152,17 +154,17 @@ def test_thinning_keeps_the_first_and_the_last_point(points: int) -> None:
     assert kept.rows == band.rows
 
 
-def test_a_band_is_an_outline_that_goes_up_one_side_and_down_the_other() -> None:
+def test_a_band_is_a_closed_outline() -> None:
     (outline, line) = curves({"a": straight(50)}, {"a": palette(["linucb"])[0]}, title="", note="")["data"]
     assert outline["fill"] == "toself"
     np.testing.assert_array_equal(outline["y"], np.concatenate([2 * line["x"] + 1, 2 * line["x"][::-1] - 1]))
     np.testing.assert_array_equal(outline["x"], np.concatenate([line["x"], line["x"][::-1]]))
     assert outline["hoverinfo"] == "skip"
     alone = curves({"a": straight(50, rows=1)}, {"a": palette(["linucb"])[0]}, title="", note="")
-    assert len(alone["data"]) == 1  # one run has no interval
+    assert len(alone["data"]) == 1  # one replication has no interval
 
 
-def test_a_run_of_one_does_not_speak_of_intervals() -> None:
+def test_one_replication_has_no_interval_in_titles() -> None:
     note = board(run(experiment(replications=1)))[0]["layout"]["meta"]["note"]
     assert "interval" not in note
     assert (
@@ -172,16 +174,16 @@ def test_a_run_of_one_does_not_speak_of_intervals() -> None:
 
 
 @pytest.mark.parametrize("kind", REGISTRY)
-def test_every_kind_has_its_own_look_alone_and_in_company(kind: str) -> None:
-    everybody = list(REGISTRY)
-    looks = dict(zip(everybody, palette(everybody), strict=True))
-    assert len(set(looks.values())) == len(everybody)
-    if kind != "oracle":  # the ceiling takes what is free
+def test_every_kind_has_a_distinct_style_alone_and_with_others(kind: str) -> None:
+    kinds = list(REGISTRY)
+    looks = dict(zip(kinds, palette(kinds), strict=True))
+    assert len(set(looks.values())) == len(kinds)
+    if kind != "oracle":  # the oracle uses any free style
         assert palette([kind]) == [looks[kind]]
-        assert dict(zip(everybody[::-1], palette(everybody[::-1]), strict=True))[kind].color == looks[kind].color
+        assert dict(zip(kinds[::-1], palette(kinds[::-1]), strict=True))[kind].color == looks[kind].color
 
 
-def test_twelve_agents_are_told_apart_even_if_all_are_of_a_kind() -> None:
+def test_twelve_agents_of_one_kind_have_distinct_styles() -> None:
     company = [*REGISTRY, "linucb", "linucb", "lints"]
     assert len(set(palette(company))) == len(company)
     for kinds in (["linucb"] * 12, ["oracle"] * 12):
@@ -190,20 +192,20 @@ def test_twelve_agents_are_told_apart_even_if_all_are_of_a_kind() -> None:
         assert len({look.color for look in looks[:8]}) == 8
 
 
-def test_a_duplicate_takes_no_other_kinds_colour() -> None:
+def test_a_duplicate_agent_uses_no_colour_of_another_kind() -> None:
     first, second, other = palette(["linucb", "linucb", "lints"])
     assert (first, other) == (palette(["linucb"])[0], palette(["lints"])[0])
     assert second.color not in (first.color, other.color)
 
 
 def test_an_agent_keeps_its_colour_in_all_plots() -> None:
-    looks = styles(race().experiment)
-    for spec in board(race()):
+    looks = styles(small_run().experiment)
+    for spec in board(small_run()):
         for label, trace in lines(spec).items():
             assert (trace["line"]["color"], trace["line"]["dash"]) == looks[label]
 
 
-def test_an_empty_plot_says_why() -> None:
+def test_an_empty_plot_states_the_reason() -> None:
     e = experiment()
     for spec in board(Result(e, {})):
         (sentence,) = spec["layout"]["annotations"]
@@ -216,19 +218,19 @@ def test_an_empty_plot_says_why() -> None:
     assert "ridge model" in without["layout"]["annotations"][0]["text"]
 
 
-def test_labels_cannot_carry_markup() -> None:
-    for spec in board(race()):
+def test_labels_cannot_contain_markup() -> None:
+    for spec in board(small_run()):
         assert "annotations" not in spec["layout"]
     name = "<img src=x onerror=alert(1)>"
     spec = curves({name: straight(5)}, {name: palette(["linucb"])[0]}, title="t", note="n")
     assert all("<" not in t["name"] for t in spec["data"])
-    with pytest.raises(ValueError, match="label"):  # and the experiment does not take such a name at all
+    with pytest.raises(ValueError, match="label"):  # experiments refuse such a name
         Experiment.model_validate({"agents": [{"kind": "random", "label": name}]})
 
 
 @pytest.mark.parametrize("dark", [False, True])
-def test_a_spec_becomes_a_plotly_figure(dark: bool) -> None:
-    for spec in board(race()):
+def test_a_spec_converts_to_a_plotly_figure(dark: bool) -> None:
+    for spec in board(small_run()):
         made = figure(spec, dark=dark)
         assert isinstance(made, go.Figure)
         assert len(made.data) == len(spec["data"])
@@ -237,7 +239,7 @@ def test_a_spec_becomes_a_plotly_figure(dark: bool) -> None:
 
 
 def test_the_fourth_plot_can_be_the_calibration() -> None:
-    result = race()
+    result = small_run()
     for level in LEVELS:
         drawn = board(result, fourth="calibration", level=level)[3]
         assert drawn["layout"]["title"]["text"] == "Calibration"
@@ -254,8 +256,8 @@ def test_the_fourth_plot_can_be_the_calibration() -> None:
     assert goal["x"][1] == max(line["x"][-1] for line in lines(against).values())
 
 
-def test_runs_that_stopped_are_marked_on_their_curve() -> None:
-    """Two of four runs die, at different steps; of an agent of whom nobody lives there is no curve to mark."""
+def test_stopped_replications_are_marked_on_the_curve() -> None:
+    """Two of four replications stop at different steps; an agent without active replications has no curve to mark."""
     rng = np.random.default_rng(3)
     clicks = (rng.random((300, 4)) < 0.4).astype(float)
     clicks[120:, 1], clicks[200:, 2] = np.nan, np.nan

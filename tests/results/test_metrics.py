@@ -1,4 +1,4 @@
-"""Every metric against its formula, computed the slow way from every step of a run."""
+"""Metrics, compared with their formulas computed directly from every step of a run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WINDOWS = [1, 7, 100, 1000, 10_000]
 
 
 class Run:
-    """A race with its histories and with every step of it; longer than the grid has points."""
+    """A run with its histories and all its steps; it has more steps than grid points."""
 
     def __init__(self) -> None:
         self.experiment = experiment(
@@ -42,7 +42,7 @@ def pair(request: pytest.FixtureRequest) -> tuple[History, Trace]:
 
 
 def close(band: metrics.Band, x: Any, rows: Any) -> None:
-    """A band against values (G, R): mean and Student's interval."""
+    """Compare a band with values (G, R): mean and Student t interval."""
     rows = np.asarray(rows, dtype=float)
     np.testing.assert_array_equal(band.x, x)
     np.testing.assert_allclose(band.mid, rows.mean(axis=1), atol=1e-9)
@@ -54,16 +54,16 @@ def close(band: metrics.Band, x: Any, rows: Any) -> None:
 
 
 def starts(grid: np.ndarray, window: int) -> list[int]:
-    """Where the window of every grid point begins: at least ``window`` steps before, or at the start."""
+    """Return the start of the window of every grid point: at least ``window`` steps before, or 0."""
     return [max([g for g in grid if g <= t - window], default=0) for t in grid[1:]]
 
 
-def test_the_grids_hold_the_start_every_so_many_steps_and_the_end() -> None:
+def test_grids_contain_the_start_regular_steps_and_the_end() -> None:
     h = the_run().result.histories["LinUCB"]
     assert h.grid[0] == 0
     assert h.grid[-2:].tolist() == [4100, 4103]
     assert len(set(np.diff(h.grid[:-1]))) == 1
-    assert h.grid[1] > 1  # or these tests would not see that windows are rounded to the grid
+    assert h.grid[1] > 1  # otherwise these tests would not cover the rounding of windows to the grid
     assert len(set(np.diff(h.count_grid[:-1]))) == 1
     assert h.count_grid[-1] == 4103
     assert h.size == len(h.grid) <= 2002
@@ -74,7 +74,7 @@ def test_click_rate_is_the_mean_click_of_the_window(pair: tuple[History, Trace],
     h, trace = pair
     ends = h.grid[1:]
     rows = [trace.rewards[s:t].mean(axis=0) for s, t in zip(starts(h.grid, window), ends, strict=True)]
-    # a window is never shorter than asked for, unless the run is, and longer by no more than the grid's spacing
+    # a window is at least as long as requested, unless the run is shorter, and at most one grid spacing longer
     assert all(t - s >= min(window, t) for s, t in zip(starts(h.grid, window), ends, strict=True))
     assert all(t - s <= window + h.grid[1] for s, t in zip(starts(h.grid, window), ends, strict=True))
     close(metrics.ctr(h, window), ends, rows)
@@ -121,15 +121,15 @@ def test_entropy_and_coverage_of_what_was_shown(pair: tuple[History, Trace], win
 def test_entropy_of_a_window_shorter_than_the_catalogue() -> None:
     items = np.arange(4).repeat(3).reshape(4, 3, 1)  # four different items in four steps, of 100
     actual = metrics.entropy(history(np.zeros((4, 3)), items, n_items=100))
-    assert actual.mid[-1] == pytest.approx(1.0)  # nothing more even is possible
+    assert actual.mid[-1] == pytest.approx(1.0)  # the maximum
     same = metrics.entropy(history(np.zeros((4, 3)), n_items=100))
-    assert same.mid.tolist() == [0.0] * 4  # also in a window of one step, which leaves no choice
+    assert same.mid.tolist() == [0.0] * 4  # also in a window of one step
     half = metrics.entropy(history(np.zeros((4, 3)), items // 2, n_items=100), window=4)
     assert half.mid[-1] == pytest.approx(np.log(2) / np.log(4))
 
 
 def test_entropy_of_optimal_play_on_the_published_pet_shop() -> None:
-    """Two personas like cat food best, so three of fifty products are all that is ever shown."""
+    """Two personas prefer cat food, so only three of fifty products are ever shown."""
     e = Experiment.model_validate({"agents": [{"kind": "oracle"}], "steps": 4000, "replications": 4})
     h = run(e).histories["Oracle"]
     even = stats.entropy([1, 2, 1]) / np.log(50)  # if the four personas were equally frequent: .266
@@ -137,7 +137,7 @@ def test_entropy_of_optimal_play_on_the_published_pet_shop() -> None:
     assert metrics.coverage(h, 4000).mid[-1] == pytest.approx(3 / 50)
 
 
-def test_spectrum_is_that_of_the_design_matrix_on_the_span_of_the_features() -> None:
+def test_the_spectrum_is_that_of_the_design_matrix_on_the_span_of_the_features() -> None:
     r = the_run()
     simulator = make_lane(r.experiment, 0).simulator
     h, items = r.result.histories["LinUCB"], r.traces["LinUCB"].items[:, :, 0]
@@ -194,19 +194,19 @@ def test_every_curve_of_a_result_is_an_attribute() -> None:
         _ = result.profit
 
 
-def test_how_much_was_learned_lies_between_random_and_the_oracle() -> None:
+def test_oracle_share_is_between_random_and_the_oracle() -> None:
     e = experiment("oracle", "random", "linucb", steps=2000)
     result, all_steps = run(e), traces(e)
     for label, t in all_steps.items():
         rows = (t.value - t.random_value).sum(axis=0) / (t.best_value - t.random_value).sum(axis=0)
-        actual = metrics.estimate(metrics.oracle_share(result.histories[label]))
-        assert actual.mean == pytest.approx(rows.mean())
-        assert actual.high - actual.mean == pytest.approx(stats.t.ppf(0.975, 2) * stats.sem(rows), abs=1e-12)
+        share = metrics.estimate(metrics.oracle_share(result.histories[label]))
+        assert share.mean == pytest.approx(rows.mean())
+        assert share.high - share.mean == pytest.approx(stats.t.ppf(0.975, 2) * stats.sem(rows), abs=1e-12)
     assert metrics.estimate(metrics.oracle_share(result.histories["Oracle"])).mean == pytest.approx(1.0)
     assert abs(metrics.estimate(metrics.oracle_share(result.histories["Random"])).mean) < 0.1
 
 
-def test_nothing_to_learn_is_not_a_number() -> None:
+def test_oracle_share_is_nan_if_all_arms_are_equal() -> None:
     flat = {"kind": "petshop", "n_products": 5, "click_rates": [[0.5] * 5] * 4}
     result = run(experiment("random", simulator=flat))
     assert np.isnan(metrics.estimate(metrics.oracle_share(result.histories["Random"])).mean)
@@ -235,28 +235,28 @@ def test_one_row_has_no_interval_and_none_no_value() -> None:
     assert np.isnan(metrics.estimate(np.array([np.nan]))).all()
 
 
-def test_dead_rows_flatter_nobody() -> None:
+def test_stopped_rows_are_excluded_from_metrics() -> None:
     rng = np.random.default_rng(5)
     clicks = (rng.random((50, 4)) < 0.4).astype(float)
     items = rng.integers(0, 5, size=(50, 4, 1))
-    dying = clicks.copy()
-    dying[20:, 2] = np.nan
-    dead, fine = (
-        history(dying, items, alive=[True, True, False, True]),
+    stopped_clicks = clicks.copy()
+    stopped_clicks[20:, 2] = np.nan
+    stopped, remaining = (
+        history(stopped_clicks, items, alive=[True, True, False, True]),
         history(clicks[:, [0, 1, 3]], items[:, [0, 1, 3]]),
     )
     for metric in (metrics.ctr, metrics.cumulative_clicks, metrics.entropy, metrics.coverage, metrics.pseudo_regret):
-        a, b = metric(dead), metric(fine)
+        a, b = metric(stopped), metric(remaining)
         assert a.rows == b.rows == 3
         for own, other in zip(a[1:4], b[1:4], strict=True):
             np.testing.assert_array_equal(own, other)
-    assert metrics.estimate(metrics.total(dead, "clicks")) == metrics.estimate(metrics.total(fine, "clicks"))
+    assert metrics.estimate(metrics.total(stopped, "clicks")) == metrics.estimate(metrics.total(remaining, "clicks"))
     other = history(np.roll(clicks, 1, axis=0), items)
     kept = history(np.roll(clicks, 1, axis=0)[:, [0, 1, 3]], items[:, [0, 1, 3]])
-    np.testing.assert_equal(tuple(metrics.compare(dead, other)), tuple(metrics.compare(fine, kept)))
+    np.testing.assert_equal(tuple(metrics.compare(stopped, other)), tuple(metrics.compare(remaining, kept)))
 
 
-def test_rows_that_all_died_are_reported_not_hidden() -> None:
+def test_agents_with_all_rows_stopped_are_reported() -> None:
     nothing = history(np.full((10, 2), np.nan), alive=[False, False])
     assert metrics.ctr(nothing).rows == 0
     actual = metrics.compare(nothing, history(np.ones((10, 2))))
@@ -267,7 +267,7 @@ def test_rows_that_all_died_are_reported_not_hidden() -> None:
     assert actual.break_even_step is None
 
 
-def gap(*steps: float, rows: int = 6, noise: float = 0.0) -> tuple[History, History]:
+def histories_with_gap(*steps: float, rows: int = 6, noise: float = 0.0) -> tuple[History, History]:
     """Two histories whose clicks differ by ``steps`` on average."""
     rng = np.random.default_rng(0)
     common = rng.integers(0, 2, size=(len(steps), rows)).astype(float)
@@ -290,8 +290,8 @@ def test_a_comparison_is_paired_by_row() -> None:
     assert back.p_value == pytest.approx(actual.p_value)
 
 
-def test_common_luck_makes_differences_sharper_than_the_agents_own_intervals() -> None:
-    a, b = gap(*[0.5] * 40, noise=0.1)
+def test_common_random_numbers_narrow_the_intervals_of_differences() -> None:
+    a, b = histories_with_gap(*[0.5] * 40, noise=0.1)
     own = [metrics.estimate(metrics.total(h, "clicks")) for h in (a, b)]
     paired = metrics.compare(a, b).difference
     assert paired.high - paired.low < min(e.high - e.low for e in own)
@@ -302,53 +302,53 @@ def test_common_luck_makes_differences_sharper_than_the_agents_own_intervals() -
     [
         ((1, 1, 1, 1), 0, 0),  # always ahead
         ((-1, -1, -1, -1), None, 4),  # never
-        ((0, 0, 0, 0), None, 0),  # never: equal is not ahead
+        ((0, 0, 0, 0), None, 0),  # never: ties are not a lead
         ((-1, -1, 1, 1, 1, 1), 5, 2),  # crosses once, ahead from step 5
         ((0, 0, 1, 1), 3, 0),  # equal at first
-        ((1, 1, -3, 1, 1, 1), 5, 1),  # was ahead, fell behind, is ahead for good
+        ((1, 1, -3, 1, 1, 1), 5, 1),  # leads, falls behind, leads to the end
         ((1, 1, 1, -4), None, 1),  # crosses back at the end
         ((1, 1, -2), None, 0),  # back to equal at the end
     ],
 )
-def test_break_even_is_the_step_from_which_the_lead_lasts(steps: tuple[int, ...], at: int | None, cost: float) -> None:
-    actual = metrics.compare(*gap(*steps))
+def test_break_even_is_the_first_step_of_a_lasting_lead(steps: tuple[int, ...], at: int | None, cost: float) -> None:
+    actual = metrics.compare(*histories_with_gap(*steps))
     assert actual.break_even_step == at
     assert actual.exploration_cost == pytest.approx(cost)
     if at is None:
         assert actual.break_even_interval is None
-    else:  # all rows agree, so resampling them moves nothing
+    else:  # all rows are equal, so resampling does not change the result
         assert actual.break_even_interval == (at, at)
 
 
-def test_break_even_interval_covers_the_step_and_needs_enough_certainty() -> None:
-    actual = metrics.compare(*gap(*[-0.5] * 20, *[0.5] * 60, noise=0.4))
+def test_the_break_even_interval_covers_the_step_and_requires_significance() -> None:
+    actual = metrics.compare(*histories_with_gap(*[-0.5] * 20, *[0.5] * 60, noise=0.4))
     assert actual.break_even_step is not None
     assert actual.break_even_interval is not None
     low, high = actual.break_even_interval
     assert low <= actual.break_even_step <= high
     assert low < high
-    assert actual == metrics.compare(*gap(*[-0.5] * 20, *[0.5] * 60, noise=0.4))  # resampled with a fixed seed
-    barely = metrics.compare(*gap(*[-0.5] * 20, *[0.5] * 20, 0.2, noise=0.4))
+    assert actual == metrics.compare(*histories_with_gap(*[-0.5] * 20, *[0.5] * 60, noise=0.4))  # fixed seed
+    barely = metrics.compare(*histories_with_gap(*[-0.5] * 20, *[0.5] * 20, 0.2, noise=0.4))
     assert barely.break_even_interval is None
 
 
-def test_break_even_speaks_in_steps_of_a_long_run() -> None:
+def test_break_even_is_stated_in_steps_of_a_long_run() -> None:
     shift = np.concatenate([np.full(3000, -0.5), np.full(7000, 0.5)])
-    a, b = gap(*shift)
+    a, b = histories_with_gap(*shift)
     actual = metrics.compare(a, b)
     assert actual.break_even_step == a.grid[a.grid > 6000][0]  # the first stored step after they were equal
     assert actual.exploration_cost == pytest.approx(1500)
 
 
-def test_agents_that_have_come_differently_far_are_compared_where_both_have_been() -> None:
-    a, _ = gap(*[1.0] * 10)
+def test_agents_at_different_steps_are_compared_at_common_steps() -> None:
+    a, _ = histories_with_gap(*[1.0] * 10)
     late = history(np.zeros((4, 6)), steps=10)
     assert metrics.compare(a, late).difference.mean == a.sums["clicks"][4].mean()
     assert metrics.compare(late, History(10, 6, 5)).break_even_step is None  # one has not started
 
 
-def test_one_row_proves_nothing() -> None:
-    actual = metrics.compare(*gap(1.0, 1.0, rows=1))
+def test_one_row_gives_no_significance() -> None:
+    actual = metrics.compare(*histories_with_gap(1.0, 1.0, rows=1))
     assert actual.p_value == 1.0
     assert actual.break_even_interval is None
     assert actual.difference.mean == 2.0
@@ -365,7 +365,7 @@ def test_holm_against_a_worked_example() -> None:
     assert metrics.holm([0.0, 0.0]) == [0.0, 0.0]
 
 
-def test_traces_handed_over_in_pieces_make_the_same_history() -> None:
+def test_a_history_does_not_depend_on_how_traces_are_split() -> None:
     e = experiment(steps=2500)
     whole = traces(e)["LinUCB"]
     pieces = [Trace(s, *(c[s : s + 333] for c in whole[1:-1]), whole.alive) for s in range(0, 2500, 333)]
@@ -382,10 +382,10 @@ def test_traces_handed_over_in_pieces_make_the_same_history() -> None:
 def test_items_are_counted_for_each_segment() -> None:
     """Against the trace itself, at every snapshot; a grid of fewer points where the catalogue is larger."""
     e = experiment(steps=450)
-    whole, message = traces(e)["LinUCB"], run(e).histories["LinUCB"].segments
-    assert message is not None
-    assert message.grid.tolist() == [0, *snapshot_steps(450)]
-    for step, counts in zip(message.grid, message.counts, strict=True):
+    whole, segments = traces(e)["LinUCB"], run(e).histories["LinUCB"].segments
+    assert segments is not None
+    assert segments.grid.tolist() == [0, *snapshot_steps(450)]
+    for step, counts in zip(segments.grid, segments.counts, strict=True):
         by_hand = np.zeros((3, 4, 10), np.int64)
         rows = np.broadcast_to(np.arange(3), (step, 3))
         np.add.at(by_hand, (rows, whole.segments[:step], whole.items[:step, :, 0]), 1)
@@ -395,13 +395,13 @@ def test_items_are_counted_for_each_segment() -> None:
 
 
 def test_click_rate_counts_the_steps_whose_clicks_are_stored() -> None:
-    """A long run is stored every so many steps; one that was stopped in between knows the clicks up to the last."""
+    """Long runs are stored on a grid of steps; a run stopped in between has clicks up to the last grid step."""
     every = int(History(10_000_000, 1, 5).grid[1])
     stopped = history(np.ones((2 * every - 1, 2)), steps=10_000_000)
     assert stopped.step > stopped.grid[stopped.size - 1] == every
     assert metrics.click_rate(stopped).tolist() == [1.0, 1.0]
     barely = history(np.ones((every - 1, 2)), steps=10_000_000)
-    assert metrics.click_rate(barely).tolist() == [0.0, 0.0]  # nothing stored yet, and no division by nothing
+    assert metrics.click_rate(barely).tolist() == [0.0, 0.0]  # no step stored yet: no division by zero
     assert metrics.compare(barely, stopped).break_even_step is None
 
 

@@ -43,10 +43,10 @@ def test_an_unknown_curve_is_refused() -> None:
         finished().plot("clickrate")
 
 
-def test_a_result_shows_as_its_escaped_leaderboard(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_result_displays_as_its_escaped_leaderboard(monkeypatch: pytest.MonkeyPatch) -> None:
     page = finished()._repr_html_()
-    actual = finished().summary()["agents"]["LinUCB"]["ctr"]
-    assert f"{actual['mean']:.4f} ({actual['low']:.4f} to {actual['high']:.4f})" in page
+    ctr = finished().summary()["agents"]["LinUCB"]["ctr"]
+    assert f"{ctr['mean']:.4f} ({ctr['low']:.4f} to {ctr['high']:.4f})" in page
     assert page.index("LinUCB") < page.index("Random")
     assert "95 % CI" in page
     odd = Result(experiment("random", steps=10, replications=1), {"Random": experiment("random").empty_history()})
@@ -82,7 +82,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_bar_appears_where_a_person_is_watching(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_progress_bar_appears_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     def printed(stream: io.StringIO, **more: Any) -> str:
         monkeypatch.setattr(sys, "stderr", stream)
         run(experiment("random", steps=20), **more)
@@ -111,9 +111,9 @@ def test_imports_are_cheap() -> None:
 
 @pytest.mark.parametrize("module", [bandits, experiments, results], ids=lambda m: m.__name__)
 def test_examples_of_docstrings(module: Any) -> None:
-    actual = doctest.testmod(module, optionflags=doctest.IGNORE_EXCEPTION_DETAIL)
-    assert actual.attempted > 0
-    assert actual.failed == 0
+    outcome = doctest.testmod(module, optionflags=doctest.IGNORE_EXCEPTION_DETAIL)
+    assert outcome.attempted > 0
+    assert outcome.failed == 0
 
 
 def test_every_public_name_is_importable() -> None:

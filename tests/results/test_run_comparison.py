@@ -1,4 +1,4 @@
-"""Two runs beside each other: exactly what differs, exactly by how much, and pairs only where rows pair."""
+"""Comparison of runs: differing settings, exact differences, and pairing only where rows correspond."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from bandits.results.style import RUN_DASHES, styles_of_runs
 from tests.support import experiment, history
 
 
-def by_hand(clicks: FloatArray, **changes: object) -> Result:
-    """A run whose one agent earned these clicks (T, R)."""
+def result_of(clicks: FloatArray, **changes: object) -> Result:
+    """Return a run of one agent with these clicks (T, R)."""
     e = experiment("linucb", steps=len(clicks), replications=clicks.shape[1], **changes)
     return Result(e, {"LinUCB": history(clicks, n_items=10)})
 
 
-def test_only_what_differs_is_listed_by_its_path() -> None:
+def test_only_differing_settings_are_listed_by_path() -> None:
     a = experiment({"kind": "linucb", "alpha": 0.5}, "random", seed=1)
     b = experiment({"kind": "linucb", "alpha": 2.0}, seed=2, simulator={"kind": "petshop", "n_products": 20})
     actual = dict(settings([a, b]))
@@ -42,28 +42,28 @@ def test_only_what_differs_is_listed_by_its_path() -> None:
         "agents.LinUCB.alpha": ("0.5", "2.0"),
         "agents.Random.kind": ("random", MISSING),
     }
-    assert list(actual)[:2] == ["seed", "simulator.n_products"]  # the whole before its parts
+    assert list(actual)[:2] == ["seed", "simulator.n_products"]  # settings of the run before those of agents
     assert settings([a, a]) == []
     assert settings([a]) == []
 
 
-def test_agents_are_compared_by_name_and_not_by_place() -> None:
+def test_agents_are_matched_by_label_and_not_by_position() -> None:
     a, b = experiment("linucb", "random"), experiment("random", "linucb")
     assert a.hash != b.hash
     assert settings([a, b]) == []
 
 
-def test_worlds_of_other_kinds_and_tables_show_their_leaves() -> None:
+def test_simulators_of_different_kinds_and_tables_list_their_values() -> None:
     rates = [list(row) for row in experiment().model_dump()["simulator"]["click_rates"]]
     other = [list(row) for row in rates]
     other[0][2] = 0.99
 
-    def told(row: list[float]) -> str:
+    def formatted(row: list[float]) -> str:
         return ", ".join(map(str, row))
 
     a = experiment(simulator={"kind": "petshop", "click_rates": rates})
     b = experiment(simulator={"kind": "petshop", "click_rates": other})
-    assert settings([a, b]) == [("simulator.click_rates.0", (told(rates[0]), told(other[0])))]
+    assert settings([a, b]) == [("simulator.click_rates.0", (formatted(rates[0]), formatted(other[0])))]
     c = experiment(simulator={"kind": "classification", "data": "wine"})
     actual = dict(settings([a, b, c]))
     assert actual["simulator.kind"] == ("petshop", "petshop", "classification")
@@ -74,9 +74,9 @@ def test_worlds_of_other_kinds_and_tables_show_their_leaves() -> None:
     )
 
 
-def test_outcomes_are_the_numbers_of_each_run() -> None:
+def test_outcomes_equal_the_numbers_of_each_run() -> None:
     clicks = np.array([[1.0, 0.0, 1.0], [1.0, 1.0, 0.0], [1.0, 0.0, 0.0], [1.0, 1.0, 1.0]])
-    a, b = by_hand(clicks), run(experiment("linucb", "random", steps=200))
+    a, b = result_of(clicks), run(experiment("linucb", "random", steps=200))
     actual = outcomes([a, b])
     assert [(o.label, o.metric) for o in actual] == [
         (label, metric)
@@ -95,12 +95,12 @@ def test_outcomes_are_the_numbers_of_each_run() -> None:
         assert outcome.values[1]._asdict() == summary[name]
 
 
-def test_paired_differences_are_exact_at_the_last_step_that_both_have() -> None:
+def test_paired_differences_are_exact_at_the_last_common_step() -> None:
     rng = np.random.default_rng(5)
     short = (rng.random((2999, 4)) < 0.4).astype(float)
     for steps in (2999, 3000, 6000, 45_000):  # grids of 2, 10 and 100 steps, and one that ends off the other's
         first = (rng.random((steps, 4)) < 0.5).astype(float)
-        (actual,) = paired({"A": by_hand(first), "B": by_hand(short)})
+        (actual,) = paired({"A": result_of(first), "B": result_of(short)})
         spacing = nice_spacing(steps, 2000)
         step = 2999 if steps == 2999 else 2999 // spacing * spacing
         gap = first[:step].sum(axis=0) - short[:step].sum(axis=0)
@@ -109,13 +109,13 @@ def test_paired_differences_are_exact_at_the_last_step_that_both_have() -> None:
         )
 
 
-def test_a_paired_difference_between_runs_is_that_of_one_race() -> None:
-    """Who else takes part changes nobody's numbers, so agents that met in one race differ as much across two."""
-    race = run(experiment({"kind": "linucb", "label": "cold"}, {"kind": "linucb", "alpha": 0.0, "label": "warm"}))
-    cold = Result(experiment("linucb"), {"LinUCB": race.histories["cold"]})
+def test_a_paired_difference_between_runs_equals_that_within_one_run() -> None:
+    """Results of an agent do not depend on other agents, so differences within and between runs are equal."""
+    both = run(experiment({"kind": "linucb", "label": "cold"}, {"kind": "linucb", "alpha": 0.0, "label": "warm"}))
+    cold = Result(experiment("linucb"), {"LinUCB": both.histories["cold"]})
     warm = run(experiment({"kind": "linucb", "alpha": 0.0}))
     (actual,) = paired({"A": cold, "B": warm})
-    expected = race.compare("cold", "warm")
+    expected = both.compare("cold", "warm")
     assert actual.difference == expected.difference
     assert (actual.rows, actual.step) == (expected.rows, 300)
     assert actual.difference.mean != 0
@@ -124,7 +124,7 @@ def test_a_paired_difference_between_runs_is_that_of_one_race() -> None:
 def test_stopped_rows_are_left_out() -> None:
     clicks = np.ones((10, 3))
     a = Result(experiment("linucb", steps=10), {"LinUCB": history(clicks, n_items=10, alive=[True, False, True])})
-    (actual,) = paired({"A": a, "B": by_hand(np.zeros((10, 3)))})
+    (actual,) = paired({"A": a, "B": result_of(np.zeros((10, 3)))})
     assert (actual.rows, actual.difference.mean) == (2, 10.0)
 
 
@@ -136,7 +136,7 @@ def test_stopped_rows_are_left_out() -> None:
         ({"seed": 7, "simulator": {"kind": "petshop", "n_products": 20}}, "simulator and seed"),
     ],
 )
-def test_runs_that_met_other_visitors_are_not_paired(changes: dict[str, object], why: str) -> None:
+def test_runs_with_different_visitors_are_not_paired(changes: dict[str, object], why: str) -> None:
     a, b = experiment("random"), experiment("random", **changes)
     assert pairing_obstacle(a, b) == why
     assert paired({"A": run(a), "B": run(b)}) == []
@@ -146,27 +146,27 @@ def test_runs_that_met_other_visitors_are_not_paired(changes: dict[str, object],
     ]
 
 
-def test_other_lengths_and_other_agents_do_pair() -> None:
+def test_runs_with_different_lengths_and_agents_are_paired() -> None:
     a, b = experiment("random"), experiment("linucb", "random", steps=100)
     assert pairing_obstacle(a, b) == ""
     assert reasons({"A": a, "B": b}) == []
     (actual,) = paired({"A": run(a), "B": run(b)})
-    assert actual == PairedDifference("Random", "A", "B", 100, metrics.Estimate(0.0, 0.0, 0.0), 3, 1.0)  # the same dice
+    assert actual == PairedDifference("Random", "A", "B", 100, metrics.Estimate(0.0, 0.0, 0.0), 3, 1.0)
 
 
-def test_runs_of_more_replications_pair_in_the_rows_that_both_have() -> None:
+def test_runs_with_different_replications_are_paired_in_common_rows() -> None:
     few, many = experiment("linucb"), experiment({"kind": "linucb", "alpha": 0.0}, replications=5)
     (actual,) = paired({"A": run(few), "B": run(many)})
     gap = run(few).histories["LinUCB"].sums["clicks"][-1] - run(many).histories["LinUCB"].sums["clicks"][-1][:3]
     assert (actual.rows, actual.difference) == (3, metrics.estimate(gap))
 
 
-def test_agents_of_one_name_but_of_two_kinds_are_two_agents() -> None:
+def test_agents_of_equal_label_and_different_kind_are_distinct() -> None:
     a, b = experiment({"kind": "linucb", "label": "x"}), experiment({"kind": "random", "label": "x"})
     assert paired({"A": run(a), "B": run(b)}) == []
 
 
-def test_all_pairs_that_are_shown_are_corrected_for() -> None:
+def test_the_correction_counts_all_pairs_shown() -> None:
     actual = paired({n: run(experiment({"kind": "linucb", "alpha": a})) for n, a in zip("ABC", (0, 1, 4), strict=True)})
     alone = [
         paired({n: run(experiment({"kind": "linucb", "alpha": a})) for n, a in pair})[0].p_value
@@ -175,7 +175,7 @@ def test_all_pairs_that_are_shown_are_corrected_for() -> None:
     assert [pair.p_value for pair in actual] == metrics.holm(alone)
 
 
-def test_an_overlay_has_a_colour_per_agent_and_a_dash_per_run() -> None:
+def test_an_overlay_has_one_colour_per_agent_and_one_dash_per_run() -> None:
     es = {"A": experiment("linucb", "random"), "B": experiment("random", "lints")}
     spec = overlay({name: run(e) for name, e in es.items()})
     lines = {t["name"]: t["line"] for t in spec["data"] if "fill" not in t}

@@ -1,4 +1,4 @@
-"""Sentences, numbers for people, and the ready-made races."""
+"""Sentences, number formats and presets."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def comparison(
         ),
         (
             comparison((100.0, 90.0, 110.0)),
-            0.005,  # five times its own: an interval of 99 %, 2.947 / 2.131 times as wide
+            0.005,  # corrected to five times the p value: a 99 % interval, 2.947 / 2.131 times as wide
             "A earned 100 more clicks than B (95 % CI 86 to 114; 16 paired replications).",
         ),
         (
@@ -72,7 +72,7 @@ def comparison(
         ),
     ],
 )
-def test_a_comparison_in_words(actual: Comparison, p: float, sentence: str) -> None:
+def test_a_comparison_in_one_sentence(actual: Comparison, p: float, sentence: str) -> None:
     assert text.describe_comparison("A", "B", actual, p) == sentence
 
 
@@ -80,7 +80,7 @@ def test_a_comparison_in_words(actual: Comparison, p: float, sentence: str) -> N
     gap=st.lists(st.integers(-20, 20), min_size=2, max_size=8).filter(lambda v: len(set(v)) > 1),
     pairs=st.integers(1, 66),
 )  # fmt: skip
-def test_a_corrected_interval_holds_zero_just_when_its_p_value_is_above_a_twentieth(gap: list[int], pairs: int) -> None:
+def test_a_corrected_interval_contains_zero_if_and_only_if_p_exceeds_005(gap: list[int], pairs: int) -> None:
     clicks = np.array([gap], dtype=float)
     actual = metrics.compare(history(clicks), history(np.zeros_like(clicks)))
     p_value = min(1.0, pairs * actual.p_value)
@@ -91,7 +91,7 @@ def test_a_corrected_interval_holds_zero_just_when_its_p_value_is_above_a_twenti
     assert wide.mean == actual.difference.mean
 
 
-def test_numbers_for_people() -> None:
+def test_numbers_are_formatted() -> None:
     assert [count(n) for n in (0, 999.6, 1234, math.nan, math.inf)] == ["0", "1,000", "1,234", "–", "–"]
     assert [percent(n) for n in (0.874, math.nan)] == ["87 %", "–"]
     assert percent(0.8745, 1) == "87.5 %"
@@ -103,14 +103,14 @@ def test_ranking_is_by_clicks_per_step_so_far() -> None:
     dead = np.full((10, 3), np.nan)
     histories = {
         "LinUCB": history(slow),
-        "LinTS": history(lead[:5], steps=10),  # half way, but ahead per step
+        "LinTS": history(lead[:5], steps=10),  # half the steps, but more clicks per step
         "Random": history(dead, alive=[False] * 3),
         "UCB1": History(10, 3, 5),
     }
     assert text.ranking(Result(e, histories)) == ["LinTS", "LinUCB", "UCB1", "Random"]
 
 
-def test_verdicts_compare_the_leader_with_each_of_the_others() -> None:
+def test_verdicts_compare_the_leader_with_every_other_agent() -> None:
     result = run(experiment("linucb", "random", "oracle", steps=2000, replications=8))
     actual = text.leader_comparisons(result)
     assert len(actual) == 2
@@ -122,7 +122,7 @@ def test_verdicts_compare_the_leader_with_each_of_the_others() -> None:
 
 
 def test_verdicts_are_corrected_for_the_number_of_pairs() -> None:
-    """Two of three runs of a pair at p = .03 each: alone a difference, beside others none."""
+    """Pairs at p = .03 are significant alone and not after correction."""
     rng = np.random.default_rng(3)
     base = rng.normal(size=(20, 8))
     shift = np.array([1.0, 1.2, 0.1, 0.9, -0.1, 0.2, 0.9, 0.15]) / 20
@@ -135,13 +135,13 @@ def test_verdicts_are_corrected_for_the_number_of_pairs() -> None:
     assert all("do not differ significantly" in sentence for sentence in text.leader_comparisons(crowd))
 
 
-def test_who_stopped_in_every_run_is_not_compared() -> None:
+def test_agents_stopped_in_every_replication_are_not_compared() -> None:
     e = experiment("linucb", "random", steps=10)
     histories = {"LinUCB": history(np.full((10, 3), np.nan), alive=[False] * 3), "Random": history(np.ones((10, 3)))}
     assert text.leader_comparisons(Result(e, histories)) == []
 
 
-def test_the_lesson_says_whether_anyone_learned() -> None:
+def test_the_summary_states_whether_agents_learned() -> None:
     learned = text.learning_summary(run(experiment("oracle", "linucb", "random", steps=1000)))
     assert learned.startswith("LinUCB closed ")
     assert "of the gap between random choice and the oracle (95 % CI " in learned
@@ -154,7 +154,7 @@ def test_the_lesson_says_whether_anyone_learned() -> None:
     assert text.learning_summary(run(experiment("linucb", simulator=flat))).startswith("Nothing can be learned here")
 
 
-def test_one_run_is_told_as_one_run() -> None:
+def test_one_replication_is_reported_as_such() -> None:
     result = run(experiment("linucb", "oracle", steps=2000, replications=1))
     (sentence,) = text.leader_comparisons(result)
     assert sentence.endswith("in a single replication, which gives no interval.")
@@ -168,12 +168,12 @@ def test_a_preset_is_a_valid_experiment_with_a_title_and_a_sentence(preset: Pres
     assert read(e.model_dump_json()) == e
     assert len(set(e.labels)) == len(e.labels) >= 2
     assert e.replications > 1  # a band needs more than one run
-    # small enough to be watched: some seconds of two cores, or minutes where it says so, and nobody's memory
+    # a short run: seconds on two cores, or minutes where the text states it, and little memory
     assert e.steps * e.replications * len(e.agents) <= (4_000_000 if "minutes" in preset.about else 2_000_000)
     assert e.memory() < 2**30
 
 
-def test_presets_are_all_files_and_all_different() -> None:
+def test_presets_equal_the_files_and_are_distinct() -> None:
     actual = [path for path in (files("bandits.experiments.presets")).iterdir() if path.name.endswith(".json")]
     assert len(presets()) == len(actual) >= 5
     assert next(iter(presets())) == "race"
@@ -183,13 +183,13 @@ def test_presets_are_all_files_and_all_different() -> None:
         assert set(json.loads(path.read_text(encoding="utf-8"))) == {"title", "about", "experiment"}
 
 
-def test_the_first_preset_is_the_published_race() -> None:
+def test_the_first_preset_is_the_published_comparison() -> None:
     e: Experiment = presets()["race"].experiment
     assert [a.kind for a in e.agents] == ["linucb", "lints", "epsilon_greedy", "static_mlp", "random"]
     assert (e.simulator.kind, e.steps, e.replications) == ("petshop", 20_000, 16)
 
 
-def test_runs_that_diverged_are_said() -> None:
+def test_diverged_replications_are_reported() -> None:
     result = run(experiment("linucb", "random", steps=300))
     assert text.divergence_notes(result) == []
     history = result.histories["Random"]

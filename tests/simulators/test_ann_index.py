@@ -1,4 +1,4 @@
-"""Two stages: the index against brute force, and the world that retrieves with it."""
+"""Two-stage ranking: the index compared with brute force, and the simulator that retrieves with it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def points(n: int, d: int = 32, seed: int = 0) -> FloatArray:
 
 
 def recall(actual: np.ndarray, right: np.ndarray) -> float:
-    """Share of the right ones that were found."""
+    """Return the share of the right items that were retrieved."""
     return float(np.mean([np.isin(r, f).mean() for f, r in zip(actual, right, strict=True)]))
 
 
@@ -44,7 +44,7 @@ def recall(actual: np.ndarray, right: np.ndarray) -> float:
 
 @pytest.mark.parametrize("d", [1, 2, 7, 32])
 @pytest.mark.parametrize("n", [16, 100, 3000])
-def test_the_index_finds_different_items_and_enough_of_them(n: int, d: int) -> None:
+def test_the_index_returns_enough_distinct_items(n: int, d: int) -> None:
     index, k = ann_index.IVFIndex(points(n, d)), min(n, 60)
     for breadth in (1, 5, 1000):
         actual = index.search(points(30, d, seed=1), k, breadth)
@@ -55,8 +55,8 @@ def test_the_index_finds_different_items_and_enough_of_them(n: int, d: int) -> N
             assert len(np.unique(there)) == len(there) >= k
 
 
-def test_all_lists_miss_one_in_a_thousand_at_most_and_fewer_lists_miss_more() -> None:
-    """4 bits a number leave .2 to .3 standard deviations of error; twice as many are weighed again: measured .9996."""
+def test_searching_all_lists_has_recall_above_999_and_fewer_lists_less() -> None:
+    """Codes of 4 bits have errors of .2 to .3 standard deviations; twice as many items are rescored: measured .9996."""
     items, users = points(10_000), points(100, seed=1)
     right = np.argsort(-(users @ items.T), axis=1, kind="stable")[:, :300]
     index = ann_index.IVFIndex(items)
@@ -73,7 +73,7 @@ def test_all_lists_miss_one_in_a_thousand_at_most_and_fewer_lists_miss_more() ->
     assert recalls[-1] > 0.998
 
 
-def test_a_user_finds_the_same_alone_in_company_in_any_order_and_on_any_number_of_threads() -> None:
+def test_results_do_not_depend_on_batch_order_or_threads() -> None:
     items, users = points(5000, 16), points(70, 16, seed=1)
     index = ann_index.IVFIndex(items)
     together = index.search(users, 40, 9)
@@ -83,7 +83,7 @@ def test_a_user_finds_the_same_alone_in_company_in_any_order_and_on_any_number_o
         assert np.array_equal(together, ann_index.IVFIndex(items).search(users, 40, 9))
 
 
-def test_another_process_builds_the_same_bytes_beside_torch_and_numba() -> None:
+def test_another_process_builds_an_identical_index() -> None:
     program = (
         "import torch, numba, numpy as np, hashlib; from bandits.simulators import ann_index; "
         "torch.ones(64, 64) @ torch.ones(64, 64); "
@@ -95,7 +95,7 @@ def test_another_process_builds_the_same_bytes_beside_torch_and_numba() -> None:
     assert there.stdout.strip() == hashlib.sha256(ann_index.build_index(points(3000, 8).astype("f"))).hexdigest()
 
 
-def test_who_retrieves_at_random_does_not_wait_for_the_index() -> None:
+def test_random_retrieval_does_not_import_the_index() -> None:
     program = (
         "import sys; from bandits import read; from bandits.experiments.race import make_lane; "
         "e = read({'simulator': {'kind': 'ranking', 'n_items': 600}, 'agents': [{'kind': 'random'}]}); "
@@ -106,9 +106,7 @@ def test_who_retrieves_at_random_does_not_wait_for_the_index() -> None:
     assert there.stdout.strip() == "False"
 
 
-def test_a_large_index_is_kept_and_a_damaged_file_is_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_index_is_cached_and_a_damaged_file_is_rebuilt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BANDITS_HOME", str(tmp_path))
     monkeypatch.setattr(ann_index, "CACHED_FROM", 1000)
     items, users = points(1000, 4), points(5, 4, seed=1)
@@ -116,12 +114,12 @@ def test_a_large_index_is_kept_and_a_damaged_file_is_made_again(
     (file,) = (tmp_path / "indexes").iterdir()
     assert np.array_equal(ann_index.IVFIndex(items).search(users, 20, 3), first)
     ann_index.IVFIndex(items + 1e-3)
-    assert len(list((tmp_path / "indexes").iterdir())) == 2  # named by what it was made from
+    assert len(list((tmp_path / "indexes").iterdir())) == 2  # named by a hash of its input
     file.write_bytes(file.read_bytes()[:-100])
     assert np.array_equal(ann_index.IVFIndex(items).search(users, 20, 3), first)
 
 
-def test_ten_times_the_items_are_not_ten_times_the_work() -> None:
+def test_search_cost_is_sublinear_in_the_number_of_items() -> None:
     """sqrt(n) lists of sqrt(n): at the same breadth a hundred thousand items cost sqrt(10) = 3.2 times ten thousand."""
     users, looked = points(50, seed=1), {}
     for n in (10_000, 100_000):
@@ -132,13 +130,13 @@ def test_ten_times_the_items_are_not_ten_times_the_work() -> None:
     assert index.bytes <= ann_index.index_memory(100_000, 32) < 100_000 * 32 * 8 / 8  # an eighth of the vectors
 
 
-# the better half of what was found
+# the better half of the retrieved items
 
 
 @given(
     n=st.integers(3, 40), k=st.integers(1, 40), ties=st.booleans(), seed=st.integers(0, 1000)
 )  # fmt: skip
-def test_the_nearest_of_those_found_are_those_of_a_stable_sort(n: int, k: int, ties: bool, seed: int) -> None:
+def test_ranking_of_candidates_equals_a_stable_sort(n: int, k: int, ties: bool, seed: int) -> None:
     rng, k = np.random.default_rng(seed), min(k, n)
     items = rng.integers(-2, 3, (1, n, 2)).astype(float) if ties else rng.normal(size=(1, n, 2))
     users = rng.integers(-2, 3, (1, 6, 2)).astype(float)
@@ -149,7 +147,7 @@ def test_the_nearest_of_those_found_are_those_of_a_stable_sort(n: int, k: int, t
         assert actual[r].tolist() == sorted(np.argsort(-worth, kind="stable")[:k].tolist())
 
 
-# the world
+# the simulator
 
 
 def digest(simulator: Ranking) -> str:
@@ -166,7 +164,7 @@ def digest(simulator: Ranking) -> str:
         ({"layout": "per_row", "noise": 0.03}, "02d5eb8e3d61b3d4"),
     ],
 )
-def test_random_candidates_are_what_they_were_before_there_was_a_choice(params: Any, before: str) -> None:
+def test_random_candidates_are_those_of_earlier_versions(params: Any, before: str) -> None:
     simulator = built(rows=3, n_items=400, n_candidates=20, retrieval="random", **params)
     assert digest(simulator) == before
     plain = {"simulator": {"kind": "ranking"}, "agents": [{"kind": "random"}]}
@@ -177,7 +175,7 @@ def test_random_candidates_are_what_they_were_before_there_was_a_choice(params: 
 
 @pytest.mark.parametrize("layout", ["shared", "per_row"])
 @pytest.mark.parametrize("noise", [0.0, 0.05])
-def test_exact_retrieval_is_a_sort_of_everything_as_agents_see_it(layout: str, noise: float) -> None:
+def test_exact_retrieval_sorts_all_items_by_observed_vectors(layout: str, noise: float) -> None:
     simulator = built(retrieval="exact", layout=layout, noise=noise)
     for step in (0, 3, 700):
         round = simulator.round_at(step)
@@ -187,7 +185,7 @@ def test_exact_retrieval_is_a_sort_of_everything_as_agents_see_it(layout: str, n
             assert round.items[r].tolist() == sorted(np.argsort(-worth, kind="stable")[:50].tolist())
 
 
-def test_the_retriever_sees_what_agents_see_and_noise_costs_it_near_items() -> None:
+def test_retrieval_uses_observed_vectors_and_noise_lowers_recall() -> None:
     simulator = built(retrieval="exact", noise=0.05)
     who = simulator.round_at(0).users
     assert simulator.observed_items is not simulator.items
@@ -198,7 +196,7 @@ def test_the_retriever_sees_what_agents_see_and_noise_costs_it_near_items() -> N
 
 @pytest.mark.parametrize("retrieves", ["nearest", "exact"])
 @pytest.mark.parametrize("layout", ["shared", "per_row"])
-def test_a_row_retrieves_the_same_alone_and_among_others(retrieves: str, layout: str) -> None:
+def test_retrieval_of_a_row_does_not_depend_on_other_rows(retrieves: str, layout: str) -> None:
     options = {"retrieval": retrieves, "layout": layout, "breadth": 3}
     together = built(rows=25, **options)
     for row in (0, 7, 24):
@@ -207,7 +205,7 @@ def test_a_row_retrieves_the_same_alone_and_among_others(retrieves: str, layout:
             assert np.array_equal(together.round_at(step).items[row], alone.round_at(step).items[0])
 
 
-def test_chunks_and_a_saved_state_change_no_bit() -> None:
+def test_results_do_not_depend_on_chunks_or_saved_state() -> None:
     e = read({"simulator": {"kind": "ranking", **SMALL, "breadth": 6},
               "agents": [{"kind": "lints", "sharing": "shared"}], "steps": 60, "replications": 3})  # fmt: skip
     whole, parts = make_lane(e, 0).advance(60), make_lane(e, 0)
@@ -217,7 +215,7 @@ def test_chunks_and_a_saved_state_change_no_bit() -> None:
     assert np.array_equal(np.concatenate([*items, later.advance(20).items]), whole.items)
 
 
-def test_worlds_of_one_process_share_their_vectors_and_their_index() -> None:
+def test_simulators_of_one_process_share_vectors_and_index() -> None:
     one, other, elsewhere = built(), built(rows=2), Ranking(Ranking.Params(**SMALL), Streams(4, range(4)))
     assert one.shared is other.shared
     assert one.shared.indexes is other.shared.indexes
@@ -225,10 +223,10 @@ def test_worlds_of_one_process_share_their_vectors_and_their_index() -> None:
     assert built(layout="per_row").shared is not one.shared
     seen = len(Layouts._cached)
     del elsewhere
-    assert len(Layouts._cached) < seen  # and when nobody lives there any more, they go
+    assert len(Layouts._cached) < seen  # released with the last simulator
 
 
-def test_memory_covers_vectors_index_and_what_is_counted() -> None:
+def test_memory_covers_vectors_index_and_counts() -> None:
     for params in ({}, {"noise": 0.1}, {"layout": "per_row"}, {"retrieval": "random", "n_items": 100_000}):
         simulator = built(**params)
         vectors = (simulator.users, simulator.items, simulator.observed_users, simulator.observed_items)
@@ -266,7 +264,7 @@ def test_a_large_catalogue_is_counted_by_bucket() -> None:
     assert buckets.counted == "buckets of 7 neighbouring items"
 
 
-def test_what_is_counted_by_bucket_is_described_by_bucket() -> None:
+def test_metrics_of_bucketed_counts_name_buckets() -> None:
     settings = {"kind": "ranking", **SMALL, "n_items": 20_001}
     result = run(read({"simulator": settings, "agents": [{"kind": "random"}], "steps": 20, "replications": 2}))
     entropy = next(p for p in figures.board(result) if p["layout"]["title"]["text"] == "Selection entropy")
@@ -285,6 +283,6 @@ def test_what_is_counted_by_bucket_is_described_by_bucket() -> None:
         ({"n_items": 1_000_001}, "simulator.n_items is 1000001; it must be a whole number from 2 to 1,000,000"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_retrieved_is_refused_in_a_sentence(changes: dict[str, Any], message: str) -> None:
+def test_invalid_retrieval_is_refused_in_one_sentence(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
         read({"simulator": {"kind": "ranking", **SMALL, **changes}, "agents": [{"kind": "random"}]})

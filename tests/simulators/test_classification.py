@@ -1,4 +1,4 @@
-"""Data sets as bandits: the published protocol and its figures."""
+"""Classification data sets as bandits: the published protocol and its results."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ui.arena.draft import Draft
 ROWS = (0, 1, 2)
 
 
-def world(data: str = "wine", **options: Any) -> Classification:
+def simulator_of(data: str = "wine", **options: Any) -> Classification:
     return Classification(Classification.Params(data=data, **options), Streams(5, ROWS))
 
 
 @pytest.mark.parametrize(("kind", "published", "spread"), [("linucb", 2604.4, 34.6), ("lints", 2700.5, 46.7)])
-def test_the_regret_on_magic_is_the_published_one(kind: str, published: float, spread: float) -> None:
+def test_the_regret_on_magic_equals_the_published_one(kind: str, published: float, spread: float) -> None:
     """Zhang, Zhou, Li, Gu (2021), T = 10,000: mean and standard deviation over 8 runs."""
     extra = {"alpha": 1.0} if kind == "linucb" else {"sigma2": 1.0}
     lane = make(kind, Classification, rows=range(8), options={"data": "magic"}, sharing="shared", ridge=1.0, **extra)
@@ -36,7 +36,7 @@ def test_the_regret_on_magic_is_the_published_one(kind: str, published: float, s
 
 
 @pytest.mark.parametrize("name", SIZES)
-def test_sizes_known_in_advance_are_those_of_the_data(name: str) -> None:
+def test_declared_sizes_equal_those_of_the_data(name: str) -> None:
     data = load(name)
     assert (*data.features.shape, len(data.classes)) == SIZES[name]
     assert data.labels.dtype == np.int64
@@ -45,11 +45,11 @@ def test_sizes_known_in_advance_are_those_of_the_data(name: str) -> None:
     np.testing.assert_allclose(np.linalg.norm(data.features, axis=1), 1, rtol=1e-12)
 
 
-def test_every_data_set_can_be_chosen() -> None:
+def test_every_data_set_is_a_choice() -> None:
     assert list(Classification.Params.choices("data") or ()) == list(SIZES)
 
 
-def test_adult_is_coded_by_the_protocol() -> None:
+def test_adult_is_encoded_by_the_protocol() -> None:
     """Categories by alphabetical rank, "?" as -1, each row divided by its length."""
     import pandas as pd
 
@@ -66,14 +66,14 @@ def test_adult_is_coded_by_the_protocol() -> None:
 
 
 def example(built: Any, round: Any) -> Any:
-    """Which example of the data each row sees, by its features."""
+    """Return the index of the example that each row shows, by its features."""
     X, shown = built.data.features, round.features
     shown = shown[:, 0, : X.shape[1]]
     return np.array([int(np.flatnonzero((x == X).all(axis=1))[0]) for x in shown])
 
 
 def test_encodings() -> None:
-    block, context = world(encoding="block"), world(encoding="context")
+    block, context = simulator_of(encoding="block"), simulator_of(encoding="context")
     assert block.spec.n_features == 3 * context.spec.n_features == 39
     for step in (0, 1, 177, 178):
         x = context.round_at(step).features
@@ -82,11 +82,11 @@ def test_encodings() -> None:
         for arm in range(3):
             assert np.array_equal(wide[:, arm, 13 * arm : 13 * (arm + 1)], x[:, arm])
         assert ((wide != 0).sum(axis=2) <= 13).all()
-        assert not context.round_at(step).users.any()  # the example's number could give the label away
+        assert not context.round_at(step).users.any()  # the index of the example could reveal the label
 
 
 def test_every_epoch_is_a_new_shuffle_of_all_examples() -> None:
-    built, n = world(), 178
+    built, n = simulator_of(), 178
     epochs = [np.stack([example(built, built.round_at(e * n + i)) for i in range(n)]) for e in range(3)]
     for order in epochs:
         assert (np.sort(order, axis=0) == np.arange(n)[:, None]).all()
@@ -96,8 +96,8 @@ def test_every_epoch_is_a_new_shuffle_of_all_examples() -> None:
 
 
 @pytest.mark.parametrize("encoding", ["block", "context"])
-def test_nothing_an_agent_sees_depends_on_the_labels(encoding: Any) -> None:
-    honest, mixed = world(encoding=encoding), world(encoding=encoding)
+def test_rounds_do_not_depend_on_the_labels(encoding: Any) -> None:
+    honest, mixed = simulator_of(encoding=encoding), simulator_of(encoding=encoding)
     mixed.data = mixed.data._replace(labels=np.roll(mixed.data.labels, 60))
     assert "ids" not in honest.spec.capabilities
     assert honest.spec.n_users == 0
@@ -111,8 +111,8 @@ def test_nothing_an_agent_sees_depends_on_the_labels(encoding: Any) -> None:
     assert differs
 
 
-def test_the_right_class_has_reward_one() -> None:
-    built = world("digits")
+def test_the_true_class_has_reward_one() -> None:
+    built = simulator_of("digits")
     for step in range(100):
         round = built.round_at(step)
         labels = load("digits").labels[example(built, round)]

@@ -20,7 +20,7 @@ def shop(rows: tuple[int, ...] = (0, 1, 2), seed: int = 42, **options: Any) -> P
 
 
 def categories(simulator: PetShop) -> FloatArray:
-    """Category of every product, read off its features: int (L, K), one line per layout."""
+    """Return the category of every product, from its features: int (L, K), one row per layout."""
     return simulator.round_at(0).features[:, :, 4:9].argmax(axis=2)
 
 
@@ -44,7 +44,7 @@ def test_categories_are_balanced_and_shuffled(n_products: int) -> None:
     assert len({tuple(c) for c in categories(simulator)}) > 10
 
 
-def test_a_click_is_the_personas_rate_for_the_category() -> None:
+def test_click_probabilities_are_those_of_persona_and_category() -> None:
     simulator = shop()
     kinds = categories(simulator)
     for step in range(200):
@@ -63,7 +63,7 @@ def test_a_user_keeps_one_persona() -> None:
 
 
 def test_layout_shared_or_each_row_its_own() -> None:
-    """The shop of a row does not depend on the other rows."""
+    """Check that the shop of a row does not depend on other rows."""
     shared = categories(shop())
     assert (shared == shared[0]).all()
     assert shop().layouts().tolist() == [0, 0, 0]
@@ -89,7 +89,7 @@ def test_feature_maps(features: Any, D: int, layout: Any) -> None:
         assert np.array_equal(round.features, np.concatenate(expected, axis=2))
 
 
-def test_the_log_is_from_before_the_shock() -> None:
+def test_the_log_precedes_the_shock() -> None:
     n, simulator = 100_000, shop(shock_step=1)
     log, kinds = simulator.log(0, n), categories(simulator)[0]
     persona, category = log.columns[:, 0], log.columns[:, 1] - 4
@@ -119,7 +119,7 @@ def test_random_and_oracle_have_the_published_rates() -> None:
     assert np.array_equal(earned["oracle"].rewards, earned["oracle"].best_rewards)
 
 
-def test_a_shock_permutes_tastes_and_the_oracle_follows() -> None:
+def test_a_shock_permutes_preferences_and_the_oracle_adapts() -> None:
     calm, shaken = shop(), shop(shock_step=100)
     kinds = categories(calm)
     for step in (0, 99, 100, 500):
@@ -148,7 +148,7 @@ def test_one_shared_model_needs_interaction_features() -> None:
     assert 0.46 < click_rate(sharing="per_arm", alpha=1.5) < 0.49
 
 
-def test_linucb_from_cold_after_60000_steps() -> None:
+def test_linucb_without_pre_training_after_60000_steps() -> None:
     """32 separate runs of the published setting: .491 to .504, mean .498."""
     trace = make("linucb", PetShop, rows=range(8), options={"layout": "per_row"}, alpha=1.5).advance(60_000)
     assert abs(trace.rewards.mean() - 0.498) < 0.013 / np.sqrt(8) * 3

@@ -1,4 +1,4 @@
-"""The ranking simulator against brute force, closed forms and published figures."""
+"""The ranking simulator, compared with brute force, closed forms and published results."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def built(rows: int = 4, **params: Any) -> Ranking:
 
 
 def cascade(p: FloatArray, bias: FloatArray, slate: tuple[int, ...]) -> float:
-    """Click probability of every slot."""
+    """Return the click probability of every slot."""
     still, clicked = 1.0, 0.0
     for slot, item in enumerate(slate):
         clicked += still * bias[slot] * p[item]
@@ -41,7 +41,7 @@ def cascade(p: FloatArray, bias: FloatArray, slate: tuple[int, ...]) -> float:
 
 
 @pytest.mark.parametrize("choice", ["catalogue", "candidates", "sigmoid"])
-def test_probabilities_are_the_formula(choice: str) -> None:
+def test_probabilities_follow_the_formula(choice: str) -> None:
     simulator = built(choice=choice, intercept=1.5, layout="per_row")
     for step in range(5):
         round, p = simulator.round_at(step), simulator.probabilities(simulator.round_at(step))
@@ -57,7 +57,7 @@ def test_probabilities_are_the_formula(choice: str) -> None:
 
 
 @pytest.mark.parametrize("bias", [0.0, 1.0, 2.5])
-def test_values_of_shown_best_and_random_slates_are_those_of_all_slates(bias: float) -> None:
+def test_values_of_slates_equal_an_enumeration_of_all_slates(bias: float) -> None:
     simulator = built(bias=bias)
     b = np.arange(1, 4) ** -bias
     for step in range(6):
@@ -75,14 +75,14 @@ def test_values_of_shown_best_and_random_slates_are_those_of_all_slates(bias: fl
 @given(
     p=st.lists(st.floats(0, 1), min_size=2, max_size=6), b=st.lists(st.floats(0, 1), min_size=1, max_size=6)
 )  # fmt: skip
-def test_a_random_slate_in_closed_form_is_the_mean_of_all(p: list[float], b: list[float]) -> None:
+def test_the_value_of_a_random_slate_equals_the_mean_of_all(p: list[float], b: list[float]) -> None:
     bias = np.array(b[: len(p)])
     every = [cascade(np.array(p), bias, s) for s in permutations(range(len(p)), len(bias))]
     assert ranking_kernels.random_value(np.array([p]), bias)[0] == pytest.approx(np.mean(every), abs=1e-12)
 
 
 def test_the_user_examines_the_slots_until_the_first_click() -> None:
-    """10^6 visits to one slate: clicks by slot and looks by slot, within three standard errors, and what is told."""
+    """10^6 visits to one slate: clicks and examinations by slot within three standard errors, and the feedback."""
     simulator = built(rows=1, temperature=0.01)
     round, n = simulator.round_at(0), 1_000_000
     slate, p = np.array([[4, 1, 5]]), simulator.probabilities(simulator.round_at(0))[0, [4, 1, 5]]
@@ -95,9 +95,9 @@ def test_the_user_examines_the_slots_until_the_first_click() -> None:
     assert (rewards.sum(1) <= 1).all()
     value = simulator.respond(round, slate, draws[:1])[1].value[0]
     assert abs(rewards.sum() / n - value) < 3 * np.sqrt(value * (1 - value) / n)
-    for coin in draws[:200]:  # and respond is that very user
-        feedback, _ = simulator.respond(round, slate, coin[None])
-        alone = ranking_kernels.cascade_clicks((p * b)[None], coin[None])
+    for draw in draws[:200]:  # `respond` gives the same user
+        feedback, _ = simulator.respond(round, slate, draw[None])
+        alone = ranking_kernels.cascade_clicks((p * b)[None], draw[None])
         assert np.array_equal(feedback.rewards, alone[0])
         assert np.array_equal(feedback.examined, alone[1])
 
@@ -114,12 +114,12 @@ def test_candidates_are_distinct_and_equally_likely() -> None:
     assert ranking_kernels.distinct(np.array([[0.0, 0.999999999999], [1.0, 1.0]]), pool).tolist() == [
         [0, 5],
         [5, 0],
-    ]  # 0 has moved to 5's place
+    ]  # 0 takes the position of 5
 
 
 @pytest.mark.parametrize(("features", "D"), [("concatenation", 6), ("product", 3), ("both", 9)])
 @pytest.mark.parametrize("constant", [False, True])
-def test_features_are_those_of_the_pair(features: str, D: int, constant: bool) -> None:
+def test_features_are_those_of_user_and_item(features: str, D: int, constant: bool) -> None:
     simulator = built(features=features, constant=constant, noise=0.05)
     round = simulator.round_at(3)
     assert simulator.spec.n_features == D + constant
@@ -134,9 +134,9 @@ def test_features_are_those_of_the_pair(features: str, D: int, constant: bool) -
     assert 0.03 < error.std() < 0.07
 
 
-def test_the_published_figures_are_reproduced() -> None:
-    """The optimum pays .0507 on average and next to nothing in the median round, a random slate .0003; with the
-    candidates to compete with, .90 / .49 / .17 / .05 at temperatures .001 / .005 / .01 / .02."""
+def test_published_results_are_reproduced() -> None:
+    """The optimum earns .0507 on average and almost nothing in the median round, a random slate .0003; with the
+    candidates in the softmax, .90 / .49 / .17 / .05 at temperatures .001 / .005 / .01 / .02."""
 
     def looks(steps: int, **params: Any) -> tuple[FloatArray, FloatArray]:
         simulator = Ranking(Ranking.Params(**params), Streams(42, range(8)))
@@ -157,13 +157,13 @@ def test_the_published_figures_are_reproduced() -> None:
         assert 0.005 < random.mean() < 0.007
 
 
-def test_a_random_slate_of_fifty_loses_no_digit_where_nearly_all_is_clicked() -> None:
+def test_the_value_of_a_random_slate_of_fifty_is_accurate_for_high_rates() -> None:
     for p, expected in ((0.99, 1.0), (0.3, 1 - 0.7**50), (1e-9, 1 - (1 - 1e-9) ** 50)):
         assert ranking_kernels.random_value(np.full((1, 100), p), np.ones(50))[0] == pytest.approx(expected, abs=1e-12)
 
 
 def test_every_row_has_the_layout_of_its_replication() -> None:
-    """Rows of a sweep come in any order, and more than once."""
+    """Rows of a sweep have any order and may repeat."""
     sweep = Ranking(Ranking.Params(**SMALL, layout="per_row"), Streams(3, [3, 0, 0]))
     for step in range(3):
         mixed = sweep.round_at(step)
@@ -174,8 +174,8 @@ def test_every_row_has_the_layout_of_its_replication() -> None:
             np.testing.assert_allclose(sweep.probabilities(mixed)[r], p, rtol=1e-12)
 
 
-def test_ten_slots_of_five_hundred_are_a_sum_over_all_subsets() -> None:
-    """The closed form at full size, against subsets drawn at random."""
+def test_the_closed_form_for_ten_of_five_hundred_equals_random_subsets() -> None:
+    """Compare the closed form at full size with random subsets."""
     rng = np.random.default_rng(0)
     p, bias = rng.beta(0.3, 3, (1, 500)), 1 / np.arange(1, 11)
     shown = np.stack([rng.permutation(500)[:10] for _ in range(20_000)])
@@ -195,12 +195,12 @@ def test_ten_slots_of_five_hundred_are_a_sum_over_all_subsets() -> None:
         ({"temperature": 0.0}, "simulator.temperature is 0.0; it must be a number from 0.0001 to 1"),
     ],
 )
-def test_impossible_parameters_are_refused_in_a_sentence(changes: dict[str, Any], message: str) -> None:
+def test_invalid_parameters_are_refused_in_one_sentence(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
         read({"simulator": {"kind": "ranking", **changes}, "agents": [{"kind": "random"}]})
 
 
-def test_vectors_are_tuned_only_where_features_are_vectors() -> None:
+def test_tuned_vectors_require_vector_features() -> None:
     agents = [{"kind": "neural_click_ts", "vectors": "tuned"}]
     assert read({"simulator": {"kind": "ranking", "features": "concatenation"}, "agents": agents})
     with pytest.raises(UserError, match="requires user and item vectors as features, which Ranking does not provide"):

@@ -1,4 +1,4 @@
-"""The synthetic simulators are those of the NeuralUCB paper, and their expected rewards follow the formulas."""
+"""The synthetic simulator equals that of the NeuralUCB paper; expected rewards follow the formulas."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ ALONG: dict[str, Callable[[Any], Any]] = {
 each_function = pytest.mark.parametrize("function", FUNCTIONS)
 
 
-def world(rows: tuple[int, ...] = ROWS, seed: int = 5, **options: Any) -> Synthetic:
+def simulator_of(rows: tuple[int, ...] = ROWS, seed: int = 5, **options: Any) -> Synthetic:
     return Synthetic(Synthetic.Params(**options), Streams(seed, rows))
 
 
-def contexts(world: Synthetic, steps: int) -> FloatArray:
-    return np.concatenate([world.round_at(step).features for step in range(steps)])  # (steps R, K, D)
+def contexts(simulator_of: Synthetic, steps: int) -> FloatArray:
+    return np.concatenate([simulator_of.round_at(step).features for step in range(steps)])  # (steps R, K, D)
 
 
 @each_function
 @pytest.mark.parametrize("layout", ["shared", "per_row"])
 def test_expected_rewards_follow_the_formula(function: Any, layout: Any) -> None:
-    built = world(function=function, layout=layout, scale=0.7)
+    built = simulator_of(function=function, layout=layout, scale=0.7)
     for step in (0, 1, 500, 20_000):
         round = built.round_at(step)
         means = built.probabilities(round)
@@ -56,9 +56,12 @@ def test_expected_rewards_follow_the_formula(function: Any, layout: Any) -> None
             np.testing.assert_allclose(means[r], 0.7 * np.array(expected), rtol=1e-12, atol=1e-14)
 
 
-def test_bernoulli_rewards_are_a_logistic_model() -> None:
+def test_bernoulli_rewards_follow_a_logistic_model() -> None:
     """log odds = scale h(x), so that for linear h they are linear in x."""
-    plain, draws = world(function="linear", scale=3.0), world(function="linear", scale=3.0, reward="bernoulli")
+    plain, draws = (
+        simulator_of(function="linear", scale=3.0),
+        simulator_of(function="linear", scale=3.0, reward="bernoulli"),
+    )
     for step in range(20):
         round = draws.round_at(step)
         p = draws.probabilities(round)
@@ -67,7 +70,7 @@ def test_bernoulli_rewards_are_a_logistic_model() -> None:
 
 @pytest.mark.parametrize("where", ["ball", "sphere"])
 def test_contexts_are_uniform(where: Any) -> None:
-    x = contexts(world(contexts=where, n_features=3), 2000).reshape(-1, 3)
+    x = contexts(simulator_of(contexts=where, n_features=3), 2000).reshape(-1, 3)
     radius = np.linalg.norm(x, axis=1)
     limit = 2.226 / np.sqrt(len(x))
     if where == "sphere":
@@ -79,10 +82,10 @@ def test_contexts_are_uniform(where: Any) -> None:
 
 
 def expected(function: str, where: str, d: int = 20, K: int = 4) -> tuple[float, float]:
-    """Expected reward of the best of K arms and of a random one: an integral over quantiles.
+    """Return the expected reward of the best of K arms and of a random one by an integral over quantiles.
 
-    (a.x)^2 of a uniform point of the sphere is Beta(1/2, (d - 1)/2); the ball is the shadow of a sphere with two
-    dimensions more. The largest of K uniforms has the quantiles u^(1/K).
+    (a.x)^2 of a uniform point of the sphere is Beta(1/2, (d - 1)/2); the ball is the projection of a sphere with two
+    more dimensions. The largest of K uniforms has the quantiles u^(1/K).
     """
     square, h = beta(0.5, (d - 1 if where == "sphere" else d + 1) / 2), ALONG[function]
     u = (np.arange(100_000) + 0.5) / 100_000
@@ -96,7 +99,7 @@ def expected(function: str, where: str, d: int = 20, K: int = 4) -> tuple[float,
 
 @pytest.mark.parametrize("where", ["ball", "sphere"])
 @pytest.mark.parametrize("function", ["linear", "quadratic", "cosine"])
-def test_the_regret_of_random_choice_is_the_integral(function: str, where: str) -> None:
+def test_the_regret_of_random_choice_equals_the_integral(function: str, where: str) -> None:
     best, mean = expected(function, where)
     rows, T = range(8), 1500
     trace = make("random", Synthetic, rows=rows, options={"function": function, "contexts": where}).advance(T)
@@ -104,8 +107,8 @@ def test_the_regret_of_random_choice_is_the_integral(function: str, where: str) 
         assert abs(measured.mean() - exact) < 4.5 * measured.std() / np.sqrt(measured.size)
 
 
-def test_the_best_of_a_form_against_an_independent_draw() -> None:
-    """The ball as the shadow of a sphere in two dimensions more; the mean of x'A'Ax is tr(A'A) / (d + 2)."""
+def test_the_best_arm_of_a_form_equals_an_independent_simulation() -> None:
+    """Draw the ball as the projection of a sphere with two more dimensions; the mean of x'A'Ax is tr(A'A) / (d + 2)."""
     trace = make("random", Synthetic, rows=range(8), options={"function": "form"}).advance(1500)
     A = Streams(7, (0,)).generator("layout").standard_normal((20, 20))
     x = np.random.default_rng(0).standard_normal((40_000, 4, 22))
@@ -117,7 +120,7 @@ def test_the_best_of_a_form_against_an_independent_draw() -> None:
     assert abs(trace.random_value.mean() - exact) < 4.5 * trace.random_value.std() / np.sqrt(trace.random_value.size)
 
 
-def test_figures_of_the_size_that_was_measured() -> None:
+def test_regret_equals_the_measured_values() -> None:
     """A separate run, two seeds of T = 10,000: 6476 on quadratic, about 59,500 on form. The unit ball of the paper
     fits (6432); the unit sphere of the authors' code (7046) does not."""
     best, mean = expected("quadratic", "ball")
@@ -133,7 +136,7 @@ def test_figures_of_the_size_that_was_measured() -> None:
 
 
 def test_linucb_is_between_random_and_the_oracle_on_nonlinear_rewards() -> None:
-    """Order of the published curves, not their digits."""
+    """Check the order of the published curves, not their values."""
     total = {
         (f, kind): (t.best_value - t.value).mean()
         for f in ("quadratic", "form")
@@ -144,7 +147,7 @@ def test_linucb_is_between_random_and_the_oracle_on_nonlinear_rewards() -> None:
     assert 0.5 < total["form", "linucb"] / total["form", "random"] < 0.97  # .87
 
 
-def test_noise_is_gaussian_and_the_same_for_whatever_is_shown() -> None:
+def test_noise_is_gaussian_and_equal_for_all_arms() -> None:
     options = {"noise": 0.3, "layout": "per_row"}
     trace = make("random", Synthetic, rows=range(8), options=options).advance(1000)
     draws = trace.rewards - trace.value
@@ -154,8 +157,8 @@ def test_noise_is_gaussian_and_the_same_for_whatever_is_shown() -> None:
     assert np.array_equal(quiet.rewards, quiet.value)
 
 
-def test_a_uniform_of_zero_is_no_infinite_reward() -> None:
-    built = world()
+def test_a_uniform_of_zero_gives_a_finite_reward() -> None:
+    built = simulator_of()
     feedback, _ = built.respond(built.round_at(0), np.zeros((3, 1), np.int64), np.zeros((3, 1)))
     assert np.isfinite(feedback.rewards).all()
 
@@ -182,19 +185,19 @@ def test_a_row_does_not_depend_on_other_rows(function: Any, reward: Any, layout:
 def test_layout_shared_or_each_row_its_own() -> None:
     x = np.eye(20)[None].repeat(3, axis=0)
     for layout, same_everywhere in (("shared", True), ("per_row", False)):
-        built = world(layout=layout, function="linear")
+        built = simulator_of(layout=layout, function="linear")
         round = built.round_at(0)
         a = built.probabilities(
             round._replace(contexts=Contexts(x, *list(round.contexts)[1:]))
         )  # the weights themselves
         np.testing.assert_allclose(np.linalg.norm(a, axis=1), 1, rtol=1e-12)
         assert np.allclose(a[0], a[1]) == same_everywhere
-    assert not np.array_equal(world(seed=6).round_at(0).features, world().round_at(0).features)
+    assert not np.array_equal(simulator_of(seed=6).round_at(0).features, simulator_of().round_at(0).features)
 
 
 @pytest.mark.parametrize("layout", ["shared", "per_row"])
 def test_the_log_is_random_choice_in_this_simulator(layout: Any) -> None:
-    built, n = world(layout=layout, function="linear", noise=0.1), 20_000
+    built, n = simulator_of(layout=layout, function="linear", noise=0.1), 20_000
     for row in ROWS if layout == "per_row" else (0,):
         log = built.log(row, n)
         a, *_ = np.linalg.lstsq(log.values, log.rewards, rcond=None)
@@ -237,7 +240,7 @@ def test_the_preset_shows_what_its_text_states() -> None:
 
 
 def test_rows_of_the_same_replication_have_the_same_layout() -> None:
-    """The points of a sweep: replications come more than once, in any order."""
+    """In a sweep, replications repeat in any order."""
     params = Synthetic.Params(layout="per_row")
     repeated, single = (Synthetic(params, Streams(3, rows)) for rows in ((5, 2, 5, 2), (2, 5)))
     means = repeated.probabilities(repeated.round_at(7))

@@ -43,28 +43,28 @@ SMALL = "age,city,bought\n30,Rome,yes\n40,Oslo,no\n50,Rome,yes\n60,Oslo,no\n"
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Every test uploads its data to a folder of its own, with empty caches."""
+    """Set an empty upload folder and empty caches for every test."""
     monkeypatch.setenv("BANDITS_HOME", str(tmp_path))
     classification.load.cache_clear()
     yield tmp_path / "data"
     classification.load.cache_clear()
 
 
-def written(names: list[str], rows: list[list[Any]], **options: Any) -> bytes:
+def to_csv(names: list[str], rows: list[list[Any]], **options: Any) -> bytes:
     out = io.StringIO()
     csv.writer(out, lineterminator="\n", **options).writerows([names, *rows])
     return out.getvalue().encode()
 
 
-def of_scikit_learn(name: str, *, spoken: bool) -> bytes:
-    """A data set as a CSV: numbers in full, classes as names or as numbers."""
+def of_scikit_learn(name: str, *, named_classes: bool) -> bytes:
+    """Return a data set as CSV: exact numbers, classes as names or as numbers."""
     bunch = getattr(datasets, f"load_{name}")()
-    answers = [bunch.target_names[y] if spoken else int(y) for y in bunch.target]
+    answers = [bunch.target_names[y] if named_classes else int(y) for y in bunch.target]
     names = [f"x{i}" for i in range(bunch.data.shape[1])]
-    return written([*names, "answer"], [[*map(repr, x), y] for x, y in zip(bunch.data.tolist(), answers, strict=True)])
+    return to_csv([*names, "answer"], [[*map(repr, x), y] for x, y in zip(bunch.data.tolist(), answers, strict=True)])
 
 
-def bring(text: str | bytes, target: str | None = None, title: str = "Mine", leave_out: Any = ()) -> str:
+def upload(text: str | bytes, target: str | None = None, title: str = "Mine", leave_out: Any = ()) -> str:
     table = inspect(text if isinstance(text, bytes) else text.encode())
     return uploads.save_dataset(table, target=target or table.suggested_target(), leave_out=leave_out, title=title)
 
@@ -78,29 +78,29 @@ def sentence(caught: pytest.ExceptionInfo[UserError]) -> str:
 
 def refused(text: str | bytes, target: str | None = None, **more: Any) -> str:
     with pytest.raises(UserError) as caught:
-        bring(text, target, **more)
+        upload(text, target, **more)
     return sentence(caught)
 
 
-def race(data: str, **changes: Any) -> dict[str, Any]:
+def experiment_on(data: str, **changes: Any) -> dict[str, Any]:
     agents = [{"kind": "linucb"}, {"kind": "lints", "sharing": "shared"}, {"kind": "static_mlp", "interactions": 1000}]
-    world = {"kind": "classification", "data": data}
-    return {"simulator": world, "agents": agents, "steps": 400, "replications": 3, **changes}
+    simulator = {"kind": "classification", "data": data}
+    return {"simulator": simulator, "agents": agents, "steps": 400, "replications": 3, **changes}
 
 
-# equality with what is built in
+# equality with built-in data
 
 
-def test_a_brought_wine_races_as_the_built_in_one_to_the_bit() -> None:
-    name = bring(of_scikit_learn("wine", spoken=True), "answer")
-    own, theirs = run(read(race(name))), run(read(race("wine")))
-    assert own.experiment.hash != theirs.experiment.hash
-    for label, history in theirs.histories.items():
-        same(own.histories[label], history)
+def test_runs_on_uploaded_and_built_in_wine_are_bit_identical() -> None:
+    name = upload(of_scikit_learn("wine", named_classes=True), "answer")
+    uploaded, built_in = run(read(experiment_on(name))), run(read(experiment_on("wine")))
+    assert uploaded.experiment.hash != built_in.experiment.hash
+    for label, history in built_in.histories.items():
+        same(uploaded.histories[label], history)
 
 
-def test_a_log_and_what_is_learned_from_it_are_those_of_the_built_in_set() -> None:
-    name = bring(of_scikit_learn("wine", spoken=True), "answer")
+def test_logs_and_pre_training_equal_those_of_the_built_in_data() -> None:
+    name = upload(of_scikit_learn("wine", named_classes=True), "answer")
     logs = [
         Classification(Classification.Params(data=data), worlds.Streams(3, (0,))).log(0, 500) for data in (name, "wine")
     ]
@@ -108,8 +108,8 @@ def test_a_log_and_what_is_learned_from_it_are_those_of_the_built_in_set() -> No
 
 
 @pytest.mark.parametrize("data", ["wine", "digits", "breast_cancer"])
-def test_numbers_as_classes_are_numbered_by_size(data: str) -> None:
-    own, theirs = (classification.load(n) for n in (bring(of_scikit_learn(data, spoken=False), "answer"), data))
+def test_numeric_classes_are_numbered_in_ascending_order(data: str) -> None:
+    own, theirs = (classification.load(n) for n in (upload(of_scikit_learn(data, named_classes=False), "answer"), data))
     assert np.array_equal(own.features, theirs.features)
     assert np.array_equal(own.labels, theirs.labels)
     assert own.classes == tuple(map(str, range(SIZES[data][2])))
@@ -159,28 +159,32 @@ def test_columns_are_typed_counted_and_described() -> None:
         '"age","city","bought"\n"30","Rome","yes"\n40,Oslo,no\n 50 , Rome\t,yes\n60.0,Oslo,"no"\n',
     ],
 )
-def test_the_same_table_in_other_clothes_is_the_same_data(text: str) -> None:
-    assert bring(text, "bought") == bring(SMALL, "bought")
+def test_equal_tables_in_different_formats_are_the_same_data(text: str) -> None:
+    assert upload(text, "bought") == upload(SMALL, "bought")
     assert len(uploads.listing()) == 1
 
 
-def test_decimal_commas_where_semicolons_separate() -> None:
+def test_decimal_commas_with_semicolon_separators() -> None:
     table = inspect(b"a;b;c\n1,5;1.5;x\n-0,25;2;y\n,5;3e2;x\n1.000,5;1;y\n")
-    assert [c.kind for c in table.columns] == ["category", "number", "category"]  # thousands are not guessed at
+    assert [c.kind for c in table.columns] == [
+        "category",
+        "number",
+        "category",
+    ]  # separators of thousands are not guessed
     table = inspect(b"a;b\n1,5;x\n-0,25;y\n")
     np.testing.assert_array_equal(table.column("a").values, [1.5, -0.25])
     assert inspect(b'a,b\n"1,5",x\n"2,5",y\n').column("a").kind == "category"
 
 
-def test_rows_are_counted_as_a_spreadsheet_shows_them() -> None:
+def test_row_numbers_equal_those_of_a_spreadsheet() -> None:
     text = 'note,kind\n"two\nlines",x\n\nplain,y\n,\nplain,x,more\n'
     assert refused(text) == "row 6 has 3 cells, the header has 2"
 
 
-def test_suggestions() -> None:
+def test_suggested_targets() -> None:
     rows = [[f"C-{i}", i + 1, i % 7, ["Rome", "Oslo"][i % 2], ["yes", "no"][i % 3 == 0], i / 3] for i in range(40)]
-    table = inspect(written(["customer", "row", "weekday", "city", "stayed", "spent"], rows))
-    assert table.suggested_target() == "stayed"  # the last one that can be one: money is measured
+    table = inspect(to_csv(["customer", "row", "weekday", "city", "stayed", "spent"], rows))
+    assert table.suggested_target() == "stayed"  # the last column that can be a target: amounts cannot
     assert table.suggested_omissions("stayed") == ["customer", "row"]
     assert table.classes("stayed") == {"no": 14, "yes": 26}
     assert list(table.classes("weekday")) == list("0123456")
@@ -189,7 +193,7 @@ def test_suggestions() -> None:
     assert hopeless.suggested_omissions("b") == []
 
 
-def test_the_sample_can_be_raced_on() -> None:
+def test_the_sample_data_set_runs() -> None:
     table = inspect(csv_table.sample())
     assert [c.name for c in table.columns] == ["sepal length", "sepal width", "petal length", "petal width", "species"]
     assert table.classes(table.suggested_target()) == {"setosa": 50, "versicolor": 50, "virginica": 50}
@@ -199,10 +203,10 @@ def test_the_sample_can_be_raced_on() -> None:
     assert learned["low"] > 0  # better than chance, with 95 % confidence
 
 
-def test_coding_is_the_published_protocol() -> None:
-    """Missing is -1, categories by alphabetical rank, rows divided by their norm; a row of zeros stays one."""
+def test_encoding_follows_the_published_protocol() -> None:
+    """Missing values are -1, categories their alphabetical rank, rows divided by their norm; zero rows stay zero."""
     text = "a,b,kind\n3,zebra,x\n,ant,x\n0,ant,y\n4,?,y\n"
-    data = classification.load(bring(text))
+    data = classification.load(upload(text))
     norms = np.array([[np.sqrt(10)], [1], [1], [np.sqrt(17)]])
     np.testing.assert_array_equal(data.features, np.array([[3, 1], [-1, 0], [0, 0], [4, -1]]) / norms)
     assert data.labels.tolist() == [0, 0, 1, 1]
@@ -283,26 +287,26 @@ def test_refusals(raw: bytes, message: str) -> None:
          "points, dashes or underscores"),
     ],
 )  # fmt: skip
-def test_choices_that_are_none_are_refused(changes: dict[str, Any], message: str) -> None:
+def test_invalid_choices_are_refused(changes: dict[str, Any], message: str) -> None:
     assert refused(SMALL, **{"target": "bought", **changes}) == message
     assert uploads.listing() == []
 
 
 def test_a_column_with_mistakes_can_be_left_out_or_be_the_target() -> None:
     text = "age,b\n" + GOOD + "abc,x\n"
-    assert uploads.find(bring(text.replace("\n", ",1\n").replace("b,1", "b,c", 1), "b", leave_out=["age"]))
+    assert uploads.find(upload(text.replace("\n", ",1\n").replace("b,1", "b,c", 1), "b", leave_out=["age"]))
     grades = "points,grade\n" + "".join(f"{i},{i % 3}\n" for i in range(30)) + "1,failed\n"
     assert inspect(grades.encode()).column("grade").kind == "mixed"
-    assert classification.load(bring(grades, "grade")).classes == ("0", "1", "2", "failed")
+    assert classification.load(upload(grades, "grade")).classes == ("0", "1", "2", "failed")
 
 
 def test_markup_and_formulas_are_text() -> None:
     nasty = ["=cmd()", "<img src=x>", "[a](http://b)", "../../x", "`$x$`"]
-    text = written(["n", "<script>"], [[i, nasty[i % 5]] for i in range(20)])
-    assert classification.load(bring(text, "<script>")).classes == tuple(sorted(nasty))
+    text = to_csv(["n", "<script>"], [[i, nasty[i % 5]] for i in range(20)])
+    assert classification.load(upload(text, "<script>")).classes == tuple(sorted(nasty))
 
 
-# anything at all
+# arbitrary input
 
 cell = st.one_of(
     st.text(max_size=6),
@@ -314,7 +318,7 @@ cell = st.one_of(
 
 @st.composite
 def csv_like(draw: st.DrawFn) -> bytes:
-    """A table that is mostly in order: now and then a cell too many, a stray quote, other line ends, a cut."""
+    """Generate tables, sometimes with extra cells, stray quotes, other line ends or truncation."""
     width = draw(st.integers(1, 4))
     names = draw(st.one_of(st.just([f"c{i}" for i in range(width)]), st.lists(cell, min_size=width, max_size=width)))
     kinds = [draw(st.sampled_from([st.integers(-5, 5), st.floats(), st.sampled_from("xyz"), cell])) for _ in names]
@@ -332,14 +336,14 @@ def csv_like(draw: st.DrawFn) -> bytes:
 
 
 def one_sentence(message: str) -> bool:
-    """Never anything else; False, for it is no table."""
+    """Check that a message is one sentence; returns False."""
     assert message.isprintable()
     assert 0 < len(message) <= 400
     return False
 
 
 def survives(raw: bytes) -> bool:
-    """A table or one sentence; and if a table, then a data set or one sentence."""
+    """Check that bytes are a table or refused in one sentence, and the table likewise a data set."""
     try:
         table = inspect(raw)
     except UserError as refusal:
@@ -368,18 +372,18 @@ relaxed = settings(
 
 @relaxed
 @given(st.one_of(st.binary(max_size=200), st.text(max_size=200).map(lambda t: t.encode("utf-8", "surrogatepass"))))
-def test_any_bytes_are_a_table_or_one_sentence(raw: bytes) -> None:
+def test_any_bytes_are_valid_or_refused_in_one_sentence(raw: bytes) -> None:
     survives(raw)
 
 
 @relaxed
 @given(csv_like())
-def test_anything_like_a_csv_is_a_table_or_one_sentence(raw: bytes) -> None:
+def test_generated_tables_are_valid_or_refused_in_one_sentence(raw: bytes) -> None:
     survives(raw)
 
 
-def test_damaged_tables_are_tables_or_one_sentence() -> None:
-    """A real file, with bytes changed, inserted, doubled and lost."""
+def test_damaged_tables_are_valid_or_refused_in_one_sentence() -> None:
+    """Change, insert, repeat and delete bytes of a valid file."""
     rng = random.Random(1)
     whole, kept = csv_table.sample()[:1500], 0
     for _ in range(300):
@@ -388,19 +392,19 @@ def test_damaged_tables_are_tables_or_one_sentence() -> None:
             at = rng.randrange(len(raw))
             raw[at : at + rng.randint(0, 3)] = bytes(rng.choices(b',;"\n\r\t x1.\0\xff', k=rng.randint(0, 3)))
         kept += survives(bytes(raw))
-    assert 0 < kept < 300  # or little was tried
+    assert 0 < kept < 300  # otherwise little would be tested
 
 
-# keeping
+# storage
 
 
-def test_what_is_kept_is_known_without_loading_it(folder: Path) -> None:
-    name = bring(SMALL, "bought", "Käufer 2.csv", leave_out=["city"])
+def test_metadata_are_read_without_loading_the_data(folder: Path) -> None:
+    name = upload(SMALL, "bought", "Käufer 2.csv", leave_out=["city"])
     (kept,) = uploads.listing()
     assert kept == uploads.find(name)
     assert kept[:-1] == (name, "Käufer 2.csv", "bought", 4, 1, 2)
     assert name == f"kaufer-2-csv-{kept.content[:12]}"
-    assert [p.name for p in folder.iterdir()] == [f"{name}.parquet"]  # one file, nothing staged is left
+    assert [p.name for p in folder.iterdir()] == [f"{name}.parquet"]  # one file, no temporary file
     frame = uploads.load(name)
     assert list(frame.columns) == ["age", "bought"]
     assert frame["bought"].tolist() == ["yes", "no", "yes", "no"]
@@ -410,21 +414,21 @@ def test_what_is_kept_is_known_without_loading_it(folder: Path) -> None:
     assert Classification.portable(Classification.Params(data="wine"))
 
 
-def test_the_name_follows_from_the_content_and_the_choice() -> None:
+def test_the_name_depends_on_content_and_selected_columns() -> None:
     names = [
-        bring(SMALL, "bought"),
-        bring(SMALL, "city"),
-        bring(SMALL, "bought", leave_out=["age"]),
-        bring(SMALL.replace("30", "31"), "bought"),
-        bring(SMALL.replace("age", "years"), "bought"),
-        bring(SMALL, "bought", "Yours"),
+        upload(SMALL, "bought"),
+        upload(SMALL, "city"),
+        upload(SMALL, "bought", leave_out=["age"]),
+        upload(SMALL.replace("30", "31"), "bought"),
+        upload(SMALL.replace("age", "years"), "bought"),
+        upload(SMALL, "bought", "Yours"),
     ]
     assert len(set(names)) == len(names)
     assert names[-1][-12:] == names[0][-12:]
-    assert bring(SMALL, "bought") == names[0]
+    assert upload(SMALL, "bought") == names[0]
     assert all(uploads.find(n) for n in names)
     for title, slug in (("日本", "data"), ("--", "data"), ("ß. _x_ " * 5, "x-x-x-x-x"), ("ﬃ" * 40, "ffi" * 13 + "f")):
-        assert bring(SMALL, "bought", title) == f"{slug}-{names[0][-12:]}"
+        assert upload(SMALL, "bought", title) == f"{slug}-{names[0][-12:]}"
 
 
 @pytest.mark.parametrize(
@@ -432,7 +436,7 @@ def test_the_name_follows_from_the_content_and_the_choice() -> None:
     [("iris.csv", "iris"), ("Umsatz (1).CSV", "Umsatz 1"), ("../a<b>.csv", ".. a b"), ("#.csv", "My data"),
      ("a" * 90 + ".csv", "a" * 40), (".csv", ".csv"), ("", "My data")],
 )  # fmt: skip
-def test_titles_from_the_names_of_files(file: str, title: str) -> None:
+def test_titles_are_derived_from_file_names(file: str, title: str) -> None:
     assert uploads.title_from(file) == title
     assert uploads.TITLE.fullmatch(title)
 
@@ -456,9 +460,9 @@ def test_titles_from_the_names_of_files(file: str, title: str) -> None:
     ],
 )
 def test_unknown_data_are_refused_wherever_they_are_named(name: Any) -> None:
-    known = bring(SMALL, "bought")
+    known = upload(SMALL, "bought")
     with pytest.raises(UserError) as caught:
-        read(race(name))
+        read(experiment_on(name))
     assert all(word in sentence(caught) for word in ("magic", "breast_cancer", known))
     if name in ("x-123", "mine-0123456789ab"):
         assert sentence(caught).startswith(
@@ -468,12 +472,12 @@ def test_unknown_data_are_refused_wherever_they_are_named(name: Any) -> None:
     assert [k.id for k in uploads.listing()] == [known]
 
 
-def test_the_command_line_runs_brought_data_and_refuses_unknown(
+def test_the_command_line_runs_uploaded_data_and_refuses_unknown_data(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    name = bring(SMALL, "bought")
+    name = upload(SMALL, "bought")
     file = tmp_path / "race.json"
-    file.write_text(json.dumps(race(name, agents=[{"kind": "linucb"}], steps=20)))
+    file.write_text(json.dumps(experiment_on(name, agents=[{"kind": "linucb"}], steps=20)))
     assert main(["run", str(file)]) == 0
     assert "LinUCB" in capsys.readouterr().out
     assert main(["list"]) == 0
@@ -487,10 +491,10 @@ def test_the_command_line_runs_brought_data_and_refuses_unknown(
     )
 
 
-def test_what_can_be_chosen() -> None:
+def test_uploaded_data_sets_are_choices() -> None:
     assert list(Classification.Params.choices("data") or ()) == list(SIZES)
     assert Classification.Params.choices("encoding") is None
-    first, second = bring(SMALL, "bought"), bring(SMALL, "city")
+    first, second = upload(SMALL, "bought"), upload(SMALL, "city")
     actual = Classification.Params.choices("data")
     assert actual is not None
     assert actual[first] == f"Mine {first[-4:]} (uploaded)"  # two of the same title
@@ -501,7 +505,7 @@ def test_what_can_be_chosen() -> None:
 
 
 def test_tampered_files_are_refused(folder: Path) -> None:
-    name = bring(SMALL, "bought")
+    name = upload(SMALL, "bought")
     path = folder / f"{name}.parquet"
     whole, table = path.read_bytes(), pq.ParquetFile(path).read()
     facts = json.loads(table.schema.metadata[b"bandit-playground"])
@@ -511,7 +515,7 @@ def test_tampered_files_are_refused(folder: Path) -> None:
         metadata = {b"bandit-playground": json.dumps({**facts, **changes})}
         pq.write_table(data.replace_schema_metadata(metadata), path)
 
-    def said() -> str:
+    def refusal() -> str:
         with pytest.raises(UserError) as caught:
             classification.load(name)
         return sentence(caught)
@@ -532,17 +536,17 @@ def test_tampered_files_are_refused(folder: Path) -> None:
         lambda: path.write_bytes(b""),
     ):
         change()
-        assert said() == damaged
-    other = bring(SMALL, "city")
-    shutil.copy(folder / f"{other}.parquet", path)  # another set's file under this name
-    assert said() == damaged
+        assert refusal() == damaged
+    other = upload(SMALL, "city")
+    shutil.copy(folder / f"{other}.parquet", path)  # the file of another data set under this name
+    assert refusal() == damaged
     assert [k.id for k in uploads.listing()] == [other]
-    assert bring(SMALL, "bought") == name  # bringing it again mends it
+    assert upload(SMALL, "bought") == name  # uploading it again repairs it
     assert classification.load(name).classes == ("no", "yes")
 
 
-def test_two_processes_may_keep_the_same_file_at_once(tmp_path: Path) -> None:
-    (tmp_path / "wine.csv").write_bytes(of_scikit_learn("wine", spoken=True))
+def test_two_processes_save_the_same_file_concurrently(tmp_path: Path) -> None:
+    (tmp_path / "wine.csv").write_bytes(of_scikit_learn("wine", named_classes=True))
     code = (
         "import sys; from pathlib import Path; from bandits.simulators.datasets import csv_table, uploads\n"
         "table = csv_table.inspect(Path(sys.argv[1]).read_bytes()); print('ready', flush=True); input()\n"
@@ -566,11 +570,11 @@ def test_two_processes_may_keep_the_same_file_at_once(tmp_path: Path) -> None:
         process.stdin.flush()
     names = {process.communicate(timeout=120)[0].strip() for process in both}
     assert [process.returncode for process in both] == [0, 0]
-    assert names == {bring(of_scikit_learn("wine", spoken=True), "answer", "wine")}
+    assert names == {upload(of_scikit_learn("wine", named_classes=True), "answer", "wine")}
     assert len(list((tmp_path / "data").iterdir())) == 1
 
 
-def test_a_full_disk_and_a_full_shelf_are_said(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+def test_a_full_disk_and_too_many_data_sets_are_reported(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     def full(path: Path, data: bytes) -> None:
         raise OSError(28, "No space left on device")
 
@@ -578,29 +582,29 @@ def test_a_full_disk_and_a_full_shelf_are_said(monkeypatch: pytest.MonkeyPatch, 
         patch.setattr(uploads, "atomic_write", full)
         assert refused(SMALL, "bought") == "the data could not be written to disk: No space left on device"
     monkeypatch.setattr(uploads, "MAX_SETS", 1)
-    name = bring(SMALL, "bought")
+    name = upload(SMALL, "bought")
     assert refused(SMALL, "city") == "at most 1 data sets can be stored; delete one first"
-    assert bring(SMALL, "bought") == name
+    assert upload(SMALL, "bought") == name
 
 
-def test_wide_data_are_refused_by_arithmetic() -> None:
+def test_wide_data_are_refused_by_estimate() -> None:
     names = [*(f"x{i}" for i in range(99)), "kind"]
-    name = bring(written(names, [[*range(99), f"k{i % 50}"] for i in range(100)]))
+    name = upload(to_csv(names, [[*range(99), f"k{i % 50}"] for i in range(100)]))
     with pytest.raises(UserError) as caught:
-        read(race(name, agents=[{"kind": "linucb", "sharing": "shared"}], replications=64))
+        read(experiment_on(name, agents=[{"kind": "linucb", "sharing": "shared"}], replications=64))
     assert "GiB of memory" in sentence(caught)
     assert presets.on_data(name).memory() < 2**29
 
 
-# living with it
+# runs on uploaded data
 
 
 @pytest.mark.parametrize(
     ("kind", "encoding"),
     [*itertools.product(["linucb", "lints", "epsilon_greedy"], ["block", "context"]), ("static_mlp", "block")],
 )
-def test_agents_live_in_a_brought_world(kind: str, encoding: str) -> None:
-    name = bring("a,b,kind\n" + "".join(f"{i % 7},{'uvw'[i % 3]},{'xyz'[i % 3]}\n" for i in range(60)), "kind")
+def test_agents_run_on_uploaded_data(kind: str, encoding: str) -> None:
+    name = upload("a,b,kind\n" + "".join(f"{i % 7},{'uvw'[i % 3]},{'xyz'[i % 3]}\n" for i in range(60)), "kind")
     extra: dict[str, Any] = {"interactions": 10_000} if kind == "static_mlp" else {}
     lane = worlds.make(kind, Classification, options={"data": name, "encoding": encoding}, **extra)
     lane.agent.prepare()
@@ -608,37 +612,37 @@ def test_agents_live_in_a_brought_world(kind: str, encoding: str) -> None:
     assert trace.alive.all()
     assert np.array_equal(trace.best_value, np.ones_like(trace.best_value))
     assert set(np.unique(trace.rewards)) <= {0.0, 1.0}
-    late = trace.rewards[-300:]  # the answer is in the features; guessing is right a third of the time
+    late = trace.rewards[-300:]  # features determine the class; a random choice is right with probability 1/3
     assert late.mean() > 1 / 3 + 4 * np.sqrt(2 / 9 / late.size)
 
 
-def test_workers_find_the_data_and_deleting_them_costs_no_worker(gate: Gate, tmp_path: Path) -> None:
-    """What waits for deleted data fails in a sentence, what ran on them is not found, the worker serves the next."""
-    name = bring(SMALL, "bought")
-    plan = read(race(name, agents=[{"kind": "linucb"}, {"kind": "random"}]))
+def test_workers_load_the_data_and_survive_their_deletion(gate: Gate, tmp_path: Path) -> None:
+    """Waiting runs fail with a message, finished runs are not found, and the worker continues with the next run."""
+    name = upload(SMALL, "bought")
+    plan = read(experiment_on(name, agents=[{"kind": "linucb"}, {"kind": "random"}]))
     pool = Pool(workers=1, store=Store(tmp_path))
     try:
         done = pool.submit(plan)
-        wait_for(lambda: not done.active, "the race on brought data")
+        wait_for(lambda: not done.active, "the run on uploaded data")
         assert done.status == "finished", done.error
         for label, history in run(plan).histories.items():
             same(done.histories[label], history)
         gate.hold(9)
         endless = pool.submit(experiment(seed=9))
-        waiting = pool.submit(read(race(name, seed=7)))
+        waiting = pool.submit(read(experiment_on(name, seed=7)))
         uploads.delete(name)
         assert uploads.listing() == []
         with pytest.raises(UserError, match=f"data '{name}' is not stored here"):
-            read(race(name))
+            read(experiment_on(name))
         pool.stop(endless)
-        wait_for(lambda: not waiting.active, "the race that lost its data")
+        wait_for(lambda: not waiting.active, "the run whose data were deleted")
         assert waiting.status == "failed"
         assert waiting.error.startswith(f"data '{name}' is not stored here: upload the CSV again")
         after = pool.submit(experiment("random", seed=8))
-        wait_for(lambda: not after.active, "the race after it")
+        wait_for(lambda: not after.active, "the next run")
         assert after.status == "finished"
         assert Pool(workers=0, store=Store(tmp_path)).get(plan.hash) is None
-        bring(SMALL, "bought")
+        upload(SMALL, "bought")
         again = Pool(workers=0, store=Store(tmp_path)).get(plan.hash)
         assert again is not None
         assert again.status == "finished"
@@ -647,14 +651,14 @@ def test_workers_find_the_data_and_deleting_them_costs_no_worker(gate: Gate, tmp
 
 
 def test_a_damaged_file_fails_a_run_in_one_sentence(folder: Path) -> None:
-    name = bring(SMALL, "bought")
+    name = upload(SMALL, "bought")
     path = folder / f"{name}.parquet"
     table = pq.ParquetFile(path).read()
-    changed = table.set_column(0, "age", pa.array([30.0, 40, 50, 61]))  # the facts are in order, the numbers are not
+    changed = table.set_column(0, "age", pa.array([30.0, 40, 50, 61]))  # the metadata are valid, the numbers are not
     pq.write_table(changed.replace_schema_metadata(table.schema.metadata), path)
     pool = Pool(workers=1)
     try:
-        job = pool.submit(read(race(name)))
+        job = pool.submit(read(experiment_on(name)))
         wait_for(lambda: not job.active, "the end")
         assert (job.status, job.error) == (
             "failed", f"the file of data '{name}' is damaged: upload the CSV again on the page Your data",
@@ -663,7 +667,7 @@ def test_a_damaged_file_fails_a_run_in_one_sentence(folder: Path) -> None:
         pool.close()
 
 
-def test_long_cells_cost_no_more_than_they_are_long() -> None:
-    """A cell is matched in one go: work that grew with the square of its length would never end here."""
+def test_parsing_time_is_linear_in_cell_length() -> None:
+    """Cells are matched in linear time: quadratic time would not end here."""
     cells = "\n".join("1" * 990 + f"{i:05d}x" for i in range(4000))
     assert inspect(f"a,b\n{cells.replace(chr(10), ',1' + chr(10))},1\n".encode()).column("a").kind == "category"

@@ -1,4 +1,4 @@
-"""The wheel bandit equals that of the paper and its code."""
+"""The wheel bandit equals that of the paper and the authors' code."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def wheel(rows: tuple[int, ...] = (0, 1, 2), **options: Any) -> Wheel:
 
 
 def test_expected_rewards_by_region() -> None:
-    """By hand from Riquelme's ``sample_wheel_bandit_data``: the rim begins at delta itself, zero counts as negative."""
+    """Values from Riquelme's ``sample_wheel_bandit_data``: the rim includes delta, and zero counts as negative."""
     low, built = [1.0, 1.0, 1.0, 1.0, 1.2], wheel(delta=0.5)
     points = np.array([[0.1, 0.1], [0.4, 0.4], [0.4, -0.4], [-0.4, 0.4], [-0.4, -0.4], [0.5, 0], [0, 0.5], [0.49, 0]])
     high = [None, 0, 1, 2, 3, 1, 2, None]
@@ -51,18 +51,18 @@ def test_the_regret_of_random_choice_follows_the_formula(delta: float) -> None:
     assert abs(rim.mean() - share) <= 4.5 * np.sqrt(share * (1 - share) / n)
     formula = share * 39.16 + delta**2 * 0.16
     assert abs(lost.mean() - formula) <= 4.5 * 39 * np.sqrt(share * (1 - share) / n) + 1e-9
-    shown = trace.best_value - trace.value  # and so it is for who rolls the dice
+    shown = trace.best_value - trace.value  # equal to the random agent
     assert abs(shown.mean() - formula) < 4.5 * shown.std() / np.sqrt(n)
 
 
-def test_noise_is_that_of_the_code() -> None:
+def test_noise_equals_that_of_the_authors_code() -> None:
     trace = make("random", Wheel, rows=ROWS).advance(2000)
     draws, high = trace.rewards - trace.value, trace.value == 50
     for spread, some in ((0.01, draws[high]), (0.05, draws[~high])):
         assert len(some) > 1000
         assert kstest(some / spread, "norm").statistic < 2.226 / np.sqrt(len(some))
     best = (trace.best_rewards - trace.best_value) / np.where(trace.best_value == 50, 0.01, 0.05)
-    np.testing.assert_allclose(draws / np.where(high, 0.01, 0.05), best, atol=1e-9)  # the same luck for the best
+    np.testing.assert_allclose(draws / np.where(high, 0.01, 0.05), best, atol=1e-9)  # the same noise for the best arm
 
 
 @pytest.mark.parametrize(("features", "N"), [("plain", 2), ("constant", 3)])

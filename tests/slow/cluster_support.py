@@ -1,4 +1,4 @@
-"""Dask clusters on loopback, started as a user would: ``dask scheduler``, ``dask worker``, each a real process."""
+"""Dask clusters on loopback, started by the commands ``dask scheduler`` and ``dask worker``."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from pathlib import Path
 from bandits.base.processes import worker_environment
 from tests.support import wait_for
 
-WORKER = ("--nthreads", "1", "--no-dashboard", "--death-timeout", "60")  # with nobody to end it, it ends
+WORKER = ("--nthreads", "1", "--no-dashboard", "--death-timeout", "60")  # workers without a scheduler exit
 
 
 class Dask:
-    """A scheduler, and workers as they are wanted; `end` ends them all.
+    """A scheduler and workers; `end` stops them all.
 
     Parameters
     ----------
     folder : Path
-        For their files and logs.
+        Folder of their files and logs.
     workers : int
-        To begin with.
+        Initial number of workers.
     scheme : {"tcp", "tls"}
     options : tuple
-        For all of their commands.
+        Options of all commands.
     """
 
     def __init__(self, folder: Path, workers: int = 0, scheme: str = "tcp", options: tuple[str, ...] = ()) -> None:
@@ -44,19 +44,19 @@ class Dask:
             self.work("--nworkers", str(workers))
 
     def work(self, *options: str, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> None:
-        """Start a worker, or several."""
+        """Start one or more workers."""
         given = () if "--nthreads" in options else WORKER[:2]
         self._start("worker", self.address, *given, *WORKER[2:], *options, env=env, cwd=cwd)
 
     def stop_workers(self) -> None:
-        """End the workers, as Ctrl-C does."""
+        """Stop the workers, as Ctrl-C does."""
         for process in self._processes[1:]:
             process.terminate()
             process.wait()
         del self._processes[1:]
 
     def end(self) -> None:
-        """End everything."""
+        """Stop all processes."""
         for process in reversed(self._processes):
             process.terminate()
         for process in self._processes:

@@ -1,4 +1,4 @@
-"""Sweeps on a Dask cluster: the same bits as anywhere, encrypted, and refused in a sentence where it cannot be."""
+"""Sweeps on a Dask cluster: identical results, encryption, and refusals in one sentence."""
 
 from __future__ import annotations
 
@@ -51,18 +51,18 @@ DATA: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dask]:
-    actual = Dask(tmp_path_factory.mktemp("dask"), workers=2)
-    yield actual
-    actual.end()
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dask]:
+    dask = Dask(tmp_path_factory.mktemp("dask"), workers=2)
+    yield dask
+    dask.end()
 
 
 @pytest.fixture
-def lonely(tmp_path: Path) -> Iterator[Dask]:
-    """A scheduler without workers."""
-    actual = Dask(tmp_path)
-    yield actual
-    actual.end()
+def scheduler(tmp_path: Path) -> Iterator[Dask]:
+    """Start a scheduler without workers."""
+    dask = Dask(tmp_path)
+    yield dask
+    dask.end()
 
 
 @pytest.fixture
@@ -77,14 +77,14 @@ def small() -> Sweep:
 
 
 def held(gate: Gate) -> tuple[Sweep, Block]:
-    """A block that stands still at step 100."""
+    """Return a block that is held at step 100."""
     gate.hold(18, 100)
     data = {**DATA, "experiment": {**DATA["experiment"], "seed": 18}}
     return sweeps.read(data), Block(tuple((0, run) for run in range(4)))
 
 
 def same(a: Landscape, b: Landscape) -> None:
-    """Equal to the bit: numbers and curves."""
+    """Assert that numbers and curves are bit-identical."""
     for metric in METRICS:
         np.testing.assert_array_equal(a.numbers(metric), b.numbers(metric))
     for point in range(a.sweep.size):
@@ -92,7 +92,7 @@ def same(a: Landscape, b: Landscape) -> None:
             np.testing.assert_array_equal(sums, b.curves(point).sums[name])
 
 
-def on(executor: Executor) -> Landscape:
+def run_on(executor: Executor) -> Landscape:
     try:
         runner = Runner(small(), executor)
         landscape = runner.run()
@@ -103,11 +103,11 @@ def on(executor: Executor) -> Landscape:
 
 
 def refused(address: str) -> str:
-    """The sentence with which a cluster is refused."""
-    with pytest.raises(UserError) as message:
+    """Return the message with which a cluster is refused."""
+    with pytest.raises(UserError) as error:
         DaskExecutor(address)
-    assert "\n" not in str(message.value)
-    return str(message.value)
+    assert "\n" not in str(error.value)
+    return str(error.value)
 
 
 # -- addresses -----------------------------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ def refused(address: str) -> str:
         ("tls://127.0.0.1:8786", "set DASK_DISTRIBUTED__COMM__TLS__CA_FILE"),
     ],
 )
-def test_an_address_that_is_none_or_open_to_all_is_refused(
+def test_invalid_and_insecure_addresses_are_refused(
     address: str, message: str, file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert message in refused(address)
@@ -142,12 +142,12 @@ def test_an_address_that_is_none_or_open_to_all_is_refused(
     assert message in line
 
 
-def test_nobody_at_an_address_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_without_a_scheduler_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dask_client, "CONNECT_TIMEOUT", 0.5)
     assert "no Dask scheduler answers at tcp://127.0.0.1:9" in refused("tcp://127.0.0.1:9")
 
 
-def test_without_dask_it_is_said(file: Path) -> None:
+def test_a_missing_dask_is_reported(file: Path) -> None:
     code = "import sys; sys.modules['distributed'] = None; from bandits.cli.main import main; sys.exit(main())"
     done = subprocess.run(
         [sys.executable, "-c", code, "sweep", str(file), "--cluster", "tcp://127.0.0.1:8786"],
@@ -162,20 +162,20 @@ def test_without_dask_it_is_said(file: Path) -> None:
 # -- numbers -------------------------------------------------------------------------------------------------------
 
 
-def test_here_in_the_pool_and_on_a_cluster_are_the_same_bits(pair: Dask) -> None:
+def test_results_in_process_in_the_pool_and_on_a_cluster_are_identical(cluster: Dask) -> None:
     here, pool = sweeps.run(small()), Pool(1)
     try:
-        same(on(PoolExecutor(pool)), here)
+        same(run_on(PoolExecutor(pool)), here)
     finally:
         pool.close()
-    away = DaskExecutor(pair.address)
+    away = DaskExecutor(cluster.address)
     wait_for(lambda: away.workers == 2, "the second worker")
-    same(on(away), here)
+    same(run_on(away), here)
 
 
-def test_what_optuna_proposes_is_computed_to_the_same_bits(pair: Dask) -> None:
+def test_optuna_sweeps_on_a_cluster_are_identical(cluster: Dask) -> None:
     sweep = sweeps.read({**DATA, "search": "optuna", "number": 8, "batch": 4})
-    here, away = sweeps.run(sweep), DaskExecutor(pair.address)
+    here, away = sweeps.run(sweep), DaskExecutor(cluster.address)
     try:
         actual = Runner(sweep, away).run()
     finally:
@@ -185,10 +185,10 @@ def test_what_optuna_proposes_is_computed_to_the_same_bits(pair: Dask) -> None:
         np.testing.assert_array_equal(actual.numbers(metric), here.numbers(metric))
 
 
-def test_the_command_line_finds_the_cluster_in_the_environment(
-    pair: Dask, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_command_line_reads_the_cluster_address_from_the_environment(
+    cluster: Dask, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for place, address in (("here", ""), ("there", pair.address)):
+    for place, address in (("here", ""), ("there", cluster.address)):
         monkeypatch.setenv("BANDITS_HOME", str(tmp_path / f"home-{place}"))
         monkeypatch.setenv("BANDITS_CLUSTER", address)
         assert cli.main(["sweep", str(file), "--workers", "0", "--out", str(tmp_path / place)]) == 0
@@ -196,12 +196,12 @@ def test_the_command_line_finds_the_cluster_in_the_environment(
         assert (tmp_path / "here" / name).read_bytes() == (tmp_path / "there" / name).read_bytes()
 
 
-def test_a_block_that_nobody_wants_any_more_is_left(pair: Dask, gate: Gate) -> None:
-    away, heard = DaskExecutor(pair.address), list[int]()
+def test_a_cancelled_block_is_abandoned(cluster: Dask, gate: Gate) -> None:
+    away, steps = DaskExecutor(cluster.address), list[int]()
     try:
-        future = away.submit(*held(gate), heard.append)
-        wait_for(lambda: len(heard) > 1, "news of a block")
-        assert heard == sorted(heard)
+        future = away.submit(*held(gate), steps.append)
+        wait_for(lambda: len(steps) > 1, "progress of a block")
+        assert steps == sorted(steps)
         assert busy(away) == 1
         assert future.cancel()
         wait_for(lambda: busy(away) == 0, "the end of a block that was cancelled")
@@ -209,11 +209,11 @@ def test_a_block_that_nobody_wants_any_more_is_left(pair: Dask, gate: Gate) -> N
         away.close()
 
 
-def test_who_goes_away_leaves_no_block_behind(pair: Dask, gate: Gate) -> None:
-    away, other, heard = DaskExecutor(pair.address), DaskExecutor(pair.address), list[int]()
+def test_a_closed_client_leaves_no_running_blocks(cluster: Dask, gate: Gate) -> None:
+    away, other, steps = DaskExecutor(cluster.address), DaskExecutor(cluster.address), list[int]()
     try:
-        away.submit(*held(gate), heard.append)
-        wait_for(lambda: heard, "news of a block")
+        away.submit(*held(gate), steps.append)
+        wait_for(lambda: steps, "progress of a block")
         away.close()
         wait_for(lambda: busy(other) == 0, "the end of a block whose client is gone")
     finally:
@@ -221,12 +221,12 @@ def test_who_goes_away_leaves_no_block_behind(pair: Dask, gate: Gate) -> None:
 
 
 def busy(away: DaskExecutor) -> int:
-    """Blocks that are being computed on the workers."""
+    """Return the number of blocks that the workers compute."""
     return sum(away._client.run(lambda dask_worker: len(dask_worker.active_threads)).values())
 
 
-def test_what_a_worker_cannot_do_is_told(pair: Dask) -> None:
-    away = DaskExecutor(pair.address)
+def test_errors_of_a_worker_are_reported(cluster: Dask) -> None:
+    away = DaskExecutor(cluster.address)
     try:
         future = away.submit(small(), Block(((99, 0),)), lambda step: None)
         assert str(future.exception()) == "tuple index out of range"
@@ -235,12 +235,12 @@ def test_what_a_worker_cannot_do_is_told(pair: Dask) -> None:
         away.close()
 
 
-def test_a_block_that_its_workers_die_of_is_told(pair: Dask, gate: Gate) -> None:
-    away, heard = DaskExecutor(pair.address), list[int]()
+def test_a_block_that_kills_its_workers_is_reported(cluster: Dask, gate: Gate) -> None:
+    away, steps = DaskExecutor(cluster.address), list[int]()
     away._client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 0))
     try:
-        future = away.submit(*held(gate), heard.append)
-        wait_for(lambda: heard, "news of a block")
+        future = away.submit(*held(gate), steps.append)
+        wait_for(lambda: steps, "progress of a block")
         (worker,) = (address for address, keys in away._client.processing().items() if keys)
         os.kill(away._client.run(os.getpid, workers=[worker])[worker], signal.SIGKILL)
         with pytest.raises(UserError, match="1 workers of the cluster died while computing the same block"):
@@ -250,45 +250,49 @@ def test_a_block_that_its_workers_die_of_is_told(pair: Dask, gate: Gate) -> None
         away.close()
 
 
-# -- who may compute -----------------------------------------------------------------------------------------------
+# -- valid workers -------------------------------------------------------------------------------------------------
 
 
-def test_without_a_worker_of_one_thread_it_is_said(lonely: Dask, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_with_several_threads_are_refused(scheduler: Dask, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dask_client, "WORKER_TIMEOUT", 0.5)
-    assert f"has no workers; start one: dask worker {lonely.address}" in refused(lonely.address)
-    lonely.work("--nthreads", "2", "--no-nanny")
+    assert f"has no workers; start one: dask worker {scheduler.address}" in refused(scheduler.address)
+    scheduler.work("--nthreads", "2", "--no-nanny")
     monkeypatch.setattr(dask_client, "WORKER_TIMEOUT", PATIENCE)
-    assert "has 2 threads; start it with --nthreads 1" in refused(lonely.address)
+    assert "has 2 threads; start it with --nthreads 1" in refused(scheduler.address)
 
 
-def test_other_code_is_refused_early_or_late_and_nobody_is_not_waited_for(
-    lonely: Dask, gate: Gate, tmp_path: Path
+def test_workers_with_different_code_are_refused_and_missing_workers_time_out(
+    scheduler: Dask, gate: Gate, tmp_path: Path
 ) -> None:
     other = tmp_path / "other"
     shutil.copytree(ROOT / "bandits", other / "bandits", ignore=shutil.ignore_patterns("*.nb?"))
     with (other / "bandits" / "experiments" / "lane.py").open("a") as code:
         code.write("# newer\n")
     env = {**worker_environment(), "PYTHONPATH": str(other)}
-    lonely.work("--no-nanny", env=env)
-    message = refused(lonely.address)
+    scheduler.work("--no-nanny", env=env)
+    message = refused(scheduler.address)
     assert re.search(r"the worker tcp://127\.0\.0\.1:\d+ has other code \(\w{12}; the client has \w{12}\)", message)
-    lonely.stop_workers()
-    lonely.work("--no-nanny")
-    patient, hasty, heard = DaskExecutor(lonely.address), DaskExecutor(lonely.address, silence=1.0), list[int]()
+    scheduler.stop_workers()
+    scheduler.work("--no-nanny")
+    patient, impatient, steps = (
+        DaskExecutor(scheduler.address),
+        DaskExecutor(scheduler.address, silence=1.0),
+        list[int](),
+    )
     try:
-        future = hasty.submit(*held(gate), heard.append)
-        wait_for(lambda: heard, "news of a block")
-        lonely.stop_workers()
+        future = impatient.submit(*held(gate), steps.append)
+        wait_for(lambda: steps, "progress of a block")
+        scheduler.stop_workers()
         with pytest.raises(ExecutorLostError, match="has had no worker for"):
             future.result()
         with pytest.raises(ExecutorLostError, match="has had no worker for"):
-            hasty.submit(*held(gate), heard.append)
-        lonely.work("--no-nanny", env=env)
+            impatient.submit(*held(gate), steps.append)
+        scheduler.work("--no-nanny", env=env)
         with pytest.raises(ExecutorLostError, match="has other code"):
-            patient.submit(*held(gate), heard.append).result()
+            patient.submit(*held(gate), steps.append).result()
     finally:
         patient.close()
-        hasty.close()
+        impatient.close()
 
 
 # -- mutual TLS ----------------------------------------------------------------------------------------------------
@@ -298,35 +302,35 @@ def test_mutual_tls_as_documented(tmp_path: Path, file: Path, monkeypatch: pytes
     own, others = certificates(tmp_path / "mine"), certificates(tmp_path / "others")
     options = ("--tls-ca-file", str(own / "ca.pem"), "--tls-cert", str(own / "node.pem"),
                "--tls-key", str(own / "node.key"))  # fmt: skip
-    actual = Dask(tmp_path / "dask", scheme="tls", options=options)
+    dask = Dask(tmp_path / "dask", scheme="tls", options=options)
     try:
-        assert actual.address.startswith("tls://")
-        actual.work("--no-nanny")
+        assert dask.address.startswith("tls://")
+        dask.work("--no-nanny")
         shown = {f"DASK_DISTRIBUTED__COMM__TLS__{name}": str(own / path) for name, path in PARTS.items()}
         done = subprocess.run(
-            [sys.executable, "-m", "bandits", "sweep", str(file), "--cluster", actual.address],
+            [sys.executable, "-m", "bandits", "sweep", str(file), "--cluster", dask.address],
             capture_output=True, text=True, env={**worker_environment(), **shown}, check=False,
         )  # fmt: skip
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout.startswith("best: ")
         monkeypatch.setattr(dask_client, "CONNECT_TIMEOUT", 2.0)
         with configured(others):
-            assert "no Dask scheduler answers" in refused(actual.address)
+            assert "no Dask scheduler answers" in refused(dask.address)
         with configured(tmp_path / "nowhere"):
-            assert "No such file" in refused(actual.address)
-        assert "no Dask scheduler answers" in refused(actual.address.replace("tls", "tcp"))
+            assert "No such file" in refused(dask.address)
+        assert "no Dask scheduler answers" in refused(dask.address.replace("tls", "tcp"))
     finally:
-        actual.end()
+        dask.end()
 
 
 def configured(folder: Path) -> AbstractContextManager[object]:
-    """Dask's settings say that the certificates are there."""
+    """Set the certificates in the configuration of Dask."""
     names = {name: f"distributed.comm.tls.{name.lower().replace('__', '.').replace('_', '-')}" for name in PARTS}
     return dask.config.set({names[name]: str(folder / path) for name, path in PARTS.items()})
 
 
 def certificates(folder: Path) -> Path:
-    """Make certificates by the commands of docs/cluster.md."""
+    """Create certificates by the commands of docs/cluster.md."""
     folder.mkdir()
     document = (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8")
     commands = [block for block in re.findall(r"```\n(.*?)```", document, re.DOTALL) if "openssl" in block]

@@ -1,4 +1,4 @@
-"""Documents are correct: examples are followed to the letter, links, commands and files exist."""
+"""Documents are correct: examples run as written; links, commands and files exist."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def python(folder: Path, *arguments: str, text: str = "", **variables: str) -> s
 
 @pytest.fixture(scope="module")
 def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the project in which CONTRIBUTING.md has been followed."""
+    """Copy the project and apply the examples of CONTRIBUTING.md."""
     folder = tmp_path_factory.mktemp("extended")
-    shutil.copytree(ROOT / "bandits", folder / "bandits")  # with what is compiled: nothing is compiled again
+    shutil.copytree(ROOT / "bandits", folder / "bandits")  # with compiled caches, so that nothing is compiled again
     shutil.copytree(ROOT / "tests", folder / "tests", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", folder)
     guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -56,7 +56,7 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_new_agent_and_world_run_from_the_command_line(extended: Path) -> None:
+def test_the_new_agent_and_simulator_run_from_the_command_line(extended: Path) -> None:
     experiment = {
         "simulator": {"kind": "headlines"},
         "agents": [{"kind": "explore_first", "explore": 200}, {"kind": "random"}, {"kind": "linucb"}],
@@ -69,7 +69,7 @@ def test_the_new_agent_and_world_run_from_the_command_line(extended: Path) -> No
     assert rates["Explore first"] > rates["Random"]
 
 
-def test_the_new_agent_and_world_pass_the_contract(extended: Path) -> None:
+def test_the_new_agent_and_simulator_pass_the_contract(extended: Path) -> None:
     new = "explore_first or (headlines and linucb) or (test_simulators and headlines)"
     done = python(extended, "-m", "pytest", "tests/contract", "-k", new, "-p", "no:cacheprovider")
     assert done.returncode == 0, done.stdout
@@ -151,8 +151,8 @@ def test_modules_in_the_commands_of_documents_exist(document: str) -> None:
     text = (ROOT / document).read_text(encoding="utf-8")
     for module in set(re.findall(r"python -m ((?:bandits|benchmarks|tests)[\w.]*\w)", text)):
         path = ROOT / module.replace(".", "/")
-        actual = path.with_suffix(".py").exists() or (path / "__main__.py").exists()
-        assert actual, f"{document} names the command python -m {module}, which does not exist"
+        exists = path.with_suffix(".py").exists() or (path / "__main__.py").exists()
+        assert exists, f"{document} names the command python -m {module}, which does not exist"
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

@@ -1,4 +1,4 @@
-"""A sweep whose workers, scheduler or runner are killed, or whose disk is full: every point is there, with its bits."""
+"""Sweeps survive killed workers, schedulers and runners and full disks with identical results."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ DATA: dict[str, Any] = {
 RESULTS = ("points.parquet", "summary.json", "sweep.json")
 
 
-class Undisturbed(NamedTuple):
+class Reference(NamedTuple):
     sweep: Sweep
     file: Path
     landscape: Landscape
@@ -60,24 +60,24 @@ class Undisturbed(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Reference:
     folder = tmp_path_factory.mktemp("whole")
     (folder / "sweep.json").write_text(json.dumps(DATA), encoding="utf-8")
     landscape = sweeps.run(sweeps.read(DATA))
     save(landscape, folder / "out")
-    return Undisturbed(landscape.sweep, folder / "sweep.json", landscape, folder / "out")
+    return Reference(landscape.sweep, folder / "sweep.json", landscape, folder / "out")
 
 
 @pytest.fixture
 def dask(tmp_path: Path) -> Iterator[Dask]:
-    """A scheduler, without workers."""
-    actual = Dask(tmp_path / "dask")
-    yield actual
-    actual.end()
+    """Start a scheduler without workers."""
+    cluster = Dask(tmp_path / "dask")
+    yield cluster
+    cluster.end()
 
 
-def check(out: Path, whole: Undisturbed) -> None:
-    """The files have the bytes of a sweep that nobody disturbs."""
+def check(out: Path, whole: Reference) -> None:
+    """Check that the files equal those of an uninterrupted sweep."""
     for name in RESULTS:
         assert (out / name).read_bytes() == (whole.out / name).read_bytes(), name
 
@@ -86,8 +86,8 @@ def blocks(home: Path) -> list[Path]:
     return list(home.rglob("*.block"))
 
 
-def check_rows(home: Path, whole: Undisturbed) -> None:
-    """Every run of every point is kept, none twice."""
+def check_rows(home: Path, whole: Reference) -> None:
+    """Check that every run of every point is stored exactly once."""
     rows = Counter[tuple[int, ...]]()
     for path in blocks(home):
         rows.update(map(tuple, unpack(path.read_bytes()[32:])["rows"].tolist()))
@@ -98,8 +98,10 @@ def check_rows(home: Path, whole: Undisturbed) -> None:
 # -- workers -------------------------------------------------------------------------------------------------------
 
 
-def disturbed(whole: Undisturbed, executor: Executor, home: Path, victims: Callable[[], list[int]], gate: Gate) -> None:
-    """Run a sweep, and kill one of the victims whenever another share of it is done: the others stand still then."""
+def run_with_kills(
+    whole: Reference, executor: Executor, home: Path, victims: Callable[[], list[int]], gate: Gate
+) -> None:
+    """Run a sweep and kill one victim after each further share of blocks; the others are held meanwhile."""
     runner = Runner(whole.sweep, executor, BlockFiles(whole.sweep, home))
     rng, killed, share = np.random.default_rng(5), list[int](), BLOCKS // (KILLS + 2)
     gate.hold(SEED, STEP, passes=share)
@@ -123,25 +125,27 @@ def disturbed(whole: Undisturbed, executor: Executor, home: Path, victims: Calla
     check_rows(home, whole)
 
 
-def test_workers_of_the_pool_are_killed(whole: Undisturbed, gate: Gate, tmp_path: Path) -> None:
+def test_a_sweep_survives_killed_workers_of_the_pool(whole: Reference, gate: Gate, tmp_path: Path) -> None:
     pool = Pool(2)
     try:
-        disturbed(whole, PoolExecutor(pool), tmp_path, lambda: [p.pid for p in list(pool.processes.values())], gate)
+        run_with_kills(
+            whole, PoolExecutor(pool), tmp_path, lambda: [p.pid for p in list(pool.processes.values())], gate
+        )
     finally:
         pool.close()
 
 
-def test_workers_of_a_cluster_are_killed(whole: Undisturbed, dask: Dask, gate: Gate, tmp_path: Path) -> None:
+def test_a_sweep_survives_killed_workers_of_a_cluster(whole: Reference, dask: Dask, gate: Gate, tmp_path: Path) -> None:
     dask.work("--nworkers", "2")
     away = DaskExecutor(dask.address)
 
     def victims() -> list[int]:
-        """Workers that have a block, and whose place will be taken by another."""
+        """Return workers that compute a block, and start a replacement."""
         return list(away._client.run(os.getpid, workers=[w for w, keys in away._client.processing().items() if keys],
                                      on_error="ignore").values())  # fmt: skip
 
     try:
-        disturbed(whole, away, tmp_path, victims, gate)
+        run_with_kills(whole, away, tmp_path, victims, gate)
     finally:
         away.close()
 
@@ -150,9 +154,9 @@ def test_workers_of_a_cluster_are_killed(whole: Undisturbed, dask: Dask, gate: G
 
 
 class Command:
-    """``python -m bandits sweep``, as a shell starts it, with a place of its own for what it keeps."""
+    """``python -m bandits sweep`` in a subprocess with its own home folder."""
 
-    def __init__(self, whole: Undisturbed, home: Path, *arguments: str, **options: Any) -> None:
+    def __init__(self, whole: Reference, home: Path, *arguments: str, **options: Any) -> None:
         self.home = home
         self.process = subprocess.Popen(
             [sys.executable, "-m", "bandits", "sweep", str(whole.file), *arguments],
@@ -161,7 +165,7 @@ class Command:
         )  # fmt: skip
 
     def reach(self, number: int) -> None:
-        """Wait for so many blocks, of which it does not end."""
+        """Wait for this many stored blocks; the command must not end before."""
         wait_for(lambda: len(blocks(self.home)) >= number, f"{number} blocks", self._over)
         assert self.process.poll() is None
 
@@ -169,13 +173,13 @@ class Command:
         return "" if self.process.poll() is None else f"it has ended with status {self.process.returncode}"
 
     def ended(self) -> tuple[int, str]:
-        """Exit status and standard error."""
+        """Return exit status and standard error."""
         _, message = self.process.communicate(timeout=PATIENCE)
         return self.process.returncode, message
 
 
-def test_a_scheduler_that_is_killed_costs_a_sentence(
-    whole: Undisturbed, dask: Dask, gate: Gate, tmp_path: Path
+def test_a_killed_scheduler_is_reported_and_the_sweep_resumes(
+    whole: Reference, dask: Dask, gate: Gate, tmp_path: Path
 ) -> None:
     gate.hold(SEED, STEP, passes=1)
     dask.work("--no-nanny")
@@ -193,18 +197,16 @@ def test_a_scheduler_that_is_killed_costs_a_sentence(
 
 
 @pytest.mark.parametrize("series", range(often(1, 4)))
-def test_a_runner_that_is_killed_goes_on_where_it_was(
-    series: int, whole: Undisturbed, gate: Gate, tmp_path: Path
-) -> None:
-    """Killed again and again: while it starts, while it computes, while it writes."""
+def test_a_killed_runner_resumes_from_stored_blocks(series: int, whole: Reference, gate: Gate, tmp_path: Path) -> None:
+    """Kill it repeatedly: while it starts, computes and writes."""
     home, rng, workers = tmp_path / "home", np.random.default_rng([11, series]), str(series % 3)
     kills = RUNNERS // often(1, 4)
     for _ in range(kills):
         new, left = int(rng.integers(0, 4)), BLOCKS - len(blocks(home))
-        gate.hold(SEED, STEP, passes=min(new + 1, left - 1))  # it goes on for a moment, and not to its end
+        gate.hold(SEED, STEP, passes=min(new + 1, left - 1))  # it continues for a moment, but does not finish
         command = Command(whole, home, "--workers", workers)
         command.reach(len(blocks(home)) + min(new, left - 1))
-        time.sleep(0.3 * rng.random())  # the moment, not a wait for anything
+        time.sleep(0.3 * rng.random())  # a random moment, not a wait for a condition
         assert command.process.poll() is None
         command.process.kill()
         command.ended()
@@ -216,17 +218,17 @@ def test_a_runner_that_is_killed_goes_on_where_it_was(
     check_rows(home, whole)
 
 
-def heed_control_c() -> None:
-    """What a shell starts in the background ignores it, and so do its children: these tests may be run like that."""
+def restore_control_c() -> None:
+    """Processes that a shell starts in the background ignore Ctrl-C, and so do their children."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def test_control_c_ends_it_in_a_sentence_and_loses_nothing(whole: Undisturbed, gate: Gate, tmp_path: Path) -> None:
+def test_control_c_stops_with_a_message_and_loses_nothing(whole: Reference, gate: Gate, tmp_path: Path) -> None:
     gate.hold(SEED, STEP, passes=1)
     home = tmp_path / "home"
-    command = Command(whole, home, "--workers", "1", preexec_fn=heed_control_c)
+    command = Command(whole, home, "--workers", "1", preexec_fn=restore_control_c)
     command.reach(1)
-    os.killpg(command.process.pid, signal.SIGINT)  # as a terminal does: to all of the command's processes
+    os.killpg(command.process.pid, signal.SIGINT)  # as a terminal does: to all processes of the command
     status, message = command.ended()
     assert status == 130
     assert message.splitlines() == ["Finished blocks are stored: the same command continues from there.", "stopped"]
@@ -241,11 +243,11 @@ def test_control_c_ends_it_in_a_sentence_and_loses_nothing(whole: Undisturbed, g
 
 
 def full() -> None:
-    """From here on this process can write no file beyond a thousand bytes."""
+    """Limit files written by this process to 1,000 bytes."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 
 
-def test_a_full_disk_costs_a_sentence_and_keeps_what_is_finished(whole: Undisturbed, tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_finished_blocks_are_kept(whole: Reference, tmp_path: Path) -> None:
     files = BlockFiles(whole.sweep, tmp_path / "sweeps")
     with pytest.raises(StoppedError):
         sweeps.run(whole.sweep, files=files, stop=lambda: len(blocks(tmp_path)) >= 3)
@@ -255,6 +257,6 @@ def test_a_full_disk_costs_a_sentence_and_keeps_what_is_finished(whole: Undistur
     assert {path: path.read_bytes() for path in blocks(tmp_path)} == kept
     again = Command(whole, tmp_path, "--workers", "0", "--out", str(tmp_path / "out"), preexec_fn=full)
     status, message = again.ended()
-    assert status == 2  # what was asked for is not there
+    assert status == 2  # requested results are missing
     assert message.splitlines()[-1].startswith("error: ")
     assert "Traceback" not in message

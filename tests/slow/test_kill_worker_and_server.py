@@ -1,4 +1,4 @@
-"""Killed at any moment, worker or server: the run goes on from its last checkpoint, to the same bits."""
+"""Workers and servers killed at random moments: the run resumes from its last checkpoint with identical results."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ pool.close()
 
 
 class Server:
-    """A process that runs a pool with a store, and the experiment in it: begun or gone on with."""
+    """A process with a pool and a store that starts or resumes an experiment."""
 
     def __init__(self, folder: Path, file: Path) -> None:
         self.processes: list[int] = []
@@ -67,23 +67,23 @@ class Server:
             command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}
         )
 
-    def hear(self, word: str) -> list[str]:
-        """Read on to a line that begins with a word."""
+    def wait_for_line(self, word: str) -> list[str]:
+        """Read up to a line that begins with a word."""
         assert self.process.stdout is not None
         for line in self.process.stdout:
             actual, *rest = line.split()
             self._note(actual, rest)
             if actual == word:
                 return rest
-        raise AssertionError(f"the server ended before it said '{word}'")
+        raise AssertionError(f"the server ended before it printed '{word}'")
 
-    def reach(self, kill: int, race: Race, store: Store) -> None:
-        """Wait for a moment: all steps are equally likely, and so is all that happens between two of them.
+    def reach(self, kill: int, held_run: HeldRun, store: Store) -> None:
+        """Wait for a random moment: steps, and times between two steps, are equally likely.
 
-        The run stands still before its end, so that the moment comes before that. Every other time a checkpoint does.
+        The run is held before its end, so that it cannot end first. Every other time a checkpoint is required.
         """
         share, rest = np.random.default_rng([17, kill]).random(2)
-        while int(self.hear("at")[0]) < share * race.stop:
+        while int(self.wait_for_line("at")[0]) < share * held_run.stop:
             pass
         if kill // 2 % 2 == 0:
             wait_for(store.checkpoints, "a checkpoint on disk", lambda: self.process.poll() is not None and "it ended")
@@ -101,29 +101,29 @@ class Server:
             self._note(word, rest)
 
 
-class Race(NamedTuple):
+class HeldRun(NamedTuple):
     experiment: Experiment
     file: Path
-    result: Result  # of a run that nobody disturbs
+    result: Result  # of an uninterrupted run
 
     @property
     def stop(self) -> int:
-        """Where it stands still until it was killed."""
+        """The step at which the run is held until the kill."""
         return self.experiment.steps * 9 // 10
 
 
 @pytest.fixture(scope="module")
-def race(tmp_path_factory: pytest.TempPathFactory) -> Race:
-    """It stands still before its end, where there are checkpoints to be killed before, in and after."""
+def held_run(tmp_path_factory: pytest.TempPathFactory) -> HeldRun:
+    """Return a run that is held before its end and long enough to be killed before, during and after checkpoints."""
     agents = ["linucb", "lints", {"kind": "linucb", "label": "window", "window": 100}]
     e = experiment(*agents, steps=30_000, seed=17)
     file = tmp_path_factory.mktemp("race") / "experiment.json"
     file.write_text(e.model_dump_json(), encoding="utf-8")
-    return Race(e, file, run(e))
+    return HeldRun(e, file, run(e))
 
 
 def check(folder: Path, expected: Result) -> None:
-    """The stored run has the bits of an undisturbed one, and the store is in order."""
+    """Check that the stored run equals an uninterrupted one and that the store is valid."""
     command = [sys.executable, "-m", "bandits", "store", "check"]
     done = subprocess.run(
         command, capture_output=True, text=True, cwd=ROOT, env={**os.environ, "BANDITS_HOME": str(folder)}, check=False
@@ -137,8 +137,8 @@ def check(folder: Path, expected: Result) -> None:
     assert Store(folder).checkpoints() == []
 
 
-def gone(process: int) -> bool:
-    """Ended, though nobody may have asked for its exit status yet."""
+def has_ended(process: int) -> bool:
+    """Return whether a process has ended, also if its exit status has not been read."""
     try:
         os.kill(process, 0)
         return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
@@ -147,43 +147,45 @@ def gone(process: int) -> bool:
 
 
 @pytest.mark.parametrize("kill", range(0, KILLS, 2))
-def test_a_killed_server_leaves_nobody_behind_and_the_next_goes_on(
-    kill: int, race: Race, gate: Gate, tmp_path: Path
+def test_a_killed_server_leaves_no_workers_and_the_next_resumes(
+    kill: int, held_run: HeldRun, gate: Gate, tmp_path: Path
 ) -> None:
-    gate.hold(race.experiment.seed, race.stop)
-    server = Server(tmp_path, race.file)
+    gate.hold(held_run.experiment.seed, held_run.stop)
+    server = Server(tmp_path, held_run.file)
     try:
-        server.reach(kill, race, Store(tmp_path))
+        server.reach(kill, held_run, Store(tmp_path))
     finally:
         server.kill()
     assert len(server.processes) >= 1
     for process in server.processes:
-        wait_for(lambda process=process: gone(process), "the end of a worker whose server is gone")
+        wait_for(lambda process=process: has_ended(process), "the end of a worker whose server is gone")
     known = Store(tmp_path).checkpoints() != []
-    assert Store(tmp_path).get(race.experiment.hash) is None
+    assert Store(tmp_path).get(held_run.experiment.hash) is None
     gate.open()
-    again = Server(tmp_path, race.file)
+    again = Server(tmp_path, held_run.file)
     try:
-        (start,) = again.hear("from")
+        (start,) = again.wait_for_line("from")
         assert known == (int(start) > 0)
-        assert again.hear("ended")[0] == "finished"
+        assert again.wait_for_line("ended")[0] == "finished"
         assert again.process.wait(PATIENCE) == 0
     finally:
         again.kill()
-    check(tmp_path, race.result)
+    check(tmp_path, held_run.result)
 
 
 @pytest.mark.parametrize("kill", range(1, KILLS, 2))
-def test_a_killed_worker_is_replaced_and_the_run_goes_on(kill: int, race: Race, gate: Gate, tmp_path: Path) -> None:
-    gate.hold(race.experiment.seed, race.stop)
-    server = Server(tmp_path, race.file)
+def test_a_killed_worker_is_replaced_and_the_run_continues(
+    kill: int, held_run: HeldRun, gate: Gate, tmp_path: Path
+) -> None:
+    gate.hold(held_run.experiment.seed, held_run.stop)
+    server = Server(tmp_path, held_run.file)
     try:
-        (worker,) = server.hear("worker")
-        server.reach(kill, race, Store(tmp_path))
+        (worker,) = server.wait_for_line("worker")
+        server.reach(kill, held_run, Store(tmp_path))
         os.kill(int(worker), signal.SIGKILL)
         gate.open()
-        assert server.hear("ended") == ["finished", "1"]
+        assert server.wait_for_line("ended") == ["finished", "1"]
         assert server.process.wait(PATIENCE) == 0
     finally:
         server.kill()
-    check(tmp_path, race.result)
+    check(tmp_path, held_run.result)

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 NOTEBOOK = ROOT / "docs" / "notebook.ipynb"
 
 
-def test_the_notebook_prints_what_it_shows() -> None:
+def test_the_notebook_reproduces_its_stored_outputs() -> None:
     command = [sys.executable, str(ROOT / "docs" / "make_notebook.py"), "--check"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)

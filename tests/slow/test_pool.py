@@ -1,4 +1,4 @@
-"""Worker processes: the same numbers as here, one job for equal experiments, and no run that is lost in silence."""
+"""Worker processes: results identical to runs in process, one job for equal experiments, and no lost runs."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ def ended(job: Job) -> Job:
     return job
 
 
-def endless(gate: Gate, seed: int) -> Experiment:
-    """To be looked at, stopped and killed: it stands still at step 100."""
+def held_experiment(gate: Gate, seed: int) -> Experiment:
+    """Return an experiment that is held at step 100."""
     gate.hold(seed, 100)
     return experiment(seed=seed)
 
 
-def under_way(pool: Pool, gate: Gate, seed: int) -> Job:
-    job = pool.submit(endless(gate, seed))
+def start_held_run(pool: Pool, gate: Gate, seed: int) -> Job:
+    job = pool.submit(held_experiment(gate, seed))
     wait_for(lambda: job.result.histories, "the first points", over(job))
     return job
 
 
-def interrupted(gate: Gate, folder: Path, e: Experiment) -> None:
-    """Leave a run behind as a server does that is killed: a checkpoint of a third, and nobody to tidy up."""
+def interrupt(gate: Gate, folder: Path, e: Experiment) -> None:
+    """Leave an unfinished run as a killed server does: a checkpoint at a third of its steps."""
     gate.hold(e.seed, e.steps // 3)
     with closing(Pool(store=Store(folder))) as pool:
-        job = pool.submit(e, "whoever it was")
+        job = pool.submit(e, "another visitor")
         wait_for(lambda: Store(folder).checkpoint(job.id), "a checkpoint on disk", over(job))
         pool._supervisor.closed = True
         pool.processes[job].kill()
@@ -62,7 +62,7 @@ def interrupted(gate: Gate, folder: Path, e: Experiment) -> None:
     gate.open(e.seed)
 
 
-def test_a_worker_computes_the_numbers_of_a_run_here_to_the_bit(pool: Pool) -> None:
+def test_results_of_a_worker_are_identical_to_those_in_process(pool: Pool) -> None:
     e = experiment("linucb", "lints", {"kind": "epsilon_greedy", "sharing": "shared"}, "beta_ts", "oracle", steps=2500)
     job = ended(pool.submit(e))
     assert (job.status, job.error, job.step, job.progress) == ("finished", "", 2500, 1.0)
@@ -77,7 +77,7 @@ def test_a_worker_computes_the_numbers_of_a_run_here_to_the_bit(pool: Pool) -> N
     assert job.seconds_left is None
 
 
-def test_the_same_experiment_twice_is_one_job(pool: Pool) -> None:
+def test_submitting_an_experiment_twice_gives_one_job(pool: Pool) -> None:
     first = pool.submit(experiment(seed=1))
     again = pool.submit(Experiment.model_validate_json(first.experiment.model_dump_json()))
     assert again is first
@@ -88,13 +88,13 @@ def test_the_same_experiment_twice_is_one_job(pool: Pool) -> None:
     assert pool.get("nothing of the kind") is None
 
 
-def test_runs_wait_their_turn_and_know_their_place(pool: Pool, gate: Gate) -> None:
-    running = under_way(pool, gate, 3)
+def test_queued_runs_have_a_position(pool: Pool, gate: Gate) -> None:
+    running = start_held_run(pool, gate, 3)
     waiting = [pool.submit(experiment(seed=seed)) for seed in (4, 5, 6)]
     assert [job.status for job in waiting] == ["queued"] * 3
     assert [pool.queue_position(job) for job in waiting] == [0, 1, 2]
     assert all(job.active and job.progress == 0 and not job.result.histories for job in waiting)
-    pool.stop(waiting[1])  # one that never began
+    pool.stop(waiting[1])  # a run that never started
     assert (waiting[1].status, pool.queue_position(waiting[2])) == ("stopped", 1)
     pool.stop(running)
     assert [ended(job).status for job in waiting] == ["finished", "stopped", "finished"]
@@ -103,8 +103,8 @@ def test_runs_wait_their_turn_and_know_their_place(pool: Pool, gate: Gate) -> No
     assert waiting[2].started >= waiting[0].ended
 
 
-def test_stopping_keeps_what_was_computed(pool: Pool, gate: Gate) -> None:
-    job = under_way(pool, gate, 7)
+def test_a_stopped_run_keeps_its_results(pool: Pool, gate: Gate) -> None:
+    job = start_held_run(pool, gate, 7)
     pool.stop(job)
     assert (job.status, job.active) == ("stopped", False)
     seconds = job.seconds
@@ -112,8 +112,8 @@ def test_stopping_keeps_what_was_computed(pool: Pool, gate: Gate) -> None:
     steps = {label: h.step for label, h in job.histories.items()}
     assert all(0 < step < job.experiment.steps for step in steps.values())
     assert 0 < job.progress < 1
-    assert job.seconds == seconds  # the clock stands still
-    # what was computed is what a run here has computed at that step
+    assert job.seconds == seconds  # the timer has stopped
+    # results equal those of a run in process at that step
     race = Race(job.experiment)
     while race.step < max(steps.values()):
         for _ in race.advance(5000):
@@ -121,15 +121,15 @@ def test_stopping_keeps_what_was_computed(pool: Pool, gate: Gate) -> None:
     for label, h in job.histories.items():
         for name in History.SUMS:
             np.testing.assert_array_equal(h.sums[name][: h.size], race.histories[label].sums[name][: h.size])
-    pool.stop(job)  # a second time changes nothing
+    pool.stop(job)  # repeating it changes nothing
     assert job.status == "stopped"
-    again = pool.submit(job.experiment)  # pressed Run again: a new run
+    again = pool.submit(job.experiment)  # submitted again: a new run
     assert again is not job
     pool.stop(again)
 
 
-def test_a_killed_worker_costs_nothing_but_time(pool: Pool, gate: Gate) -> None:
-    """The run goes on from its last checkpoint in another worker, to the same bits."""
+def test_a_killed_worker_is_replaced_and_the_run_continues(pool: Pool, gate: Gate) -> None:
+    """The run resumes from its last checkpoint in another worker with identical results."""
     e = experiment("linucb", "lints", "beta_ts", steps=3000, seed=8)
     gate.hold(8, 1000)
     job = pool.submit(e)
@@ -146,8 +146,8 @@ def test_a_killed_worker_costs_nothing_but_time(pool: Pool, gate: Gate) -> None:
         same(job.histories[label], history)
 
 
-def test_a_run_whose_workers_keep_dying_fails_in_a_sentence_and_the_next_is_served(pool: Pool, gate: Gate) -> None:
-    job = under_way(pool, gate, 8)
+def test_a_run_whose_workers_keep_dying_fails_with_a_message_and_the_next_runs(pool: Pool, gate: Gate) -> None:
+    job = start_held_run(pool, gate, 8)
     after = pool.submit(experiment(seed=9))
     while job.active:
         if (worker := pool.processes.get(job)) is not None:
@@ -155,12 +155,12 @@ def test_a_run_whose_workers_keep_dying_fails_in_a_sentence_and_the_next_is_serv
             worker.wait()
         wait_for(lambda: not job.active or pool.processes.get(job) is not None, "the next attempt")
     assert (job.status, job.error) == ("failed", "its worker process died 3 times")
-    assert job.result.histories  # what was computed stays
+    assert job.result.histories  # results are kept
     assert ended(after).status == "finished"
     same(after.histories["LinUCB"], run(after.experiment).histories["LinUCB"])
 
 
-def test_a_paused_run_gives_its_worker_away_and_goes_on_to_the_bit(pool: Pool, gate: Gate) -> None:
+def test_a_paused_run_releases_its_worker_and_resumes_identically(pool: Pool, gate: Gate) -> None:
     e = experiment("linucb", "beta_ts", {"kind": "linucb", "label": "window", "window": 100}, steps=10_000, seed=30)
     gate.hold(30, 4000)
     job = pool.submit(e, "me")
@@ -178,7 +178,7 @@ def test_a_paused_run_gives_its_worker_away_and_goes_on_to_the_bit(pool: Pool, g
         same(job.histories[label], history)
 
 
-def test_a_finished_run_is_continued_as_the_longer_run(pool: Pool) -> None:
+def test_a_finished_run_is_extended_to_the_longer_run(pool: Pool) -> None:
     short = ended(pool.submit(experiment(steps=3000, seed=40)))
     longer = ended(pool.extend(short, 9000))
     assert longer.experiment == experiment(steps=9000, seed=40)
@@ -188,40 +188,40 @@ def test_a_finished_run_is_continued_as_the_longer_run(pool: Pool) -> None:
         pool.extend(short, 0)
 
 
-def test_equal_experiments_submitted_at_the_same_moment_are_one_run(pool: Pool) -> None:
+def test_equal_experiments_submitted_concurrently_are_one_run(pool: Pool) -> None:
     for seed in range(200, 210):
-        barrier, actual = threading.Barrier(8), []
+        barrier, jobs = threading.Barrier(8), []
 
-        def submit(e: Experiment, barrier: threading.Barrier = barrier, actual: list[Job] = actual) -> None:
+        def submit(e: Experiment, barrier: threading.Barrier = barrier, jobs: list[Job] = jobs) -> None:
             barrier.wait()
-            actual.append(pool.submit(e))
+            jobs.append(pool.submit(e))
 
         threads = [threading.Thread(target=submit, args=(experiment("random", seed=seed),)) for _ in range(8)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert len({id(job) for job in actual}) == 1
-        ended(actual[0])
+        assert len({id(job) for job in jobs}) == 1
+        ended(jobs[0])
 
 
-def test_a_stopped_run_is_lost_to_nobody(pool: Pool, gate: Gate) -> None:
-    job = pool.submit(endless(gate, 51), "teacher")
+def test_a_stopped_run_stays_available_to_all_users(pool: Pool, gate: Gate) -> None:
+    job = pool.submit(held_experiment(gate, 51), "teacher")
     wait_for(lambda: job.saved, "a checkpoint", over(job))
     pool.stop(job, "teacher")
     wait_for(lambda: job not in pool.processes, "the end of its worker")
     with pytest.raises(UserError, match="only the user who started this run"):
         pool.discard(job.id, "pupil")
-    again = pool.submit(job.experiment, "pupil")  # the pupil has followed the link
-    assert int(again.saved["step"]) == int(job.saved["step"]) > 0  # nothing is computed twice
+    again = pool.submit(job.experiment, "pupil")  # another user has opened the link
+    assert int(again.saved["step"]) == int(job.saved["step"]) > 0  # no second computation
     pool.stop(again, "pupil")
 
 
-def test_only_one_process_takes_unfinished_runs_for_its_own(tmp_path: Path, gate: Gate) -> None:
+def test_only_one_server_resumes_unfinished_runs(tmp_path: Path, gate: Gate) -> None:
     with closing(Pool(store=Store(tmp_path))) as first:
-        job = first.submit(endless(gate, 52))
+        job = first.submit(held_experiment(gate, 52))
         wait_for(lambda: Store(tmp_path).checkpoints(), "a checkpoint on disk", over(job))
-        assert first.unfinished() == []  # it is going on
+        assert first.unfinished() == []  # it is running
         with closing(Pool(store=Store(tmp_path))) as second:  # another server on the same folder
             assert second.unfinished() == []
             assert second.get(job.id) is None
@@ -229,9 +229,9 @@ def test_only_one_process_takes_unfinished_runs_for_its_own(tmp_path: Path, gate
         assert first.unfinished() == [job.experiment]
 
 
-def test_only_who_started_a_run_may_end_it(pool: Pool, gate: Gate) -> None:
-    job = pool.submit(endless(gate, 50), "teacher")
-    assert pool.submit(endless(gate, 50), "pupil") is job
+def test_only_the_owner_of_a_run_may_stop_it(pool: Pool, gate: Gate) -> None:
+    job = pool.submit(held_experiment(gate, 50), "teacher")
+    assert pool.submit(held_experiment(gate, 50), "pupil") is job
     for leave in (pool.stop, pool.pause):
         with pytest.raises(UserError, match="only the user who started this run"):
             leave(job, "pupil")
@@ -241,39 +241,41 @@ def test_only_who_started_a_run_may_end_it(pool: Pool, gate: Gate) -> None:
 
 
 def test_one_visitor_cannot_fill_the_queue(pool: Pool, gate: Gate) -> None:
-    jobs = [pool.submit(endless(gate, 60 + i), "eager") for i in range(MAX_ACTIVE)]
+    jobs = [pool.submit(held_experiment(gate, 60 + i), "eager") for i in range(MAX_ACTIVE)]
     with pytest.raises(UserError, match=f"you have {MAX_ACTIVE} active runs"):
-        pool.submit(endless(gate, 70), "eager")
+        pool.submit(held_experiment(gate, 70), "eager")
     pool.pause(jobs[-1], "eager")
-    with pytest.raises(UserError, match="active runs"):  # a paused run is still theirs ...
-        pool.submit(endless(gate, 70), "eager")
-    pool.resume(jobs[-1], "eager")  # ... and can go on
+    with pytest.raises(UserError, match="active runs"):  # a paused run still counts for its owner ...
+        pool.submit(held_experiment(gate, 70), "eager")
+    pool.resume(jobs[-1], "eager")  # ... and can resume
     assert jobs[-1].active
-    other = pool.submit(endless(gate, 71), "patient")
+    other = pool.submit(held_experiment(gate, 71), "patient")
     for job in jobs:
         pool.stop(job, "eager")
     pool.stop(other, "patient")
 
 
-def test_a_run_past_its_time_is_stopped_and_says_so(pool: Pool, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_over_its_time_limit_is_stopped_with_a_message(
+    pool: Pool, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(supervisor, "TIME_LIMIT", 0.5)
-    job = ended(pool.submit(endless(gate, 80)))
+    job = ended(pool.submit(held_experiment(gate, 80)))
     assert job.status == "stopped"
     wait_for(lambda: job.error, "the sentence")
     assert "the limit for one run" in job.error
 
 
-def test_after_a_restart_finished_runs_are_there_and_unfinished_ones_go_on(tmp_path: Path, gate: Gate) -> None:
+def test_after_a_restart_finished_runs_are_available_and_unfinished_ones_resume(tmp_path: Path, gate: Gate) -> None:
     e, done = experiment("linucb", "beta_ts", steps=3000, seed=90), experiment(seed=91)
     with closing(Pool(store=Store(tmp_path))) as first:
         kept = ended(first.submit(done))
-    interrupted(gate, tmp_path, e)
+    interrupt(gate, tmp_path, e)
     with closing(Pool(store=Store(tmp_path))) as second:
         again = second.get(done.hash)
         assert again is not None
         assert again.status == "finished"
         assert again.result.summary() == kept.result.summary()
-        assert second.submit(done) is again  # not computed twice
+        assert second.submit(done) is again  # not computed again
         assert second.unfinished() == [e]
         revived = second.resume_unfinished(e)
         assert int(revived.saved["step"]) > 0
@@ -283,9 +285,9 @@ def test_after_a_restart_finished_runs_are_there_and_unfinished_ones_go_on(tmp_p
         same(revived.histories[label], history)
 
 
-def test_an_interrupted_run_shows_what_it_had_computed_and_goes_on_to_the_bit(tmp_path: Path, gate: Gate) -> None:
+def test_an_interrupted_run_shows_its_results_and_resumes_identically(tmp_path: Path, gate: Gate) -> None:
     e = experiment("lints", "beta_ts", steps=3000, seed=92)
-    interrupted(gate, tmp_path, e)
+    interrupt(gate, tmp_path, e)
     with closing(Pool(store=Store(tmp_path))) as pool:
         job = pool.get(e.hash)
         assert job is not None
@@ -311,11 +313,9 @@ def test_an_interrupted_run_shows_what_it_had_computed_and_goes_on_to_the_bit(tm
         same(job.histories[label], history)
 
 
-def test_an_interrupted_run_that_is_asked_for_again_goes_on_instead_of_beginning_afresh(
-    tmp_path: Path, gate: Gate
-) -> None:
+def test_an_interrupted_run_that_is_submitted_again_resumes(tmp_path: Path, gate: Gate) -> None:
     e = experiment(seed=93)
-    interrupted(gate, tmp_path, e)
+    interrupt(gate, tmp_path, e)
     gate.hold(93, 200)
     with closing(Pool(store=Store(tmp_path))) as pool:
         job = pool.submit(e, "me")
@@ -324,18 +324,18 @@ def test_an_interrupted_run_that_is_asked_for_again_goes_on_instead_of_beginning
         assert (job.status, job.owner) == ("queued", "me")
         wait_for(lambda: job.step > started, "the run to go on", over(job))
         pool.pause(job, "me")
-        assert pool.resume_unfinished(e, "me") is job  # one that is paused goes on too
+        assert pool.resume_unfinished(e, "me") is job  # a paused run resumes too
         assert job.active
         pool.stop(job, "me")
-        assert pool.submit(e, "me") is not job  # another job, from where it was stopped
+        assert pool.submit(e, "me") is not job  # another job, from the stopped step
 
 
-def test_resuming_keeps_to_the_limits_of_a_new_run(tmp_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
-    e = endless(gate, 94)
-    interrupted(gate, tmp_path, e)
+def test_resuming_applies_the_limits_of_a_new_run(tmp_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    e = held_experiment(gate, 94)
+    interrupt(gate, tmp_path, e)
     with closing(Pool(store=Store(tmp_path))) as pool:
         for i in range(MAX_ACTIVE):
-            pool.submit(endless(gate, 160 + i), "eager")
+            pool.submit(held_experiment(gate, 160 + i), "eager")
         with pytest.raises(UserError, match=f"you have {MAX_ACTIVE} active runs"):
             pool.resume_unfinished(e, "eager")
         monkeypatch.setattr("bandits.storage.run_store.MIN_FREE", 2**70)
@@ -346,13 +346,13 @@ def test_resuming_keeps_to_the_limits_of_a_new_run(tmp_path: Path, gate: Gate, m
         assert (job.status, job.owner, job.interrupted) == ("stopped", "", True)
 
 
-def test_a_discarded_run_is_gone_and_a_live_one_only_for_its_owner(tmp_path: Path, gate: Gate) -> None:
-    e, live = endless(gate, 96), endless(gate, 97)
-    interrupted(gate, tmp_path, e)
+def test_a_run_can_be_discarded_and_an_active_one_only_by_its_owner(tmp_path: Path, gate: Gate) -> None:
+    e, live = held_experiment(gate, 96), held_experiment(gate, 97)
+    interrupt(gate, tmp_path, e)
     store = Store(tmp_path)
     with closing(Pool(store=store)) as pool:
         assert pool.get(e.hash) is not None
-        pool.discard(e.hash, "anybody")
+        pool.discard(e.hash, "another visitor")
         assert pool.get(e.hash) is None
         assert pool.unfinished() == store.checkpoints() == []
         job = pool.submit(live, "teacher")
@@ -364,7 +364,7 @@ def test_a_discarded_run_is_gone_and_a_live_one_only_for_its_owner(tmp_path: Pat
         assert job.active
         pool.discard(job.id, "teacher")
         assert (job.status, pool.get(job.id)) == ("stopped", None)
-        assert store.checkpoints() == []  # not even the one its worker handed over last
+        assert store.checkpoints() == []  # not even the last one from its worker
         paused = pool.submit(live, "teacher")
         assert paused is not job
         wait_for(lambda: paused.result.histories, "the first points", over(paused))
@@ -374,7 +374,7 @@ def test_a_discarded_run_is_gone_and_a_live_one_only_for_its_owner(tmp_path: Pat
         assert pool.unfinished() == []
 
 
-def test_a_deleted_run_is_forgotten_everywhere(tmp_path: Path) -> None:
+def test_a_deleted_run_is_removed_from_store_and_pool(tmp_path: Path) -> None:
     with closing(Pool(store=Store(tmp_path))) as pool:
         job = ended(pool.submit(experiment(seed=98)))
         pool.delete(job.id)
@@ -382,10 +382,10 @@ def test_a_deleted_run_is_forgotten_everywhere(tmp_path: Path) -> None:
         again = ended(pool.submit(job.experiment))
         assert again is not job
         same(again.histories["LinUCB"], job.histories["LinUCB"])
-        pool.delete("0" * 64)  # one that nobody knows
+        pool.delete("0" * 64)  # an unknown run
 
 
-def test_a_damaged_run_comes_back_from_its_checkpoint_or_is_told_to_be_gone(tmp_path: Path) -> None:
+def test_a_damaged_run_is_restored_from_its_checkpoint_or_reported_as_missing(tmp_path: Path) -> None:
     e = experiment("linucb", "lints", seed=99)
     with closing(Pool(store=Store(tmp_path))) as pool:
         whole = ended(pool.submit(e))
@@ -410,7 +410,7 @@ def test_a_damaged_run_comes_back_from_its_checkpoint_or_is_told_to_be_gone(tmp_
         assert pool.get(e.hash) is None
 
 
-def test_a_checkpoint_of_another_version_is_no_obstacle(tmp_path: Path) -> None:
+def test_a_checkpoint_of_another_version_is_ignored(tmp_path: Path) -> None:
     e = experiment(seed=101)
     store = Store(tmp_path)
     store.keep_checkpoint(e.hash, e, pack({"step": np.array(100), "0.history.step": np.array(100)}))
@@ -420,19 +420,19 @@ def test_a_checkpoint_of_another_version_is_no_obstacle(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "asked", ["", "../index.sqlite", "..", "checkpoints", "/etc/passwd", "a\0b", "A" * 64, "é" * 64]
+    "name", ["", "../index.sqlite", "..", "checkpoints", "/etc/passwd", "a\0b", "A" * 64, "é" * 64]
 )
-def test_what_is_no_id_names_no_file(tmp_path: Path, asked: str) -> None:
+def test_invalid_ids_name_no_file(tmp_path: Path, name: str) -> None:
     store = Store(tmp_path)
     before = sorted(tmp_path.rglob("*"))
     with closing(Pool(store=store)) as pool:
-        assert pool.get(asked) is None
-    assert store.checkpoint(asked) is None
-    store.drop_checkpoint(asked)
+        assert pool.get(name) is None
+    assert store.checkpoint(name) is None
+    store.drop_checkpoint(name)
     assert [p for p in before if not p.exists() and p.suffix not in (".sqlite-wal", ".sqlite-shm")] == []
 
 
-def test_a_full_disk_keeps_the_run_in_memory_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_keeps_the_run_in_memory_with_a_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store(tmp_path)
 
     def full(*_: object, **__: object) -> None:
@@ -447,8 +447,8 @@ def test_a_full_disk_keeps_the_run_in_memory_and_says_so(tmp_path: Path, monkeyp
     assert store.runs() == []
 
 
-def test_a_worker_that_dies_while_nobody_needs_it_is_replaced(pool: Pool, gate: Gate) -> None:
-    job = pool.submit(endless(gate, 20))
+def test_an_idle_worker_that_dies_is_replaced(pool: Pool, gate: Gate) -> None:
+    job = pool.submit(held_experiment(gate, 20))
     wait_for(lambda: job in pool.processes, "its worker", over(job))
     worker = pool.processes[job]
     gate.open(20)
@@ -458,7 +458,7 @@ def test_a_worker_that_dies_while_nobody_needs_it_is_replaced(pool: Pool, gate: 
     assert ended(pool.submit(experiment(seed=21))).status == "finished"
 
 
-def test_workers_that_do_not_start_are_noticed_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_that_do_not_start_are_reported_and_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     start = supervisor.start_worker
     bad = [True]
 
@@ -477,7 +477,7 @@ def test_workers_that_do_not_start_are_noticed_and_tried_again(monkeypatch: pyte
         assert not pool.broken
 
 
-def test_the_static_network_is_trained_beside_the_race_and_catches_up(pool: Pool, gate: Gate) -> None:
+def test_the_static_network_is_trained_during_the_run_and_catches_up(pool: Pool, gate: Gate) -> None:
     mlp = {"kind": "static_mlp", "interactions": 5000, "epochs": 2, "hidden": [8], "embedding": 4}
     e = experiment("linucb", mlp, steps=3000, replications=2, seed=22)
     gate.hold(22, 2000, training=True)
@@ -489,12 +489,12 @@ def test_the_static_network_is_trained_beside_the_race_and_catches_up(pool: Pool
     assert ended(job).status == "finished"
     assert job.waiting == set()
     assert {h.step for h in job.histories.values()} == {3000}
-    for label, h in run(e).histories.items():  # trained before the start, here
+    for label, h in run(e).histories.items():  # trained before the start in process
         same(job.histories[label], h)
 
 
-def test_old_runs_are_forgotten_but_never_one_that_is_active(pool: Pool, gate: Gate) -> None:
-    running = under_way(pool, gate, 11)
+def test_old_runs_are_dropped_from_memory_but_active_ones_are_kept(pool: Pool, gate: Gate) -> None:
+    running = start_held_run(pool, gate, 11)
     many = [
         pool.submit(experiment("random", steps=1, replications=1, seed=s)) for s in range(100, 100 + MAX_ENDED_JOBS + 5)
     ]
@@ -510,12 +510,12 @@ def test_old_runs_are_forgotten_but_never_one_that_is_active(pool: Pool, gate: G
 def test_closing_ends_all_processes(gate: Gate) -> None:
     before = set(threading.enumerate())
     pool = Pool(2)
-    busy = under_way(pool, gate, 12)  # the other worker has nothing to do
+    busy = start_held_run(pool, gate, 12)  # the other worker is idle
     process = pool.processes[busy]
     serving = set(threading.enumerate()) - before
     assert len(serving) == 2
     pool.close()
-    # a thread ends when it has seen the end of its worker
+    # a thread ends after its worker
     for thread in serving:
         thread.join(60)
     assert not any(thread.is_alive() for thread in serving)
@@ -545,7 +545,7 @@ def test_the_estimate_covers_the_state_of_the_agents() -> None:
     assert sum(a.nbytes for a in state) + held <= e.memory() < MEMORY_LIMIT
 
 
-def test_a_message_that_breaks_off_anywhere_is_the_end_of_the_stream() -> None:
+def test_a_truncated_message_ends_the_stream() -> None:
     whole = io.BytesIO()
     send(whole, {"event": "history", "label": "LinUCB"}, {"step": np.array(7), "sum.clicks": np.zeros((3, 2))})
     sent = whole.getvalue()

@@ -20,7 +20,7 @@ from tests.contract.worlds import make
 
 
 @pytest.mark.parametrize("fused", [True, False])
-def test_the_neural_protocol_of_magic_step_by_step(fused: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_neural_protocol_on_magic_equals_plain_torch(fused: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Against autograd and torch.optim, as the protocol is written: scores and weights after every round."""
     monkeypatch.setattr(base, "FULL_BATCH_CHUNK", 16)  # a step evaluates its observations in chunks
     monkeypatch.setattr(NeuralUCB, "can_fuse", lambda self: fused)
@@ -60,7 +60,7 @@ def test_the_neural_protocol_of_magic_step_by_step(fused: bool, monkeypatch: pyt
 
 
 @pytest.mark.parametrize(("function", "steps"), [("quadratic", 2500), ("form", 1500)])
-def test_a_network_sees_through_a_square_and_a_straight_line_does_not(function: str, steps: int) -> None:
+def test_neural_ucb_beats_linucb_on_quadratic_rewards(function: str, steps: int) -> None:
     """The published order: uniform, then LinUCB, then NeuralUCB; paired, three standard errors."""
     settings = {"kind": "synthetic", "function": function}
     uniform, linear, network = (published.regret(settings, agent, steps, 4) for agent in published.SYNTHETIC_AGENTS)
@@ -70,7 +70,7 @@ def test_a_network_sees_through_a_square_and_a_straight_line_does_not(function: 
 
 
 @pytest.mark.parametrize(("delta", "most"), [(0.5, 10), (0.9, 50)])
-def test_neural_linear_finds_the_rim_of_the_wheel(delta: float, most: float) -> None:
+def test_neural_linear_explores_the_rim_of_the_wheel(delta: float, most: float) -> None:
     """Per cent of uniform's regret in a short run, in every run; who never found the rim would have over 120.
 
     Three quarters of the disc are rim at delta .5 (measured: 5 to 7), a fifth at .9 (11 to 40).
@@ -87,7 +87,7 @@ def test_the_showdown_is_the_same_experiment_on_either_features() -> None:
     assert usual.between(showdown.STATIC, 0, 200).tolist() == usual.clicks[showdown.STATIC][-1].tolist()
 
 
-def test_the_showdowns_verdicts_are_those_of_its_intervals() -> None:
+def test_verdicts_of_the_showdown_follow_from_its_intervals() -> None:
     ahead, behind, level = metrics.Estimate(5, 1, 9), metrics.Estimate(-5, -9, -1), metrics.Estimate(1, -3, 5)
 
     def words(early: dict[str, list[metrics.Estimate]], rows: list[tuple[str, ...]]) -> list[str]:
@@ -100,7 +100,7 @@ def test_the_showdowns_verdicts_are_those_of_its_intervals() -> None:
     assert words({"A": [behind, level]}, rows) == ["refuted", "inconclusive", "refuted", "inconclusive"]
 
 
-def test_the_showdown_remarks_on_a_recovery_only_where_there_is_one() -> None:
+def test_the_showdown_reports_a_recovery_only_if_there_is_one() -> None:
     experiment = presets()["showdown"].experiment
     one, other = (
         showdown.remarks([("Static MLP", "0.5", "no"), ("LinUCB shared", "0.2", word)], experiment)
@@ -111,7 +111,7 @@ def test_the_showdown_remarks_on_a_recovery_only_where_there_is_one() -> None:
     assert "The replay buffer of Neural-LinUCB, Neural-linear TS, Ensemble, MC dropout holds all steps." in other
 
 
-def test_sections_replace_their_old_selves_and_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sections_replace_only_their_own_earlier_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     report = tmp_path / "REPORT.md"
     report.write_text("# Title\n\n## Wheel bandit, NeuralLinear\n\nold\n\n## Pet shop, layout shared: long\n\nkept\n")
     monkeypatch.setattr(published, "REPORT", report)

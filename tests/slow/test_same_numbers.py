@@ -21,14 +21,14 @@ EXACT = same_machine(NUMBERS["machine"])
 
 @pytest.fixture(scope="module", autouse=True)
 def _own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Train networks again instead of reading what other tests have cached."""
+    """Train networks again instead of reading those cached by other tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BANDITS_HOME", str(tmp_path_factory.mktemp("numbers")))
         yield
 
 
 def without_networks(experiment: dict[str, Any], summary: dict[str, Any]) -> dict[str, Any]:
-    """A summary without the numbers of neural agents, and of comparisons with them."""
+    """Return a summary without neural agents and comparisons with them."""
     kinds = dict(zip(summary["agents"], (agent["kind"] for agent in experiment["agents"]), strict=True))
     kept = {label for label, kind in kinds.items() if kind not in NEURAL}
     dropped = set() if len(kept) == len(kinds) else {"p_value_holm"}  # adjusted for all pairs
@@ -40,7 +40,7 @@ def without_networks(experiment: dict[str, Any], summary: dict[str, Any]) -> dic
     }
 
 
-def test_every_kind_of_that_version_is_among_them() -> None:
+def test_every_kind_of_version_0_2_0_is_covered() -> None:
     agents = {agent["kind"] for each in EXPERIMENTS.values() for agent in each["experiment"]["agents"]}
     simulators = {each["experiment"]["simulator"]["kind"] for each in EXPERIMENTS.values()}
     assert len(EXPERIMENTS) == 53
@@ -50,7 +50,7 @@ def test_every_kind_of_that_version_is_among_them() -> None:
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_the_numbers_are_the_same(name: str, tmp_path: Path) -> None:
+def test_results_equal_those_of_version_0_2_0(name: str, tmp_path: Path) -> None:
     before = EXPERIMENTS[name]
     with threadpool_limits(1):
         result = run(Experiment.model_validate_json(json.dumps(before["experiment"])))
@@ -66,6 +66,6 @@ def test_the_numbers_are_the_same(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, each in EXPERIMENTS.items() if "given" in each])
-def test_an_experiment_as_it_was_written_keeps_its_hash(name: str) -> None:
+def test_stored_experiments_keep_their_hashes(name: str) -> None:
     given = EXPERIMENTS[name]["given"]
     assert Experiment.model_validate_json(json.dumps(given)).hash == EXPERIMENTS[name]["summary"]["hash"]

@@ -1,4 +1,4 @@
-"""Runs, sweeps, links and data sets stored by version 0.2.0 open, and hold the same numbers."""
+"""Runs, sweeps, links and data sets stored by version 0.2.0 open with the same numbers."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def pool(home: Path) -> Iterator[Pool]:
-    actual = Pool(workers=1, store=Store())
-    yield actual
-    actual.close()
+    workers = Pool(workers=1, store=Store())
+    yield workers
+    workers.close()
 
 
-def until(done: Callable[[], bool]) -> None:
+def wait_until(done: Callable[[], bool]) -> None:
     end = time.monotonic() + PATIENCE
     while not done():
         assert time.monotonic() < end, "it takes too long"
         time.sleep(0.02)
 
 
-def agrees(result: Result, expected: dict[str, Any], folder: Path) -> None:
+def check_result(result: Result, expected: dict[str, Any], folder: Path) -> None:
     """Check a result against the recorded one, to the byte on the same kind of machine."""
     result.save(folder)
     summary = json.loads((folder / "summary.json").read_bytes())
@@ -79,7 +79,7 @@ def agrees(result: Result, expected: dict[str, Any], folder: Path) -> None:
         assert digest(folder / "curves.parquet") == expected["curves_sha256"]
 
 
-def agrees_swept(landscape: Landscape, expected: dict[str, Any], folder: Path) -> None:
+def check_sweep(landscape: Landscape, expected: dict[str, Any], folder: Path) -> None:
     """Check a sweep against the recorded one."""
     save(landscape, folder)
     means = plain(landscape.table(landscape.sweep.metric)["mean"].tolist())
@@ -93,14 +93,14 @@ def agrees_swept(landscape: Landscape, expected: dict[str, Any], folder: Path) -
 # -- runs --------------------------------------------------------------------------------------------------------
 
 
-def test_nothing_in_it_is_damaged(home: Path) -> None:
+def test_the_stored_home_is_undamaged(home: Path) -> None:
     store = Store()
     assert store.repairs == []
     assert store.check() == []
     assert list((home / "quarantine").iterdir()) == []
 
 
-def test_its_runs_are_listed(home: Path) -> None:
+def test_stored_runs_are_listed(home: Path) -> None:
     listed = {line.id: line for line in Store().runs()}
     assert set(listed) == {expected["hash"] for expected in RUNS.values()}
     for expected in RUNS.values():
@@ -113,27 +113,27 @@ def test_its_runs_are_listed(home: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, expected in RUNS.items() if not expected["evicted"]])
-def test_a_stored_run_holds_the_same_numbers(name: str, home: Path, tmp_path: Path) -> None:
+def test_a_stored_run_has_the_same_numbers(name: str, home: Path, tmp_path: Path) -> None:
     actual = Store().get(RUNS[name]["hash"])
     assert actual is not None
-    agrees(actual, RUNS[name], tmp_path / "out")
+    check_result(actual, RUNS[name], tmp_path / "out")
 
 
-def test_an_evicted_run_stays_listed_and_is_computed_again(pool: Pool, tmp_path: Path) -> None:
+def test_an_evicted_run_stays_listed_and_is_recomputed(pool: Pool, tmp_path: Path) -> None:
     expected, store = RUNS["evicted"], pool.store
     assert store is not None
     with pytest.raises(EvictedError):
         store.get(expected["hash"])
     job = pool.submit(read(expected["experiment"]))
-    until(lambda: job.status == "finished")
+    wait_until(lambda: job.status == "finished")
     actual = store.get(expected["hash"])
     assert actual is not None
-    agrees(actual, expected, tmp_path / "out")
+    check_result(actual, expected, tmp_path / "out")
     line = next(line for line in store.runs() if line.id == expected["hash"])
     assert (line.title, line.tags, line.evicted) == (expected["title"], expected["tags"], False)
 
 
-def test_unfinished_runs_go_on_to_the_same_end(pool: Pool, tmp_path: Path) -> None:
+def test_unfinished_runs_resume_to_the_same_result(pool: Pool, tmp_path: Path) -> None:
     store = pool.store
     assert store is not None
     assert {e.hash for e in pool.unfinished()} == {expected["hash"] for expected in UNFINISHED.values()}
@@ -145,33 +145,33 @@ def test_unfinished_runs_go_on_to_the_same_end(pool: Pool, tmp_path: Path) -> No
         assert job.experiment == read(expected["experiment"])
         n_continued = [job.step]
         pool.resume_unfinished(job.experiment, "visitor")
-        until(lambda job=job, steps=n_continued: steps.append(job.step) or job.status in ("finished", "failed"))
+        wait_until(lambda job=job, steps=n_continued: steps.append(job.step) or job.status in ("finished", "failed"))
         assert job.status == "finished", job.error
-        assert min(n_continued) >= expected["step"]  # it has not begun again
+        assert min(n_continued) >= expected["step"]  # it was not restarted
         actual = store.get(expected["hash"])
         assert actual is not None
         if EXACT or not expected["neural"]:
-            agrees(actual, expected, tmp_path / name)
+            check_result(actual, expected, tmp_path / name)
     assert pool.unfinished() == []
 
 
-def test_a_finished_run_becomes_longer(pool: Pool, tmp_path: Path) -> None:
+def test_a_finished_run_is_extended(pool: Pool, tmp_path: Path) -> None:
     expected = HOME["extended"]
     job = pool.get(expected["of"])
     assert job is not None
     longer = pool.extend(job, expected["steps"])
-    assert longer.saved  # it goes on from the kept checkpoint
-    until(lambda: longer.status in ("finished", "failed"))
+    assert longer.saved  # it resumes from the stored checkpoint
+    wait_until(lambda: longer.status in ("finished", "failed"))
     assert longer.status == "finished", longer.error
     assert longer.id == expected["hash"]
     if EXACT:  # with a network
-        agrees(longer.result, expected, tmp_path / "out")
+        check_result(longer.result, expected, tmp_path / "out")
 
 
 # -- sweeps ------------------------------------------------------------------------------------------------------
 
 
-def test_its_sweeps_are_listed(home: Path) -> None:
+def test_stored_sweeps_are_listed(home: Path) -> None:
     catalogue = Catalogue(home / "sweeps")
     listed = {line.sweep.hash: line for line in catalogue.entries()}
     assert set(listed) == {expected["hash"] for expected in SWEEPS.values()}
@@ -183,7 +183,7 @@ def test_its_sweeps_are_listed(home: Path) -> None:
 
 
 @pytest.mark.parametrize("name", list(SWEEPS))
-def test_a_kept_sweep_holds_the_same_numbers(name: str, pool: Pool, home: Path, tmp_path: Path) -> None:
+def test_a_stored_sweep_has_the_same_numbers(name: str, pool: Pool, home: Path, tmp_path: Path) -> None:
     expected = SWEEPS[name]
     sweep = stored_sweep(home / "sweeps", expected["hash"])
     assert isinstance(sweep, Sweep)
@@ -192,38 +192,38 @@ def test_a_kept_sweep_holds_the_same_numbers(name: str, pool: Pool, home: Path, 
     assert isinstance(actual, SweepJob)
     assert (actual.status, actual.landscape.progress) == (expected["status"], expected["done"])
     assert [list(point) for point in actual.landscape.sweep.proposed] == expected["proposed"]
-    agrees_swept(actual.landscape, expected, tmp_path / "out")
+    check_sweep(actual.landscape, expected, tmp_path / "out")
 
 
 @pytest.mark.parametrize("name", [name for name, expected in SWEEPS.items() if expected["status"] == "finished"])
-def test_a_finished_sweep_is_not_computed_again(name: str, home: Path, tmp_path: Path) -> None:
+def test_a_finished_sweep_is_not_recomputed(name: str, home: Path, tmp_path: Path) -> None:
     sweep = read_sweep(SWEEPS[name]["sweep"])
     before = {path.name: path.stat().st_mtime_ns for path in (home / "sweeps" / sweep.hash).glob("*.block")}
     assert sorted(before) == SWEEPS[name]["blocks"]
     landscape = Runner(sweep, InProcessExecutor(), BlockFiles(sweep, home / "sweeps")).run()
-    agrees_swept(landscape, SWEEPS[name], tmp_path / "out")
+    check_sweep(landscape, SWEEPS[name], tmp_path / "out")
     after = {path.name: path.stat().st_mtime_ns for path in (home / "sweeps" / sweep.hash).glob("*.block")}
     assert after == before
 
 
 @pytest.mark.parametrize("name", [name for name, expected in SWEEPS.items() if expected["status"] != "finished"])
-def test_a_half_finished_sweep_goes_on_to_the_same_end(name: str, pool: Pool, home: Path, tmp_path: Path) -> None:
+def test_an_unfinished_sweep_resumes_to_the_same_result(name: str, pool: Pool, home: Path, tmp_path: Path) -> None:
     expected = SWEEPS[name]
     folder = home / "sweeps" / expected["hash"]
     before = {path: path.stat().st_mtime_ns for path in folder.glob("*.block")}
     assert sorted(path.name for path in before) == expected["blocks"]
     actual = SweepManager(pool, home / "sweeps").submit(read_sweep(expected["sweep"]), "visitor")
-    until(lambda: not actual.active)
+    wait_until(lambda: not actual.active)
     assert (actual.status, actual.error) == ("finished", "")
     assert all(path.stat().st_mtime_ns == written for path, written in before.items())
     if EXACT or not any(kind in json.dumps(expected["sweep"]) for kind in ("neural", "ensemble", "dropout")):
-        agrees_swept(actual.landscape, expected["continued"], tmp_path / "out")
+        check_sweep(actual.landscape, expected["continued"], tmp_path / "out")
 
 
 # -- data, arrays, links -----------------------------------------------------------------------------------------
 
 
-def test_its_data_sets_are_listed(home: Path) -> None:
+def test_stored_data_sets_are_listed(home: Path) -> None:
     here = {data.id: data for data in uploads.listing()}
     assert set(here) == {expected["id"] for expected in HOME["data"]}
     for expected in HOME["data"]:
@@ -247,11 +247,11 @@ def test_a_cached_network_is_not_trained_again(home: Path, tmp_path: Path) -> No
     result = run(read(RUNS["shop"]["experiment"]))
     assert weights() == HOME["cached"]
     if EXACT:
-        agrees(result, RUNS["shop"], tmp_path / "out")
+        check_result(result, RUNS["shop"], tmp_path / "out")
 
 
 @pytest.mark.parametrize("at", range(len(HOME["links"])))
-def test_a_link_leads_to_the_same_experiment(at: int, home: Path) -> None:
+def test_a_link_opens_the_same_experiment(at: int, home: Path) -> None:
     expected = HOME["links"][at]
     given = dict(parse_qsl(expected["query"], keep_blank_values=True, strict_parsing=True))
     assert url.holds_experiment(given)
@@ -264,7 +264,7 @@ def test_a_link_leads_to_the_same_experiment(at: int, home: Path) -> None:
 
 
 @pytest.mark.parametrize("at", range(len(HOME["sweep_links"])))
-def test_a_link_leads_to_the_same_sweep(at: int) -> None:
+def test_a_link_opens_the_same_sweep(at: int) -> None:
     expected = HOME["sweep_links"][at]
     given = dict(parse_qsl(expected["query"], keep_blank_values=True, strict_parsing=True))
     assert sweep_url.holds_sweep(given)
@@ -273,7 +273,7 @@ def test_a_link_leads_to_the_same_sweep(at: int) -> None:
     assert sweep_url.query(sweep) == expected["query"]
 
 
-def test_a_link_to_data_that_are_gone_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_link_to_missing_data_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BANDITS_HOME", str(tmp_path / "empty"))
     query = next(expected["query"] for expected in HOME["links"] if "obst-und-beeren" in expected["query"])
     with pytest.raises(UserError, match="is not stored here"):

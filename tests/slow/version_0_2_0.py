@@ -1,4 +1,4 @@
-"""Support for the tests that compare with files made by version 0.2.0."""
+"""Helpers of tests that compare with files made by version 0.2.0."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ NEURAL = {
 
 
 def machine(expected: dict[str, str]) -> dict[str, str]:
-    """Facts about this machine that the bits of a result may depend on, under the names of ``expected``."""
+    """Return properties of this machine that may affect rounding, under the keys of ``expected``."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
         facts = dict(reversed([[part.strip() for part in line.split(":", 1)] for line in lines if ":" in line]))
         processor, flags = facts["model name"], hashlib.sha256(facts["flags"].encode()).hexdigest()[:12]
     except (OSError, KeyError):
         processor, flags = platform.processor() or platform.machine(), ""
-    actual = {"processor": processor, "flags": flags, "python": platform.python_version()}
-    return actual | {name: importlib.metadata.version(name) for name in expected if name not in actual}
+    result = {"processor": processor, "flags": flags, "python": platform.python_version()}
+    return result | {name: importlib.metadata.version(name) for name in expected if name not in result}
 
 
 def same_machine(expected: dict[str, str]) -> bool:
-    """Whether results can be compared to the byte."""
+    """Return whether results can be compared byte by byte."""
     return machine(expected) == expected
 
 
 def digest(path: Path) -> str:
-    """SHA-256 of a file."""
+    """Return the SHA-256 of a file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def nearly_equal(one: Any, other: Any) -> bool:
-    """Equal structure and values, but for rounding."""
+    """Return whether structure and values are equal up to rounding."""
     if isinstance(one, dict) and isinstance(other, dict):
         return list(one) == list(other) and all(nearly_equal(one[name], other[name]) for name in one)
     if isinstance(one, list) and isinstance(other, list):

@@ -1,4 +1,4 @@
-"""Room on disk: what can be computed again is deleted, oldest first, and nothing else is lost."""
+"""Disk space: results that can be recomputed are evicted, oldest first, and nothing else is lost."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def test_a_budget_is_a_size(text: str, actual: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "much", "-1", "1e9", "5XB", "5K", "1" * 12, "nan"])
-def test_what_is_no_size_is_refused(text: str) -> None:
+def test_an_invalid_size_is_refused(text: str) -> None:
     with pytest.raises(UserError, match="it must be a size like 500MB or 2GB"):
         budget(text)
 
 
-def test_the_oldest_go_first_and_stay_listed(tmp_path: Path) -> None:
+def test_the_oldest_runs_are_evicted_first_and_stay_listed(tmp_path: Path) -> None:
     store = filled(tmp_path, 1, 2, 3)
     weights = [size for _, size, _ in store.evictable()]
     message = evict(evictable_runs(store), sum(weights) - 1)
@@ -63,7 +63,7 @@ def test_the_oldest_go_first_and_stay_listed(tmp_path: Path) -> None:
     assert store.evictable() == []
 
 
-def test_an_evicted_run_is_computed_again_under_its_name(tmp_path: Path) -> None:
+def test_an_evicted_run_is_recomputed_with_its_title(tmp_path: Path) -> None:
     store, e = filled(tmp_path, 1), experiment(seed=1)
     whole = run(e)
     store.rename(e.hash, "mine")
@@ -85,14 +85,14 @@ def test_an_evicted_run_is_computed_again_under_its_name(tmp_path: Path) -> None
     assert again.check() == []
 
 
-def test_an_index_made_anew_knows_what_was_evicted(tmp_path: Path) -> None:
+def test_a_rebuilt_index_lists_evicted_runs(tmp_path: Path) -> None:
     store = filled(tmp_path, 1, 2)
     store.evict(experiment(seed=1).hash)
     (tmp_path / "index.sqlite").write_bytes(b"not an index")
     assert sorted(one.evicted for one in Store(tmp_path).runs()) == [False, True]
 
 
-def test_an_older_index_is_brought_up_to_date_and_kept(tmp_path: Path) -> None:
+def test_an_older_index_is_migrated_and_kept(tmp_path: Path) -> None:
     filled(tmp_path, 1)
     with closing(sqlite3.connect(tmp_path / "index.sqlite")) as index:
         index.execute("ALTER TABLE runs DROP COLUMN evicted")
@@ -124,7 +124,7 @@ def test_a_sweep_keeps_its_numbers_without_its_curves(tmp_path: Path) -> None:
     assert evict(evictable_sweeps(tmp_path), 0)[:-1] == []
 
 
-def test_what_is_damaged_or_unfinished_among_sweeps_is_cleared(tmp_path: Path) -> None:
+def test_damaged_and_unfinished_files_of_sweeps_are_removed(tmp_path: Path) -> None:
     sweep = small()
     files = BlockFiles(sweep, tmp_path)
     sweeps.run(sweep, files=files)
@@ -133,7 +133,7 @@ def test_what_is_damaged_or_unfinished_among_sweeps_is_cleared(tmp_path: Path) -
     block.write_bytes(block.read_bytes()[:-1])
     (files.folder / "half.part").write_bytes(b"half")
     (tmp_path / ("0" * 64)).mkdir()
-    (tmp_path / "notes").mkdir()  # nobody else's folder is touched
+    (tmp_path / "notes").mkdir()  # other folders are not touched
     message = remove_damaged(tmp_path)
     assert len(message) == 2
     assert "had no readable sweep.json" in message[0]

@@ -1,4 +1,4 @@
-"""Runs on disk: whole or not there at all, and whatever is damaged is noticed."""
+"""Runs on disk: files are complete or absent, and damage is detected."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def put(store: Store, result: Result) -> str:
     return result.experiment.hash
 
 
-def test_what_was_put_comes_back_to_the_bit(tmp_path: Path) -> None:
+def test_a_stored_run_is_bit_identical_when_read(tmp_path: Path) -> None:
     result = finished()
     name = put(Store(tmp_path), result)
-    actual = Store(tmp_path).get(name)  # another process would see the same
+    actual = Store(tmp_path).get(name)  # as another process would
     assert actual is not None
     assert actual.experiment == result.experiment
     for label, history in result.histories.items():
@@ -46,7 +46,7 @@ def test_what_was_put_comes_back_to_the_bit(tmp_path: Path) -> None:
 def test_runs_are_listed_renamed_tagged_and_deleted(tmp_path: Path) -> None:
     store = Store(tmp_path)
     first, second = put(store, finished(1)), put(store, finished(2))
-    put(store, finished(2))  # once more changes nothing
+    put(store, finished(2))  # repeating it changes nothing
     assert [r.id for r in store.runs()] == [second, first]
     store.rename(first, "For <b>class</b> '; DROP TABLE runs; --")
     store.tag(first, "lesson 3")
@@ -62,13 +62,13 @@ def test_runs_are_listed_renamed_tagged_and_deleted(tmp_path: Path) -> None:
 
 
 def flip(path: Path, rng: np.random.Generator) -> None:
-    """Turn one bit over, as a bad disk does: without a new date."""
+    """Flip one bit without changing the modification time, as a faulty disk does."""
     data = bytearray(path.read_bytes())
     data[int(rng.integers(len(data)))] ^= 1 << int(rng.integers(8))
     path.write_bytes(data)
 
 
-def test_flipped_bits_in_files_are_all_noticed(tmp_path: Path) -> None:
+def test_flipped_bits_in_files_are_detected(tmp_path: Path) -> None:
     store, result, rng, times = Store(tmp_path), finished(), np.random.default_rng(3), often(20, 500)
     for _ in range(times):
         name = put(store, result)
@@ -76,15 +76,15 @@ def test_flipped_bits_in_files_are_all_noticed(tmp_path: Path) -> None:
         flip(path, rng)
         with pytest.raises(CorruptFileError, match=r"is damaged; it was set aside"):
             store.get(name)
-        assert store.get(name) is None  # no longer listed: it can be run again
+        assert store.get(name) is None  # no longer listed: the run can be started again
         assert not path.exists()
     assert len(list((tmp_path / "quarantine").iterdir())) == times
 
 
-def test_flipped_bits_in_checkpoints_are_all_noticed(tmp_path: Path) -> None:
+def test_flipped_bits_in_checkpoints_are_detected(tmp_path: Path) -> None:
     store, e, rng, times = Store(tmp_path), experiment(), np.random.default_rng(4), often(20, 500)
     for i in range(times):
-        store.keep_checkpoint(e.hash, e, b"state of the race")
+        store.keep_checkpoint(e.hash, e, b"state of the run")
         flip(tmp_path / "checkpoints" / e.hash, rng)
         if i % 2:
             assert store.check() == [f"the checkpoint of run {e.hash[:12]} was damaged; it was set aside"]
@@ -96,7 +96,7 @@ def test_flipped_bits_in_checkpoints_are_all_noticed(tmp_path: Path) -> None:
 
 
 def test_flipped_bits_in_the_index_lose_no_run(tmp_path: Path) -> None:
-    """Whatever the index says then, nothing is a traceback; and after a check every run is listed and whole."""
+    """A damaged index never raises an unexpected error; after a check every run is listed and complete."""
     results, rng = [finished(seed) for seed in (1, 2, 3)], np.random.default_rng(5)
     names = {r.experiment.hash: r for r in results}
     store = Store(tmp_path)
@@ -109,7 +109,7 @@ def test_flipped_bits_in_the_index_lose_no_run(tmp_path: Path) -> None:
         index.write_bytes(whole)
         flip(index, rng)
         if i % 2:
-            store = Store(tmp_path)  # else a server that was open all the time
+            store = Store(tmp_path)  # otherwise a server that was never restarted
         for listed in store.runs():
             store.rename(listed.id, "still here")
         for name in names:
@@ -132,7 +132,7 @@ def test_flipped_bits_in_the_index_lose_no_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [b"", b"not a database at all" * 500])
-def test_an_index_that_is_no_index_is_set_aside_and_made_anew(damage: bytes, tmp_path: Path) -> None:
+def test_an_invalid_index_is_set_aside_and_rebuilt(damage: bytes, tmp_path: Path) -> None:
     store = Store(tmp_path)
     name = put(store, finished(1))
     store.tag(name, "kept?")
@@ -143,7 +143,7 @@ def test_an_index_that_is_no_index_is_set_aside_and_made_anew(damage: bytes, tmp
     assert store.get(name) is not None
 
 
-def test_titles_and_tags_that_can_still_be_read_survive_a_new_index(tmp_path: Path) -> None:
+def test_readable_titles_and_tags_are_kept_when_the_index_is_rebuilt(tmp_path: Path) -> None:
     store = Store(tmp_path)
     name = put(store, finished(1))
     store.rename(name, "For class")
@@ -151,7 +151,7 @@ def test_titles_and_tags_that_can_still_be_read_survive_a_new_index(tmp_path: Pa
     with closing(sqlite3.connect(tmp_path / "index.sqlite")) as index:
         (size,) = index.execute("PRAGMA page_size").fetchone()
         (page,) = index.execute("SELECT rootpage FROM sqlite_master WHERE type = 'index'").fetchone()
-    with (tmp_path / "index.sqlite").open("r+b") as file:  # the tree of ids; the table itself stays whole
+    with (tmp_path / "index.sqlite").open("r+b") as file:  # the index of ids; the table itself stays intact
         file.seek((page - 1) * size)
         file.write(b"?" * size)
     (message,) = Store(tmp_path).check()
@@ -160,7 +160,7 @@ def test_titles_and_tags_that_can_still_be_read_survive_a_new_index(tmp_path: Pa
     assert (title, tags) == ("For class", "lesson 3")
 
 
-def test_a_file_of_a_process_killed_before_it_was_listed_is_listed(tmp_path: Path) -> None:
+def test_a_file_not_yet_indexed_by_a_killed_process_is_listed(tmp_path: Path) -> None:
     store = Store(tmp_path)
     name = put(store, finished(1))
     store._query("DELETE FROM runs", write=True)
@@ -171,7 +171,7 @@ def test_a_file_of_a_process_killed_before_it_was_listed_is_listed(tmp_path: Pat
 
 
 def test_files_of_the_first_version_are_read(tmp_path: Path) -> None:
-    """They did not say which run they are."""
+    """These files do not contain the id of their run."""
     store, result = Store(tmp_path), finished(1)
     name = put(store, result)
     (path,) = (tmp_path / "objects").glob("*/*")
@@ -190,7 +190,7 @@ def test_files_of_the_first_version_are_read(tmp_path: Path) -> None:
     assert store.check() == []
 
 
-def test_check_reads_everything_and_sweeps_what_belongs_to_nobody(tmp_path: Path) -> None:
+def test_check_reads_all_files_and_removes_orphans(tmp_path: Path) -> None:
     store = Store(tmp_path)
     good, bad = put(store, finished(1)), put(store, finished(2))
     paths = {p: p.read_bytes() for p in (tmp_path / "objects").glob("*/*")}
@@ -206,21 +206,21 @@ def test_check_reads_everything_and_sweeps_what_belongs_to_nobody(tmp_path: Path
     assert store.check() == []
 
 
-def test_what_a_killed_process_had_begun_to_write_is_swept_when_it_is_old(tmp_path: Path) -> None:
+def test_old_temporary_files_of_killed_processes_are_removed(tmp_path: Path) -> None:
     store = Store(tmp_path)
     old, new = tmp_path / "staged" / "old", tmp_path / "staged" / "new"
     for path in (old, new):
         path.write_bytes(b"half")
     os.utime(old, (0, 0))
     assert store.check() == []
-    assert [p.name for p in (tmp_path / "staged").iterdir()] == ["new"]  # somebody may still be writing it
+    assert [p.name for p in (tmp_path / "staged").iterdir()] == ["new"]  # another process may still be writing it
 
 
 def _content(store: Store, name: str) -> str:
     return str(store._query("SELECT content FROM runs WHERE id = ?", name)[0][0])
 
 
-def test_checkpoints_are_replaced_trusted_only_whole_and_listed_until_finished(tmp_path: Path) -> None:
+def test_checkpoints_are_replaced_verified_and_listed_until_finished(tmp_path: Path) -> None:
     store, result = Store(tmp_path), finished()
     name = result.experiment.hash
     store.keep_checkpoint(name, result.experiment, b"one")
@@ -235,7 +235,7 @@ def test_checkpoints_are_replaced_trusted_only_whole_and_listed_until_finished(t
     assert not path.exists()
 
 
-def test_packed_arrays_come_back() -> None:
+def test_packed_arrays_are_restored() -> None:
     arrays = {"0/sum.clicks": np.arange(6.0).reshape(2, 3), "a": np.array(3), "b": np.array([True, False])}
     actual = unpack(pack(arrays))
     assert list(actual) == list(arrays)
@@ -244,13 +244,13 @@ def test_packed_arrays_come_back() -> None:
         assert actual[key].dtype == value.dtype
 
 
-def test_a_disk_without_room_is_refused_before_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_is_refused_if_disk_space_is_insufficient(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(storing, "MIN_FREE", 2**70)
     with pytest.raises(UserError, match=r"MiB left; a run needs"):
         Store(tmp_path).require_space()
 
 
-def test_a_folder_that_has_gone_is_a_sentence(tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported_in_one_sentence(tmp_path: Path) -> None:
     store = Store(tmp_path / "home")
     shutil.rmtree(tmp_path / "home")
     with pytest.raises(UserError, match=r"home, cannot be reached: No such file"):
@@ -331,18 +331,18 @@ def writer(folder: Path, first: int, last: int, limit: int = 0, program: str = P
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, cwd=root)
 
 
-def test_a_full_disk_costs_the_new_run_only(tmp_path: Path) -> None:
+def test_a_full_disk_loses_only_the_new_run(tmp_path: Path) -> None:
     kept = put(Store(tmp_path), finished(1))
     out, _ = writer(tmp_path, 2, 4, limit=4096).communicate(timeout=120)
     assert out.splitlines() == ["ready", "full: File too large", "full: File too large"]
     store = Store(tmp_path)
     assert [r.id for r in store.runs()] == [kept]
     assert store.get(kept) is not None
-    assert store.check() == []  # nothing half-written stayed
+    assert store.check() == []  # no partial file
     assert list((tmp_path / "staged").iterdir()) == []
 
 
-def test_a_full_disk_leaves_checkpoint_and_index_as_they_were(tmp_path: Path) -> None:
+def test_a_full_disk_keeps_checkpoint_and_index_unchanged(tmp_path: Path) -> None:
     store, result = Store(tmp_path), finished(1)
     name = put(store, result)
     store.keep_checkpoint(name, result.experiment, b"before")
@@ -355,8 +355,8 @@ def test_a_full_disk_leaves_checkpoint_and_index_as_they_were(tmp_path: Path) ->
     assert store.check() == []
 
 
-def test_processes_writing_at_once_lose_nothing(tmp_path: Path) -> None:
-    """Eight of them put, rename, tag, delete and put again; nobody's run is hurt by anybody else."""
+def test_concurrent_writers_lose_nothing(tmp_path: Path) -> None:
+    """Eight processes store, rename, tag, delete and store again without affecting each other."""
     each = often(6, 60)
     firsts = [1000 * i for i in range(1, 9)]
     writers = [writer(tmp_path, first, first + each, program=EVERYTHING) for first in firsts]
@@ -365,7 +365,7 @@ def test_processes_writing_at_once_lose_nothing(tmp_path: Path) -> None:
         assert process.returncode == 0
         assert "full" not in out
     store = Store(tmp_path)
-    # of three runs the first stays, the second is deleted and put again, the third is deleted
+    # of three runs the first is kept, the second deleted and stored again, the third deleted
     expected = {first + n: n % 3 for first in firsts for n in range(each) if n % 3 < 2}
     actual = {r.experiment.seed: r for r in store.runs()}
     assert set(actual) == set(expected)
@@ -377,15 +377,15 @@ def test_processes_writing_at_once_lose_nothing(tmp_path: Path) -> None:
     assert len(list((tmp_path / "objects").glob("*/*"))) == len(expected)
 
 
-def test_a_killed_writer_leaves_whole_files_only(tmp_path: Path) -> None:
+def test_a_killed_writer_leaves_only_complete_files(tmp_path: Path) -> None:
     process = writer(tmp_path, 1, 2, program=ENDLESS)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     for _ in range(5):
         assert process.stdout.readline() == "kept\n"
-    process.send_signal(signal.SIGKILL)  # somewhere in the middle of the others
+    process.send_signal(signal.SIGKILL)  # at a random moment
     process.wait()
-    store = Store(tmp_path)  # lists what was written and not yet listed
+    store = Store(tmp_path)  # indexes files that are not yet listed
     assert len(store.runs()) >= 5
     for listed in store.runs():
         assert isinstance(listed.experiment, Experiment)

@@ -1,4 +1,4 @@
-"""The index of sweeps and points: made of the blocks, and never trusted above them."""
+"""The index of sweeps and points: derived from the blocks, which take precedence."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def points(folder: Path) -> list[sqlite3.Row]:
         return index.execute("SELECT * FROM points ORDER BY point").fetchall()
 
 
-def test_every_point_has_a_line(kept: Landscape, tmp_path: Path) -> None:
+def test_every_point_has_a_row(kept: Landscape, tmp_path: Path) -> None:
     (line,) = Catalogue(tmp_path).entries()
     assert (line.sweep, line.progress) == (kept.sweep, 1.0)
     assert line.bytes == BlockFiles(kept.sweep, tmp_path).bytes
@@ -47,12 +47,12 @@ def test_every_point_has_a_line(kept: Landscape, tmp_path: Path) -> None:
             assert row[f"{name}_low"] < row[name] < row[f"{name}_high"]
 
 
-def test_what_if_is_answered_from_the_file(kept: Landscape, tmp_path: Path) -> None:
+def test_predictions_are_read_from_the_index(kept: Landscape, tmp_path: Path) -> None:
     catalogue, sweep = Catalogue(tmp_path), kept.sweep
     assert catalogue.entries()
     for file in BlockFiles(sweep, tmp_path).folder.glob("*.block"):
         stamp = file.parent.stat()
-        file.write_bytes(b"not read")  # and the folder is as old as it was
+        file.write_bytes(b"not read")  # the folder is not modified
         os.utime(file.parent, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
     again = Catalogue(tmp_path)
     (line,) = again.entries()
@@ -62,7 +62,7 @@ def test_what_if_is_answered_from_the_file(kept: Landscape, tmp_path: Path) -> N
     assert again.estimate_at(sweep.hash, 99) is None
 
 
-def test_a_line_older_than_its_blocks_is_made_anew(kept: Landscape, tmp_path: Path) -> None:
+def test_a_row_older_than_its_blocks_is_rebuilt(kept: Landscape, tmp_path: Path) -> None:
     catalogue, files = Catalogue(tmp_path), BlockFiles(kept.sweep, tmp_path)
     assert catalogue.entries()[0].progress == 1.0
     for block in files.folder.glob("*.block"):
@@ -77,7 +77,7 @@ def test_a_line_older_than_its_blocks_is_made_anew(kept: Landscape, tmp_path: Pa
 
 
 @pytest.mark.parametrize("damage", ["bytes", "half", "version", "json", "type"])
-def test_a_damaged_index_is_made_anew(damage: str, kept: Landscape, tmp_path: Path) -> None:
+def test_a_damaged_index_is_rebuilt(damage: str, kept: Landscape, tmp_path: Path) -> None:
     catalogue, path = Catalogue(tmp_path), tmp_path / "index.sqlite"
     before = catalogue.entries()
     if damage == "bytes":
@@ -98,7 +98,7 @@ def test_a_damaged_index_is_made_anew(damage: str, kept: Landscape, tmp_path: Pa
     assert len(points(tmp_path)) == kept.sweep.size
 
 
-def test_where_no_file_can_be_written_the_blocks_still_tell(
+def test_without_a_writable_index_the_blocks_are_read(
     kept: Landscape, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "index.sqlite").mkdir()  # a database cannot be opened there
@@ -107,9 +107,9 @@ def test_where_no_file_can_be_written_the_blocks_still_tell(
     assert "the index of sweeps" in caplog.text
 
 
-def test_what_optuna_proposed_is_listed_too(tmp_path: Path) -> None:
-    message = small().model_dump(mode="json", include={"experiment", "axes"})
-    sweep = sweeps.read({**message, "search": "optuna", "number": 3, "batch": 3, "sampler": "random"})
+def test_points_proposed_by_optuna_are_listed(tmp_path: Path) -> None:
+    data = small().model_dump(mode="json", include={"experiment", "axes"})
+    sweep = sweeps.read({**data, "search": "optuna", "number": 3, "batch": 3, "sampler": "random"})
     landscape = sweeps.run(sweep, files=BlockFiles(sweep, tmp_path))
     catalogue = Catalogue(tmp_path)
     (line,) = catalogue.entries()
@@ -120,12 +120,12 @@ def test_what_optuna_proposed_is_listed_too(tmp_path: Path) -> None:
     assert values == [landscape.sweep.values_at(point) for point in range(3)]
     before = os.stat(tmp_path / "index.sqlite").st_mtime_ns
     assert catalogue.entries() == [line]
-    assert os.stat(tmp_path / "index.sqlite").st_mtime_ns == before  # it was not written anew
+    assert os.stat(tmp_path / "index.sqlite").st_mtime_ns == before  # the index was not rewritten
 
 
-def test_a_sweep_that_cannot_be_read_hides_no_other(kept: Landscape, tmp_path: Path) -> None:
-    message = small().model_dump(mode="json", include={"experiment", "axes"})
-    other = sweeps.read({**message, "search": "optuna", "number": 2, "batch": 2, "sampler": "random"})
+def test_an_unreadable_sweep_does_not_hide_others(kept: Landscape, tmp_path: Path) -> None:
+    data = small().model_dump(mode="json", include={"experiment", "axes"})
+    other = sweeps.read({**data, "search": "optuna", "number": 2, "batch": 2, "sampler": "random"})
     sweeps.run(other, files=BlockFiles(other, tmp_path))
     study = BlockFiles(other, tmp_path).study
     study.write_bytes(study.read_bytes().replace(b"COMPLETE", b"CO]PLETE"))
@@ -135,6 +135,6 @@ def test_a_sweep_that_cannot_be_read_hides_no_other(kept: Landscape, tmp_path: P
     assert [line.sweep.hash for line in Catalogue(tmp_path).entries()] == [other.hash]
 
 
-def test_sweeps_that_go_on_are_left_out(kept: Landscape, tmp_path: Path) -> None:
+def test_unfinished_sweeps_are_left_out(kept: Landscape, tmp_path: Path) -> None:
     assert Catalogue(tmp_path).entries(busy=[kept.sweep.hash]) == []
     assert Catalogue(tmp_path / "nowhere").entries() == []

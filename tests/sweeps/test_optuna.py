@@ -1,4 +1,4 @@
-"""A sweep whose points Optuna proposes: better than chance, the same wherever it is computed, and never begun again."""
+"""Sweeps with points proposed by Optuna: better than random search, reproducible on any executor, resumable."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SHOP = {"kind": "petshop", "n_products": 10, "n_users": 40}
 
 
 def scattered(axes: Any = (ALPHA, RIDGE, SHARING), **changes: Any) -> Sweep:
-    """A search of 24 points in four batches."""
+    """Return a search of 24 points in four batches."""
     own = {name: changes.pop(name) for name in ("number", "batch", "sampler", "metric") if name in changes}
     experiment = {"simulator": SHOP, "agents": [{"kind": "linucb"}], "steps": 300, "replications": 4, **changes}
     search = {"search": "optuna", "number": 24, "batch": 6, **own}
@@ -51,13 +51,13 @@ def scattered(axes: Any = (ALPHA, RIDGE, SHARING), **changes: Any) -> Sweep:
 
 
 def kept(home: Path, sweep: Sweep) -> list[optuna.trial.FrozenTrial]:
-    """The trials of a sweep's study, as Optuna's own tools find them."""
+    """Return the trials of a sweep's study, read by Optuna."""
     url = f"sqlite:///{home / sweep.hash / 'study.db'}"
     return optuna.load_study(study_name=sweep.hash, storage=url).trials
 
 
 class Counted(InProcessExecutor):
-    """Counts what it computes."""
+    """Executor that counts the computed blocks."""
 
     def __init__(self) -> None:
         self.blocks: list[Block] = []
@@ -74,7 +74,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def whole(home: Path) -> Landscape:
-    """A sweep that nobody disturbs."""
+    """Run a sweep without interruption."""
     sweep = scattered()
     return sweeps.run(sweep, files=BlockFiles(sweep, home))
 
@@ -86,19 +86,19 @@ def same(actual: Landscape, other: Landscape) -> None:
     assert actual.summary() == other.summary()
 
 
-# -- what it finds -------------------------------------------------------------------------------------------------
+# -- search -------------------------------------------------------------------------------------------------------
 
 
-def test_it_finds_more_than_chance_does(whole: Landscape) -> None:
+def test_optuna_finds_better_points_than_random_search(whole: Landscape) -> None:
     best, chance = whole.best(), sweeps.run(scattered(sampler="random", seed=7))
     assert best is not None
     means = [cell.estimate.mean for cell in chance.results()]
     assert best.estimate.mean > np.median(means) + 0.05
-    late = [cell.estimate.mean for cell in whole.results() if cell.point >= 12]  # once it has learned something
+    late = [cell.estimate.mean for cell in whole.results() if cell.point >= 12]  # after the first batches
     assert np.median(late) > np.median(means)
 
 
-def test_the_study_is_optunas_own_and_holds_what_was_found(whole: Landscape, home: Path) -> None:
+def test_the_study_is_a_native_optuna_study_with_all_results(whole: Landscape, home: Path) -> None:
     trials = kept(home, whole.sweep)
     assert [t.number for t in trials] == list(range(24))
     means = np.nanmean(whole.numbers("click_rate"), axis=1)
@@ -110,7 +110,7 @@ def test_the_study_is_optunas_own_and_holds_what_was_found(whole: Landscape, hom
         assert trial.value == means[trial.number]
 
 
-def test_less_regret_is_better_and_whole_numbers_stay_whole() -> None:
+def test_regret_is_minimised_and_integers_stay_integers() -> None:
     landscape = sweeps.run(scattered([ALPHA, PRODUCTS], metric="pseudo_regret", number=12))
     products = {values[1] for values in landscape.sweep.proposed}
     assert products <= {9, 10, 11}
@@ -120,7 +120,7 @@ def test_less_regret_is_better_and_whole_numbers_stay_whole() -> None:
     assert best.estimate.mean == min(cell.estimate.mean for cell in landscape.results("pseudo_regret"))
 
 
-def test_what_is_proposed_again_is_not_computed_again() -> None:
+def test_repeated_proposals_are_not_recomputed() -> None:
     executor, axes = Counted(), [SHARING, {**PRODUCTS, "high": 10}]  # four points in all
     landscape = sweeps.run(scattered(axes, number=16), executor)
     computed = [row for block in executor.blocks for row in block.rows]
@@ -129,7 +129,7 @@ def test_what_is_proposed_again_is_not_computed_again() -> None:
     assert landscape.saved_share == 1 - len(landscape.sweep.proposed) / 16
 
 
-def test_what_is_impossible_together_is_passed_over() -> None:
+def test_invalid_combinations_are_skipped() -> None:
     axes = [
         {"path": "simulator.n_items", "low": 20, "high": 60},
         {"path": "simulator.n_candidates", "low": 10, "high": 60},
@@ -147,15 +147,15 @@ def test_a_gaussian_process_proposes_within_bounds() -> None:
     assert all(0.05 <= alpha <= 10 for alpha, _ in landscape.sweep.proposed)
 
 
-def test_a_point_is_its_experiment(whole: Landscape) -> None:
+def test_a_point_equals_its_experiment(whole: Landscape) -> None:
     best = whole.best()
     assert best is not None
     point = whole.sweep.point(best.point)
     assert (point.agents[0].alpha, point.agents[0].ridge, point.agents[0].sharing) == best.values  # type: ignore[attr-defined]
 
 
-def test_a_forest_tells_what_explains() -> None:
-    """z = x + .5 c over uniform x and a fair coin c: variances 1/12 and 1/16, so shares 4/7 and 3/7, and none of y."""
+def test_a_forest_estimates_parameter_importance() -> None:
+    """z = x + .5 c with x uniform and c Bernoulli(1/2): variances 1/12 and 1/16, shares 4/7 and 3/7, and 0 for y."""
     rng = np.random.default_rng(1)
     x, y, c = rng.random(400), rng.random(400), rng.integers(0, 2, 400)
     points = [(0.05 * 200**a, 0.01 * 1000**b, ["per_arm", "shared"][i]) for a, b, i in zip(x, y, c, strict=True)]
@@ -163,39 +163,39 @@ def test_a_forest_tells_what_explains() -> None:
     assert importance.explained_shares(sweep, x + 0.5 * c) == pytest.approx([4 / 7, 0, 3 / 7], abs=0.06)
     assert np.isnan(importance.explained_shares(sweep, np.full(400, np.nan))).all()
     chance = importance.explained_shares(scattered(number=64).with_proposals(points[:64]), rng.normal(size=64))
-    assert max(chance) < 0.1  # what foretells nothing explains nothing
+    assert max(chance) < 0.1  # without predictive power nothing is explained
 
 
-# -- the same everywhere, and once ---------------------------------------------------------------------------------
+# -- reproducible and resumable ------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def pool() -> Iterator[Pool]:
-    actual = Pool(2)
-    yield actual
-    actual.close()
+    workers = Pool(2)
+    yield workers
+    workers.close()
 
 
-def test_worker_processes_come_to_the_same_bits(whole: Landscape, pool: Pool) -> None:
+def test_worker_processes_give_identical_results(whole: Landscape, pool: Pool) -> None:
     same(sweeps.run(scattered(), PoolExecutor(pool)), whole)
 
 
 @pytest.mark.parametrize("stop", [7, 19])
-def test_who_is_stopped_goes_on_to_the_same_bits(stop: int, whole: Landscape, tmp_path: Path) -> None:
+def test_a_stopped_search_resumes_to_identical_results(stop: int, whole: Landscape, tmp_path: Path) -> None:
     sweep, first, second = scattered(), Counted(), Counted()
     with pytest.raises(StoppedError):
         sweeps.run(sweep, first, BlockFiles(sweep, tmp_path), stop=lambda: len(first.blocks) >= stop)
     before = len(list(tmp_path.rglob("*.block")))
     again = Runner(sweep, second, BlockFiles(sweep, tmp_path))
     assert not again.load()
-    assert len(again.landscape.sweep.proposed) in range(6 * (stop > 12), 24, 6)  # whole batches that are over
+    assert len(again.landscape.sweep.proposed) in range(6 * (stop > 12), 24, 6)  # completed batches
     same(again.run(), whole)
     assert len(list(tmp_path.rglob("*.block"))) == before + len(second.blocks)
     assert [t.number for t in kept(tmp_path, sweep)] == list(range(24))
     assert Runner(sweep, Counted(), BlockFiles(sweep, tmp_path)).load()
 
 
-def test_a_command_that_is_killed_goes_on_to_the_same_bytes(gate: Gate, tmp_path: Path) -> None:
+def test_a_killed_command_resumes_to_identical_files(gate: Gate, tmp_path: Path) -> None:
     sweep, home = scattered(seed=19), tmp_path / "home"
     whole = sweeps.run(sweep)
     gate.hold(19, 100, passes=9)  # of 32
@@ -210,13 +210,13 @@ def test_a_command_that_is_killed_goes_on_to_the_same_bytes(gate: Gate, tmp_path
     landscape = sweeps.run(sweep, files=BlockFiles(sweep, home / "sweeps"))
     same(landscape, whole)
     assert [t.number for t in kept(home / "sweeps", sweep)] == list(range(24))
-    for folder, actual in (("a", landscape), ("b", whole)):
-        save(actual, tmp_path / folder)
+    for folder, completed in (("a", landscape), ("b", whole)):
+        save(completed, tmp_path / folder)
     for name in ("sweep.json", "points.parquet", "summary.json"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
 
-def test_a_study_that_is_damaged_or_gone_is_made_again(tmp_path: Path) -> None:
+def test_a_damaged_or_missing_study_is_rebuilt(tmp_path: Path) -> None:
     sweep, executor = scattered(number=8, batch=4, steps=50), Counted()
     files = BlockFiles(sweep, tmp_path)
     before = sweeps.run(sweep, files=files)
@@ -228,8 +228,8 @@ def test_a_study_that_is_damaged_or_gone_is_made_again(tmp_path: Path) -> None:
     assert len(kept(tmp_path, sweep)) == 8
 
 
-def test_looking_proposes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may take minutes, and everybody who opens a page looks."""
+def test_reading_a_sweep_proposes_no_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Proposing may take minutes, and opening a page reads the sweep."""
     sweep, files = scattered(number=12), BlockFiles(scattered(number=12), tmp_path)
     files.save_sweep()
     asked: list[int] = []
@@ -238,11 +238,11 @@ def test_looking_proposes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert asked == []
 
 
-def test_a_half_written_batch_is_written_once(tmp_path: Path) -> None:
+def test_a_partially_written_batch_is_completed_once(tmp_path: Path) -> None:
     sweep = scattered(number=12)
     study = OptunaSearch(sweep, tmp_path / sweep.hash / "study.db")
     points = study.ask()
-    study.tell([0.1, 0.2])  # and then the end
+    study.tell([0.1, 0.2])  # then the process ends
     study.close()
     again = OptunaSearch(sweep, tmp_path / sweep.hash / "study.db")
     assert again.ask() == points
@@ -253,7 +253,7 @@ def test_a_half_written_batch_is_written_once(tmp_path: Path) -> None:
     assert trials[3].state == optuna.trial.TrialState.FAIL
 
 
-def test_a_disk_that_is_full_costs_a_sentence_only(whole: Landscape, tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_in_one_sentence(whole: Landscape, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     sweep = scattered()
     runner = Runner(sweep, InProcessExecutor(), BlockFiles(sweep, tmp_path / "file"))
@@ -272,7 +272,7 @@ def test_link_json_and_hash() -> None:
               scattered([{**ALPHA, "scale": "linear"}, RIDGE, SHARING])]  # fmt: skip
     assert len({s.hash for s in [*others, scattered()]}) == 6
     third = scattered([{**ALPHA, "low": 1 / 3}, RIDGE])
-    assert link.parse_query(link.to_query(third)).hash == third.hash  # six digits are meant
+    assert link.parse_query(link.to_query(third)).hash == third.hash  # rounded to six digits
     started = sweep.with_proposals([(1.0, 1.0, "shared")])
     assert started.hash == sweep.hash
     assert read_with_proposals(started.model_dump_json()) == started
@@ -291,7 +291,7 @@ def test_link_json_and_hash() -> None:
         ([ALPHA], {"number": 500, "replications": 200}, "100,000 rows"),
     ],
 )
-def test_what_cannot_be_proposed_is_refused_in_one_sentence(axes: Any, changes: Any, message: str) -> None:
+def test_invalid_search_axes_are_refused_in_one_sentence(axes: Any, changes: Any, message: str) -> None:
     with pytest.raises(UserError) as refused:
         scattered(axes, **changes)
     assert message in str(refused.value)
@@ -316,7 +316,7 @@ def test_without_optuna_it_is_refused_in_one_sentence(tmp_path: Path) -> None:
     assert (actual.returncode, actual.stderr) == (2, f"error: {message}\n")
 
 
-def test_pictures_show_the_best_so_far_and_every_parameter(whole: Landscape) -> None:
+def test_figures_show_the_best_value_so_far_and_every_parameter(whole: Landscape) -> None:
     best_path = scattered_figures.progress(whole, "click_rate")
     means = np.array([cell.estimate.mean for cell in whole.results()])
     assert np.array_equal(best_path.means, means)
@@ -327,13 +327,13 @@ def test_pictures_show_the_best_so_far_and_every_parameter(whole: Landscape) -> 
     specs = scattered_figures.figures(whole, "click_rate", 3)
     titles = [spec["layout"]["title"]["text"] for spec in specs]
     assert titles == ["Click-through rate: best so far", *(f"Click-through rate against {n}" for n in NAMES)]
-    for spec in specs:  # every point can be picked in every picture
+    for spec in specs:  # every point can be selected in every figure
         dots = [trace for trace in spec["data"] if trace.get("name") == "points"]
         places = [(x, y) for trace in dots for x, y in zip(trace["x"], trace["y"], strict=True)]
-        actual = {scattered_figures.point_at(whole, "click_rate", float(np.float32(x)), float(np.float32(y)))
+        picked = {scattered_figures.point_at(whole, "click_rate", float(np.float32(x)), float(np.float32(y)))
                  for x, y in places}  # fmt: skip
         assert len(places) == 24
-        assert {means[p] for p in actual if p is not None} == set(means)  # points may hide one another
+        assert {means[p] for p in picked if p is not None} == set(means)  # points may hide one another
     assert scattered_figures.point_at(whole, "click_rate", 1.0, 2.0) is None
     (empty,) = scattered_figures.figures(Landscape(scattered()), "click_rate")
     assert empty["data"] == []

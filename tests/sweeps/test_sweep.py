@@ -1,4 +1,4 @@
-"""A sweep: points that are experiments, blocks that do not matter, a landscape that is what statistics says."""
+"""Sweeps: points equal experiments, blocks do not affect results, and the landscape has correct statistics."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def points(P: int, R: int) -> Sweep:
 
 
 def filled(numbers: np.ndarray) -> Landscape:
-    """A landscape whose click rates are these numbers (P, R)."""
+    """Return a landscape with these click-through rates (P, R)."""
     landscape = Landscape(points(*numbers.shape))
     landscape.completed[...] = True
     landscape.alive[...] = np.isfinite(numbers)
@@ -68,10 +68,10 @@ def filled(numbers: np.ndarray) -> Landscape:
     return landscape
 
 
-def test_schemas_are_made_once_and_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page that asks for them at each of its fields would take a second."""
-    asked = small().model_dump(mode="json", include={"experiment", "axes"})
-    assert sweeps.read(asked) == small()
+def test_schemas_are_cached_and_not_modified(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Computing schemas for each field of a page would take a second."""
+    data = small().model_dump(mode="json", include={"experiment", "axes"})
+    assert sweeps.read(data) == small()
     for cls in (*AGENTS.values(), *SIMULATORS.values()):
         for name in sweepable(cls.Params):
             suggest_axis(cls.Params, name)
@@ -82,7 +82,7 @@ def test_schemas_are_made_once_and_stay_as_they_are(monkeypatch: pytest.MonkeyPa
         raise AssertionError("made anew")
 
     monkeypatch.setattr(Params, "model_json_schema", made)
-    assert sweeps.read(asked) == small()
+    assert sweeps.read(data) == small()
 
 
 # -- data ----------------------------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ def test_values_of_a_range_and_of_a_list() -> None:
         assert (agent.alpha, agent.sharing, simulator.n_products) == sweep.values_at(p)  # type: ignore[attr-defined]
 
 
-def test_a_sweep_survives_its_json_and_its_hash_knows_no_spelling() -> None:
+def test_a_sweep_survives_a_json_round_trip_and_its_hash_ignores_spelling() -> None:
     sweep = small()
     assert sweeps.read(sweep.model_dump_json()) == sweep
     listed = small([{"path": "agents.0.alpha", "values": [0.1, 1.0, 10.0]}])
@@ -136,7 +136,7 @@ def test_a_sweep_survives_its_json_and_its_hash_knows_no_spelling() -> None:
         ([{"path": "simulator.shock_step", "values": ["soon", None]}], {}, "must be a whole number"),
     ],
 )
-def test_what_cannot_be_swept_is_refused_in_one_sentence(axes: Any, changes: Any, message: str) -> None:
+def test_invalid_axes_are_refused_in_one_sentence(axes: Any, changes: Any, message: str) -> None:
     experiment = {"simulator": SHOP, "agents": [{"kind": "linucb"}], "steps": 50, "replications": 2, **changes}
     with pytest.raises(UserError) as refused:
         sweeps.read({"experiment": experiment, "axes": axes})
@@ -159,12 +159,12 @@ def test_what_cannot_be_swept_is_refused_in_one_sentence(axes: Any, changes: Any
         ("{", "not JSON"),
     ],
 )
-def test_what_is_no_sweep_is_refused(data: Any, message: str) -> None:
+def test_data_that_are_no_sweep_are_refused(data: Any, message: str) -> None:
     with pytest.raises(UserError, match=message):
         sweeps.read(data)
 
 
-def test_impossible_together_is_told_of_the_point() -> None:
+def test_an_invalid_combination_names_its_point() -> None:
     ranking = {"kind": "ranking", "n_items": 100, "n_candidates": 20, "slate": 5}
     axes = [
         {"path": "simulator.n_items", "values": [10, 100]},
@@ -175,7 +175,7 @@ def test_impossible_together_is_told_of_the_point() -> None:
 
 
 @pytest.mark.parametrize("kind", bandits.agents.REGISTRY)
-def test_every_parameter_of_every_agent_has_an_axis_to_begin_with(kind: str) -> None:
+def test_every_parameter_of_every_agent_has_a_default_axis(kind: str) -> None:
     params = bandits.agents.REGISTRY[kind].Params
     for name in sweepable(params):
         axis = sweeps.Axis.model_validate({"path": f"agents.0.{name}", **suggest_axis(params, name, number=3)})
@@ -201,7 +201,7 @@ def test_coarse_before_fine() -> None:
     assert order == [0, 8, 4, 2, 6, 1, 3, 5, 7]
 
 
-def test_rows_of_another_structure_or_world_are_in_another_block() -> None:
+def test_rows_of_different_structure_or_simulator_are_in_different_blocks() -> None:
     axes = [
         ALPHA,
         {"path": "agents.0.sharing", "values": ["per_arm", "shared"]},
@@ -225,7 +225,7 @@ def test_large_rows_make_small_blocks() -> None:
 @pytest.mark.parametrize(
     "agent", [{"kind": "linucb"}, {"kind": "lints", "sharing": "shared"}, {"kind": "epsilon_greedy"}], ids=str
 )
-def test_a_point_is_its_experiment_run_alone(agent: dict[str, Any]) -> None:
+def test_a_point_equals_its_experiment_run_alone(agent: dict[str, Any]) -> None:
     name = {"linucb": "alpha", "lints": "sigma2", "epsilon_greedy": "epsilon"}[agent["kind"]]
     sweep = small([{"path": f"agents.0.{name}", "values": [0.05, 0.2, 0.7]}], agent)
     landscape = sweeps.run(sweep)
@@ -239,7 +239,7 @@ def test_a_point_is_its_experiment_run_alone(agent: dict[str, Any]) -> None:
             assert np.array_equal(sums, alone.sums[column][at])
 
 
-def test_networks_do_not_depend_on_company_beyond_rounding() -> None:
+def test_networks_depend_on_other_rows_by_rounding_only() -> None:
     agent = {"kind": "neural_greedy", "hidden": [8]}
     axis = {"path": "agents.0.learning_rate", "values": [0.001, 0.01]}
     sweep = small([axis], agent, steps=60, replications=2)
@@ -249,17 +249,17 @@ def test_networks_do_not_depend_on_company_beyond_rounding() -> None:
         np.testing.assert_allclose(alone["sum.value"][:, 0], together["sum.value"][:, i], rtol=1e-6)
 
 
-def test_who_diverges_in_a_run_is_not_the_best() -> None:
+def test_a_point_with_a_diverged_replication_is_not_the_best() -> None:
     landscape = filled(np.array([[0.5, 0.6, 0.7], [np.nan, 0.9, 0.9], [0.4, 0.5, 0.6]]))
-    assert landscape.leader("click_rate") == 0  # not the one that is better where it lives
+    assert landscape.leader("click_rate") == 0  # not the point that is better in its other replications
     cell = landscape.results()[1]
     assert (cell.runs, cell.diverged, cell.best) == (2, 1, False)
 
 
-# -- going on ------------------------------------------------------------------------------------------------------
+# -- resuming ------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_kept_is_not_computed_again(tmp_path: Path) -> None:
+def test_stored_blocks_are_not_recomputed(tmp_path: Path) -> None:
     sweep, whole = small(), sweeps.run(small())
     files = BlockFiles(sweep, tmp_path)
     blocks = pack(sweep, rows_of(sweep))
@@ -278,7 +278,7 @@ def test_what_is_kept_is_not_computed_again(tmp_path: Path) -> None:
         assert np.array_equal(again.numbers(metric), whole.numbers(metric))
 
 
-def test_a_damaged_block_is_computed_again(tmp_path: Path) -> None:
+def test_a_damaged_block_is_recomputed(tmp_path: Path) -> None:
     sweep = small()
     files = BlockFiles(sweep, tmp_path)
     whole = sweeps.run(sweep, files=files)
@@ -291,7 +291,7 @@ def test_a_damaged_block_is_computed_again(tmp_path: Path) -> None:
     assert all(files.get(block) is not None for block in pack(sweep, rows_of(sweep)))
 
 
-def test_a_disk_that_is_full_costs_a_sentence_only(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_in_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     runner = Runner(small(), InProcessExecutor(), BlockFiles(small(), tmp_path / "file"))
     landscape = runner.run()
@@ -299,7 +299,7 @@ def test_a_disk_that_is_full_costs_a_sentence_only(tmp_path: Path) -> None:
     assert "could not be kept on disk" in runner.error
 
 
-def test_who_is_told_to_stop_keeps_what_is_finished(tmp_path: Path) -> None:
+def test_a_stopped_sweep_keeps_finished_blocks(tmp_path: Path) -> None:
     sweep = small([{**ALPHA, "number": 12}])
     files, calls = BlockFiles(sweep, tmp_path), itertools.count()
     with pytest.raises(StoppedError):
@@ -312,10 +312,10 @@ def test_who_is_told_to_stop_keeps_what_is_finished(tmp_path: Path) -> None:
 # -- statistics ----------------------------------------------------------------------------------------------------
 
 
-def test_estimates_gaps_and_region_are_scipys() -> None:
+def test_estimates_gaps_and_region_equal_those_of_scipy() -> None:
     generator = np.random.default_rng(3)
-    draws = generator.normal(0, 1, 12)
-    numbers = 5 + draws + generator.normal(0, 0.2, (6, 12)) + np.array([0, -0.02, -0.1, -0.5, -1, -3])[:, None]
+    common = generator.normal(0, 1, 12)
+    numbers = 5 + common + generator.normal(0, 0.2, (6, 12)) + np.array([0, -0.02, -0.1, -0.5, -1, -3])[:, None]
     landscape = filled(numbers)
     leader = landscape.leader("click_rate")
     assert leader == np.argmax(numbers.mean(axis=1))
@@ -330,8 +330,8 @@ def test_estimates_gaps_and_region_are_scipys() -> None:
     assert cells[leader].gap == (0, 0, 0)
 
 
-def test_the_best_region_holds_the_best_point_at_least_as_often_as_promised() -> None:
-    """Point 2 is best by nothing; 300 landscapes, region at 95 %: at least 285 - 3 sqrt(300 x .95 x .05) = 273."""
+def test_the_best_region_has_nominal_coverage() -> None:
+    """Point 2 is best by .001; the 95 % region of 300 landscapes: at least 285 - 3 sqrt(300 x .95 x .05) = 273."""
     generator = np.random.default_rng(4)
     truth = np.array([0.0, 0.0, 0.001, -0.3, -1.0])[:, None]
     held = sum(bool(filled(truth + generator.normal(0, 0.5, (5, 8))).best_region("click_rate")[2]) for _ in range(300))
@@ -339,11 +339,11 @@ def test_the_best_region_holds_the_best_point_at_least_as_often_as_promised() ->
 
 
 @pytest.mark.parametrize("runs", [2, 3, 4, 8])
-def test_equal_points_with_few_clicks_are_all_as_good(runs: int) -> None:
-    """Poisson counts: gaps are whole numbers, and often the very same in two or three runs.
+def test_equal_points_with_few_clicks_stay_in_the_best_region(runs: int) -> None:
+    """Poisson counts: gaps are integers, and often equal in two or three replications.
 
-    400 landscapes of 9 equal points: the level is .05 for each landscape, were the best not chosen by the same runs;
-    choosing it doubles that at most, so at most 40 + 3 sqrt(36) = 58 leave a point out.
+    400 landscapes of 9 equal points: the level would be .05 if the best point were not chosen on the same data;
+    selection at most doubles it, so at most 40 + 3 sqrt(36) = 58 leave a point out.
     """
     generator = np.random.default_rng(runs)
     left_out = sum(
@@ -352,16 +352,16 @@ def test_equal_points_with_few_clicks_are_all_as_good(runs: int) -> None:
     assert left_out <= 58
 
 
-def test_a_parameter_without_effect_is_not_said_to_matter() -> None:
-    """The same landscapes again, one axis of 9 values: "nothing to choose" as often as the region holds them all."""
+def test_a_parameter_without_effect_is_not_reported_as_relevant() -> None:
+    """On the same landscapes, one axis of 9 values: no effect is reported as often as the region holds all points."""
     generator = np.random.default_rng(9)
-    message = [filled(generator.normal(0.5, 0.1, (9, 8))).importance()[0] for _ in range(200)]
-    assert sum(each.matters for each in message) <= 20 + 3 * math.sqrt(18)
-    assert all(math.isnan(each.share) for each in message)  # the only parameter explains whatever there is
+    shares = [filled(generator.normal(0.5, 0.1, (9, 8))).importance()[0] for _ in range(200)]
+    assert sum(each.matters for each in shares) <= 20 + 3 * math.sqrt(18)
+    assert all(math.isnan(each.share) for each in shares)  # the only parameter explains all variance
 
 
-def test_chance_explains_nothing() -> None:
-    """A grid of equal points: without what chance makes of it, a parameter explains next to nothing on average."""
+def test_importance_is_corrected_for_noise() -> None:
+    """On a grid of equal points, a parameter explains almost nothing on average after the correction for noise."""
     generator = np.random.default_rng(10)
     ridge = {"path": "agents.0.ridge", "values": [0.1, 1.0, 10.0, 100.0]}
     shares = []
@@ -374,10 +374,10 @@ def test_chance_explains_nothing() -> None:
     assert np.median(shares) < 0.25
 
 
-def test_points_with_fewer_runs_stand_where_common_luck_leaves_them() -> None:
-    """The first four runs were lucky for everybody; a point that was dropped after them must not outshine the best."""
-    draws = np.array([0.03] * 4 + [-0.01] * 12)
-    numbers = np.array([0.5, 0.49, 0.47])[:, None] + draws
+def test_points_with_fewer_replications_are_adjusted_for_common_random_numbers() -> None:
+    """The first four replications are favourable to all points; a point dropped after them must not exceed the best."""
+    common = np.array([0.03] * 4 + [-0.01] * 12)
+    numbers = np.array([0.5, 0.49, 0.47])[:, None] + common
     numbers[1:, 4:] = np.nan
     landscape = filled(numbers)
     landscape.completed[1:, 4:] = False
@@ -389,17 +389,17 @@ def test_points_with_fewer_runs_stand_where_common_luck_leaves_them() -> None:
     assert points["y"] == pytest.approx([0.5, 0.49, 0.47])
 
 
-def test_where_every_run_diverged_there_is_no_best() -> None:
+def test_without_finished_replications_there_is_no_best_point() -> None:
     landscape = filled(np.full((3, 4), np.nan))
     assert landscape.best() is None
     assert landscape.summary()["best"] is None
     assert "every replication of every point diverged" in command.summary_text(landscape)
 
 
-def test_pairing_is_the_factor_by_which_intervals_shrink() -> None:
+def test_pairing_gain_is_the_ratio_of_interval_widths() -> None:
     generator = np.random.default_rng(5)
-    draws = generator.normal(0, 1, 400)
-    landscape = filled(np.stack([draws + generator.normal(0, 0.1, 400) + 1, draws + generator.normal(0, 0.1, 400)]))
+    common = generator.normal(0, 1, 400)
+    landscape = filled(np.stack([common + generator.normal(0, 0.1, 400) + 1, common + generator.normal(0, 0.1, 400)]))
     # var(a) = var(b) = 1.01, var(a - b) = .02: sqrt(2.02 / .02) = 10.05, with a standard error of about 1 / sqrt(800)
     assert landscape.pairing() == pytest.approx(math.sqrt(101), rel=4 / math.sqrt(800))
 
@@ -422,13 +422,13 @@ def test_importance_of_an_additive_landscape() -> None:
     assert first.good == (10.0,)
 
 
-def test_halving_runs_a_quarter_then_doubles() -> None:
+def test_halving_starts_with_a_quarter_of_the_replications_and_doubles() -> None:
     assert rungs(small(search="halving", replications=16)) == [range(4), range(4, 8), range(8, 16)]
     assert rungs(small(search="halving", replications=3)) == [range(3)]
     assert rungs(small(replications=16)) == [range(16)]
 
 
-def test_halving_saves_runs_and_keeps_the_winner() -> None:
+def test_halving_saves_replications_and_keeps_the_best_point() -> None:
     axis = [{"path": "agents.0.epsilon", "low": 0.0, "high": 1.0, "number": 9}]
     agent = {"kind": "epsilon_greedy"}
     whole = sweeps.run(small(axis, agent, replications=16, steps=2000))
@@ -447,7 +447,7 @@ def test_halving_saves_runs_and_keeps_the_winner() -> None:
     assert np.array_equal(thin.numbers("click_rate")[~thin.dropped], whole.numbers("click_rate")[~thin.dropped])
 
 
-def test_the_best_point_is_not_dropped_more_often_than_promised() -> None:
+def test_halving_drops_the_best_point_at_most_at_its_level() -> None:
     """200 landscapes of equal points, all rounds: the best (say, point 3) is lost at most 10 + 3 sqrt(9.5) times."""
     generator = np.random.default_rng(6)
     lost = 0
@@ -460,7 +460,7 @@ def test_the_best_point_is_not_dropped_more_often_than_promised() -> None:
     assert lost <= 19
 
 
-def test_a_round_that_is_judged_again_comes_to_the_same() -> None:
+def test_repeating_a_halving_round_gives_the_same_decision() -> None:
     generator = np.random.default_rng(7)
     halving = small([{**ALPHA, "number": 12}], replications=16, search="halving")
     for _ in range(20):
@@ -473,7 +473,7 @@ def test_a_round_that_is_judged_again_comes_to_the_same() -> None:
         assert np.array_equal(early.dropped, late.dropped)
 
 
-def test_a_halving_that_is_stopped_goes_on_to_the_same(tmp_path: Path) -> None:
+def test_a_stopped_halving_resumes_to_the_same_result(tmp_path: Path) -> None:
     axis = [{"path": "agents.0.epsilon", "low": 0.0, "high": 1.0, "number": 9}]
     sweep = small(axis, {"kind": "epsilon_greedy"}, replications=16, steps=400, search="halving")
     whole = sweeps.run(sweep)
@@ -489,7 +489,7 @@ def test_a_halving_that_is_stopped_goes_on_to_the_same(tmp_path: Path) -> None:
         assert np.array_equal(again.numbers(metric), whole.numbers(metric), equal_nan=True)
 
 
-def test_a_table_has_a_line_a_point() -> None:
+def test_a_table_has_one_row_per_point() -> None:
     landscape = sweeps.run(small())
     table = landscape.table()
     assert list(table["agents.0.alpha"]) == [0.1, 1.0, 10.0]

@@ -29,7 +29,7 @@ __all__ = [
     "Band", "Comparison", "Estimate", "Experiment", "History", "Refused", "Result", "Trace", "UserError",
     "compare", "list_agents", "list_simulators", "read", "run", "simulate",
 ]  # fmt: skip
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _MODULES = {
     "Band": "results.metrics",

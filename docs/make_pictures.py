@@ -58,7 +58,7 @@ class Camera:
     def page(self, path: str, size: dict[str, int] | None = None) -> Iterator[Page]:
         """Open a page as a new visitor."""
         context = self._browser.new_context(viewport=size or SIZE, color_scheme="light")  # type: ignore[arg-type]
-        context.set_default_timeout(240_000)
+        context.set_default_timeout(60_000)
         page = context.new_page()
         page.goto(self._address + path)
         yield page

@@ -29,7 +29,7 @@ class Explanation(NamedTuple):
     logit : bool
         Score and mean are log-odds of a reward of 1.
     randomised : bool (R,), optional
-        Rows whose choice was random: their scores were not used.
+        Rows whose choice was random: drawn apart from the scores, or by scores that are themselves random draws.
     """
 
     how: How

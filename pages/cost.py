@@ -11,12 +11,12 @@ entry.through_app("pages/cost.py")
 
 st.title("Cost of confidence", anchor=False)
 st.markdown(
-    "How much time and memory do the confidence widths of a neural bandit take on this machine? Set the sizes of your "
-    "problem and press **Measure**; below are the results for the sizes measured last."
+    "How much time and memory do the confidence widths of a neural bandit need on this machine? Set the sizes of your "
+    "problem and press **Measure**; the results below are for the sizes measured last."
 )
 st.markdown(
     "NeuralUCB chooses the arm with the highest mean plus exploration bonus. The bonus is proportional to the width "
-    r"$\sqrt{g^\top A^{-1}g}$, where $g$ is the gradient of the network's output by its $p$ weights and "
+    r"$\sqrt{g^\top A^{-1}g}$, where $g$ is the gradient of the network's output with respect to its $p$ weights and "
     r"$A=\lambda I+\sum gg^\top$ over past choices. A naive implementation stores and inverts a $p\times p$ matrix. "
     "This page compares five methods that compute the width, or an approximation of it."
 )

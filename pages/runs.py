@@ -42,8 +42,8 @@ if not found:
     st.markdown("No run contains all of these words.")
     st.stop()
 st.caption(
-    f"{len(found)} of {len(runs)} runs, newest first. Tick a row on its left to open, rename, tag or delete the run; "
-    f"tick 2 to {table.MAX_COMPARED} rows to compare."
+    f"{len(found)} of {len(runs)} runs, newest first. Tick the box at the left of a row to open, rename, tag or "
+    f"delete the run; tick 2 to {table.MAX_COMPARED} boxes to compare runs."
 )
 selected = table.table(found)
 with buttons:

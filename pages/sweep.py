@@ -24,8 +24,8 @@ head = st.container(horizontal=True, horizontal_alignment="distribute", vertical
 head.title("Sweep", anchor=False, width="content")
 tools = head.container(horizontal=True, gap="xsmall", width="content")
 st.markdown(
-    "Which parameter values are best for an agent, and how sensitive is it to them? Choose one or two parameters (with "
-    "Optuna up to eight) and press **Run**: all points share visitors and random numbers."
+    "Which parameter values are best for an agent, and how sensitive is it to them? Choose one or two parameters (up "
+    "to eight with Optuna) and press **Run**: all points share visitors and random numbers."
 )
 data = axes.choose()
 message, valid = selection.check(data) if data is not None else ("", False)
@@ -52,7 +52,9 @@ elif data is not None:
     st.warning(message, icon=":material/error:")
 if job is None:
     order = (
-        "Points are proposed in batches" if data and data["search"] == "optuna" else "The map fills in coarse to fine"
+        "Points are proposed in batches"
+        if data and data["search"] == "optuna"
+        else "The map is computed coarse to fine"
     )
     st.caption(f":material/touch_app: Press **Run** (Ctrl+Enter). {order}.")
 else:

@@ -60,7 +60,7 @@ def cost_figures(report: CostReport, *, max_seconds: float, max_bytes: float) ->
             _scaling(
                 curves, limit, quantity, x_title=x_title, x_range=(low, high),
                 title=f"{'Time' if of_time else 'Memory'} vs. {name}",
-                note=f"{'One decision with its update' if of_time else 'Memory besides the network'}, at {fixed}. "
+                note=f"{'One decision with its update' if of_time else 'Memory without the network'}, at {fixed}. "
                 f"Points: measured. Dashed: extrapolated. Dotted: {dotted}. ×: infeasible from here.",
             )
         )  # fmt: skip
@@ -159,4 +159,4 @@ def _agreement(report: CostReport) -> Spec:
         "hovermode": "closest",
         "showlegend": False,
     }  # fmt: skip
-    return {"data": data, "layout": layout} if data else empty_figure(layout, "Measured after the times.")
+    return {"data": data, "layout": layout} if data else empty_figure(layout, "Agreement is measured last.")

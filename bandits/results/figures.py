@@ -238,8 +238,8 @@ def board(
         found["calibration"], title="Calibration", y_title="interval coverage", y_range=(0, 1.04),
         references={"nominal level": goal}, before=ghosts.get("calibration"), **common,
         note=f"Share of candidates whose true expected reward lies in the agent's own {100 * level:.0f} % interval. "
-        "Dashed: nominal level (calibrated). Below: overconfident. Above: underconfident. Agents without uncertainty "
-        "have no curve.",
+        "Dashed: nominal level (calibrated). Below: overconfident. Above: underconfident. Agents that do "
+        "not estimate their uncertainty have no curve.",
         empty="None of these agents estimates its uncertainty." if over
         else "The first points appear after 5 % of the run.",
     )  # fmt: skip

@@ -188,10 +188,10 @@ def _counterfactual(why: Why) -> str:
     for side, switch in (("below", why.below), ("above", why.above)):
         if switch is not None:
             digits = next(d for d in range(3, 18) if d == 17 or float(f"{switch.at:.{d}g}") != why.scale)
-            switches.append(f"{side} {switch.at:.{digits}g} {switch.name}")
+            switches.append(f"with {why.parameter} {side} {switch.at:.{digits}g}, {switch.name} would have been chosen")
     if not switches:
         return f"no other value of {why.parameter} would have changed the choice"
-    return f"with {why.parameter} " + " and ".join(switches) + " would have been chosen"
+    return "; ".join(switches)
 
 
 def _chances(why: Why) -> list[str]:

@@ -231,7 +231,7 @@ class Sweep(Params):
     @model_validator(mode="after")
     def _check_points(self) -> Sweep:
         if (n := len(self.experiment.agents)) != 1:
-            raise ValueError(f"a sweep is of one agent; its experiment has {n}")
+            raise ValueError(f"a sweep varies one agent; its experiment has {n}")
         paths = [axis.path for axis in self.axes]
         if repeated := next((p for p in paths if paths.count(p) > 1), None):
             raise ValueError(f"axes: {repeated} is listed twice")

@@ -298,7 +298,7 @@ AXES = [{"path": "agents.0.alpha", "values": [0.5, 1.0]}]
         ({"experiment": SWEEP, "axes": AXES}, ["--workers", "65"], "from 0 (in this process) to 64"),
         ({"experiment": SWEEP, "axes": AXES}, ["--cluster", "somewhere"], "it must be tls://host:port"),
         ({"experiment": SWEEP, "axes": AXES}, ["--cluster", "tcp://192.0.2.1:8786"], "is not encrypted"),
-        ({"experiment": SMALL, "axes": AXES}, [], "a sweep is of one agent; its experiment has 3"),
+        ({"experiment": SMALL, "axes": AXES}, [], "a sweep varies one agent; its experiment has 3"),
         ({"experiment": SWEEP, "axes": [{"path": "agents.0.alfa", "values": [1, 2]}]}, [], "no such parameter"),
         (SWEEP, [], "is not a known field; known are experiment, axes"),
         ([], [], "must be an object"),

@@ -85,7 +85,7 @@ def test_a_link_holds_the_whole_sweep(sweep: Sweep) -> None:
         ({"axes.2": "agents.0.ridge:1,2"}, "they must count from 0"),
         ({"axes.0": "agents.0.alpha:1e999,2"}, "numbers must be finite"),
         ({"axes.0": "agents.0.alpha,NaN,2,3,linear"}, "numbers must be finite"),
-        ({"agents.1": "random"}, "a sweep is of one agent"),
+        ({"agents.1": "random"}, "a sweep varies one agent"),
     ],
 )
 def test_a_link_is_judged_like_an_upload(changes: dict[str, str], said: str) -> None:
@@ -473,7 +473,7 @@ def test_the_first_visit_offers_a_sweep_of_the_arenas_agent(app_pool: Pool) -> N
     assert box(at, "Agent to sweep").value == "LinUCB"
     assert [box(at, f"{n} parameter").value for n in ("First", "Second")] == ["agents.0.alpha", "agents.0.ridge"]
     assert any("63 points × 16 replications" in c.value for c in at.caption)
-    assert any("The map fills in" in c.value for c in at.caption)
+    assert any("The map is computed" in c.value for c in at.caption)
     box(at, "Second parameter").set_value("agents.0.sharing").run()
     assert not at.exception
     assert at.multiselect[0].value == ["per_arm", "shared", "hybrid"]

@@ -290,13 +290,13 @@ OUTCOME = "The true expected reward of Cat Food was 0.4 clicks; Dog Toy, the bes
     [
         (
             why_of("bonus", SHOWN, OTHER, below=whys.Switch(0.8, "Dog Toy")),
-            "A chose Cat Food: its mean plus bonus, 0.41 + 1.5 × 0.06 = 0.5, was the highest; with alpha below 0.8 "
+            "A chose Cat Food: its mean plus bonus, 0.41 + 1.5 × 0.06 = 0.5, was the highest; with alpha below 0.8, "
             "Dog Toy would have been chosen.",
         ),
         (
             why_of("bonus", SHOWN, OTHER, below=whys.Switch(1.49996, "Dog Toy"), above=whys.Switch(2, "Fish")),
-            "A chose Cat Food: its mean plus bonus, 0.41 + 1.5 × 0.06 = 0.5, was the highest; with alpha below 1.49996 "
-            "Dog Toy and above 2 Fish would have been chosen.",
+            "A chose Cat Food: its mean plus bonus, 0.41 + 1.5 × 0.06 = 0.5, was the highest; with alpha below "
+            "1.49996, Dog Toy would have been chosen; with alpha above 2, Fish would have been chosen.",
         ),
         (
             why_of("bonus", SHOWN, OTHER._replace(score=0.5), logit=True),

@@ -151,7 +151,7 @@ def test_invalid_axes_are_refused_in_one_sentence(axes: Any, changes: Any, messa
         ({"experiment": {"agents": []}, "axes": [ALPHA]}, "agents"),
         (
             {"experiment": {"agents": [{"kind": "linucb"}] * 2}, "axes": [ALPHA]},
-            "a sweep is of one agent; its experiment has 2",
+            "a sweep varies one agent; its experiment has 2",
         ),
         ({"experiment": {"agents": [{"kind": "linucb"}]}, "axes": [ALPHA], "speed": 3}, "speed is not a known field"),
         ({"experiment": {"agents": [{"kind": "linucb"}]}}, "axes is missing"),

@@ -13,7 +13,7 @@ from ui.glossary.terms import link, link_symbol
 
 _PLOTS = r"""
 - {rate}: $\dfrac{{C(t)-C(t-w)}}{{w}}$; $C(t)$: {noun} up to step $t$; $w$: {window}.
-- {regret}: $\sum_{{s\le t}}\mu^*_s-\mu_s$; $\mu_s$: expected {noun} of the choice at step $s$; $\mu^*_s$: of the best choice. Both are true expectations ({pseudo}), without noise.
+- {regret}: $\sum_{{s\le t}}(\mu^*_s-\mu_s)$; $\mu_s$: expected {noun} of the choice at step $s$; $\mu^*_s$: of the best choice. Both are true expectations ({pseudo}), without noise.
 - {entropy}: $-\sum_a p_a\log p_a\,/\,\log\min(K,w)$; $p_a$: share of the window in which arm $a$ was chosen; $K$: number of arms.
 - {spectrum}: eigenvalues of {design} $A=\lambda I+\sum x x^\top$; $x$: features of what was shown; $\lambda$: {ridge}.
 - {calibration} (under View): share of arms with $|\mu_a-\hat\mu_a|\le z\,\sigma_a$; $\hat\mu_a$: estimated mean; $\sigma_a$: standard deviation of the posterior draws, or $\alpha$ times the confidence width; $z$: 0.67, 1.28 or 1.96 for 50, 80 or 95 %.
@@ -61,7 +61,7 @@ def _symbols(experiment: Experiment) -> str:
     if any(agent_class(agent).representation(agent) == "network" for agent in experiment.agents):
         lines.append(
             f"$f(x;\\,w)$: output of a {link('neural-bandit', 'network')} with weights $w$. $g_a=\\nabla_wf$: its "
-            "gradient by the weights. $\\sqrt{g^\\top A^{-1}g}$: confidence width. $z_a=\\phi(x_a;\\,w)$: last hidden "
-            "layer, the input of a linear head with weights $\\theta$, $\\omega$ or $\\beta$."
+            "gradient with respect to the weights. $\\sqrt{g^\\top A^{-1}g}$: confidence width. $z_a=\\phi(x_a;\\,w)$: "
+            "last hidden layer, the input of a linear head with weights $\\theta$, $\\omega$ or $\\beta$."
         )
     return "\n".join(f"- {line}" for line in lines)

@@ -54,7 +54,7 @@ def show(found: Sequence[StoredRun]) -> None:
     live_panel([spec], key="comparison", alt=["Click-through rates of all agents of the compared runs"], height=420)
 
     left, right = st.columns(2)
-    left.subheader("Different settings", anchor=False)
+    left.subheader("Settings that differ", anchor=False)
     differences = [
         {"Setting": d.path, **dict(zip(results, d.values, strict=True))} for d in settings(list(experiments.values()))
     ]

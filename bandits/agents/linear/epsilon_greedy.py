@@ -18,7 +18,7 @@ from .base import LinearAgent, LinearParams
 
 
 class EpsilonGreedy(LinearAgent):
-    """Epsilon-greedy [1]_: shows the best ridge mean; in each slot, with probability epsilon, a random candidate.
+    """Epsilon-greedy [1]_: in each slot a random candidate with probability epsilon, else the best ridge estimate.
 
     epsilon_t = epsilon / (1 + decay t)
 

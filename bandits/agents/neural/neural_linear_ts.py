@@ -17,7 +17,7 @@ from .last_layer import HeadAgent, HeadParams
 
 
 class NeuralLinearTS(HeadAgent):
-    """Thompson sampling, Bayesian linear head on a network's last layer [1]_, [2]_.
+    """Thompson sampling with a Bayesian linear head on a network's last layer [1]_, [2]_.
 
     score_a = theta~ . z_a with one draw theta~ ~ N(theta, sigma^2 A^-1) per head and step, z_a = phi(x_a)
 

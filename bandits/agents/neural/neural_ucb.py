@@ -16,7 +16,7 @@ from .gradient import GradientAgent, GradientParams
 
 
 class NeuralUCB(GradientAgent):
-    """NeuralUCB [1]_: optimism in the face of uncertainty, modelled by a network.
+    """NeuralUCB [1]_: optimism in the face of uncertainty, with a network as the model.
 
     score_a = f(x_a) + alpha sqrt(g_a' A^-1 g_a)
 

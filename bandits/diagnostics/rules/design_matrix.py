@@ -37,7 +37,7 @@ def smallest_eigenvalue(history: History, params: AgentParams) -> Finding:
        implications for inference.
     """
     title = "Smallest eigenvalue"
-    healthy = "The smallest eigenvalue of the design matrix A grows about like √t, and no slower than log t."
+    healthy = "The smallest eigenvalue of the design matrix A grows roughly like √t, and no slower than log t."
     band = metrics.smallest_eigenvalue(history)
     if band is None or not np.isfinite(band.mid).all():
         return Finding(title, healthy, "none", NO_DESIGN_MATRIX)

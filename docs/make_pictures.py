@@ -149,7 +149,7 @@ def slider(camera: Camera) -> None:
         page.wait_for_timeout(3000)
         drawn(page)
         shoot(page, WALK / "7-present.png")
-        page.get_by_role("button", name="Leave").click()
+        page.get_by_role("button", name="Exit presentation").click()
         page.wait_for_timeout(2000)
         go_to(page, "Runs")
         page.wait_for_timeout(3000)
@@ -160,8 +160,7 @@ def diagnostics(camera: Camera) -> None:
     with camera.page(arena_of("off")) as page:
         finished(page)
         go_to(page, "Diagnostics")
-        page.wait_for_timeout(15_000)  # references are computed in the background
-        drawn(page)
+        page.wait_for_timeout(20_000)  # references are computed in the background
         shoot(page, WALK / "10-diagnostics.png")
 
 
@@ -179,7 +178,8 @@ def sweep(camera: Camera) -> None:
 def live(camera: Camera) -> None:
     with camera.page(f"/arena?{url.query(read(LIVE))}", {"width": 1180, "height": 900}) as page:
         page.get_by_role("button", name="Present").click()
-        expect(page.get_by_role("button", name="Leave")).to_be_visible()
+        expect(page.get_by_role("button", name="Exit presentation")).to_be_visible()
+        page.mouse.move(5, 400)
         expect(page.locator(".bp-plot:not([data-wait])").first).to_be_visible()
         shots: list[Image.Image] = []
         done = page.get_by_test_id("stProgress").get_by_text(re.compile("^Finished"))

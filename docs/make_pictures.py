@@ -165,7 +165,7 @@ def diagnostics(camera: Camera) -> None:
 
 
 def sweep(camera: Camera) -> None:
-    with camera.page(f"/sweep?{sweep_url.query(read_sweep(SWEEP))}", {"width": 1100, "height": 1020}) as page:
+    with camera.page(f"/sweep?{sweep_url.query(read_sweep(SWEEP))}", {"width": 1100, "height": 1340}) as page:
         run = page.get_by_test_id("stMain").get_by_role("button", name=re.compile("^Run"))
         page.wait_for_timeout(4000)
         if run.is_visible() and run.is_enabled():

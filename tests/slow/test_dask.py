@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import dask
+import distributed  # noqa: F401 - its defaults must be there before `configured` sets some and takes them back
 import numpy as np
 import pytest
 

@@ -42,6 +42,7 @@ def param(
     basic: bool = False,
     log: bool = False,
     typical: tuple[float, float] | None = None,
+    sweep: tuple[float, float] | None = None,
     empty: str = "",
     later: bool = False,
     slates: bool = False,
@@ -69,6 +70,8 @@ def param(
         Offered on a logarithmic scale.
     typical : tuple of float
         Range of the slider, where the allowed range is far wider.
+    sweep : tuple of float
+        Positive range of a sweep on a logarithmic scale, for a scale parameter whose slider begins at 0.
     empty : str
         What an empty value (None) means, in a word or two.
     later : bool
@@ -85,6 +88,7 @@ def param(
     extra["typical"] = list(typical) if typical else None
     if isinstance(default, tuple):
         bounds.setdefault("strict", False)  # JSON knows lists only
+    extra["sweep"] = list(sweep) if sweep else None
     extra["table"] = {"rows": list(table[0]), "columns": list(table[1])} if table else None
     return Field(default, title=title, description=help, json_schema_extra=extra, **bounds)
 

@@ -32,6 +32,7 @@ class LinearParams(LearnerParams):
         0, title="Fourier features", symbol="m", ge=0, le=2000, structural=True, later=True,
         help="Number of random Fourier features cos(w·x/ℓ + b) that replace the features; 0 keeps the features. "
         "Larger values fit nonlinear rewards better and cost more; usually 50 to 500.",
+        sweep=(16, 1024),
     )  # fmt: skip
     bandwidth: float = param(
         1.0, title="Length scale", symbol=r"\ell", ge=0.01, le=100, typical=(0.1, 10), log=True, structural=True,

@@ -32,11 +32,13 @@ class EpsilonGreedy(LinearAgent):
         epsilon: float = param(
             0.1, title="Exploration rate", symbol=r"\varepsilon", ge=0, le=1, basic=True,
             help="Probability of choosing a random arm. Larger values explore more; usually 0.01 to 0.2.",
+            sweep=(0.005, 0.5),
         )  # fmt: skip
         decay: float = param(
             0.0, title="Decay rate", symbol=r"\delta", ge=0, le=1, typical=(0, 0.01), unit="per step",
             help="Decay rate of ε: at step t it is ε / (1 + δ t). Larger values stop exploring sooner; usually 0 to "
             "0.01.",
+            sweep=(0.0001, 0.01),
         )  # fmt: skip
 
     title = "ε-greedy"

@@ -32,6 +32,7 @@ class LinTS(LinearAgent):
             0.25, title="Noise variance", symbol=r"\sigma^2", ge=0, le=100, typical=(0, 2), basic=True,
             help="Variance of the reward noise that the model assumes; it scales the posterior variance. Larger "
             "values explore more; usually 0.01 to 1.",
+            sweep=(0.001, 2),
         )  # fmt: skip
 
     title = "LinTS"

@@ -28,6 +28,7 @@ class LogisticParams(LearnerParams):
         100, title="Refit interval", unit="observations", ge=0, le=1_000_000, typical=(0, 1000), structural=True,
         help="Number of observations between two exact fits of a model to its history; in between, the posterior "
         "serves as a Gaussian prior. Larger values are faster and less exact; usually 10 to 1,000; 0 never refits.",
+        sweep=(10, 1000),
     )  # fmt: skip
     history: int = param(
         1000, title="History size", unit="distinct observations", ge=1, le=1_000_000, typical=(100, 10_000),

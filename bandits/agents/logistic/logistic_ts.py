@@ -36,6 +36,7 @@ class LogisticTS(LogisticAgent):
             1.0, title="Posterior scale", symbol=r"\sigma^2", ge=0, le=100, typical=(0, 2), basic=True,
             help="Factor of the posterior variance; 1 draws from the posterior itself. Larger values explore more; "
             "usually 0.1 to 1.",
+            sweep=(0.001, 2),
         )  # fmt: skip
         covariance: Covariance = param(
             "full", title="Covariance", structural=True,

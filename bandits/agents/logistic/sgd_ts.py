@@ -45,6 +45,7 @@ class SGDTS(Agent):
             0.1, title="Posterior scale", symbol=r"\sigma^2", ge=0, le=1000, typical=(0, 10), basic=True,
             help="Variance of the posterior draw in the first batch; after j batches it is divided by j. Larger "
             "values explore more; usually 0.01 to 1.",
+            sweep=(0.001, 10),
         )  # fmt: skip
         learning_rate: float = param(
             1.0, title="Step size", symbol=r"\eta", gt=0, le=100, typical=(0.01, 10), basic=True, log=True,

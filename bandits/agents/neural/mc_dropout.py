@@ -55,6 +55,7 @@ class MCDropout(NeuralAgent):
             1.0, title="Exploration bonus", symbol=r"\alpha", ge=0, le=10, typical=(0, 4),
             help="Exploration coefficient (strategy bonus): multiplies the standard deviation of the predictions to "
             "give the exploration bonus. Larger values explore more (usually 0.1 to 4).",
+            sweep=(0.03, 4),
         )  # fmt: skip
         training: Literal["newest", "replay"] = param(  # not everything: masks are drawn for a batch
             "replay", title="Training", structural=True,

@@ -42,6 +42,7 @@ class NeuralLinearTS(HeadAgent):
             0.25, title="Noise variance", symbol=r"\sigma^2", ge=0, le=100, typical=(0, 2), basic=True,
             help="Assumed variance of the reward noise. Larger values draw samples farther from the mean and explore "
             "more (usually 0.01 to 2).",
+            sweep=(0.001, 2),
         )  # fmt: skip
         a0: float = param(
             6.0, title="Prior shape", symbol="a_0", gt=0, le=1000, typical=(1, 20),

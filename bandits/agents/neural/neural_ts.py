@@ -31,6 +31,7 @@ class NeuralTS(GradientAgent):
             0.25, title="Noise variance", symbol=r"\sigma^2", ge=0, le=100, typical=(0, 2), basic=True,
             help="Assumed variance of the reward noise. Larger values draw samples farther from the mean and explore "
             "more (usually 0.01 to 2).",
+            sweep=(0.001, 2),
         )  # fmt: skip
 
     title = "NeuralTS"

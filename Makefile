@@ -8,6 +8,9 @@ TORCH_INDEX ?=
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 APP_STAMP := $(VENV)/.app-$(shell cat requirements.txt Makefile | cksum | cut -d' ' -f1)
 DEV_STAMP := $(VENV)/.dev-$(shell cat requirements.txt requirements-cluster.txt requirements-optuna.txt requirements-dev.txt Makefile | cksum | cut -d' ' -f1)
+# numba compiles a file again when that file changes, but not when a function changes that it calls in another file
+KERNELS := $(shell grep -rl --include='*.py' 'from numba import' bandits)
+KERNEL_STAMP := $(VENV)/.kernels-$(shell cat $(KERNELS) | cksum | cut -d' ' -f1)
 PORT ?= 8501
 ARGS ?=
 MINUTES ?= 30
@@ -35,9 +38,13 @@ $(VENV)/bin/python:
 $(APP_STAMP): $(VENV)/bin/python
 	@echo "Installing requirements (a few minutes the first time) ..."
 	@$(PIP) -r requirements.txt
-	@echo "Compiling the kernels ..."
-	@$(BIN)/python -m bandits.runtime.worker < /dev/null > /dev/null
 	@rm -f $(VENV)/.app-* && touch $@
+
+$(KERNEL_STAMP): $(APP_STAMP)
+	@echo "Compiling the kernels ..."
+	@rm -f $(VENV)/.kernels-* && find bandits -name '*.nb[ic]' -delete
+	@$(BIN)/python -m bandits.runtime.worker < /dev/null > /dev/null
+	@touch $@
 
 $(DEV_STAMP): $(APP_STAMP)
 	@echo "Installing test requirements ..."
@@ -45,8 +52,8 @@ $(DEV_STAMP): $(APP_STAMP)
 	@$(BIN)/python -m tests.browser.chromium
 	@rm -f $(VENV)/.dev-* && touch $@
 
-setup: $(APP_STAMP)
-setup-dev: $(DEV_STAMP)
+setup: $(KERNEL_STAMP)
+setup-dev: $(KERNEL_STAMP) $(DEV_STAMP)
 
 app: setup
 	$(BIN)/python -m streamlit run app.py --server.port $(PORT) $(ARGS)

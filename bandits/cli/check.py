@@ -43,7 +43,10 @@ def run(parsed: argparse.Namespace) -> int:
     command = [sys.executable, "-m", "bandits.cli.check", str(path)]
     status = subprocess.run(command, env=environment, check=False).returncode
     if status < 0:  # a compiled kernel read beyond an array
-        print(f"error: the checks of {parsed.file} crashed (signal {-status}): is an array smaller than stated?")
+        print(
+            f"error: the checks of {parsed.file} crashed (signal {-status}): is an array smaller than stated?",
+            file=sys.stderr,
+        )
         return 1
     return status
 
@@ -65,7 +68,10 @@ def check(path: Path) -> int:
         except Exception as error:  # noqa: BLE001 - raised by the plug-in before a check begins
             checks.append((kind, partial(_raise, error)))
     if not checks:
-        print(f"error: {path} defines no agent and no simulator (abstract and _private classes do not count)")
+        print(
+            f"error: {path} defines no agent and no simulator (abstract and _private classes do not count)",
+            file=sys.stderr,
+        )
         return 2
     failures: dict[str, list[str]] = {}
     for name, function in checks:

@@ -96,7 +96,8 @@ def refusal(error: ValidationError, model: type[BaseModel]) -> str:
     value = short(first["input"])
     if kind == "union_tag_invalid":
         registry = SIMULATORS if path[:1] == ["simulator"] else AGENTS
-        return f"{where}.kind is '{short(context['tag'])}'; it must be one of {', '.join(registry)}"
+        hint = "a kind of your own needs its plug-in, see BANDITS_PLUGINS"
+        return f"{where}.kind is '{short(context['tag'])}'; it must be one of {', '.join(registry)} ({hint})"
     if kind in ("model_type", "model_attributes_type"):
         return f"{where} is {value}; it must be an object of names and values"
     if expected := allowed(first["loc"], model):

@@ -17,6 +17,7 @@ from bandits.base.randomness import block_length
 from bandits.simulators import Simulator, SimulatorParams
 from bandits.simulators.petshop import PetShop
 
+from .earlier_defaults import fill
 from .history import History
 from .validation import MAX_TEXT as MAX_TEXT
 from .validation import parse
@@ -156,7 +157,8 @@ def read(source: str | bytes | dict[str, Any]) -> Experiment:
     Parameters
     ----------
     source : str, bytes or dict
-        JSON text, as in a file, a link or an upload, or the parsed data.
+        JSON text, as in a file, a link or an upload, or the parsed data. With ``"defaults": 1`` omitted fields have
+        the defaults of version 0.3 (see `earlier_defaults`).
 
     Raises
     ------
@@ -171,4 +173,4 @@ def read(source: str | bytes | dict[str, Any]) -> Experiment:
         ...
     bandits.base.errors.UserError: agents.0.alpha is 11; it must be a number from 0 to 10
     """
-    return parse(source, "experiment", Experiment, Experiment.model_validate)
+    return parse(source, "experiment", Experiment, lambda data: Experiment.model_validate(fill(data)))

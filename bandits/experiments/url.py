@@ -2,8 +2,8 @@
 
 The names are those of the JSON file and of ``--set``: ``simulator=petshop&simulator.shock_step=10000&
 agents.0=linucb&agents.0.alpha=1.5&steps=20000&replications=16&seed=42&check=1a2b3c4d5e6f``. Omitted fields
-have their defaults; ``check``, the beginning of the experiment's hash, shows whether the defaults have changed since
-the link was made.
+have the values of `earlier_defaults.LINKS`, which are the defaults of version 0.3 and never change; ``check``, the
+beginning of the experiment's hash, shows whether the link was edited.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 from bandits import agents, simulators
 from bandits.base.params import Params, schemas
 
+from .earlier_defaults import LINKS, link_default
 from .experiment import MAX_TEXT, Experiment, UserError, read
 
 MAX_FIELDS = 400
@@ -47,11 +48,11 @@ def query(experiment: Experiment) -> str:
 
 
 def _changed(prefix: str, params: Params) -> dict[str, str]:
-    """Return the fields that differ from their defaults, as text."""
+    """Return the fields that differ from the defaults of links, as text."""
     values = params.model_dump(mode="json")
     changed = {}
-    for name, field in type(params).model_fields.items():
-        if name != "kind" and getattr(params, name) != field.default:
+    for name in type(params).model_fields:
+        if name != "kind" and getattr(params, name) != link_default(type(params), name):
             value = values[name]
             changed[f"{prefix}.{name}"] = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
     return changed
@@ -89,7 +90,7 @@ def parse_query(given: Mapping[str, str]) -> Shared:
         raise UserError(f"the link's agents are numbered {', '.join(map(str, sorted(parts)))}; they must count from 0")
     if simulator:
         data["simulator"] = simulator
-    experiment = read({**data, "agents": [parts[i] for i in sorted(parts)]})
+    experiment = read({**data, "agents": [parts[i] for i in sorted(parts)], "defaults": LINKS})
     return Shared(experiment, given.get("check", "") in ("", experiment.hash[:_CHECK]))
 
 

@@ -172,7 +172,7 @@ def test_an_entry_of_the_changelog_has_at_most_three_lines() -> None:
     for entry in entries:
         assert entry.count("\n") < 3, entry
     for heading in re.findall(r"^## (.*)$", text, re.MULTILINE):
-        assert re.fullmatch(r"\d+\.\d+\.\d+ \((unreleased|\d{4}-\d\d-\d\d)\)", heading), heading
+        assert re.fullmatch(r"Unreleased|\d+\.\d+\.\d+ \((unreleased|\d{4}-\d\d-\d\d)\)", heading), heading
 
 
 def test_no_test_of_an_earlier_version_was_dropped() -> None:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from bandits.experiments.experiment import Experiment, read
     from bandits.experiments.history import History, Trace
     from bandits.experiments.kinds import Kinds
-    from bandits.results.metrics import Band, Comparison, Estimate, compare
+    from bandits.results.metrics import Band, Estimate
+    from bandits.results.paired_tests import Comparison, compare
     from bandits.results.result import Result
 
     Refused = UserError
@@ -33,14 +34,14 @@ __version__ = "0.3.0"
 
 _MODULES = {
     "Band": "results.metrics",
-    "Comparison": "results.metrics",
+    "Comparison": "results.paired_tests",
     "Estimate": "results.metrics",
     "Experiment": "experiments.experiment",
     "History": "experiments.history",
     "Result": "results.result",
     "Trace": "experiments.history",
     "UserError": "base.errors",
-    "compare": "results.metrics",
+    "compare": "results.paired_tests",
     "read": "experiments.experiment",
 }
 

@@ -16,11 +16,12 @@ from bandits.experiments.history import History
 
 from . import metrics
 from .metrics import Band
-from .result import Result
 from .style import REFERENCE, Spec, Style, faint, styles, styles_of_runs
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
+
+    from .result import Result
 
 Bands = dict[str, dict[str, Band]]  # by plot and label
 XAxis = Literal["step", "log step", "earned"]

@@ -11,11 +11,13 @@ from bandits.experiments.snapshots import LEVELS
 
 from . import text
 from .figures import board, curves, figure
-from .result import CURVES, Result
+from .metrics import CURVES
 from .style import Spec, styles
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
+
+    from .result import Result
 
 _ON_BOARD = {"ctr": 0, "pseudo_regret": 1, "entropy": 2, "spectrum": 3}  # position of a curve among the board's plots
 _TITLES = {

@@ -5,36 +5,19 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
-from bandits.experiments.snapshots import LEVELS
 
-from . import metrics
-from .metrics import Band, Comparison
+from . import metrics, notebook, paired_tests
+from .metrics import CURVES, Band
+from .paired_tests import Comparison
 
 if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
-
-CURVES: dict[str, Callable[[History], Band | None]] = {
-    "ctr": metrics.ctr,
-    "clicks": metrics.cumulative_clicks,
-    "pseudo_regret": metrics.pseudo_regret,
-    "average_regret": lambda h: metrics.pseudo_regret(h, average=True),
-    "realised_regret": metrics.realised_regret,
-    "entropy": metrics.entropy,
-    "coverage": metrics.coverage,
-    "smallest_eigenvalue": metrics.smallest_eigenvalue,
-    "condition_number": metrics.condition_number,
-    **{f"calibration_{100 * level:.0f}": partial(metrics.calibration, level=level) for level in LEVELS},
-    "spectrum": metrics.spectrum,
-}
-
 
 _ENDS = ("mean", "low", "high")
 
@@ -74,7 +57,7 @@ class Result:
 
     def compare(self, a: str, b: str) -> Comparison:
         """Compare two agents by label on the same replications (paired)."""
-        return metrics.compare(self.histories[a], self.histories[b])
+        return paired_tests.compare(self.histories[a], self.histories[b])
 
     def summary(self) -> dict[str, Any]:
         """Return totals and comparisons as plain data; equal experiments give equal bytes."""
@@ -93,7 +76,7 @@ class Result:
                 "rows": int(h.alive.sum()),
             }
         pairs = [(a, b, self.compare(a, b)) for a, b in itertools.combinations(self.histories, 2)]
-        adjusted = metrics.holm([c.p_value for _, _, c in pairs])
+        adjusted = paired_tests.holm([c.p_value for _, _, c in pairs])
         comparisons = [
             {**c._asdict(), "a": a, "b": b, "difference": c.difference._asdict(), "p_value_holm": p}
             for (a, b, c), p in zip(pairs, adjusted, strict=True)
@@ -160,14 +143,10 @@ class Result:
         >>> result.plot("pseudo_regret").layout.title.text
         'Cumulative regret'
         """
-        from .notebook import plot
-
-        return plot(self, name, dark=dark)
+        return notebook.plot(self, name, dark=dark)
 
     def _repr_html_(self) -> str:
-        from .notebook import leaderboard_html
-
-        return leaderboard_html(self)
+        return notebook.leaderboard_html(self)
 
     def save(self, folder: str | Path) -> None:
         """Write ``experiment.json``, ``curves.parquet``, ``summary.json`` and ``timing.json`` into a folder."""

@@ -12,7 +12,7 @@ import numpy as np
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
 
-from . import metrics
+from . import metrics, paired_tests
 from .metrics import Estimate
 from .result import Result
 
@@ -123,7 +123,7 @@ def paired(results: Mapping[str, Result]) -> list[PairedDifference]:
             common = [label for label, kind in _kinds(first.experiment).items() if kinds.get(label) == kind]
             present = [label for label in common if label in first.histories and label in second.histories]
             found += [_pair(label, a, b, first.histories[label], second.histories[label]) for label in present]
-    adjusted = metrics.holm([pair.p_value for pair in found])
+    adjusted = paired_tests.holm([pair.p_value for pair in found])
     return [pair._replace(p_value=p) for pair, p in zip(found, adjusted, strict=True)]
 
 
@@ -136,7 +136,7 @@ def _pair(label: str, a: str, b: str, x: History, y: History) -> PairedDifferenc
     rows = min(x.rows, y.rows)
     clicks = [h.sums["clicks"][np.searchsorted(h.grid, step)][:rows] for h in (x, y)]
     gap = (clicks[0] - clicks[1])[x.alive[:rows] & y.alive[:rows]]
-    return PairedDifference(label, a, b, step, metrics.estimate(gap), len(gap), metrics.paired_test(gap)[1])
+    return PairedDifference(label, a, b, step, metrics.estimate(gap), len(gap), paired_tests.paired_test(gap)[1])
 
 
 def reasons(experiments: Mapping[str, Experiment]) -> list[str]:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from typing import TYPE_CHECKING
 
 from bandits.base.formatting import count, count_of, number, percent
 from bandits.experiments.experiment import Experiment
 
-from . import metrics
-from .decision import Why
-from .metrics import Comparison, Estimate
-from .result import Result
+from . import metrics, paired_tests
+from .metrics import Estimate
+from .paired_tests import Comparison
+
+if TYPE_CHECKING:
+    from .decision import Why
+    from .result import Result
 
 
 def interval(estimate: Estimate) -> str:
@@ -77,7 +81,7 @@ def describe_comparison(a: str, b: str, comparison: Comparison, p_value: float, 
         )
     if d.low == d.high:
         return f"{a} and {b} differ by {count_of(d.mean, noun)} in each of the {rows} replications."
-    evidence = f"{interval(metrics.corrected(comparison, p_value))}; {rows} paired replications"
+    evidence = f"{interval(paired_tests.corrected(comparison, p_value))}; {rows} paired replications"
     if p_value >= 0.05:
         return f"{a} and {b} do not differ significantly: {count_of(d.mean, noun)} ({evidence})."
     text = f"{a} earned {count_of(d.mean, f'more {noun}')} than {b} ({evidence})"
@@ -97,7 +101,7 @@ def leader_comparisons(result: Result) -> list[str]:
         return []
     leader, noun = order[0], result.experiment.simulator_class().reward_noun
     found = {pair: result.compare(*pair) for pair in itertools.combinations(order, 2)}
-    adjusted = dict(zip(found, metrics.holm([c.p_value for c in found.values()]), strict=True))
+    adjusted = dict(zip(found, paired_tests.holm([c.p_value for c in found.values()]), strict=True))
     return [describe_comparison(leader, b, found[a, b], adjusted[a, b], noun) for a, b in found if a == leader]
 
 

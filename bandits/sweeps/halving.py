@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bandits.results import metrics
+from bandits.results import paired_tests
 from bandits.sweeps.analysis.landscape import LEVEL, Landscape
 from bandits.sweeps.analysis.run_metrics import METRICS
 
@@ -61,6 +61,6 @@ def eliminate(sweep: Sweep, landscape: Landscape, replications: int) -> None:
     level = LEVEL / (sweep.size * len(rungs(sweep)))
     for p in np.flatnonzero(~landscape.dropped):
         gap = (numbers[p] - numbers[leader])[np.isfinite(numbers[p] - numbers[leader])]
-        better, p_value = metrics.paired_test(gap)
+        better, p_value = paired_tests.paired_test(gap)
         if len(gap) > 1 and better < 0.5 and p_value < level:
             landscape.dropped[p] = True

@@ -22,7 +22,7 @@ from bandits.diagnostics import retrieval
 from bandits.experiments.lane import Lane
 from bandits.experiments.presets import presets
 from bandits.experiments.race import make_lane
-from bandits.results import metrics
+from bandits.results import metrics, paired_tests
 from bandits.results.metrics import Estimate
 from benchmarks.measure import interleave, ratio, report, stopwatch, table
 from benchmarks.speed import ranking_textbook
@@ -295,7 +295,7 @@ def position(steps: int = 5_000, replications: int = 16) -> str:
         rows.append((run.label, *(interval(slot, 1) for slot in slots), f"{run.clicks.mean():,.0f}"))
     aware = found[-1][0]
     gaps = [(run.label, aware.clicks - run.clicks) for run, _ in found[:-1]]
-    adjusted = metrics.holm([metrics.paired_test(gap)[1] for _, gap in gaps])
+    adjusted = paired_tests.holm([paired_tests.paired_test(gap)[1] for _, gap in gaps])
     verdicts = [
         f"{e.mean:+.0f} clicks ({e.low:+.0f} to {e.high:+.0f}) compared with *{label}*"
         + (" (not significant)" if p >= 0.05 else "")

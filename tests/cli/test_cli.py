@@ -19,7 +19,7 @@ from bandits import Experiment, run
 from bandits.agents import REGISTRY as AGENTS
 from bandits.base.processes import NICE, worker_environment
 from bandits.cli import main as cli
-from bandits.results.result import CURVES
+from bandits.results.metrics import CURVES
 from bandits.simulators import REGISTRY as SIMULATORS
 
 ROOT = Path(__file__).parents[2]

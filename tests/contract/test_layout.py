@@ -83,7 +83,7 @@ def test_there_are_no_cycles_between_modules() -> None:
     modules = {name.removesuffix(".__init__"): file for name, file in modules.items()}
     arrows: dict[str, set[str]] = {}
     for name, file in modules.items():
-        imported = {path if path in modules else path.rpartition(".")[0] for path, _ in imports_at_top(file)}
+        imported = {path if path in modules else path.rpartition(".")[0] for path, _ in imports_at_run_time(file)}
         arrows[name] = {
             other for other in imported if other in modules and other != name and not name.startswith(f"{other}.")
         }
@@ -100,14 +100,12 @@ def test_there_are_no_cycles_between_modules() -> None:
         visit(name, ())
 
 
-def imports_at_top(file: Path) -> Iterator[Import]:
-    """What a file imports when it is itself imported."""
-    tree = ast.parse(file.read_text(encoding="utf-8"))
-    inside = {
+def imports_at_run_time(file: Path) -> Iterator[Import]:
+    """What a file imports when it runs, at its top or inside a function; not what only a type checker imports."""
+    typed = {
         line
-        for node in ast.walk(tree)
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-        or (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
         for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
     }
-    yield from (entry for entry in imports(file) if entry.line not in inside)
+    yield from (entry for entry in imports(file) if entry.line not in typed)

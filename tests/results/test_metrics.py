@@ -13,8 +13,9 @@ from bandits import Experiment, History, Trace, run
 from bandits.experiments.history import SegmentCounts
 from bandits.experiments.race import make_lane
 from bandits.experiments.snapshots import snapshot_steps
-from bandits.results import metrics
-from bandits.results.result import CURVES, Result
+from bandits.results import metrics, paired_tests
+from bandits.results.metrics import CURVES
+from bandits.results.result import Result
 from tests.support import experiment, history, joined, traces
 
 WINDOWS = [1, 7, 100, 1000, 10_000]
@@ -253,13 +254,13 @@ def test_stopped_rows_are_excluded_from_metrics() -> None:
     assert metrics.estimate(metrics.total(stopped, "clicks")) == metrics.estimate(metrics.total(remaining, "clicks"))
     other = history(np.roll(clicks, 1, axis=0), items)
     kept = history(np.roll(clicks, 1, axis=0)[:, [0, 1, 3]], items[:, [0, 1, 3]])
-    np.testing.assert_equal(tuple(metrics.compare(stopped, other)), tuple(metrics.compare(remaining, kept)))
+    np.testing.assert_equal(tuple(paired_tests.compare(stopped, other)), tuple(paired_tests.compare(remaining, kept)))
 
 
 def test_agents_with_all_rows_stopped_are_reported() -> None:
     nothing = history(np.full((10, 2), np.nan), alive=[False, False])
     assert metrics.ctr(nothing).rows == 0
-    actual = metrics.compare(nothing, history(np.ones((10, 2))))
+    actual = paired_tests.compare(nothing, history(np.ones((10, 2))))
     assert np.isnan(actual.difference.mean)
     assert actual.p_value == 1.0
     assert actual.probability_better == 0.5
@@ -293,7 +294,7 @@ def test_a_comparison_is_paired_by_row() -> None:
 def test_common_random_numbers_narrow_the_intervals_of_differences() -> None:
     a, b = histories_with_gap(*[0.5] * 40, noise=0.1)
     own = [metrics.estimate(metrics.total(h, "clicks")) for h in (a, b)]
-    paired = metrics.compare(a, b).difference
+    paired = paired_tests.compare(a, b).difference
     assert paired.high - paired.low < min(e.high - e.low for e in own)
 
 
@@ -311,7 +312,7 @@ def test_common_random_numbers_narrow_the_intervals_of_differences() -> None:
     ],
 )
 def test_break_even_is_the_first_step_of_a_lasting_lead(steps: tuple[int, ...], at: int | None, cost: float) -> None:
-    actual = metrics.compare(*histories_with_gap(*steps))
+    actual = paired_tests.compare(*histories_with_gap(*steps))
     assert actual.break_even_step == at
     assert actual.exploration_cost == pytest.approx(cost)
     if at is None:
@@ -321,21 +322,21 @@ def test_break_even_is_the_first_step_of_a_lasting_lead(steps: tuple[int, ...], 
 
 
 def test_the_break_even_interval_covers_the_step_and_requires_significance() -> None:
-    actual = metrics.compare(*histories_with_gap(*[-0.5] * 20, *[0.5] * 60, noise=0.4))
+    actual = paired_tests.compare(*histories_with_gap(*[-0.5] * 20, *[0.5] * 60, noise=0.4))
     assert actual.break_even_step is not None
     assert actual.break_even_interval is not None
     low, high = actual.break_even_interval
     assert low <= actual.break_even_step <= high
     assert low < high
-    assert actual == metrics.compare(*histories_with_gap(*[-0.5] * 20, *[0.5] * 60, noise=0.4))  # fixed seed
-    barely = metrics.compare(*histories_with_gap(*[-0.5] * 20, *[0.5] * 20, 0.2, noise=0.4))
+    assert actual == paired_tests.compare(*histories_with_gap(*[-0.5] * 20, *[0.5] * 60, noise=0.4))  # fixed seed
+    barely = paired_tests.compare(*histories_with_gap(*[-0.5] * 20, *[0.5] * 20, 0.2, noise=0.4))
     assert barely.break_even_interval is None
 
 
 def test_break_even_is_stated_in_steps_of_a_long_run() -> None:
     shift = np.concatenate([np.full(3000, -0.5), np.full(7000, 0.5)])
     a, b = histories_with_gap(*shift)
-    actual = metrics.compare(a, b)
+    actual = paired_tests.compare(a, b)
     assert actual.break_even_step == a.grid[a.grid > 6000][0]  # the first stored step after they were equal
     assert actual.exploration_cost == pytest.approx(1500)
 
@@ -343,12 +344,12 @@ def test_break_even_is_stated_in_steps_of_a_long_run() -> None:
 def test_agents_at_different_steps_are_compared_at_common_steps() -> None:
     a, _ = histories_with_gap(*[1.0] * 10)
     late = history(np.zeros((4, 6)), steps=10)
-    assert metrics.compare(a, late).difference.mean == a.sums["clicks"][4].mean()
-    assert metrics.compare(late, History(10, 6, 5)).break_even_step is None  # one has not started
+    assert paired_tests.compare(a, late).difference.mean == a.sums["clicks"][4].mean()
+    assert paired_tests.compare(late, History(10, 6, 5)).break_even_step is None  # one has not started
 
 
 def test_one_row_gives_no_significance() -> None:
-    actual = metrics.compare(*histories_with_gap(1.0, 1.0, rows=1))
+    actual = paired_tests.compare(*histories_with_gap(1.0, 1.0, rows=1))
     assert actual.p_value == 1.0
     assert actual.break_even_interval is None
     assert actual.difference.mean == 2.0
@@ -358,11 +359,11 @@ def test_one_row_gives_no_significance() -> None:
 
 
 def test_holm_against_a_worked_example() -> None:
-    assert metrics.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert metrics.holm([]) == []
-    assert metrics.holm([0.2]) == [0.2]
-    assert metrics.holm([0.9, 0.8, 0.7]) == [1.0, 1.0, 1.0]
-    assert metrics.holm([0.0, 0.0]) == [0.0, 0.0]
+    assert paired_tests.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert paired_tests.holm([]) == []
+    assert paired_tests.holm([0.2]) == [0.2]
+    assert paired_tests.holm([0.9, 0.8, 0.7]) == [1.0, 1.0, 1.0]
+    assert paired_tests.holm([0.0, 0.0]) == [0.0, 0.0]
 
 
 def test_a_history_does_not_depend_on_how_traces_are_split() -> None:
@@ -402,7 +403,7 @@ def test_click_rate_counts_the_steps_whose_clicks_are_stored() -> None:
     assert metrics.click_rate(stopped).tolist() == [1.0, 1.0]
     barely = history(np.ones((every - 1, 2)), steps=10_000_000)
     assert metrics.click_rate(barely).tolist() == [0.0, 0.0]  # no step stored yet: no division by zero
-    assert metrics.compare(barely, stopped).break_even_step is None
+    assert paired_tests.compare(barely, stopped).break_even_step is None
 
 
 def test_an_empty_result_has_curves_without_points() -> None:

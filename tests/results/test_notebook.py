@@ -16,7 +16,7 @@ import bandits
 from bandits import Experiment, Result, UserError, agents, run, simulators
 from bandits.experiments import experiment as experiments
 from bandits.results import result as results
-from bandits.results.result import CURVES
+from bandits.results.metrics import CURVES
 from bandits.results.style import styles
 from tests.support import experiment
 

@@ -10,7 +10,7 @@ import pytest
 from bandits import Experiment, Result, run
 from bandits.base.types import FloatArray
 from bandits.experiments.snapshots import nice_spacing
-from bandits.results import metrics
+from bandits.results import metrics, paired_tests
 from bandits.results.figures import overlay
 from bandits.results.run_comparison import (
     MISSING,
@@ -105,7 +105,7 @@ def test_paired_differences_are_exact_at_the_last_common_step() -> None:
         step = 2999 if steps == 2999 else 2999 // spacing * spacing
         gap = first[:step].sum(axis=0) - short[:step].sum(axis=0)
         assert actual == PairedDifference(
-            "LinUCB", "A", "B", step, metrics.estimate(gap), 4, metrics.paired_test(gap)[1]
+            "LinUCB", "A", "B", step, metrics.estimate(gap), 4, paired_tests.paired_test(gap)[1]
         )
 
 
@@ -172,7 +172,7 @@ def test_the_correction_counts_all_pairs_shown() -> None:
         paired({n: run(experiment({"kind": "linucb", "alpha": a})) for n, a in pair})[0].p_value
         for pair in itertools.combinations(zip("ABC", (0, 1, 4), strict=True), 2)
     ]
-    assert [pair.p_value for pair in actual] == metrics.holm(alone)
+    assert [pair.p_value for pair in actual] == paired_tests.holm(alone)
 
 
 def test_an_overlay_has_one_colour_per_agent_and_one_dash_per_run() -> None:

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from bandits import Experiment, History, read, run
 from bandits.base.formatting import count, percent
 from bandits.experiments.presets import Preset, presets
-from bandits.results import metrics, text
-from bandits.results.metrics import Comparison, Estimate
+from bandits.results import paired_tests, text
+from bandits.results.metrics import Estimate
+from bandits.results.paired_tests import Comparison
 from bandits.results.result import Result
 from tests.support import experiment, history
 
@@ -82,10 +83,10 @@ def test_a_comparison_in_one_sentence(actual: Comparison, p: float, sentence: st
 )  # fmt: skip
 def test_a_corrected_interval_contains_zero_if_and_only_if_p_exceeds_005(gap: list[int], pairs: int) -> None:
     clicks = np.array([gap], dtype=float)
-    actual = metrics.compare(history(clicks), history(np.zeros_like(clicks)))
+    actual = paired_tests.compare(history(clicks), history(np.zeros_like(clicks)))
     p_value = min(1.0, pairs * actual.p_value)
     assume(abs(p_value - 0.05) > 1e-9)
-    wide = metrics.corrected(actual, p_value)
+    wide = paired_tests.corrected(actual, p_value)
     assert (wide.low <= 0 <= wide.high) == (p_value > 0.05)
     assert wide.low <= actual.difference.low
     assert wide.mean == actual.difference.mean

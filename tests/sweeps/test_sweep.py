@@ -22,7 +22,7 @@ from bandits.base.errors import UserError
 from bandits.base.params import Params, schemas
 from bandits.cli import sweep as command
 from bandits.experiments.validation import describe_range
-from bandits.results import metrics
+from bandits.results import paired_tests
 from bandits.simulators import REGISTRY as SIMULATORS
 from bandits.sweeps import Landscape, Sweep
 from bandits.sweeps.analysis.run_metrics import METRICS
@@ -322,7 +322,7 @@ def test_estimates_gaps_and_region_equal_those_of_scipy() -> None:
     cells = landscape.results()
     others = [p for p in range(6) if p != leader]
     p_values = [stats.ttest_rel(numbers[p], numbers[leader]).pvalue for p in others]
-    for p, corrected in zip(others, metrics.holm(p_values), strict=True):
+    for p, corrected in zip(others, paired_tests.holm(p_values), strict=True):
         assert cells[p].best == (corrected >= 0.05)
         low, high = stats.ttest_rel(numbers[p], numbers[leader]).confidence_interval()
         assert cells[p].gap[1:] == pytest.approx((low, high))

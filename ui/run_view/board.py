@@ -8,7 +8,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from bandits.base.formatting import count, count_of
-from bandits.results import metrics
+from bandits.results import metrics, paired_tests
 from bandits.results import text as words
 from bandits.results.figures import Bands, bands
 from bandits.results.figures import board as plots
@@ -177,7 +177,7 @@ def _tiles(job: Job, result: Result, previous: Result | None) -> list[dict[str, 
             if alive:
                 rate = f"{estimate.mean:.3f}"
                 spread = f" ± {half:.3f}" if half >= 0.0005 else " ± <0.001" if half > 0 else ""
-            detail = "leads" if place == 0 and alive else _difference(metrics.mean_lead(history, leader), noun)
+            detail = "leads" if place == 0 and alive else _difference(paired_tests.mean_lead(history, leader), noun)
             if history.step < leader.step or history.step < job.step:
                 detail += f" · at step {count(history.step)}"
             if not alive:

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from bandits.base.files import Arrays
 from bandits.base.types import BoolArray, FloatArray
 from bandits.experiments.history import History
-from bandits.results import metrics
+from bandits.results import metrics, paired_tests
 from bandits.results.metrics import Estimate
 from bandits.results.result import plain
 from bandits.sweeps.blocks import block_history, point_history
@@ -172,7 +172,7 @@ class Landscape:
         others = [i for i in np.flatnonzero(eligible) if i != leader]
         region = np.zeros(len(eligible), np.bool_)
         region[leader] = True
-        for i, corrected in zip(others, metrics.holm([float(p[i]) for i in others]), strict=True):
+        for i, corrected in zip(others, paired_tests.holm([float(p[i]) for i in others]), strict=True):
             region[i] = corrected >= LEVEL
         return region
 

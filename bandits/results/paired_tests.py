@@ -1,0 +1,134 @@
+"""Compare agents on common random numbers: paired differences, tests, break-even steps, corrections for many pairs."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from bandits.base.types import FloatArray, IntArray
+from bandits.experiments.history import History
+
+from .metrics import Estimate, estimate, t_quantile
+
+
+class Comparison(NamedTuple):
+    """Paired comparison of agents a and b on the same users and random numbers (common random numbers).
+
+    Attributes
+    ----------
+    difference : Estimate
+        Clicks of a minus clicks of b, paired by row.
+    rows : int
+        Rows in which both agents finished.
+    probability_better : float
+        Probability that the expected clicks of a exceed those of b (Student t). One half with fewer than two rows or
+        without variance.
+    p_value : float
+        Two-sided paired t test; 1 with fewer than two rows or without variance.
+    break_even_step : int or None
+        Step from which the mean cumulative clicks of a stay above those of b: 0 if always, None if never.
+    break_even_interval : tuple of int or None
+        95 % bootstrap interval over rows; None if fewer than 97.5 % of the resamples break even.
+    exploration_cost : float
+        Largest mean deficit of a, in clicks.
+    """
+
+    difference: Estimate
+    rows: int
+    probability_better: float
+    p_value: float
+    break_even_step: int | None
+    break_even_interval: tuple[int, int] | None
+    exploration_cost: float
+
+
+def mean_lead(a: History, b: History) -> float:
+    """Compute the mean difference in clicks so far between a and b over common rows: the fast part of `compare`."""
+    at = min(a.size, b.size) - 1
+    both = a.alive & b.alive
+    return float((a.sums["clicks"][at] - b.sums["clicks"][at])[both].mean()) if both.any() else float("nan")
+
+
+def compare(a: History, b: History) -> Comparison:
+    """Compare two agents on the same rows, up to the last step both have reached."""
+    size = min(a.size, b.size)
+    both = a.alive & b.alive
+    gap = (a.sums["clicks"][:size] - b.sums["clicks"][:size])[:, both]  # (G, n)
+    n = gap.shape[1]
+    difference = estimate(gap[-1])
+    better, p = paired_test(gap[-1])
+    mean = gap.mean(axis=1) if n else np.zeros(size)
+    at = _ahead_for_good(mean[None])[0]
+    return Comparison(
+        difference=difference,
+        rows=n,
+        probability_better=better,
+        p_value=p,
+        break_even_step=None if at < 0 else int(a.grid[at]),
+        break_even_interval=_break_even_interval(gap, a.grid) if at >= 0 and n > 1 else None,
+        exploration_cost=max(0.0, -float(mean.min())) if n else 0.0,
+    )
+
+
+def corrected(comparison: Comparison, p_value: float) -> Estimate:
+    """Widen the interval of a difference to agree with a corrected p-value (Holm).
+
+    Its level is 1 - .05 p / p_value with the uncorrected p: it contains zero if and only if ``p_value`` is above .05.
+    """
+    from scipy.special import stdtrit
+
+    d, n, p = comparison.difference, comparison.rows, comparison.p_value
+    if n < 2 or not math.isfinite(d.low) or p_value <= p:
+        return d
+    share = max(p / p_value, 1e-6)
+    half = (d.high - d.low) / 2 * float(stdtrit(n - 1, 1 - 0.025 * share)) / t_quantile(n)
+    return Estimate(d.mean, d.mean - half, d.mean + half)
+
+
+def paired_test(gap: FloatArray) -> tuple[float, float]:
+    """Return the probability that the mean of paired differences (n,) is positive, and the p-value (Student t).
+
+    (0.5, 1) with fewer than two rows or without variance.
+    """
+    from scipy.special import stdtr
+
+    n = len(gap)
+    if n < 2 or (spread := float(gap.std(ddof=1))) == 0:
+        return 0.5, 1.0
+    t = float(gap.mean()) / (spread / n**0.5)
+    return float(stdtr(n - 1, t)), float(2 * stdtr(n - 1, -abs(t)))
+
+
+def _ahead_for_good(gaps: FloatArray) -> IntArray:
+    """Return the index from which each curve of ``gaps (B, G)`` stays positive; 0 if always, -1 if never."""
+    behind = gaps[:, 1:] <= 0
+    if behind.shape[1] == 0:
+        return np.full(len(gaps), -1)
+    last = np.where(behind.any(axis=1), behind.shape[1] - behind[:, ::-1].argmax(axis=1), 0)  # after the last <= 0
+    out = np.where(last == 0, 0, last + 1)
+    return np.where(behind[:, -1], -1, out)
+
+
+def _break_even_interval(gap: FloatArray, grid: IntArray) -> tuple[int, int] | None:
+    n = gap.shape[1]
+    draws = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), size=1000)  # rows, with replacement
+    at = _ahead_for_good(draws @ gap.T / n)
+    never = len(grid)
+    low, high = np.quantile(np.where(at < 0, never, at), [0.025, 0.975], method="nearest")
+    return None if high == never else (int(grid[int(low)]), int(grid[int(high)]))
+
+
+def holm(p_values: list[float]) -> list[float]:
+    """Adjust p-values by Holm's step-down correction, in the order given.
+
+    References
+    ----------
+    Holm (1979), A simple sequentially rejective multiple test procedure.
+    """
+    out, running = [0.0] * len(p_values), 0.0
+    for rank, i in enumerate(np.argsort(p_values, kind="stable")):
+        running = max(running, min(1.0, (len(p_values) - rank) * p_values[i]))
+        out[int(i)] = running
+    return out

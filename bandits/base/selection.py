@@ -33,24 +33,24 @@ def top_k(scores: FloatArray, available: BoolArray, alive: BoolArray, size: int)
     """
     R, K = scores.shape
     out = np.zeros((R, size), np.int64)
-    taken = np.zeros(K, np.bool_)
     for r in range(R):
-        if not alive[r]:
-            continue
-        if size > 1:
-            taken[:] = False
-        for s in range(size):
-            best, any_found = 0, False
-            for k in range(K):
-                if not available[r, k] or taken[k]:
-                    continue
-                if np.isnan(scores[r, k]):
-                    alive[r] = False
-                if not any_found or scores[r, k] > scores[r, best]:
-                    best, any_found = k, True
-            out[r, s] = best
-            if size > 1:
-                taken[best] = True
+        n = 0  # candidates in out[r], whose scores descend
+        for k in range(K):
+            if not alive[r]:
+                break
+            if not available[r, k]:
+                continue
+            score = scores[r, k]
+            if np.isnan(score):
+                alive[r] = False
+                out[r] = 0
+            elif n < size or score > scores[r, out[r, size - 1]]:
+                n = min(n + 1, size)
+                s = n - 1
+                while s > 0 and score > scores[r, out[r, s - 1]]:
+                    out[r, s] = out[r, s - 1]
+                    s -= 1
+                out[r, s] = k
     return out
 
 

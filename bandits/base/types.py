@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
+Float32Array = NDArray[np.float32]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
@@ -33,12 +34,21 @@ class Contexts:
         Their columns, each at most once per vector and ascending; 0 to D - 1 where N = D.
     n_features : int
         D.
+    single : function, optional
+        Returns the dense features in single precision, float32 (C, K, D), where that is faster than converting
+        ``values``. The result must be equal to the last bit.
     """
 
-    __slots__ = ("_values", "columns", "n_features")
+    __slots__ = ("_single", "_values", "columns", "n_features")
 
-    def __init__(self, values: FloatArray | Callable[[], FloatArray], columns: IntArray, n_features: int) -> None:
-        self._values, self.columns, self.n_features = values, columns, n_features
+    def __init__(
+        self,
+        values: FloatArray | Callable[[], FloatArray],
+        columns: IntArray,
+        n_features: int,
+        single: Callable[[], Float32Array] | None = None,
+    ) -> None:
+        self._values, self.columns, self.n_features, self._single = values, columns, n_features, single
 
     @property
     def values(self) -> FloatArray:
@@ -69,6 +79,13 @@ class Contexts:
         out = np.zeros((*values.shape[:2], self.n_features))
         np.put_along_axis(out, columns, values, axis=-1)
         return out
+
+    def dense_single(self, context: IntArray) -> Float32Array:
+        """Return the dense features of the contexts (R,) in single precision, float32 (R, K, D), as networks use."""
+        if self._single is None:
+            return self.dense(context).astype(np.float32)
+        features = self._single()
+        return features if np.array_equal(context, np.arange(len(features))) else features[context]
 
 
 class Round(NamedTuple):

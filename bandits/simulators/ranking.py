@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, Literal, Self
 from weakref import WeakValueDictionary
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import model_validator
 
 from bandits.base.params import param
@@ -252,12 +253,22 @@ class Ranking(Simulator):
         items = self._candidates(step, who)
         concatenated, product = p.features != "product", p.features != "concatenation"
 
-        def features() -> FloatArray:
-            return ranking_kernels.pairs(
-                self.observed_users, self.observed_items, self._which, who, items, concatenated, product, p.constant
+        def features(dtype: type[Any] = np.float64) -> NDArray[Any]:
+            out = np.empty(self._columns.shape, dtype)
+            ranking_kernels.pairs(
+                self.observed_users,
+                self.observed_items,
+                self._which,
+                who,
+                items,
+                concatenated,
+                product,
+                p.constant,
+                out,
             )
+            return out
 
-        contexts = Contexts(features, self._columns, self.spec.n_features)
+        contexts = Contexts(features, self._columns, self.spec.n_features, partial(features, np.float32))
         return Round(step, who, items, contexts, self._rows, self._available, self._zeros)
 
     def _candidates(self, step: int, who: IntArray) -> IntArray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
@@ -83,8 +85,9 @@ def pairs(
     concatenated: bool,
     product: bool,
     one: bool,
-) -> FloatArray:
-    """Compute features of user and item, float64 (R, K, D): both vectors, their elementwise product, a constant 1.
+    out: Any,
+) -> None:
+    """Compute features of user and item: both vectors, their elementwise product, a constant 1.
 
     Parameters
     ----------
@@ -96,27 +99,27 @@ def pairs(
         Users and items.
     concatenated, product, one : bool
         Parts to include, of 2 d, d and 1 features.
+    out : float64 or float32 (R, K, D)
+        Overwritten by the features, computed in double precision.
     """
     R, K = which.shape
     d = users.shape[2]
-    out = np.empty((R, K, 2 * d * concatenated + d * product + one))
     for r in range(R):
-        layout = layouts[r]
-        u = users[layout, who[r]]
+        layout, user = layouts[r], who[r]
         for k in range(K):
-            v, x, at = items[layout, which[r, k]], out[r, k], 0
+            item, at = which[r, k], 0
             if concatenated:
                 for i in range(d):
-                    x[i] = u[i]
-                    x[d + i] = v[i]
+                    out[r, k, i] = users[layout, user, i]
+                for i in range(d):
+                    out[r, k, d + i] = items[layout, item, i]
                 at = 2 * d
             if product:
                 for i in range(d):
-                    x[at + i] = u[i] * v[i]
+                    out[r, k, at + i] = users[layout, user, i] * items[layout, item, i]
                 at += d
             if one:
-                x[at] = 1.0
-    return out
+                out[r, k, at] = 1.0
 
 
 @njit(cache=True, nogil=True)
@@ -125,13 +128,25 @@ def utilities(
 ) -> FloatArray:
     """Compute u . v / temperature of each row's user and candidates, float64 (R, K); parameters as in `pairs`."""
     R, K = which.shape
+    d = users.shape[2]
     out = np.empty((R, K))
     for r in range(R):
         layout = layouts[r]
         u = users[layout, who[r]]
-        for k in range(K):
+        for k in range(0, K - K % 4, 4):  # four sums at once: each addition of one sum would wait for the last
+            a, b = items[layout, which[r, k]], items[layout, which[r, k + 1]]
+            c, e = items[layout, which[r, k + 2]], items[layout, which[r, k + 3]]
+            first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
+            for i in range(d):
+                first += u[i] * a[i]
+                second += u[i] * b[i]
+                third += u[i] * c[i]
+                fourth += u[i] * e[i]
+            out[r, k], out[r, k + 1] = first / temperature, second / temperature
+            out[r, k + 2], out[r, k + 3] = third / temperature, fourth / temperature
+        for k in range(K - K % 4, K):
             v, total = items[layout, which[r, k]], 0.0
-            for i in range(len(u)):
+            for i in range(d):
                 total += u[i] * v[i]
             out[r, k] = total / temperature
     return out
@@ -161,18 +176,20 @@ def random_value(p: FloatArray, bias: FloatArray) -> FloatArray:
         for m in range(k + 1, 0, -1):
             successes[m] = successes[m] * (1.0 - bias[k]) + successes[m - 1] * bias[k]
         successes[0] *= 1.0 - bias[k]
+    means, q = np.zeros((S + 1, R)), np.empty(R)
+    means[0] = 1.0
+    for k in range(K):
+        n = k + 1
+        for r in range(R):
+            q[r] = 1.0 - p[r, k]
+        for m in range(min(S, n), 0, -1):
+            for r in range(R):  # innermost, since rows are independent: several in one instruction
+                means[m, r] = ((n - m) * means[m, r] + m * q[r] * means[m - 1, r]) / n
     out = np.empty(R)
-    means = np.empty(S + 1)
     for r in range(R):
-        means[:] = 0.0
-        means[0] = 1.0
-        for k in range(K):
-            n = k + 1
-            for m in range(min(S, n), 0, -1):
-                means[m] = ((n - m) * means[m] + m * (1.0 - p[r, k]) * means[m - 1]) / n
         survived = 0.0
         for m in range(S + 1):
-            survived += successes[m] * means[m]
+            survived += successes[m] * means[m, r]
         out[r] = 1.0 - survived
     return out
 

@@ -106,9 +106,10 @@ class NeuralAgent(Agent):
         if self._input is None or self._input.step != round.step:
             self.clear_cache()
             if self.uses_ids:  # all candidates are distinct
-                users = np.broadcast_to(round.users[:, None], round.items.shape)
-                columns = np.concatenate([round.features, users[..., None], round.items[..., None]], axis=2)
-                self._input = NetworkInput(round.step, self.tensor(columns), None)
+                x = np.empty((*round.items.shape, self.input_width()), np.float32)
+                x[..., :-2] = round.contexts.dense_single(round.context)
+                x[..., -2], x[..., -1] = round.users[:, None], round.items
+                self._input = NetworkInput(round.step, self.tensor(x), None)
             else:
                 self._input = NetworkInput(round.step, *self.candidates.of(round))
         return self._input

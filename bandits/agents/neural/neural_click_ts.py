@@ -12,6 +12,7 @@ from bandits.base.explanation import Explanation
 from bandits.base.params import override_default, param
 from bandits.base.randomness import Streams, block_length
 from bandits.base.types import Feedback, FloatArray, IntArray, Round, WorldAccess, WorldSpec
+from bandits.models.neural import tuned_vectors
 from bandits.models.neural.distinct_candidates import expand, expand_array, slot_index
 from bandits.models.neural.mlp import BatchedMLP, count_weights
 from bandits.models.neural.replay_buffer import ReplayBuffer
@@ -139,6 +140,10 @@ class NeuralClickTS(NeuralAgent):
 
         if not self.uses_ids:
             return x
+        if self.device == "cpu":
+            out = torch.empty((*x.shape[:2], self.spec.n_features))
+            tuned_vectors.add_changes(x.numpy(), *(moved.numpy() for moved in self.moved), out.numpy())
+            return out
         rows = torch.arange(len(x), device=x.device)[:, None]
         changes = [moved[rows, ids] for moved, ids in zip(self.moved, self.ids(x), strict=True)]
         changes.append(x.new_zeros((*x.shape[:2], self.spec.n_features - 2 * changes[0].shape[2])))

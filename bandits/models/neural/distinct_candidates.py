@@ -44,7 +44,7 @@ class DistinctCandidates:
         import torch
 
         if not self.spec.fixed_contexts:
-            return torch.from_numpy(round.features.astype(np.float32)).to(self.device), None
+            return torch.from_numpy(round.contexts.dense_single(round.context)).to(self.device), None
         if round.contexts is not self._source:
             self._find_distinct(round.contexts)
         assert self._distinct is not None

@@ -62,13 +62,12 @@ class ReplayBuffer:
         rewards : float (R, S)
         weight : float (R, S, M)
         """
-        for s in range(items.shape[1]):
-            slot = self.count % self.capacity
-            if slot == len(self.reward):
-                self._grow()
-            self.x[slot], self.reward[slot], self.item[slot] = x[:, s], rewards[:, s], items[:, s]
-            self.weight[slot] = weight[:, s]
-            self.count += 1
+        slots = (self.count + np.arange(items.shape[1])) % self.capacity
+        while slots.max() >= len(self.reward):
+            self._grow()
+        self.x[slots], self.reward[slots], self.item[slots] = x.swapaxes(0, 1), rewards.T, items.T
+        self.weight[slots] = weight.swapaxes(0, 1)
+        self.count += len(slots)
 
     def _grow(self) -> None:
         more = min(max(256, len(self.reward)), self.capacity - len(self.reward))

@@ -35,8 +35,8 @@ class Contexts:
     n_features : int
         D.
     single : function, optional
-        Returns the dense features in single precision, float32 (C, K, D), where that is faster than converting
-        ``values``. The result must be equal to the last bit.
+        Returns the dense features in single precision, with n more columns that are not set, float32 (C, K, D + n),
+        where that is faster than converting ``values``. The result must be equal to the last bit.
     """
 
     __slots__ = ("_single", "_values", "columns", "n_features")
@@ -46,7 +46,7 @@ class Contexts:
         values: FloatArray | Callable[[], FloatArray],
         columns: IntArray,
         n_features: int,
-        single: Callable[[], Float32Array] | None = None,
+        single: Callable[[int], Float32Array] | None = None,
     ) -> None:
         self._values, self.columns, self.n_features, self._single = values, columns, n_features, single
 
@@ -80,12 +80,18 @@ class Contexts:
         np.put_along_axis(out, columns, values, axis=-1)
         return out
 
-    def dense_single(self, context: IntArray) -> Float32Array:
-        """Return the dense features of the contexts (R,) in single precision, float32 (R, K, D), as networks use."""
+    def dense_single(self, context: IntArray, more: int = 0) -> Float32Array:
+        """Return the dense features of the contexts (R,) as networks use them, float32 (R, K, D + more).
+
+        The last ``more`` columns are not set.
+        """
         if self._single is None:
-            return self.dense(context).astype(np.float32)
-        features = self._single()
-        return features if np.array_equal(context, np.arange(len(features))) else features[context]
+            features = self.dense(context)
+            out = np.empty((*features.shape[:2], self.n_features + more), np.float32)
+            out[..., : self.n_features] = features
+            return out
+        own = self._single(more)
+        return own if np.array_equal(context, np.arange(len(own))) else own[context]
 
 
 class Round(NamedTuple):

@@ -253,8 +253,8 @@ class Ranking(Simulator):
         items = self._candidates(step, who)
         concatenated, product = p.features != "product", p.features != "concatenation"
 
-        def features(dtype: type[Any] = np.float64) -> NDArray[Any]:
-            out = np.empty(self._columns.shape, dtype)
+        def features(more: int = 0, dtype: type[Any] = np.float64) -> NDArray[Any]:
+            out = np.empty((*items.shape, self.spec.n_features + more), dtype)
             ranking_kernels.pairs(
                 self.observed_users,
                 self.observed_items,
@@ -268,7 +268,7 @@ class Ranking(Simulator):
             )
             return out
 
-        contexts = Contexts(features, self._columns, self.spec.n_features, partial(features, np.float32))
+        contexts = Contexts(features, self._columns, self.spec.n_features, partial(features, dtype=np.float32))
         return Round(step, who, items, contexts, self._rows, self._available, self._zeros)
 
     def _candidates(self, step: int, who: IntArray) -> IntArray:

@@ -99,8 +99,8 @@ def pairs(
         Users and items.
     concatenated, product, one : bool
         Parts to include, of 2 d, d and 1 features.
-    out : float64 or float32 (R, K, D)
-        Overwritten by the features, computed in double precision.
+    out : float64 or float32 (R, K, D or more)
+        The first D columns are overwritten by the features, computed in double precision.
     """
     R, K = which.shape
     d = users.shape[2]

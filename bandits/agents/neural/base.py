@@ -106,8 +106,7 @@ class NeuralAgent(Agent):
         if self._input is None or self._input.step != round.step:
             self.clear_cache()
             if self.uses_ids:  # all candidates are distinct
-                x = np.empty((*round.items.shape, self.input_width()), np.float32)
-                x[..., :-2] = round.contexts.dense_single(round.context)
+                x = round.contexts.dense_single(round.context, more=2)
                 x[..., -2], x[..., -1] = round.users[:, None], round.items
                 self._input = NetworkInput(round.step, self.tensor(x), None)
             else:
@@ -302,6 +301,8 @@ class NeuralAgent(Agent):
         """Select ``x[r, index[r]]``, (R, S, ...)."""
         import torch
 
+        if self.device == "cpu":  # NumPy's indexing costs less than torch's
+            return torch.from_numpy(x.numpy()[np.arange(len(index))[:, None], index])
         rows = torch.arange(len(index), device=x.device)[:, None]
         return x[rows, self.index_tensor(index)]
 

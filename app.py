@@ -5,7 +5,9 @@ from pathlib import Path
 import streamlit as st
 
 from ui import entry
+from ui.run_view import options
 from ui.session import pool
+from ui.shell import shell
 
 icon = Path(__file__).parent / "ui" / "icon.svg"
 st.set_page_config(page_title="Bandit Playground", page_icon=str(icon), layout="wide")
@@ -24,4 +26,6 @@ page = st.navigation(
     position="top",
 )
 entry.open_requested_page()
+if shell.show(home=page.url_path == "", presenting=options.presenting()):
+    st.switch_page("pages/home.py")
 page.run()

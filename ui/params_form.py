@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from bandits.base.params import Params, metadata, schemas
 from bandits.experiments.validation import refusal
-from ui.text import escape_markdown
+from ui.text import escape_markdown, plain_symbol
 
 
 def fields(model: type[Params], *, basic: bool, slates: bool = True) -> list[str]:
@@ -44,7 +44,7 @@ def _widget(model: type[Params], name: str, values: dict[str, Any], key: str) ->
     value = values.get(name, field.default)
     kind, optional = _unwrapped(field.annotation)
     empty = str(metadata(field, "empty") or "none")
-    common: dict[str, Any] = {"label": _label(field), "help": _help(field, kind), "key": key}
+    common: dict[str, Any] = {"label": label(field), "help": _help(field, kind), "key": key}
     if (choices := model.choices(name)) is not None:
         labels = {**choices, value: choices.get(value, f"{value} (not found)")}  # a link may name a deleted file
         return _select(common, list(labels), value, labels.__getitem__)
@@ -91,9 +91,10 @@ def _entries(kind: Any) -> set[Any] | None:
     return entries if entries and entries <= {int, float, str} else None
 
 
-def _label(field: Any) -> str:
+def label(field: Any) -> str:
+    """Return the label of a field's widget: title, symbol and unit."""
     symbol, unit = metadata(field, "symbol"), metadata(field, "unit")
-    return f"{field.title}{f' ${symbol}$' if symbol else ''}{f' ({unit})' if unit else ''}"
+    return f"{field.title}{f' {plain_symbol(str(symbol))}' if symbol else ''}{f' ({unit})' if unit else ''}"
 
 
 def _help(field: Any, kind: Any) -> str:

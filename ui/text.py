@@ -30,3 +30,17 @@ def escape_markdown(text: str) -> str:
 def safe_cell(text: str) -> str:
     """Return a text that a spreadsheet, to which a table may be downloaded, does not take for a formula."""
     return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
+
+
+_SYMBOLS = {
+    "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "varepsilon": "ε", "eta": "η", "theta": "θ",
+    "lambda": "λ", "mu": "μ", "nu": "ν", "xi": "ξ", "rho": "ρ", "sigma": "σ", "tau": "τ", "phi": "φ", "omega": "ω",
+    "ell": "ℓ",
+}  # fmt: skip
+_SCRIPTS = {"^2": "²", **{f"_{n}": chr(0x2080 + n) for n in range(10)}}
+
+
+def plain_symbol(latex: str) -> str:
+    """Return a LaTeX symbol in Unicode, for labels: a screen reader would read LaTeX letter by letter."""
+    letters = re.sub(r"\\([a-z]+)", lambda found: _SYMBOLS.get(found[1], found[0]), latex)
+    return re.sub(r"[\^_]\d", lambda found: _SCRIPTS.get(found[0], found[0]), letters)

@@ -25,6 +25,8 @@ ARGUMENTS = [
 # Streamlit tries these two below a page's own address first, and then at the root
 TRIED = ("/_stcore/health", "/_stcore/host-config")
 
+TOUR_SEEN = "localStorage.setItem('bandits-tour', 'seen')"
+
 Open = Callable[..., Page]
 
 
@@ -130,7 +132,7 @@ def browser() -> Iterator[Browser]:
 def visit(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Open]:
     """``visit("/arena", **context options)`` opens a page as a visitor of their own.
 
-    With ``at``, of an app of the test's own.
+    With ``at``, of an app of the test's own; with ``tour``, as a browser that opens the app for the first time.
     """
     complaints: list[str] = []
     contexts = []
@@ -159,10 +161,12 @@ def visit(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Open]:
         page.on("response", answered)
         page.on("websocket", lambda ws: None if server[5:] in ws.url else complaints.append(f"elsewhere: {ws.url}"))
 
-    def open_page(path: str = "/", *, at: App | None = None, **options: object) -> Page:
+    def open_page(path: str = "/", *, at: App | None = None, tour: bool = False, **options: object) -> Page:
         server = request.getfixturevalue("server") if at is None else at.address
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})  # type: ignore[arg-type]
         contexts.append(context)
+        if not tour:
+            context.add_init_script(TOUR_SEEN)
         context.set_default_timeout(240_000)
         page = context.new_page()
         listen(page, server)

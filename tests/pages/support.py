@@ -44,10 +44,15 @@ def status(at: AppTest) -> str:
     return str(at.get("progress")[0].proto.text)
 
 
+def panels(at: AppTest) -> list[dict[str, Any]]:
+    """The live panels of a page; what surrounds every page is a component too."""
+    protos = [getattr(found.proto, "bidi_component", found.proto) for found in at.get("bidi_component")]
+    return [live_panel.unpack(proto.bytes) for proto in protos if proto.component_name.endswith("live_panel")]
+
+
 def panel(at: AppTest) -> dict[str, Any]:
-    (found,) = at.get("bidi_component")
-    proto = getattr(found.proto, "bidi_component", found.proto)
-    return live_panel.unpack(proto.bytes)
+    (found,) = panels(at)
+    return found
 
 
 def board(at: AppTest) -> str:

@@ -28,6 +28,7 @@ from tests.pages.support import (
     ended,
     open_page,
     panel,
+    panels,
     plots,
     refusals,
     sentences,
@@ -493,8 +494,7 @@ def test_the_link_the_formulas_and_the_downloads_are_there(pool: Pool) -> None:
 
 def asked(at: AppTest) -> tuple[dict[str, Any], str]:
     """The figure and the answer to Why this arm?"""
-    figure = at.get("bidi_component")[-1].proto
-    (cell,) = live.unpack(getattr(figure, "bidi_component", figure).bytes)["cells"]
+    (cell,) = panels(at)[-1]["cells"]
     (said,) = [m.value for m in at.main.markdown if m.value.startswith("**") and " chose " in m.value]
     return cell["figure"], said.replace("\\", "").replace("**", "")
 
@@ -502,7 +502,7 @@ def asked(at: AppTest) -> tuple[dict[str, Any], str]:
 def test_a_run_that_rests_is_asked_why_it_showed_an_arm(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     e = experiment("linucb", "lints", "random", steps=600, seed=964)
     at = arena(ended(pool.submit(e)))
-    assert len(at.get("bidi_component")) == 1  # closed, it computes nothing
+    assert len(panels(at)) == 1  # closed, it computes nothing
     at.session_state["why-open"] = True
     at = settled(at.run())
     figure, said = asked(at)
@@ -520,7 +520,7 @@ def test_a_run_that_rests_is_asked_why_it_showed_an_arm(pool: Pool, monkeypatch:
     (number,) = [n for n in at.number_input if n.label == "Step"]
     at = settled(number.set_value(500).run())
     assert refusals(at)[0].startswith("Step 500 of LinTS cannot be replayed")
-    assert len(at.get("bidi_component")) == 1
+    assert len(panels(at)) == 1
 
 
 def test_a_run_that_moves_is_not_asked_why(pool: Pool, endless: Callable[[int], Job]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from streamlit.testing.v1 import AppTest
 
 from bandits import read
@@ -46,3 +47,32 @@ def test_home_states_the_conclusions_of_its_run(pool: Pool) -> None:
         assert label in board(at)
     assert len(sentences(at)) == len(race.experiment.labels) + 1  # four pairs, the summary, the scope
     assert all(p["data"] for p in plots(at))
+
+
+def test_home_states_the_facts_of_the_shop_and_zooms_on_the_leading_agents(pool: Pool) -> None:
+    home()
+    job = pool.get(presets()["race"].experiment.hash)
+    assert job is not None
+    ended(job)
+    at = home()
+    text = " ".join(m.value for m in at.main.markdown)
+    assert "50 products in 5 categories, 1,000 users of 4 personas" in text
+    assert "Random choice earns a click-through rate of 0.21, the best choice 0.51." in text
+    assert at.table[0].value.loc["Fish hobbyist", "Fish"] == "0.60"
+    rate, regret, *_ = plots(at)
+    assert rate["layout"]["yaxis"]["range"][0] > 0.25  # random choice at 0.21 lies outside
+    assert 100 < regret["layout"]["yaxis"]["range"][1] < 2000  # that of Random is about 6,000
+    for plot in (rate, regret):
+        assert plot["layout"]["meta"]["note"].endswith(" Zoomed: Random lies outside.")
+
+
+@pytest.mark.parametrize(
+    ("door", "title", "preset"),
+    [("Teach", "Arena", "off"), ("Tune", "Sweep", "race"), ("Research", "Diagnostics", "race")],
+)
+def test_each_door_opens_its_page_with_its_experiment(pool: Pool, door: str, title: str, preset: str) -> None:
+    at = home()
+    at = at.button(f"door-{door}").click().run()
+    assert not at.exception
+    assert at.title[0].value == title
+    assert read(at.session_state["draft"].data()) == presets()[preset].experiment

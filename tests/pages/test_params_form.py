@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
 import pytest
 from pydantic import Field
 from streamlit.testing.v1 import AppTest
 
+from bandits.agents import REGISTRY as AGENTS
 from bandits.base.params import Params, param
+from bandits.simulators import REGISTRY as SIMULATORS
+from ui.params_form import label
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Row = Annotated[tuple[Share, Share], Field(strict=False)]
@@ -180,3 +184,10 @@ def test_labels_are_the_titles_and_helps_the_descriptions() -> None:
     box = next(box for box in at.selectbox if box.key == "form-file")
     assert list(box.options) == ["Iris", "Wine", "gone (not found)"]
     assert values(at)["file"] == "gone"
+
+
+def test_labels_are_readable_without_latex() -> None:
+    classes = [*AGENTS.values(), *SIMULATORS.values()]
+    labels = [label(field) for cls in classes for field in cls.Params.model_fields.values() if field.title]
+    assert {"Exploration bonus α", "Noise variance σ²", "Ridge λ"} <= set(labels)
+    assert not [text for text in labels if re.search(r"[$\\^_{}]", text)]

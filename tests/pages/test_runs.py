@@ -19,10 +19,9 @@ from bandits.results.run_comparison import paired
 from bandits.runtime.pool import Job, Pool
 from bandits.storage.run_store import Store, StoredRun
 from tests.gate import Gate
-from tests.pages.support import open_page
+from tests.pages.support import open_page, panel
 from tests.support import experiment, over, same, wait_for
 from ui import session
-from ui.live_panel import panel as live
 from ui.runs import table
 
 HOSTILE = '<img src=x onerror="alert(1)"> **bold** :smile: ![i](http://x/y.png) \u202e =cmd $x^2$ é😀'
@@ -293,9 +292,7 @@ def test_two_runs_are_compared(store: Store, pool: Pool) -> None:
     assert list(luck["Up to step"]) == ["300", "300"]
     assert luck["Difference in clicks"][0].lstrip("+−") == f"{abs(expected[0].difference.mean):,.0f}"
     assert luck["Difference in clicks"][1] == "0"  # common random numbers
-    (panel,) = at.get("bidi_component")
-    proto = getattr(panel.proto, "bidi_component", panel.proto)
-    (cell,) = live.unpack(proto.bytes)["cells"]
+    (cell,) = panel(at)["cells"]
     lines = {t["name"]: t for t in cell["figure"]["data"] if "fill" not in t}
     assert list(lines) == ["A · LinUCB", "A · Random", "B · LinUCB", "B · Random"]
     at = press(at, "Back to all runs")
@@ -352,9 +349,7 @@ def test_whoever_opens_an_interrupted_run_sees_what_it_had_computed(store: Store
         "Stopped at step 1,000 of 3,000; results so far are kept · interrupted when the app ended"
     )
     rate = metrics.estimate(metrics.click_rate(race.histories["LinUCB"]))
-    (panel,) = at.get("bidi_component")
-    legend = live.unpack(getattr(panel.proto, "bidi_component", panel.proto).bytes)["legend"]
-    assert {tile["label"]: tile["rate"] for tile in legend}["LinUCB"] == f"{rate.mean:.3f}"
+    assert {tile["label"]: tile["rate"] for tile in panel(at)["legend"]}["LinUCB"] == f"{rate.mean:.3f}"
     press(at, "Resume", "Arena")
     assert ended(pool.get(e.hash)).status == "finished"
 

@@ -22,10 +22,10 @@ from bandits.sweeps.analysis.run_metrics import METRICS
 from bandits.sweeps.figures import grid
 from bandits.sweeps.manager import SweepManager
 from tests.gate import Gate
+from tests.pages.support import panels
 from tests.support import over, wait_for
 from tests.sweeps.test_sweep import ALPHA, small
 from ui import session
-from ui.live_panel import panel
 from ui.sweep import selection
 
 ROOT = Path(__file__).parents[2]
@@ -364,7 +364,7 @@ def run(at: AppTest) -> AppTest:
 
 def ended(at: AppTest) -> AppTest:
     if selection.manager().get(at.session_state["sweep-seen"]) is None:  # a link alone computes nothing
-        assert at.get("bidi_component") == []
+        assert panels(at) == []
         run(at)
     found = selection.manager().get(at.session_state["sweep-seen"])
     assert found is not None
@@ -375,8 +375,8 @@ def ended(at: AppTest) -> AppTest:
 
 
 def titles(at: AppTest) -> list[str]:
-    (data,) = [e.proto.bytes for e in at.get("bidi_component")]
-    return [cell["figure"]["layout"]["title"]["text"] for cell in panel.unpack(data)["cells"]]
+    (found,) = panels(at)
+    return [cell["figure"]["layout"]["title"]["text"] for cell in found["cells"]]
 
 
 def box(at: AppTest, label: str) -> Any:

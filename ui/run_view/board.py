@@ -14,6 +14,7 @@ from bandits.results.figures import Bands, bands
 from bandits.results.figures import board as plots
 from bandits.results.result import Result
 from bandits.results.style import styles
+from bandits.results.zoom import zoom
 from bandits.runtime.pool import Job
 from ui import session
 from ui.arena import draft
@@ -105,6 +106,7 @@ def _content(_job: Job, _view: View, _previous: Job | None, moment: object) -> B
     with _job.lock:
         result = _job.result
         specs = plots(result, **_view.figure_options(), before=curves)
+        specs = zoom(specs, result) if _view.zoom else specs
         tiles = _tiles(_job, result, _previous.result if _previous else None)
         sentences = _sentences(_job, result)
     ended_early = _job.status in ("stopped", "failed")

@@ -15,7 +15,7 @@ AXES: dict[XAxis, str] = {"step": "steps", "log step": "steps, log", "earned": "
 
 
 class View(NamedTuple):
-    """Options of `bandits.results.figures.board`, and whether the previous run is drawn too."""
+    """Options of `bandits.results.figures.board`, whether the previous run is drawn too, and whether to zoom."""
 
     window: int = 1000
     x: XAxis = "step"
@@ -25,10 +25,11 @@ class View(NamedTuple):
     at: int | None = None
     arm: int | None = None
     previous: bool = True
+    zoom: bool = False  # on the leading agents
 
     def figure_options(self) -> dict[str, Any]:
         """Return the keyword arguments of the figures."""
-        return {name: value for name, value in self._asdict().items() if name != "previous"}
+        return {name: value for name, value in self._asdict().items() if name not in ("previous", "zoom")}
 
 
 def choose(experiment: Experiment, arms: int, reached: int | None = None) -> View:

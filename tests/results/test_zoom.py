@@ -1,0 +1,34 @@
+"""Plots that are zoomed on the leading agents."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bandits import run
+from bandits.results.figures import board
+from bandits.results.zoom import zoom
+from tests.support import experiment
+
+
+def test_the_axes_fit_the_leading_agents_and_the_note_names_the_others() -> None:
+    result = run(experiment("linucb", "oracle", "random", steps=3000, replications=3))
+    plots = board(result)
+    rate, regret, *rest = zoom(plots, result)
+    assert rest == plots[2:]
+    assert "range" not in plots[0]["layout"]["yaxis"]  # the original is unchanged
+    low, high = rate["layout"]["yaxis"]["range"]
+    drawn = {t.get("legendgroup", t["name"]): t for t in plots[0]["data"] if "fill" not in t}
+    assert low > np.max(drawn["random choice"]["y"])
+    assert low < np.min(drawn["LinUCB"]["y"][drawn["LinUCB"]["x"] >= 300])
+    assert np.max(drawn["oracle"]["y"][drawn["oracle"]["x"] >= 300]) < high
+    lost = {t["legendgroup"]: t["y"][-1] for t in regret["data"] if "fill" not in t}
+    assert regret["layout"]["yaxis"]["range"][0] <= 0
+    assert lost["LinUCB"] < regret["layout"]["yaxis"]["range"][1] < lost["Random"]
+    assert rate["layout"]["meta"]["note"].endswith(" Zoomed: Random lies outside.")
+
+
+def test_without_agents_far_behind_or_without_leaders_nothing_is_zoomed() -> None:
+    for kinds in (("oracle",), ("random",)):
+        result = run(experiment(*kinds, steps=300, replications=2))
+        plots = board(result)
+        assert zoom(plots, result) is plots

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import venv
+from collections.abc import Iterable
 from pathlib import Path
 from statistics import median
 from typing import IO
@@ -30,16 +31,16 @@ WANTED = dict(
 )
 
 
-def install() -> dict[str, str]:
-    """Install the other libraries and return those that are installed, by name and version.
+def install(names: Iterable[str] = tuple(WANTED)) -> dict[str, str]:
+    """Install other libraries, by default all, and return those that are installed, by name and version.
 
     Each is installed separately, so that one that cannot be built does not prevent the others.
     """
     if not PYTHON.exists():
         venv.create(ENVIRONMENT, with_pip=True)
     installed = _installed()
-    for name, release in WANTED.items():
-        if installed.get(name) != release:
+    for name in names:
+        if installed.get(name) != (release := WANTED[name]):
             print(f"installing {name} {release} into {ENVIRONMENT.name}", file=sys.stderr)
             subprocess.run([str(PYTHON), "-m", "pip", "install", "-q", f"{name}=={release}"], check=False)
     return _installed()

@@ -1,0 +1,55 @@
+"""Runs in the peers' own environment: plays Vowpal Wabbit in a pet shop whose visitors were drawn before.
+
+    python vowpal_child.py DATA.npz
+
+DATA.npz holds personas and uniforms (T, R), categories (R, K) and click probabilities (R, 4, K). Reads lines
+"RUN OPTIONS" and answers each with the clicks and the microseconds of processor time per decision, learning included.
+Nothing of this project is imported here.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import sys
+import time
+
+import numpy as np
+import vowpalwabbit
+
+
+def play(options: str, personas: np.ndarray, uniforms: np.ndarray, categories: np.ndarray, rates: np.ndarray) -> int:
+    """Return the clicks of one run: predict, draw an action from the probabilities, learn from its click."""
+    model = vowpalwabbit.Workspace(f"{options} -q SA --random_seed 7 --quiet")
+    generator = random.Random(7)
+    actions = [f"|A category={category}" for category in categories]
+    shared = [f"shared |S persona={persona}" for persona in range(len(rates))]
+    everything = range(len(actions))
+    clicks = 0
+    for persona, uniform in zip(personas.tolist(), uniforms.tolist(), strict=True):
+        probabilities = model.predict([shared[persona], *actions])
+        sums = list(itertools.accumulate(probabilities))
+        action = generator.choices(everything, cum_weights=sums)[0]
+        click = uniform < rates[persona, action]
+        clicks += click
+        shown = f"{action}:{-int(click)}:{probabilities[action]} {actions[action]}"
+        model.learn([shared[persona], *actions[:action], shown, *actions[action + 1 :]])
+    model.finish()
+    return int(clicks)
+
+
+def main() -> None:
+    """Answer the lines of standard input."""
+    data = np.load(sys.argv[1])
+    for line in sys.stdin:
+        run, options = line.strip().split(" ", 1)
+        r = int(run)
+        began = time.process_time()
+        clicks = play(options, data["personas"][:, r], data["uniforms"][:, r], data["categories"][r], data["rates"][r])
+        spent = 1e6 * (time.process_time() - began) / len(data["personas"])
+        print(json.dumps({"clicks": clicks, "microseconds": spent}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

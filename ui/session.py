@@ -13,6 +13,7 @@ import streamlit as st
 from bandits import Experiment, UserError
 from bandits.experiments import url
 from bandits.experiments.presets import presets
+from bandits.results.previous_run import parameter_changes
 from bandits.runtime.pool import Job, Pool
 from bandits.storage.run_store import Store
 
@@ -74,12 +75,12 @@ def follow(job: Job) -> Job:
 
 
 def previous(job: Job) -> Job | None:
-    """Return the run that this session followed before ``job``, if both fit into one plot."""
+    """Return the run that this session followed before ``job``, if the two differ in parameters of agents alone."""
     candidate = pool().get(st.session_state.get("previous", ""))
     if candidate is None:  # deleted or evicted: not looked up again at every update
         st.session_state.pop("previous", None)
         return None
-    if candidate is job or candidate.experiment.simulator.kind != job.experiment.simulator.kind:
+    if candidate is job or not parameter_changes(candidate.experiment, job.experiment):
         return None
     return candidate if candidate.result.histories else None
 

@@ -75,7 +75,7 @@ class Agent(ABC):
     colour: ClassVar[str | None] = None
     """Colour of its curves, ``#RRGGBB``; None: the first colour that no other agent of the figure has."""
     dash: ClassVar[str] = "solid"
-    """Line style of its curves, as plotly names it: solid, dash, dot or dashdot."""
+    """Line style of its curves, as plotly names it: solid, dash, longdash or dashdot (dotted: the previous run)."""
     alone: ClassVar[bool] = True
     """Whether a row's numbers are the same bits with and without other rows; otherwise they agree up to rounding."""
     state: tuple[str, ...] = ()

@@ -1,20 +1,54 @@
-"""Colours and dashes of agents and runs."""
+"""Colours and dashes of agents and runs, and how numbers are written in all figures."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from bandits.agents import REGISTRY as AGENTS
+from bandits.base.types import FloatArray
 from bandits.experiments.experiment import Experiment
 
 Spec = dict[str, Any]  # a figure as plotly's plain dictionary
 
 # Okabe and Ito (2008), safe for colour-blind readers; an agent's class names its own of them (`Agent.colour`)
 _OKABE_ITO = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#B8A500", "#7F7F7F")
-_DASHES = ("solid", "dash", "dot", "dashdot")
-RUN_DASHES = (*_DASHES, "longdash", "longdashdot")  # one per run where several share a figure
+_DASHES = ("solid", "dash", "dashdot", "longdash")  # dotted: the previous run, and no agent's own style
+RUN_DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")  # one per run that shares a figure
 REFERENCE = "#8A8A8A"
+
+# Numbers in hover texts, as d3 formats. Ticks are written in full with thousands separators: 5,000 and never 5k.
+STEP = ",.9~r"  # steps and other whole numbers: 12,000
+COUNT = ",.1f"  # clicks, regret: 1,234.5
+RATE = ".3f"  # rates, shares, entropies, coverage: 0.413
+NUMBER = ",.3~r"  # everything else, with three significant digits
+AXIS: Spec = {"exponentformat": "none", "separatethousands": True, "hoverformat": NUMBER}  # what every axis starts from
+
+
+def log_ticks(values: Sequence[FloatArray]) -> Spec:
+    """Choose the ticks of a logarithmic axis: powers of ten, or also 2 and 5 times them on a short axis."""
+    seen = np.concatenate([v[v > 0] for v in values]) if values else np.empty(0)
+    if not len(seen):
+        return {}
+    low, high = float(seen.min()), float(seen.max())
+    powers = range(int(np.floor(np.log10(low))) - 1, int(np.ceil(np.log10(high))) + 2)
+    short = np.floor(np.log10(high)) - np.ceil(np.log10(low)) < 1
+    ticks = [m * 10.0**e for e in powers for m in ((1, 2, 5) if short else (1,))]
+    if sum(low <= tick <= high for tick in ticks) < 2:
+        return {}
+    return {"tickvals": ticks, "ticktext": [tick_text(tick) for tick in ticks]}
+
+
+def tick_text(value: float) -> str:
+    """Write the number at a tick: 0.001, 5,000; beyond a million and below 1/1,000 as a power of ten."""
+    if value <= 0 or 1e-3 <= value <= 1e6:
+        return f"{value:,.10g}"
+    power = math.floor(math.log10(value) + 1e-9)
+    factor = f"{value / 10.0**power:.3g}"
+    return f"10<sup>{power}</sup>" if factor == "1" else f"{factor}·10<sup>{power}</sup>"
 
 
 class Style(NamedTuple):
@@ -41,7 +75,9 @@ def palette(kinds: Sequence[str]) -> list[Style]:
 
 def _own_style(kind: str) -> Style | None:
     cls = AGENTS.get(kind)
-    return None if cls is None or cls.colour is None else Style(cls.colour, cls.dash)
+    if cls is None or cls.colour is None:
+        return None
+    return Style(cls.colour, "longdash" if cls.dash == "dot" else cls.dash)  # a plug-in may still name it
 
 
 def styles(experiment: Experiment) -> dict[str, Style]:

@@ -41,15 +41,16 @@ def describe_agents(experiment: Experiment) -> str:
     for label, agent in zip(experiment.labels, experiment.agents, strict=True):
         fields = type(agent).model_fields.items()
         changed = [(n, getattr(agent, n)) for n, f in fields if n != "label" and getattr(agent, n) != f.default]
-        values = [f"{name.replace('_', ' ')} {_plain(value)}" for name, value in changed]
+        values = [f"{name.replace('_', ' ')} {plain_value(value)}" for name, value in changed]
         new = ", ".join(v for v in values if not re.search(rf"(?<![\w.]){re.escape(v)}(?![\w.])", label))
         agents.append(f"{label} ({new})" if new else label)
     return ", ".join(agents)
 
 
-def _plain(value: object) -> str:
+def plain_value(value: object) -> str:
+    """Write the value of a parameter: 0.5, 64-32, per arm."""
     if isinstance(value, tuple):
-        return "-".join(map(_plain, value))
+        return "-".join(map(plain_value, value))
     return f"{value:g}" if isinstance(value, float) else str(value).replace("_", " ")
 
 

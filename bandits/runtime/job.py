@@ -13,6 +13,8 @@ from bandits.experiments.history import History
 from bandits.experiments.race import load_histories
 from bandits.results.result import Result
 
+from .time_left import RunClock
+
 JobStatus = Literal["queued", "running", "paused", "finished", "stopped", "failed"]
 
 
@@ -55,6 +57,7 @@ class Job:
     ended: float | None = None
     seconds_before: float = 0.0  # wall time of earlier stretches, without pauses
     running_since: float | None = None  # start of the current stretch
+    clock: RunClock = field(default_factory=RunClock)
 
     @classmethod
     def from_checkpoint(cls, experiment: Experiment, saved: dict[str, Any], error: str) -> Job:
@@ -100,11 +103,19 @@ class Job:
         """Wall time in seconds, without pauses."""
         return self.seconds_before + (0.0 if self.running_since is None else time.monotonic() - self.running_since)
 
+    def record_time(self) -> None:
+        """Record what each agent has reached, from which `seconds_left` is predicted."""
+        self.clock.record({label: (h.step, h.seconds) for label, h in self.histories.items()}, self.seconds)
+
     @property
     def seconds_left(self) -> float | None:
-        """Expected wall time to the end in seconds, or None at the beginning and when it is not running."""
-        done = self.progress
-        return self.seconds * (1 - done) / done if self.status == "running" and done > 0.02 else None
+        """Expected wall time to the end in seconds; None at the beginning, during training, and when it is not running.
+
+        The cost of a step may grow: see `time_left`.
+        """
+        if self.status != "running" or self.waiting:
+            return None
+        return self.clock.seconds_left(self.experiment.steps)
 
     def end(self, status: JobStatus, error: str = "") -> None:
         """Set the status and stop the clock."""

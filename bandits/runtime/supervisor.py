@@ -245,6 +245,7 @@ class Supervisor:
                     (job.waiting.add if header["waiting"] else job.waiting.discard)(header["label"])
             elif event == "tick":
                 job.step = header["step"]
+                job.record_time()
                 if job.seconds > TIME_LIMIT:
                     self.end(job, "stopped")
                     job.error = f"stopped after {TIME_LIMIT / 60:.0f} minutes, the limit for one run"

@@ -14,8 +14,9 @@ from bandits.experiments.snapshots import LEVELS
 from bandits.results import metrics
 from bandits.results.figures import MAX_POINTS, bands, board, curves, figure, thin
 from bandits.results.metrics import Band
+from bandits.results.previous_run import ParameterChange
 from bandits.results.result import Result
-from bandits.results.style import REFERENCE, Spec, palette, styles
+from bandits.results.style import COUNT, NUMBER, RATE, REFERENCE, STEP, Spec, palette, styles, tick_text
 from tests.support import experiment, history
 
 TITLES = ["Click-through rate", "Cumulative regret", "Selection entropy", "Eigenvalue spectrum"]
@@ -118,12 +119,14 @@ def test_the_spectrum_of_one_arm_at_one_step() -> None:
     assert "over replications, at" in drawn["layout"]["meta"]["note"]
 
 
-def test_the_previous_run_is_drawn_dotted_thin_and_behind() -> None:
+def test_the_previous_run_is_drawn_dotted_thin_and_behind_and_names_the_change() -> None:
     result = small_run()
     before = bands(run(experiment("linucb", "ucb1", steps=4000)))
-    for spec in board(result, before=before)[:3]:
+    changes = {"LinUCB": ParameterChange("alpha 0", "alpha 0 to 0.5")}
+    for spec in board(result, before=before, changes=changes)[:3]:
         ghosts = [t for t in spec["data"] if t.get("meta") == "before"]
-        assert [t["name"] for t in ghosts] == ["LinUCB, previous run"]  # no agent is called UCB1
+        assert [t["name"] for t in ghosts] == ["LinUCB, previous run (alpha 0 to 0.5)"]  # no agent is called UCB1
+        assert spec["layout"]["meta"]["ends"][ghosts[0]["name"]] == "before: alpha 0"
         assert spec["data"][: len(ghosts)] == ghosts  # drawn first: behind
         assert {t["line"]["dash"] for t in ghosts} == {"dot"}
         assert [t["line"]["color"] for t in ghosts] == [styles(result.experiment)["LinUCB"].color]
@@ -131,7 +134,8 @@ def test_the_previous_run_is_drawn_dotted_thin_and_behind() -> None:
     far = bands(run(experiment("linucb", "ucb1", steps=4000)), until=1000)
     longer = board(run(experiment("linucb", steps=1000)), before=far)
     assert max(t["x"].max() for s in longer[:3] for t in s["data"]) == 1000  # only steps that both runs have
-    assert "Dotted: previous run." in board(result, before=before)[0]["layout"]["meta"]["note"]
+    note = board(result, before=before, changes=changes)[0]["layout"]["meta"]["note"]
+    assert "Dotted: previous run (LinUCB alpha 0 to 0.5)." in note
     assert "Dotted" not in board(result)[0]["layout"]["meta"]["note"]
 
 
@@ -181,6 +185,42 @@ def test_every_kind_has_a_distinct_style_alone_and_with_others(kind: str) -> Non
     if kind != "oracle":  # the oracle uses any free style
         assert palette([kind]) == [looks[kind]]
         assert dict(zip(kinds[::-1], palette(kinds[::-1]), strict=True))[kind].color == looks[kind].color
+
+
+def test_no_style_of_an_agent_is_dotted_like_the_previous_run() -> None:
+    for company in (list(REGISTRY), ["linucb"] * 12, ["oracle"] * 12, *([kind] for kind in REGISTRY)):
+        assert "dot" not in {look.dash for look in palette(company)}
+    assert {line["line"]["dash"] for line in lines(board(small_run())[0]).values()} == {"solid"}
+
+
+def test_lines_have_names_for_their_ends() -> None:
+    rate, regret, entropy, spectrum = board(small_run())
+    agents = list(small_run().experiment.labels)
+    assert list(rate["layout"]["meta"]["ends"]) == [*agents, "oracle", "random choice"]
+    for spec in (regret, entropy):
+        assert list(spec["layout"]["meta"]["ends"]) == agents
+    assert list(spectrum["layout"]["meta"]["ends"]) == ["LinUCB", "LinTS", "LinUCB 2"]
+    assert "ends" not in curves({}, {}, title="t", note="n")["layout"]["meta"]
+
+
+def test_numbers_are_written_by_one_rule_in_all_figures() -> None:
+    """Steps with thousands separators, rates with three decimals, clicks with one, all else three digits."""
+    rate, regret, entropy, spectrum = board(small_run())
+    assert [s["layout"]["xaxis"]["hoverformat"] for s in (rate, regret, entropy)] == [STEP] * 3
+    assert [s["layout"]["yaxis"]["hoverformat"] for s in (rate, regret, entropy, spectrum)] == [
+        RATE, COUNT, RATE, NUMBER,
+    ]  # fmt: skip
+    assert board(small_run(), x="earned")[0]["layout"]["xaxis"]["hoverformat"] == COUNT
+    assert board(small_run(), fourth="calibration")[3]["layout"]["yaxis"]["hoverformat"] == RATE
+    drawn = figure(regret)
+    for axis in (drawn.layout.xaxis, drawn.layout.yaxis):
+        assert (axis.exponentformat, axis.separatethousands) == ("none", True)  # 5,000 and never 5k
+    assert drawn.layout.yaxis.hoverformat == COUNT
+    steps = board(small_run(), x="log step")[0]["layout"]["xaxis"]["ticktext"]
+    assert "1,000" in steps
+    assert [tick_text(v) for v in (0.001, 0.5, 5000, 1e6, 1e7, 5e-5)] == [
+        "0.001", "0.5", "5,000", "1,000,000", "10<sup>7</sup>", "5·10<sup>-5</sup>",
+    ]  # fmt: skip
 
 
 def test_twelve_agents_of_one_kind_have_distinct_styles() -> None:
@@ -282,17 +322,19 @@ def test_stopped_replications_are_marked_on_the_curve() -> None:
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "ticks"),
-    [(3.0, 4.0, {}), (2.0, 8.0, {"dtick": "D2"}), (2.0, 80.0, {"dtick": "D2"}), (2.0, 800.0, {"dtick": 1})],
+    ("low", "high", "shown"),
+    [
+        (3.0, 4.0, None),
+        (2.0, 8.0, ["2", "5"]),
+        (2.0, 80.0, ["2", "5", "10", "20", "50"]),
+        (2.0, 8000.0, ["10", "100", "1,000"]),
+    ],
 )
-def test_a_logarithmic_axis_has_numbers_even_within_a_decade(low: float, high: float, ticks: dict[str, object]) -> None:
+def test_a_logarithmic_axis_has_numbers_even_within_a_decade(low: float, high: float, shown: list[str] | None) -> None:
     x, y = np.array([1.0, 2.0]), np.array([low, high])
     looks = dict(zip("a", palette(["linucb"]), strict=True))
     spec = curves({"a": Band(x, y, y, y, 3)}, looks, title="t", note="n", log_y=True)
     axis = spec["layout"]["yaxis"]
-    shown = dict(zip(axis.pop("tickvals", []), axis.pop("ticktext", []), strict=True))
-    assert axis == {"title": {"text": ""}, "type": "log", **({} if "D2" in ticks.values() else ticks)}
-    assert bool(shown) == ("D2" in ticks.values())
-    if shown:
-        assert sum(low <= tick <= high for tick in shown) >= 2
-        assert (shown[0.5], shown[20.0]) == ("0.5", "20")
+    ticks = dict(zip(axis.pop("tickvals", []), axis.pop("ticktext", []), strict=True))
+    assert axis == {"title": {"text": ""}, "type": "log", "hoverformat": NUMBER}
+    assert ([text for tick, text in ticks.items() if low <= tick <= high] or None) == shown

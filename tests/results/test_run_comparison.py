@@ -12,6 +12,7 @@ from bandits.base.types import FloatArray
 from bandits.experiments.snapshots import nice_spacing
 from bandits.results import metrics, paired_tests
 from bandits.results.figures import overlay
+from bandits.results.previous_run import parameter_changes
 from bandits.results.run_comparison import (
     MISSING,
     Outcome,
@@ -45,6 +46,22 @@ def test_only_differing_settings_are_listed_by_path() -> None:
     assert list(actual)[:2] == ["seed", "simulator.n_products"]  # settings of the run before those of agents
     assert settings([a, a]) == []
     assert settings([a]) == []
+
+
+def test_a_previous_run_is_comparable_only_with_the_same_simulator_and_random_numbers() -> None:
+    before = experiment({"kind": "linucb", "alpha": 0.0}, {"kind": "lints", "ridge": 2.0}, "random", "ucb1")
+    agents = [
+        {"kind": "linucb", "alpha": 0.5, "sharing": "shared"}, {"kind": "lints", "ridge": 2.0},
+        {"kind": "popularity", "label": "Random"}, {"kind": "ucb1", "label": "Mine"},
+    ]  # fmt: skip
+    found = parameter_changes(before, experiment(*agents))
+    assert list(found) == ["LinUCB"]  # unchanged, of another kind, and new agents are left out
+    assert found["LinUCB"].text == "sharing per arm to shared, alpha 0 to 0.5"
+    assert found["LinUCB"].before == "sharing per arm, alpha 0"
+    shop = {"kind": "petshop", "n_products": 20}
+    for other in ({"seed": 8}, {"steps": 200}, {"replications": 2}, {"simulator": shop}):
+        assert parameter_changes(before, experiment(*agents, **other)) == {}
+    assert parameter_changes(before, before) == {}
 
 
 def test_agents_are_matched_by_label_and_not_by_position() -> None:

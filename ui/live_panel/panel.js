@@ -41,80 +41,18 @@ function decode(bytes) {
 
 const unbroken = (text) => text.replaceAll(" %", "\u00a0%"); // no line begins with a percent sign
 
-const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
+// In presentation the panel takes the rest of the window: no scrolling.
+const LEAST = 340; // pixels for all plots; with less the page scrolls
 
-function merge(base, over) {
-  const out = { ...base };
-  for (const [name, value] of Object.entries(over ?? {})) {
-    out[name] = isObject(value) && isObject(out[name]) ? merge(out[name], value) : value;
-  }
-  return out;
-}
-
-function colours(host) {
-  const style = getComputedStyle(host);
-  const rgb = style.color.match(/[\d.]+/g).slice(0, 3).join(",");
-  const paper = style.getPropertyValue("--st-background-color").trim();
-  return { paper, ink: (alpha) => `rgba(${rgb},${alpha})` };
-}
-
-// Plots grow with the page's type (presentation mode, browser settings).
-const scale = () => parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
-
-function layoutOf(figure, width, height, host) {
-  // A copy: Plotly writes the zoom into the layout that it is given.
-  const { title, meta, ...own } = structuredClone(figure.layout ?? {});
-  const { paper, ink } = colours(host);
-  const size = Math.round(12 * scale());
-  const scaled = (pixels) => Math.round(pixels * scale());
-  const axis = {
-    automargin: false,
-    color: ink(0.75),
-    gridcolor: ink(0.1),
-    linecolor: ink(0.25),
-    zeroline: false,
-    tickfont: { size },
-    title: { font: { size }, standoff: 8 },
-  };
-  const base = {
-    uirevision: "keep",
-    font: { family: getComputedStyle(host).fontFamily, size, color: ink(0.85) },
-    paper_bgcolor: "rgba(0,0,0,0)",
-    plot_bgcolor: "rgba(0,0,0,0)",
-    // Fixed, so that the axes stay put when the numbers on them grow wider.
-    margin: { l: scaled(own.yaxis?.title ? 64 : 48), r: 16, t: 10, b: scaled(own.xaxis?.title ? 44 : 28) },
-    hovermode: "x unified",
-    legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", font: { size } },
-    dragmode: touch ? false : "zoom",
-    hoverlabel: { bgcolor: paper, bordercolor: ink(0.2), font: { size, color: ink(1) }, namelength: 36 },
-    modebar: { bgcolor: "rgba(0,0,0,0)", color: ink(0.45), activecolor: ink(0.9) },
-    xaxis: {
-      ...axis,
-      showgrid: false,
-      showline: true,
-      ticks: "outside",
-      ticklen: 4,
-      hoverformat: ",.7~r",
-      showspikes: true,
-      spikemode: "across",
-      spikesnap: "hovered data",
-      spikethickness: 1,
-      spikedash: "solid",
-      spikecolor: ink(0.3),
-    },
-    yaxis: { ...axis, nticks: 6, hoverformat: ",.5~r", separatethousands: true },
-  };
-  return { ...merge(base, own), width, height, showlegend: own.showlegend === true };
-}
-
-function tracesOf(figure, host, hidden) {
-  const { ink } = colours(host);
-  return figure.data.map((trace) => {
-    const width = (trace.line?.width ?? 2) * scale();
-    const drawn = { ...trace, line: { ...trace.line, width }, visible: !hidden.has(trace.legendgroup) };
-    if (trace.meta === "reference") return merge(drawn, { line: { color: ink(0.55) } });
-    return trace.fill ? { hoverinfo: "skip", mode: "lines", showlegend: false, ...drawn } : drawn;
-  });
+function fit(panel) {
+  const { host } = panel;
+  const scroller = host.closest('[data-testid="stMain"]');
+  const top = host.getBoundingClientRect().top + (scroller?.scrollTop ?? 0);
+  const room = Math.floor(innerHeight - top - 12);
+  panel.filled = panel.fill && innerWidth >= 700 && room - panel.board.offsetHeight >= LEAST;
+  host.classList.toggle("bp-fill", panel.filled);
+  host.style.height = panel.filled ? `${room}px` : "";
+  panel.grid.style.gridTemplateRows = panel.filled ? `repeat(${Math.ceil(panel.cells.length / 2)}, minmax(0, 1fr))` : "";
 }
 
 // A saved picture is used without the page: it gets the title, the legend and the background.
@@ -143,19 +81,22 @@ const hasPoints = (figure) => figure.data?.some((trace) => (trace.y ?? trace.x ?
 function makeCell(panel) {
   const figure = document.createElement("figure");
   figure.className = "bp-cell";
-  const tags = ["figcaption", "div", "div", "div", "div"];
-  const [caption, title, note, plot, save] = tags.map((tag) => document.createElement(tag));
+  const tags = ["figcaption", "div", "div", "div", "div", "div", "ul"];
+  const [caption, title, note, frame, plot, save, lines] = tags.map((tag) => document.createElement(tag));
   title.className = "bp-title";
   note.className = "bp-note";
   plot.className = "bp-plot";
   plot.dataset.wait = "";
   plot.setAttribute("role", "img");
   save.className = "bp-save";
+  frame.className = "bp-frame";
+  lines.className = "bp-lines";
   caption.append(save, title, note);
-  figure.append(caption, plot);
+  frame.append(plot);
+  figure.append(caption, frame, lines);
   panel.grid.append(figure);
   panel.observer.observe(plot);
-  const cell = { title, note, plot, visible: false };
+  const cell = { figureElement: figure, title, note: makeNote(note), plot, lines, ends: makeEnds(frame), visible: false };
   for (const format of ["png", "svg"]) {
     const button = document.createElement("button");
     button.type = "button";
@@ -170,26 +111,40 @@ function makeCell(panel) {
 function dropCell(panel, cell) {
   panel.observer.unobserve(cell.plot);
   window.Plotly?.purge(cell.plot);
-  cell.plot.parentElement.remove();
+  cell.figureElement.remove();
 }
 
 // A plot is redrawn when its signature changes: figure, size, theme or hidden agents.
 function signature(panel, cell) {
   const { paper, ink } = colours(panel.host);
-  return [cell.id, cell.plot.clientWidth, panel.height, scale(), paper, ink(1), [...panel.hidden].sort()].join();
+  const { clientWidth, clientHeight } = cell.plot;
+  const height = panel.filled ? clientHeight : panel.height;
+  return [cell.id, clientWidth, height, scale(), paper, ink(1), [...panel.hidden].sort()].join();
 }
 
 function draw(panel, cell) {
   cell.drawn = signature(panel, cell);
   if (!hasPoints(cell.figure)) {
     cell.plot.dataset.wait = cell.figure.layout?.annotations?.[0]?.text ?? "";
+    drawEnds(panel, cell, []);
     return;
   }
-  const layout = layoutOf(cell.figure, cell.plot.clientWidth, panel.height * scale(), panel.host);
+  const names = namesAtEnds(panel, cell);
+  const width = cell.plot.clientWidth;
+  const endWidth = names.length ? columnOf(names, width, cell.plot.clientHeight) : 0;
+  drawLines(cell, endWidth ? [] : names);
+  const height = panel.filled ? cell.plot.clientHeight : panel.height * scale();
+  const layout = layoutOf(panel, cell.figure, width, height, endWidth);
   try {
     // Always the same configuration: given another object, Plotly recreates the plot and loses the zoom.
     window.Plotly.react(cell.plot, tracesOf(cell.figure, panel.host, panel.hidden), layout, CONFIG);
     delete cell.plot.dataset.wait;
+    cell.names = endWidth ? names : [];
+    drawEnds(panel, cell, cell.names);
+    if (!cell.follows) {
+      cell.follows = true;
+      cell.plot.on("plotly_relayout", () => drawEnds(panel, cell, cell.names)); // zoomed
+    }
     if (cell.figure.layout?.meta?.pick && !cell.picks) {
       cell.picks = true;
       cell.plot.on("plotly_click", ({ points: [{ x, y }] }) => panel.trigger("picked", [x, y]));
@@ -278,7 +233,7 @@ function drawLegend(panel, legend) {
     if (!panel.tiles.has(label)) panel.tiles.set(label, makeTile(panel, label));
     const tile = panel.tiles.get(label);
     tile.item.style.setProperty("--look", color);
-    tile.swatch.style.borderTopStyle = dash === "solid" ? "solid" : dash === "dot" ? "dotted" : "dashed";
+    tile.swatch.style.borderTopStyle = borderOf(dash);
     tile.mean.textContent = rate;
     tile.spread.textContent = spread;
     tile.detail.textContent = detail;
@@ -297,11 +252,12 @@ function makePanel(parent) {
   board.className = "bp-board";
   board.setAttribute("aria-label", "Leaderboard, best first. Select an agent to hide or show it in all plots.");
   const note = document.createElement("div");
-  note.className = "bp-note bp-legend-note";
+  note.className = "bp-note bp-legend-note bp-anchor";
   host.append(note, board, grid);
   parent.append(host);
 
-  const panel = { host, grid, board, note, tiles: new Map(), hidden: new Set(), cells: [], busy: false };
+  const panel = { host, grid, board, tiles: new Map(), hidden: new Set(), cells: [], busy: false };
+  panel.note = makeNote(note);
   panel.observer = new IntersectionObserver(
     (entries) => {
       for (const { target, isIntersecting } of entries) {
@@ -315,9 +271,19 @@ function makePanel(parent) {
   let timer;
   const resize = new ResizeObserver(() => {
     clearTimeout(timer);
-    timer = setTimeout(() => refresh(panel), 80);
+    timer = setTimeout(() => {
+      fit(panel);
+      refresh(panel);
+    }, 80);
   });
   resize.observe(host);
+  const page = host.closest('[data-testid="stMainBlockContainer"]');
+  if (page) resize.observe(page); // what is above the panel may grow
+  const refit = () => {
+    fit(panel);
+    refresh(panel);
+  };
+  addEventListener("resize", refit);
   const print = () => {
     if (window.Plotly) panel.cells.filter((cell) => stale(panel, cell)).forEach((cell) => draw(panel, cell));
   };
@@ -325,6 +291,7 @@ function makePanel(parent) {
 
   panel.remove = () => {
     removeEventListener("beforeprint", print);
+    removeEventListener("resize", refit);
     clearTimeout(timer);
     resize.disconnect();
     panel.cells.splice(0).forEach((cell) => dropCell(panel, cell));
@@ -339,10 +306,9 @@ function makePanel(parent) {
 export default function ({ parentElement, data, setTriggerValue }) {
   const panel = panels.get(parentElement) ?? makePanel(parentElement);
   panel.trigger = setTriggerValue;
-  const { src, height, legend, note, cells } = decode(data);
-  panel.src = src;
-  panel.height = height;
-  panel.note.textContent = unbroken(note);
+  const { src, height, legend, caption, note, axis, fill, cells } = decode(data);
+  Object.assign(panel, { src, height, axis, fill });
+  writeNote(panel.note, caption, note, "the numbers of the agents");
   drawLegend(panel, legend);
   while (panel.cells.length > cells.length) dropCell(panel, panel.cells.pop());
   while (panel.cells.length < cells.length) panel.cells.push(makeCell(panel));
@@ -350,7 +316,7 @@ export default function ({ parentElement, data, setTriggerValue }) {
     const cell = panel.cells[index];
     const { title, meta } = figure.layout ?? {};
     cell.title.textContent = title?.text ?? title ?? "";
-    cell.note.textContent = unbroken(meta?.note ?? "");
+    writeNote(cell.note, meta?.caption ?? "", meta?.note ?? "", cell.title.textContent);
     cell.plot.setAttribute("aria-label", alt);
     cell.plot.style.height = `${height / 16}rem`;
     for (const button of cell.save.children) {
@@ -359,6 +325,7 @@ export default function ({ parentElement, data, setTriggerValue }) {
     cell.id = id;
     cell.figure = figure;
   });
+  fit(panel);
   applyVisibility(panel);
   return panel.remove;
 }

@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
+from bandits.results.style import AXIS
+
 _HERE = Path(__file__).parent
 _log = logging.getLogger(__name__)
 
@@ -29,8 +31,8 @@ def _source(name: str) -> str:
 
 _mount = st.components.v2.component(
     "bandit_live_panel",
-    js=_source("panel.js"),
-    css=_source("panel.css"),
+    js="\n".join(map(_source, ("plotly_figure.js", "line_ends.js", "notes.js", "panel.js"))),
+    css="\n".join(map(_source, ("panel.css", "tiles.css"))),
     isolate_styles=False,  # Plotly writes its own style sheet into the page's head
 )
 
@@ -43,6 +45,7 @@ def live_panel(
     height: int = 300,
     legend: Sequence[dict[str, str]] = (),
     note: str = "",
+    caption: str = "",
 ) -> None:
     """Draw figures in a responsive grid: two columns, or one below 700 px, in row order.
 
@@ -54,7 +57,10 @@ def live_panel(
     figures : sequence of dict
         Plotly specifications ``{"data": [trace, ...], "layout": {...}}``. NumPy arrays anywhere
         in them are sent as float32, equal ones once. ``layout["title"]`` is drawn as the
-        cell's heading and ``layout["meta"]["note"]``, a sentence, below it. A trace with
+        cell's heading and ``layout["meta"]["note"]``, a sentence, below it; where there is a
+        ``layout["meta"]["caption"]``, these few words stand there and the note behind a question mark.
+        ``layout["meta"]["ends"]`` maps names of traces to the texts at the ends of their lines (below a narrow
+        plot: a legend). A trace with
         ``meta="reference"`` is drawn as a thin dashed line in the theme's text colour. A change
         of ``layout["uirevision"]`` (say, the run's hash) resets the zoom. A figure without points
         shows as a placeholder of its final size. ``layout["showlegend"]`` names the lines above the plot.
@@ -67,8 +73,9 @@ def live_panel(
     legend : sequence of dict
         Tiles above the plots, in order: ``label, color, dash, rate, spread, detail``. Pressing one hides every trace
         whose ``legendgroup`` is its label, in all plots at once; its *only* hides all others.
-    note : str
-        A sentence above the tiles that explains their numbers.
+    note, caption : str
+        A sentence above the tiles that explains their numbers; with a caption of a few words, it is behind a question
+        mark.
 
     Raises
     ------
@@ -76,7 +83,7 @@ def live_panel(
         If ``alt`` and ``figures`` differ in length, or a plain number is NaN or infinite (in arrays
         these are gaps).
     """
-    mount(pack(figures, alt, height, legend, note), key=key)
+    mount(pack(figures, alt, height, legend, note, caption=caption), key=key)
 
 
 def mount(packed: bytes, *, key: str, picked: Callable[[], None] | None = None) -> None:
@@ -101,12 +108,15 @@ def pack(
     height: int,
     legend: Sequence[dict[str, str]] = (),
     note: str = "",
+    *,
+    caption: str = "",
+    fill: bool = False,
 ) -> bytes:
     """Encode a panel: header size (uint32, little-endian), JSON header, then all float32 values.
 
     Raw bytes rather than base64 in JSON, which is a third larger and which Streamlit would
     serialise twice. An array is ``{"f4": [first, count]}`` in the header, or ``{"f4": [first, count,
-    columns]}`` if it has two dimensions.
+    columns]}`` if it has two dimensions. With ``fill`` the plots share the rest of a large window, whatever ``height``.
     """
     offsets: dict[bytes, int] = {}
     end = 0
@@ -133,7 +143,12 @@ def pack(
         body = json.dumps(figure, default=encode, allow_nan=False, separators=(",", ":"))
         digest.update(body.encode())
         cells.append(f'{{"id":"{digest.hexdigest()}","alt":{json.dumps(text)},"figure":{body}}}')
-    frame = json.dumps({"src": _publish_plotly(), "height": int(height), "legend": list(legend), "note": note})
+    frame = json.dumps(
+        {
+            "src": _publish_plotly(), "height": int(height), "legend": list(legend), "caption": caption, "note": note,
+            "axis": AXIS, "fill": fill,
+        }
+    )  # fmt: skip
     header = f'{frame[:-1]},"cells":[{",".join(cells)}]}}'.encode()
     return b"".join((len(header).to_bytes(4, "little"), header, *offsets))
 

@@ -1,7 +1,8 @@
-"""Draw a run: its progress, a leaderboard, four plots and the conclusions."""
+"""Draw a run: its progress, a leaderboard, four plots and the conclusions, all of one moment."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import NamedTuple
 
 import streamlit as st
@@ -12,6 +13,7 @@ from bandits.results import metrics, paired_tests
 from bandits.results import text as words
 from bandits.results.figures import Bands, bands
 from bandits.results.figures import board as plots
+from bandits.results.previous_run import ParameterChange, parameter_changes
 from bandits.results.result import Result
 from bandits.results.style import styles
 from bandits.results.zoom import zoom
@@ -21,6 +23,7 @@ from ui.arena import draft
 from ui.live_panel import panel
 from ui.owner import owner
 
+from .frames import Frames
 from .options import View
 
 TICK = 1.0  # seconds between updates
@@ -30,9 +33,24 @@ _SCOPE = (
 )
 
 
-def show(job: Job, *, key: str, view: View = View()) -> None:  # noqa: B008 - a constant
-    """Draw a job, once a second while it is active; the page is rerun once when it ends."""
-    st.fragment(_board, run_every=TICK if job.active else None)(job, view, key, job.active)
+def show(
+    job: Job,
+    *,
+    key: str,
+    view: View = View(),  # noqa: B008 - a constant
+    place: DeltaGenerator | None = None,
+    fill: bool = False,
+) -> None:
+    """Draw a job, once a second while it is active; the page is rerun once when it ends.
+
+    Parameters
+    ----------
+    place : DeltaGenerator, optional
+        An ``st.empty`` for the progress; by default it is drawn above the leaderboard.
+    fill : bool
+        Let the plots fill the rest of the window, without the conclusions.
+    """
+    st.fragment(_board, run_every=TICK if job.active else None)(job, view, key, place, fill, job.active)
 
 
 def run_buttons(job: Job, row: DeltaGenerator, *, changed: bool = False) -> Job:
@@ -74,17 +92,24 @@ def run_buttons(job: Job, row: DeltaGenerator, *, changed: bool = False) -> Job:
 class BoardContent(NamedTuple):
     """A run at one moment, ready to be sent: the same for all sessions with the same view of it."""
 
+    status: str
+    progress: float | None  # share of the steps that have been computed; None at the end
     packed: bytes
     sentences: list[str]
 
 
-def _board(job: Job, view: View, key: str, was_active: bool) -> None:
+def _board(job: Job, view: View, key: str, place: DeltaGenerator | None, fill: bool, was_active: bool) -> None:
     previous = session.previous(job) if view.previous else None
-    moment = (job.id, version(job), view, previous and (previous.id, version(previous)))
-    content = _content(job, view, previous, moment)
-    st.progress(min(job.progress, 1.0), text=status(job))
+    content = _frames().get(
+        (job, view, fill, previous), lambda: _moment(job, previous), lambda: _content(job, view, previous, fill=fill)
+    )
+    place = st.empty() if place is None else place
+    if content.progress is None:
+        place.caption(content.status)
+    else:
+        place.progress(content.progress, text=content.status)
     panel.mount(content.packed, key=key)
-    if content.sentences:
+    if content.sentences and not fill:
         bullets = "\n".join(f"- {sentence}" for sentence in content.sentences)
         st.markdown(bullets.replace(" %", "\u00a0%"))  # no line begins with a percent sign
     if was_active and not job.active:
@@ -92,53 +117,88 @@ def _board(job: Job, view: View, key: str, was_active: bool) -> None:
         st.rerun()
 
 
-def version(job: Job) -> tuple[object, ...]:
+@st.cache_resource(show_spinner=False)
+def _frames() -> Frames[BoardContent]:
+    return Frames(TICK)
+
+
+def version(job: Job) -> tuple[Hashable, ...]:
     """Return a key that changes whenever the job has something new to draw."""
     reached = tuple((h.step, len(h.spectra)) for h in job.histories.values())
     return job.status, reached, tuple(sorted(job.waiting))
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
-def _content(_job: Job, _view: View, _previous: Job | None, moment: object) -> BoardContent:  # noqa: ARG001 - the key
-    curves = None
-    if _previous is not None:
-        curves = _previous_curves(_previous, _view, _job.experiment.steps, (_previous.id, version(_previous)))
-    with _job.lock:
-        result = _job.result
-        specs = plots(result, **_view.figure_options(), before=curves)
-        specs = zoom(specs, result) if _view.zoom else specs
-        tiles = _tiles(_job, result, _previous.result if _previous else None)
-        sentences = _sentences(_job, result)
-    ended_early = _job.status in ("stopped", "failed")
+def _moment(job: Job, previous: Job | None) -> tuple[Hashable, ...]:
+    return *version(job), status(job), previous and version(previous)
+
+
+def _content(job: Job, view: View, previous: Job | None, *, fill: bool) -> BoardContent:
+    changes, curves = {}, None
+    if previous is not None:
+        changes = parameter_changes(previous.experiment, job.experiment)
+        curves = _previous_curves(previous, view, tuple(changes), (previous.id, version(previous)))
+    with job.lock:
+        text, progress = status(job), None if job.status == "finished" else min(job.progress, 1.0)
+        result = job.result
+        specs = plots(result, **view.figure_options(), before=curves, changes=changes)
+        specs = zoom(specs, result) if view.zoom else specs
+        tiles = _tiles(job, result)
+        sentences = _sentences(job, result)
+        caption, note = _explanation(job, result, previous, changes)
+    ended_early = job.status in ("stopped", "failed")
     for spec in specs:
         for placeholder in spec["layout"].get("annotations", ()) if ended_early else ():
             placeholder["text"] = "This run ended before its first results."
-        spec["layout"]["uirevision"] = f"{_job.id}{_view.x}{_view.log_regret}{_view.fourth}"
+        spec["layout"]["uirevision"] = f"{job.id}{view.x}{view.log_regret}{view.fourth}"
     alt = [f"{s['layout']['title']['text']}: {s['layout']['meta']['note']}" for s in specs]
-    simulator = _job.experiment.simulator_class()
+    packed = panel.pack(specs, alt, 300, tiles, note, caption=caption, fill=fill)
+    return BoardContent(text, progress, packed, sentences)
+
+
+def _explanation(
+    job: Job, result: Result, previous: Job | None, changes: dict[str, ParameterChange]
+) -> tuple[str, str]:
+    """Return few words about the tiles and the dotted curves, and all that is to be said of them."""
+    simulator = job.experiment.simulator_class()
+    caption = f"{simulator.rate_title} of the whole run, ± 95 % confidence interval"
     note = (
         f"{simulator.rate_title} over the whole run with its 95 % confidence interval, and the difference from the "
         f"leader in {simulator.reward_noun}. Select an agent to hide it in all plots."
     )
-    return BoardContent(panel.pack(specs, alt, 300, tiles, note), sentences)
+    told = []
+    for label, change in changes.items() if previous is not None else ():
+        now, earlier = result.histories.get(label), previous.histories.get(label) if previous is not None else None
+        if now is None or earlier is None or earlier.size < 2:
+            continue
+        step = min(now.step, earlier.step)
+        was, rate = (metrics.estimate(metrics.click_rate(h, step)).mean for h in (earlier, now))
+        told.append(f"{label} {change.text} ({was:.3f} to {rate:.3f})")
+    if not told:
+        return caption, note
+    dotted = f"Dotted: previous run. {'; '.join(told)}"
+    return dotted, (
+        f"{dotted}. In parentheses: {simulator.rate_title.lower()} of both runs up to the same step. The runs have the "
+        f"same simulator and random numbers. Tiles: {note[0].lower()}{note[1:]}"
+    )
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)
 def _previous_curves(
     _previous: Job,
     view: View,
-    steps: int,
+    changed: tuple[str, ...],
     moment: object,  # noqa: ARG001 - a part of the key
 ) -> Bands:
-    """Compute the curves of the previous run up to the last step of the new one."""
+    """Compute the curves of the previous run, of the agents that have changed since."""
     options = {name: v for name, v in view.figure_options().items() if name not in ("log_regret", "fourth")}
     with _previous.lock:
-        return bands(_previous.result, until=steps, **options)
+        found = bands(_previous.result, **options)
+    return {plot: {label: band for label, band in of.items() if label in changed} for plot, of in found.items()}
 
 
 def status(job: Job) -> str:
     """Describe the progress of a run in one line."""
-    step, steps = count(job.step), count(job.experiment.steps)
+    step, steps = count(_reached(job)), count(job.experiment.steps)
     if job.status == "queued":
         if session.pool().broken:
             return "The workers do not start (see the server's log); trying again"
@@ -160,7 +220,12 @@ def status(job: Job) -> str:
     return f"Failed: {job.error}"
 
 
-def _tiles(job: Job, result: Result, previous: Result | None) -> list[dict[str, str]]:
+def _reached(job: Job) -> int:
+    """Return the last step that any agent has reached: the one that the curves show."""
+    return max((h.step for h in job.histories.values()), default=job.step)
+
+
+def _tiles(job: Job, result: Result) -> list[dict[str, str]]:
     """Make the leaderboard, one tile per agent, best first; it is also the plots' legend."""
     tile_styles = styles(job.experiment)
     order = words.ranking(result)
@@ -180,17 +245,12 @@ def _tiles(job: Job, result: Result, previous: Result | None) -> list[dict[str, 
                 rate = f"{estimate.mean:.3f}"
                 spread = f" ± {half:.3f}" if half >= 0.0005 else " ± <0.001" if half > 0 else ""
             detail = "leads" if place == 0 and alive else _difference(paired_tests.mean_lead(history, leader), noun)
-            if history.step < leader.step or history.step < job.step:
+            if history.step < leader.step or history.step < _reached(job):
                 detail += f" · at step {count(history.step)}"
             if not alive:
                 detail = "all replications diverged"
             elif alive < history.rows:
                 detail += f" · {history.rows - alive} of {history.rows} replications diverged"
-            if previous is not None and label in previous.histories:
-                earlier = previous.histories[label]
-                value = f"{metrics.estimate(metrics.click_rate(earlier, history.step)).mean:.3f}"
-                until = ", same step" if earlier.step > history.step else ""
-                detail += f" · previous run{until}: {value}" if value not in (rate, "nan") else ""
         style = tile_styles[label]
         tiles.append({"label": label, "color": style.color, "dash": style.dash,
                       "rate": rate, "spread": spread, "detail": detail})  # fmt: skip

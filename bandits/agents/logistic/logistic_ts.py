@@ -48,7 +48,7 @@ class LogisticTS(LogisticAgent):
     formula = r"\tilde\theta_a^\top x_a,\quad\tilde\theta_a\sim\mathcal N(\hat\theta_a,\ \sigma^2H_a^{-1})"
     uncertainty = "posterior"
     colour = "#D55E00"
-    dash = "dot"
+    dash = "longdash"
     propensity = "monte_carlo"
     joint = True
 

@@ -48,7 +48,7 @@ class LogisticUCB(LogisticAgent):
     )
     uncertainty = "bonus"
     colour = "#56B4E9"
-    dash = "dot"
+    dash = "longdash"
 
     def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
         super().__init__(params, spec, streams, access)

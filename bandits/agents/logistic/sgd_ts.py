@@ -80,7 +80,7 @@ class SGDTS(Agent):
     )
     uncertainty = "posterior"
     colour = "#B8A500"
-    dash = "dot"
+    dash = "longdash"
     needs = frozenset({"binary"})
     propensity = "monte_carlo"
     state = (

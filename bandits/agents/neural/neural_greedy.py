@@ -33,7 +33,7 @@ class NeuralGreedy(NeuralAgent):
     title = "Neural greedy"
     formula = r"f(x_a;\,w)"
     colour = "#CC79A7"
-    dash = "dot"
+    dash = "longdash"
 
     def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
         self.tables = self.table_sizes(params[0], spec)

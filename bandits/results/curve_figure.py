@@ -1,0 +1,163 @@
+"""Draw curves with bands as plain plotly dictionaries; `figure` turns one into a plotly figure.
+
+Dictionaries are cheap enough to be made every second. The caller sets the colours of text and grid, for light and dark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bandits.base.types import BoolArray
+
+from .metrics import Band
+from .previous_run import ParameterChange
+from .style import AXIS, NUMBER, REFERENCE, STEP, Spec, Style, faint, log_ticks
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+MAX_POINTS = 400  # points of a drawn line
+
+
+def curves(
+    bands: dict[str, Band],
+    looks: dict[str, Style],
+    *,
+    title: str,
+    note: str,
+    caption: str = "",
+    x_title: str = "step",
+    y_title: str = "",
+    x_format: str = STEP,
+    y_format: str = NUMBER,
+    references: dict[str, Band] | None = None,
+    before: Mapping[str, Band] | None = None,
+    changes: Mapping[str, ParameterChange] | None = None,
+    log_x: bool = False,
+    log_y: bool = False,
+    y_range: Sequence[float] | None = None,
+    end_labels: bool = False,
+    empty: str = "No data yet.",
+) -> Spec:
+    """Draw curves with confidence bands, dashed reference lines and dotted curves of the previous run.
+
+    Without any curve the figure is empty and shows the sentence ``empty``.
+
+    Parameters
+    ----------
+    bands : dict of str to Band
+        Curves by label.
+    looks : dict of str to Style
+    note : str
+        Explanation of the figure.
+    caption : str
+        A few words for places where the note is shown on request only.
+    x_format, y_format : str
+        How numbers are written in hover texts: ``STEP``, ``COUNT``, ``RATE`` or ``NUMBER`` of `style`.
+    before : dict of str to Band, optional
+        Curves of the previous run, of labels in ``looks``.
+    changes : dict of str to ParameterChange, optional
+        By label, the parameters that have changed since the previous run.
+    end_labels : bool
+        Ask for the name of each line at its end, where the drawing supports it (``layout["meta"]["ends"]``).
+    """
+    data: list[Spec] = []
+    ends: dict[str, str] = {}
+    for label, band in (before or {}).items() if any(len(band.x) for band in bands.values()) else ():
+        if label in looks and len(band.x) > 1:  # a much longer run may have too few points in this range
+            change = (changes or {}).get(label)
+            ghost = _ghost(label, thin(band, MAX_POINTS // 2), looks[label], change)
+            ends[ghost["name"]] = "previous run" if change is None else f"before: {change.before}"
+            data.append(ghost)
+    for label, band in bands.items():
+        if len(band.x):
+            data.extend(_drawn(label, thin(band), looks[label]))
+            ends[data[-1]["name"]] = label
+    for label, band in (references or {}).items() if data else ():
+        kept, line = thin(band, MAX_POINTS // 2), {"color": REFERENCE, "width": 1.2, "dash": "dash"}
+        trace = {"type": "scatter", "mode": "lines", "name": label, "x": kept.x, "y": kept.mid, "line": line}
+        data.append({**trace, "meta": "reference"})
+        ends[label] = label
+    layout: Spec = {
+        "title": {"text": title},
+        "meta": {"note": note, **({"caption": caption} if caption else {}), **({"ends": ends} if end_labels else {})},
+        "xaxis": {"title": {"text": x_title}, "hoverformat": x_format},
+        "yaxis": {"title": {"text": y_title}, "type": "log" if log_y else "linear", "hoverformat": y_format},
+        "showlegend": False,
+    }
+    if log_x:
+        layout["xaxis"] |= {"type": "log", **log_ticks([band.x for band in bands.values()])}
+    if log_y:
+        drawn = [*bands.values(), *(references or {}).values()]
+        layout["yaxis"] |= log_ticks([edge for band in drawn for edge in (band.low, band.high)])
+    if y_range is not None:
+        layout["yaxis"]["range"] = list(y_range)
+    return {"data": data, "layout": layout} if data else empty_figure(layout, empty)
+
+
+def empty_figure(layout: Spec, why: str) -> Spec:
+    """Make a figure without curves that shows the reason."""
+    annotation = {"text": why, "showarrow": False, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
+    return {"data": [], "layout": {**layout, "annotations": [annotation]}}
+
+
+def clip_band(band: Band, least: float, most: float) -> Band:
+    """Clip a band to the range of its quantity."""
+    return band._replace(low=np.maximum(band.low, least), high=np.minimum(band.high, most))
+
+
+def settled(band: Band, window: int) -> Band:
+    """Drop the first points: averages over few steps have bands that dwarf the rest."""
+    return cut(band, band.x >= min(window, band.x[-1] if len(band.x) else 0) / 20)
+
+
+def cut(band: Band, kept: BoolArray) -> Band:
+    return Band(band.x[kept], band.mid[kept], band.low[kept], band.high[kept], band.rows)
+
+
+def thin(band: Band, points: int = MAX_POINTS) -> Band:
+    """Keep every k-th point and the last; curves are averages or sums, so no information between them is lost."""
+    every = -(-len(band.x) // points)
+    if every <= 1:
+        return band
+    kept = np.unique(np.append(np.arange(0, len(band.x), every), len(band.x) - 1))
+    return Band(band.x[kept], band.mid[kept], band.low[kept], band.high[kept], band.rows)
+
+
+def _drawn(label: str, band: Band, style: Style) -> list[Spec]:
+    line = {"color": style.color, "width": 2.2, "dash": style.dash}
+    name = label.replace("<", "&lt;")
+    common = {"type": "scatter", "mode": "lines", "name": name, "legendgroup": label}
+    curve = {**common, "x": band.x, "y": band.mid, "line": line}
+    if band.rows < 2:
+        return [curve]
+    edge = thin(band, MAX_POINTS // 2)
+    outline = {
+        **common, "hoverinfo": "skip", "fill": "toself",
+        "x": np.concatenate([edge.x, edge.x[::-1]]), "y": np.concatenate([edge.high, edge.low[::-1]]),
+        "line": {"width": 0, "color": style.color}, "fillcolor": faint(style.color),
+    }  # fmt: skip
+    return [outline, curve]
+
+
+def _ghost(label: str, band: Band, style: Style, change: ParameterChange | None) -> Spec:
+    line = {"color": style.color, "width": 1.5, "dash": "dot"}
+    name = f"{label}, previous run" + (f" ({change.text})" if change else "")
+    return {
+        "type": "scatter", "mode": "lines", "name": name.replace("<", "&lt;"), "legendgroup": label, "meta": "before",
+        "x": band.x, "y": band.mid, "line": line, "opacity": 0.65,
+    }  # fmt: skip
+
+
+def figure(spec: Spec, *, dark: bool = False) -> go.Figure:
+    """Turn a plain dictionary into a plotly figure, for notebooks, exports and reports."""
+    import plotly.graph_objects as go
+
+    layout = spec["layout"]
+    axes = {name: AXIS | layout.get(name, {}) for name in ("xaxis", "yaxis")}
+    made = go.Figure({**spec, "layout": layout | axes})
+    made.update_layout(template="plotly_dark" if dark else "plotly_white", font={"size": 14})
+    return made

@@ -1,0 +1,38 @@
+"""Describe what has changed since the previous run, where the two can be compared."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from bandits.experiments.experiment import Experiment
+
+from .text import plain_value
+
+
+class ParameterChange(NamedTuple):
+    """The parameters of an agent that differ from those in the previous run."""
+
+    before: str  # alpha 0
+    text: str  # alpha 0 to 0.5
+
+
+def parameter_changes(before: Experiment, after: Experiment) -> dict[str, ParameterChange]:
+    """Describe by label how agents changed between two runs that are otherwise equal.
+
+    Empty if anything but the agents differs (simulator, seed, steps, replications): the curves would then differ for
+    more reasons than the change. Agents that are unchanged, or of another kind, are left out.
+    """
+    if before.model_dump(exclude={"agents"}) != after.model_dump(exclude={"agents"}):
+        return {}
+    earlier = dict(zip(before.labels, before.agents, strict=True))
+    found = {}
+    for label, agent in zip(after.labels, after.agents, strict=True):
+        old = earlier.get(label)
+        if old is None or old.kind != agent.kind:
+            continue
+        names = [n for n in type(agent).model_fields if n != "label" and getattr(old, n) != getattr(agent, n)]
+        values = [(n.replace("_", " "), plain_value(getattr(old, n)), plain_value(getattr(agent, n))) for n in names]
+        if values:
+            was = ", ".join(f"{name} {value}" for name, value, _ in values)
+            found[label] = ParameterChange(was, ", ".join(f"{name} {a} to {b}" for name, a, b in values))
+    return found

@@ -9,7 +9,8 @@ from ui import entry, session
 from ui.arena import decision, draft, refusals, share
 from ui.arena.controls import controls
 from ui.arena.formulas import explain
-from ui.run_view import board, options
+from ui.arena.main_sliders import main_sliders
+from ui.run_view import board, layout, options
 from ui.sweep import previous_results
 
 entry.through_app("pages/arena.py")
@@ -22,25 +23,31 @@ def load_preset() -> None:
 
 
 job, presenting = session.current(), options.presenting()
-head = st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center", gap="small")
+head = st.container(key="arena-head", horizontal=True, vertical_alignment="center", gap="small")
 if presenting:
-    options.enlarge()
-    head.subheader(text.describe_experiment(job.experiment), anchor=False, width="content")
+    layout.enlarge()
+    head.subheader(job.experiment.simulator_class().title, anchor=False, width="content")
+    row = head.container(key="arena-run", horizontal=True, vertical_alignment="center", gap="small")
 else:
+    layout.compact()
     head.title("Arena", anchor=False, width="content")
-    st.markdown(
-        "Which agent earns the most, and how certain is the difference? Choose a preset, or change the simulator and "
-        "the agents in the sidebar; then press **Run**."
-    )
-with st.sidebar:  # drawn but hidden in presentation mode: drawn anew afterwards, it would have the wrong size
-    controls(draft.current())
+    head.caption(
+        "Which agent earns the most, and how certain is the difference?", width="stretch",
+        help="Choose a preset, or change the simulator and the agents in the sidebar; then press **Run**.",
+    )  # fmt: skip
+with st.sidebar:  # never empty: drawn anew after a presentation, it would have the wrong size
+    if presenting:
+        st.text("Presentation")
+    else:
+        controls(draft.current())
 tools = head.container(horizontal=True, gap="xsmall", width="content")
-
-row = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
-if not presenting:
+if presenting:
+    main_sliders(draft.current())
+else:
+    row = st.container(key="arena-run", horizontal=True, vertical_alignment="center", gap="small")
     row.selectbox(
         "Preset", list(presets()), index=None, key="preset", on_change=load_preset, placeholder="Choose a preset",
-        format_func=lambda name: presets()[name].title, width=290,
+        format_func=lambda name: presets()[name].title, width=200, label_visibility="collapsed",
     )  # fmt: skip
 pressed = row.button("Run", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter")
 refused = st.session_state.pop("refused", [])  # by a link, or just before the page was rerun
@@ -67,17 +74,17 @@ tools.button("Exit presentation" if presenting else "Present", icon=":material/c
 for refusal in refused:
     refusals.show(refusal, draft.current())
 st.session_state["shown-refusals"] = refused
-drafted = draft.current().experiment()
+drafted, about_row = draft.current().experiment(), st.container(key="arena-about")
 about = next((preset.about for preset in presets().values() if preset.experiment == drafted), "")
 if drafted != job.experiment:
     change = f"{about} Press **Run** (Ctrl+Enter) to start it." if about else (
         "The controls have changed. Press **Run** (Ctrl+Enter) to update the results."
     )  # fmt: skip
-    st.caption(f":material/edit: {change}")
+    about_row.caption(f":material/edit: {change}", help=change)
     previous_results.show(drafted)
 elif not presenting:
-    st.caption(about or text.describe_experiment(job.experiment))
-board.show(job, key="arena", view=view)
+    about_row.caption(about or text.describe_experiment(job.experiment), help=about or None)
+board.show(job, key="arena", view=view, place=row.container(key="run-status", width="stretch").empty(), fill=presenting)
 if not presenting:
     if not job.active:
         decision.show(job)

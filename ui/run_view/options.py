@@ -93,16 +93,3 @@ def presenting() -> bool:
 def present(on: bool) -> None:
     """Enter or leave presentation mode."""
     st.session_state.presenting = on
-
-
-def enlarge() -> None:
-    """Enlarge the type for a projector and hide the sidebar."""
-    st.html("<style>" + _LARGE + "</style>")
-
-
-# All sizes on a page, Streamlit's and ours, are in rem: the root's font size scales them all.
-_LARGE = """
-html{font-size:clamp(16px,1.05vw + 10px,32px)}
-[data-testid=stSidebar],[data-testid=stExpandSidebarButton],[data-testid=stHeader]{display:none}
-[data-testid=stMainBlockContainer]{padding:1rem clamp(1rem,3vw,3rem)}
-"""

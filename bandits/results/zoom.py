@@ -53,4 +53,6 @@ def _fitted(plot: Spec, values: FloatArray, note: str) -> Spec:
     layout = plot["layout"]
     axis = {**layout["yaxis"], "range": [float(values.min() - margin), float(values.max() + margin)]}
     meta = {**layout["meta"], "note": layout["meta"]["note"] + note}
+    if caption := meta.get("caption"):
+        meta["caption"] = f"{caption}; zoomed"
     return {**plot, "layout": {**layout, "yaxis": axis, "meta": meta}}

@@ -28,8 +28,8 @@ LAST = (
 
 
 def status(page: Page, text: str) -> Locator:
-    """The line above the leaderboard that tells how far the run is."""
-    found = page.get_by_test_id("stProgress").get_by_text(re.compile(text))
+    """Find the line that states how far the run is; a finished run has no bar."""
+    found = page.locator(".st-key-run-status, [data-testid=stProgress]").get_by_text(re.compile(text))
     expect(found).to_be_visible()
     return found
 

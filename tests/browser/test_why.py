@@ -29,7 +29,7 @@ def pick(page: Page, name: str) -> None:
 def test_why_and_how_well(visit: Open) -> None:
     e = experiment("linucb", "lints", "random", steps=800, replications=4, seed=31)
     page = visit(f"/arena?{url.query(e)}", viewport={"width": 1280, "height": 4200})  # all plots in sight
-    expect(page.get_by_test_id("stProgress").get_by_text(re.compile("^Finished: 800"))).to_be_visible()
+    expect(page.locator(".st-key-run-status").get_by_text(re.compile("^Finished: 800"))).to_be_visible()
 
     page.get_by_test_id("stMain").get_by_text("Why this arm?").click()
     expect(page.get_by_text(re.compile(r"^LinUCB chose .*its mean plus bonus, .* was the highest"))).to_be_visible()

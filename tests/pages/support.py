@@ -41,7 +41,9 @@ def under_way(job: Job) -> Job:
 
 
 def status(at: AppTest) -> str:
-    return str(at.get("progress")[0].proto.text)
+    """Return the status of the run that is shown; the bar of a finished one has disappeared."""
+    bars = at.get("progress")
+    return str(bars[0].proto.text if bars else next(c.value for c in at.caption if c.value.startswith("Finished: ")))
 
 
 def panels(at: AppTest) -> list[dict[str, Any]]:

@@ -383,50 +383,61 @@ def test_what_was_changed_is_undone_redone_and_reset(pool: Pool) -> None:
     assert draft(at).agents[0].alpha == 0.5
 
 
-def test_the_run_before_stands_dotted_behind_the_new_one(pool: Pool) -> None:
-    at = arena(ended(pool.submit(experiment(steps=600, seed=958))))
-    assert not any(t.get("meta") == "before" for p in plots(at) for t in p["data"])
-    widget(at, "-alpha").set_value(3.0)
-    at = press(settled(at.run()), "Run")
+def run_again(at: AppTest, pool: Pool) -> AppTest:
+    """Press Run and wait for the end."""
+    at = press(at, "Run")
     job = pool.get(address(at))
     assert job is not None
     ended(job)
-    at = settled(at.run())
-    for plot in plots(at)[:3]:
-        assert [t["name"] for t in plot["data"] if t.get("meta") == "before"] == [
-            "LinUCB, previous run",
-            "Random, previous run",
-        ]
-    assert "previous run: 0." in board(at)
+    return settled(at.run())
+
+
+def ghosts(at: AppTest) -> list[list[str]]:
+    return [[t["name"] for t in plot["data"] if t.get("meta") == "before"] for plot in plots(at)]
+
+
+def test_the_previous_run_is_dotted_and_names_what_changed(pool: Pool) -> None:
+    first = ended(pool.submit(experiment(steps=600, seed=958)))
+    at = arena(first)
+    assert ghosts(at) == [[]] * 4
+    widget(at, "-alpha").set_value(3.0)
+    at = run_again(settled(at.run()), pool)
+    change = f"alpha {first.experiment.agents[0].alpha:g} to 3"
+    name = f"LinUCB, previous run ({change})"  # the random agent is unchanged: its two curves would coincide
+    assert ghosts(at) == [[name]] * 4
+    was = metrics.estimate(metrics.click_rate(first.histories["LinUCB"])).mean
+    assert panel(at)["caption"].startswith(f"Dotted: previous run. LinUCB {change} ({was:.3f} to 0.")
+    assert "previous" not in board(at)  # the tiles are those of every other tab
     at = settled(at.toggle(key="view-previous").set_value(False).run())
-    assert not any(t.get("meta") == "before" for p in plots(at) for t in p["data"])
+    assert ghosts(at) == [[]] * 4
 
 
-def test_the_tile_of_the_run_before_speaks_of_the_same_step(pool: Pool) -> None:
-    longer = ended(pool.submit(experiment(steps=4000, seed=962)))
-    at = arena(longer)
+@pytest.mark.parametrize("changed", ["-seed", "-steps", "-replications", "-n_products"])
+def test_a_run_with_other_random_numbers_is_no_previous_run(pool: Pool, changed: str) -> None:
+    at = arena(ended(pool.submit(experiment(seed=962, simulator={"kind": "petshop", "n_products": 5}))))
     widget(at, "-alpha").set_value(3.0)
-    widget(at, "-steps").set_value(200)
-    at = press(settled(at.run()), "Run")
-    job = pool.get(address(at))
-    assert job is not None
-    ended(job)
-    was = metrics.estimate(metrics.click_rate(longer.histories["LinUCB"], 200)).mean
-    (told,) = [t["detail"] for t in panel(settled(at.run()))["legend"] if t["label"] == "LinUCB"]
-    assert told.endswith(f"previous run, same step: {was:.3f}")
+    found = widget(at, changed)
+    found.set_value(found.value + 1)
+    at = run_again(settled(at.run()), pool)
+    assert ghosts(at) == [[]] * 4
+    assert "Dotted" not in panel(at)["caption"]
 
 
-def test_an_arm_that_the_run_before_did_not_have_is_no_error(pool: Pool) -> None:
-    at = arena(ended(pool.submit(experiment(seed=963, simulator={"kind": "petshop", "n_products": 5}))))
-    widget(at, "-n_products").set_value(20)
-    at = press(settled(at.run()), "Run")
-    job = pool.get(address(at))
-    assert job is not None
+def test_two_tabs_show_the_same_moment(pool: Pool, gate: Gate, endless: Callable[[int], Job]) -> None:
+    """Status, tiles and curves of a live run belong to one step, and are the same in both tabs."""
+    job = under_way(endless(966))
+    wait_for(lambda: {h.step for h in job.histories.values()} == {1000}, "the gate", over(job))
+    one, two = arena(job), arena(job)
+    for at in (one, two):
+        assert status(at).startswith("Step 1,000 of 3,000")
+        assert max(t["x"].max() for t in plots(at)[1]["data"]) == 1000
+    assert (board(one), sentences(one)) == (board(two), sentences(two))
+    gate.open(966)
     ended(job)
-    (arm,) = [n for n in settled(at.run()).number_input if (n.key or "").startswith("view-arm")]
-    arm.set_value(12)
-    at = settled(at.run())
-    assert [t.get("meta") for t in plots(at)[3]["data"]].count("before") == 0
+    one, two = settled(one.run()), settled(two.run())
+    assert status(one) == status(two)
+    assert board(one) == board(two)
+    assert sentences(one) == sentences(two) != []
 
 
 def test_axes_spectrum_and_window_are_chosen_for_all_plots(pool: Pool) -> None:
@@ -463,9 +474,12 @@ def test_axes_spectrum_and_window_are_chosen_for_all_plots(pool: Pool) -> None:
 
 
 def test_presenting_leaves_the_run_and_its_buttons(pool: Pool) -> None:
-    at = press(arena_in_presentation(pool), "Exit presentation")
+    at = arena_in_presentation(pool)
+    at.main.slider[0].set_value(2.5)
+    at = press(at.run(), "Exit presentation")
     assert at.title[0].value == "Arena"
     assert at.sidebar.button
+    assert draft(at).agents[0].alpha == widget(at, "-alpha").value == 2.5  # what was set in the presentation stays
 
 
 def arena_in_presentation(pool: Pool) -> AppTest:
@@ -476,6 +490,9 @@ def arena_in_presentation(pool: Pool) -> AppTest:
     assert "Pet shop" in at.subheader[0].value
     assert any("html{font-size" in h.proto.body and "stSidebar" in h.proto.body for h in at.get("html"))
     assert {b.label for b in at.main.button} == {"Run", "Continue", "Stop", "Exit presentation"}
+    assert [s.label for s in at.main.slider] == ["Exploration bonus α"]  # the random agent has no parameter
+    assert panel(at)["fill"] is True
+    assert not sentences(at)
     assert len(plots(at)) == 4
     return at
 

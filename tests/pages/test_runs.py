@@ -19,7 +19,7 @@ from bandits.results.run_comparison import paired
 from bandits.runtime.pool import Job, Pool
 from bandits.storage.run_store import Store, StoredRun
 from tests.gate import Gate
-from tests.pages.support import open_page, panel
+from tests.pages.support import open_page, panel, status
 from tests.support import experiment, over, same, wait_for
 from ui import session
 from ui.runs import table
@@ -189,7 +189,7 @@ def test_a_run_is_opened_in_the_arena(store: Store) -> None:
     at = press(pick(visit(), store, e), "Open in the Arena", "Arena")
     assert told(at) == url.to_query(e)
     assert at.session_state["draft"].data()["agents"][0]["alpha"] == 3.0
-    assert str(at.get("progress")[0].proto.text).startswith("Finished: 300 steps")
+    assert status(at).startswith("Finished: 300 steps")
 
 
 def test_a_damaged_run_is_set_aside_in_a_sentence_and_the_page_lives(store: Store, pool: Pool) -> None:
@@ -345,9 +345,7 @@ def test_whoever_opens_an_interrupted_run_sees_what_it_had_computed(store: Store
     e = experiment("linucb", "random", steps=3000, seed=73)
     race = leave_behind(store, e)
     at = settled(open_page("arena", url.to_query(e)), "Arena")
-    assert str(at.get("progress")[0].proto.text) == (
-        "Stopped at step 1,000 of 3,000; results so far are kept · interrupted when the app ended"
-    )
+    assert status(at) == ("Stopped at step 1,000 of 3,000; results so far are kept · interrupted when the app ended")
     rate = metrics.estimate(metrics.click_rate(race.histories["LinUCB"]))
     assert {tile["label"]: tile["rate"] for tile in panel(at)["legend"]}["LinUCB"] == f"{rate.mean:.3f}"
     press(at, "Resume", "Arena")

@@ -13,7 +13,7 @@ from .draft import Draft
 
 
 def main_parameter(kind: str) -> str | None:
-    """Return the name of an agent's main parameter: the first number with a symbol that its card shows; None if none."""
+    """Return the name of an agent's main parameter, the first with a symbol that its card shows, or None."""
     fields = AGENTS[kind].Params.model_fields
     shown = [name for name, field in fields.items() if metadata(field, "basic") and metadata(field, "symbol")]
     own = AGENTS[kind].Params.__annotations__

@@ -103,7 +103,7 @@ def _board(job: Job, view: View, key: str, place: DeltaGenerator | None, fill: b
     content = _frames().get(
         (job, view, fill, previous), lambda: _moment(job, previous), lambda: _content(job, view, previous, fill=fill)
     )
-    place = st.empty() if place is None else place
+    place = st.container(key="run-status").empty() if place is None else place
     if content.progress is None:
         place.caption(content.status)
     else:

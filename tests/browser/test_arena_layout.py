@@ -1,0 +1,120 @@
+"""The Arena on the screen: what is in sight, presentation mode, names at the ends of lines, two tabs."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from bandits.experiments import url
+from tests.browser.conftest import Open
+from tests.browser.test_journeys import LOOK, run_button, status, tiles
+from tests.gate import Gate
+from tests.support import experiment
+
+pytestmark = pytest.mark.browser
+expect.set_options(timeout=240_000)
+
+SHOP = experiment("linucb", "lints", {"kind": "epsilon_greedy"}, "ucb1", "random", steps=800, replications=4, seed=31)
+TOP = "document.querySelector('.bp-plot').getBoundingClientRect().top"
+BOXES = """i => [...document.querySelectorAll('.bp-cell')[i].querySelectorAll('.bp-ends span')]
+  .map(e => { const r = e.getBoundingClientRect(); return [r.top, r.bottom, r.left, r.right] })"""
+
+
+def finished(visit: Open, width: int, height: int, **options: object) -> Page:
+    page = visit(f"/arena?{url.query(SHOP)}", viewport={"width": width, "height": height}, **options)
+    status(page, "^Finished: 800 steps")
+    return page
+
+
+def labelled(page: Page, plot: int = 0) -> list[list[float]]:
+    """Return top, bottom, left and right of the names at the ends of the lines of a plot."""
+    page.wait_for_function(f"i => ({BOXES})(i).length > 0", arg=plot, polling=LOOK)
+    found: list[list[float]] = page.evaluate(BOXES, plot)
+    return found
+
+
+def test_the_first_curve_is_above_the_fold(visit: Open) -> None:
+    page = finished(visit, 1280, 800)
+    labelled(page)
+    assert page.evaluate(TOP) < 330
+    expect(page.locator(".st-key-run-status").get_by_role("progressbar")).to_have_count(0)
+    slider = page.get_by_role("slider", name=re.compile("^Exploration bonus")).first
+    slider.press("ArrowRight")
+    expect(page.get_by_text("to update the results")).to_be_visible()
+    assert page.evaluate(TOP) < 330  # with a line that the controls have changed
+    run_button(page).click()
+    dotted = re.compile(r"^Dotted: previous run. LinUCB alpha \S+ to \S+ \(")
+    expect(page.locator(".bp-words").filter(has_text=dotted)).to_be_visible()
+    status(page, "^Finished: 800 steps")
+    assert page.evaluate(TOP) < 330  # with a previous run too
+    page.get_by_role("button", name="About Click-through rate").click()
+    expect(page.get_by_role("tooltip").filter(has_text="Moving average over")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("tooltip")).to_have_count(0)
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 720), (1920, 1080)])
+def test_a_presentation_fills_the_screen(visit: Open, width: int, height: int) -> None:
+    page = finished(visit, width, height)
+    page.get_by_role("button", name="Present", exact=True).click()
+    expect(page.locator(".bp-fill .bp-cell")).to_have_count(4)
+    page.wait_for_function("() => document.querySelectorAll('.bp-plot:not([data-wait])').length === 4", polling=LOOK)
+    cells = page.locator(".bp-cell").evaluate_all("all => all.map(e => e.getBoundingClientRect().toJSON())")
+    assert max(cell["bottom"] for cell in cells) <= height
+    assert min(cell["height"] for cell in cells[2:]) > 0.28 * height
+    assert cells[3]["bottom"] > height - 24
+    assert cells[3]["right"] > width - 60
+    scrolls = "e => [e.scrollHeight - e.clientHeight, e.scrollWidth - e.clientWidth]"
+    assert max(page.get_by_test_id("stMain").evaluate(scrolls)) <= 1
+    drawn = page.locator(".bp-plot").evaluate_all("all => all.map(e => [e._fullLayout.height, e.clientHeight])")
+    assert all(abs(one - other) <= 1 for one, other in drawn)
+    expect(page.get_by_test_id("stMain").get_by_role("slider")).to_have_count(3)  # alpha, sigma², epsilon
+    expect(page.locator(".bp-note").filter(visible=True)).to_have_count(0)
+    page.get_by_role("button", name="Exit presentation").click()
+    expect(page.get_by_role("heading", name="Arena", exact=True)).to_be_visible()
+    expect(page.locator(".bp-fill")).to_have_count(0)
+    page.wait_for_function("() => document.querySelector('.bp-plot')._fullLayout.height === 300", polling=LOOK)
+
+
+def test_lines_have_names_at_their_ends_that_do_not_overlap(visit: Open) -> None:
+    page = finished(visit, 1280, 2000)
+    for plot in range(4):
+        boxes = sorted(labelled(page, plot))
+        assert all(below[0] >= above[1] - 1 for above, below in itertools.pairwise(boxes))
+    names = page.locator(".bp-cell").first.locator(".bp-ends span").all_inner_texts()
+    assert sorted(names) == sorted([*SHOP.labels, "oracle", "random choice"])
+    expect(page.locator(".bp-lines li").filter(visible=True)).to_have_count(0)
+    page.get_by_title("Hide LinTS in all plots").click()
+    page.wait_for_function(
+        "() => ![...document.querySelectorAll('.bp-ends span')].some(e => e.textContent === 'LinTS')", polling=LOOK
+    )
+
+
+def test_a_narrow_plot_has_a_legend_instead(visit: Open) -> None:
+    page = finished(visit, 390, 844, has_touch=True, is_mobile=True)
+    page.locator(".bp-plot").first.scroll_into_view_if_needed()
+    lines = page.locator(".bp-cell").first.locator(".bp-lines li")
+    expect(lines).to_have_text([*SHOP.labels, "oracle", "random choice"])
+    assert page.locator(".bp-ends span").count() == 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_two_tabs_of_a_run_agree(visit: Open, gate: Gate) -> None:
+    e = experiment("linucb", "lints", "random", steps=3000, replications=4, seed=32)
+    gate.hold(32, 1000)
+    one = visit(f"/arena?{url.query(e)}")
+    two = visit(f"/arena?{url.query(e)}")
+    for page in (one, two):
+        status(page, "^Step 1,000 of 3,000")
+        expect(tiles(page).filter(has_text="leads")).to_have_count(1)
+    assert tiles(one).all_inner_texts() == tiles(two).all_inner_texts()
+    gate.open(32)
+    for page in (one, two):
+        status(page, "^Finished: 3,000 steps")
+        expect(page.get_by_text("of the gap between random choice and the oracle")).to_be_visible()
+    assert tiles(one).all_inner_texts() == tiles(two).all_inner_texts()
+    said = [page.get_by_test_id("stMain").locator("li").all_inner_texts() for page in (one, two)]
+    assert said[0] == said[1]

@@ -158,24 +158,24 @@ def _content(job: Job, view: View, previous: Job | None, *, fill: bool) -> Board
 def _explanation(
     job: Job, result: Result, previous: Job | None, changes: dict[str, ParameterChange]
 ) -> tuple[str, str]:
-    """Return few words about the tiles and the dotted curves, and all that is to be said of them."""
+    """Describe the tiles and the dotted curves: in a few words, and in full."""
     simulator = job.experiment.simulator_class()
     caption = f"{simulator.rate_title} of the whole run, ± 95 % confidence interval"
     note = (
         f"{simulator.rate_title} over the whole run with its 95 % confidence interval, and the difference from the "
         f"leader in {simulator.reward_noun}. Select an agent to hide it in all plots."
     )
-    told = []
+    described = []
     for label, change in changes.items() if previous is not None else ():
         now, earlier = result.histories.get(label), previous.histories.get(label) if previous is not None else None
         if now is None or earlier is None or earlier.size < 2:
             continue
         step = min(now.step, earlier.step)
         was, rate = (metrics.estimate(metrics.click_rate(h, step)).mean for h in (earlier, now))
-        told.append(f"{label} {change.text} ({was:.3f} to {rate:.3f})")
-    if not told:
+        described.append(f"{label} {change.text} ({was:.3f} to {rate:.3f})")
+    if not described:
         return caption, note
-    dotted = f"Dotted: previous run. {'; '.join(told)}"
+    dotted = f"Dotted: previous run. {'; '.join(described)}"
     return dotted, (
         f"{dotted}. In parentheses: {simulator.rate_title.lower()} of both runs up to the same step. The runs have the "
         f"same simulator and random numbers. Tiles: {note[0].lower()}{note[1:]}"

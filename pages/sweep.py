@@ -3,14 +3,21 @@
 import streamlit as st
 
 from bandits import UserError
+from bandits.sweeps import read
 from bandits.sweeps.analysis.run_metrics import METRICS
 from ui import entry
 from ui.arena import draft
 from ui.arena.controls import controls
-from ui.sweep import axes, export, selection, view
+from ui.sweep import agent, axes, export, selection, view
 from ui.text import refuse
 
 entry.through_app("pages/sweep.py")
+
+
+def fold_settings() -> None:
+    """Fold the settings once a sweep runs, so that the map is in sight."""
+    st.session_state["sweep-settings"] = False
+
 
 errors = []
 try:
@@ -19,26 +26,31 @@ except UserError as error:
     job = None
     errors.append(str(error))
 with st.sidebar:
-    controls(draft.current())
+    controls(draft.current(), agent.choose)
 head = st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center", gap="small")
 head.title("Sweep", anchor=False, width="content")
 tools = head.container(horizontal=True, gap="xsmall", width="content")
 st.markdown(
-    "Which parameter values are best for an agent, and how sensitive is it to them? Choose one or two parameters (up "
-    "to eight with Optuna) and press **Run**: all points share visitors and random numbers."
+    "Which parameter values are best for an agent, and how much do they matter? Choose **Settings** and press **Run**."
 )
-data = axes.choose()
+row = st.container(horizontal=True, vertical_alignment="center", gap="small")
+settings = st.expander("Settings", job is None, key="sweep-settings", on_change="rerun")
+with settings:
+    data = axes.choose()
 message, valid = selection.check(data) if data is not None else ("", False)
-row = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
-run_pressed = row.button("Run", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter", disabled=not valid)
+run_pressed = row.button(
+    "Run", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter", disabled=not valid,
+    on_click=fold_settings,
+)  # fmt: skip
 stop_pressed = row.button("Stop", icon=":material/stop:", disabled=job is None or not job.active)
 metric = row.selectbox(
-    "Metric", list(METRICS), format_func=lambda name: METRICS[name].title, key="sweep-metric", width=240,
-    help="The metric that figures and tables show; all metrics are computed for every replication.",
+    "Metric", list(METRICS), format_func=lambda name: METRICS[name].title, key="sweep-metric", width=220,
+    label_visibility="collapsed",
 )  # fmt: skip
+slot = row.container(width="stretch").empty()
 try:
     if run_pressed and data is not None:
-        selection.start(data)
+        selection.start(read(data))
         st.rerun()  # enables the Stop button
     if stop_pressed and job is not None:
         selection.stop(job)
@@ -47,7 +59,7 @@ except UserError as error:
 for sentence in errors:
     refuse(sentence)
 if data is not None and valid:
-    st.caption(message)
+    settings.caption(message)
 elif data is not None:
     st.warning(message, icon=":material/error:")
 if job is None:
@@ -60,4 +72,4 @@ if job is None:
 else:
     with tools.popover("Export", icon=":material/download:", type="tertiary"):
         export.files(job, metric)
-    view.show(job, metric)
+    view.show(job, metric, slot)

@@ -59,6 +59,9 @@ def _parser() -> argparse.ArgumentParser:
     sweeping.add_argument(
         "--cluster", metavar="URL", help="Dask scheduler, for example tls://host:port; default: BANDITS_CLUSTER"
     )
+    sweeping.add_argument(
+        "--refine", action="store_true", help="add values around the best point until it is enclosed by near ones"
+    )
     stored_runs.add_commands(commands)
     checking = commands.add_parser("check", help="run the contract on agents and simulators of your own")
     checking.add_argument("file", metavar="FILE.py", help="Python file that defines them")
@@ -88,7 +91,8 @@ def _run(parsed: argparse.Namespace) -> int:
 def _sweep(parsed: argparse.Namespace) -> int:
     from . import sweep
 
-    return sweep.run(experiment_file.read_text(parsed.sweep), parsed.out, parsed.workers, parsed.cluster)
+    text = experiment_file.read_text(parsed.sweep)
+    return sweep.run(text, parsed.out, parsed.workers, parsed.cluster, to_refine=parsed.refine)
 
 
 def _audit(parsed: argparse.Namespace) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import threading
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -18,6 +17,7 @@ from bandits.sweeps.analysis.landscape import Landscape
 from bandits.sweeps.analysis.run_metrics import METRICS
 from bandits.sweeps.execution.executors import Executor, FailoverExecutor, InProcessExecutor, PoolExecutor
 from bandits.sweeps.optuna_search import import_optuna
+from bandits.sweeps.refinement import refine, unresolved
 from bandits.sweeps.runner import Runner
 from bandits.sweeps.storage.block_files import BlockFiles
 from bandits.sweeps.sweep import Sweep, read
@@ -25,8 +25,12 @@ from bandits.sweeps.sweep import Sweep, read
 MAX_WORKERS = 64
 
 
-def run(text: bytes | str, out: str | None, workers: str | None, cluster: str | None) -> int:
+def run(
+    text: bytes | str, out: str | None, workers: str | None, cluster: str | None, *, to_refine: bool = False
+) -> int:
     """Run a sweep to its end, with a progress bar; return the exit status.
+
+    With ``to_refine``, values are added around the best point until it is enclosed by near ones (`refine`).
 
     Raises
     ------
@@ -34,19 +38,39 @@ def run(text: bytes | str, out: str | None, workers: str | None, cluster: str | 
     KeyboardInterrupt
         Finished blocks are stored: the same command continues from there.
     """
-    from tqdm import tqdm
-
     sweep = read(text)
     if not sweep.is_grid:
+        if to_refine:
+            raise UserError("--refine is for a grid; Optuna refines its search itself")
         import_optuna()
     if out:
         Path(out).mkdir(parents=True, exist_ok=True)  # fails before the run, not after it
     with ExitStack() as stack:
         executor = _executor(_count(workers), cluster or os.environ.get("BANDITS_CLUSTER", ""), stack)
-        stopping = threading.Event()
-        runner = Runner(sweep, executor, BlockFiles(sweep, home() / "sweeps"), stopping.is_set)
-        bar = stack.enter_context(tqdm(total=100, unit="%", desc="sweeping", file=sys.stderr, disable=None))
-        printed: list[str] = []
+        landscape = _run(sweep, executor)
+        while to_refine and (found := unresolved(landscape, sweep.metric)):
+            print("\n".join(one.sentence() for one in found))
+            try:
+                refined = refine(landscape, sweep.metric)
+            except UserError as error:  # too many points or refinements
+                print(f"not refined any further: {error}")
+                break
+            if refined is None:
+                break
+            print(f"refined: {refined.size - landscape.sweep.size} points are added", flush=True)
+            landscape = _run(refined, executor)
+    if out:
+        save(landscape, out)
+    print(summary_text(landscape))
+    return 0
+
+
+def _run(sweep: Sweep, executor: Executor) -> Landscape:
+    from tqdm import tqdm
+
+    runner = Runner(sweep, executor, BlockFiles(sweep, home() / "sweeps"))
+    printed: list[str] = []
+    with tqdm(total=100, unit="%", desc="sweeping", file=sys.stderr, disable=None) as bar:
 
         def report(done: float) -> None:
             bar.update(int(100 * done) - bar.n)
@@ -62,10 +86,7 @@ def run(text: bytes | str, out: str | None, workers: str | None, cluster: str | 
             print("Finished blocks are stored: the same command continues from there.", file=sys.stderr)
             raise
         report(1.0)
-    if out:
-        save(landscape, out)
-    print(summary_text(landscape))
-    return 0
+    return landscape
 
 
 def save(landscape: Landscape, folder: str | Path) -> None:
@@ -90,7 +111,8 @@ def summary_text(landscape: Landscape) -> str:
     lines = [f"best: {_point(sweep, best.point)}  {metric.title.lower()} {_interval(best.estimate)}"]
     tied = [cell for cell in landscape.results(sweep.metric) if cell.best]
     tried = sweep.size if sweep.is_grid else len(sweep.proposed)
-    lines.append(f"statistically tied with the best ({best.runs} replications): {len(tied)} of {tried} points")
+    looks = f", level 0.05 divided by {sweep.looks} looks" if sweep.looks > 1 else ""
+    lines.append(f"statistically tied with the best ({best.runs} replications{looks}): {len(tied)} of {tried} points")
     for each in landscape.importance(sweep.metric):
         name = each.path.rpartition(".")[2]
         loss = f"worst {short(each.worst)} loses {_interval(each.cost)} clicks per 1,000 visitors"
@@ -103,6 +125,7 @@ def summary_text(landscape: Landscape) -> str:
         lines.append(f"{one.path.rpartition('.')[2]}: best {short(one.best)}, tied {tied_values}{explains}")
     if landscape.saved_share and sweep.is_grid:
         lines.append(f"replications saved by early stopping: {100 * landscape.saved_share:.0f} %")
+    lines += [f"{one.sentence()} --refine adds values there." for one in unresolved(landscape, sweep.metric)]
     return "\n".join(lines)
 
 

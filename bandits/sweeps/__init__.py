@@ -16,7 +16,9 @@ from __future__ import annotations
 
 from bandits.sweeps.analysis.landscape import Landscape
 
+from .axis import Axis
+from .refinement import refine
 from .runner import run
-from .sweep import Axis, Sweep, read
+from .sweep import Sweep, read
 
-__all__ = ["Axis", "Landscape", "Sweep", "read", "run"]
+__all__ = ["Axis", "Landscape", "Sweep", "read", "refine", "run"]

@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from bandits.base.files import Arrays
 from bandits.base.params import structural_key
+from bandits.base.types import IntArray
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
 from bandits.experiments.race import make_lane
@@ -95,7 +96,7 @@ def _max_rows(sweep: Sweep, point: int) -> int:
     """Return the maximum number of rows of a block with this point's key."""
     one, two = (_memory(sweep.point(point), n) for n in (1, 2))
     per_row = two - one
-    share = -(-sweep.size * sweep.experiment.replications // MIN_BLOCKS)
+    share = -(-len(sweep.new_points) * sweep.experiment.replications // MIN_BLOCKS)
     if not sweep.is_grid:  # the next batch waits for this one: it must keep several workers busy
         share = -(-min(sweep.batch, sweep.size) * sweep.experiment.replications // MIN_BATCH_BLOCKS)
     limits = (
@@ -160,6 +161,13 @@ def compute(
     history.seconds = lane.seconds
     arrays = {name: np.asarray(value) for name, value in history.since(0).items() if name != "note"}
     return {"rows": np.array(block.rows, np.int64), **arrays}
+
+
+def renumber(arrays: Arrays, points: IntArray) -> Arrays:
+    """Replace the points of a block of a sweep's earlier stage by their numbers in the sweep (`Sweep.points_of`)."""
+    rows = arrays["rows"].copy()
+    rows[:, 0] = points[rows[:, 0]]
+    return {**arrays, "rows": rows}
 
 
 def block_history(sweep: Sweep, arrays: Arrays) -> History:

@@ -36,31 +36,43 @@ def rungs(sweep: Sweep) -> list[range]:
 
 
 def rung_rows(sweep: Sweep, rung: range, landscape: Landscape) -> list[Row]:
-    """Return the rows of a rung for all points that are not eliminated, ordered coarse to fine."""
-    return [(p, r) for p in coarse_to_fine(sweep) if not landscape.dropped[p] for r in rung]
+    """Return the rows of a rung for the new points that are not eliminated, ordered coarse to fine.
+
+    Parameters
+    ----------
+    sweep : Sweep
+        The landscape's sweep, or one of its stages; the rows are numbered by it.
+    """
+    dropped = landscape.dropped[landscape.sweep.points_of(sweep)]
+    return [(p, r) for p in coarse_to_fine(sweep) if p in sweep.new_points and not dropped[p] for r in rung]
 
 
 def eliminate(sweep: Sweep, landscape: Landscape, replications: int) -> None:
     """Eliminate the points that are significantly worse than the best after the first ``replications``.
 
     A point is eliminated if its paired difference to the best is below zero at level .05, divided by the number of
-    points and of rungs (Bonferroni). The probability that the truly best point is ever eliminated is therefore at most
-    .05. Points of which all rows diverged are eliminated too. Later replications are ignored, so that evaluating a rung
-    again gives the same result.
+    points, of rungs and of looks (Bonferroni). The probability that the truly best point is ever eliminated is
+    therefore at most .05. Points of which all rows diverged are eliminated too. Later replications are ignored, so that
+    evaluating a rung again gives the same result. ``sweep`` may be a stage of the landscape's sweep; later points are
+    ignored then.
     """
-    numbers = METRICS[sweep.metric].sign * landscape.numbers(sweep.metric)[:, :replications]
+    points = landscape.sweep.points_of(sweep)
+    numbers = METRICS[sweep.metric].sign * landscape.numbers(sweep.metric)[points, :replications]
+    dropped = landscape.dropped[points]
     known = np.isfinite(numbers).sum(axis=1)
     if not known.any():
         return
-    landscape.dropped |= known == 0
-    candidates = ~landscape.dropped & (known == known.max())
+    dropped |= known == 0
+    candidates = ~dropped & (known == known.max())
     if not candidates.any():
+        landscape.dropped[points] = dropped
         return
     with np.errstate(invalid="ignore"):
         leader = int(np.argmax(np.where(candidates, np.nansum(numbers, axis=1) / np.maximum(known, 1), -np.inf)))
-    level = LEVEL / (sweep.size * len(rungs(sweep)))
-    for p in np.flatnonzero(~landscape.dropped):
+    level = LEVEL / (sweep.size * len(rungs(sweep)) * sweep.looks)
+    for p in np.flatnonzero(~dropped):
         gap = (numbers[p] - numbers[leader])[np.isfinite(numbers[p] - numbers[leader])]
         better, p_value = paired_tests.paired_test(gap)
         if len(gap) > 1 and better < 0.5 and p_value < level:
-            landscape.dropped[p] = True
+            dropped[p] = True
+    landscape.dropped[points] = dropped

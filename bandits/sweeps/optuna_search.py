@@ -22,8 +22,9 @@ from threadpoolctl import threadpool_limits
 from bandits.base.errors import UserError
 from bandits.base.randomness import Streams
 
+from .axis import Axis, Value
 from .blocks import StoppedError
-from .sweep import Axis, Sweep, Value
+from .sweep import Sweep
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import ValidationError
+
 from bandits.base.params import Params, metadata, schemas
+
+LOG_FROM = 10  # ratio of the ends of a positive range from which it is on a log scale
+DECADES = 1000  # ratio of the ends of a range that begins at 0, on a log scale
 
 
 def sweepable(owner: type[Params]) -> list[str]:
@@ -32,8 +37,34 @@ def is_integer(owner: type[Params], name: str) -> bool:
     return "number" not in _options(owner, name)
 
 
+def bounds(owner: type[Params], name: str) -> tuple[float | None, float | None]:
+    """Return the smallest and the largest allowed number, or the limits that it must not reach; None without any."""
+    schema = schemas(owner)[name]
+    merged = {k: v for option in [*schema.get("anyOf", []), schema] for k, v in option.items()}
+    return merged.get("minimum", merged.get("exclusiveMinimum")), merged.get("maximum", merged.get("exclusiveMaximum"))
+
+
+def allows(owner: type[Params], name: str, value: float) -> bool:
+    """Whether a parameter may take a number, whatever the others are."""
+    model = owner.model_construct()
+    try:
+        owner.__pydantic_validator__.validate_assignment(model, name, value)
+    except ValidationError as error:
+        return all(e["loc"] != (name,) for e in error.errors(include_url=False))
+    return True
+
+
+def is_scale(owner: type[Params], name: str) -> bool:
+    """Whether a parameter is declared as one whose ratios count, not its differences."""
+    field = owner.model_fields[name]
+    return bool(metadata(field, "log") or metadata(field, "sweep"))
+
+
 def suggest_axis(owner: type[Params], name: str, number: int = 9) -> dict[str, Any]:
-    """Suggest an axis over one parameter: its typical or allowed range, or all of its choices.
+    """Suggest an axis over one parameter: the range it declares, or all of its choices.
+
+    Scale parameters, and ranges over more than a factor `LOG_FROM`, are on a log scale, with 0 as an additional value
+    where it is allowed.
 
     Returns
     -------
@@ -45,12 +76,28 @@ def suggest_axis(owner: type[Params], name: str, number: int = 9) -> dict[str, A
         return {"values": tuple(schema.get("enum") or owner.choices(name) or ())}
     if not is_numeric(owner, name):
         return {"values": (False, True)}
-    merged = {k: v for option in [*schema.get("anyOf", []), schema] for k, v in option.items()}
     default = float(field.default) if isinstance(field.default, (int, float)) else 1.0
-    least = float(merged.get("minimum", merged.get("exclusiveMinimum", 0)))
-    most = float(merged.get("maximum", merged.get("exclusiveMaximum", max(10 * default, 1))))
-    low, high = metadata(field, "typical") or (least, most)
-    log = bool(metadata(field, "log")) or (low > 0 and high / low >= 100)
-    if log and low <= 0:
-        low = min(default, high) / 100 or high / 1e4
-    return {"low": float(low), "high": float(high), "number": number, "scale": "log" if log else "linear"}
+    least, most = bounds(owner, name)
+    allowed = 0.0 if least is None else float(least), max(10 * default, 1.0) if most is None else float(most)
+    low, high = metadata(field, "sweep") or metadata(field, "typical") or allowed
+    axis = {"low": float(low), "high": float(high), "number": number, "scale": "linear"}
+    return log_axis(owner, name, axis) if is_scale(owner, name) or (low > 0 and high / low >= LOG_FROM) else axis
+
+
+def log_axis(owner: type[Params], name: str, axis: dict[str, Any]) -> dict[str, Any]:
+    """Return an axis on a log scale: a range from 0 or below begins above 0, and 0 is an additional value if allowed.
+
+    A range without positive numbers stays linear.
+    """
+    low, high = axis["low"], axis["high"]
+    if high <= 0:
+        return {**axis, "scale": "linear"}
+    extra = set(axis.get("extra", ()))
+    if low <= 0:
+        declared = metadata(owner.model_fields[name], "sweep") or (high / DECADES, high)
+        low = declared[0] if declared[0] < high else high / DECADES
+        low = max(low, 1.0) if is_integer(owner, name) and high > 1 else low
+    if allows(owner, name, 0 if is_integer(owner, name) else 0.0):
+        extra.add(0.0)
+    found = {**axis, "low": float(low), "scale": "log"}
+    return {**found, "extra": tuple(sorted(extra))} if extra else found

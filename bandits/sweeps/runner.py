@@ -7,14 +7,18 @@ from collections.abc import Callable, Generator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from functools import partial
+from typing import NamedTuple
+
+import numpy as np
 
 from bandits.base.files import Arrays
+from bandits.base.types import IntArray
 from bandits.sweeps.analysis.landscape import Landscape
 from bandits.sweeps.analysis.run_metrics import METRICS
 from bandits.sweeps.execution.executors import Executor, InProcessExecutor
 from bandits.sweeps.storage.block_files import BlockFiles
 
-from .blocks import Block, Row, StoppedError, pack
+from .blocks import Block, Row, StoppedError, pack, renumber
 from .halving import eliminate, rung_rows, rungs
 from .optuna_search import OptunaSearch
 from .sweep import Sweep
@@ -22,8 +26,25 @@ from .sweep import Sweep
 POLL_INTERVAL = 0.2  # seconds between checks whether to stop
 
 
+class Round(NamedTuple):
+    """Rows that are computed together, and the numbers of their points in the landscape.
+
+    Attributes
+    ----------
+    sweep : Sweep
+        The sweep, or its stage before a refinement, which determines the blocks.
+    rows : list of Row
+    points : int64 (P,)
+        Number in the landscape of every point of ``sweep``.
+    """
+
+    sweep: Sweep
+    rows: list[Row]
+    points: IntArray
+
+
 class Runner:
-    """Runs a sweep.
+    """Runs a sweep, with the points of every refinement after those that it refines.
 
     Parameters
     ----------
@@ -83,27 +104,29 @@ class Runner:
             If a block cannot be computed.
         """
         with closing(self._rounds()) as rounds:
-            for rows in rounds:
-                self._run_round(deque(self._missing(rows)))
+            for each in rounds:
+                self._run_round(each, deque(self._missing(each)))
         return self.landscape
 
     def load(self) -> bool:
         """Load the stored blocks and compute nothing; returns whether the sweep is complete."""
         with closing(self._rounds(propose=False)) as rounds:
-            return not any(self._missing(rows) for rows in rounds) and self.landscape.progress >= 1
+            return not any(self._missing(each) for each in rounds) and self.landscape.progress >= 1
 
-    def _rounds(self, *, propose: bool = True) -> Generator[list[Row]]:
-        """Yield the rows of each round; later rounds depend on the results of earlier ones."""
+    def _rounds(self, *, propose: bool = True) -> Generator[Round]:
+        """Yield the rounds; later ones depend on the results of earlier ones."""
         if not self.sweep.is_grid:
             yield from self._proposed_rounds(propose)
             return
-        for rung in rungs(self.sweep):
-            yield rung_rows(self.sweep, rung, self.landscape)
-            if self.sweep.search == "halving":
-                with self._lock:
-                    eliminate(self.sweep, self.landscape, rung.stop)
+        for stage in self.sweep.stages:
+            points = self.sweep.points_of(stage)
+            for rung in rungs(stage):
+                yield Round(stage, rung_rows(stage, rung, self.landscape), points)
+                if stage.search == "halving":
+                    with self._lock:
+                        eliminate(stage, self.landscape, rung.stop)
 
-    def _proposed_rounds(self, propose: bool) -> Generator[list[Row]]:
+    def _proposed_rounds(self, propose: bool) -> Generator[Round]:
         metric, replications = METRICS[self.sweep.metric], range(self.sweep.experiment.replications)
         path = None
         if self._files is not None:
@@ -118,60 +141,67 @@ class Runner:
                     new = self.landscape.add_points(batch)
                     if self._files is not None:
                         self._files.sweep = self.landscape.sweep
-                yield [(p, r) for p in new for r in replications]
+                rows = [(p, r) for p in new for r in replications]
+                yield Round(self.landscape.sweep, rows, np.arange(self.sweep.size))
                 search.tell(self.landscape.means(batch, self.sweep.metric))
                 self.error = self.error or search.error
             if search.complete:
                 with self._lock:
                     self.landscape.close()
 
-    def _missing(self, rows: list[Row]) -> list[Block]:
+    def _missing(self, each: Round) -> list[Block]:
         """Return the blocks of a round that are neither in the landscape nor stored; load those that are stored."""
-        completed = self.landscape.completed
-        blocks = pack(self.landscape.sweep, rows)
+        completed = self.landscape.completed[each.points]
+        blocks = pack(each.sweep, each.rows)
         return [
-            block for block in blocks if not all(completed[row] for row in block.rows) and not self._load_block(block)
+            block
+            for block in blocks
+            if not all(completed[row] for row in block.rows) and not self._load_block(each, block)
         ]
 
-    def _load_block(self, block: Block) -> bool:
-        arrays = self._files.get(block) if self._files is not None else None
+    def _load_block(self, each: Round, block: Block) -> bool:
+        arrays = self._stored(each, block)
         if arrays is not None:
             with self._lock:
-                self.landscape.add(arrays, self._reader(block))
+                self.landscape.add(arrays, self._reader(each, block))
         return arrays is not None
 
-    def _reader(self, block: Block) -> Callable[[], Arrays | None] | None:
-        return None if self._files is None else partial(self._files.get, block)
+    def _stored(self, each: Round, block: Block) -> Arrays | None:
+        arrays = self._files.get(block, each.sweep) if self._files is not None else None
+        return None if arrays is None else renumber(arrays, each.points)
 
-    def _run_round(self, waiting: deque[Block]) -> None:
+    def _reader(self, each: Round, block: Block) -> Callable[[], Arrays | None] | None:
+        return None if self._files is None else partial(self._stored, each, block)
+
+    def _run_round(self, each: Round, waiting: deque[Block]) -> None:
         running: dict[Future[Arrays], Block] = {}
         try:
             while waiting or running:
                 while waiting and len(running) <= self.executor.workers and not self._stop():
                     block = waiting.popleft()
                     on_step = partial(self._steps_done.__setitem__, block)
-                    running[self.executor.submit(self.landscape.sweep, block, on_step)] = block
+                    running[self.executor.submit(each.sweep, block, on_step)] = block
                 if self._stop():
                     raise StoppedError
                 self.on_progress(self.progress)
                 for future in wait(running, POLL_INTERVAL, FIRST_COMPLETED).done:
-                    self._collect(running.pop(future), future.result())
+                    self._collect(each, running.pop(future), future.result())
         finally:
             for future in running:
                 future.cancel()
             self._steps_done.clear()
 
-    def _collect(self, block: Block, arrays: Arrays) -> None:
+    def _collect(self, each: Round, block: Block, arrays: Arrays) -> None:
         """Store a computed block and add it to the landscape."""
-        reader = self._reader(block)
+        reader = self._reader(each, block)
         if self._files is not None:
             try:
-                self._files.save(block, arrays)
+                self._files.save(block, arrays, each.sweep)
             except OSError as error:
                 self.error, reader = f"this sweep could not be kept on disk ({error.strerror or error})", None
         with self._lock:
             self._steps_done.pop(block, None)
-            self.landscape.add(arrays, reader)
+            self.landscape.add(renumber(arrays, each.points), reader)
 
 
 def run(

@@ -16,10 +16,12 @@ from pydantic import Field, ValidationError, model_validator
 from bandits.base.errors import UserError
 from bandits.base.formatting import short
 from bandits.base.params import Params, hash_content, param
+from bandits.base.types import IntArray
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.experiment import read as read_experiment
 from bandits.experiments.validation import describe_range, parse, refusal
 
+from .axis import Axis, Value, rounded
 from .parameters import is_integer, is_numeric, sweepable
 
 MAX_POINTS = 1024  # of one sweep
@@ -28,79 +30,7 @@ MAX_AXES = 8
 MAX_PROPOSED = 512  # points that Optuna proposes
 MAX_GAUSSIAN = 128  # points proposed by a Gaussian process, whose cost grows with the cube of their number
 MAX_BATCH = 64  # proposals per batch
-
-Value = float | int | str | bool | None
-
-
-class Axis(Params):
-    """One swept parameter and its values, given as a list or as a range.
-
-    Raises
-    ------
-    pydantic.ValidationError
-        If neither or both of list and range are given, if there are fewer than two values, or if the range is
-        invalid.
-    """
-
-    path: str = param(
-        ..., title="Parameter", pattern=r"^(simulator|agents\.0)\.[a-z0-9_]{1,40}$",
-        help="Path of the parameter in the experiment, such as agents.0.alpha or simulator.noise.",
-    )  # fmt: skip
-    values: tuple[Value, ...] | None = param(
-        None, title="Values", max_length=64, strict=False, help="The values to try, at least two."
-    )
-    low: float | None = param(None, title="From", help="Lower end of the range.")
-    high: float | None = param(None, title="To", help="Upper end of the range.")
-    number: int = param(
-        9,
-        title="Values",
-        ge=2,
-        le=64,
-        help="Number of values in the range; more values give a finer grid and take longer.",
-    )
-    scale: Literal["linear", "log"] = param(
-        "linear",
-        title="Scale",
-        help="linear: equally spaced values; log: equal ratios, for positive ranges over several orders of magnitude.",
-    )
-
-    @property
-    def name(self) -> str:
-        """Name of the parameter, without its path."""
-        return self.path.rpartition(".")[2]
-
-    @model_validator(mode="after")
-    def _check_values(self) -> Axis:
-        if (self.values is None) == (self.low is None or self.high is None):
-            raise ValueError(f"axes: {self.path} must have either values, or low and high")
-        if self.values is not None:
-            if len(self.values) < 2:
-                raise ValueError(f"axes: {self.path} has {len(self.values)} values; a sweep needs at least 2")
-            if len({(isinstance(v, bool), v) for v in self.values}) < len(self.values):
-                raise ValueError(f"axes: {self.path} has a value twice")
-        elif self.low is not None and self.high is not None:
-            if not self.low < self.high:
-                raise ValueError(f"axes: {self.path} goes from {self.low:g} to {self.high:g}; low must be below high")
-            if self.scale == "log" and self.low <= 0:
-                raise ValueError(f"axes: {self.path} begins at {self.low:g}; on a log scale it must begin above 0")
-        return self
-
-    def limits(self, integers: bool) -> tuple[Value, ...]:
-        """Return all values of a list, or the two ends of a range; one value if a range holds a single integer."""
-        if self.values is not None or self.low is None or self.high is None:
-            return self.values or ()
-        if not integers:
-            return float(f"{self.low:.6g}"), float(f"{self.high:.6g}")
-        low, high = math.ceil(self.low), math.floor(self.high)
-        return (low, high) if low < high else (low,)
-
-    def grid_values(self, integers: bool) -> tuple[Value, ...]:
-        """Return the values of the axis, rounded to six digits, or to distinct integers if ``integers``."""
-        if self.values is not None or self.low is None or self.high is None:
-            return self.values or ()
-        space = np.geomspace if self.scale == "log" else np.linspace
-        numbers = [float(f"{v:.6g}") for v in space(self.low, self.high, self.number)]
-        return tuple(dict.fromkeys(round(v) for v in numbers)) if integers else tuple(numbers)
+MAX_REFINEMENTS = 8
 
 
 class Sweep(Params):
@@ -157,6 +87,10 @@ class Sweep(Params):
         (), title="Proposed", max_length=MAX_PROPOSED, strict=False, exclude_if=lambda points: not points,
         help="Points that Optuna has proposed so far; filled in by the search.",
     )  # fmt: skip
+    refinements: tuple[dict[str, Annotated[tuple[float, ...], Field(strict=False)]], ...] = param(
+        (), title="Refinements", max_length=MAX_REFINEMENTS, strict=False, exclude_if=lambda added: not added,
+        help="Values added to the grid after a look at the results, by path, one entry per refinement.",
+    )  # fmt: skip
 
     @property
     def is_grid(self) -> bool:
@@ -165,10 +99,46 @@ class Sweep(Params):
 
     @cached_property
     def values(self) -> tuple[tuple[Value, ...], ...]:
-        """The values of each axis; without a grid, its `Axis.limits`."""
-        integers = [is_integer(type(_owner(self.experiment, axis)), axis.name) for axis in self.axes]
-        axis_values = Axis.grid_values if self.is_grid else Axis.limits
-        return tuple(axis_values(axis, integer) for axis, integer in zip(self.axes, integers, strict=True))
+        """The values of each axis, refinements included; without a grid, its `Axis.limits`."""
+        return tuple(map(self._values, self.axes))
+
+    def _values(self, axis: Axis) -> tuple[Value, ...]:
+        integers = is_integer(type(owner_of(self.experiment, axis)), axis.name)
+        if not self.is_grid:
+            return axis.limits(integers)
+        values, added = axis.grid_values(integers), [v for step in self.refinements for v in step.get(axis.path, ())]
+        if not added:
+            return values
+        return tuple(sorted({v for v in [*values, *rounded(added, integers)] if isinstance(v, (int, float))}))
+
+    @property
+    def looks(self) -> int:
+        """Number of times that the results were looked at: one more than refinements."""
+        return 1 + len(self.refinements)
+
+    @property
+    def stages(self) -> tuple[Sweep, ...]:
+        """This sweep before each refinement, and itself at the end."""
+        return (*self._earlier, self)
+
+    @cached_property
+    def _earlier(self) -> tuple[Sweep, ...]:
+        fields = dict(self)
+        return tuple(
+            Sweep.model_construct(**{**fields, "refinements": self.refinements[:n]})
+            for n in range(len(self.refinements))
+        )
+
+    def points_of(self, stage: Sweep) -> IntArray:
+        """Return the number in this sweep of every point of one of its stages, int64 (P,)."""
+        at = [[ours.index(v) for v in theirs] for ours, theirs in zip(self.values, stage.values, strict=True)]
+        return np.ravel_multi_index(np.meshgrid(*at, indexing="ij"), self.shape).ravel().astype(np.int64)
+
+    @cached_property
+    def new_points(self) -> frozenset[int]:
+        """Points that the last refinement added; all points of a sweep without refinements."""
+        every = frozenset(range(self.size))
+        return every - set(self.points_of(self.stages[-2]).tolist()) if self.refinements else every
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -207,7 +177,9 @@ class Sweep(Params):
         if not self.is_grid:
             search += [self.sampler, str(self.number), str(self.batch)]
             axes = [[*pair, a.scale if a.values is None else ""] for pair, a in zip(axes, self.axes, strict=True)]
+        refinements = {"refinements": self.refinements} if self.refinements else {}
         content = {
+            **refinements,
             "simulator": hash_content(e.simulator), "agent": hash_content(e.agents[0]),
             "steps": e.steps, "seed": e.seed,
             "replications": e.replications, "axes": axes, "search": search,
@@ -237,6 +209,7 @@ class Sweep(Params):
             raise ValueError(f"axes: {repeated} is listed twice")
         for i, axis in enumerate(self.axes):
             _check_parameter(self.experiment, axis, i)
+        self._check_refinements()
         for axis, values in zip(self.axes, self.values, strict=True):
             if len(values) < 2:
                 raise ValueError(f"axes: {axis.path} has only one value between {axis.low:g} and {axis.high:g}")
@@ -262,9 +235,28 @@ class Sweep(Params):
             raise ValueError("proposed must be points of a search by Optuna, with a value for each axis")
         return self
 
+    def _check_refinements(self) -> None:
+        if self.refinements and not self.is_grid:
+            raise ValueError("refinements are for a grid; Optuna refines its search itself")
+        if not self.is_grid and (axis := next((axis for axis in self.axes if axis.extra), None)):
+            raise ValueError(f"axes: {axis.path} has additional values; Optuna searches the range alone")
+        known = {axis.path: values for axis, values in zip(self.axes, self.stages[0].values, strict=True)}
+        for position, added in enumerate(self.refinements):
+            if not any(added.values()):
+                raise ValueError(f"refinements.{position} adds no value")
+            for path, values in added.items():
+                if path not in known:
+                    raise ValueError(f"refinements.{position} names {short(path)}, which is no axis of this sweep")
+                numbers = [v for v in known[path] if isinstance(v, (int, float)) and not isinstance(v, bool)]
+                if len(numbers) < len(known[path]):
+                    raise ValueError(f"refinements.{position}: the values of {path} are not numbers")
+                if repeated := next((v for i, v in enumerate(values) if v in numbers or v in values[:i]), None):
+                    raise ValueError(f"refinements.{position}: {path} has the value {short(repeated)} already")
+                known[path] = (*numbers, *values)
+
     def _check_value(self, axis: Axis, value: Value) -> None:
         """Raise ValueError for a value that the parameter rejects, whatever the others are."""
-        owner, name = _owner(self.experiment, axis), axis.name
+        owner, name = owner_of(self.experiment, axis), axis.name
         try:
             type(owner).__pydantic_validator__.validate_assignment(owner.model_copy(), name, value)
         except ValidationError as error:
@@ -273,13 +265,14 @@ class Sweep(Params):
                 raise ValueError(f"axes: {axis.path} takes the value {short(value)}; it must be {allowed}") from None
 
 
-def _owner(experiment: Experiment, axis: Axis) -> Params:
+def owner_of(experiment: Experiment, axis: Axis) -> Params:
+    """Return the parameters that an axis belongs to: the simulator's or the agent's."""
     owner: Params = experiment.simulator if axis.path.startswith("simulator.") else experiment.agents[0]
     return owner
 
 
 def _check_parameter(experiment: Experiment, axis: Axis, position: int) -> None:
-    owner = type(_owner(experiment, axis))
+    owner = type(owner_of(experiment, axis))
     if axis.name not in owner.model_fields:
         kind = owner.model_fields["kind"].default
         raise ValueError(

@@ -1,7 +1,8 @@
 """Write a sweep as a URL query and read it back: the fields of the experiment, and the axes.
 
 ``simulator=petshop&agents.0=linucb&steps=20000&replications=16&seed=42&axes.0=agents.0.alpha,0.1,10,9,log&
-axes.1=agents.0.sharing:per_arm,shared``; for a search by Optuna also
+axes.1=agents.0.sharing:per_arm,shared``; additional values of a range follow its scale; refinements are
+``refinements.0=agents.0.alpha:0.05,0.07``; for a search by Optuna also
 ``search=optuna&metric=click_rate&sampler=tpe&number=64&batch=8``.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
@@ -17,9 +18,11 @@ from bandits.base.errors import UserError
 from bandits.base.formatting import short
 from bandits.experiments import url
 
-from .sweep import Axis, Sweep, read
+from .axis import Axis
+from .sweep import Sweep, read
 
 _AXIS = re.compile(r"^axes\.([0-9])$")
+_REFINEMENT = re.compile(r"^refinements\.([0-9])$")
 _OPTUNA = ("sampler", "number", "batch")
 _LENGTH = 4000  # characters of an axis
 
@@ -28,6 +31,10 @@ def to_query(sweep: Sweep) -> dict[str, str]:
     """Return the fields of the query by name, in order."""
     query_fields = {name: text for name, text in url.to_query(sweep.experiment).items() if name != "check"}
     query_fields |= {f"axes.{i}": _text(axis) for i, axis in enumerate(sweep.axes)}
+    query_fields |= {
+        f"refinements.{i}": ";".join(f"{path}:{','.join(map(json.dumps, values))}" for path, values in added.items())
+        for i, added in enumerate(sweep.refinements)
+    }
     if sweep.search != "grid":
         query_fields |= {"search": sweep.search, "metric": sweep.metric}
     if not sweep.is_grid:
@@ -54,19 +61,39 @@ def parse_query(given: Mapping[str, str]) -> Sweep:
         One sentence: what is wrong, where, and what is allowed.
     """
     axes = {int(match[1]): _axis(name, text) for name, text in given.items() if (match := _AXIS.match(name))}
-    if sorted(axes) != list(range(len(axes))):
-        raise UserError(f"the link's axes are numbered {', '.join(map(str, sorted(axes)))}; they must count from 0")
+    _check_numbers("axes", axes)
     experiment = url.parse_query(given).experiment
     named: dict[str, Any] = {name: given[name] for name in ("search", "metric") if name in given}
     named |= {name: _value(given[name]) for name in _OPTUNA if name in given}
+    if refinements := {int(match[1]): text for name, text in given.items() if (match := _REFINEMENT.match(name))}:
+        _check_numbers("refinements", refinements)
+        named["refinements"] = [_refinement(i, refinements[i]) for i in sorted(refinements)]
     return read({"experiment": experiment.model_dump(mode="json"), "axes": [axes[i] for i in sorted(axes)], **named})
+
+
+def _check_numbers(name: str, numbers: Iterable[int]) -> None:
+    if (ordered := sorted(numbers)) != list(range(len(ordered))):
+        raise UserError(f"the link's {name} are numbered {', '.join(map(str, ordered))}; they must count from 0")
+
+
+def _refinement(i: int, text: str) -> dict[str, Any]:
+    if len(text) > _LENGTH:
+        raise UserError(f"refinements.{i} has {len(text):,} characters; at most {_LENGTH:,} are allowed")
+    added = dict[str, Any]()
+    for part in text.split(";"):
+        path, colon, values = part.partition(":")
+        if not colon:
+            raise UserError(f"refinements.{i} is '{short(text)}'; write path:value,value;path:value")
+        added[path] = [_value(v) for v in values.split(",")]
+    return added
 
 
 def _text(axis: Axis) -> str:
     if axis.values is not None:
         return f"{axis.path}:{','.join(v if isinstance(v, str) else json.dumps(v) for v in axis.values)}"
     low, high = (f"{v:.12g}" for v in (axis.low or 0.0, axis.high or 0.0))
-    return f"{axis.path},{low},{high},{axis.number},{axis.scale}"
+    extra = "".join(f",{v:.12g}" for v in axis.extra)
+    return f"{axis.path},{low},{high},{axis.number},{axis.scale}{extra}"
 
 
 def _axis(name: str, text: str) -> dict[str, Any]:
@@ -76,10 +103,10 @@ def _axis(name: str, text: str) -> dict[str, Any]:
     if colon:
         return {"path": path, "values": [_value(v) for v in values.split(",")]}
     parts = text.split(",")
-    if len(parts) != 5:
+    if len(parts) < 5:
         raise UserError(f"{name} is '{short(text)}'; write path,low,high,number,scale or path:value,value")
-    low, high, number = (_value(part) for part in parts[1:4])
-    return {"path": parts[0], "low": low, "high": high, "number": number, "scale": parts[4]}
+    low, high, number, *extra = (_value(part) for part in (*parts[1:4], *parts[5:]))
+    return {"path": parts[0], "low": low, "high": high, "number": number, "scale": parts[4], "extra": extra}
 
 
 def _value(text: str) -> Any:

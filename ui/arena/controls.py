@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from html import escape
 from typing import Any
@@ -20,24 +21,41 @@ from . import draft as drafts
 from .draft import Draft
 
 
-def controls(draft: Draft) -> None:
-    """Draw the controls and write their values into the draft."""
+def controls(draft: Draft, choose_agent: Callable[[Draft], int] | None = None) -> None:
+    """Draw the controls and write their values into the draft.
+
+    Parameters
+    ----------
+    draft : Draft
+    choose_agent : callable, optional
+        Draws the choice of one agent and returns its id; only this agent is shown.
+    """
     undo_row = st.container(horizontal=True, gap="small")  # filled last: what is changed below can be undone
     _simulator(draft)
     _length(draft)
-    st.subheader("Agents", anchor=False)
+    if choose_agent is None:
+        st.subheader("Agents", anchor=False)
+        only = None
+    else:
+        only = choose_agent(draft)
     styles = palette([agent["kind"] for agent in draft.agents.values()])
     for (number, agent), style in zip(list(draft.agents.items()), styles, strict=True):
-        with st.container(border=True):
-            _agent(draft, number, agent, style.color)
+        if only in (None, number):
+            with st.container(border=True):
+                _agent(draft, number, agent, style.color)
+    if only is None:
+        _add_agent(draft)
+    drafts.remember()
+    _undo_buttons(undo_row)
+
+
+def _add_agent(draft: Draft) -> None:
     with st.popover("Add agent", icon=":material/add:", width="stretch", disabled=len(draft.agents) >= 12):
         for kind in draft.available_kinds():
             st.button(
                 AGENTS[kind].title, key=f"add-{kind}", help=_summary(kind), on_click=draft.add, args=(kind,),
                 width="stretch",
             )  # fmt: skip
-    drafts.remember()
-    _undo_buttons(undo_row)
 
 
 def _summary(kind: str) -> str:

@@ -1,4 +1,4 @@
-"""Controls of a sweep: agent, search strategy, and the axes."""
+"""Controls of a sweep: the search strategy and the axes."""
 
 from __future__ import annotations
 
@@ -6,50 +6,41 @@ from typing import Any
 
 import streamlit as st
 
-from bandits import Experiment
+from bandits import UserError, read
 from bandits.agents import REGISTRY as AGENTS
+from bandits.base.formatting import count_of
 from bandits.base.params import Params
-from bandits.sweeps import Sweep
+from bandits.simulators import REGISTRY as SIMULATORS
+from bandits.sweeps import Axis, Sweep
 from bandits.sweeps.analysis.run_metrics import METRICS
-from bandits.sweeps.figures import grid
-from bandits.sweeps.parameters import is_integer, suggest_axis, sweepable
+from bandits.sweeps.parameters import sweepable
 from bandits.sweeps.sweep import MAX_AXES, MAX_BATCH, MAX_GAUSSIAN, MAX_PROPOSED
-from ui.arena import draft
+from ui.arena import draft as drafts
 from ui.params_form import fields
+from ui.text import escape_markdown, sentence
 
-_FILLED, _AGENT = "sweep-given", "sweep-agent"
+from . import agent
+from .axis_form import axis_form
+
+_FILLED = "sweep-given"
 _SEARCH = {"grid": "Full grid", "halving": "Early stopping", "optuna": "Optuna"}
 _SAMPLERS = {"tpe": "Parzen estimator (TPE)", "gp": "Gaussian process", "random": "Random"}
 
 SweepData = dict[str, Any]
+Owners = dict[str, Params]  # by path of the parameter: the agent or the simulator in the sidebar
 
 
 def fill(sweep: Sweep) -> None:
     """Put a sweep into the controls."""
     version, _ = _filled()
-    names = {"axes", "search", "metric", "number", "batch", "sampler"}
+    names = {"axes", "search", "metric", "number", "batch", "sampler", "refinements"}
     st.session_state[_FILLED] = version + 1, sweep.model_dump(include=names)
 
 
 def restore(sweep: Sweep) -> None:
     """Put a sweep back into the controls after a visit to another page, if the sidebar still fits it."""
-    if _AGENT in st.session_state:
-        return
-    if (label := _swept_agent(draft.current().experiment(), sweep)) is not None:
+    if agent.restore(sweep):
         fill(sweep)
-        st.session_state[_AGENT] = label
-
-
-def _swept_agent(experiment: Experiment | None, sweep: Sweep) -> str | None:
-    """Return the label of the agent that equals the swept one up to swept parameters; None without one."""
-    swept = [axis.path.split(".") for axis in sweep.axes]
-    of_agent, of_simulator = ({path[-1] for path in swept if path[0] == part} for part in ("agents", "simulator"))
-    rest = {"agents": True} | ({"simulator": of_simulator} if of_simulator else {})
-    if experiment is None or experiment.model_dump(exclude=rest) != sweep.experiment.model_dump(exclude=rest):
-        return None
-    fixed = sweep.experiment.agents[0].model_dump(exclude=of_agent)
-    matches = (agent.model_dump(exclude=of_agent) == fixed for agent in experiment.agents)
-    return next((label for label, same in zip(experiment.labels, matches, strict=True) if same), None)
 
 
 def _filled() -> tuple[int, SweepData | None]:
@@ -60,39 +51,57 @@ def _filled() -> tuple[int, SweepData | None]:
 
 def choose() -> SweepData | None:
     """Draw all controls; returns plain data for `bandits.sweeps.read`, or None without a valid experiment."""
-    experiment = draft.current().experiment()
-    if experiment is None:
-        st.caption(":material/error: The settings in the sidebar are not a valid experiment.")
+    draft = drafts.current()
+    try:
+        experiment = read({**draft.data(), "agents": [draft.agents[agent.chosen(draft)]]})
+    except UserError as error:
+        st.caption(f":material/error: {escape_markdown(sentence(str(error)))}")
         return None
-    labels = list(experiment.labels)
-    left, right = st.columns([1, 2])
-    label = left.selectbox(
-        "Agent to sweep", labels, key=_AGENT, help="One of the agents in the sidebar; its parameters are varied."
-    )
     version, filled = _filled()
-    search = right.segmented_control(
+    search = st.segmented_control(
         "Search strategy", list(_SEARCH), default=filled["search"] if filled else "grid", required=True,
         format_func=_SEARCH.__getitem__, key=f"sweep-{version}-search",
         help="Full grid: all replications of all points. Early stopping: a quarter of the replications first, then "
         "only points that are not significantly worse than the best (successive halving by paired tests). Optuna: "
         "sequential search for three to eight parameters; each batch of points depends on the results of earlier ones.",
     )  # fmt: skip
-    agent = experiment.agents[labels.index(label)]
-    owners: dict[str, type[Params]] = {
-        f"agents.0.{n}": AGENTS[agent.kind].Params for n in _sweepable(AGENTS[agent.kind].Params)
-    }
-    simulator = type(experiment.simulator)
-    owners |= {f"simulator.{n}": simulator for n in _sweepable(simulator)}
-    data = {"search": search, "metric": filled["metric"] if filled else "click_rate"}
+    swept, simulator = experiment.agents[0], experiment.simulator
+    owners: Owners = {f"agents.0.{n}": swept for n in _sweepable(type(swept))}
+    owners |= {f"simulator.{n}": simulator for n in _sweepable(type(simulator))}
+    data: SweepData = {"search": search, "metric": filled["metric"] if filled else "click_rate"}
     if search == "optuna":
-        data |= {"axes": _ranges(owners, agent.kind), **_proposals()}
+        data |= {"axes": _ranges(owners, swept.kind), **_proposals()}
     else:
-        data["axes"] = _grid(owners, agent.kind)
-    single = experiment.model_dump(mode="json") | {"agents": [agent.model_dump(mode="json")]}
-    return {"experiment": single, **data}
+        data["axes"] = _grid(owners, swept.kind)
+        if filled and filled.get("refinements") and _equal(data["axes"], filled["axes"]):
+            data["refinements"] = filled["refinements"]
+            _refined(filled["refinements"])
+    return {"experiment": experiment.model_dump(mode="json"), **data}
 
 
-def _grid(owners: dict[str, type[Params]], kind: str) -> list[SweepData]:
+def _equal(axes: list[SweepData], others: list[SweepData]) -> bool:
+    """Whether these are valid axes and equal to the others."""
+    try:
+        return [Axis.model_validate(axis) for axis in axes] == [Axis.model_validate(axis) for axis in others]
+    except ValueError:
+        return False
+
+
+def _refined(refinements: list[dict[str, list[float]]]) -> None:
+    """State that the grid is refined, with a button that returns to the axes alone."""
+    added = sum(len(values) for step in refinements for values in step.values())
+    row = st.container(horizontal=True, vertical_alignment="center", gap="medium")
+    row.caption(f"Refined {count_of(len(refinements), 'times')}: {count_of(added, 'values')} are added to the grid.")
+    row.button("Without refinement", key="sweep-unrefined", type="tertiary", on_click=_forget_refinements)
+
+
+def _forget_refinements() -> None:
+    version, filled = _filled()
+    if filled is not None:
+        st.session_state[_FILLED] = version, {**filled, "refinements": []}
+
+
+def _grid(owners: Owners, kind: str) -> list[SweepData]:
     """Draw the controls of one or two axes."""
     axes: list[SweepData] = []
     for i, column in enumerate(st.columns(2)):
@@ -102,7 +111,7 @@ def _grid(owners: dict[str, type[Params]], kind: str) -> list[SweepData]:
     return axes
 
 
-def _ranges(owners: dict[str, type[Params]], kind: str) -> list[SweepData]:
+def _ranges(owners: Owners, kind: str) -> list[SweepData]:
     """Draw the controls of any number of axes."""
     version, filled = _filled()
     previous = {axis["path"]: axis for axis in filled["axes"]} if filled else {}
@@ -118,7 +127,7 @@ def _ranges(owners: dict[str, type[Params]], kind: str) -> list[SweepData]:
         with columns[i % 2].container(border=True):
             st.markdown(f"**{_title(owners[path], path)}**")
             key = f"sweep-{version}-{kind}-range-{path}"
-            axes.append(_values(path, owners[path], key, previous.get(path, {}), 9, counted=False))
+            axes.append(_form(owners, path, key, previous.get(path, {}), 9, counted=False))
     return axes
 
 
@@ -157,7 +166,7 @@ def _sweepable(model: type[Params]) -> list[str]:
     return [name for name in order if name in sweepable(model)]
 
 
-def _axis(position: int, owners: dict[str, type[Params]], taken: list[str], kind: str) -> SweepData | None:
+def _axis(position: int, owners: Owners, taken: list[str], kind: str) -> SweepData | None:
     """Draw the controls of one axis; the second may be none."""
     version, filled = _filled()
     key = f"sweep-{version}-{kind}-{position}"
@@ -174,40 +183,23 @@ def _axis(position: int, owners: dict[str, type[Params]], taken: list[str], kind
     if path is None:
         return None
     previous: SweepData = next((axis for axis in axes if axis["path"] == path), {})
-    return _values(path, owners[path], f"{key}-{path}", previous, (9, 7)[position])
+    return _form(owners, path, f"{key}-{path}", previous, (9, 7)[position])
 
 
-def _values(
-    path: str, owner: type[Params], key: str, previous: SweepData, number: int, *, counted: bool = True
-) -> SweepData:
-    """Draw the values of an axis: a list, or a range with its number of values if ``counted``."""
-    name = path.rpartition(".")[2]
-    axis = suggest_axis(owner, name, number)
-    if "values" in axis or previous.get("values"):
-        selected = list(previous.get("values") or axis["values"])
-        options = list(dict.fromkeys([*axis.get("values", ()), *selected]))
-        values = st.multiselect("Values", options, selected, key=key, format_func=grid.format_value)
-        return {"path": path, "values": values}
-    axis |= previous
-    low, high, *more = st.columns(2 + counted)
-    integer = is_integer(owner, name)
-    common: dict[str, Any] = {"format": "%d" if integer else "%g"}
-    as_number: Any = int if integer else float
-    first = low.number_input("From", value=as_number(axis["low"]), key=f"{key}-low", **common)
-    last = high.number_input("To", value=as_number(axis["high"]), key=f"{key}-high", **common)
-    count = more[0].number_input("Values", 2, 64, axis["number"], key=f"{key}-number") if counted else axis["number"]
-    log = st.toggle("Log scale", axis["scale"] == "log", key=f"{key}-log", help="Equal ratios between values.")
-    return {"path": path, "low": first, "high": last, "number": count, "scale": "log" if log else "linear"}
+def _form(owners: Owners, path: str, key: str, previous: SweepData, number: int, *, counted: bool = True) -> SweepData:
+    owner = owners[path]
+    setting = getattr(owner, path.rpartition(".")[2])
+    return axis_form(path, type(owner), key, previous, setting, number, counted=counted)
 
 
 def title(data: SweepData, path: str) -> str:
     """Return the title of a swept parameter."""
-    experiment = draft.current().experiment()
-    simulator = type(experiment.simulator) if experiment is not None else Params
-    owner = simulator if path.startswith("simulator.") else AGENTS[data["experiment"]["agents"][0]["kind"]].Params
-    return _title(owner, path)
+    part = data["experiment"]["simulator"] if path.startswith("simulator.") else data["experiment"]["agents"][0]
+    registry: dict[str, Any] = {**SIMULATORS} if path.startswith("simulator.") else {**AGENTS}
+    return _title(registry[part["kind"]].Params, path)
 
 
-def _title(owner: type[Params], path: str) -> str:
-    field = owner.model_fields[path.rpartition(".")[2]]
+def _title(owner: Params | type[Params], path: str) -> str:
+    model = owner if isinstance(owner, type) else type(owner)
+    field = model.model_fields[path.rpartition(".")[2]]
     return ("Simulator: " if path.startswith("simulator.") else "") + str(field.title)

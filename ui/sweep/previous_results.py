@@ -8,7 +8,7 @@ from bandits import Experiment
 from bandits.base.formatting import count_of, number
 from ui.text import escape_markdown
 
-from . import selection, view
+from . import conclusions, selection, view
 
 
 def show(experiment: Experiment | None) -> None:
@@ -17,7 +17,7 @@ def show(experiment: Experiment | None) -> None:
         at = view.describe_values(found.sweep, found.sweep.values_at(found.point))
         nearest = "" if found.exact else "the nearest point, "
         replications = count_of(found.runs, "replications")
-        interval = f"{view.interval(found.estimate)}; {replications}" if found.runs > 1 else replications
+        interval = f"{conclusions.interval(found.estimate)}; {replications}" if found.runs > 1 else replications
         st.caption(
             f":material/grid_on: From a previous sweep: {escape_markdown(found.label)} earned "
             f"{number(found.estimate.mean)} clicks per step ({interval}) at {nearest}{at}."

@@ -54,21 +54,26 @@ def check(data: dict[str, Any]) -> tuple[str, bool]:
 
 
 def describe_size(sweep: Sweep) -> str:
-    """Describe the size of a sweep: 63 points × 16 replications × 20,000 steps."""
+    """Describe the size of a sweep: 63 points × 16 replications × 20,000 steps; and how often it was refined."""
     e = sweep.experiment
-    parts = count_of(sweep.size, "points"), count_of(e.replications, "replications"), count_of(e.steps, "steps")
+    refined = f" (refined {count_of(len(sweep.refinements), 'times')})" if sweep.refinements else ""
+    parts = (
+        f"{count_of(sweep.size, 'points')}{refined}",
+        count_of(e.replications, "replications"),
+        count_of(e.steps, "steps"),
+    )
     return " × ".join(parts)
 
 
-def start(data: dict[str, Any]) -> SweepJob:
+def start(sweep: Sweep) -> SweepJob:
     """Start a sweep and show it.
 
     Raises
     ------
     UserError
-        If it is invalid, or too many sweeps are running.
+        If too many sweeps are running, or it is too large.
     """
-    return _show(manager().submit(read(data), owner()))
+    return _show(manager().submit(sweep, owner()))
 
 
 def stop(job: SweepJob) -> None:

@@ -13,7 +13,8 @@ import numpy as np
 
 from bandits.base.randomness import Streams
 from bandits.base.types import FloatArray
-from bandits.sweeps.sweep import Axis, Sweep, Value
+from bandits.sweeps.axis import Axis, Value
+from bandits.sweeps.sweep import Sweep
 
 MIN_POINTS = 10  # with fewer, a forest explains nothing
 TREES = 100

@@ -14,8 +14,9 @@ from bandits.experiments.history import History
 from bandits.results import metrics, paired_tests
 from bandits.results.metrics import Estimate
 from bandits.results.result import plain
+from bandits.sweeps.axis import Axis, Value
 from bandits.sweeps.blocks import block_history, point_history
-from bandits.sweeps.sweep import Axis, Sweep, Value
+from bandits.sweeps.sweep import Sweep
 
 from . import importance
 from .records import Explained, Importance, PointResult
@@ -114,6 +115,11 @@ class Landscape:
         return float((self.completed | self.dropped[:, None]).mean())
 
     @property
+    def level(self) -> float:
+        """Significance level of each look: every refinement is one more (Bonferroni)."""
+        return LEVEL / self.sweep.looks
+
+    @property
     def saved_share(self) -> float:
         """Share of all rows that the search did not need, 0 to 1."""
         return float((~self.completed & self.dropped[:, None]).mean())
@@ -163,7 +169,10 @@ class Landscape:
         return numbers - numbers[leader] if leader is not None else np.full_like(numbers, np.nan)
 
     def best_region(self, metric: str) -> BoolArray:
-        """Points that are not significantly worse than the best, bool (P,): paired t tests, Holm's correction."""
+        """Points that are not significantly worse than the best, bool (P,).
+
+        Paired t tests with Holm's correction at `level`.
+        """
         leader = self.leader(metric)
         if leader is None:
             return np.zeros(self.sweep.size, np.bool_)
@@ -173,7 +182,7 @@ class Landscape:
         region = np.zeros(len(eligible), np.bool_)
         region[leader] = True
         for i, corrected in zip(others, paired_tests.holm([float(p[i]) for i in others]), strict=True):
-            region[i] = corrected >= LEVEL
+            region[i] = corrected >= self.level
         return region
 
     def results(self, metric: str = "click_rate") -> list[PointResult]:
@@ -268,7 +277,7 @@ class Landscape:
             "pairing": self.pairing(metric),
             "saved": self.saved_share,
         })  # fmt: skip
-        return found
+        return found if self.sweep.looks == 1 else {**found, "looks": self.sweep.looks, "level": self.level}
 
     def table(self, metric: str = "click_rate") -> pd.DataFrame:
         """One line per point: parameters, mean, interval, replications, difference to the best, best region."""

@@ -10,7 +10,8 @@ from typing import NamedTuple
 from bandits.base.params import Params, hash_content
 from bandits.experiments.experiment import Experiment
 from bandits.results.metrics import Estimate
-from bandits.sweeps.sweep import Axis, Sweep, Value
+from bandits.sweeps.axis import Axis, Value
+from bandits.sweeps.sweep import Sweep
 
 PointLookup = Callable[[int], tuple[Estimate, int] | None]  # point -> click-through rate and replications
 
@@ -108,9 +109,9 @@ def _grid_position(axis: Axis, values: tuple[Value, ...], value: Value) -> float
     numbers = [v for v in values if isinstance(v, (int, float)) and not isinstance(v, bool)]
     if len(numbers) < len(values) or not isinstance(value, (int, float)) or isinstance(value, bool):
         return None
-    log = axis.scale == "log" and axis.values is None
     for i, (low, high) in enumerate(itertools.pairwise(numbers)):
         if min(low, high) < value < max(low, high):
+            log = axis.scale == "log" and axis.values is None and min(low, high) > 0
             a, b, v = (math.log(x) if log else float(x) for x in (low, high, value))
             return i + (v - a) / (b - a)
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from bandits.results.metrics import Estimate
-from bandits.sweeps.sweep import Value
+from bandits.sweeps.axis import Value
 
 
 class PointResult(NamedTuple):

@@ -20,6 +20,8 @@ class RunMetric(NamedTuple):
     Attributes
     ----------
     title, unit : str
+    gap_unit : str
+        Unit of a difference between two points.
     sign : int
         1 if larger values are better, -1 if smaller values are.
     of : callable
@@ -30,6 +32,12 @@ class RunMetric(NamedTuple):
     unit: str
     sign: int
     of: Callable[[History], FloatArray]
+    gap_unit: str = "clicks per step"
+
+    @property
+    def short_unit(self) -> str:
+        """The unit without its explanation."""
+        return self.unit.split(",")[0]
 
 
 def final_start(grid: IntArray) -> int:
@@ -53,6 +61,9 @@ METRICS: dict[str, RunMetric] = {
         "expected clicks lost",
         -1,
         lambda h: metrics.total(h, "best_value") - metrics.total(h, "value"),
+        "expected clicks",
     ),
-    "learned": RunMetric("Share of the oracle's gain", "share, 0: random, 1: oracle", 1, metrics.oracle_share),
+    "learned": RunMetric(
+        "Share of the oracle's gain", "share, 0: random, 1: oracle", 1, metrics.oracle_share, "of the gain"
+    ),
 }

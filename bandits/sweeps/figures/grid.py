@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from bandits.base.formatting import number, short
+from bandits.base.params import metadata
 from bandits.base.types import BoolArray, FloatArray
 from bandits.results import metrics
 from bandits.results.figures import curves, empty_figure, rate
@@ -12,7 +15,8 @@ from bandits.results.metrics import Band
 from bandits.results.style import Spec, Style, styles
 from bandits.sweeps.analysis.landscape import Landscape
 from bandits.sweeps.analysis.run_metrics import METRICS
-from bandits.sweeps.sweep import Sweep, Value
+from bandits.sweeps.axis import Value
+from bandits.sweeps.sweep import Sweep, owner_of
 
 OUTLINE = "#D55E00"
 
@@ -24,16 +28,27 @@ def format_value(value: Value) -> str:
     return "none" if value is None else str(value).replace("_", " ") if isinstance(value, str) else short(value)
 
 
-def landscape_figure(landscape: Landscape, metric: str, selected: int | None = None, *, finished: bool = True) -> Spec:
+def landscape_figure(
+    landscape: Landscape,
+    metric: str,
+    selected: int | None = None,
+    *,
+    setting: int | None = None,
+    finished: bool = True,
+) -> Spec:
     """Draw a heat map over the first two axes (others at the values of the best point), or a curve over a single one.
 
-    The best region is marked only if the sweep is ``finished``.
+    The points ``selected`` and ``setting`` (the user's own) are marked; the best region, only if the sweep is
+    ``finished``.
     """
     sweep = landscape.sweep
     if not landscape.completed.any():
         layout = {"title": {"text": METRICS[metric].title}, "meta": {"note": ""}}
         return empty_figure(layout, "Waiting for the first results.")
-    return (_curve if len(sweep.axes) == 1 else _map)(landscape, metric, selected, finished)
+    marks = {"star": landscape.leader(metric), "x": setting}
+    if len(sweep.axes) == 1:
+        return _curve(landscape, metric, {**marks, "diamond-open": selected}, finished)
+    return _map(landscape, metric, {**marks, "circle-open": selected}, finished)
 
 
 def _shown(sweep: Sweep, leader: int) -> np.ndarray:
@@ -43,9 +58,9 @@ def _shown(sweep: Sweep, leader: int) -> np.ndarray:
     return points.reshape(*sweep.shape[:2], -1)[:, :, np.ravel_multi_index(at[2:], sweep.shape[2:]) if at[2:] else 0].T
 
 
-def _map(landscape: Landscape, metric: str, selected: int | None, finished: bool) -> Spec:
+def _map(landscape: Landscape, metric: str, marks: dict[str, int | None], finished: bool) -> Spec:
     sweep, shown = landscape.sweep, METRICS[metric]
-    leader = landscape.leader(metric)
+    leader = marks["star"]
     points = _shown(sweep, leader or 0)
     results = {result.point: result for result in landscape.results(metric)}
     z = np.array([[results[p].estimate.mean if p in results else np.nan for p in line] for line in points.tolist()])
@@ -56,21 +71,19 @@ def _map(landscape: Landscape, metric: str, selected: int | None, finished: bool
         "type": "heatmap", "x": np.arange(z.shape[1], dtype=float), "y": np.arange(z.shape[0], dtype=float), "z": z,
         "text": hover, "hovertemplate": "%{text}<extra></extra>", "colorscale": "Cividis",
         "reversescale": shown.sign < 0, "xgap": 1, "ygap": 1,
-        "colorbar": {"title": {"text": ""}, "thickness": 12, "outlinewidth": 0},
+        "colorbar": {"title": {"text": shown.short_unit, "side": "right"}, "thickness": 12, "outlinewidth": 0},
     }  # fmt: skip
     x, y = _outline(region)
     data: list[Spec] = [
         trace,
         {"type": "scatter", "mode": "lines", "x": x, "y": y, "line": {"color": OUTLINE, "width": 3},
          "hoverinfo": "skip", "name": "best region"},
-        *[_mark(points, p, symbol) for p, symbol in ((leader, "star"), (selected, "circle-open")) if p is not None],
+        *[_mark(points, p, symbol) for symbol, p in marks.items() if p is not None],
     ]  # fmt: skip
     at = sweep.values_at(leader or 0)
     others = range(2, len(sweep.axes))
     fixed = ", ".join(f"{parameter_title(sweep, i)} {format_value(at[i])}" for i in others)
-    note = f"{shown.unit}, mean over replications. ★ best point" + (
-        "; outlined: not significantly worse." if finished else " so far."
-    )
+    note = f"{shown.unit}, mean over replications. {_legend(marks, 'outlined', finished)}"
     layout: Spec = {
         "title": {"text": f"{shown.title}" + (f" at {fixed}" if fixed else "")},
         "meta": {"note": note[0].upper() + note[1:], "pick": True},
@@ -122,7 +135,7 @@ def _ticks(sweep: Sweep, axis: int) -> Spec:
     every = -(-len(values) // 7)
     shown = range(0, len(values), every)
     return {
-        "title": {"text": parameter_title(sweep, axis)}, "tickvals": list(shown),
+        "title": {"text": parameter_label(sweep, axis)}, "tickvals": list(shown),
         "ticktext": [format_value(values[i]) for i in shown],
         "range": [-0.5, len(values) - 0.5], "showspikes": False, "tickangle": 0,
     }  # fmt: skip
@@ -130,15 +143,32 @@ def _ticks(sweep: Sweep, axis: int) -> Spec:
 
 def parameter_title(sweep: Sweep, axis: int) -> str:
     """Return the title of the parameter of an axis."""
+    return str(_field(sweep, axis).title)
+
+
+def parameter_label(sweep: Sweep, axis: int) -> str:
+    """Return the title of the parameter of an axis with its unit: Decay rate (per step)."""
+    unit = metadata(_field(sweep, axis), "unit")
+    return f"{parameter_title(sweep, axis)} ({unit})" if unit else parameter_title(sweep, axis)
+
+
+def with_unit(sweep: Sweep, axis: int, value: Value) -> str:
+    """Format a value of an axis with its unit: 0.001 per step."""
+    unit = metadata(_field(sweep, axis), "unit")
+    return f"{format_value(value)} {unit}" if unit and isinstance(value, (int, float)) else format_value(value)
+
+
+def _field(sweep: Sweep, axis: int) -> Any:
     swept = sweep.axes[axis]
-    owner = sweep.experiment.simulator if swept.path.startswith("simulator.") else sweep.experiment.agents[0]
-    return str(type(owner).model_fields[swept.name].title)
+    return type(owner_of(sweep.experiment, swept)).model_fields[swept.name]
 
 
 def hover_text(landscape: Landscape, metric: str, point: int, numbers: FloatArray) -> str:
     """Describe a point: parameters, mean, 95 % interval and replications; ``numbers (R,)`` are its rows'."""
     sweep = landscape.sweep
-    at = "<br>".join(f"{parameter_title(sweep, i)} {format_value(v)}" for i, v in enumerate(sweep.values_at(point)))
+    at = "<br>".join(
+        f"{parameter_title(sweep, i)} {with_unit(sweep, i, v)}" for i, v in enumerate(sweep.values_at(point))
+    )
     n = int(np.isfinite(numbers).sum())
     if not n:
         return f"{at}<br>not computed yet"
@@ -146,11 +176,12 @@ def hover_text(landscape: Landscape, metric: str, point: int, numbers: FloatArra
     interval = f" (95 % CI {number(low)} to {number(high)})" if n > 1 else ""
     dropped = "<br>eliminated early" if landscape.dropped[point] else ""
     replications = f"{n} replication{'s' if n > 1 else ''}"
-    return f"{at}<br>{METRICS[metric].title} <b>{number(mean)}</b>{interval}<br>{replications}{dropped}"
+    value = f"{METRICS[metric].title} <b>{number(mean)}</b> {METRICS[metric].short_unit}"
+    return f"{at}<br>{value}{interval}<br>{replications}{dropped}"
 
 
-def _curve(landscape: Landscape, metric: str, selected: int | None, finished: bool) -> Spec:
-    sweep, shown, leader = landscape.sweep, METRICS[metric], landscape.leader(metric)
+def _curve(landscape: Landscape, metric: str, marks: dict[str, int | None], finished: bool) -> Spec:
+    sweep, shown = landscape.sweep, METRICS[metric]
     style = next(iter(styles(sweep.experiment).values()))
     results, region, numbers = (
         landscape.results(metric),
@@ -163,7 +194,7 @@ def _curve(landscape: Landscape, metric: str, selected: int | None, finished: bo
     )
     band = Band(x, mid, np.where(np.isfinite(low), low, mid), np.where(np.isfinite(high), high, mid),
                 sweep.experiment.replications)  # fmt: skip
-    spec = curves({"mean": band}, {"mean": style}, title=shown.title, note="", y_title=shown.unit.split(",")[0])
+    spec = curves({"mean": band}, {"mean": style}, title=shown.title, note="", y_title=shown.short_unit)
     good = np.array([result.estimate.mean if region[result.point] else np.nan for result in results])
     spec["data"] += [
         {"type": "scatter", "mode": "markers", "x": x, "y": mid,
@@ -173,17 +204,22 @@ def _curve(landscape: Landscape, metric: str, selected: int | None, finished: bo
         {"type": "scatter", "mode": "markers", "x": x, "y": good, "hoverinfo": "skip", "name": "best region",
          "marker": {"size": 13, "symbol": "circle-open", "color": OUTLINE, "line": {"width": 2.5, "color": OUTLINE}}},
     ]  # fmt: skip
-    for point, symbol in ((leader, "star"), (selected, "diamond-open")):
+    for symbol, point in marks.items():
         at = [i for i, result in enumerate(results) if result.point == point]
         if at:
             marker = {"symbol": symbol, "size": 15, "color": OUTLINE, "line": {"width": 2, "color": OUTLINE}}
             spec["data"].append({"type": "scatter", "mode": "markers", "x": x[at], "y": mid[at], "marker": marker,
                                  "hoverinfo": "skip", "name": symbol})  # fmt: skip
     spec["layout"] |= {"xaxis": _ticks(sweep, 0), "hovermode": "closest"}
-    circled = "; circled: not significantly worse." if finished else " so far."
-    note = f"{shown.unit}, mean over replications with 95 % interval. ★ best point{circled}"
+    note = f"{shown.unit}, mean over replications with 95 % interval. {_legend(marks, 'circled', finished)}"
     spec["layout"]["meta"] = {"note": note[0].upper() + note[1:], "pick": True}
     return spec
+
+
+def _legend(marks: dict[str, int | None], region: str, finished: bool) -> str:
+    """Explain the marks: ★ best point; outlined: not significantly worse; ✕ your setting."""
+    parts = ["★ best point", f"{region}: not significantly worse"] if finished else ["★ best point so far"]
+    return "; ".join(parts + ["✕ your setting"] * (marks["x"] is not None)) + "."
 
 
 def point_curves(landscape: Landscape, point: int | None, metric: str) -> list[Spec]:

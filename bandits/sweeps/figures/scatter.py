@@ -15,7 +15,7 @@ from bandits.sweeps.analysis.importance import position
 from bandits.sweeps.analysis.landscape import Landscape
 from bandits.sweeps.analysis.run_metrics import METRICS
 
-from .grid import OUTLINE, format_value, hover_text, parameter_title
+from .grid import OUTLINE, format_value, hover_text, parameter_label, parameter_title
 
 ObjectArray = np.ndarray[tuple[int], np.dtype[np.object_]]  # of text
 MARGIN = 0.04  # of the range of an axis, beyond its ends
@@ -97,7 +97,7 @@ def _best_so_far(landscape: Landscape, metric: str, trajectory: Progress, hover:
     note = f"{shown_metric.unit}. Line: best point so far with 95 % interval. Dots: all points."
     spec = curves(
         {"best": band}, {"best": style}, title=f"{shown_metric.title}: best so far", note=note[0].upper() + note[1:],
-        x_title="number of points", y_title=shown_metric.unit.split(",")[0],
+        x_title="number of points", y_title=shown_metric.short_unit,
     )  # fmt: skip
     spec["data"].insert(0, _dots(trajectory, at, hover, np.full(len(at), True), REFERENCE))
     spec["layout"] |= {"hovermode": "closest"}
@@ -126,7 +126,7 @@ def _slice(
         "showlegend": False,
         "hovermode": "closest",
         "xaxis": _scale(landscape, axis),
-        "yaxis": {"title": {"text": shown_metric.unit.split(",")[0]}},
+        "yaxis": {"title": {"text": shown_metric.short_unit}},
     }
     return {"data": data, "layout": layout}
 
@@ -153,7 +153,7 @@ def _at(landscape: Landscape, axis: int, point: int) -> float:
 
 
 def _scale(landscape: Landscape, axis: int) -> Spec:
-    swept, title = landscape.sweep.axes[axis], {"title": {"text": parameter_title(landscape.sweep, axis)}}
+    swept, title = landscape.sweep.axes[axis], {"title": {"text": parameter_label(landscape.sweep, axis)}}
     if swept.values is not None:
         ends = [-0.5, len(swept.values) - 0.5]
         labels = [format_value(v) for v in swept.values]

@@ -34,9 +34,30 @@ class BlockFiles:
     def __init__(self, sweep: Sweep, folder: Path) -> None:
         self.sweep, self.folder = sweep, folder / sweep.hash
 
-    def get(self, block: Block) -> Arrays | None:
-        """Return a block's arrays; None if it is not stored. A damaged file is removed and computed again."""
-        path = self._path(block)
+    def get(self, block: Block, stage: Sweep | None = None) -> Arrays | None:
+        """Return a block's arrays; None if it is not stored. A damaged file is removed and computed again.
+
+        Parameters
+        ----------
+        block : Block
+        stage : Sweep, optional
+            The stage of the sweep before a refinement that the block belongs to. Its blocks are copied from the
+            folders of the sweeps that were refined, so that these can be deleted.
+        """
+        if (arrays := self._read(self._path(block, stage))) is not None or stage is None:
+            return arrays
+        for earlier in self.sweep.stages[:-1]:
+            if (arrays := BlockFiles(earlier, self.folder.parent)._copy(block, stage)) is not None:
+                with suppress(OSError):  # reported when the first block is stored
+                    self.save(block, arrays, stage)
+                return arrays
+        return None
+
+    def _copy(self, block: Block, stage: Sweep) -> Arrays | None:
+        """Return a block of this sweep or of one of its own stages."""
+        return self._read(self._path(block, stage)) if stage.looks <= self.sweep.looks else None
+
+    def _read(self, path: Path) -> Arrays | None:
         try:
             data = path.read_bytes()
         except OSError:
@@ -52,7 +73,7 @@ class BlockFiles:
         if not path.exists():
             atomic_write(path, self.sweep.model_dump_json(exclude={"proposed"}).encode())
 
-    def save(self, block: Block, arrays: Arrays) -> None:
+    def save(self, block: Block, arrays: Arrays, stage: Sweep | None = None) -> None:
         """Write a block atomically.
 
         Raises
@@ -61,7 +82,7 @@ class BlockFiles:
             If the disk is full or cannot be written.
         """
         self.save_sweep()
-        _write(self._path(block), arrays)
+        _write(self._path(block, stage), arrays)
 
     @property
     def study(self) -> Path:
@@ -106,8 +127,10 @@ class BlockFiles:
         """Delete all files of the sweep."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _path(self, block: Block) -> Path:
+    def _path(self, block: Block, stage: Sweep | None = None) -> Path:
         key = json.dumps(block.rows)
+        if stage is not None and stage.looks < self.sweep.looks:  # it numbers its points differently
+            key += stage.hash
         if not self.sweep.is_grid:  # the hash of the sweep does not determine its points
             key += json.dumps([self.sweep.values_at(point) for point, _ in block.rows])
         return self.folder / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.block"

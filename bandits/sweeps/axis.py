@@ -1,0 +1,97 @@
+"""Declare one swept parameter: its values as a list, or as a range with additional values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from pydantic import model_validator
+
+from bandits.base.params import Params, param
+
+Value = float | int | str | bool | None
+
+
+class Axis(Params):
+    """One swept parameter and its values, given as a list or as a range.
+
+    Raises
+    ------
+    pydantic.ValidationError
+        If neither or both of list and range are given, if there are fewer than two values, or if the range is
+        invalid.
+    """
+
+    path: str = param(
+        ..., title="Parameter", pattern=r"^(simulator|agents\.0)\.[a-z0-9_]{1,40}$",
+        help="Path of the parameter in the experiment, such as agents.0.alpha or simulator.noise.",
+    )  # fmt: skip
+    values: tuple[Value, ...] | None = param(
+        None, title="Values", max_length=64, strict=False, help="The values to try, at least two."
+    )
+    low: float | None = param(None, title="From", help="Lower end of the range.")
+    high: float | None = param(None, title="To", help="Upper end of the range.")
+    number: int = param(
+        9,
+        title="Number of values",
+        ge=2,
+        le=64,
+        help="Number of values in the range; more values give a finer grid and take longer.",
+    )
+    scale: Literal["linear", "log"] = param(
+        "linear",
+        title="Scale",
+        help="linear: equally spaced values; log: equal ratios, for positive ranges over several orders of magnitude.",
+    )
+    extra: tuple[float, ...] = param(
+        (), title="Additional values", max_length=16, strict=False, exclude_if=lambda values: not values,
+        help="Values besides those of the range, such as 0 on a log scale.",
+    )  # fmt: skip
+
+    @property
+    def name(self) -> str:
+        """Name of the parameter, without its path."""
+        return self.path.rpartition(".")[2]
+
+    @model_validator(mode="after")
+    def _check_values(self) -> Axis:
+        if (self.values is None) == (self.low is None or self.high is None):
+            raise ValueError(f"axes: {self.path} must have either values, or low and high")
+        if self.values is not None:
+            if len(self.values) < 2:
+                raise ValueError(f"axes: {self.path} has {len(self.values)} values; a sweep needs at least 2")
+            if len({(isinstance(v, bool), v) for v in self.values}) < len(self.values):
+                raise ValueError(f"axes: {self.path} has a value twice")
+            if self.extra:
+                raise ValueError(f"axes: {self.path} has values and extra; add the extra ones to values")
+        elif self.low is not None and self.high is not None:
+            if not self.low < self.high:
+                raise ValueError(f"axes: {self.path} goes from {self.low:g} to {self.high:g}; low must be below high")
+            if self.scale == "log" and self.low <= 0:
+                raise ValueError(f"axes: {self.path} begins at {self.low:g}; on a log scale it must begin above 0")
+        return self
+
+    def limits(self, integers: bool) -> tuple[Value, ...]:
+        """Return all values of a list, or the two ends of a range; one value if a range holds a single integer."""
+        if self.values is not None or self.low is None or self.high is None:
+            return self.values or ()
+        if not integers:
+            return float(f"{self.low:.6g}"), float(f"{self.high:.6g}")
+        low, high = math.ceil(self.low), math.floor(self.high)
+        return (low, high) if low < high else (low,)
+
+    def grid_values(self, integers: bool) -> tuple[Value, ...]:
+        """Return the values of the axis, rounded to six digits, or to distinct integers if ``integers``."""
+        if self.values is not None or self.low is None or self.high is None:
+            return self.values or ()
+        space = np.geomspace if self.scale == "log" else np.linspace
+        numbers = rounded(space(self.low, self.high, self.number).tolist(), integers)
+        return tuple(sorted({*numbers, *rounded(self.extra, integers)})) if self.extra else tuple(numbers)
+
+
+def rounded(numbers: Sequence[float], integers: bool) -> list[float] | list[int]:
+    """Round numbers to six digits, or to distinct integers if ``integers``."""
+    six_digits = [float(f"{v:.6g}") for v in numbers]
+    return list(dict.fromkeys(round(v) for v in six_digits)) if integers else six_digits

@@ -1,0 +1,54 @@
+"""Choose the agent to sweep, in the sidebar of the page Sweep."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from bandits import Experiment
+from bandits.agents import REGISTRY as AGENTS
+from bandits.sweeps import Sweep
+from ui.arena import draft as drafts
+from ui.arena.draft import Draft
+
+_CHOSEN = "sweep-agent"
+
+
+def choose(draft: Draft) -> int:
+    """Draw the choice of the agent to sweep; returns its id in the draft."""
+    labels = _labels(draft)
+    st.selectbox("Agent to sweep", labels, key=_CHOSEN, help="Its parameters are varied; other agents are left out.")
+    return chosen(draft)
+
+
+def chosen(draft: Draft) -> int:
+    """Return the id in the draft of the agent to sweep."""
+    labels = _labels(draft)
+    label = st.session_state.get(_CHOSEN)
+    return list(draft.agents)[labels.index(label) if label in labels else 0]
+
+
+def restore(sweep: Sweep) -> bool:
+    """Choose the agent of a sweep after a visit to another page; returns whether the sidebar still fits the sweep."""
+    if _CHOSEN in st.session_state or (label := _swept(drafts.current().experiment(), sweep)) is None:
+        return False
+    st.session_state[_CHOSEN] = label
+    return True
+
+
+def _labels(draft: Draft) -> list[str]:
+    if (experiment := draft.experiment()) is not None:
+        return list(experiment.labels)
+    names = (agent.get("label") or AGENTS[agent["kind"]].title for agent in draft.agents.values())
+    return [f"{i}. {name}" for i, name in enumerate(names, 1)]  # labels of an invalid experiment may be equal
+
+
+def _swept(experiment: Experiment | None, sweep: Sweep) -> str | None:
+    """Return the label of the agent that equals the swept one up to swept parameters; None without one."""
+    swept = [axis.path.split(".") for axis in sweep.axes]
+    of_agent, of_simulator = ({path[-1] for path in swept if path[0] == part} for part in ("agents", "simulator"))
+    rest = {"agents": True} | ({"simulator": of_simulator} if of_simulator else {})
+    if experiment is None or experiment.model_dump(exclude=rest) != sweep.experiment.model_dump(exclude=rest):
+        return None
+    fixed = sweep.experiment.agents[0].model_dump(exclude=of_agent)
+    matches = (agent.model_dump(exclude=of_agent) == fixed for agent in experiment.agents)
+    return next((label for label, same in zip(experiment.labels, matches, strict=True) if same), None)

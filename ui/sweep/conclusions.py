@@ -1,0 +1,143 @@
+"""State what a sweep shows: the best region, whether it is resolved, and the sensitivity to each parameter."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from bandits import UserError
+from bandits.base.formatting import number, percent
+from bandits.results import text
+from bandits.results.metrics import Estimate
+from bandits.sweeps import Sweep
+from bandits.sweeps.analysis.landscape import LEVEL
+from bandits.sweeps.analysis.records import Explained, Importance
+from bandits.sweeps.figures import grid
+from bandits.sweeps.manager import SweepJob
+from bandits.sweeps.refinement import MAX_RATIO, Unresolved, refine, unresolved
+from ui.text import escape_markdown, refuse
+
+from . import axes, selection
+
+NARROWER = 1.05  # factor from which an interval counts as narrower
+
+
+def show(job: SweepJob, metric: str) -> None:
+    """Draw the conclusions of a sweep; those that need all points, only when it has ended."""
+    with job.lock:
+        landscape = job.landscape
+        results, importance = landscape.results(metric), landscape.importance(metric)
+        pairing, explained = landscape.pairing(metric), landscape.explained(metric)
+    if not job.active:
+        st.markdown(f"- {best_region(sum(r.best for r in results), len(results), job.sweep.looks)}")
+    if pairing == pairing:
+        st.markdown(f"- {_pairing(pairing)}")
+    if importance:
+        _sensitivity(job.sweep, importance)
+    if explained:
+        _explained_variance(job.sweep, explained)
+
+
+def refinement(job: SweepJob, metric: str) -> None:
+    """State where a better value may lie, with a button that adds values there; nothing before the sweep has ended."""
+    if job.status != "finished" or not job.sweep.is_grid:
+        return
+    with job.lock:
+        landscape = job.landscape
+        found = unresolved(landscape, metric)
+    if not found:
+        near = f"its neighbours in the grid are within a factor of {MAX_RATIO:g}"
+        st.caption(f":material/check: The best region is resolved: the best value is at no open edge, and {near}.")
+        return
+    row = st.container(horizontal=True, vertical_alignment="center", gap="medium")
+    row.markdown(" ".join(escape_markdown(one.sentence()) for one in found))
+    pressed = row.button(
+        "Refine around the best", icon=":material/zoom_in:", key="sweep-refine",
+        help=f"Adds {_added(found)} and computes only the new points.",
+    )  # fmt: skip
+    if pressed:
+        try:
+            if (refined := refine(landscape, metric)) is not None:
+                selection.start(refined)
+                axes.fill(refined)
+        except UserError as error:
+            refuse(error)
+            return
+        st.rerun()
+
+
+def _added(found: list[Unresolved]) -> str:
+    """List the values that a refinement adds: Ridge 5.62 and 17.8."""
+    return "; ".join(f"{one.title} {', '.join(map(grid.format_value, one.added))}" for one in found)
+
+
+def interval(estimate: Estimate) -> str:
+    """Format a confidence interval: 95 % CI 0.413 to 0.42."""
+    ends = text.interval_ends(estimate)
+    return f"95 % CI {ends}" if estimate.low == estimate.low else ends
+
+
+def best_region(tied: int, total: int, looks: int = 1) -> str:
+    """State how many points are statistically tied with the best."""
+    level = f" at level {LEVEL:g} divided by {looks} looks at the results" if looks > 1 else ""
+    test = f"(paired t tests, Holm's correction{level})"
+    bias = " The estimate of the best point is slightly optimistic (selection bias)."
+    if tied == total > 1:
+        return f"All {total} points are statistically tied {test}; more replications may separate them."
+    if tied == 1:
+        return f"None of the other {total - 1} points is statistically tied with the best {test}.{bias}"
+    return f"{tied} of {total} points are statistically tied for the best {test}; choose any of them.{bias}"
+
+
+def _pairing(factor: float) -> str:
+    """State how much common random numbers narrow the interval of a difference."""
+    if factor < NARROWER:
+        return "Common random numbers do not narrow the confidence interval of a difference in this sweep."
+    return (
+        f"Common random numbers make the confidence interval of a difference {number(factor)} times narrower than "
+        "independent random numbers would."
+    )
+
+
+def _sensitivity(sweep: Sweep, importance: list[Importance]) -> None:
+    """Show the sensitivity to each parameter of a grid."""
+    paths = [axis.path for axis in sweep.axes]
+    rows = [
+        {
+            "Parameter": grid.parameter_label(sweep, paths.index(each.path)), "Best": grid.format_value(each.best),
+            "Tied with best": ", ".join(map(grid.format_value, each.good)), "Worst": grid.format_value(each.worst),
+            "Worst-case loss per 1,000 visitors": f"{number(each.cost.mean)} clicks ({interval(each.cost)})"
+            if each.matters else "not significant",
+            "Explained variance": percent(each.share),
+        }
+        for each in importance
+    ]  # fmt: skip
+    st.subheader("Sensitivity", anchor=False)
+    st.dataframe(pd.DataFrame(rows), hide_index=True, height="content")
+    st.caption(
+        "Tied with best: values of the points that are not significantly worse than the best. Worst: the value with "
+        "which even the best choice of the other parameters earns least; the loss is relative to the best point. "
+        "Explained variance: share of the variance between points that the parameter explains by itself (first-order "
+        "Sobol index)."
+    )
+
+
+def _explained_variance(sweep: Sweep, explained: list[Explained]) -> None:
+    """Show the explained variance of each parameter among scattered points."""
+    paths = [axis.path for axis in sweep.axes]
+    at = [paths.index(one.path) for one in explained]
+    rows = [
+        {
+            "Parameter": grid.parameter_label(sweep, i), "Best": grid.format_value(one.best),
+            "Tied with best": (", " if sweep.axes[i].values else " to ").join(map(grid.format_value, one.good)),
+            "Explained variance": percent(one.share),
+        }
+        for i, one in zip(at, explained, strict=True)
+    ]  # fmt: skip
+    st.subheader("Sensitivity", anchor=False)
+    st.dataframe(pd.DataFrame(rows), hide_index=True, height="content")
+    st.caption(
+        "Tied with best: values of the points that are not significantly worse than the best. Explained variance: "
+        "share of the variance between points that the parameter explains by itself, estimated with a random forest "
+        "(first-order Sobol index times the out-of-bag R²); it needs at least ten points."
+    )

@@ -1,4 +1,4 @@
-"""Somebody sweeps a parameter, looks at a cell, hands the sweep on, and asks for what cannot be."""
+"""A sweep from its settings to a point, a refinement, a link and a file; and settings that are refused."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_sweep_from_its_axes_to_a_cell_a_link_and_a_file(visit: Open, tmp_path
     choose(page, "Agent to sweep", "LinUCB")
     choose(page, "Second parameter", "none")
     fill(page, "From", 0.1)
-    fill(page, "Values", 3)
+    fill(page, "Number of values", 3)
     expect(page.get_by_text(re.compile("^3 points × 4 replications × 300 steps"))).to_be_visible()
     run_button(page).click()
     status(page, "^Finished")
@@ -138,11 +138,11 @@ def test_what_cannot_be_swept_is_said_on_a_phone(visit: Open) -> None:
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         assert page.get_by_test_id("stMain").evaluate("main => main.scrollWidth - main.clientWidth") <= 1
 
-    fill(page, "Values", 64)
-    fill(page, "Values", 64, axis=1)
+    fill(page, "Number of values", 64)
+    fill(page, "Number of values", 64, axis=1)
     refused("the sweep has 4,096 points; at most 1,024 are allowed")
-    fill(page, "Values", 2)
-    fill(page, "Values", 2, axis=1)
+    fill(page, "Number of values", 2)
+    fill(page, "Number of values", 2, axis=1)
     fill(page, "From", 20)
     refused("Exploration bonus goes from 20 to 4; From must be below To")
     fill(page, "From", -1)

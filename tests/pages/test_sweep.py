@@ -66,8 +66,9 @@ def finished(sweeper: SweepManager, sweep: Sweep, owner: str = "me") -> Any:
         small([ALPHA, RIDGE], search="halving", metric="pseudo_regret"),
         small([{"path": "agents.0.sharing", "values": ["per_arm", "shared"]}]),
         small([{"path": "simulator.shock_step", "values": [None, 100]}]),
+        small([{**ALPHA, "extra": [0.0, 1.5]}]),
     ],
-    ids=["range", "halving", "words", "none"],
+    ids=["range", "halving", "words", "none", "additional values"],
 )
 def test_a_link_holds_the_whole_sweep(sweep: Sweep) -> None:
     told = url.to_query(sweep)
@@ -83,6 +84,8 @@ def test_a_link_holds_the_whole_sweep(sweep: Sweep) -> None:
         ({"axes.0": "agents.0.alpha,1,2,3,cubic"}, "scale"),
         ({"axes.0": "x" * 5000}, "at most 4,000 are allowed"),
         ({"axes.2": "agents.0.ridge:1,2"}, "they must count from 0"),
+        ({"refinements.0": "0.2,0.3"}, "write path:value,value"),
+        ({"refinements.1": "agents.0.alpha:0.2"}, "refinements are numbered 1; they must count from 0"),
         ({"axes.0": "agents.0.alpha:1e999,2"}, "numbers must be finite"),
         ({"axes.0": "agents.0.alpha,NaN,2,3,linear"}, "numbers must be finite"),
         ({"agents.1": "random"}, "a sweep varies one agent"),
@@ -115,6 +118,15 @@ def test_the_map_shows_every_mean_and_outlines_the_region(two: Landscape) -> Non
     assert len(edges) == borders
     assert np.isnan(edges[:, 2]).all()
     assert np.allclose(np.abs(edges[:, 1] - edges[:, 0]).sum(axis=1), 1)
+
+
+def test_the_own_setting_is_marked(two: Landscape, one: Landscape) -> None:
+    for landscape, place in ((two, (1, 0)), (one, (2, None))):
+        spec = grid.landscape_figure(landscape, "click_rate", setting=2)
+        (mark,) = (trace for trace in spec["data"] if trace.get("name") == "x")
+        assert mark["x"][0] == place[0]
+        assert place[1] is None or mark["y"][0] == place[1]
+        assert spec["layout"]["meta"]["note"].endswith("✕ your setting.")
 
 
 def test_a_curve_over_one_parameter(one: Landscape) -> None:
@@ -472,7 +484,10 @@ def test_the_first_visit_offers_a_sweep_of_the_arenas_agent(app_pool: Pool) -> N
     at = visit()
     assert box(at, "Agent to sweep").value == "LinUCB"
     assert [box(at, f"{n} parameter").value for n in ("First", "Second")] == ["agents.0.alpha", "agents.0.ridge"]
-    assert any("63 points × 16 replications" in c.value for c in at.caption)
+    # nine and seven values on log scales, with 0 and the setting 1.5 as additional values of the first
+    assert any("77 points × 16 replications" in c.value for c in at.caption)
+    assert [t.value for t in at.text_input if t.label == "Additional values"] == ["0, 1.5", ""]
+    assert [n.label for n in at.main.number_input] == ["From", "To", "Number of values"] * 2
     assert any("The map is computed" in c.value for c in at.caption)
     box(at, "Second parameter").set_value("agents.0.sharing").run()
     assert not at.exception
@@ -480,6 +495,56 @@ def test_the_first_visit_offers_a_sweep_of_the_arenas_agent(app_pool: Pool) -> N
     at.multiselect[0].set_value(["shared"]).run()
     assert [w.value for w in at.warning] == ["Sharing has 1 values; a sweep needs at least 2."]
     assert next(b for b in at.button if b.label == "Run").disabled
+
+
+def test_only_the_swept_agent_is_in_the_sidebar(app_pool: Pool) -> None:
+    at = visit()
+    sliders = {s.label for s in at.sidebar.slider} | {s.label for s in at.sidebar.select_slider}
+    assert r"Exploration bonus $\alpha$" in sliders
+    assert not any("Exploration rate" in label for label in sliders)  # of another agent
+    assert not any(b.label == "Add agent" for b in at.sidebar.button)
+    choice = box(at, "Agent to sweep")
+    other = next(label for label in choice.options if label != "LinUCB" and "Random" not in label)
+    choice.set_value(other).run()
+    assert not at.exception
+    assert r"Exploration bonus $\alpha$" not in {s.label for s in at.sidebar.slider}
+
+
+def test_the_log_scale_can_be_switched_on_for_any_range(app_pool: Pool) -> None:
+    at = visit()
+    first = next(t for t in at.toggle if t.label == "Log scale")
+    first.set_value(False).run()
+    low = next(n for n in at.main.number_input if n.label == "From")
+    low.set_value(0.0).run()
+    assert [w.value for w in at.warning] == []
+    next(t for t in at.toggle if t.label == "Log scale").set_value(True).run()
+    assert not at.exception
+    assert [w.value for w in at.warning] == []
+    assert any("On a log scale, the range begins at 0.03" in c.value for c in at.caption)
+    text = next(t for t in at.text_input if t.label == "Additional values")
+    text.set_value("0, many").run()
+    assert len(at.warning) == 1
+    assert "many" in at.warning[0].value
+    assert next(b for b in at.button if b.label == "Run").disabled
+
+
+def test_the_setting_is_marked_and_the_sweep_is_refined(app_pool: Pool) -> None:
+    sweep = small([{**ALPHA, "high": 1.0, "number": 2}], {"kind": "linucb", "alpha": 0.1}, steps=600)
+    at = ended(visit(**url.to_query(sweep)))
+    assert any(m.value.startswith(":material/close: Your setting (Exploration bonus **0.1**)") for m in at.markdown)
+    assert any("more than a factor of 2 from its neighbour" in m.value or "of the grid" in m.value for m in at.markdown)
+    at.button(key="sweep-refine").click().run()
+    assert not at.exception
+    at = ended(at)
+    found = selection.manager().get(at.session_state["sweep-seen"])
+    assert found is not None
+    assert found.sweep.stages[0].hash == sweep.hash
+    assert found.sweep.looks == 2
+    assert at.query_params["refinements.0"]
+    assert any("divided by 2 looks" in m.value for m in at.markdown)
+    assert run(at).session_state["sweep-seen"] == found.id  # the controls hold the refined sweep
+    at.button(key="sweep-unrefined").click().run()
+    assert run(at).session_state["sweep-seen"] == sweep.hash
 
 
 def test_a_broken_link_is_one_sentence(app_pool: Pool) -> None:

@@ -12,6 +12,7 @@ from bandits.results.metrics import Estimate
 from bandits.sweeps import Sweep
 from bandits.sweeps.analysis.landscape import LEVEL
 from bandits.sweeps.analysis.records import Explained, Importance
+from bandits.sweeps.axis import Value
 from bandits.sweeps.figures import grid
 from bandits.sweeps.manager import SweepJob
 from bandits.sweeps.refinement import MAX_RATIO, Unresolved, refine, unresolved
@@ -19,6 +20,7 @@ from ui.text import escape_markdown, refuse
 
 from . import axes, selection
 
+MAX_LISTED = 3  # neighbouring values that are listed one by one
 NARROWER = 1.05  # factor from which an interval counts as narrower
 
 
@@ -44,7 +46,9 @@ def refinement(job: SweepJob, metric: str) -> None:
         return
     with job.lock:
         landscape = job.landscape
-        found = unresolved(landscape, metric)
+        found, region = unresolved(landscape, metric), landscape.best_region(metric)
+    if not found and region.all():
+        return  # nothing is known of where the best values lie
     if not found:
         near = f"its neighbours in the grid are within a factor of {MAX_RATIO:g}"
         st.caption(f":material/check: The best region is resolved: the best value is at no open edge, and {near}.")
@@ -105,7 +109,7 @@ def _sensitivity(sweep: Sweep, importance: list[Importance]) -> None:
     rows = [
         {
             "Parameter": grid.parameter_label(sweep, paths.index(each.path)), "Best": grid.format_value(each.best),
-            "Tied with best": ", ".join(map(grid.format_value, each.good)), "Worst": grid.format_value(each.worst),
+            "Tied with best": _listed(sweep, paths.index(each.path), each.good), "Worst": grid.format_value(each.worst),
             "Worst-case loss per 1,000 visitors": f"{number(each.cost.mean)} clicks ({interval(each.cost)})"
             if each.matters else "not significant",
             "Explained variance": percent(each.share),
@@ -120,6 +124,16 @@ def _sensitivity(sweep: Sweep, importance: list[Importance]) -> None:
         "Explained variance: share of the variance between points that the parameter explains by itself (first-order "
         "Sobol index)."
     )
+
+
+def _listed(sweep: Sweep, axis: int, good: tuple[Value, ...]) -> str:
+    """List values of an axis; more than three neighbours as a range: 0.03 to 0.64."""
+    values, shown = sweep.values[axis], list(map(grid.format_value, good))
+    numeric = all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values)
+    first = values.index(good[0])
+    if numeric and len(good) > MAX_LISTED and values[first : first + len(good)] == good:
+        return f"{shown[0]} to {shown[-1]}"
+    return ", ".join(shown)
 
 
 def _explained_variance(sweep: Sweep, explained: list[Explained]) -> None:

@@ -164,5 +164,6 @@ def _setting(job: SweepJob, metric: str, setting: NearestPoint, leader: int) -> 
         verdict = "is the best point"
     else:
         verdict = f"loses {_loss(result, METRICS[metric])} against the best"
-        verdict += ", which is not significant" if result.best and not job.active else ""
+        if result.best and not job.active:
+            verdict += "; this is not significant after correction for all points"
     st.markdown(f":material/close: {name} {verdict}.")

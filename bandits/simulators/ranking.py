@@ -186,15 +186,15 @@ class Ranking(Simulator):
     def __init__(self, params: Any, streams: Streams) -> None:
         super().__init__(params, streams)
         R, K = len(streams.rows), params.n_candidates
-        layouts, which = np.unique(self.layouts(), return_inverse=True)
-        self._which = which.astype(np.int64)
+        layouts, index = np.unique(self.layouts(), return_inverse=True)
+        self._layout_index = index.astype(np.int64)
         self.shared = Layouts.of(params, streams, layouts)
-        # (L, n, d), with the layout of each row in _which
+        # (L, n, d), with the layout of each row in _layout_index
         self.users, self.items = self.shared.users, self.shared.items
         self.observed_users, self.observed_items = self.shared.observed_users, self.shared.observed_items
         self._total = np.stack([self._denominators(u, v) for u, v in zip(self.users, self.items, strict=True)])
         self.positions = np.array(self.spec.positions)
-        self._who = streams.blocks("world", lambda g, n: g.integers(0, params.n_users, n))
+        self._user_ids = streams.blocks("world", lambda g, n: g.integers(0, params.n_users, n))
         self._drawn = streams.blocks("world", lambda g, n: g.random((n, K)), width=K, part=1)
         D = self.spec.n_features
         self._columns = np.ascontiguousarray(np.broadcast_to(np.arange(D), (R, K, D)))
@@ -249,8 +249,8 @@ class Ranking(Simulator):
         return np.concatenate([logsumexp(part / self.params.temperature, axis=1) for part in parts])
 
     def round_at(self, step: int) -> Round:
-        p, who = self.params, self.visitors(step)
-        items = self._candidates(step, who)
+        p, user_ids = self.params, self.visitors(step)
+        items = self._candidates(step, user_ids)
         concatenated, product = p.features != "product", p.features != "concatenation"
 
         def features(more: int = 0, dtype: type[Any] = np.float64) -> NDArray[Any]:
@@ -258,8 +258,8 @@ class Ranking(Simulator):
             ranking_kernels.pairs(
                 self.observed_users,
                 self.observed_items,
-                self._which,
-                who,
+                self._layout_index,
+                user_ids,
                 items,
                 concatenated,
                 product,
@@ -269,15 +269,15 @@ class Ranking(Simulator):
             return out
 
         contexts = Contexts(features, self._columns, self.spec.n_features, partial(features, dtype=np.float32))
-        return Round(step, who, items, contexts, self._rows, self._available, self._zeros)
+        return Round(step, user_ids, items, contexts, self._rows, self._available, self._zeros)
 
-    def _candidates(self, step: int, who: IntArray) -> IntArray:
+    def _candidates(self, step: int, user_ids: IntArray) -> IntArray:
         if self.params.retrieval == "random":
             return ranking_kernels.distinct(self._drawn.at(step), self._pool)
-        return self.retrieve(who, exact=self.params.retrieval == "exact")
+        return self.retrieve(user_ids, exact=self.params.retrieval == "exact")
 
-    def retrieve(self, who: IntArray, *, exact: bool, observed: bool = True) -> IntArray:
-        """Retrieve the nearest items to the users ``who (R,)`` of the rows, int64 (R, K), in ascending order.
+    def retrieve(self, user_ids: IntArray, *, exact: bool, observed: bool = True) -> IntArray:
+        """Retrieve the nearest items to the users ``user_ids (R,)`` of the rows, int64 (R, K), in ascending order.
 
         Parameters
         ----------
@@ -288,37 +288,40 @@ class Ranking(Simulator):
         """
         K, breadth = self.params.n_candidates, self.params.breadth
         users, items = (self.observed_users, self.observed_items) if observed else (self.users, self.items)
-        among = np.full((len(who), min(self.params.n_items, ann_index.OVERSAMPLING * K + ann_index.MARGIN)), -1)
-        for layout in np.unique(self._which):
-            rows = np.flatnonzero(self._which == layout)
-            queries = users[layout, who[rows]]
+        among = np.full((len(user_ids), min(self.params.n_items, ann_index.OVERSAMPLING * K + ann_index.MARGIN)), -1)
+        for layout in np.unique(self._layout_index):
+            rows = np.flatnonzero(self._layout_index == layout)
+            queries = users[layout, user_ids[rows]]
             if exact or not observed:
                 candidates = ann_index.exact_search(items[layout], queries, K)
             else:
                 candidates = self.shared.indexes[layout].search(queries, K, breadth)
             among[rows, : candidates.shape[1]] = candidates
-        return ranking_kernels.nearest(users, items, self._which, who, among, K)
+        return ranking_kernels.nearest(users, items, self._layout_index, user_ids, among, K)
 
     def visitors(self, step: int) -> IntArray:
         """Return the user of each row, int64 (R,): the draw behind `round_at`, without the retrieval."""
-        return self._who.at(step)
+        return self._user_ids.at(step)
 
-    def scanned(self, who: IntArray) -> IntArray:
-        """Count the items whose codes the index scans for the users ``who (R,)``, int64 (R,)."""
-        queries = ((self._which[r], self.observed_users[self._which[r], who[r]]) for r in range(len(who)))
+    def scanned(self, user_ids: IntArray) -> IntArray:
+        """Count the items whose codes the index scans for the users ``user_ids (R,)``, int64 (R,)."""
+        queries = (
+            (self._layout_index[r], self.observed_users[self._layout_index[r], user_ids[r]])
+            for r in range(len(user_ids))
+        )
         return np.concatenate([
             self.shared.indexes[layout].scanned(user[None], self.params.breadth) for layout, user in queries
         ])  # fmt: skip
 
-    def best_value(self, who: IntArray, items: IntArray, among: IntArray) -> FloatArray:
+    def best_value(self, user_ids: IntArray, items: IntArray, among: IntArray) -> FloatArray:
         """Return the value (R,) of the optimal slate of ``items (R, n)``, where ``among (R, K)`` are the candidates."""
-        p = -np.sort(-self.clicks(who, items, among), axis=1)[:, : self.spec.slate]
+        p = -np.sort(-self.clicks(user_ids, items, among), axis=1)[:, : self.spec.slate]
         return np.asarray(1 - (1 - p * self.positions).prod(axis=1))
 
     def respond(self, round: Round, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:
         p, alive = self.probabilities(round), np.ones(len(slate), np.bool_)
         best = top_k(p, round.available, alive, slate.shape[1])
-        shown, ideal = (np.take_along_axis(p, which, axis=1) * self.positions for which in (slate, best))
+        shown, ideal = (np.take_along_axis(p, chosen, axis=1) * self.positions for chosen in (slate, best))
         rewards, examined = ranking_kernels.cascade_clicks(shown, uniforms)
         truth = Truth(
             value=1 - (1 - shown).prod(axis=1),
@@ -331,20 +334,20 @@ class Ranking(Simulator):
     def probabilities(self, round: Round) -> FloatArray:
         return self.clicks(round.users, round.items, round.items)
 
-    def clicks(self, who: IntArray, items: IntArray, among: IntArray) -> FloatArray:
+    def clicks(self, user_ids: IntArray, items: IntArray, among: IntArray) -> FloatArray:
         """Return click probabilities of ``items (R, n)`` shown first, where ``among (R, K)`` are the candidates."""
         from scipy.special import expit, logsumexp
 
         p = self.params
-        utility = ranking_kernels.utilities(self.users, self.items, self._which, who, items, p.temperature)
+        utility = ranking_kernels.utilities(self.users, self.items, self._layout_index, user_ids, items, p.temperature)
         if p.choice == "sigmoid":
             return np.asarray(expit(utility - p.intercept))
         if p.choice == "candidates":
             others = utility if among is items else ranking_kernels.utilities(
-                self.users, self.items, self._which, who, among, p.temperature
+                self.users, self.items, self._layout_index, user_ids, among, p.temperature
             )  # fmt: skip
             return np.asarray(np.exp(utility - logsumexp(others, axis=1, keepdims=True)))
-        return np.exp(utility - self._total[self._which, who][:, None])
+        return np.exp(utility - self._total[self._layout_index, user_ids][:, None])
 
     def features(self, item: int | None) -> FloatArray:
         D, d = self.spec.n_features, self.params.embedding

@@ -38,7 +38,7 @@ def distinct(uniforms: FloatArray, pool: IntArray) -> IntArray:
 
 @njit(cache=True, nogil=True)
 def nearest(
-    users: FloatArray, items: FloatArray, layouts: IntArray, who: IntArray, among: IntArray, K: int
+    users: FloatArray, items: FloatArray, layouts: IntArray, user_ids: IntArray, among: IntArray, K: int
 ) -> IntArray:
     """Select the K items with the largest u . v among candidates, int64 (R, K); ties go to the lower index.
 
@@ -46,7 +46,7 @@ def nearest(
 
     Parameters
     ----------
-    users, items, layouts, who
+    users, items, layouts, user_ids
         As in `pairs`.
     among : int64 (R, M)
         Different items, at least K in every row; padded with -1.
@@ -57,7 +57,7 @@ def nearest(
     for r in range(R):
         candidates = np.sort(among[r])
         candidates = candidates[np.searchsorted(candidates, 0) :]
-        u = users[layouts[r], who[r]]
+        u = users[layouts[r], user_ids[r]]
         utility = np.empty(len(candidates))
         for m in range(len(candidates)):
             v, total = items[layouts[r], candidates[m]], 0.0
@@ -80,8 +80,8 @@ def pairs(
     users: FloatArray,
     items: FloatArray,
     layouts: IntArray,
-    who: IntArray,
-    which: IntArray,
+    user_ids: IntArray,
+    item_ids: IntArray,
     concatenated: bool,
     product: bool,
     one: bool,
@@ -95,19 +95,19 @@ def pairs(
         The vectors of each layout.
     layouts : int64 (R,)
         The layout of each row.
-    who, which : int64 (R,), (R, K)
+    user_ids, item_ids : int64 (R,), (R, K)
         Users and items.
     concatenated, product, one : bool
         Parts to include, of 2 d, d and 1 features.
     out : float64 or float32 (R, K, D or more)
         The first D columns are overwritten by the features, computed in double precision.
     """
-    R, K = which.shape
+    R, K = item_ids.shape
     d = users.shape[2]
     for r in range(R):
-        layout, user = layouts[r], who[r]
+        layout, user = layouts[r], user_ids[r]
         for k in range(K):
-            item, at = which[r, k], 0
+            item, at = item_ids[r, k], 0
             if concatenated:
                 for i in range(d):
                     out[r, k, i] = users[layout, user, i]
@@ -124,18 +124,18 @@ def pairs(
 
 @njit(cache=True, nogil=True)
 def utilities(
-    users: FloatArray, items: FloatArray, layouts: IntArray, who: IntArray, which: IntArray, temperature: float
+    users: FloatArray, items: FloatArray, layouts: IntArray, user_ids: IntArray, item_ids: IntArray, temperature: float
 ) -> FloatArray:
     """Compute u . v / temperature of each row's user and candidates, float64 (R, K); parameters as in `pairs`."""
-    R, K = which.shape
+    R, K = item_ids.shape
     d = users.shape[2]
     out = np.empty((R, K))
     for r in range(R):
         layout = layouts[r]
-        u = users[layout, who[r]]
+        u = users[layout, user_ids[r]]
         for k in range(0, K - K % 4, 4):  # four sums at once: each addition of one sum would wait for the last
-            a, b = items[layout, which[r, k]], items[layout, which[r, k + 1]]
-            c, e = items[layout, which[r, k + 2]], items[layout, which[r, k + 3]]
+            a, b = items[layout, item_ids[r, k]], items[layout, item_ids[r, k + 1]]
+            c, e = items[layout, item_ids[r, k + 2]], items[layout, item_ids[r, k + 3]]
             first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
             for i in range(d):
                 first += u[i] * a[i]
@@ -145,7 +145,7 @@ def utilities(
             out[r, k], out[r, k + 1] = first / temperature, second / temperature
             out[r, k + 2], out[r, k + 3] = third / temperature, fourth / temperature
         for k in range(K - K % 4, K):
-            v, total = items[layout, which[r, k]], 0.0
+            v, total = items[layout, item_ids[r, k]], 0.0
             for i in range(d):
                 total += u[i] * v[i]
             out[r, k] = total / temperature

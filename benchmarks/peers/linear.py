@@ -65,8 +65,8 @@ def data() -> tuple[FloatArray, FloatArray]:
 def agent(n_candidates: int = K, n_features: int = D, rows: int = ROWS) -> LinUCB:
     """Make our LinUCB per arm on dense features, without a simulator."""
     spec = WorldSpec(n_items=n_candidates, n_candidates=n_candidates, n_features=n_features, n_stored=n_features)
-    world = WorldAccess(lambda _: np.empty(0), _no_log, np.zeros(rows, np.int64), "")
-    return LinUCB([LinUCB.Params(alpha=1.0)] * rows, spec, Streams(7, range(rows)), world)
+    access = WorldAccess(lambda _: np.empty(0), _no_log, np.zeros(rows, np.int64), "")
+    return LinUCB([LinUCB.Params(alpha=1.0)] * rows, spec, Streams(7, range(rows)), access)
 
 
 def _no_log(layout: int, n: int) -> LoggedData:

@@ -182,14 +182,14 @@ def run() -> Section:
     if version is None:
         section.rows.append(("", "calvera", "could not be installed", "", "", "", "", ""))
         return section
-    worlds = {network: data(widths[0]) for network, widths in NETWORKS.items()}
+    problems = {network: data(widths[0]) for network, widths in NETWORKS.items()}
     gains: dict[str, list[tuple[str, Any, Any]]] = {bandit: [] for bandit in BANDITS}
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "data.npz"
         shown = {
             f"{network}.{name}": array[:, 0].astype(np.float32)
-            for network, world in worlds.items()
-            for name, array in zip(("contexts", "rewards"), world, strict=True)
+            for network, problem in problems.items()
+            for name, array in zip(("contexts", "rewards"), problem, strict=True)
         }
         np.savez(file, **shown)  # type: ignore[arg-type]
         with suppress(BrokenPipeError), subprocess.Popen(  # at its end, if it had died
@@ -198,7 +198,7 @@ def run() -> Section:
             env={**os.environ, **THREADS},
         ) as child:  # fmt: skip
             for network, widths in NETWORKS.items():
-                contexts, clicks = worlds[network]
+                contexts, clicks = problems[network]
                 for bandit, modes in BANDITS.items():
                     sides: dict[str, Callable[..., float]] = {
                         "one": partial(ours, bandit, widths, contexts[:, :1], clicks[:, :1]),

@@ -66,9 +66,9 @@ def regret(simulator: Params, agent: Params, steps: int, replications: int, seed
 
 def wheel_share(delta: float, steps: int, replications: int, agent: Params | None = None) -> FloatArray:
     """Compute the regret as a percentage of that of uniform choice, float64 (R,)."""
-    world = {"kind": "wheel", "delta": delta}
+    simulator = {"kind": "wheel", "delta": delta}
     uniform = steps * ((1 - delta**2) * 39.16 + delta**2 * 0.16)
-    return 100 * regret(world, agent or NEURAL_LINEAR, steps, replications) / uniform
+    return 100 * regret(simulator, agent or NEURAL_LINEAR, steps, replications) / uniform
 
 
 def wheel(steps: int = 80_000, replications: int = 8) -> str:
@@ -94,8 +94,8 @@ def synthetic(steps: int = 10_000, replications: int = 8) -> str:
     """Reproduce the order of uniform choice, LinUCB and NeuralUCB."""
     rows = []
     for function, separate in SYNTHETIC.items():
-        world = {"kind": "synthetic", "function": function}
-        regret_of = partial(regret, world, steps=steps, replications=replications)
+        simulator = {"kind": "synthetic", "function": function}
+        regret_of = partial(regret, simulator, steps=steps, replications=replications)
         with ProcessPoolExecutor(2) as pool:
             found = [metrics.estimate(r) for r in pool.map(regret_of, SYNTHETIC_AGENTS)]
         name = {"quadratic": "h1 = 10 (x.a)^2", "form": "h2 = x'A'Ax", "cosine": "h3 = cos(3 x.a)"}[function]

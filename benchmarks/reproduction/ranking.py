@@ -72,9 +72,9 @@ class Run(NamedTuple):
         return (self.best - self.value) / self.best
 
 
-def run_agent(agent: Params, world: Params, steps: int, replications: int, seed: int = 42) -> Run:
+def run_agent(agent: Params, simulator: Params, steps: int, replications: int, seed: int = 42) -> Run:
     """Run one agent in one environment."""
-    data = {"simulator": world, "agents": [agent], "steps": steps, "replications": replications, "seed": seed}
+    data = {"simulator": simulator, "agents": [agent], "steps": steps, "replications": replications, "seed": seed}
     e = Experiment.model_validate(data)
     with threadpool_limits(1):
         lane = make_lane(e, 0)
@@ -84,10 +84,10 @@ def run_agent(agent: Params, world: Params, steps: int, replications: int, seed:
     return Run(e.labels[0], *(column.sum(axis=0) for column in columns))
 
 
-def run_agents(agents: Sequence[Params], world: Params, steps: int, replications: int) -> list[Run]:
+def run_agents(agents: Sequence[Params], simulator: Params, steps: int, replications: int) -> list[Run]:
     """Run all agents, two at a time, on the same users and random numbers."""
     with ProcessPoolExecutor(2) as pool:
-        return list(pool.map(partial(run_agent, world=world, steps=steps, replications=replications), agents))
+        return list(pool.map(partial(run_agent, simulator=simulator, steps=steps, replications=replications), agents))
 
 
 def interval(estimate: Estimate, digits: int = 4) -> str:
@@ -131,8 +131,8 @@ def _against(thompson: Run, greedy: Run) -> str:
     return "; ".join(effects)
 
 
-def _shares(agents: Sequence[Params], world: Params, steps: int, replications: int) -> str:
-    return _table(run_agents(agents, world, steps, replications), steps, replications)
+def _shares(agents: Sequence[Params], simulator: Params, steps: int, replications: int) -> str:
+    return _table(run_agents(agents, simulator, steps, replications), steps, replications)
 
 
 def _table(found: Sequence[Run], steps: int, replications: int) -> str:
@@ -259,9 +259,11 @@ def why(steps: int = 3_000, replications: int = 8) -> str:
     ])  # fmt: skip
 
 
-def by_slot(agent: Params, world: Params, steps: int, replications: int, last: int) -> tuple[Run, FloatArray]:
+def by_slot(agent: Params, simulator: Params, steps: int, replications: int, last: int) -> tuple[Run, FloatArray]:
     """Run an agent; return its prediction errors for the shown items in the last rounds, by slot, float64 (R, S)."""
-    e = Experiment.model_validate({"simulator": world, "agents": [agent], "steps": steps, "replications": replications})
+    e = Experiment.model_validate(
+        {"simulator": simulator, "agents": [agent], "steps": steps, "replications": replications}
+    )
     with threadpool_limits(1):
         lane = make_lane(e, 0)
         traces = [lane.advance(steps - last)]
@@ -287,7 +289,9 @@ def position(steps: int = 5_000, replications: int = 16) -> str:
     """Compare three slot treatments of the same agent."""
     e = presets()["position"].experiment.model_dump(mode="json")
     with ProcessPoolExecutor(2) as pool:
-        work = partial(by_slot, world=e["simulator"], steps=steps, replications=replications, last=min(500, steps // 4))
+        work = partial(
+            by_slot, simulator=e["simulator"], steps=steps, replications=replications, last=min(500, steps // 4)
+        )
         found = list(pool.map(work, e["agents"]))
     rows = []
     for run, off in found:

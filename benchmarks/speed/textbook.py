@@ -52,12 +52,12 @@ class ReplayBuffer:
 
     def __init__(self, steps: int) -> None:
         lane = make_lane(experiment(), 0)
-        world, agent = lane.simulator, lane.agent
+        simulator, agent = lane.simulator, lane.agent
         self.steps: list[tuple[Round, IntArray, Feedback]] = []
         for step in range(steps):
-            round = world.round_at(step)
+            round = simulator.round_at(step)
             slate = top_k(agent.scores(round), round.available, lane.alive, 1)
-            feedback, _ = world.respond(round, slate, world.uniforms.at(step))
+            feedback, _ = simulator.respond(round, slate, simulator.uniforms.at(step))
             agent.learn(round, slate, feedback)
             self.steps.append((round, slate, feedback))
         # the textbook replays row 0: features, arm shown, click

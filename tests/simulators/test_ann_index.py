@@ -180,7 +180,7 @@ def test_exact_retrieval_sorts_all_items_by_observed_vectors(layout: str, noise:
     for step in (0, 3, 700):
         round = simulator.round_at(step)
         for r in range(4):
-            where = simulator._which[r]
+            where = simulator._layout_index[r]
             worth = simulator.observed_items[where] @ simulator.observed_users[where, round.users[r]]
             assert round.items[r].tolist() == sorted(np.argsort(-worth, kind="stable")[:50].tolist())
 

@@ -142,7 +142,8 @@ class NeuralClickTS(NeuralAgent):
             return x
         if self.device == "cpu":
             out = torch.empty((*x.shape[:2], self.spec.n_features))
-            tuned_vectors.add_changes(x.numpy(), *(moved.numpy() for moved in self.moved), out.numpy())
+            users, items = (moved.numpy() for moved in self.moved)
+            tuned_vectors.add_changes(x.numpy(), users, items, out.numpy())
             return out
         rows = torch.arange(len(x), device=x.device)[:, None]
         changes = [moved[rows, ids] for moved, ids in zip(self.moved, self.ids(x), strict=True)]

@@ -105,7 +105,7 @@ class Cascade(Simulator):
         super().__init__(params, streams)
         layout = streams.generator("layout")
         self._attractions = layout.random((params.n_items, params.n_features))
-        self._who = streams.blocks("world", lambda g, n: g.random((n, params.n_features)), width=params.n_features)
+        self._tastes = streams.blocks("world", lambda g, n: g.random((n, params.n_features)), width=params.n_features)
         self._what = streams.blocks("world", lambda g, n: g.random((n, params.n_items)), width=params.n_items, part=1)
 
     @classmethod
@@ -117,7 +117,7 @@ class Cascade(Simulator):
 
     def round_at(self, step: int) -> Round:
         items = np.ascontiguousarray(self._what.at(step).argsort(axis=1)[:, : self.params.n_arms])
-        taste = self._who.at(step)
+        taste = self._tastes.at(step)
         taste = taste / taste.sum(axis=1, keepdims=True)
         features = taste[:, None] * self._attractions[items]
         R, K, D = features.shape

@@ -77,8 +77,8 @@ st.session_state["shown-refusals"] = refused
 drafted, about_row = draft.current().experiment(), st.container(key="arena-about")
 about = next((preset.about for preset in presets().values() if preset.experiment == drafted), "")
 if drafted != job.experiment:
-    change = f"{about} Press **Run** (Ctrl+Enter) to start it." if about else (
-        "The controls have changed. Press **Run** (Ctrl+Enter) to update the results."
+    change = f"{about} Press **Run** to start it." if about else (
+        "The controls have changed. Press **Run** to update the results."
     )  # fmt: skip
     about_row.caption(f":material/edit: {change}", help=change)
     previous_results.show(drafted)

@@ -12,13 +12,7 @@ entry.through_app("pages/cost.py")
 st.title("Cost of confidence", anchor=False)
 st.markdown(
     "How much time and memory do the confidence widths of a neural bandit need on this machine? Set the sizes of your "
-    "problem and press **Measure**; the results below are for the sizes measured last."
-)
-st.markdown(
-    "NeuralUCB chooses the arm with the highest mean plus exploration bonus. The bonus is proportional to the width "
-    r"$\sqrt{g^\top A^{-1}g}$, where $g$ is the gradient of the network's output with respect to its $p$ weights and "
-    r"$A=\lambda I+\sum gg^\top$ over past choices. A naive implementation stores and inverts a $p\times p$ matrix. "
-    "This page compares five methods that compute the width, or an approximation of it."
+    "problem and press **Measure**."
 )
 data = view.choose()
 row = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
@@ -33,7 +27,7 @@ except UserError as error:
 try:
     measurement = view.current()
     if view.changed(measurement, data):
-        st.caption(":material/edit: The controls have changed. Press **Measure** (Ctrl+Enter) to update the results.")
+        st.caption(":material/edit: The controls have changed. Press **Measure** to update the results.")
     view.show(measurement, limit)
 except UserError as error:
     refuse(error)

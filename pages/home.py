@@ -25,7 +25,7 @@ try:
     job = pool().get(preset.experiment.hash)  # a failed run is shown as failed
     if job is None or job.status == "stopped":  # it has no owner: the next visitor resumes it
         job = pool().submit(preset.experiment)
-    left, right = st.columns([4, 1], vertical_alignment="center", gap="small")
+    left, right = st.container(key="facts").columns([4, 1], vertical_alignment="center", gap="small")
     left.markdown(f"**{preset.title}.** {facts.sentence(preset.experiment, job.result)} {preset.about}")
     opened = right.button("Open in the Arena", type="primary", icon=":material/tune:", width="stretch")
     if opened:

@@ -68,7 +68,7 @@ if job is None:
         if data and data["search"] == "optuna"
         else "The map is computed coarse to fine"
     )
-    st.caption(f":material/touch_app: Press **Run** (Ctrl+Enter). {order}.")
+    st.caption(f":material/touch_app: Press **Run**. {order}.")
 else:
     with tools.popover("Export", icon=":material/download:", type="tertiary"):
         export.files(job, metric)

@@ -97,10 +97,10 @@ def _length(draft: Draft) -> None:
     field = Experiment.model_fields
     left, right = st.columns(2)
     draft.steps = left.number_input(
-        "Steps $T$", 1, 10_000_000, draft.steps, 1000, key=f"{draft.version}-steps", help=field["steps"].description
+        "Steps T", 1, 10_000_000, draft.steps, 1000, key=f"{draft.version}-steps", help=field["steps"].description
     )
     draft.replications = right.number_input(
-        "Replications $R$", 1, 4096, draft.replications, key=f"{draft.version}-replications",
+        "Replications R", 1, 4096, draft.replications, key=f"{draft.version}-replications",
         help=field["replications"].description,
     )  # fmt: skip
     draft.seed = st.number_input(

@@ -31,9 +31,10 @@ def choose() -> dict[str, Any]:
     """Draw the controls; return plain data for `bandits.profiling.read`."""
     names, defaults = fields(ProfileRequest, basic=True), ProfileRequest().model_dump(mode="json")
     values: dict[str, Any] = {}
-    for column, name in zip(st.columns(len(names)), names, strict=True):
-        with column:
-            values |= form(ProfileRequest, [name], defaults, "cost")
+    with st.container(key="pairs-cost"):
+        for column, name in zip(st.columns(len(names)), names, strict=True):
+            with column:
+                values |= form(ProfileRequest, [name], defaults, "cost")
     return values
 
 
@@ -193,7 +194,14 @@ def _tables(report: CostReport, rows: list[dict[str, str]]) -> None:
 
 
 def explain() -> None:
-    """Draw the description and the complexity of each method."""
+    """Draw what a confidence width is, and the description and the complexity of each method."""
+    st.markdown(
+        "NeuralUCB chooses the arm with the highest mean plus exploration bonus. The bonus is proportional to the "
+        r"width $\sqrt{g^\top A^{-1}g}$, where $g$ is the gradient of the network's output with respect to its $p$ "
+        r"weights and $A=\lambda I+\sum gg^\top$ over past choices. A naive implementation stores and inverts a "
+        r"$p\times p$ matrix. "
+        "This page compares five methods that compute the width, or an approximation of it."
+    )
     for kind, method in METHODS.items():
         with st.container(border=True):
             dot = f'<span style="color:{method_colour(kind)}">●</span>'

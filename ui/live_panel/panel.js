@@ -87,7 +87,7 @@ function makeCell(panel) {
   note.className = "bp-note";
   plot.className = "bp-plot";
   plot.dataset.wait = "";
-  plot.setAttribute("role", "img");
+  plot.setAttribute("role", "group"); // not an image: its mode bar has buttons
   save.className = "bp-save";
   frame.className = "bp-frame";
   lines.className = "bp-lines";
@@ -139,6 +139,7 @@ function draw(panel, cell) {
     // Always the same configuration: given another object, Plotly recreates the plot and loses the zoom.
     window.Plotly.react(cell.plot, tracesOf(cell.figure, panel.host, panel.hidden), layout, CONFIG);
     delete cell.plot.dataset.wait;
+    for (const svg of cell.plot.querySelectorAll("svg.main-svg")) svg.setAttribute("aria-hidden", "true");
     cell.names = endWidth ? names : [];
     drawEnds(panel, cell, cell.names);
     if (!cell.follows) {

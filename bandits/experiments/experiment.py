@@ -14,16 +14,19 @@ from bandits.agents import Agent, AgentParams
 from bandits.base.errors import UserError as UserError  # re-exported beside `read`, which raises it
 from bandits.base.params import Params, hash_content, param
 from bandits.base.randomness import block_length
+from bandits.base.types import WorldSpec
 from bandits.simulators import Simulator, SimulatorParams
 from bandits.simulators.petshop import PetShop
 
 from .earlier_defaults import fill
 from .history import History
+from .labels import unique_labels
 from .validation import MAX_TEXT as MAX_TEXT
 from .validation import parse
 
 MEMORY_LIMIT = 4 * 2**30  # bytes that one experiment may use
 _CAPABILITY_NAMES = {
+    "arm_features": "features that differ between arms",
     "binary": "rewards of 0 or 1",
     "ids": "user and item identifiers",
     "log": "logged interactions",
@@ -80,17 +83,7 @@ class Experiment(Params):
     @property
     def labels(self) -> tuple[str, ...]:
         """Unique names of the agents: their labels, or the titles of their kinds, numbered where repeated."""
-        taken = {a.label for a in self.agents if a.label}
-        names = []
-        for agent in self.agents:
-            name = title = agent.label or _agents.REGISTRY[agent.kind].title
-            n = 1
-            while not agent.label and name in taken:
-                n += 1
-                name = f"{title} {n}"
-            taken.add(name)
-            names.append(name)
-        return tuple(names)
+        return unique_labels([(a.label, _agents.REGISTRY[a.kind].title) for a in self.agents])
 
     @property
     def hash(self) -> str:
@@ -136,12 +129,8 @@ class Experiment(Params):
             raise ValueError(f"agents: the label '{twice}' is used twice; every agent needs its own")
         spec = self.simulator_class().describe(self.simulator)
         for i, agent in enumerate(self.agents):
-            if missing := self.agent_class(i).requires(agent) - spec.capabilities:
-                names = ", ".join(_CAPABILITY_NAMES.get(name, name) for name in sorted(missing))
-                agent_title, simulator_title = self.agent_class(i).title, self.simulator_class().title
-                raise ValueError(
-                    f"agents.{i}: {agent_title} requires {names}, which {simulator_title} does not provide"
-                )
+            if missing := missing_capabilities(self.agent_class(i).requires(agent), self.simulator_class(), spec):
+                raise ValueError(f"agents.{i} ({self.labels[i]}) {missing}")
         if (need := self.memory()) > MEMORY_LIMIT:
             raise ValueError(
                 f"the experiment would need about {need / 2**30:,.1f} GiB of memory; "
@@ -149,6 +138,12 @@ class Experiment(Params):
                 f"features ({spec.n_features:,}), replications ({self.replications:,}) or smaller networks"
             )
         return self
+
+
+def missing_capabilities(required: frozenset[str], simulator: type[Simulator], spec: WorldSpec) -> str:
+    """Describe what a simulator lacks: "requires logged interactions, which Ranking does not provide", or ""."""
+    names = ", ".join(_CAPABILITY_NAMES.get(name, name) for name in sorted(required - spec.capabilities))
+    return f"requires {names}, which {simulator.title} does not provide" if names else ""
 
 
 def read(source: str | bytes | dict[str, Any]) -> Experiment:
@@ -171,6 +166,6 @@ def read(source: str | bytes | dict[str, Any]) -> Experiment:
     >>> read('{"agents": [{"kind": "linucb", "alpha": 11}]}')
     Traceback (most recent call last):
         ...
-    bandits.base.errors.UserError: agents.0.alpha is 11; it must be a number from 0 to 10
+    bandits.base.errors.UserError: agents.0.alpha (LinUCB) is 11; it must be a number from 0 to 10
     """
     return parse(source, "experiment", Experiment, lambda data: Experiment.model_validate(fill(data)))

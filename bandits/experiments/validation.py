@@ -1,11 +1,13 @@
 """Read experiments, sweeps and requests from untrusted text, and report the first error in one sentence.
 
-A message states what is wrong, where, and what is allowed: "agents.0.alpha is -1; it must be a number from 0 to 10".
+A message states what is wrong, where, and what is allowed: "agents.0.alpha (LinUCB) is -1; it must be a
+number from 0 to 10".
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, get_args
 
@@ -16,6 +18,8 @@ from bandits.base.errors import UserError
 from bandits.base.formatting import short
 from bandits.base.params import Params, schemas
 from bandits.simulators import REGISTRY as SIMULATORS
+
+from .labels import name_agent
 
 MAX_TEXT = 256_000  # bytes of JSON that are read
 MAX_CHOICES = 12  # choices that a message lists
@@ -41,6 +45,7 @@ def parse(source: str | bytes | dict[str, Any], noun: str, model: type[BaseModel
     UserError
         One sentence: what is wrong, where, and what is allowed.
     """
+    data: Any = None
     try:
         text = json.dumps(source) if isinstance(source, dict) else source
         if len(text) > MAX_TEXT:
@@ -48,7 +53,7 @@ def parse(source: str | bytes | dict[str, Any], noun: str, model: type[BaseModel
         data = json.loads(text, object_pairs_hook=_unique, parse_constant=_reject_constant)
         return validate(data)
     except ValidationError as error:
-        raise UserError(refusal(error, model)) from None
+        raise UserError(name_agent(refusal(error, model), data)) from None
     except json.JSONDecodeError as error:
         raise UserError(f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
     except RecursionError:
@@ -85,7 +90,10 @@ def refusal(error: ValidationError, model: type[BaseModel]) -> str:
     path = _path(first["loc"])
     where, kind, context = ".".join(map(short, path)) or "the experiment", first["type"], first.get("ctx", {})
     if kind == "value_error":
-        return str(context["error"])
+        message = str(context["error"])
+        if re.search(r"agents\.\d+$", where):  # parameters of one agent that are not valid together
+            return f"{where}: {message.removeprefix(str(first['loc'][-1]) + ': ')}"
+        return message
     if kind in ("missing", "union_tag_not_found"):
         missing = where if kind == "missing" else f"{where}.kind"
         return f"{missing} is missing"

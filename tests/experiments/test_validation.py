@@ -248,7 +248,7 @@ def test_an_agent_that_requires_missing_capabilities_is_refused(monkeypatch: pyt
     monkeypatch.setitem(simulators.REGISTRY, "test_cascade", worlds.Cascade)
     trained = (agents.REGISTRY["random"].Params(), agents.REGISTRY["static_mlp"].Params())
     pair = Experiment.model_construct(simulator=worlds.Cascade.Params(), agents=trained, steps=10, replications=1)
-    sentence = rf"agents.1: Static MLP requires logged interactions, which {worlds.Cascade.title} does not provide"
+    sentence = rf"agents.1 \(Static MLP\) requires logged interactions, which {worlds.Cascade.title} does not provide"
     with pytest.raises(ValueError, match=sentence):
         pair._possible()
 

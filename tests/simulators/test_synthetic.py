@@ -225,7 +225,7 @@ def test_agents_that_require_clicks_are_refused_where_rewards_are_numbers(agent:
 
     read(experiment("bernoulli"))
     title = REGISTRY[agent].title
-    with pytest.raises(UserError, match=rf"^agents.1: {title} requires rewards of 0 or 1, which Synthetic does not"):
+    with pytest.raises(UserError, match=rf"^agents.1 \({title}\) requires rewards of 0 or 1, which Synthetic does not"):
         read(experiment("gaussian"))
     assert "binary" in StaticMLP.needs
 

@@ -207,6 +207,14 @@ class Agent(ABC):
         """Return the simulator capabilities that these parameters require."""
         return cls.needs
 
+    @classmethod
+    def alternatives(cls, spec: WorldSpec) -> list[dict[str, Any]]:  # noqa: ARG003
+        """List changes of parameters that need fewer capabilities or less memory, the first one to try first.
+
+        Each is tried together with those before it, where an agent does not fit a simulator (`experiments.adaptation`).
+        """
+        return []
+
     def column(self, name: str) -> FloatArray:
         """Return a numeric hyperparameter of all rows, float64 (R,)."""
         return np.array([getattr(p, name) for p in self.params], dtype=np.float64)

@@ -30,6 +30,14 @@ class Params(BaseModel):
         """
         return None
 
+    @classmethod
+    def closest(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Return the closest values that are valid together, where each of ``values`` is valid alone.
+
+        Override it together with a validator of several fields: it is what the app offers as a repair.
+        """
+        return values
+
 
 def param(
     default: Any,

@@ -142,7 +142,7 @@ class Experiment(Params):
 
 def missing_capabilities(required: frozenset[str], simulator: type[Simulator], spec: WorldSpec) -> str:
     """Describe what a simulator lacks: "requires logged interactions, which Ranking does not provide", or ""."""
-    names = ", ".join(_CAPABILITY_NAMES.get(name, name) for name in sorted(required - spec.capabilities))
+    names = " and ".join(_CAPABILITY_NAMES.get(name, name) for name in sorted(required - spec.capabilities))
     return f"requires {names}, which {simulator.title} does not provide" if names else ""
 
 

@@ -44,6 +44,10 @@ class Simulator(ABC):
 
     Params: ClassVar[type[SimulatorParams]]
     title: ClassVar[str]
+    family: ClassVar[str] = "Plug-ins"
+    """Heading under which menus list it."""
+    preset: ClassVar[str] = ""
+    """Preset with steps, replications and agents that suit it, loaded where a user chooses it; empty: none."""
     reward_noun: ClassVar[str] = "clicks"
     rate_title: ClassVar[str] = "Click-through rate"
     item_noun: ClassVar[str] = "product"

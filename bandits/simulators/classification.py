@@ -129,6 +129,8 @@ class Classification(Simulator):
             return {**_TITLES, **{info.id: f"{info.title}{suffix[info.id]} (uploaded)" for info in infos}}
 
     title = "Real data (classification)"
+    family = "Data sets"
+    preset = "magic"
     reward_noun = "right answers"
     rate_title = "Share of right answers"
     item_noun = "class"

@@ -81,6 +81,8 @@ class PetShop(Simulator):
         )  # fmt: skip
 
     title = "Pet shop"
+    family = "Recommendation"
+    preset = "race"
 
     def __init__(self, params: Any, streams: Streams) -> None:
         super().__init__(params, streams)

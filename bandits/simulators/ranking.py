@@ -159,6 +159,17 @@ class Ranking(Simulator):
             "the confidence bands.",
         )  # fmt: skip
 
+        @classmethod
+        def closest(cls, values: dict[str, Any]) -> dict[str, Any]:
+            given = {name: values.get(name, field.default) for name, field in cls.model_fields.items()}
+            candidates = min(given["n_candidates"], given["n_items"])
+            changed = {"n_candidates": candidates, "slate": min(given["slate"], candidates)}
+            if given["retrieval"] == "nearest" and given["n_items"] < ann_index.MIN_ITEMS:
+                changed["retrieval"] = "exact"
+            if given["choice"] == "catalogue" and given["n_users"] * given["n_items"] > MAX_PAIRS:
+                changed["choice"] = "candidates"
+            return {**values, **{name: value for name, value in changed.items() if value != given[name]}}
+
         @model_validator(mode="after")
         def _fits(self) -> Self:
             if self.n_candidates > self.n_items:
@@ -181,6 +192,8 @@ class Ranking(Simulator):
             return self
 
     title = "Ranking"
+    family = "Recommendation"
+    preset = "slates"
     item_noun = "item"
 
     def __init__(self, params: Any, streams: Streams) -> None:

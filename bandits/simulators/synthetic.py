@@ -76,6 +76,8 @@ class Synthetic(DenseSimulator):
         )  # fmt: skip
 
     title = "Synthetic"
+    family = "Known functions"
+    preset = "quadratic"
     reward_noun = "points"
     rate_title = "Reward per step"
     item_noun = "arm"

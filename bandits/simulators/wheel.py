@@ -59,6 +59,8 @@ class Wheel(Simulator):
         )  # fmt: skip
 
     title = "Wheel"
+    family = "Known functions"
+    preset = "wheel"
     reward_noun = "points"
     rate_title = "Reward per step"
     item_noun = "arm"

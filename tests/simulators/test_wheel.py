@@ -95,7 +95,9 @@ def test_the_log_is_random_choice_in_this_simulator() -> None:
 
 
 def test_agents_that_require_clicks_are_refused() -> None:
-    with pytest.raises(UserError, match=r"^agents.0 \(Beta Thompson\) requires rewards of 0 or 1, which Wheel does not"):
+    with pytest.raises(
+        UserError, match=r"^agents.0 \(Beta Thompson\) requires rewards of 0 or 1, which Wheel does not"
+    ):
         read({"simulator": {"kind": "wheel"}, "agents": [{"kind": "beta_ts"}], "steps": 10})
 
 

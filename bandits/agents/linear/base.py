@@ -102,6 +102,10 @@ class LinearAgent(Agent):
         return [*sharings, *({"fourier": 6, **sharing} for sharing in sharings[:2])]
 
     @classmethod
+    def alternatives(cls, spec: WorldSpec) -> list[dict[str, Any]]:
+        return [{"sharing": "shared"}] if "arm_features" in spec.capabilities else []
+
+    @classmethod
     def memory(cls, params: Any, spec: WorldSpec) -> int:
         n = params.fourier
         own = cls.model_memory(params, RandomFourierFeatures.transformed_spec(spec, n))

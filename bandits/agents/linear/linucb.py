@@ -55,6 +55,15 @@ class LinUCB(LinearAgent):
         def mode(self) -> str:
             return "discounted" if self.gamma < 1 else ""
 
+        @classmethod
+        def closest(cls, values: dict[str, Any]) -> dict[str, Any]:
+            discounted, windowed = values.get("gamma", 1.0) < 1, values.get("window") is not None
+            if discounted and windowed:
+                values = {**values, "window": None}
+            if (discounted or windowed) and values.get("sharing") == "hybrid":
+                values = {**values, "sharing": "shared"}
+            return values
+
         @model_validator(mode="after")
         def _one_way_to_forget(self) -> Self:
             if self.gamma < 1 and self.window is not None:

@@ -85,6 +85,10 @@ class LogisticAgent(Agent):
         return [{"refit": 10, "history": 20, "sharing": sharing} for sharing in get_args(Sharing)]
 
     @classmethod
+    def alternatives(cls, spec: WorldSpec) -> list[dict[str, Any]]:
+        return [{"sharing": "shared"}] if "arm_features" in spec.capabilities else []
+
+    @classmethod
     def memory(cls, params: Any, spec: WorldSpec) -> int:
         models = 1 if params.sharing == "shared" else spec.n_items  # and 41 spectra at most
         own = Logistic.memory(

@@ -164,6 +164,10 @@ class SGDTS(Agent):
         return [{"batch": 7, "sharing": sharing} for sharing in get_args(Sharing)]
 
     @classmethod
+    def alternatives(cls, spec: WorldSpec) -> list[dict[str, Any]]:
+        return [{"sharing": "shared"}] if "arm_features" in spec.capabilities else []
+
+    @classmethod
     def memory(cls, params: Any, spec: WorldSpec) -> int:
         weights = spec.n_features * (1 if params.sharing == "shared" else spec.n_items)
         history = history_memory(params.batch * spec.slate, spec.n_stored)

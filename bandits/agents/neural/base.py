@@ -341,6 +341,10 @@ class NeuralAgent(Agent):
         return cls.needs | (frozenset({"binary"}) if params.loss == "log" else frozenset())
 
     @classmethod
+    def alternatives(cls, spec: WorldSpec) -> list[dict[str, Any]]:
+        return [{"loss": "squared"}] if "binary" not in spec.capabilities else []
+
+    @classmethod
     def memory(cls, params: Any, spec: WorldSpec) -> int:
         widths = (spec.n_features, *params.hidden, cls.count_outputs(params, spec))
         copies = cls.count_copies(params)

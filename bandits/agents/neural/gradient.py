@@ -63,6 +63,11 @@ class GradientParams(NeuralParams):
     learning_rate: float = override_default(NeuralParams, "learning_rate", 0.01)
     training: Literal["newest", "replay", "everything"] = override_default(NeuralParams, "training", "newest")
 
+    @classmethod
+    def closest(cls, values: dict[str, Any]) -> dict[str, Any]:
+        odd = values.get("scaling") == "paper" and any(width % 2 for width in values.get("hidden", ()))
+        return {**values, "scaling": "code"} if odd else values
+
     @model_validator(mode="after")
     def _even_widths(self) -> Self:
         if self.scaling == "paper" and any(width % 2 for width in self.hidden):
@@ -83,6 +88,10 @@ class GradientAgent(NeuralAgent):
     """
 
     PARTS: ClassVar[tuple[str, ...]] = ("replay", "confidence")
+
+    @classmethod
+    def alternatives(cls, spec: WorldSpec) -> list[dict[str, Any]]:
+        return [*super().alternatives(spec), {"covariance": "diagonal"}]
 
     @classmethod
     def prior_precision(cls, params: Any) -> float | None:

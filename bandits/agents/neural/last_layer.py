@@ -61,6 +61,11 @@ class HeadAgent(NeuralAgent):
         return float(params.ridge)
 
     @classmethod
+    def alternatives(cls, spec: WorldSpec) -> list[dict[str, Any]]:
+        heads = [{"heads": "shared"}] if "arm_features" in spec.capabilities else []
+        return [*super().alternatives(spec), *heads]
+
+    @classmethod
     def test_params(cls) -> list[dict[str, Any]]:
         (small,) = super().test_params()
         return [small, {**small, "heads": "per_arm"}]

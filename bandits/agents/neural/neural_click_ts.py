@@ -268,6 +268,10 @@ class NeuralClickTS(NeuralAgent):
         return super().requires(params) | (frozenset({"vectors"}) if params.vectors == "tuned" else frozenset())
 
     @classmethod
+    def alternatives(cls, spec: WorldSpec) -> list[dict[str, Any]]:  # noqa: ARG003
+        return [{"vectors": "fixed"}]
+
+    @classmethod
     def memory(cls, params: Any, spec: WorldSpec) -> int:
         D, K, m = spec.n_features, spec.n_candidates, params.hidden[-1]
         widths = (D, *params.hidden, 1)

@@ -62,6 +62,11 @@ class NeuralLinUCB(HeadAgent):
     def requires(cls, params: Any) -> frozenset[str]:
         return super().requires(params) | (frozenset({"log"}) if params.pretrain else frozenset())
 
+    @classmethod
+    def alternatives(cls, spec: WorldSpec) -> list[dict[str, Any]]:
+        start = [{"pretrain": 0}] if "log" not in spec.capabilities else []
+        return [*start, *super().alternatives(spec)]
+
     def prepare(self) -> None:
         """Train the network on logged interactions in their order, cached by content."""
         p = self.params[0]

@@ -50,13 +50,16 @@ else:
         format_func=lambda name: presets()[name].title, width=200, label_visibility="collapsed",
     )  # fmt: skip
 pressed = row.button("Run", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter")
-refused = st.session_state.pop("refused", [])  # by a link, or just before the page was rerun
+refused = st.session_state.pop("refused", [])  # just before the page was rerun
 view = options.View()
 try:
     if pressed or refusals.run_requested():
         job = session.submit_and_follow(read(draft.current().data()))
+        draft.current().notice = ""
 except UserError as error:
     refused.append(refusals.Refusal(str(error), draft.current().data()))
+if refusals.show_link(next(iter(presets().values())).title):
+    st.stop()  # no result of another experiment below it
 try:
     job = board.run_buttons(job, row, changed=draft.current().experiment() != job.experiment)
     with tools.popover("View", icon=":material/visibility:", type="tertiary"):
@@ -71,8 +74,9 @@ tools.button("Exit presentation" if presenting else "Present", icon=":material/c
              type="tertiary", on_click=options.present, args=(not presenting,),
              help="Larger type and fewer controls, for a projector")  # fmt: skip
 
+refused += [refusal for refusal in refusals.of_draft(draft.current()) if refusal not in refused]
 for refusal in refused:
-    refusals.show(refusal, draft.current())
+    refusals.show(refusal)
 st.session_state["shown-refusals"] = refused
 drafted, about_row = draft.current().experiment(), st.container(key="arena-about")
 about = next((preset.about for preset in presets().values() if preset.experiment == drafted), "")
@@ -80,11 +84,14 @@ if drafted != job.experiment:
     change = f"{about} Press **Run** to start it." if about else (
         "The controls have changed. Press **Run** to update the results."
     )  # fmt: skip
-    about_row.caption(f":material/edit: {change}", help=change)
+    about_row.caption(f":gray-badge[:material/history: Previous result] {change}", help=change)
+    about_row.html("<style>.st-key-result{opacity:.5}</style>")
     previous_results.show(drafted)
 elif not presenting:
     about_row.caption(about or text.describe_experiment(job.experiment), help=about or None)
-board.show(job, key="arena", view=view, place=row.container(key="run-status", width="stretch").empty(), fill=presenting)
+with st.container(key="result"):
+    place = row.container(key="run-status", width="stretch").empty()
+    board.show(job, key="arena", view=view, place=place, fill=presenting)
 if not presenting:
     if not job.active:
         decision.show(job)

@@ -214,5 +214,10 @@ def _spelled(entry: Any) -> str:
     return f"{entry:g}" if isinstance(entry, float) and float(f"{entry:g}") == entry else str(entry)
 
 
+def shown_value(value: Any) -> str:
+    """Return a value as its widget shows it, short enough for one line."""
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else _spoken(_spelled(value))
+
+
 def _spoken(option: Any) -> str:
     return str(option).replace("_", " ")

@@ -7,6 +7,7 @@ import itertools
 import os
 import threading
 import time
+from contextlib import suppress
 
 import streamlit as st
 
@@ -17,7 +18,7 @@ from bandits.results.previous_run import parameter_changes
 from bandits.runtime.pool import Job, Pool
 from bandits.storage.run_store import Store
 
-from .arena import draft
+from .arena import draft, refusals
 from .owner import owner
 from .text import escape_markdown
 
@@ -60,6 +61,7 @@ def submit_and_follow(experiment: Experiment) -> Job:
     """
     followed = st.session_state.get("job")
     job = follow(pool().submit(experiment, owner()))
+    refusals.forget_link()
     if followed not in (None, job.id):
         st.session_state.previous = followed
     return job
@@ -105,7 +107,10 @@ def current() -> Job:
             draft.load(job.experiment)
             return job
     except UserError as error:
-        st.session_state.refused = [str(error)]
+        data = None
+        with suppress(UserError):
+            data = url.plain_data(st.query_params.to_dict())
+        refusals.refuse_link(refusals.Refusal(str(error), data))
     try:  # the same for all users who have not started a run: it has no owner
         return follow(pool().submit(next(iter(presets().values())).experiment))
     except UserError as error:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Any
 
 from bandits.agents import REGISTRY as AGENTS
 from bandits.agents import AgentParams
+from bandits.agents.context_free.random import Random
 from bandits.base.errors import UserError
 from bandits.simulators import REGISTRY as SIMULATORS
 
@@ -39,8 +41,9 @@ def adapt(data: Data, kind: str) -> Adaptation:
         Of the new simulator.
     """
     given, old = suggestion(kind), suggestion(data["simulator"]["kind"])
+    model: type[Any] = SIMULATORS[kind].Params
     setting = Setting(
-        given.simulator if given else SIMULATORS[kind].Params(),
+        given.simulator if given else model(),
         given.steps if given else data["steps"],
         given.replications if given else data["replications"],
     )
@@ -52,16 +55,16 @@ def adapt(data: Data, kind: str) -> Adaptation:
     left_out: list[Statement] = []
     changed: list[Statement] = []
     for values, label in zip(data["agents"], labels_of(data["agents"]), strict=True):
-        model = AGENTS[values["kind"]].Params
-        own: AgentParams | None = parse(model, values)
-        replace = model.model_fields["kind"].default in suited and (own is None or own in usual or own == model())
+        agent_model: type[Any] = AGENTS[values["kind"]].Params
+        own: AgentParams | None = parse(agent_model, values)
+        replace = values["kind"] in suited and (own is None or own in usual or own == agent_model())
         fitting = None if own is None or replace else fit(own, setting, SHARE)
         if own is not None and fitting is not None:
             agents.append(fitting)
             changed += differences(label, own, fitting)
         elif better := suited.get(values["kind"]):
             agents += [params for params in better if params not in agents]
-            changed += [] if own in better else [(label, "settings of the preset")]
+            changed += [] if own in better else [(label, "the preset's settings")]
         else:
             why = "its settings are not valid" if own is None else obstacle(own, setting, SHARE)
             left_out.append((label, why))
@@ -70,7 +73,7 @@ def adapt(data: Data, kind: str) -> Adaptation:
     new = [params for kind, several in suited.items() if kind not in kinds for params in several]
     new = new[: MAX_AGENTS - len(agents)]
     if not agents and not new:
-        new = [AGENTS["random"].Params()]
+        new = [Random.Params()]
     moved = {**setting.with_agents(distinct_labels([plain(p) for p in (*agents, *new)])), "seed": data["seed"]}
     added = labels_of(moved["agents"])[len(agents) :]
     smaller = repair(moved)
@@ -92,7 +95,8 @@ def suited_agent(kind: str, data: Data) -> Data:
         The experiment as plain data.
     """
     simulator = parse(SIMULATORS[data["simulator"]["kind"]].Params, data["simulator"])
-    params = AGENTS[kind].Params()
+    model: type[Any] = AGENTS[kind].Params
+    params = model()
     if simulator is not None:
         with suppress(UserError):  # data that are not stored here: explained when it is run
             params = fit(params, Setting(simulator, data["steps"], data["replications"]), SHARE) or params

@@ -7,9 +7,11 @@ from typing import Any
 
 from bandits.agents import REGISTRY as AGENTS
 from bandits.agents import AgentParams
+from bandits.agents.context_free.random import Random
 from bandits.base.errors import UserError
 from bandits.simulators import REGISTRY as SIMULATORS
 
+from .earlier_defaults import fill
 from .experiment import MEMORY_LIMIT, Experiment, read
 from .fit import (
     Adaptation,
@@ -50,7 +52,7 @@ def repair(data: Data) -> Adaptation | None:
         read(data)
     except UserError:
         try:
-            return _repaired(data)
+            return _repaired(fill(data))
         except (UserError, KeyError, TypeError, AttributeError):  # not an experiment, or not valid in its parts
             return None
     return None
@@ -87,9 +89,10 @@ def _repaired(data: Data) -> Adaptation:
     while agents and setting.memory(*agents.values()) > MEMORY_LIMIT:
         largest = max(agents, key=lambda i: setting.memory(agents[i]))
         left_out.append((labels[largest], too_large(setting.memory(agents.pop(largest)))))
+    changed.sort(key=lambda change: labels.index(change[0]) if change[0] else -1)
     chosen = [plain(agent) for agent in agents.values()] or [{"kind": "random"}]
     repaired = {**setting.with_agents(chosen), **{name: data[name] for name in ("seed",) if name in data}}
-    added = () if agents else (AGENTS["random"].title,)
+    added = () if agents else (Random.title,)
     return Adaptation(read(repaired), tuple(left_out), tuple(changed), added)
 
 
@@ -100,7 +103,7 @@ def _possible_setting(data: Data) -> tuple[Setting, list[Statement]]:
     simulator, changed = _valid(SIMULATORS[given["kind"]].Params, given, "")
     length = (data.get(name, fields[name].default) for name in ("steps", "replications"))
     setting = Setting(simulator, *length)
-    if setting._replace(replications=FEW_REPLICATIONS).memory(AGENTS["random"].Params()) > MEMORY_LIMIT:
+    if setting._replace(replications=FEW_REPLICATIONS).memory(Random.Params()) > MEMORY_LIMIT:
         defaults = type(simulator)()
         changed += differences("", simulator, defaults)
         setting = setting._replace(simulator=defaults)

@@ -71,6 +71,18 @@ def parse_query(given: Mapping[str, str]) -> Shared:
     UserError
         One sentence: what is wrong, where, and what is allowed.
     """
+    experiment = read(plain_data(given))
+    return Shared(experiment, given.get("check", "") in ("", experiment.hash[:_CHECK]))
+
+
+def plain_data(given: Mapping[str, str]) -> dict[str, Any]:
+    """Return the experiment of a query as plain data, not validated yet.
+
+    Raises
+    ------
+    UserError
+        It is too long, a value cannot be parsed, or the agents are not numbered from 0.
+    """
     named = {name: text for name, text in given.items() if _FIELD.match(name) or name in _TOP}
     if len(named) > MAX_FIELDS:
         raise UserError(f"the link names {len(named):,} fields; at most {MAX_FIELDS} are allowed")
@@ -90,8 +102,7 @@ def parse_query(given: Mapping[str, str]) -> Shared:
         raise UserError(f"the link's agents are numbered {', '.join(map(str, sorted(parts)))}; they must count from 0")
     if simulator:
         data["simulator"] = simulator
-    experiment = read({**data, "agents": [parts[i] for i in sorted(parts)], "defaults": LINKS})
-    return Shared(experiment, given.get("check", "") in ("", experiment.hash[:_CHECK]))
+    return {**data, "agents": [parts[i] for i in sorted(parts)], "defaults": LINKS}
 
 
 def _number(name: str, text: str) -> int:

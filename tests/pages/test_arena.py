@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from bandits import Experiment, UserError, read, run
 from bandits.agents import REGISTRY as AGENTS
+from bandits.base.docstrings import description
 from bandits.base.params import metadata
 from bandits.experiments import url
 from bandits.experiments.presets import presets
@@ -74,6 +75,11 @@ def press(at: AppTest, label: str) -> AppTest:
 def widget(at: AppTest, ending: str) -> Any:
     (found,) = [e for e in at.sidebar if (getattr(e, "key", None) or "").endswith(ending)]
     return found
+
+
+def choose(at: AppTest, simulator: str) -> AppTest:
+    """Choose a simulator in its menu."""
+    return settled(at.button(key=f"simulator-{simulator}").click().run())
 
 
 def address(at: AppTest) -> str:
@@ -200,19 +206,132 @@ def test_what_cannot_be_run_is_refused_in_one_sentence_and_the_result_stays(pool
     assert address(at) != job.id
 
 
-def test_an_agent_that_does_not_fit_is_named_and_can_be_removed(pool: Pool) -> None:
-    at = arena(ended(pool.submit(experiment({"kind": "random"}, {"kind": "linucb"}, seed=939))))
-    at = press(at, "Static MLP")
-    at = settled(widget(at, "-simulator").set_value("ranking").run())
-    at = press(at, "Run")
-    assert refusals(at) == ["Static MLP requires logged interactions, which Ranking does not provide."]
-    (remove,) = [b for b in at.main.button if b.label.startswith("Remove ")]
-    assert remove.label == "Remove Static MLP and run"
-    at = settled(remove.click().run())
-    assert not at.error
+def small_baselines(seed: int) -> Experiment:
+    """The default experiment, shorter and with a small log for the network that is trained on one."""
+    data = presets()["race"].experiment.model_dump(mode="json")
+    agents = [
+        {**a, **({"interactions": 1000, "epochs": 1} if a["kind"] == "static_mlp" else {})} for a in data["agents"]
+    ]
+    return read({**data, "agents": agents, "steps": 30, "replications": 2, "seed": seed})
+
+
+@pytest.mark.parametrize("kind", SIMULATORS)
+def test_the_default_experiment_runs_in_every_simulator_and_comes_back(pool: Pool, kind: str) -> None:
+    start = small_baselines(938)
+    at = choose(arena(ended(pool.submit(start))), kind)
+    moved = draft(at)
+    assert moved.simulator.kind == kind
+    if kind != "petshop":
+        preset = presets()[SIMULATORS[kind].preset].experiment
+        assert (moved.steps, moved.replications, moved.simulator) == (
+            preset.steps, preset.replications, preset.simulator,
+        )  # fmt: skip
+    kept = {agent.kind for agent in moved.agents}
+    for agent, label in zip(start.agents, start.labels, strict=True):
+        assert agent.kind in kept or any(
+            f"Left out: {label} (" in c.value.replace("\\", "") for c in at.sidebar.caption
+        )
+    widget(at, "-steps").set_value(6)
+    widget(at, "-replications").set_value(2)
+    at = press(settled(at.run()), "Run")
+    assert refusals(at) == []
+    job = pool.get(address(at))
+    assert job is not None
+    assert job.experiment.simulator.kind == kind
+    assert ended(job).status == "finished", job.error
+    at = choose(settled(at.run()), "petshop")
+    assert draft(at) == (start if kind != "petshop" else job.experiment)
+
+
+def test_the_choice_of_a_simulator_is_undone_and_redone(pool: Pool) -> None:
+    start = small_baselines(937)
+    at = choose(arena(ended(pool.submit(start))), "wheel")
+    moved = draft(at)
+    at = choose(at, "ranking")
+    assert [c.value for c in at.sidebar.caption if "Left out" in c.value]
+    at = press(press(at, "Undo"), "Undo")
+    assert draft(at) == start
+    assert not [c.value for c in at.sidebar.caption if "Left out" in c.value]
+    at = press(at, "Redo")
+    assert draft(at) == moved
+    assert draft(press(at, "Reset")) == start
+
+
+def test_agents_that_the_user_has_changed_are_taken_to_the_next_simulator(pool: Pool) -> None:
+    at = choose(arena(ended(pool.submit(small_baselines(936)))), "synthetic")
+    number = list(at.session_state["draft"].agents)[-1]
+    widget(at, f"agent{number}-label").set_value("Mine")
+    at = choose(settled(at.run()), "wheel")
+    assert "Mine" in draft(at).labels
+
+
+def test_an_impossible_combination_is_named_and_repaired_with_one_button(pool: Pool) -> None:
+    simulator = {"kind": "ranking", "n_items": 500, "n_candidates": 20, "embedding": 16}
+    agents = ("random", {"kind": "linucb", "sharing": "shared"})
+    at = arena(ended(pool.submit(experiment(*agents, simulator=simulator, steps=5, seed=939))))
+    number = list(at.session_state["draft"].agents)[-1]
+    widget(at, f"agent{number}-sharing").set_value("per_arm")
+    widget(at, "-n_items").set_value(500_000.0)
+    at = settled(at.run())
+    (sentence,) = refusals(at)  # before Run is pressed
+    assert "GiB of memory" in sentence
+    assert refusals(press(at, "Run")) == [sentence]
+    assert any("LinUCB: Sharing shared instead of per arm" in c.value.replace("\\", "") for c in at.main.caption)
+    assert "Undo" in [b.label for b in at.button if not b.disabled]
+    at = press(at, "Repair and run")
+    assert refusals(at) == []
     assert [agent.kind for agent in draft(at).agents] == ["random", "linucb"]
+    assert draft(at).agents[1].sharing == "shared"
     assert address(at) == draft(at).hash
+    assert refusals(press(at, "Undo")) == [sentence]
+
+
+def test_an_agent_that_does_not_fit_is_named_and_removed_with_one_button(pool: Pool) -> None:
+    at = arena(ended(pool.submit(experiment("random", "neural_linucb", steps=5, seed=934))))
+    at = choose(at, "ranking")
+    number = next(n for n, a in at.session_state["draft"].agents.items() if a["kind"] == "neural_linucb")
+    at = settled(widget(at, f"agent{number}-pretrain").set_value(100).run())
+    assert refusals(at) == ["Neural-LinUCB requires logged interactions, which Ranking does not provide."]
+    assert any("agents." in e.value for e in at.error) is False
+    at = press(at, "Repair and run")
+    assert refusals(at) == []
+    assert next(a for a in draft(at).agents if a.kind == "neural_linucb").pretrain == 0
+    assert [c.value for c in at.main.caption if "Previous result" in c.value] == []
     press(at, "Stop")
+
+
+def test_cards_of_agents_are_one_line_with_name_and_main_parameter(pool: Pool) -> None:
+    agents = ({"kind": "linucb", "alpha": 0.25}, {"kind": "linucb", "alpha": 2.0}, {"kind": "random", "label": "Floor"})
+    at = arena(ended(pool.submit(experiment(*agents, seed=933))))
+    cards = [e for e in at.sidebar.expander if "Floor" in e.label or "LinUCB" in e.label]
+    assert [c.label.replace("\\\\", "\\") for c in cards] == [
+        r"**LinUCB** :gray[$\alpha$ 0.25]", r"**LinUCB 2** :gray[$\alpha$ 2]", "**Floor**",
+    ]  # fmt: skip
+    assert [c.proto.expanded for c in cards] == [False] * 3
+    at = press(at, "UCB1")
+    cards = [e for e in at.sidebar.expander if "LinUCB" in e.label or "UCB1" in e.label]
+    assert [c.proto.expanded for c in cards] == [False, False, True]  # the new one is open
+
+
+def test_menus_group_agents_and_simulators_and_describe_each(pool: Pool) -> None:
+    at = choose(arena(ended(pool.submit(experiment("random", seed=932)))), "wheel")
+    captions = [c.value.replace("\\", "") for c in at.sidebar.caption]
+    for kind in SIMULATORS:
+        assert description(SIMULATORS[kind]) in captions
+    assert any(text.startswith("Not available in Wheel: ") and "Static MLP" in text for text in captions)
+    headings = [m.value for m in at.sidebar.markdown if m.value.startswith("**")]
+    assert headings == [
+        *(f"**{name}**" for name in ("Recommendation", "Data sets", "Known functions")),
+        *(f"**{name}**" for name in ("Linear", "Neural", "Context free")),
+    ]
+
+
+def test_a_preset_that_was_not_run_yet_stands_above_a_dimmed_previous_result(pool: Pool) -> None:
+    at = arena(ended(pool.submit(experiment(seed=931))))
+    assert not [h for h in at.get("html") if "st-key-result{opacity" in h.proto.body]
+    at = settled(at.selectbox(key="preset").set_value("wheel").run())
+    assert [h for h in at.get("html") if "st-key-result{opacity" in h.proto.body]
+    assert [c.value for c in at.caption if "Previous result" in c.value and presets()["wheel"].about in c.value]
 
 
 def test_only_who_started_a_run_can_end_it(pool: Pool, gate: Gate) -> None:
@@ -287,11 +406,12 @@ def opened(given: dict[str, str]) -> AppTest:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"simulator": "casino"}, "simulator.kind is 'casino'; it must be one of petshop, classification"),
-        ({"simulator": "petshop", "agents.0": "linucb", "agents.0.alpha": "1e999"}, "agents.0.alpha"),
+        ({"simulator": "casino"}, "Simulator, kind is 'casino'; it must be one of petshop, classification"),
+        ({"simulator": "petshop", "agents.0": "linucb", "agents.0.alpha": "1e999"}, "LinUCB, Exploration bonus is "),
+        ({"agents.0": "linucb", "agents.1": "psychic"}, "Agent 2, kind is 'psychic'"),
         ({"agents.1": "linucb"}, "they must count from 0"),
         ({"agents.0": "linucb", "steps": "many"}, "Steps is 'many'; it must be a whole number"),
-        ({"agents.0": "linucb", "agents.0.label": "<img src=x onerror=alert(1)>"}, "agents.0.label is <img src=x"),
+        ({"agents.0": "linucb", "agents.0.label": "<img src=x onerror=alert(1)>"}, "LinUCB, Name is <img src=x"),
         ({"agents.0": "é" * 500}, "must be one of"),
         ({"agents.0": "www.example.com/login"}, "www.example.com/login"),
     ],
@@ -302,7 +422,32 @@ def test_a_link_that_cannot_be_run_is_refused_in_one_sentence(pool: Pool, given:
     assert said in refusal
     assert "<img" not in at.error[0].value.replace("\\<", "")  # quoted, not drawn
     assert address(at) == presets()["race"].experiment.hash
-    assert not settled(at.run()).error  # said once
+    assert not at.get("bidi_component")  # no result of another experiment below it
+    assert refusals(settled(at.run())) == [refusal]
+    at = press(at, "Show Baselines on the pet shop")
+    assert not at.error
+    assert plots(at)
+
+
+def test_a_link_to_an_impossible_combination_is_repaired_with_one_button(pool: Pool) -> None:
+    given = {"simulator": "wheel", "agents.0": "beta_ts", "agents.1": "random", "steps": "20", "seed": "930"}
+    at = opened(given)
+    assert refusals(at) == ["Beta Thompson requires rewards of 0 or 1, which Wheel does not provide."]
+    assert not at.get("bidi_component")
+    at = press(at, "Remove Beta Thompson and run")
+    assert not at.error
+    assert (draft(at).labels, draft(at).simulator.kind, draft(at).seed) == (("Random",), "wheel", 930)
+    assert address(at) == draft(at).hash
+    assert plots(at)
+
+
+def test_run_or_a_preset_ends_a_refused_link(pool: Pool) -> None:
+    for leave in (lambda at: press(at, "Run"), lambda at: settled(at.selectbox(key="preset").set_value("wheel").run())):
+        at = opened({"simulator": "casino"})
+        assert refusals(at)
+        at = leave(at)
+        assert not at.error
+        assert plots(at)
 
 
 def test_an_address_that_says_nothing_of_an_experiment_is_no_error(pool: Pool) -> None:
@@ -611,11 +756,12 @@ def test_there_is_always_one_agent_and_there_are_never_more_than_twelve(pool: Po
 
 
 @pytest.mark.parametrize("kind", SIMULATORS)
-def test_every_field_of_every_world_has_its_widget_and_help(pool: Pool, kind: str) -> None:
+def test_every_field_of_every_simulator_has_its_widget_and_help(pool: Pool, kind: str) -> None:
     at = arena(ended(pool.submit(experiment({"kind": "random"}, seed=953))))
     for chosen in (*SIMULATORS, kind):
-        at = settled(widget(at, "-simulator").set_value(chosen).run())
-    assert draft(at).simulator == SIMULATORS[kind].Params()  # a new world begins with its defaults
+        at = choose(at, chosen)
+    if kind != "petshop":  # there it began
+        assert draft(at).simulator == presets()[SIMULATORS[kind].preset].experiment.simulator
     for name, field in SIMULATORS[kind].Params.model_fields.items():
         if name == "kind":
             continue
@@ -675,9 +821,9 @@ def test_every_widget_of_an_agent_reaches_the_experiment(pool: Pool, kind: str) 
 
 
 @pytest.mark.parametrize("kind", SIMULATORS)
-def test_every_widget_of_a_world_reaches_the_experiment(pool: Pool, kind: str) -> None:
-    at = arena(ended(pool.submit(experiment("random", seed=955))))
-    at = settled(widget(at, "-simulator").set_value(kind).run())
+def test_every_widget_of_a_simulator_reaches_the_experiment(pool: Pool, kind: str) -> None:
+    start = experiment({"kind": "random", "label": "Mine"}, seed=955, simulator={"kind": kind})
+    at = arena(ended(pool.submit(start)))
     fields = {n: f for n, f in SIMULATORS[kind].Params.model_fields.items() if n not in ("kind", "click_rates")}
     expected = {}
     for name, field in fields.items():

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from contextlib import suppress
-from html import escape
 from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from bandits.agents import REGISTRY as AGENTS
+from bandits.base.params import metadata
 from bandits.experiments.experiment import Experiment
+from bandits.experiments.labels import labels_of
 from bandits.results.style import palette
 from bandits.simulators import REGISTRY as SIMULATORS
-from ui.params_form import fields, form
+from ui.params_form import fields, form, shown_value
+from ui.text import escape_markdown
 
+from . import catalogue
 from . import draft as drafts
 from .draft import Draft
 
@@ -35,32 +37,14 @@ def controls(draft: Draft, choose_agent: Callable[[Draft], int] | None = None) -
     _length(draft)
     if choose_agent is None:
         st.subheader("Agents", anchor=False)
-        only = None
+        _agents(draft)
+        catalogue.add_agent(draft)
     else:
-        only = choose_agent(draft)
-    styles = palette([agent["kind"] for agent in draft.agents.values()])
-    for (number, agent), style in zip(list(draft.agents.items()), styles, strict=True):
-        if only in (None, number):
-            with st.container(border=True):
-                _agent(draft, number, agent, style.color)
-    if only is None:
-        _add_agent(draft)
+        number = choose_agent(draft)
+        with st.container(border=True):
+            _agent(draft, number, draft.agents[number])
     drafts.remember()
     _undo_buttons(undo_row)
-
-
-def _add_agent(draft: Draft) -> None:
-    with st.popover("Add agent", icon=":material/add:", width="stretch", disabled=len(draft.agents) >= 12):
-        for kind in draft.available_kinds():
-            st.button(
-                AGENTS[kind].title, key=f"add-{kind}", help=_summary(kind), on_click=draft.add, args=(kind,),
-                width="stretch",
-            )  # fmt: skip
-
-
-def _summary(kind: str) -> str:
-    """Return the first line of an agent's docstring without the marks of references."""
-    return re.sub(r",? \[\d+\]_", "", (AGENTS[kind].__doc__ or "").split("\n")[0])
 
 
 def _undo_buttons(row: DeltaGenerator) -> None:
@@ -74,19 +58,15 @@ def _undo_buttons(row: DeltaGenerator) -> None:
 
 
 def _simulator(draft: Draft) -> None:
-    kinds = list(SIMULATORS)
-    key = f"{draft.version}-simulator"
-    kind = st.selectbox(
-        "Simulator", kinds, index=kinds.index(draft.simulator["kind"]), key=key,
-        format_func=lambda k: SIMULATORS[k].title,
-    )  # fmt: skip
-    if kind != draft.simulator["kind"]:
-        draft.switch_simulator(kind)
-    model = SIMULATORS[kind].Params
-    values = form(model, fields(model, basic=True), draft.simulator, f"{key}-{kind}")
+    catalogue.choose_simulator(draft)
+    if draft.notice:
+        st.caption(f":material/info: {escape_markdown(draft.notice)}")
+    kind = draft.simulator["kind"]
+    model, key = SIMULATORS[kind].Params, f"{draft.version}-simulator-{kind}"
+    values = form(model, fields(model, basic=True), draft.simulator, key)
     if more := fields(model, basic=False):
         with st.expander("More parameters"):
-            values |= form(model, more, draft.simulator, f"{key}-{kind}")
+            values |= form(model, more, draft.simulator, key)
     draft.simulator = {"kind": kind, **values}
     with suppress(ValueError):  # explained in full when it is run
         if source := SIMULATORS[kind].attribution(model.model_validate(draft.simulator)):
@@ -108,15 +88,61 @@ def _length(draft: Draft) -> None:
     )
 
 
-def _agent(draft: Draft, number: int, agent: dict[str, Any], color: str) -> None:
-    cls = AGENTS[agent["kind"]]
-    key = f"{draft.version}-agent{number}"
-    heading = st.empty()  # filled last: it shows the name that is typed below
+def _agents(draft: Draft) -> None:
+    """Draw one line per agent; the line that was pressed last shows its settings."""
+    agents = {number: _entered(draft, number, agent) for number, agent in draft.agents.items()}
+    labels = labels_of(list(agents.values()))
+    styles = palette([agent["kind"] for agent in agents.values()])
+    dots = "".join(
+        f".st-key-{_key(draft, number)}-card summary::before{{content:'';flex:none;width:.75em;height:.75em;"
+        f"border-radius:50%;margin-right:.5em;background:{style.color}}}"
+        for number, style in zip(agents, styles, strict=True)
+    )
+    st.html(f"<style>{dots}</style>")
+    for (number, agent), label in zip(agents.items(), labels, strict=True):
+        st.session_state[f"{_key(draft, number)}-card"] = number == draft.open_card
+        card = st.expander(
+            _line(agent, label), key=f"{_key(draft, number)}-card", on_change=_open_card, args=(draft, number)
+        )
+        with card:
+            _agent(draft, number, draft.agents[number])
+
+
+def _key(draft: Draft, number: int) -> str:
+    return f"{draft.version}-agent{number}"
+
+
+def _entered(draft: Draft, number: int, agent: dict[str, Any]) -> dict[str, Any]:
+    """Return an agent with the values of its widgets, which are drawn after the line that shows them."""
+    start = f"{_key(draft, number)}-"
+    shown = ["label", *fields(AGENTS[agent["kind"]].Params, basic=True)[:1]]
+    return {**agent, **{name: st.session_state[start + name] for name in shown if start + name in st.session_state}}
+
+
+def _line(agent: dict[str, Any], label: str) -> str:
+    """Return the name of an agent and its main parameter: LinUCB, alpha 1.5."""
+    model = AGENTS[agent["kind"]].Params
+    line = f"**{escape_markdown(label)}**"
+    for name in fields(model, basic=True)[:1]:
+        field = model.model_fields[name]
+        symbol = metadata(field, "symbol")
+        title = f"${symbol}$" if symbol else str(field.title).lower()
+        line += f" :gray[{title} {shown_value(agent.get(name, field.default))}]"
+    return line
+
+
+def _open_card(draft: Draft, number: int) -> None:
+    opened = st.session_state[f"{_key(draft, number)}-card"]
+    draft.open_card = number if opened else None
+
+
+def _agent(draft: Draft, number: int, agent: dict[str, Any]) -> None:
+    cls, key = AGENTS[agent["kind"]], _key(draft, number)
     spec = draft.spec()
     slates = spec is None or spec.slate > 1
     values = form(cls.Params, fields(cls.Params, basic=True), agent, key)
     with st.popover("More", icon=":material/tune:", type="tertiary", width="stretch"):
-        st.caption(_summary(agent["kind"]))
+        st.caption(catalogue.summary(agent["kind"]))
         st.latex(cls.formula)
         label = st.text_input(
             "Name", agent.get("label") or "", key=f"{key}-label", max_chars=40, placeholder=cls.title,
@@ -127,6 +153,4 @@ def _agent(draft: Draft, number: int, agent: dict[str, Any], color: str) -> None
                   args=(number,), disabled=len(draft.agents) >= 12, width="stretch")  # fmt: skip
         st.button("Remove", key=f"{key}-remove", icon=":material/delete:", on_click=draft.remove, args=(number,),
                   disabled=len(draft.agents) == 1, width="stretch")  # fmt: skip
-    title = escape(label.strip() or cls.title)
-    heading.html(f'<div style="font-weight:600"><span style="color:{color}">●</span> {title}</div>')
     draft.agents[number] = {"kind": agent["kind"], "label": label.strip() or None, **values}

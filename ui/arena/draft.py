@@ -10,10 +10,14 @@ import streamlit as st
 
 from bandits import Experiment, UserError, read
 from bandits.agents import REGISTRY as AGENTS
+from bandits.agents import AgentParams
 from bandits.base.types import WorldSpec
+from bandits.experiments.adaptation import adapt, suited_agent
+from bandits.experiments.fit import parse
 from bandits.experiments.presets import presets
 from bandits.simulators import REGISTRY as SIMULATORS
 
+REFUSED_LINK = "refused-link"  # in the session: why the link in the address cannot be opened
 MAX_STATES = 100  # states that can be undone
 
 _numbers = itertools.count(1)  # widget keys only need to be new
@@ -27,6 +31,10 @@ class Draft:
         self.simulator: dict[str, Any] = data["simulator"]
         self.agents: dict[int, dict[str, Any]] = {next(_numbers): agent for agent in data["agents"]}
         self.steps, self.replications, self.seed = data["steps"], data["replications"], data["seed"]
+        self.open_card: int | None = None  # the agent whose settings are shown
+        self.notice = ""  # what the choice of a simulator has changed
+        self.before: dict[str, Any] | None = None  # the experiment before that choice
+        self.adapted: list[AgentParams | None] = []  # the agents after it
 
     def data(self) -> dict[str, Any]:
         """Return the experiment as plain data."""
@@ -45,13 +53,30 @@ class Draft:
         except UserError:
             return None
 
-    def switch_simulator(self, kind: str) -> None:
-        """Replace the simulator by another one with its defaults."""
-        self.simulator = {"kind": kind}
+    def moved_to(self, kind: str) -> Draft:
+        """Return a draft with another simulator and what suits it.
+
+        While the agents stay as a choice of simulator has left them, the next choice starts from the experiment before
+        it, so that trying out simulators loses nothing.
+        """
+        own = self.data()
+        start = self.before if self.before is not None and self._params() == self.adapted else own
+        start = {**start, "seed": self.seed}
+        if start["simulator"]["kind"] == kind:
+            return Draft(start)
+        adaptation = adapt(start, kind)
+        moved = Draft(json.loads(adaptation.experiment.model_dump_json()))
+        moved.before, moved.adapted, moved.notice = start, moved._params(), adaptation.describe()
+        return moved
+
+    def _params(self) -> list[AgentParams | None]:
+        """Return the agents' parameters, which are equal however they were entered; None where they are not valid."""
+        return [parse(AGENTS[agent["kind"]].Params, agent) for agent in self.agents.values()]
 
     def add(self, kind: str) -> None:
-        """Add an agent with its defaults."""
-        self.agents[next(_numbers)] = {"kind": kind}
+        """Add an agent with its defaults, or the settings closest to them that this simulator can run."""
+        self.open_card = next(_numbers)
+        self.agents[self.open_card] = suited_agent(kind, self.data())
 
     def duplicate(self, agent: int) -> None:
         """Insert a copy of an agent after it."""
@@ -103,19 +128,37 @@ class EditHistory:
 def current() -> Draft:
     """Return this session's draft; it starts with the first preset."""
     if "draft" not in st.session_state:
-        load(next(iter(presets().values())).experiment)
+        _load(next(iter(presets().values())).experiment)
     draft: Draft = st.session_state.draft
     return draft
 
 
 def load(experiment: Experiment) -> None:
     """Load an experiment into the controls; this can be undone, and `reset` returns to it."""
+    st.session_state.pop(REFUSED_LINK, None)  # the user has opened something else
+    _load(experiment)
+
+
+def _load(experiment: Experiment) -> None:
     text = experiment.model_dump_json()
     st.session_state.draft, st.session_state.origin = Draft(json.loads(text)), text
     if "edit_history" in st.session_state:
         remember()
     else:
         st.session_state.edit_history = EditHistory(_state())
+
+
+def choose_simulator(kind: str) -> None:
+    """Move the draft to another simulator; this can be undone."""
+    if kind != current().simulator["kind"]:
+        st.session_state.draft = current().moved_to(kind)
+        remember()
+
+
+def replace(experiment: Experiment) -> None:
+    """Replace the values of the controls; `reset` still returns to what was loaded."""
+    st.session_state.draft = Draft(json.loads(experiment.model_dump_json()))
+    remember()
 
 
 def remember() -> None:

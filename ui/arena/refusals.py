@@ -3,67 +3,112 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import streamlit as st
 
+from bandits import Experiment, UserError, read
 from bandits.agents import REGISTRY as AGENTS
+from bandits.experiments.repair import repair
 from bandits.simulators import REGISTRY as SIMULATORS
 from ui.text import escape_markdown, refuse
 
+from . import draft as drafts
 from .draft import Draft
 
 _RUN = "run-requested"
+_PATH = re.compile(
+    r"(agents\.(?P<place>\d+)|simulator)(?:\.(?P<field>\w+))?(?P<rest>[\w.]*)(?: \((?P<label>[^()]*)\))?(?P<colon>: )?"
+)
 
 
 class Refusal(NamedTuple):
-    """Why something cannot be done, and the draft that was refused, if it was one."""
+    """Why something cannot be done, and the plain data of the experiment that was refused, if it was one."""
 
     message: str
     data: dict[str, Any] | None = None
 
 
-def show(refusal: Refusal | str, draft: Draft) -> None:
-    """Show a refusal; an agent that does not fit the simulator can be removed with one button."""
-    message, data = refusal if isinstance(refusal, Refusal) else (refusal, None)  # a link's fields keep their paths
-    refuse(message if data is None else name_fields(message, data))
-    place = re.match(r"agents\.(\d+): \S.* requires ", message)
-    if place and data == draft.data() and len(draft.agents) > 1:
-        number = list(draft.agents)[int(place[1])]
-        st.button(f"Remove {escape_markdown(_label(data, int(place[1])))} and run", icon=":material/delete:",
-                  key="remove-and-run", on_click=_remove_and_run, args=(draft, number))  # fmt: skip
+def show(refusal: Refusal) -> None:
+    """Show a refusal; one button repairs an impossible combination."""
+    refuse(name_fields(refusal.message, refusal.data))
+    repaired = None if refusal.data is None else repair(refusal.data)
+    if repaired is None:
+        return
+    label, only_removed = "Repair and run", not repaired.changed and not repaired.added
+    if only_removed and len(repaired.left_out) == 1:
+        label = f"Remove {escape_markdown(repaired.left_out[0][0])} and run"
+    else:
+        st.caption(f":material/build: {escape_markdown(repaired.describe())}")
+    st.button(label, icon=":material/build:", key="repair-and-run", on_click=_load_and_run, args=(repaired.experiment,))
 
 
-def name_fields(message: str, data: dict[str, Any]) -> str:
+def of_draft(draft: Draft) -> list[Refusal]:
+    """Return why the controls' experiment cannot be run; empty if it can."""
+    try:
+        read(draft.data())
+    except UserError as error:
+        return [Refusal(str(error), draft.data())]
+    return []
+
+
+def refuse_link(refusal: Refusal) -> None:
+    """Remember that the link in the address cannot be opened, until the user opens something else."""
+    st.session_state[drafts.REFUSED_LINK] = refusal
+
+
+def forget_link() -> None:
+    """Forget the refused link: the user has opened something else."""
+    st.session_state.pop(drafts.REFUSED_LINK, None)
+
+
+def show_link(instead: str) -> bool:
+    """Show why the link cannot be opened, and return whether there is such a link.
+
+    Parameters
+    ----------
+    instead : str
+        Title of the experiment that can be opened instead.
+    """
+    refusal: Refusal | None = st.session_state.get(drafts.REFUSED_LINK)
+    if refusal is None:
+        return False
+    st.markdown("**This link cannot be opened**")
+    show(refusal)
+    st.button(f"Show {escape_markdown(instead)}", key="forget-link", on_click=forget_link)
+    return True
+
+
+def name_fields(message: str, data: dict[str, Any] | None = None) -> str:
     """Replace the path at the beginning of a message by the label of the agent and the title of the field.
 
-    "agents.3.alpha is 11; ..." becomes "LinUCB, Exploration bonus is 11; ...".
+    "agents.3.alpha (LinUCB) is 11; ..." becomes "LinUCB, Exploration bonus is 11; ...".
     """
-    path = re.match(r"(agents\.(?P<place>\d+)|simulator)(?:\.(?P<field>\w+))?(?P<rest>[\w.]*)(?P<colon>: )?", message)
+    path = _PATH.match(message)
     if path is None:
         return message.removeprefix("agents: ")
-    place, tail = path["place"], message[path.end() :]
-    if place is not None and int(place) >= len(data["agents"]):
-        return message
-    part = data["agents"][int(place)] if place is not None else data["simulator"]
-    cls = (AGENTS if place is not None else SIMULATORS)[part["kind"]]
-    label = _label(data, int(place)) if place is not None and path["field"] != "label" else cls.title
+    place, tail = path["place"], message[path.end() :].lstrip()
+    try:
+        part: Any = {} if data is None else data["simulator"] if place is None else data["agents"][int(place)]
+        kinds: Mapping[str, Any] = SIMULATORS if place is None else AGENTS
+        cls = kinds.get(part.get("kind"))
+    except (KeyError, IndexError, TypeError, AttributeError):  # not the shape of an experiment
+        cls = None
+    label = path["label"] or (f"Agent {int(place) + 1}" if place else cls.title if cls else "Simulator")
     if path["field"] is None:
-        return tail if tail.startswith(label) else f"{label}: {tail}"
-    field = cls.Params.model_fields.get(path["field"])
-    return f"{label}, {field.title if field else path['field']}{path['rest']}{path['colon'] or ''}{tail}"
+        return f"{label}{path['colon'] or ' '}{tail}"
+    field = cls.Params.model_fields.get(path["field"]) if cls else None
+    title = field.title if field and field.title else path["field"]
+    return f"{label}, {title}{path['rest']}{path['colon'] or ' '}{tail}"
 
 
 def run_requested() -> bool:
-    """Return whether the user has asked to run the draft without the agent that did not fit; once per request."""
+    """Return whether the user has asked to run a repaired experiment; once per request."""
     return bool(st.session_state.pop(_RUN, False))
 
 
-def _label(data: dict[str, Any], place: int) -> str:
-    agent = data["agents"][place]
-    return str(agent.get("label") or AGENTS[agent["kind"]].title)
-
-
-def _remove_and_run(draft: Draft, number: int) -> None:
-    draft.remove(number)
+def _load_and_run(experiment: Experiment) -> None:
+    forget_link()
+    drafts.replace(experiment)
     st.session_state[_RUN] = True

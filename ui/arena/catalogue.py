@@ -1,0 +1,79 @@
+"""Menus of simulators and agents: grouped by family, with one line of description each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+import streamlit as st
+
+from bandits.agents import REGISTRY as AGENTS
+from bandits.base.docstrings import description
+from bandits.experiments.kinds import agent_kinds
+from bandits.simulators import REGISTRY as SIMULATORS
+from ui.text import escape_markdown
+
+from . import draft as drafts
+from .draft import Draft
+
+
+def choose_simulator(draft: Draft) -> None:
+    """Draw the menu of simulators."""
+    chosen = SIMULATORS[draft.simulator["kind"]]
+    with st.container(gap="xxsmall"):
+        st.markdown("Simulator")
+        # another key for every draft: a menu in which something was chosen is closed
+        menu = st.popover(chosen.title, width="stretch", key=f"{draft.version}-simulators")
+    with menu:
+        families: dict[str, list[str]] = {}
+        for kind, cls in SIMULATORS.items():
+            families.setdefault(cls.family, []).append(kind)
+        _menu(families, {k: (c.title, description(c)) for k, c in SIMULATORS.items()}, "simulator",
+              drafts.choose_simulator, current=draft.simulator["kind"])  # fmt: skip
+
+
+def add_agent(draft: Draft) -> None:
+    """Draw the menu of agents; those that cannot be run in this simulator are named below it."""
+    available, families = draft.available_kinds(), dict[str, list[str]]()
+    for row in agent_kinds():
+        if row.kind in available:
+            families.setdefault(row.family, []).append(row.kind)
+    key = f"{draft.version}-add-{len(draft.agents)}-{draft.open_card}"
+    with st.popover("Add agent", icon=":material/add:", width="stretch", disabled=len(draft.agents) >= 12, key=key):
+        _menu(families, {kind: (AGENTS[kind].title, summary(kind)) for kind in available}, "add", draft.add)
+        others = [cls.title for kind, cls in AGENTS.items() if kind not in available]
+        if others:
+            simulator = SIMULATORS[draft.simulator["kind"]].title
+            st.caption(escape_markdown(f"Not available in {simulator}: {', '.join(others)}."))
+
+
+def summary(kind: str) -> str:
+    """Return the first sentence of an agent's docstring without the marks of references."""
+    return re.sub(r",? \[\d+\]_", "", description(AGENTS[kind]))
+
+
+def _menu(
+    families: Mapping[str, list[str]],
+    entries: Mapping[str, tuple[str, str]],
+    prefix: str,
+    choose: Callable[[str], None],
+    current: str = "",
+) -> None:
+    """Draw a button and a description for each kind, under the names of the families.
+
+    Parameters
+    ----------
+    entries : mapping of str to (title, description)
+        By kind.
+    prefix : str
+        Of the buttons' keys.
+    """
+    for family, kinds in families.items():
+        with st.container(gap="xsmall"):
+            st.markdown(f"**{escape_markdown(family[:1].upper() + family[1:])}**")
+            for kind in kinds:
+                title, text = entries[kind]
+                with st.container(horizontal=True, wrap=False, vertical_alignment="center", gap="small"):
+                    st.button(escape_markdown(title), key=f"{prefix}-{kind}", on_click=choose, args=(kind,),
+                              type="primary" if kind == current else "secondary", width=150)  # fmt: skip
+                    st.caption(escape_markdown(text))

@@ -19,6 +19,7 @@ from bandits.base.params import Params, schemas
 
 from .earlier_defaults import LINKS, link_default
 from .experiment import MAX_TEXT, Experiment, UserError, read
+from .labels import name_agent
 
 MAX_FIELDS = 400
 _CHECK = 12  # hexadecimal digits of the hash
@@ -97,7 +98,13 @@ def plain_data(given: Mapping[str, str]) -> dict[str, Any]:
         part, position, field = match.groups()
         registry: Mapping[str, Any] = simulators.REGISTRY if part == "simulator" else agents.REGISTRY
         target = simulator if part == "simulator" else parts.setdefault(int(position), {})
-        target[field or "kind"] = text if field is None else _value(registry, named.get(part, ""), field, name, text)
+        try:
+            target[field or "kind"] = (
+                text if field is None else _value(registry, named.get(part, ""), field, name, text)
+            )
+        except UserError as error:
+            several = [{"kind": named.get(f"agents.{i}"), "label": named.get(f"agents.{i}.label")} for i in range(100)]
+            raise UserError(name_agent(str(error), {"agents": several})) from None
     if sorted(parts) != list(range(len(parts))):
         raise UserError(f"the link's agents are numbered {', '.join(map(str, sorted(parts)))}; they must count from 0")
     if simulator:

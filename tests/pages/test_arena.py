@@ -407,7 +407,10 @@ def opened(given: dict[str, str]) -> AppTest:
     ("given", "said"),
     [
         ({"simulator": "casino"}, "Simulator, kind is 'casino'; it must be one of petshop, classification"),
-        ({"simulator": "petshop", "agents.0": "linucb", "agents.0.alpha": "1e999"}, "LinUCB, Exploration bonus is "),
+        (
+            {"simulator": "petshop", "agents.0": "linucb", "agents.0.alpha": "1e999"},
+            "LinUCB, alpha is '1e999'; numbers must be finite",
+        ),
         ({"agents.0": "linucb", "agents.1": "psychic"}, "Agent 2, kind is 'psychic'"),
         ({"agents.1": "linucb"}, "they must count from 0"),
         ({"agents.0": "linucb", "steps": "many"}, "Steps is 'many'; it must be a whole number"),
@@ -422,7 +425,7 @@ def test_a_link_that_cannot_be_run_is_refused_in_one_sentence(pool: Pool, given:
     assert said in refusal
     assert "<img" not in at.error[0].value.replace("\\<", "")  # quoted, not drawn
     assert address(at) == presets()["race"].experiment.hash
-    assert not at.get("bidi_component")  # no result of another experiment below it
+    assert not at.get("progress")  # no result of another experiment below it
     assert refusals(settled(at.run())) == [refusal]
     at = press(at, "Show Baselines on the pet shop")
     assert not at.error
@@ -433,7 +436,7 @@ def test_a_link_to_an_impossible_combination_is_repaired_with_one_button(pool: P
     given = {"simulator": "wheel", "agents.0": "beta_ts", "agents.1": "random", "steps": "20", "seed": "930"}
     at = opened(given)
     assert refusals(at) == ["Beta Thompson requires rewards of 0 or 1, which Wheel does not provide."]
-    assert not at.get("bidi_component")
+    assert not at.get("progress")
     at = press(at, "Remove Beta Thompson and run")
     assert not at.error
     assert (draft(at).labels, draft(at).simulator.kind, draft(at).seed) == (("Random",), "wheel", 930)

@@ -12,14 +12,17 @@ from typing import Any, TypeVar
 
 from bandits.base.files import unpack
 
+from .annotations import Annotations
 from .object_files import ObjectFiles, is_intact, metadata_of
 from .sqlite_index import DatabaseCorruptError, Index
 
 T = TypeVar("T")
 INSERT = (
-    "INSERT INTO runs (id, experiment, title, tags, created, seconds, content, bytes, evicted) VALUES "
-    "(:id, :experiment, :title, :tags, :created, :seconds, :content, :bytes, :evicted) ON CONFLICT (id) DO NOTHING"
+    "INSERT INTO runs (id, experiment, title, tags, created, seconds, content, bytes, evicted, starred, notes, "
+    "headline) VALUES (:id, :experiment, :title, :tags, :created, :seconds, :content, :bytes, :evicted, :starred, "
+    ":notes, :headline) ON CONFLICT (id) DO NOTHING"
 )
+DEFAULTS = {"evicted": 0, "starred": 0, "notes": "", "headline": None}  # of columns that an older file lacks
 _log = logging.getLogger(__name__)
 
 
@@ -35,6 +38,8 @@ class RunIndex:
     path : Path
         The SQLite file.
     objects : ObjectFiles
+    annotations : Annotations
+        Titles, tags, stars and notes: a new row of the index gets what is written there.
 
     Attributes
     ----------
@@ -47,9 +52,9 @@ class RunIndex:
         The index cannot be read or written; so too from every method.
     """
 
-    def __init__(self, path: Path, objects: ObjectFiles) -> None:
+    def __init__(self, path: Path, objects: ObjectFiles, annotations: Annotations) -> None:
         self.repairs: list[str] = []
-        self._objects, self._index = objects, Index(path)
+        self._objects, self._annotations, self._index = objects, annotations, Index(path)
         try:
             self._index.create()
         except DatabaseCorruptError:
@@ -137,14 +142,16 @@ class RunIndex:
             self._objects.quarantine(path)
             return [f"{path.name[:12]} belongs to no run and was set aside"]
         run = metadata["id"]
-        row = index.execute("SELECT title, tags, content FROM runs WHERE id = ?", (run,)).fetchone()
-        if row and self._objects.path(row[2]).exists():
+        columns = "title, tags, starred, notes, content"
+        row = index.execute(f"SELECT {columns} FROM runs WHERE id = ?", (run,)).fetchone()  # noqa: S608 - constant
+        if row and self._objects.path(row[-1]).exists():
             path.unlink(missing_ok=True)
             return [f"{path.name[:12]} was a second file of run {run[:12]} and was removed"]
         if row:
-            metadata |= {"title": row[0], "tags": row[1]}
+            metadata |= dict(zip(columns.split(", ")[:-1], row[:-1], strict=True))
             index.execute("DELETE FROM runs WHERE id = ?", (run,))
-        index.execute(INSERT, {"evicted": 0, **metadata, "content": path.name, "bytes": len(data)})
+        metadata |= self._annotations.read(run)
+        index.execute(INSERT, {**DEFAULTS, **metadata, "content": path.name, "bytes": len(data)})
         return [f"run {run[:12]} was not listed; its file is intact and it is listed again"]
 
     def _rebuild_index(self) -> None:
@@ -154,7 +161,8 @@ class RunIndex:
             for path in sorted(self._objects.paths()):
                 self._reindex(path, index)
             for run, (title, tags) in names.items():
-                index.execute("UPDATE runs SET title = ?, tags = ? WHERE id = ?", (title, tags, run))
+                if not self._annotations.read(run):
+                    index.execute("UPDATE runs SET title = ?, tags = ? WHERE id = ?", (title, tags, run))
 
         try:
             if not self._index.rebuild(self._objects.quarantine_folder, fill):
@@ -166,7 +174,7 @@ class RunIndex:
         count = self.query("SELECT count(*) FROM runs")[0][0]
         self.repairs.append(
             f"the index of stored runs was damaged; it was set aside and rebuilt from the files: {count} found, "
-            "with those titles and tags that could still be read"
+            "with their titles, tags and notes where these could still be read"
         )
         _log.warning(self.repairs[-1])
 

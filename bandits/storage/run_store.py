@@ -11,21 +11,22 @@ import shutil
 import sqlite3
 import time
 from contextlib import suppress
-from datetime import UTC, datetime
-from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 from bandits.base.errors import UserError
 from bandits.base.files import home, unpack
 from bandits.experiments.experiment import Experiment, read
 from bandits.experiments.history import History
+from bandits.results.headline import headline, to_json
 from bandits.results.result import Result
 
+from .annotations import Annotations
 from .checkpoints import RUN_ID, Checkpoints
 from .object_files import ObjectFiles, digest, metadata_of, pack_run
 from .run_index import INSERT, CorruptFileError, RunIndex
+from .stored_run import COLUMNS, StoredRun, stored_run
 
 fcntl: ModuleType | None
 try:
@@ -35,21 +36,6 @@ except ImportError:  # on Windows: `claim` then always succeeds
 
 __all__ = ["MIN_FREE", "RUN_ID", "CorruptFileError", "EvictedError", "Store", "StoredRun"]
 MIN_FREE = 200 * 2**20  # bytes that must be free before a run starts
-
-_read_cached = lru_cache(maxsize=4096)(read)  # `runs` is called at every refresh of a page
-
-
-class StoredRun(NamedTuple):
-    """A row of the index."""
-
-    id: str
-    experiment: Experiment
-    title: str
-    tags: str
-    created: float
-    seconds: float
-    bytes: int
-    evicted: bool = False
 
 
 class EvictedError(CorruptFileError):
@@ -74,7 +60,8 @@ class Store:
         self.folder = folder or home()
         self._objects = ObjectFiles(self.folder)
         self._checkpoints = Checkpoints(self.folder / "checkpoints", self._objects.staging, self._objects.quarantine)
-        self._index = RunIndex(self.folder / "index.sqlite", self._objects)
+        self._annotations = Annotations(self.folder / "annotations", self._objects.staging)
+        self._index = RunIndex(self.folder / "index.sqlite", self._objects, self._annotations)
         self._lock: IO[str] | None = None
 
     @property
@@ -134,18 +121,20 @@ class Store:
         row: dict[str, Any] = {
             "id": experiment.hash, "experiment": experiment.model_dump_json(), "title": ", ".join(experiment.labels),
             "tags": "", "created": time.time(), "seconds": seconds, "evicted": 0,
+            "headline": to_json(headline(experiment, histories)),
         }  # fmt: skip
         data = pack_run(row, {f"{i}/{k}": v for i, h in enumerate(histories.values()) for k, v in h.since(0).items()})
-        row |= {"content": digest(data), "bytes": len(data)}
+        row |= {"content": digest(data), "bytes": len(data), "starred": 0, "notes": ""}
 
         def insert(index: sqlite3.Connection) -> None:
             # the file is renamed within the transaction: no other process can list or delete the run in between
             evicted = index.execute(
-                "DELETE FROM runs WHERE id = ? AND evicted = 1 RETURNING title, tags, content", (row["id"],)
+                "DELETE FROM runs WHERE id = ? AND evicted = 1 RETURNING title, tags, starred, notes, content",
+                (row["id"],),
             ).fetchone()
             if evicted is not None:
-                row.update(title=evicted[0], tags=evicted[1])
-                self._object(evicted[2]).unlink(missing_ok=True)
+                row.update(zip(("title", "tags", "starred", "notes"), evicted, strict=False))
+                self._object(evicted[-1]).unlink(missing_ok=True)
             if index.execute("SELECT 1 FROM runs WHERE id = ?", (row["id"],)).fetchone() is None:
                 self._objects.commit(staged, row["content"])
                 index.execute(INSERT, row)
@@ -194,18 +183,52 @@ class Store:
 
     def runs(self) -> list[StoredRun]:
         """List all stored runs, newest first."""
-        rows = self._query(
-            "SELECT id, experiment, title, tags, created, seconds, bytes, evicted FROM runs ORDER BY created DESC"
-        )
-        return [run for row in rows if (run := _stored_run(row)) is not None]
+        rows = self._query(f"SELECT {COLUMNS} FROM runs ORDER BY created DESC")  # noqa: S608 - constant names
+        return [run for row in rows if (run := stored_run(row)) is not None]
 
     def rename(self, run: str, title: str) -> None:
         """Replace the title of a run."""
-        self._query("UPDATE runs SET title = ? WHERE id = ?", title, run, write=True)
+        self._annotate(run, title=title)
 
     def tag(self, run: str, tags: str) -> None:
         """Replace the tags of a run."""
-        self._query("UPDATE runs SET tags = ? WHERE id = ?", tags, run, write=True)
+        self._annotate(run, tags=tags)
+
+    def star(self, run: str, starred: bool) -> None:
+        """Star a run, or remove its star."""
+        self._annotate(run, starred=starred)
+
+    def note(self, run: str, notes: str) -> None:
+        """Replace the notes on a run."""
+        self._annotate(run, notes=notes)
+
+    def _annotate(self, run: str, **changes: Any) -> None:
+        """Change what is written about a run: in its file, from which the index can be rebuilt, and in the index."""
+
+        def change(index: sqlite3.Connection) -> None:
+            row = index.execute("SELECT title, tags, starred, notes FROM runs WHERE id = ?", (run,)).fetchone()
+            if row is not None:
+                new = {"title": row[0], "tags": row[1], "starred": bool(row[2]), "notes": row[3], **changes}
+                self._annotations.write(run, new)
+                index.execute(
+                    "UPDATE runs SET title = :title, tags = :tags, starred = :starred, notes = :notes WHERE id = :id",
+                    {**new, "id": run},
+                )
+
+        self._index.use(change, write=True)
+
+    def complete_headlines(self, limit: int = 50) -> int:
+        """Compute the best agents of at most ``limit`` runs of earlier versions; return how many runs remain."""
+        rows = self._query("SELECT id FROM runs WHERE headline IS NULL ORDER BY created DESC")
+        for (run,) in rows[:limit]:
+            self._query("UPDATE runs SET headline = ? WHERE id = ?", self._headline(run), run, write=True)
+        return max(len(rows) - limit, 0)
+
+    def _headline(self, run: str) -> str:
+        with suppress(CorruptFileError, UserError):  # reported where the run is opened
+            if (result := self.get(run)) is not None:
+                return to_json(headline(result.experiment, result.histories))
+        return ""
 
     def delete(self, run: str) -> None:
         """Delete a run and its checkpoint, and its file unless another run has the same content."""
@@ -216,6 +239,7 @@ class Store:
                 self._object(row[0]).unlink(missing_ok=True)
 
         self._index.use(remove, write=True)
+        self._annotations.drop(run)
         self.drop_checkpoint(run)
 
     # -- disk space ----------------------------------------------------------------------------------------------
@@ -228,20 +252,24 @@ class Store:
     def evict(self, run: str) -> int:
         """Delete a finished run's curves and checkpoint; it stays listed. Return the number of bytes freed."""
         rows = self._query(
-            "SELECT experiment, title, tags, created, seconds, content, bytes FROM runs WHERE id = ?", run
+            "SELECT experiment, title, tags, created, seconds, content, bytes, headline FROM runs WHERE id = ?", run
         )
         if not rows:
             return 0
-        experiment, title, tags, created, seconds, content, size = rows[0]
+        experiment, title, tags, created, seconds, content, size, best = rows[0]
+        best = self._headline(run) if best is None else best
         metadata = {"id": run, "experiment": experiment, "title": title, "tags": tags, "created": created,
-                    "seconds": seconds, "evicted": 1}  # fmt: skip
+                    "seconds": seconds, "evicted": 1, "headline": best}  # fmt: skip
         data = pack_run(metadata, {})
         name = digest(data)
         staged = self._objects.stage(data)
 
         def swap(index: sqlite3.Connection) -> None:
             self._objects.commit(staged, name)
-            index.execute("UPDATE runs SET content = ?, bytes = ?, evicted = 1 WHERE id = ?", (name, len(data), run))
+            index.execute(
+                "UPDATE runs SET content = ?, bytes = ?, evicted = 1, headline = ? WHERE id = ?",
+                (name, len(data), best, run),
+            )
             if not index.execute("SELECT 1 FROM runs WHERE content = ?", (content,)).fetchone():
                 self._object(content).unlink(missing_ok=True)
 
@@ -289,15 +317,3 @@ class Store:
 
     def _object(self, content: Any) -> Path:
         return self._objects.path(content)
-
-
-def _stored_run(row: tuple[Any, ...]) -> StoredRun | None:
-    """Convert a row of the index, or return None if a later version or damage made it unreadable."""
-    run, experiment, title, tags, created, seconds, size, evicted = row
-    with suppress(UserError, ValueError, TypeError, OverflowError):
-        datetime.fromtimestamp(created, UTC)
-        return StoredRun(
-            id=str(run), experiment=_read_cached(experiment), title=str(title), tags=str(tags), created=float(created),
-            seconds=float(seconds), bytes=int(size), evicted=bool(evicted),
-        )  # fmt: skip
-    return None

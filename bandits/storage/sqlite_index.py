@@ -12,12 +12,18 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-SCHEMA = 2  # schema 1 has no column "evicted"
-_TABLE = """
+SCHEMA = 3
+_LATER = {  # columns that older schemas lack
+    "evicted": "INTEGER NOT NULL DEFAULT 0",
+    "starred": "INTEGER NOT NULL DEFAULT 0",
+    "notes": "TEXT NOT NULL DEFAULT ''",
+    "headline": "TEXT",  # JSON; NULL: not computed yet
+}
+_TABLE = f"""
 CREATE TABLE IF NOT EXISTS runs (
     id TEXT PRIMARY KEY, experiment TEXT NOT NULL, title TEXT NOT NULL, tags TEXT NOT NULL DEFAULT '',
     created REAL NOT NULL, seconds REAL NOT NULL, content TEXT NOT NULL, bytes INTEGER NOT NULL,
-    evicted INTEGER NOT NULL DEFAULT 0
+    {", ".join(f"{name} {declaration}" for name, declaration in _LATER.items())}
 )
 """
 # errors caused by the disk, permissions or other processes; any other code means that the file is damaged
@@ -103,21 +109,23 @@ class Index(Database):
             index.execute(_TABLE)
 
         self.use(make)
-        if not self.use(_has_current_schema):
+        if self.use(_missing_columns):
             self._migrate()
         self.verify()
 
     def _migrate(self) -> None:
         """Migrate an older table to the current schema; a copy of the old file is kept."""
-        backup, staged = self.path.with_name("index-schema-1.sqlite"), self.path.with_name(f".{time.time_ns()}.sqlite")
+        older = 1 if "evicted" in self.use(_missing_columns) else 2
+        backup = self.path.with_name(f"index-schema-{older}.sqlite")
+        staged = self.path.with_name(f".{time.time_ns()}.sqlite")
 
         def copy(index: sqlite3.Connection) -> None:
             with closing(sqlite3.connect(staged)) as target:
                 index.backup(target)
 
         def widen(index: sqlite3.Connection) -> None:
-            if not _has_current_schema(index):  # another process may have been first
-                index.execute("ALTER TABLE runs ADD COLUMN evicted INTEGER NOT NULL DEFAULT 0")
+            for name in _missing_columns(index):  # another process may have been first
+                index.execute(f"ALTER TABLE runs ADD COLUMN {name} {_LATER[name]}")
             index.execute(f"PRAGMA user_version={SCHEMA}")
 
         try:
@@ -139,7 +147,8 @@ class Index(Database):
 
         def check(index: sqlite3.Connection) -> list[Any]:
             index.execute(
-                "SELECT id, experiment, title, tags, created, seconds, content, bytes, evicted FROM runs"
+                "SELECT id, experiment, title, tags, created, seconds, content, bytes, evicted, starred, notes, "
+                "headline FROM runs"
             ).fetchall()
             return index.execute("PRAGMA integrity_check").fetchall()
 
@@ -191,6 +200,7 @@ class Index(Database):
             yield
 
 
-def _has_current_schema(index: sqlite3.Connection) -> bool:
-    """Whether the table has all columns of the current schema."""
-    return "evicted" in {row[1] for row in index.execute("PRAGMA table_info(runs)")}
+def _missing_columns(index: sqlite3.Connection) -> list[str]:
+    """List the columns of the current schema that the table lacks."""
+    present = {row[1] for row in index.execute("PRAGMA table_info(runs)")}
+    return [name for name in _LATER if name not in present]

@@ -317,8 +317,9 @@ CROWDED = (
 (result,) = results
 name, big = result.experiment.hash, "x" * limit
 attempt(store.keep_checkpoint, name, result.experiment, big.encode())
-for _ in range(3):
-    attempt(store.rename, name, big)  # the index cannot grow
+attempt(store.rename, name, big)  # the file of the annotation cannot be written
+for _ in range(3):  # the index cannot grow
+    attempt(lambda: store._query("UPDATE runs SET title = ? WHERE id = ?", big, name, write=True))
 print(len(store.runs()), store.get(name) is not None, store.checkpoint(name) == b"before", flush=True)
 """
 )
@@ -348,8 +349,9 @@ def test_a_full_disk_keeps_checkpoint_and_index_unchanged(tmp_path: Path) -> Non
     store.keep_checkpoint(name, result.experiment, b"before")
     out, _ = writer(tmp_path, 1, 2, limit=300_000, program=CROWDED).communicate(timeout=120)
     message = out.splitlines()
-    assert message[:2] == ["ready", "full: File too large"]
-    assert all(line.startswith("full: the index of stored runs: ") for line in message[2:-1]), message
+    assert message[:3] == ["ready", "full: File too large", "full: File too large"]
+    assert len(message) == 7
+    assert all(line.startswith("full: the index of stored runs: ") for line in message[3:-1]), message
     assert message[-1] == "1 True True"
     assert store.runs()[0].title == "LinUCB, Random"
     assert store.check() == []
@@ -391,4 +393,97 @@ def test_a_killed_writer_leaves_only_complete_files(tmp_path: Path) -> None:
         assert isinstance(listed.experiment, Experiment)
         assert store.get(listed.id) is not None
     assert all("it is listed again" in s for s in store.check())
+    assert store.check() == []
+
+
+# -- stars, notes, best agents -------------------------------------------------------------------------------------
+
+
+def test_stars_and_notes_survive_eviction_a_new_run_and_the_loss_of_the_index(tmp_path: Path) -> None:
+    store, result = Store(tmp_path), finished(1)
+    name = put(store, result)
+    other = put(store, finished(2))
+    store.rename(name, "For the class")
+    store.star(name, True)
+    store.note(name, "α 0.5 wins; é😀\nsecond line")
+    store.tag(other, "lesson 3")
+
+    def check(starred: bool = True) -> None:
+        listed = {each.id: each for each in Store(tmp_path).runs()}
+        line = listed[name]
+        assert (line.title, line.starred, line.notes) == ("For the class", starred, "α 0.5 wins; é😀\nsecond line")
+        assert (listed[other].tags, listed[other].starred, listed[other].notes) == ("lesson 3", False, "")
+
+    check()
+    store.evict(name)
+    check()
+    put(store, result)
+    check()
+    for damage in (None, b"", b"not a database at all" * 500):
+        for ending in ("-wal", "-shm", ""):
+            Path(f"{tmp_path}/index.sqlite{ending}").unlink(missing_ok=True)
+        if damage is not None:
+            (tmp_path / "index.sqlite").write_bytes(damage)
+        check()
+    store = Store(tmp_path)
+    store.star(name, False)
+    check(starred=False)
+    store.delete(name)
+    put(store, result)
+    assert [(each.title, each.notes) for each in store.runs() if each.id == name] == [("LinUCB, Random", "")]
+
+
+def test_a_damaged_annotation_leaves_the_run_listed(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    name = put(store, finished(1))
+    store.note(name, "kept")
+    (file,) = (tmp_path / "annotations").iterdir()
+    for text in ("{", "[]", '{"title": 3, "notes": null, "starred": "yes"}'):
+        file.write_text(text, encoding="utf-8")
+        (tmp_path / "index.sqlite").unlink()
+        (line,) = Store(tmp_path).runs()
+        assert (line.id, line.title, line.starred) == (name, "LinUCB, Random", False)
+    Store(tmp_path).note("../" + name, "no such run")
+    assert list((tmp_path / "annotations").iterdir()) == [file]
+
+
+def test_a_run_is_listed_with_its_best_agent(tmp_path: Path) -> None:
+    result = run(experiment("random", "oracle", "linucb", steps=600))
+    store = Store(tmp_path)
+    put(store, result)
+    (line,) = store.runs()
+    assert line.headline is not None
+    expected = result.summary()["agents"]["LinUCB"]  # the oracle is a reference, not a competitor
+    assert line.headline.label == "LinUCB"
+    assert line.headline.ctr._asdict() == pytest.approx(expected["ctr"])
+    assert line.headline.regret._asdict() == pytest.approx(expected["pseudo_regret"])
+    store.evict(line.id)
+    assert Store(tmp_path).runs()[0].headline == line.headline
+    alone = run(experiment("oracle", replications=1))
+    put(store, alone)
+    best = store.runs()[0].headline
+    assert best is not None
+    assert best.label == "Oracle"
+    assert np.isnan([best.ctr.low, best.ctr.high]).all()
+
+
+def test_an_index_of_an_earlier_version_gets_the_new_columns(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    names = [put(store, finished(seed)) for seed in (1, 2, 3)]
+    before = {line.id: line for line in store.runs()}
+    store.tag(names[0], "lesson 3")
+    shutil.rmtree(tmp_path / "annotations")  # as earlier versions left a home: titles and tags in the index only
+    with closing(sqlite3.connect(tmp_path / "index.sqlite", isolation_level=None)) as index:
+        for column in ("starred", "notes", "headline"):
+            index.execute(f"ALTER TABLE runs DROP COLUMN {column}")
+        index.execute("PRAGMA user_version=2")
+    store = Store(tmp_path)
+    assert (tmp_path / "index-schema-2.sqlite").is_file()
+    assert {line.id: line.tags for line in store.runs()} == {names[0]: "lesson 3", names[1]: "", names[2]: ""}
+    assert [line.headline for line in store.runs()] == [None] * 3
+    assert store.complete_headlines(limit=2) == 1
+    assert store.complete_headlines(limit=2) == 0
+    assert {line.id: line.headline for line in store.runs()} == {n: before[n].headline for n in names}
+    store.star(names[0], True)
+    assert [(line.starred, line.tags) for line in Store(tmp_path).runs() if line.id == names[0]] == [(True, "lesson 3")]
     assert store.check() == []

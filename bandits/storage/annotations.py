@@ -1,0 +1,58 @@
+"""What users write beside stored runs and sweeps: title, tags, star and notes, one small JSON file for each.
+
+The indexes hold copies for fast listing. An index that is rebuilt reads these files again, so nothing written is lost.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from bandits.base.files import atomic_write
+
+_ID = re.compile("[0-9a-f]{64}")  # any other text must not become a file name
+_TYPES = {"title": str, "tags": str, "notes": str, "starred": bool}
+
+
+class Annotations:
+    """A folder of annotations, by the hash of a run or sweep.
+
+    Parameters
+    ----------
+    folder : Path
+        Created when the first annotation is written.
+    staging : Path, optional
+        Folder of temporary files; ``folder`` by default.
+    """
+
+    def __init__(self, folder: Path, staging: Path | None = None) -> None:
+        self._folder, self._staging = folder, staging
+
+    def read(self, item: str) -> dict[str, Any]:
+        """Return what is written about a run or sweep; values of an unreadable file or of another type are left out."""
+        with suppress(OSError, ValueError):
+            data = json.loads(self._path(item).read_text(encoding="utf-8"))
+            if isinstance(data, dict):
+                return {name: data[name] for name, kind in _TYPES.items() if isinstance(data.get(name), kind)}
+        return {}
+
+    def write(self, item: str, annotation: dict[str, Any]) -> None:
+        """Replace what is written about a run or sweep.
+
+        Raises
+        ------
+        OSError
+            The disk is full or cannot be written; the previous annotation stays.
+        """
+        data = json.dumps(annotation, ensure_ascii=False).encode()
+        atomic_write(self._path(item), data, staging=self._staging)
+
+    def drop(self, item: str) -> None:
+        """Delete what is written about a run or sweep."""
+        self._path(item).unlink(missing_ok=True)
+
+    def _path(self, item: str) -> Path:
+        return self._folder / f"{item if _ID.fullmatch(item) else 'unreadable'}.json"

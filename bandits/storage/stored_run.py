@@ -1,0 +1,65 @@
+"""A row of the index of stored runs."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from bandits.base.errors import UserError
+from bandits.experiments.experiment import Experiment, read
+from bandits.results.headline import Headline, from_json
+
+COLUMNS = "id, experiment, title, tags, created, seconds, bytes, evicted, starred, notes, headline"
+
+_read_cached = lru_cache(maxsize=4096)(read)  # runs are listed at every refresh of a page
+
+
+class StoredRun(NamedTuple):
+    """A row of the index.
+
+    Attributes
+    ----------
+    id : str
+        The experiment's hash.
+    experiment : Experiment
+    title, tags, notes : str
+        Written by the user.
+    created : float
+        Time at which the run was stored, in seconds since 1970.
+    seconds : float
+        Wall time of the run.
+    bytes : int
+        Size of its file.
+    evicted : bool
+        Its curves were deleted to save space.
+    starred : bool
+    headline : Headline or None
+        The best agent and its numbers; None if they are not known.
+    """
+
+    id: str
+    experiment: Experiment
+    title: str
+    tags: str
+    created: float
+    seconds: float
+    bytes: int
+    evicted: bool = False
+    starred: bool = False
+    notes: str = ""
+    headline: Headline | None = None
+
+
+def stored_run(row: tuple[Any, ...]) -> StoredRun | None:
+    """Convert ``COLUMNS`` of a row; None if a later version or damage made it unreadable."""
+    run, experiment, title, tags, created, seconds, size, evicted, starred, notes, best = row
+    with suppress(UserError, ValueError, TypeError, OverflowError):
+        datetime.fromtimestamp(created, UTC)
+        return StoredRun(
+            id=str(run), experiment=_read_cached(experiment), title=str(title), tags=str(tags), created=float(created),
+            seconds=float(seconds), bytes=int(size), evicted=bool(evicted), starred=bool(starred), notes=str(notes),
+            headline=from_json(best),
+        )  # fmt: skip
+    return None

@@ -17,7 +17,7 @@ from bandits.sweeps.analysis.landscape import Landscape
 from bandits.sweeps.analysis.nearest import NearestPoint, PointLookup, nearest_points
 from bandits.sweeps.execution.executors import Executor, FailoverExecutor, InProcessExecutor, PoolExecutor
 from bandits.sweeps.storage.block_files import BlockFiles, stored_sweep
-from bandits.sweeps.storage.catalogue import Catalogue, CatalogueEntry
+from bandits.sweeps.storage.catalogue import Catalogue, CatalogueEntry, best_point
 
 from .blocks import StoppedError
 from .optuna_search import import_optuna
@@ -229,10 +229,22 @@ class SweepManager:
     def stored_sweeps(self) -> list[CatalogueEntry]:
         """List all running and stored sweeps, newest first."""
         jobs = self._active_jobs()
-        running = [
-            CatalogueEntry(j.sweep, j.progress, time.time(), BlockFiles(j.sweep, self._folder).bytes) for j in jobs
-        ]
+        running = []
+        for job in jobs:
+            with job.lock:
+                best = best_point(job.landscape)
+            size = BlockFiles(job.sweep, self._folder).bytes
+            entry = CatalogueEntry(job.sweep, job.progress, time.time(), size, best)
+            running.append(self._catalogue.annotated(entry))
         return [*running, *self._catalogue.entries([j.id for j in jobs])]
+
+    def star(self, sweep: str, starred: bool) -> None:
+        """Star a stored sweep, or remove its star."""
+        self._catalogue.annotate(sweep, starred=starred)
+
+    def note(self, sweep: str, notes: str) -> None:
+        """Replace the notes on a stored sweep."""
+        self._catalogue.annotate(sweep, notes=notes)
 
     def nearest_points(self, experiment: Experiment) -> list[NearestPoint]:
         """Find results for the agents of an experiment in all sweeps (`analysis.nearest.nearest_points`)."""
@@ -264,3 +276,4 @@ class SweepManager:
                 raise UserError("only the user who started this sweep can delete it before it has finished")
             del self._jobs[sweep]
             BlockFiles(job.sweep, self._folder).delete()
+            self._catalogue.forget(sweep)

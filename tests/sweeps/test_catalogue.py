@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from bandits import sweeps
+from bandits.results.text import plain_value
 from bandits.sweeps import Landscape
 from bandits.sweeps.analysis.nearest import nearest_points
 from bandits.sweeps.analysis.run_metrics import METRICS
@@ -138,3 +139,32 @@ def test_an_unreadable_sweep_does_not_hide_others(kept: Landscape, tmp_path: Pat
 def test_unfinished_sweeps_are_left_out(kept: Landscape, tmp_path: Path) -> None:
     assert Catalogue(tmp_path).entries(busy=[kept.sweep.hash]) == []
     assert Catalogue(tmp_path / "nowhere").entries() == []
+
+
+def test_an_entry_names_the_best_point(kept: Landscape, tmp_path: Path) -> None:
+    (line,) = Catalogue(tmp_path).entries()
+    (again,) = Catalogue(tmp_path).entries()  # from the index
+    leader = kept.leader(kept.sweep.metric)
+    assert leader is not None
+    assert line.best is not None
+    assert again.best == line.best
+    rate, regret = kept.estimate_at(leader, "click_rate"), kept.estimate_at(leader, "pseudo_regret")
+    assert rate is not None
+    assert regret is not None
+    assert (line.best.ctr, line.best.regret) == (rate[0], regret[0])
+    values = dict(zip((axis.name for axis in kept.sweep.axes), kept.sweep.values_at(leader), strict=True))
+    assert line.best.label == "LinUCB (" + ", ".join(f"{n} {plain_value(v)}" for n, v in values.items()) + ")"
+
+
+def test_star_and_notes_stay_when_the_index_is_lost_and_do_not_change_the_date(kept: Landscape, tmp_path: Path) -> None:
+    catalogue = Catalogue(tmp_path)
+    (before,) = catalogue.entries()
+    catalogue.annotate(kept.sweep.hash, starred=True)
+    catalogue.annotate(kept.sweep.hash, notes="coarse; refine later")
+    catalogue.annotate("0" * 64, notes="no such sweep")
+    (tmp_path / "index.sqlite").unlink()
+    (line,) = Catalogue(tmp_path).entries()
+    assert line == before._replace(starred=True, notes="coarse; refine later")
+    assert len(list((tmp_path / "annotations").iterdir())) == 1
+    catalogue.forget(kept.sweep.hash)
+    assert catalogue.entries() == [before]

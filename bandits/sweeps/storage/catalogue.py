@@ -18,7 +18,10 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from bandits.base.errors import UserError
+from bandits.results.headline import Headline, from_json, to_json
 from bandits.results.metrics import Estimate
+from bandits.results.text import plain_value
+from bandits.storage.annotations import Annotations
 from bandits.storage.sqlite_index import Database, DatabaseCorruptError
 from bandits.sweeps.analysis.landscape import Landscape
 from bandits.sweeps.analysis.run_metrics import METRICS
@@ -29,10 +32,11 @@ from bandits.sweeps.sweep import Sweep, read
 from .block_files import BlockFiles, stored_sweep
 
 T = TypeVar("T")
-VERSION = 1
+VERSION = 2
 _TABLES = {
     "sweeps": "id TEXT PRIMARY KEY, sweep TEXT NOT NULL, points INTEGER NOT NULL, runs INTEGER NOT NULL, "
-    "steps INTEGER NOT NULL, seed INTEGER NOT NULL, done REAL NOT NULL, changed REAL NOT NULL, bytes INTEGER NOT NULL",
+    "steps INTEGER NOT NULL, seed INTEGER NOT NULL, done REAL NOT NULL, changed REAL NOT NULL, bytes INTEGER NOT NULL, "
+    "best TEXT NOT NULL",
     "points": "sweep TEXT NOT NULL, point INTEGER NOT NULL, parameters TEXT NOT NULL, runs INTEGER NOT NULL, "
     "diverged INTEGER NOT NULL, "
     + "".join(f"{name} REAL, {name}_low REAL, {name}_high REAL, " for name in METRICS)
@@ -53,12 +57,20 @@ class CatalogueEntry(NamedTuple):
         Time of the last write, in seconds since 1970.
     bytes : int
         Size on disk.
+    best : Headline or None
+        The best point, labelled by the agent and the swept values; None before anything is computed.
+    starred : bool
+    notes : str
+        Written by the user.
     """
 
     sweep: Sweep
     progress: float
     modified: float
     bytes: int
+    best: Headline | None = None
+    starred: bool = False
+    notes: str = ""
 
 
 class Catalogue:
@@ -74,12 +86,13 @@ class Catalogue:
         self.folder = folder
         self._sweeps: dict[str, Sweep] = {}  # validated once, by hash
         self._file = Database(folder / "index.sqlite", "the index of sweeps")
+        self._annotations = Annotations(folder / "annotations")
 
     def entries(self, busy: Collection[str] = ()) -> list[CatalogueEntry]:
         """List all stored sweeps, newest first, without those in ``busy``, which change all the time."""
         if not self.folder.is_dir():
             return []
-        query, empty = "SELECT id, sweep, done, changed, bytes FROM sweeps", list[Any]()
+        query, empty = "SELECT id, sweep, done, changed, bytes, best FROM sweeps", list[Any]()
         lines = self._use(lambda tables: tables.execute(query).fetchall(), empty, write=False)
         indexed = {str(line[0]): line[1:] for line in lines}
         entries = []
@@ -91,12 +104,32 @@ class Catalogue:
             except Exception:  # noqa: BLE001 - one unreadable sweep must not hide the others
                 _log.exception("the sweep in %s cannot be read", path)
                 continue
-            entries += [] if entry is None else [entry]
+            entries += [] if entry is None else [self.annotated(entry)]
         self._sweeps = {entry.sweep.hash: entry.sweep for entry in entries}
         for sweep in indexed:
             if not (self.folder / sweep).is_dir():
                 self._use(partial(_delete_entry, sweep=sweep), None)
         return sorted(entries, key=lambda entry: -entry.modified)
+
+    def annotated(self, entry: CatalogueEntry) -> CatalogueEntry:
+        """Add the star and the notes of a sweep to its entry."""
+        found = self._annotations.read(entry.sweep.hash)
+        return entry._replace(starred=found.get("starred", False), notes=found.get("notes", ""))
+
+    def annotate(self, sweep: str, **changes: Any) -> None:
+        """Change star (``starred``) or ``notes`` of a stored sweep.
+
+        Raises
+        ------
+        OSError
+            The disk is full or cannot be written.
+        """
+        if stored_sweep(self.folder, sweep) is not None:
+            self._annotations.write(sweep, {**self._annotations.read(sweep), **changes})
+
+    def forget(self, sweep: str) -> None:
+        """Delete star and notes of a sweep."""
+        self._annotations.drop(sweep)
 
     def estimate_at(self, sweep: str, point: int) -> tuple[Estimate, int] | None:
         """Click-through rate of a stored point and its number of replications; None if it is not known."""
@@ -114,7 +147,7 @@ class Catalogue:
             if line is not None and float(line[2]) == path.stat().st_mtime:
                 sweep = self._sweeps.get(path.name) or read(line[0])
                 if sweep.hash == path.name:
-                    return CatalogueEntry(sweep, float(line[1]), float(line[2]), int(line[3]))
+                    return CatalogueEntry(sweep, float(line[1]), float(line[2]), int(line[3]), from_json(line[4]))
         stored = stored_sweep(self.folder, path.name)
         return None if stored is None else self._rebuild_entry(BlockFiles(stored, self.folder))
 
@@ -127,14 +160,23 @@ class Catalogue:
         except UserError:  # Optuna made its points and is not installed
             return CatalogueEntry(sweep, 0.0, files.modified, files.bytes)
         landscape = runner.landscape
-        entry = CatalogueEntry(sweep, landscape.progress, files.modified, files.bytes)
+        entry = CatalogueEntry(sweep, landscape.progress, files.modified, files.bytes, best_point(landscape))
         if _blocks(files) != blocks:  # another process writes blocks: index them the next time
             return entry
 
         def write(tables: sqlite3.Connection) -> None:
             e = sweep.experiment
             _delete_entry(tables, sweep.hash)
-            line = (sweep.hash, sweep.model_dump_json(), sweep.size, e.replications, e.steps, e.seed, *entry[1:])
+            line = (
+                sweep.hash,
+                sweep.model_dump_json(),
+                sweep.size,
+                e.replications,
+                e.steps,
+                e.seed,
+                *entry[1:4],
+                to_json(entry.best),
+            )
             _insert(tables, "sweeps", [line])
             _insert(tables, "points", _points(landscape))
 
@@ -168,6 +210,18 @@ class Catalogue:
                 tables.execute(f"PRAGMA user_version={VERSION}")
 
         self._file.use(make, write=True)
+
+
+def best_point(landscape: Landscape) -> Headline | None:
+    """Describe the best point of a sweep by its own metric: LinUCB (alpha 0.35), CTR, regret; None before the first."""
+    sweep, point = landscape.sweep, landscape.leader(landscape.sweep.metric)
+    if point is None:
+        return None
+    found = [landscape.estimate_at(point, name) for name in ("click_rate", "pseudo_regret")]
+    ctr, regret = (Estimate(np.nan, np.nan, np.nan) if each is None else each[0] for each in found)
+    values = zip(sweep.axes, sweep.values_at(point), strict=True)
+    setting = ", ".join(f"{axis.name.replace('_', ' ')} {plain_value(value)}" for axis, value in values)
+    return Headline(f"{sweep.experiment.labels[0]} ({setting})", ctr, regret)
 
 
 def _blocks(files: BlockFiles) -> set[str]:

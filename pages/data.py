@@ -4,8 +4,8 @@ import streamlit as st
 
 from bandits import UserError
 from bandits.experiments import presets
-from bandits.simulators.datasets import csv_table, uploads
-from ui import entry, session
+from bandits.simulators.datasets import uploads
+from ui import destructive, entry, session
 from ui.arena import draft
 from ui.data import upload
 from ui.text import refuse
@@ -22,25 +22,24 @@ def run_on(data: str) -> None:
 
 
 st.title("Your data", anchor=False)
+destructive.style()
 st.markdown(
     "How well do bandit agents learn to classify your own data? Upload a CSV with one example per row and its class in "
-    "one of the columns (a species, a diagnosis, whether a customer stayed), or try the sample first."
+    "one of the columns (a species, a diagnosis, whether a customer stayed), or press **Try** at a sample first."
 )
 st.markdown(
     "At each step an agent observes the features of one row and chooses a class. The reward is 1 if the class is right "
     "and 0 otherwise; a wrong choice does **not** reveal the right class."
 )
-st.download_button(
-    "Download sample (iris, 150 flowers)", csv_table.sample, "iris.csv", "text/csv", icon=":material/download:",
-    on_click="ignore",
-)  # fmt: skip
-file = st.file_uploader(
-    "CSV file", ["csv", "tsv", "txt"], key="data-file",
+upload.samples()
+uploaded = st.file_uploader(
+    "CSV file", ["csv", "tsv", "txt"], key=upload.uploader_key(),
     help="UTF-8 text with a header, separated by commas, semicolons or tabs; at most 200,000 rows and 100 columns. "
     "Empty cells, ?, NA, N/A, NaN and null are missing values.",
 )  # fmt: skip
 st.caption("Uploads are visible to all users of this server and can be run by them: upload nothing confidential.")
 
+file = upload.current(uploaded)
 try:
     if file is not None and (chosen := upload.choose(file)) and st.button(
         "Save and run", type="primary", icon=":material/play_arrow:", disabled=not chosen.valid

@@ -2,16 +2,18 @@
 
 import streamlit as st
 
-from ui import entry
-from ui.runs import comparison, sweeps, table
+from ui import destructive, entry
+from ui.runs import active, comparison, dialogs, sweeps, table
 
 entry.through_app("pages/runs.py")
 
 st.title("Runs", anchor=False)
-table.show_messages()
+destructive.style()
+dialogs.show_messages()
 if compared := table.compared_runs():
     st.markdown(
-        "How do these runs differ in settings and results? Start with the figure; paired differences are at the end."
+        "How do these runs differ in settings and results? Start with the differences in settings; paired differences "
+        "are at the end."
     )
     st.button("Back to all runs", icon=":material/arrow_back:", on_click=table.end_comparison)
     comparison.show(compared)
@@ -21,30 +23,30 @@ st.markdown(
     "Which runs and sweeps are stored, and how do they compare? Select one finished run to open it, or "
     f"2 to {table.MAX_COMPARED} to compare them."
 )
-table.running()
-table.unfinished()
-sweeps.show()
+active.running()
+active.unfinished()
 runs = table.finished_runs()
 if not runs:
     st.markdown("There are no finished runs yet. Every run that reaches its last step is stored here.")
     if st.button("Start a run in the Arena", type="primary", icon=":material/play_arrow:"):
         st.switch_page("pages/arena.py")
+    sweeps.show()
     st.stop()
 
 st.subheader("Finished", anchor=False)
-query = st.text_input(
-    "Search", key="shelf-search", icon=":material/search:", placeholder="Search titles, tags, agents or simulators",
-    label_visibility="collapsed",
+left, right = st.columns([5, 1], vertical_alignment="center")
+query = left.text_input(
+    "Search", key="shelf-search", icon=":material/search:", label_visibility="collapsed",
+    placeholder="Search titles, tags, notes, agents or simulators",
 )  # fmt: skip
+starred = right.toggle("Starred only", key="shelf-starred")
 buttons = st.container(horizontal=True)
-found = table.search(runs, query)
-if not found:
-    st.markdown("No run contains all of these words.")
-    st.stop()
-st.caption(
-    f"{len(found)} of {len(runs)} runs, newest first. Tick the box at the left of a row to open, rename, tag or "
-    f"delete the run; tick 2 to {table.MAX_COMPARED} boxes to compare runs."
-)
-selected = table.table(found)
-with buttons:
-    table.actions(selected)
+found = table.search(runs, query, starred=starred)
+if found:
+    st.caption(f"{len(found)} of {len(runs)} runs. Tick the boxes at the left to select runs; press a header to sort.")
+    selected = table.table(found)
+    with buttons:
+        table.actions(selected)
+else:
+    st.markdown("No run contains all of these words." if query.strip() else "No run is starred.")
+sweeps.show()

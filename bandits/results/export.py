@@ -7,9 +7,11 @@ import html
 import io
 import json
 import math
+from datetime import UTC, datetime
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from bandits import __version__
 from bandits.base.formatting import count, percent
 from bandits.experiments.experiment import Experiment
 
@@ -59,14 +61,19 @@ def parquet_of(frame: pd.DataFrame) -> bytes:
 
 
 def script(experiment: Experiment) -> str:
-    """Write a short Python script that reproduces the numbers."""
-    text = experiment.model_dump_json(exclude_defaults=False)
+    """Write a short Python script that reproduces the numbers, with comments on how to run it."""
+    content = experiment.model_dump_json(exclude_defaults=False)
     return "\n".join(
         [
-            f"# Bandit Playground, experiment {experiment.hash[:12]}",
+            f"# {text.describe_experiment(experiment)} (experiment {experiment.hash[:12]}).",
+            f"# Written by Bandit Playground {__version__}. Run this file (here: run.py) in any folder. Install",
+            "# the package from a checkout of the repository:   pip install CHECKOUT, then python run.py",
+            "# or use the environment that make setup creates:  PYTHONPATH=CHECKOUT CHECKOUT/.venv/bin/python run.py",
+            "# It prints CTR and regret of every agent and writes the curves to the folder results.",
+            *_requirements(experiment),
             "from bandits import read, run",
             "",
-            f"experiment = read({text!r})",
+            f"experiment = read({content!r})",
             f'assert experiment.hash == "{experiment.hash}"',
             "result = run(experiment)",
             "for label, agent in result.summary()['agents'].items():",
@@ -77,9 +84,29 @@ def script(experiment: Experiment) -> str:
     )
 
 
-def report(result: Result, *, window: int = metrics.WINDOW) -> str:
-    """Write a self-contained HTML page: interactive plots, leaderboard, sentences, configuration; works offline."""
+def _requirements(experiment: Experiment) -> list[str]:
+    """Name what the experiment needs beside the package, as comments."""
+    lines = []
+    if not experiment.simulator_class().portable(experiment.simulator):
+        lines.append("# It needs the uploaded data set: upload the same CSV there, on the page Your data, first.")
+    if any(type(params).source_digest for params in (experiment.simulator, *experiment.agents)):
+        lines.append("# It needs the plug-in of this experiment: set BANDITS_PLUGINS to its file.")
+    return lines
+
+
+def report(result: Result, *, window: int = metrics.WINDOW, date: datetime | None = None) -> str:
+    """Write a self-contained HTML page: interactive plots, leaderboard, sentences, configuration; works offline.
+
+    Parameters
+    ----------
+    result : Result
+    window : int
+        Steps of the moving averages.
+    date : datetime, optional
+        Date of the report; now by default.
+    """
     experiment = result.experiment
+    written = (date or datetime.now(UTC)).astimezone(UTC)
     bundle = resources.files("plotly").joinpath("package_data", "plotly.min.js").read_text(encoding="utf-8")
     sentences = (
         [*text.divergence_notes(result), *text.leader_comparisons(result), text.learning_summary(result)]
@@ -89,6 +116,8 @@ def report(result: Result, *, window: int = metrics.WINDOW) -> str:
     return _PAGE.format(
         title=html.escape(", ".join(experiment.labels)),
         subtitle=html.escape(_subtitle(result)),
+        origin=f"Report of {written:%Y-%m-%d %H:%M} UTC, Bandit Playground {__version__}, seed {experiment.seed}",
+        caveats="".join(f"<li>{html.escape(s)}</li>" for s in text.caveats(result)),
         rows="".join(_rows(result)),
         sentences="".join(f"<li>{html.escape(s)}</li>" for s in sentences),
         json=html.escape(experiment.model_dump_json(indent=2)),
@@ -157,7 +186,7 @@ style-src 'unsafe-inline'; img-src data: blob:">
 @media (prefers-color-scheme:dark){{:root{{--ink:#e3e9ea;--page:#0d1316;--line:#303c42}}}}
 body{{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--page);max-width:70rem;margin:2rem auto;
 padding:0 1rem}}
-h1{{margin:0;font-size:1.6rem}}p{{margin:.2rem 0 1rem}}small{{opacity:.75}}
+h1{{margin:0;font-size:1.6rem}}h2{{margin:1.5rem 0 0;font-size:1.2rem}}p{{margin:.2rem 0 1rem}}small{{opacity:.75}}
 table{{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}}
 th,td{{text-align:left;padding:.35rem .6rem;border-bottom:1px solid var(--line)}}
 thead th{{font-size:.85rem;vertical-align:bottom}}th[scope=row],td small{{white-space:nowrap}}
@@ -170,11 +199,12 @@ border:1px solid var(--line);border-radius:.6rem;min-width:0}}
 figcaption b{{display:block}}figcaption{{font-size:.85rem;flex:1}}
 pre{{overflow:auto;border:1px solid var(--line);border-radius:.6rem;padding:.8rem;font-size:.8rem}}
 </style></head><body>
-<h1>{title}</h1><p>{subtitle}</p>
+<h1>{title}</h1><p>{subtitle}<br><small>{origin}</small></p>
 <div class="scroll"><table><thead><tr><th>agent</th><th>{noun} per step (95&nbsp;% CI)</th><th>{noun}</th>
 <th>regret</th><th>share of the oracle’s gain over random</th></tr></thead><tbody>{rows}</tbody></table></div>
 <div class="plots" id="plots"></div>
 <ul>{sentences}</ul>
+<h2>What these numbers mean</h2><ul>{caveats}</ul>
 <details><summary>Configuration and hash</summary><p>{hash}</p><pre>{json}</pre></details>
 <details><summary>Reproduce in Python</summary><pre>{script}</pre></details>
 <script>{bundle}</script>

@@ -15,14 +15,14 @@ from . import metrics
 from .curve_figure import MAX_POINTS, clip_band, curves, cut, empty_figure, figure, settled, thin
 from .metrics import Band
 from .previous_run import ParameterChange
-from .style import COUNT, RATE, STEP, Spec, Style, styles, styles_of_runs
+from .style import COUNT, RATE, STEP, Spec, Style, styles
 
 if TYPE_CHECKING:
     from .result import Result
 
 __all__ = [
     "MAX_POINTS", "Bands", "Fourth", "XAxis", "bands", "board", "clip_band", "curves", "empty_figure", "figure",
-    "overlay", "rate", "thin",
+    "rate", "thin",
 ]  # fmt: skip
 Bands = dict[str, dict[str, Band]]  # by plot and label
 XAxis = Literal["step", "log step", "earned"]
@@ -236,19 +236,3 @@ def _against(band: Band, grid: IntArray, earned: FloatArray, x: XAxis) -> Band:
         mean = earned[at][:, alive].mean(axis=1) if alive.any() else np.full(len(at), np.nan)
         return band._replace(x=mean)
     return band
-
-
-def overlay(results: Mapping[str, Result], window: int = metrics.WINDOW) -> Spec:
-    """Draw the reward per step of all agents of several runs in one figure."""
-    looks = styles_of_runs({name: r.experiment for name, r in results.items()})
-    agents = [(n, label, r.histories[label]) for n, r in results.items() for label in r.histories]
-    worlds = [r.experiment.simulator_class() for r in results.values()]
-    nouns, rates = dict.fromkeys(w.reward_noun for w in worlds), dict.fromkeys(w.rate_title for w in worlds)
-    drawn = sorted({metrics.effective_window(h, window) for _, _, h in agents} or {window})
-    steps = " to ".join(f"{n:,}" for n in drawn[:: max(len(drawn) - 1, 1)])  # long runs are stored on coarser grids
-    return curves(
-        {f"{name} · {label}": rate(results[name].experiment, h, window) for name, label, h in agents},
-        {f"{name} · {label}": looks[name][label] for name, label, _ in agents},
-        title=" or ".join(rates), y_title=f"{' or '.join(nouns)} per step", y_format=RATE,
-        note=f"Moving average over {steps} steps. Bands: 95 % confidence interval of the mean over the replications.",
-    )  # fmt: skip

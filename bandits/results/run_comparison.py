@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bandits.agents import REGISTRY as AGENTS
+from bandits.base.params import Params, metadata
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
 
@@ -20,12 +22,20 @@ MISSING = "–"
 
 
 class Difference(NamedTuple):
-    """A setting that differs between runs: its dotted path and its value in each run (``MISSING`` where absent).
+    """A setting that differs between runs.
 
-    Agents are named by their labels: ``agents.LinUCB.alpha``.
+    Attributes
+    ----------
+    path : str
+        Dotted path; agents are named by their labels: ``agents.LinUCB.alpha``.
+    name : str
+        The same for people: LinUCB: alpha.
+    values : tuple of str
+        Its value in each run; ``MISSING`` where the run has no such agent or simulator.
     """
 
     path: str
+    name: str
     values: tuple[str, ...]
 
 
@@ -50,35 +60,77 @@ class PairedDifference(NamedTuple):
 
 
 def settings(experiments: Sequence[Experiment]) -> list[Difference]:
-    """List the settings in which experiments differ, in the order of an experiment's fields."""
+    """List the settings in which experiments differ, in the order of an experiment's fields.
+
+    An agent or a simulator that a run does not have is one difference; of its parameters, only those of a simulator
+    are listed that differ from their defaults.
+    """
     flat = [dict(_paths(e)) for e in experiments]
     found = []
     for path in dict.fromkeys(itertools.chain(*flat)):
-        values = tuple(f.get(path, MISSING) for f in flat)
-        if len(set(values)) > 1:
-            found.append(Difference(path, values))
+        present = [f[path] for f in flat if path in f]
+        differs = len({setting.text for setting in present}) > 1
+        notable = path.endswith(".kind") or (path.startswith("simulator.") and not all(s.default for s in present))
+        if differs or (len(present) < len(flat) and notable):
+            values = tuple(f[path].text if path in f else MISSING for f in flat)
+            found.append(Difference(path, present[0].name, values))
     return found
 
 
-def _paths(experiment: Experiment) -> Iterator[tuple[str, str]]:
-    data = experiment.model_dump(mode="json")
-    agents = dict(zip(experiment.labels, data.pop("agents"), strict=True))
-    for agent in agents.values():
-        del agent["label"]
-    for name in sorted(data, key=lambda name: isinstance(data[name], dict)):  # steps, replications and seed first
-        yield from _leaves(name, data[name])
-    yield from _leaves("agents", agents)
+def describe_difference(difference: Difference, names: Sequence[str]) -> str:
+    """Describe how the second of two runs differs from the first: LinUCB: alpha 0.5 instead of 1.5."""
+    before, after = difference.values
+    if after == MISSING or before == MISSING:
+        only, value = (names[0], before) if after == MISSING else (names[1], after)
+        if difference.path.endswith(".kind"):
+            return f"{difference.name} runs only in {only}"
+        return f"{difference.name} {value}, only in {only}"
+    return f"{difference.name} {after} instead of {before}"
 
 
-def _leaves(path: str, value: Any) -> Iterator[tuple[str, str]]:
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            yield from _leaves(f"{path}.{name}", inner)
-    elif isinstance(value, list) and any(isinstance(v, (list, dict)) for v in value):
-        for i, inner in enumerate(value):
-            yield from _leaves(f"{path}.{i}", inner)
-    else:
-        yield path, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False).strip("[]")
+class _Setting(NamedTuple):
+    name: str
+    text: str
+    default: bool
+
+
+def _paths(experiment: Experiment) -> Iterator[tuple[str, _Setting]]:
+    simulator = experiment.simulator_class().title
+    for name in ("steps", "replications", "seed"):
+        yield name, _Setting(name, f"{getattr(experiment, name):,}" if name != "seed" else str(experiment.seed), False)
+    yield "simulator.kind", _Setting("simulator", simulator, False)
+    for path, title, value, default in _fields("simulator", experiment.simulator):
+        yield path, _Setting(f"{simulator}: {title or path.split('.')[1].replace('_', ' ')}", value, default)
+    for label, agent in zip(experiment.labels, experiment.agents, strict=True):
+        yield f"agents.{label}.kind", _Setting(label, AGENTS[agent.kind].title, False)
+        for path, _, value, default in _fields(f"agents.{label}", agent):
+            place = path.removeprefix(f"agents.{label}.").replace("_", " ").replace(".", " ")
+            yield path, _Setting(f"{label}: {place}", value, default)
+
+
+def _fields(path: str, params: Params) -> Iterator[tuple[str, str, str, bool]]:
+    """Yield path, title, value as text, and whether that is the default, of every parameter; tables row by row."""
+    for name, value in params.model_dump(mode="json").items():
+        if name in ("kind", "label"):
+            continue
+        field = type(params).model_fields[name]
+        default = getattr(params, name) == field.get_default(call_default_factory=True)
+        title = str(field.title or name.replace("_", " ")).lower()
+        if isinstance(value, list) and any(isinstance(one, (list, dict)) for one in value):
+            rows = (metadata(field, "table") or {}).get("rows", ())
+            for i, inner in enumerate(value):
+                row = rows[i] if i < len(rows) else f"row {i + 1}"
+                yield f"{path}.{name}.{i}", f"{title}, {row}", _text(inner), default
+        else:
+            yield f"{path}.{name}", title, _text(value), default
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value.replace("_", " ")
+    if isinstance(value, list):
+        return ", ".join(map(_text, value))
+    return json.dumps(value, ensure_ascii=False).removesuffix(".0")
 
 
 def outcomes(results: Sequence[Result]) -> list[Outcome]:

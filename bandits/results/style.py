@@ -1,9 +1,9 @@
-"""Colours and dashes of agents and runs, and how numbers are written in all figures."""
+"""Colours and dashes of agents, and how numbers are written in all figures."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,6 @@ Spec = dict[str, Any]  # a figure as plotly's plain dictionary
 # Okabe and Ito (2008), safe for colour-blind readers; an agent's class names its own of them (`Agent.colour`)
 _OKABE_ITO = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#B8A500", "#7F7F7F")
 _DASHES = ("solid", "dash", "dashdot", "longdash")  # dotted: the previous run, and no agent's own style
-RUN_DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")  # one per run that shares a figure
 REFERENCE = "#8A8A8A"
 
 # Numbers in hover texts, as d3 formats. Ticks are written in full with thousands separators: 5,000 and never 5k.
@@ -89,16 +88,6 @@ def distinct_styles(names: Sequence[str]) -> dict[str, Style]:
     """Assign a style to each of a few curves that do not belong to agents, by name."""
     n = len(_OKABE_ITO)
     return {name: Style(_OKABE_ITO[i % n], _DASHES[i // n % len(_DASHES)]) for i, name in enumerate(names)}
-
-
-def styles_of_runs(experiments: Mapping[str, Experiment]) -> dict[str, dict[str, Style]]:
-    """Assign a style to every agent of every run: a colour per label, a dash per run."""
-    kinds = {label: agent.kind for e in experiments.values() for label, agent in zip(e.labels, e.agents, strict=True)}
-    colors = dict(zip(kinds, palette(list(kinds.values())), strict=True))
-    return {
-        name: {label: Style(colors[label].color, RUN_DASHES[i % len(RUN_DASHES)]) for label in e.labels}
-        for i, (name, e) in enumerate(experiments.items())
-    }
 
 
 def faint(color: str, alpha: float = 0.16) -> str:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from .decision import Why
     from .result import Result
 
+FEW = 5  # replications; with fewer, intervals rely on the normal distribution
+
 
 def interval(estimate: Estimate) -> str:
     """Format a confidence interval: 95 % CI 380 to 445."""
@@ -123,6 +125,36 @@ def divergence_notes(result: Result) -> list[str]:
                     f"All {history.rows} replications of {label} diverged, the first near step {first}; it has no "
                     "curves and no totals."
                 )
+    return notes
+
+
+def caveats(result: Result) -> list[str]:
+    """State what the numbers of a result cover and what they do not."""
+    e = result.experiment
+    simulator, runs = e.simulator_class(), e.replications
+    if runs > 1:
+        intervals = (
+            f"Intervals and bands are 95 % confidence intervals (Student t) of the mean over {runs} replications. They "
+            "cover new sequences of visitors in this same environment, not other environments."
+        )
+    else:
+        intervals = "There is one replication, so there are no intervals, and differences may be due to chance."
+    notes = [
+        f"No real users were served: the rewards come from a simulator ({simulator.title}).",
+        intervals,
+    ]
+    if 1 < runs < FEW:
+        notes.append(f"{runs} replications are few: the intervals are wide and rely on nearly normal means.")
+    if len(e.agents) > 1:
+        notes.append(
+            "In each replication all agents receive the same visitors and random numbers (common random numbers). "
+            "Differences are paired by replication and corrected for multiple comparisons (Holm)."
+        )
+        notes.append(
+            "The best agent was chosen by the same data, so its mean is slightly optimistic. Agents ran with the "
+            "settings listed below; other settings may change their order."
+        )
+    notes.append("Regret uses the true expected rewards, which are known in a simulation only.")
     return notes
 
 

@@ -18,7 +18,7 @@ def test_the_sample_is_downloaded_uploaded_run_and_deleted(visit: Open, tmp_path
     page = visit("/data")
     expect(page.get_by_role("heading", name="Your data")).to_be_visible()
     with page.expect_download() as download:
-        page.get_by_role("button", name="Download sample").click()
+        page.get_by_role("button", name="Download").nth(1).click()
     assert download.value.suggested_filename == "iris.csv"
     download.value.save_as(tmp_path / "iris.csv")
     page.locator("input[type=file]").set_input_files(tmp_path / "iris.csv")

@@ -15,6 +15,7 @@ from bandits.base.files import home
 from bandits.experiments.presets import on_data
 from bandits.runtime.pool import Pool
 from bandits.simulators.datasets import csv_table, uploads
+from bandits.simulators.datasets.samples import SAMPLES, Sample
 from tests.pages.support import open_page
 from tests.support import wait_for
 from ui import session
@@ -73,12 +74,31 @@ def labels(at: AppTest) -> list[str]:
     return [b.label for b in at.button]
 
 
-def test_an_empty_shelf_offers_a_sample_and_an_upload(pool: Pool) -> None:
+def test_an_empty_page_offers_samples_and_an_upload(pool: Pool) -> None:
     at = visit()
     assert "Uploaded data sets" not in [s.value for s in at.subheader]
     assert at.file_uploader[0].allowed_type == [".csv", ".tsv", ".txt"]
-    assert [d.proto.label for d in at.get("download_button")] == ["Download sample (iris, 150 flowers)"]
-    assert labels(at) == []
+    assert [d.proto.label for d in at.get("download_button")] == ["Download"] * len(SAMPLES)
+    assert labels(at) == ["Try"] * len(SAMPLES)
+    about = "\n".join(h.proto.body for h in at.get("html"))
+    assert about.count("CC BY 4.0") == len(SAMPLES)
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.file)
+def test_a_sample_is_one_click_away_and_gives_way_to_an_upload(pool: Pool, sample: Sample) -> None:
+    at = settled(visit().button(key=f"try-{sample.file}").click().run())
+    target, n = {"iris.csv": ("species", 150), "census-income.csv": ("income", 2000)}[sample.file]
+    assert not at.error
+    assert box(at.selectbox, "Target").value == target
+    assert f"{n:,} examples, " in captions(at)
+    assert not button(at, "Save and run").disabled
+    at = upload(at, SHOP)
+    assert "30 examples, 2 features" in captions(at)
+    at = settled(at.button(key=f"try-{sample.file}").click().run())
+    assert f"{n:,} examples, " in captions(at)
+    settled(button(at, "Save and run").click().run(), "Arena")
+    (kept,) = uploads.listing()
+    assert (kept.target, kept.rows) == (target, n)
 
 
 def test_from_a_csv_to_its_race(pool: Pool) -> None:
@@ -146,7 +166,7 @@ def test_what_is_no_table_is_refused_and_the_shelf_stays(pool: Pool, raw: bytes,
     at = upload(visit(), raw)
     assert refusals(at) == [f"{said[0].upper()}{said[1:]}."]
     assert "<" not in at.error[0].value.replace("\\<", "")
-    assert labels(at) == ["Run", "Delete data set"]
+    assert labels(at) == ["Try", "Try", "Run", "Delete data set"]
 
 
 def test_what_cannot_be_raced_on_says_why_before_the_button_is_pressed(pool: Pool) -> None:
@@ -185,12 +205,12 @@ def test_brought_data_can_be_raced_on_again_and_deleted(pool: Pool) -> None:
     first = uploads.save_dataset(table, target="bought", title="First")
     second = uploads.save_dataset(table, target="town", title="Second")
     at = visit()
-    assert [s.value for s in at.subheader] == ["Uploaded data sets"]
+    assert [s.value for s in at.subheader] == ["Samples", "Your file", "Uploaded data sets"]
     assert labels(at).count("Run") == 2
     at = settled(at.button(key=f"run-{first}").click().run(), "Arena")
     assert read(at.session_state["draft"].data()) == on_data(first)
     at = settled(at.switch_page("pages/data.py").run())
-    at = settled(at.button(key=f"delete-{first}").click().run())
+    at = settled(at.button(key=f"destructive-data-{first}").click().run())
     assert [k.id for k in uploads.listing()] == [second]
     assert labels(at).count("Run") == 1
     at = settled(at.switch_page("pages/arena.py").run(), "Arena")  # its run is still looked at, its data are gone
@@ -208,9 +228,9 @@ def test_data_damaged_or_deleted_meanwhile_leave_the_shelf(pool: Pool) -> None:
     path = home() / "data" / f"{name}.parquet"
     whole = path.read_bytes()
     path.write_bytes(whole[:-20])
-    assert labels(settled(at.run())) == []
+    assert "Run" not in labels(settled(at.run()))
     path.write_bytes(whole)
     at = visit()
     at.button(key=f"run-{name}").click()
     uploads.delete(name)  # between the look at the page and the press of the button
-    assert labels(settled(at.run())) == []
+    assert "Run" not in labels(settled(at.run()))

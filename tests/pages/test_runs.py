@@ -22,7 +22,7 @@ from tests.gate import Gate
 from tests.pages.support import open_page, panel, status
 from tests.support import experiment, over, same, wait_for
 from ui import session
-from ui.runs import table
+from ui.runs import dialogs, listing, table
 
 HOSTILE = '<img src=x onerror="alert(1)"> **bold** :smile: ![i](http://x/y.png) \u202e =cmd $x^2$ é😀'
 
@@ -104,7 +104,7 @@ def pick(at: AppTest, store: Store, *chosen: Experiment, among: list[StoredRun] 
     rows = store.runs() if among is None else among
     places = [i for i, each in enumerate(rows) if each.experiment in chosen]
     assert len(places) == len(chosen)
-    at.session_state[table.table_key(rows)] = {"selection": {"rows": places}}
+    at.session_state[listing.key([table.row(each) for each in rows])] = {"selection": {"rows": places}}
     return settled(at.run())
 
 
@@ -133,16 +133,18 @@ def test_runs_are_listed_newest_first_without_loading_them(store: Store, monkeyp
     frame = listed(at := visit())
     assert not {first.hash, second.hash} & set(loaded)
     assert list(frame["Title"]) == ["LinTS", "LinUCB, Random"]
-    assert list(frame["Agents"]) == ["LinTS", "LinUCB, Random"]
+    assert list(frame["Best agent"]) == ["LinTS", "LinUCB"]
+    best = [each.headline for each in store.runs()]
+    assert [headline is not None for headline in best] == [True, True]
+    assert list(frame["CTR"]) == [headline.ctr.mean for headline in best if headline]
+    assert list(frame["Regret"]) == pytest.approx([h.regret.mean for h in best if h], abs=0.5)
     assert list(frame["Simulator"]) == ["Pet shop"] * 2
-    assert (list(frame["Steps"]), list(frame["Replications"])) == ([second.steps, first.steps], [2, 3])
-    assert [list(tags) for tags in frame["Tags"]] == [[], ["lesson 3", "class"]]
-    assert list(frame["Size"]) == [each.bytes for each in store.runs()]
-    assert [when.timestamp() for when in frame["Finished"]] == pytest.approx(
-        [r.created for r in store.runs()], abs=1e-3
-    )
+    assert list(frame["Length"]) == [second.steps, first.steps]
+    assert list(frame["Tags"]) == ["", "lesson 3, class"]
+    assert "Notes" not in frame  # no run has any
+    assert [when.timestamp() for when in frame["Date"]] == pytest.approx([r.created for r in store.runs()], abs=1e-3)
     assert [b.label for b in at.button if b.disabled][-5:] == [
-        "Open in the Arena", "Compare", "Rename", "Tag", "Delete"
+        "Open in the Arena", "Compare", "Star", "Edit", "Delete"
     ]  # fmt: skip
 
 
@@ -209,33 +211,59 @@ def test_a_damaged_run_is_set_aside_in_a_sentence_and_the_page_lives(store: Stor
     assert not settled(at.run()).error
 
 
-def test_a_run_is_renamed_and_tagged(store: Store) -> None:
+def test_title_tags_and_notes_of_a_run_are_edited(store: Store) -> None:
     e = put(store, "linucb")
-    at = press(pick(visit(), store, e), "Rename")
-    at.text_input(key=f"Rename-{e.hash}").set_value("  For the\n board   meeting ")
+    at = press(pick(visit(), store, e), "Edit")
+    at.text_input(key=f"Title-{e.hash}").set_value("  For the\n board   meeting ")
+    at.text_input(key=f"Tags-{e.hash}").set_value("lesson 3, class ,,")
+    at.text_area(key=f"Notes-{e.hash}").set_value(" Alpha 0.5\nwins. \0")
     at = press(at, "Save")
-    assert store.runs()[0].title == "For the board meeting"
+    (line,) = store.runs()
+    assert (line.title, line.tags, line.notes) == (
+        "For the board meeting", "lesson 3, class ,,", "Alpha 0.5\nwins."
+    )  # fmt: skip
     assert list(listed(at)["Title"]) == ["For the board meeting"]
-    at = press(pick(at, store, e), "Tag")
-    at.text_input(key=f"Tag-{e.hash}").set_value("lesson 3, class ,,")
-    at = press(at, "Save")
-    assert [list(tags) for tags in listed(at)["Tags"]] == [["lesson 3", "class"]]
-    at = press(pick(at, store, e), "Rename")
-    at.text_input(key=f"Rename-{e.hash}").set_value(" \n ")
+    assert list(listed(at)["Notes"]) == ["Alpha 0.5 wins."]
+    at = press(pick(at, store, e), "Edit")
+    at.text_input(key=f"Title-{e.hash}").set_value(" \n ")
     press(at, "Save")
     assert store.runs()[0].title == "LinUCB"  # without a title it goes by its agents
 
 
+def test_runs_are_starred_and_the_starred_ones_can_be_shown_alone(store: Store) -> None:
+    first, second = put(store, "linucb"), put(store, "random")
+    at = press(pick(visit(), store, first), "Star")
+    assert {each.id: each.starred for each in store.runs()} == {first.hash: True, second.hash: False}
+    assert list(listed(at)[listing.STAR]) == ["", listing.STAR]
+    at = settled(at.toggle(key="shelf-starred").set_value(True).run())
+    assert list(listed(at)["Title"]) == ["LinUCB"]
+    starred = [each for each in store.runs() if each.starred]
+    at = press(pick(at, store, first, among=starred), "Unstar")
+    assert "No run is starred." in text(at)
+    assert not any(each.starred for each in store.runs())
+
+
+def test_a_selected_run_is_described_with_its_intervals(store: Store) -> None:
+    e = put(store, {"kind": "linucb", "alpha": 0.5}, "random")
+    store.note(e.hash, "<b>bold</b>")
+    best = store.runs()[0].headline
+    assert best is not None
+    at = pick(visit(), store, e)
+    assert f"CTR {best.ctr.mean:.3f} (95 % CI {best.ctr.low:.3f} to {best.ctr.high:.3f}), regret " in text(at)
+    assert "&lt;b&gt;bold&lt;/b&gt;" in text(at)
+    assert "Pet shop, 300 steps, 3 replications, seed 42" in text(at)
+
+
 def test_names_are_text_whatever_is_in_them(store: Store, pool: Pool) -> None:
     e, other = put(store, "linucb"), put(store, "random")
-    at = press(pick(visit(), store, e), "Rename")
-    at.text_input(key=f"Rename-{e.hash}").set_value(HOSTILE + "\0" + "x" * 500)
+    at = press(pick(visit(), store, e), "Edit")
+    at.text_input(key=f"Title-{e.hash}").set_value(HOSTILE + "\0" + "x" * 500)
     at = press(at, "Save")
     title = store.runs()[1].title
     assert title.startswith("<img src=x")
-    assert len(title) <= table.MAX_LENGTH
+    assert len(title) <= dialogs.MAX_LENGTH
     assert "\0" not in title
-    for ask, key in (("Delete", "Cancel"), ("Rename", None)):
+    for ask, key in (("Delete", "Cancel"), ("Edit", None)):
         at = press(pick(at, store, e), ask)
         assert "&lt;img src=x" in text(at)
         assert "<img" not in text(at)
@@ -282,8 +310,10 @@ def test_two_runs_are_compared(store: Store, pool: Pool) -> None:
     at = pick(visit(), store, a)
     assert button(at, "Compare").disabled
     at = press(pick(at, store, a, b), "Compare")
-    differs, came, luck = (d.value for d in at.dataframe)
-    assert [list(row) for row in differs.to_numpy()] == [["steps", "300", "500"], ["agents.LinUCB.alpha", "0.1", "2.0"]]
+    assert "B compared with A:\n- steps 500 instead of 300\n- LinUCB: alpha 2 instead of 0.1" in text(at).replace(
+        "\\", ""
+    )
+    came, luck = (d.value for d in at.dataframe)
     results = {name: run(e) for name, e in (("A", a), ("B", b))}
     rate = metrics.estimate(metrics.click_rate(results["B"].histories["LinUCB"]))
     assert came["B"][0] == f"{rate.mean:.3f} ({rate.low:.3f} to {rate.high:.3f})"
@@ -292,9 +322,14 @@ def test_two_runs_are_compared(store: Store, pool: Pool) -> None:
     assert list(luck["Up to step"]) == ["300", "300"]
     assert luck["Difference in clicks"][0].lstrip("+−") == f"{abs(expected[0].difference.mean):,.0f}"
     assert luck["Difference in clicks"][1] == "0"  # common random numbers
-    (cell,) = panel(at)["cells"]
-    lines = {t["name"]: t for t in cell["figure"]["data"] if "fill" not in t}
-    assert list(lines) == ["A · LinUCB", "A · Random", "B · LinUCB", "B · Random"]
+    shown = panel(at)
+    for cell, title in zip(shown["cells"], ("Click-through rate", "Cumulative regret"), strict=True):
+        assert cell["figure"]["layout"]["title"]["text"] == title
+        lines = {t["name"]: t for t in cell["figure"]["data"] if "fill" not in t}
+        assert list(lines) == ["A · LinUCB", "A · Random", "B · LinUCB", "B · Random"]
+    tiles = {tile["label"]: tile for tile in shown["legend"]}
+    assert tiles["B · LinUCB"]["rate"] == f"{rate.mean:.3f}"
+    assert tiles["A · LinUCB"]["color"] != tiles["B · LinUCB"]["color"]
     at = press(at, "Back to all runs")
     assert len(listed(at)) == 2
 
@@ -302,7 +337,9 @@ def test_two_runs_are_compared(store: Store, pool: Pool) -> None:
 def test_runs_that_do_not_pair_say_why_and_deleted_ones_are_not_compared(store: Store, pool: Pool) -> None:
     a, b, c = put(store, "linucb", seed=1), put(store, "linucb", seed=2), put(store, "lints", seed=2)
     at = press(pick(visit(), store, a, b, c), "Compare")
-    assert len(at.dataframe) == 2
+    (setting, _) = (d.value for d in at.dataframe)
+    assert list(setting["Setting"]) == ["seed", "LinUCB", "LinTS"]
+    assert list(setting["C"]) == ["2", "–", "LinTS"]
     assert "A and B cannot be paired: they differ in seed" in text(at)
     assert "B and C cannot be paired" not in text(at)
     pool.delete(a.hash)
@@ -355,7 +392,7 @@ def test_whoever_opens_an_interrupted_run_sees_what_it_had_computed(store: Store
 def test_an_interrupted_run_is_discarded_when_that_is_confirmed(store: Store, pool: Pool) -> None:
     e = experiment(steps=3000, seed=74)
     leave_behind(store, e)
-    at = settled(visit().button(key=f"discard-{e.hash}").click().run())
+    at = settled(visit().button(key=f"destructive-discard-{e.hash}").click().run())
     assert "<li><bdi>LinUCB, Random</bdi></li>" in text(at)
     assert pool.unfinished() == [e]
     at = press(press(at, "Cancel"), "Discard")

@@ -26,6 +26,8 @@ from tests.pages.support import panels
 from tests.support import over, wait_for
 from tests.sweeps.test_sweep import ALPHA, small
 from ui import session
+from ui.runs import listing
+from ui.runs import sweeps as sweep_list
 from ui.sweep import selection
 
 ROOT = Path(__file__).parents[2]
@@ -551,21 +553,48 @@ def test_a_broken_link_is_one_sentence(app_pool: Pool) -> None:
     assert any("write path,low,high,number,scale" in e.value for e in at.error)
 
 
-def test_runs_lists_sweeps_to_open_and_delete(app_pool: Pool, two: Landscape) -> None:
+def test_runs_lists_sweeps_to_open_star_annotate_and_delete(app_pool: Pool, two: Landscape) -> None:
     ended(visit(**url.to_query(two.sweep)))
     at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120).run().switch_page("pages/runs.py").run()
     assert not at.exception
-    assert any("Exploration bonus, Ridge" in m.value for m in at.markdown)
-    at.button(key=f"sweep-{two.sweep.hash}").click().run()
+    name = two.sweep.hash
+
+    def select() -> AppTest:
+        rows = [sweep_list.row(entry) for entry in selection.manager().stored_sweeps()]
+        place = next(i for i, row in enumerate(rows) if row.id == name)
+        at.session_state[listing.key(rows, "sweep")] = {"selection": {"rows": [place]}}
+        return at.run()
+
+    def press(label: str) -> AppTest:
+        found = [b for b in at.button if b.label == label][-1]  # those of sweeps are below those of runs
+        return found.click().run()
+
+    frame = next(d.value for d in at.dataframe if "Sweep" in d.value)
+    (line,) = frame[frame["Sweep"] == "LinUCB: Exploration bonus, Ridge"].to_dict("records")
+    best = next(e.best for e in selection.manager().stored_sweeps() if e.sweep.hash == name)
+    assert best is not None
+    assert (line["Best setting"], line["CTR"]) == (best.label, best.ctr.mean)
+    assert (line["Simulator"], line["Length"]) == ("Pet shop", two.sweep.experiment.steps)
+    at = select()
+    at = press("Star")
+    at = select()
+    at = press("Notes")
+    at.text_area(key=f"Notes-{name}").set_value("refine later")
+    at = press("Save")
+    entry = next(e for e in selection.manager().stored_sweeps() if e.sweep.hash == name)
+    assert (entry.starred, entry.notes) == (True, "refine later")
+    at = select()
+    at = press("Open in Sweep")
     assert not at.exception
     assert at.title[0].value == "Sweep"
     assert [box(at, f"{n} parameter").value for n in ("First", "Second")] == ["agents.0.alpha", "agents.0.ridge"]
     at = at.switch_page("pages/runs.py").run()
-    at.button(key=f"drop-{two.sweep.hash}").click().run()
-    assert selection.manager().get(two.sweep.hash) is not None  # it is asked first
-    at.button(key="go-sweep").click().run()
+    at = select()
+    at = at.button(key="destructive-sweeps").click().run()
+    assert selection.manager().get(name) is not None  # it is asked first
+    at = press("Delete permanently")
     assert not at.exception
-    assert selection.manager().get(two.sweep.hash) is None
+    assert selection.manager().get(name) is None
 
 
 def test_the_arena_says_what_a_sweep_knows(app_pool: Pool, one: Landscape) -> None:

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bandits import Experiment, History, Result, run
+from bandits import Experiment, History, Result, __version__, run
 from bandits.results import metrics
 from bandits.results.export import report, script, table_csv, table_parquet
 from bandits.results.figures import board
+from bandits.simulators.datasets import csv_table, uploads
 from tests.support import experiment
 
 ROOT = Path(__file__).parents[2]
@@ -75,7 +77,9 @@ def test_cells_are_never_formulas_and_numbers_stay_numbers(result: Result, label
 
 def test_the_script_reproduces_the_summary_in_a_new_process(result: Result, tmp_path: Path) -> None:
     text = script(result.experiment)
-    assert 8 <= len(text.strip().splitlines()) <= 11
+    assert len(text.strip().splitlines()) <= 16
+    assert all(len(line) <= 120 for line in text.splitlines() if line.startswith("#"))
+    assert "pip install" in text
     (tmp_path / "again.py").write_text(text, encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "again.py"], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -155,6 +159,27 @@ def test_the_report_contains_the_figures_of_the_board_and_makes_no_requests(resu
 
 def test_the_report_uses_the_selected_window(result: Result) -> None:
     assert Page(report(result, window=100)).figures() == plain(board(result, 100))
+
+
+def test_the_report_states_date_version_seed_and_caveats(result: Result) -> None:
+    page = Page(report(result, date=datetime(2026, 11, 22, 14, 5, tzinfo=timezone(timedelta(hours=2)))))
+    assert page.texts["small"][0] == f"Report of 2026-11-22 12:05 UTC, Bandit Playground {__version__}, seed 42"
+    items = page.texts["li"]
+    for start in ("No real users were served", "Intervals and bands are 95 % confidence intervals", "Regret uses"):
+        assert sum(item.startswith(start) for item in items) == 1
+    assert "over 3 replications" in " ".join(items)
+    assert any("3 replications are few" in item for item in items)
+    alone = Page(report(small_result("random", replications=1))).texts["li"]
+    assert any("no intervals" in item for item in alone)
+    assert not any("paired" in item or "few" in item for item in alone)
+
+
+def test_the_script_names_what_it_needs() -> None:
+    name = uploads.save_dataset(csv_table.inspect(csv_table.sample()), target="species", title="iris")
+    e = experiment("random", simulator={"kind": "classification", "data": name}, steps=20)
+    assert "# It needs the uploaded data set" in script(e)
+    assert "# It needs" not in script(experiment("random"))
+    uploads.delete(name)
 
 
 @pytest.mark.parametrize("label", HOSTILE)

@@ -11,19 +11,19 @@ from bandits import Experiment, Result, run
 from bandits.base.types import FloatArray
 from bandits.experiments.snapshots import nice_spacing
 from bandits.results import metrics, paired_tests
-from bandits.results.figures import overlay
+from bandits.results.overlay import MAX_RUNS, overlay, shade, styles_of_runs
 from bandits.results.previous_run import parameter_changes
 from bandits.results.run_comparison import (
     MISSING,
     Outcome,
     PairedDifference,
+    describe_difference,
     outcomes,
     paired,
     pairing_obstacle,
     reasons,
     settings,
 )
-from bandits.results.style import RUN_DASHES, styles_of_runs
 from tests.support import experiment, history
 
 
@@ -36,14 +36,18 @@ def result_of(clicks: FloatArray, **changes: object) -> Result:
 def test_only_differing_settings_are_listed_by_path() -> None:
     a = experiment({"kind": "linucb", "alpha": 0.5}, "random", seed=1)
     b = experiment({"kind": "linucb", "alpha": 2.0}, seed=2, simulator={"kind": "petshop", "n_products": 20})
-    actual = dict(settings([a, b]))
-    assert actual == {
+    found = settings([a, b])
+    assert {d.path: d.values for d in found} == {
         "seed": ("1", "2"),
         "simulator.n_products": ("10", "20"),
-        "agents.LinUCB.alpha": ("0.5", "2.0"),
-        "agents.Random.kind": ("random", MISSING),
+        "agents.LinUCB.alpha": ("0.5", "2"),
+        "agents.Random.kind": ("Random", MISSING),
     }
-    assert list(actual)[:2] == ["seed", "simulator.n_products"]  # settings of the run before those of agents
+    assert [d.name for d in found] == ["seed", "Pet shop: products", "LinUCB: alpha", "Random"]
+    assert [describe_difference(d, "AB") for d in found] == [
+        "seed 2 instead of 1", "Pet shop: products 20 instead of 10", "LinUCB: alpha 2 instead of 0.5",
+        "Random runs only in A",
+    ]  # fmt: skip
     assert settings([a, a]) == []
     assert settings([a]) == []
 
@@ -80,15 +84,23 @@ def test_simulators_of_different_kinds_and_tables_list_their_values() -> None:
 
     a = experiment(simulator={"kind": "petshop", "click_rates": rates})
     b = experiment(simulator={"kind": "petshop", "click_rates": other})
-    assert settings([a, b]) == [("simulator.click_rates.0", (formatted(rates[0]), formatted(other[0])))]
+    (row,) = settings([a, b])
+    assert row.path == "simulator.click_rates.0"
+    assert row.name.startswith("Pet shop: click probabilities, ")
+    assert row.values == (formatted(rates[0]), formatted(other[0]))
     c = experiment(simulator={"kind": "classification", "data": "wine"})
-    actual = dict(settings([a, b, c]))
-    assert actual["simulator.kind"] == ("petshop", "petshop", "classification")
+    actual = {d.path: d.values for d in settings([a, b, c])}
+    assert actual["simulator.kind"] == ("Pet shop", "Pet shop", "Real data (classification)")
     assert actual["simulator.data"] == (MISSING, MISSING, "wine")
+    assert "simulator.n_products" not in actual  # at its default
+    assert [describe_difference(d, ("B", "C")) for d in settings([experiment(), c])] == [
+        "simulator Real data (classification) instead of Pet shop",
+        "Pet shop: products 10, only in B",
+        "Real data (classification): data set wine, only in C",
+    ]
     wide = {"kind": "static_mlp", "hidden": [64, 32]}
-    assert ("agents.Static MLP.hidden", ("64, 32", "8")) in settings(
-        [experiment(wide), experiment({**wide, "hidden": [8]})]
-    )
+    (layers,) = settings([experiment(wide), experiment({**wide, "hidden": [8]})])
+    assert (layers.path, layers.values) == ("agents.Static MLP.hidden", ("64, 32", "8"))
 
 
 def test_outcomes_equal_the_numbers_of_each_run() -> None:
@@ -192,12 +204,41 @@ def test_the_correction_counts_all_pairs_shown() -> None:
     assert [pair.p_value for pair in actual] == paired_tests.holm(alone)
 
 
-def test_an_overlay_has_one_colour_per_agent_and_one_dash_per_run() -> None:
+def test_an_overlay_has_a_hue_per_agent_and_a_line_style_and_a_lightness_per_run() -> None:
     es = {"A": experiment("linucb", "random"), "B": experiment("random", "lints")}
-    spec = overlay({name: run(e) for name, e in es.items()})
-    lines = {t["name"]: t["line"] for t in spec["data"] if "fill" not in t}
-    assert list(lines) == ["A · LinUCB", "A · Random", "B · Random", "B · LinTS"]
-    assert lines["A · Random"]["color"] == lines["B · Random"]["color"] != lines["A · LinUCB"]["color"]
-    assert {n: line["dash"] for n, line in lines.items()} == {n: RUN_DASHES["AB".index(n[0])] for n in lines}
-    twelve = {str(i): Experiment.model_validate({"agents": [{"kind": "linucb"}] * 12}) for i in range(6)}
-    assert {looks["LinUCB"].dash for looks in styles_of_runs(twelve).values()} == set(RUN_DASHES)
+    rates, regrets = overlay({name: run(e) for name, e in es.items()})
+    for spec in (rates, regrets):
+        lines = {t["name"]: t["line"] for t in spec["data"] if "fill" not in t}
+        assert list(lines) == ["A · LinUCB", "A · Random", "B · Random", "B · LinTS"]
+        assert len({line["color"] for line in lines.values()}) == 4
+        assert lines["B · Random"]["color"] == shade(lines["A · Random"]["color"], 0.4)
+        assert {n: line["dash"] for n, line in lines.items()} == {n: ("solid", "dash")["AB".index(n[0])] for n in lines}
+    assert rates["layout"]["title"]["text"] == "Click-through rate"
+    assert regrets["layout"]["title"]["text"] == "Cumulative regret"
+    regret = next(t for t in regrets["data"] if t["name"] == "B · LinTS" and "fill" not in t)
+    band = metrics.pseudo_regret(run(es["B"]).histories["LinTS"])
+    np.testing.assert_array_equal(regret["y"], band.mid)
+    many = {str(i): Experiment.model_validate({"agents": [{"kind": "linucb"}] * 8}) for i in range(MAX_RUNS)}
+    for dark in (False, True):
+        looks = [look for each in styles_of_runs(many, dark=dark).values() for look in each.values()]
+        assert len(set(looks)) == len(looks)
+        assert len({look.dash for look in looks}) == MAX_RUNS
+    assert (shade("#0072B2", 0.5), shade("#0072B2", 0.5, dark=True)) == ("#003959", "#80B8D8")
+
+
+def test_runs_of_different_simulators_never_share_an_axis() -> None:
+    es = {
+        "A": experiment("random", steps=100),
+        "B": experiment("random", simulator={"kind": "wheel"}, steps=100),
+        "C": experiment("linucb", steps=100),
+    }
+    figures = overlay({name: run(e) for name, e in es.items()})
+    assert [f["layout"]["title"]["text"] for f in figures] == [
+        "Click-through rate, runs A, C", "Cumulative regret, runs A, C",
+        "Reward per step, run B", "Cumulative regret, run B",
+    ]  # fmt: skip
+    names = [{t["name"] for t in f["data"]} for f in figures]
+    assert names == [{"A · Random", "C · LinUCB"}] * 2 + [{"B · Random"}] * 2
+    assert [f["layout"]["yaxis"]["title"]["text"] for f in figures] == [
+        "clicks per step", "clicks lost", "points per step", "points lost",
+    ]  # fmt: skip

@@ -12,9 +12,27 @@ from bandits import UserError
 from bandits.base.formatting import count, count_of, percent
 from bandits.simulators.datasets import uploads
 from bandits.simulators.datasets.csv_table import MAX_CLASSES, Column, Table, inspect
+from bandits.simulators.datasets.samples import SAMPLES
+from ui import destructive
 from ui.text import refuse, safe_cell
 
 NAMED = 6  # classes that are listed by name
+
+
+# In the session: file name of the chosen sample, whether it was just chosen, number of the uploader.
+_SAMPLE, _LOADED, _UPLOADER = "data-sample", "data-loaded", "data-uploader"
+
+
+class SampleFile(NamedTuple):
+    """A sample in the form of an uploaded file."""
+
+    name: str
+    file_id: str
+    content: bytes
+
+    def getvalue(self) -> bytes:
+        """Return the bytes of the file."""
+        return self.content
 
 
 class Choice(NamedTuple):
@@ -25,6 +43,49 @@ class Choice(NamedTuple):
     leave_out: Sequence[str]
     title: str
     valid: bool
+
+
+def samples() -> None:
+    """List the sample data sets: each is one click away, and can be downloaded."""
+    st.subheader("Samples", anchor=False)
+    for sample in SAMPLES:
+        with st.container(border=True):
+            text_at, try_at, download_at = st.columns([5, 1.4, 1.6], vertical_alignment="center")
+            text_at.html(f"<b>{escape(sample.title)}</b><br><small>{escape(sample.about)}</small>")
+            try_at.button(
+                "Try", key=f"try-{sample.file}", icon=":material/play_arrow:", width="stretch",
+                on_click=_try, args=(sample.file,), help=f"Load {sample.title} as if you had uploaded it.",
+            )  # fmt: skip
+            download_at.download_button(
+                "Download", sample.make, sample.file, "text/csv", key=f"download-{sample.file}", on_click="ignore",
+                icon=":material/download:", width="stretch",
+            )  # fmt: skip
+    st.subheader("Your file", anchor=False)
+
+
+def _try(name: str) -> None:
+    st.session_state[_SAMPLE], st.session_state[_LOADED] = name, True
+    st.session_state[_UPLOADER] = st.session_state.get(_UPLOADER, 0) + 1  # a new uploader is empty
+
+
+def uploader_key() -> str:
+    """Return the key of the file uploader; it changes when a sample takes the place of an uploaded file."""
+    return f"data-file-{st.session_state.get(_UPLOADER, 0)}"
+
+
+def current(uploaded: Any) -> Any:
+    """Return the file to show: the uploaded one, or else the chosen sample, or None."""
+    if uploaded is not None:
+        st.session_state.pop(_SAMPLE, None)
+        return uploaded
+    chosen = st.session_state.get(_SAMPLE)
+    for sample in SAMPLES:
+        if sample.file == chosen:
+            if st.session_state.pop(_LOADED, False):
+                st.toast(f"{sample.title} is loaded: see below.", icon=":material/south:")
+            st.markdown(f"**{sample.title}** is loaded. Check the columns, then press **Save and run**.")
+            return SampleFile(sample.file, f"sample-{sample.file}", sample.make())
+    return None
 
 
 def choose(file: Any) -> Choice:
@@ -83,7 +144,7 @@ def uploaded_data_sets() -> str | None:
                 chosen = info.id
             with delete_at.popover("Delete", icon=":material/delete:", width="stretch"):
                 st.markdown("Runs on these data cannot be opened or started until the same CSV is uploaded again.")
-                if st.button("Delete data set", key=f"delete-{info.id}", type="primary", width="stretch"):
+                if destructive.button("Delete data set", key=f"data-{info.id}", type="primary", width="stretch"):
                     uploads.delete(info.id)
                     st.rerun()
     return chosen

@@ -1,4 +1,4 @@
-"""Compare several runs: settings, results, paired differences, one figure."""
+"""Compare several runs: settings, results, paired differences, figures."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from html import escape
 
 import pandas as pd
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from bandits import Estimate, Result
 from bandits.base.formatting import count, percent
-from bandits.results import text
-from bandits.results.figures import overlay
-from bandits.results.run_comparison import outcomes, paired, reasons, settings
-from bandits.results.style import styles_of_runs
+from bandits.results import metrics, text
+from bandits.results.overlay import overlay, styles_of_runs
+from bandits.results.run_comparison import describe_difference, outcomes, paired, reasons, settings
 from bandits.storage.run_store import StoredRun
 from ui import session
 from ui.live_panel.panel import live_panel
@@ -23,10 +21,6 @@ from ui.text import escape_markdown
 from .table import display_title, unavailable_reason
 
 MAX_ROWS = 15  # of a table; longer ones scroll, so that what follows stays in sight
-_LINES = {
-    "solid": "solid lines", "dash": "dashes", "dot": "dots", "dashdot": "dashes and dots", "longdash": "long dashes",
-    "longdashdot": "long dashes and dots",
-}  # fmt: skip
 
 
 def show(found: Sequence[StoredRun]) -> None:
@@ -40,26 +34,26 @@ def show(found: Sequence[StoredRun]) -> None:
             continue
         results[name] = job.result
         legend.append((name, display_title(run), text.describe_experiment(run.experiment)))
-    experiments = {name: r.experiment for name, r in results.items()}
-    looks = styles_of_runs(experiments)
-    st.html(_legend(legend, {n: _LINES[next(iter(looks[n].values())).dash] for n in looks}))
+    st.html(_legend(legend))
     if len(results) < 2:
         st.markdown("A comparison needs at least two runs whose curves are stored.")
         return
+    experiments = {name: r.experiment for name, r in results.items()}
 
-    colors = {label: look.color for run in looks.values() for label, look in run.items()}
-    st.html(_colors(colors))
-    spec = overlay(results)
-    spec["layout"]["uirevision"] = "".join(e.hash for e in experiments.values())
-    live_panel([spec], key="comparison", alt=["Click-through rates of all agents of the compared runs"], height=420)
+    st.subheader("Settings that differ", anchor=False)
+    differences = settings(list(experiments.values()))
+    if not differences:
+        st.markdown("None: the settings are equal, except for labels or the order of the agents.")
+    elif len(results) == 2:
+        sentences = (escape_markdown(describe_difference(d, list(results))) for d in differences)
+        a, b = results
+        st.markdown(f"{b} compared with {a}:\n" + "\n".join(f"- {sentence}" for sentence in sentences))
+    else:
+        _table([{"Setting": d.name, **dict(zip(results, d.values, strict=True))} for d in differences])
 
-    left, right = st.columns(2)
-    left.subheader("Settings that differ", anchor=False)
-    differences = [
-        {"Setting": d.path, **dict(zip(results, d.values, strict=True))} for d in settings(list(experiments.values()))
-    ]
-    _table(left, differences, "None: the settings are equal, except for labels or the order of the agents.")
-    right.subheader("Results", anchor=False)
+    _figures(results)
+
+    st.subheader("Results", anchor=False)
     rows = [
         {
             "Agent": o.label,
@@ -68,8 +62,8 @@ def show(found: Sequence[StoredRun]) -> None:
         }
         for o in outcomes(list(results.values()))
     ]
-    _table(right, rows, "No results yet.")
-    right.caption("Means over replications with 95 % confidence intervals, each over all steps of its run.")
+    _table(rows)
+    st.caption("Means over replications with 95 % confidence intervals, each over all steps of its run.")
 
     st.subheader("Paired differences", anchor=False)
     pairs = [
@@ -94,11 +88,33 @@ def show(found: Sequence[StoredRun]) -> None:
     st.markdown("\n".join(f"- {sentence}" for sentence in notes))
 
 
-def _table(place: DeltaGenerator, rows: Sequence[Mapping[str, object]], empty: str) -> None:
-    if rows:
-        place.dataframe(pd.DataFrame(rows), hide_index=True, height="content" if len(rows) <= MAX_ROWS else 560)
-    else:
-        place.markdown(empty)
+def _figures(results: Mapping[str, Result]) -> None:
+    """Draw click-through rate and regret of all runs, with a tile for each line."""
+    dark = st.context.theme.type == "dark"
+    figures = overlay(results, dark=dark)
+    for spec in figures:
+        spec["layout"]["uirevision"] = "".join(r.experiment.hash for r in results.values())
+    looks = styles_of_runs({name: r.experiment for name, r in results.items()}, dark=dark)
+    tiles = []
+    for name, result in results.items():
+        for label, history in result.histories.items():
+            rate = metrics.estimate(metrics.click_rate(history)).mean
+            lost = metrics.estimate(metrics.total(history, "best_value") - metrics.total(history, "value")).mean
+            look = looks[name][label]
+            tiles.append({
+                "label": f"{name} · {label}", "color": look.color, "dash": look.dash, "rate": f"{rate:.3f}",
+                "spread": "", "detail": f"regret {count(lost)}",
+            })  # fmt: skip
+    tiles.sort(key=lambda tile: -float(tile["rate"]))
+    live_panel(
+        figures, key="comparison", alt=[f"{spec['layout']['title']['text']} of the runs" for spec in figures],
+        height=360, legend=tiles, note="Reward per step and cumulative regret over the whole run. One colour per "
+        "agent; each run has its own line style and shade.",
+    )  # fmt: skip
+
+
+def _table(rows: Sequence[Mapping[str, object]]) -> None:
+    st.dataframe(pd.DataFrame(rows), hide_index=True, height="content" if len(rows) <= MAX_ROWS else 560)
 
 
 def _format(metric: str, value: Estimate | None) -> str:
@@ -117,18 +133,10 @@ def _signed(value: float) -> str:
     return f"{'+' if value > 0 else '−' if value < 0 else ''}{count(abs(value))}"
 
 
-def _legend(named: Sequence[tuple[str, str, str]], lines: Mapping[str, str]) -> str:
+def _legend(named: Sequence[tuple[str, str, str]]) -> str:
     items = "".join(
         f'<div style="overflow-wrap:anywhere"><b>{name}</b> <bdi>{escape(title)}</bdi> '
-        f'<span style="font-size:.85rem;opacity:.75">{escape(about)} · {lines[name]}</span></div>'
+        f'<span style="font-size:.85rem;opacity:.75">{escape(about)}</span></div>'
         for name, title, about in named
     )
     return f"<div>{items}</div>"
-
-
-def _colors(colors: Mapping[str, str]) -> str:
-    items = "".join(
-        f'<span style="margin-right:1rem"><span style="color:{color}">●</span> {escape(label)}</span>'
-        for label, color in colors.items()
-    )
-    return f'<div style="font-size:.9rem">{items}</div>'

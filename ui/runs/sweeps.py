@@ -1,40 +1,49 @@
-"""List the running and stored sweeps on the page Runs, to open or delete."""
+"""The running and stored sweeps on the page Runs: the columns of runs, and the same actions."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import streamlit as st
 
-from bandits import UserError
 from bandits.sweeps import Sweep
 from bandits.sweeps.figures import grid
+from bandits.sweeps.storage.catalogue import CatalogueEntry
+from ui import destructive
 from ui.owner import owner
 from ui.sweep import selection
-from ui.text import escape_markdown
 
-SCROLL_FROM = 5  # sweeps; more are shown in a box that scrolls
+from . import listing
+from .details import show as details
+from .dialogs import attempt, confirm, edit, heading
+from .listing import Row
 
 
 def show() -> None:
-    """List all running and stored sweeps."""
+    """List all running and stored sweeps, with their actions."""
     entries = selection.manager().stored_sweeps()
     if not entries:
         return
     st.subheader("Sweeps", anchor=False)
-    if len(entries) >= SCROLL_FROM:
-        st.caption(f"{len(entries)} sweeps, newest first; scroll to see all.")
-    with st.container(height=420 if len(entries) >= SCROLL_FROM else "content", border=False):
-        for entry in entries:
-            sweep = entry.sweep
-            with st.container(border=True):
-                left, opened, deleted = st.columns([4, 1, 1], vertical_alignment="center")
-                unfinished = "" if entry.progress >= 1 else f", {100 * entry.progress:.0f} % done"
-                size = escape_markdown(selection.describe_size(sweep))
-                left.markdown(f"**{escape_markdown(describe(sweep))}**  \n{size}{unfinished}")
-                if opened.button("Open", key=f"sweep-{sweep.hash}", icon=":material/open_in_new:", width="stretch"):
-                    selection.select(sweep)
-                    st.switch_page("pages/sweep.py")
-                if deleted.button("Delete", key=f"drop-{sweep.hash}", icon=":material/delete:", width="stretch"):
-                    st.dialog("Delete this sweep?")(_confirm)(sweep)
+    buttons = st.container(horizontal=True)
+    rows = [row(entry) for entry in entries]
+    selected = [entries[i] for i in listing.draw(rows, kind="sweep")]
+    if len(selected) == 1:
+        sweep = selected[0].sweep
+        about = f"{sweep.experiment.simulator_class().title}, {selection.describe_size(sweep)}"
+        details(row(selected[0]), about, describe(sweep))
+    with buttons:
+        _actions(selected)
+
+
+def row(entry: CatalogueEntry) -> Row:
+    """Return the row of a sweep in the table."""
+    e = entry.sweep.experiment
+    done = "" if entry.progress >= 1 else f" ({100 * entry.progress:.0f} % done)"
+    return Row(
+        entry.sweep.hash, entry.starred, f"{describe(entry.sweep)}{done}", entry.best, listing.simulator_name(e),
+        e.steps, e.replications, entry.modified, "", entry.notes,
+    )  # fmt: skip
 
 
 def describe(sweep: Sweep) -> str:
@@ -43,18 +52,24 @@ def describe(sweep: Sweep) -> str:
     return f"{sweep.experiment.labels[0]}: {parameters}"
 
 
-def _confirm(sweep: Sweep) -> None:
-    size = selection.describe_size(sweep)
-    st.markdown(f"{escape_markdown(describe(sweep))}, {size}. This cannot be undone (you can rerun it).")
-    with st.container(horizontal=True):
-        if st.button("Delete permanently", type="primary", on_click=_delete, args=(sweep,), key="go-sweep"):
-            st.rerun()
-        if st.button("Cancel", key="keep-sweep"):
-            st.rerun()
+def _actions(selected: Sequence[CatalogueEntry]) -> None:
+    one, manager = len(selected) == 1, selection.manager()
+    if st.button("Open in Sweep", icon=":material/open_in_new:", type="primary", disabled=not one):
+        selection.select(selected[0].sweep)
+        st.switch_page("pages/sweep.py")
+    starred = bool(selected) and all(entry.starred for entry in selected)
+    if st.button("Unstar" if starred else "Star", key="star-sweeps", icon=":material/star:", disabled=not selected):
+        attempt(lambda: _star(selected, not starred))
+        st.rerun()
+    if st.button("Notes", key="edit-sweep", icon=":material/edit:", disabled=not one):
+        sweep, notes = selected[0].sweep, selected[0].notes
+        about = heading(describe(sweep), selection.describe_size(sweep))
+        edit("sweep", sweep.hash, about, {"Notes": notes}, lambda texts: manager.note(sweep.hash, texts["Notes"]))
+    if destructive.button("Delete", key="sweeps", disabled=not selected):
+        named = [(e.sweep.hash, f"{describe(e.sweep)}, {selection.describe_size(e.sweep)}") for e in selected]
+        confirm("Delete", "sweep", named, lambda sweep: manager.delete(sweep, owner()))
 
 
-def _delete(sweep: Sweep) -> None:
-    try:
-        selection.manager().delete(sweep.hash, owner())
-    except UserError as error:
-        st.toast(escape_markdown(str(error)), icon=":material/block:")
+def _star(entries: Sequence[CatalogueEntry], starred: bool) -> None:
+    for entry in entries:
+        selection.manager().star(entry.sweep.hash, starred)

@@ -1,0 +1,29 @@
+"""Buttons that delete something: red, so that they are not pressed for another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+_FILL, _INK, _INK_ON_DARK = "#B3261E", "#B3261E", "#FF9A8F"  # contrast of at least 4.5 to 1 with their backgrounds
+_STYLE = """<style>
+[class*="st-key-destructive-"] button:not(:disabled){{color:{ink};border-color:{ink}}}
+[class*="st-key-destructive-"] button:not(:disabled):is(:hover,:focus-visible){{color:#fff;background:{fill};
+border-color:{fill}}}
+[class*="st-key-destructive-"] button[kind^="primary"]:not(:disabled){{color:#fff;background:{fill};
+border-color:{fill}}}
+</style>"""
+
+
+def style() -> None:
+    """Colour the destructive buttons of this page; call it once per page."""
+    ink = _INK_ON_DARK if st.context.theme.type == "dark" else _INK
+    st.html(_STYLE.format(ink=ink, fill=_FILL))
+
+
+def button(label: str, *, key: str, place: DeltaGenerator | None = None, **options: Any) -> bool:
+    """Draw a button that deletes something; with ``type="primary"`` it is filled."""
+    draw = st.button if place is None else place.button
+    return bool(draw(label, key=f"destructive-{key}", icon=":material/delete:", **options))

@@ -1,0 +1,47 @@
+"""The details of one selected run or sweep, below its table."""
+
+from __future__ import annotations
+
+import math
+from html import escape
+
+import streamlit as st
+
+from bandits.base.formatting import count
+from bandits.results.metrics import Estimate
+
+from .listing import Row
+
+
+def show(row: Row, about: str, agents: str) -> None:
+    """Show title, numbers with intervals, tags and notes.
+
+    Parameters
+    ----------
+    row : Row
+    about : str
+        Simulator and size.
+    agents : str
+        All agents, or what is swept.
+    """
+    lines = [f"<b><bdi>{escape(row.title)}</bdi></b>", escape(about)]
+    if agents != row.title:
+        lines.append(escape(agents))
+    if row.best is not None and math.isfinite(row.best.ctr.mean):
+        numbers = f"CTR {_interval(row.best.ctr, '.3f')}, regret {_interval(row.best.regret)}"
+        lines.append(f"Best: <bdi>{escape(row.best.label)}</bdi>, {numbers}")
+    if row.tags:
+        lines.append(f"Tags: <bdi>{escape(row.tags)}</bdi>")
+    if row.notes:
+        lines.append(f'Notes: <bdi style="white-space:pre-wrap">{escape(row.notes)}</bdi>')
+    with st.container(border=True):
+        st.html(f'<div style="overflow-wrap:anywhere;line-height:1.5">{"<br>".join(lines)}</div>')
+
+
+def _interval(estimate: Estimate, form: str = "") -> str:
+    def text(value: float) -> str:
+        return format(value, form) if form else count(value)
+
+    if not math.isfinite(estimate.low):
+        return text(estimate.mean)
+    return f"{text(estimate.mean)} (95 % CI {text(estimate.low)} to {text(estimate.high)})"

@@ -1,0 +1,111 @@
+"""The table of runs and the table of sweeps: the same columns, sortable by a press on a header."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+import streamlit as st
+
+from bandits.experiments.experiment import Experiment
+from bandits.results.headline import Headline
+from ui.text import safe_cell
+
+STAR = "★"
+
+
+class Row(NamedTuple):
+    """A run or a sweep in the table."""
+
+    id: str
+    starred: bool
+    title: str
+    best: Headline | None
+    simulator: str
+    steps: int
+    replications: int
+    date: float  # seconds since 1970
+    tags: str
+    notes: str
+
+
+def draw(rows: Sequence[Row], *, kind: str, multiple: bool = True) -> list[int]:
+    """Draw the table; return the positions of the selected rows.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+    kind : {"run", "sweep"}
+    multiple : bool
+        Whether several rows can be selected.
+    """
+    runs = kind == "run"
+    time = pd.to_datetime([row.date for row in rows], unit="s", utc=True)
+    columns: dict[str, Any] = {
+        STAR: [STAR if row.starred else "" for row in rows],
+        "Title" if runs else "Sweep": [safe_cell(row.title) for row in rows],
+        "Best agent" if runs else "Best setting": [_best(row.best) for row in rows],
+        "CTR": [_mean(row.best, "ctr") for row in rows],
+        "Regret": [_mean(row.best, "regret") for row in rows],
+        "Simulator": [row.simulator for row in rows],
+        "Length": [row.steps for row in rows],
+        "Date": time.tz_convert(st.context.timezone) if st.context.timezone else time,
+        "Tags": [safe_cell(row.tags) for row in rows],
+        "Notes": [safe_cell(" ".join(row.notes.split())) for row in rows],
+    }
+    column = st.column_config
+    shown = {
+        STAR: column.TextColumn(width=34, help="Starred with the button Star."),
+        "Title": column.TextColumn(width=190),
+        "Sweep": column.TextColumn(width=190),
+        "Best agent": column.TextColumn(
+            width=120, help="Highest reward per step over the whole run. The oracle counts only where it runs alone."
+        ),
+        "Best setting": column.TextColumn(width=120, help="Point of the sweep with the best mean."),
+        "CTR": column.NumberColumn(
+            width=64, format="%.3f",
+            help="Reward per step of the best agent over the whole run: the click-through rate, or the share of right "
+            "answers on a data set.",
+        ),
+        "Regret": column.NumberColumn(
+            width=76, format="localized", help="Reward that the best agent lost against always choosing the best."
+        ),
+        "Simulator": column.TextColumn(width=104),
+        "Length": column.NumberColumn(width=78, format="localized", help="Steps of each replication."),
+        "Date": column.DatetimeColumn(width=124, format="YYYY-MM-DD HH:mm"),
+        "Tags": column.TextColumn(width=84),
+        "Notes": column.TextColumn(width=110),
+    }  # fmt: skip
+    frame = pd.DataFrame(
+        {name: cells for name, cells in columns.items() if name not in ("Tags", "Notes") or any(cells)}
+    )
+    event = st.dataframe(
+        frame, hide_index=True, column_config={name: shown[name] for name in frame.columns}, key=key(rows, kind),
+        on_select="rerun", selection_mode="multi-row" if multiple else "single-row", placeholder="",
+        alt=f"Stored {kind}s, newest first",
+    )  # fmt: skip
+    return [i for i in event.selection.rows if i < len(rows)]
+
+
+def simulator_name(experiment: Experiment) -> str:
+    """Return the name of the simulator without what is in brackets, so that the column stays narrow."""
+    return experiment.simulator_class().title.partition(" (")[0]
+
+
+def key(rows: Sequence[Row], kind: str = "run") -> str:
+    """Return a key that changes with the list: rows are selected by position, which must not move to another run."""
+    return f"list-{kind}-{hashlib.sha256(''.join(row.id for row in rows).encode()).hexdigest()}"
+
+
+def _best(best: Headline | None) -> str:
+    return safe_cell(best.label) if best is not None else ""
+
+
+def _mean(best: Headline | None, name: str) -> float | None:
+    """Return the mean of a number of the best agent, whole from 100 on; None, an empty cell, if it is not known."""
+    if best is None or not math.isfinite(value := getattr(best, name).mean):
+        return None
+    return float(value) if name == "ctr" else float(round(value, 0 if abs(value) >= 10 else 1))

@@ -60,4 +60,7 @@ def files(job: Job) -> None:
             label, partial(make_locked, make), f"{name}.{ending}", mime, key=f"export-{ending}", on_click="ignore",
             icon=":material/download:", width="stretch",
         )  # fmt: skip
-    st.caption("To save a plot, press **PNG** or **SVG** at its upper right.")
+    st.caption(
+        "The script explains in its first lines how to run it. To save a plot, press **PNG** or **SVG** at its upper "
+        "right."
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -11,11 +10,10 @@ from streamlit.testing.v1 import AppTest
 from bandits.profiling import METHODS, ProfileRequest
 from bandits.profiling.background import Measurement
 from bandits.runtime.pool import Pool
-from tests.pages.support import open_page
+from tests.pages.support import open_page, panel
 from tests.support import wait_for
 from ui import session
 from ui.cost import view
-from ui.live_panel import panel as live
 
 SMALL = ProfileRequest(hidden=(6,), n_candidates=5, past=20)
 
@@ -50,12 +48,6 @@ def ended(at: AppTest, request: ProfileRequest = SMALL) -> AppTest:
     wait_for(lambda: not found.active, "the measurement")
     assert found.status == "finished", found.error
     return settled(at.run())
-
-
-def panel(at: AppTest) -> dict[str, Any]:
-    (found,) = at.get("bidi_component")
-    proto = getattr(found.proto, "bidi_component", found.proto)
-    return live.unpack(proto.bytes)
 
 
 def status(at: AppTest) -> str:

@@ -13,10 +13,9 @@ from bandits.experiments import url
 from bandits.runtime.pool import Job, Pool
 from bandits.simulators.datasets import csv_table, uploads
 from tests.gate import Gate
-from tests.pages.support import open_page
+from tests.pages.support import open_page, panel
 from tests.support import experiment, wait_for
 from ui import session
-from ui.live_panel import panel as live
 
 SHOP = "town,age,bought\n" + "".join(
     f"{'Rome' if i % 2 else 'Oslo'},{20 + i},{'yes' if i % 3 else 'no'}\n" for i in range(40)
@@ -44,8 +43,7 @@ def status_line(at: AppTest) -> str:
 
 
 def panel(at: AppTest) -> list[str]:
-    (data,) = [e.proto.bytes for e in at.get("bidi_component")]
-    return [cell["figure"]["layout"]["title"]["text"] for cell in live.unpack(data)["cells"]]
+    return [cell["figure"]["layout"]["title"]["text"] for cell in panel(at)["cells"]]
 
 
 def test_verdicts_of_all_agents_and_figures_of_one(pool: Pool) -> None:

@@ -8,7 +8,7 @@ from bandits.sweeps.analysis.run_metrics import METRICS
 from ui import entry
 from ui.arena import draft
 from ui.arena.controls import controls
-from ui.sweep import agent, axes, export, selection, view
+from ui.sweep import agent, axes, conclusions, export, selection, view
 from ui.text import refuse
 
 entry.through_app("pages/sweep.py")
@@ -54,6 +54,8 @@ try:
         st.rerun()  # enables the Stop button
     if stop_pressed and job is not None:
         selection.stop(job)
+    if job is not None:
+        conclusions.refine_button(row, job, metric)
 except UserError as error:
     errors.append(str(error))
 for sentence in errors:

@@ -13,7 +13,7 @@ from playwright.sync_api import Page, TimeoutError, expect
 from bandits import read
 from bandits.experiments import url
 from tests.browser.conftest import Open
-from tests.browser.test_journeys import run_button, status
+from tests.browser.test_journeys import run_button
 
 pytestmark = pytest.mark.browser
 expect.set_options(timeout=240_000)
@@ -53,15 +53,21 @@ def fill(page: Page, label: str, number: object, axis: int = 0) -> None:
     settled(page)
 
 
+def finished(page: Page) -> None:
+    """Wait for the end of the sweep, and for the page that is drawn once more then."""
+    expect(page.get_by_text(re.compile("^Finished")).first).to_be_visible()
+    settled(page)
+
+
 def curves(page: Page, names: str) -> None:
-    """Whose curves are drawn below the landscape; what is out of sight is drawn when it is seen."""
+    """Check the traces of the figures below the map; figures out of sight are drawn when they are scrolled to."""
     for i in (1, 2):
         page.locator(".bp-plot").nth(i).scroll_into_view_if_needed()
         page.wait_for_function(f"([i, names]) => `${{({NAMES})(i)}}` === names", arg=[i, names])
 
 
 def means_of(page: Page) -> list[list[float]]:
-    """Of the map's cells, line by line, once it is drawn."""
+    """Return the means of the map, row by row, once it is drawn."""
     page.wait_for_function("() => (document.querySelector('.bp-plot')?.data || [{}])[0].type === 'heatmap'")
     found: list[list[float]] = page.evaluate(
         "document.querySelector('.bp-plot').data[0].z.map(line => Array.from(line))"
@@ -70,14 +76,14 @@ def means_of(page: Page) -> list[list[float]]:
 
 
 def press(page: Page, x: float, y: float) -> None:
-    """Press a place of the landscape."""
+    """Click a position of the map."""
     page.locator(".bp-plot").first.scroll_into_view_if_needed()
     page.mouse.click(*page.evaluate(PLACE, [x, y]))
 
 
-def test_a_sweep_from_its_axes_to_a_cell_a_link_and_a_file(visit: Open, tmp_path: Path) -> None:
-    page = visit(f"/arena?{url.query(RACE)}")
-    status(page, "^Finished: 300 steps")
+def test_a_sweep_from_its_settings_to_a_point_a_link_a_file_and_a_refinement(visit: Open, tmp_path: Path) -> None:
+    page = visit(f"/arena?{url.query(RACE)}", viewport={"width": 1280, "height": 800})
+    expect(page.get_by_text(re.compile("^Finished: 300 steps")).first).to_be_visible()
     page.get_by_role("link", name="Sweep").click()
     expect(page.get_by_role("heading", name="Sweep", exact=True)).to_be_visible()
     settled(page)
@@ -85,31 +91,38 @@ def test_a_sweep_from_its_axes_to_a_cell_a_link_and_a_file(visit: Open, tmp_path
     choose(page, "Second parameter", "none")
     fill(page, "From", 0.1)
     fill(page, "Number of values", 3)
+    extra = page.get_by_role("textbox", name="Additional values")
+    extra.fill("")
+    extra.press("Enter")
     expect(page.get_by_text(re.compile("^3 points × 4 replications × 300 steps"))).to_be_visible()
     run_button(page).click()
-    status(page, "^Finished")
+    finished(page)
     expect(page.locator(".bp-plot")).to_have_count(3)
     expect(page.get_by_text(re.compile(r"(of 3|All 3|other 2) points? .*statistically tied"))).to_be_visible()
+    top = page.locator(".bp-plot").first.bounding_box()
+    assert top is not None
+    assert top["y"] < 420  # the settings are folded
 
+    page.get_by_text("Settings", exact=True).last.click()
+    settled(page)
     choose(page, "Second parameter", "Sharing")
     run_button(page).click()
-    status(page, "^Finished")
     expect(page.get_by_text(re.compile(r"(of 9|All 9|other 8) points? .*statistically tied"))).to_be_visible()
+    finished(page)
     heat = means_of(page)
     assert (len(heat), {len(line) for line in heat}) == (3, {3})
     means = [mean for line in heat for mean in line]
     assert all(0 < mean < 1 for mean in means)
     best = means.index(max(means))
-    curves(page, "chosen")  # the best is looked at until another cell is pressed
+    curves(page, "chosen")  # the best point is selected until another cell is clicked
     other = (best + 4) % 9
     press(page, other % 3, other // 3)
     curves(page, "best,chosen")
     expect(
-        page.get_by_text(re.compile(r"^Exploration .*, Sharing .*: click-through rate 0\.\d+ \(")).first
+        page.get_by_text(re.compile(r"^Exploration .*, Sharing .*: click-through rate 0\.\d+ clicks per step \(")).first
     ).to_contain_text(re.compile("worse than the best"))
     friend = visit(page.url[page.url.index("/sweep") :])  # the address is the link
-    status(friend, "^Finished")
-    expect(friend.get_by_text("9 points × 4 replications × 300 steps")).to_be_visible()
+    finished(friend)
     assert means_of(friend) == heat
 
     page.get_by_role("button", name="Export").click()
@@ -121,15 +134,23 @@ def test_a_sweep_from_its_axes_to_a_cell_a_link_and_a_file(visit: Open, tmp_path
     assert len({(point["agents.0.alpha"], point["agents.0.sharing"]) for point in points}) == len(points) == 9
     assert sorted(float(point["mean"]) for point in points) == pytest.approx(sorted(means), abs=1e-6)
 
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Refine around the best").click()
+    expect(page.get_by_text(re.compile("divided by 2 looks at the results"))).to_be_visible()
+    finished(page)
+    refined = means_of(page)
+    assert (len(refined), len(refined[0])) > (3, 3)
+    assert "refinements.0=" in page.url
 
-def test_what_cannot_be_swept_is_said_on_a_phone(visit: Open) -> None:
+
+def test_invalid_settings_are_refused_on_a_phone(visit: Open) -> None:
     page = visit("/sweep", viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
     expect(page.get_by_role("heading", name="Sweep", exact=True)).to_be_visible()
     settled(page)
     main, alert = page.get_by_test_id("stMain"), page.get_by_role("alert")
 
     def refused(sentence: str) -> None:
-        """It is said while it is typed, and cannot be run."""
+        """The reason is shown as soon as the setting is entered, and Run is disabled."""
         expect(alert).to_contain_text(sentence, ignore_case=True)
         expect(alert).to_have_count(1)
         expect(run_button(page)).to_be_disabled()
@@ -140,14 +161,15 @@ def test_what_cannot_be_swept_is_said_on_a_phone(visit: Open) -> None:
 
     fill(page, "Number of values", 64)
     fill(page, "Number of values", 64, axis=1)
-    refused("the sweep has 4,096 points; at most 1,024 are allowed")
+    refused("the sweep has 4,224 points; at most 1,024 are allowed")
     fill(page, "Number of values", 2)
     fill(page, "Number of values", 2, axis=1)
     fill(page, "From", 20)
     refused("Exploration bonus goes from 20 to 4; From must be below To")
-    fill(page, "From", -1)
-    refused("Exploration bonus takes the value -1.0; it must be a number from 0 to 10")
     fill(page, "From", 0.1)
+    fill(page, "To", 20)
+    refused("Exploration bonus takes the value 20.0; it must be a number from 0 to 10")
+    fill(page, "To", 4)
     choose(page, "Second parameter", "Sharing")
     values = main.get_by_test_id("stMultiSelect")
     for left in (2, 1):

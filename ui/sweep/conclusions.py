@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
-from bandits import UserError
 from bandits.base.formatting import number, percent
+from bandits.base.types import BoolArray
 from bandits.results import text
 from bandits.results.metrics import Estimate
 from bandits.sweeps import Sweep
@@ -16,7 +17,7 @@ from bandits.sweeps.axis import Value
 from bandits.sweeps.figures import grid
 from bandits.sweeps.manager import SweepJob
 from bandits.sweeps.refinement import MAX_RATIO, Unresolved, refine, unresolved
-from ui.text import escape_markdown, refuse
+from ui.text import escape_markdown
 
 from . import axes, selection
 
@@ -40,34 +41,44 @@ def show(job: SweepJob, metric: str) -> None:
         _explained_variance(job.sweep, explained)
 
 
-def refinement(job: SweepJob, metric: str) -> None:
-    """State where a better value may lie, with a button that adds values there; nothing before the sweep has ended."""
-    if job.status != "finished" or not job.sweep.is_grid:
-        return
-    with job.lock:
-        landscape = job.landscape
-        found, region = unresolved(landscape, metric), landscape.best_region(metric)
-    if not found and region.all():
-        return  # nothing is known of where the best values lie
+def refine_button(row: DeltaGenerator, job: SweepJob, metric: str) -> None:
+    """Offer to add values around the best point, if a better one may lie between or beyond those of the grid.
+
+    Raises
+    ------
+    UserError
+        If the refined sweep is too large, or too many sweeps are running.
+    """
+    found, _ = _unresolved(job, metric)
     if not found:
-        near = f"its neighbours in the grid are within a factor of {MAX_RATIO:g}"
-        st.caption(f":material/check: The best region is resolved: the best value is at no open edge, and {near}.")
         return
-    row = st.container(horizontal=True, vertical_alignment="center", gap="medium")
-    row.markdown(" ".join(escape_markdown(one.sentence()) for one in found))
     pressed = row.button(
         "Refine around the best", icon=":material/zoom_in:", key="sweep-refine",
-        help=f"Adds {_added(found)} and computes only the new points.",
+        help=f"Adds {_added(found)} to the grid and computes only the new points.",
     )  # fmt: skip
-    if pressed:
-        try:
-            if (refined := refine(landscape, metric)) is not None:
-                selection.start(refined)
-                axes.fill(refined)
-        except UserError as error:
-            refuse(error)
-            return
+    if pressed and (refined := refine(job.landscape, metric)) is not None:
+        selection.start(refined)
+        axes.fill(refined)
         st.rerun()
+
+
+def resolution(job: SweepJob, metric: str) -> None:
+    """State where a better value may lie, or that the best region is resolved."""
+    found, region = _unresolved(job, metric)
+    if found:
+        sentences = " ".join(escape_markdown(one.sentence()) for one in found)
+        st.markdown(f":material/zoom_in: {sentences} **Refine around the best** adds values there.")
+    elif region is not None and not region.all():  # otherwise nothing is known of where the best values lie
+        near = f"its neighbours in the grid are within a factor of {MAX_RATIO:g}"
+        st.markdown(f":material/check: The best region is resolved: the best value is at no open edge, and {near}.")
+
+
+def _unresolved(job: SweepJob, metric: str) -> tuple[list[Unresolved], BoolArray | None]:
+    """Return what a finished grid leaves open, and its best region; None for other sweeps."""
+    if job.status != "finished" or not job.sweep.is_grid:
+        return [], None
+    with job.lock:
+        return unresolved(job.landscape, metric), job.landscape.best_region(metric)
 
 
 def _added(found: list[Unresolved]) -> str:

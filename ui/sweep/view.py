@@ -61,7 +61,7 @@ def _show(job: SweepJob, metric: str, was_active: bool, slot: DeltaGenerator) ->
         _point(job, metric, point if point is not None else leader, leader)
         if setting is not None:
             _setting(job, metric, setting, leader)
-        conclusions.refinement(job, metric)
+        conclusions.resolution(job, metric)
         conclusions.show(job, metric)
     if was_active and not job.active:
         st.rerun()

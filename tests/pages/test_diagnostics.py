@@ -42,7 +42,7 @@ def status_line(at: AppTest) -> str:
     return next(c.value for c in at.caption if "Finished:" in c.value)
 
 
-def panel(at: AppTest) -> list[str]:
+def titles(at: AppTest) -> list[str]:
     return [cell["figure"]["layout"]["title"]["text"] for cell in panel(at)["cells"]]
 
 
@@ -55,14 +55,14 @@ def test_verdicts_of_all_agents_and_figures_of_one(pool: Pool) -> None:
     assert len(table.value) == 11
     cells = table.value.drop(columns="Diagnostic / agent").to_numpy().ravel()
     assert {cell.split()[0] for cell in cells} <= set(MARKS.values())
-    titles = panel(at)
+    titles = titles(at)
     assert titles[0] == "Spectrum over time"
     assert len(titles) == 12
     assert f"{MARKS['none']} Smallest eigenvalue" not in titles
     (choice,) = at.selectbox
     at = choice.set_value("Random").run()
     assert not at.exception
-    assert f"{MARKS['none']} Smallest eigenvalue" in panel(at)
+    assert f"{MARKS['none']} Smallest eigenvalue" in titles(at)
     assert any("Finished: 600 steps" in c.value for c in at.caption)
 
 
@@ -87,14 +87,14 @@ def test_the_page_does_not_wait_for_reference_values(pool: Pool) -> None:
     with ReferenceTask._turn:
         at = page(job)
         assert "being computed" in status_line(at)
-        before = panel(at)
+        before = titles(at)
         table = at.dataframe[0].value.set_index("Diagnostic / agent")
         assert set(table.loc["Premature convergence"]) == {MARKS["none"]}
         assert table.loc["Smallest eigenvalue", "LinUCB"] != MARKS["none"]
     wait_for(lambda: "being computed" not in status_line(at.run()), "the comparison")
     table = at.dataframe[0].value.set_index("Diagnostic / agent")
     assert MARKS["none"] not in set(table.loc["Premature convergence"])
-    assert [title[2:] for title in panel(at)[1:]] == [title[2:] for title in before[1:]]  # none more, none less
+    assert [title[2:] for title in titles(at)[1:]] == [title[2:] for title in before[1:]]  # none more, none less
 
 
 def test_a_queued_run_has_no_verdicts_yet(pool: Pool, gate: Gate) -> None:

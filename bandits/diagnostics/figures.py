@@ -14,7 +14,7 @@ from bandits.results import metrics
 from bandits.results.figures import Bands, clip_band, curves, empty_figure
 from bandits.results.metrics import Band
 from bandits.results.result import Result
-from bandits.results.style import REFERENCE, Spec, Style, distinct_styles, styles
+from bandits.results.style import RATE, REFERENCE, Spec, Style, distinct_styles, styles
 
 from . import curves as quantities
 from .finding import PENDING, Finding
@@ -163,14 +163,14 @@ def _exploration_bonus(history: History, label: str, style: Style) -> Spec:
 def _selection_entropy(history: History, label: str, style: Style, oracle: OracleReference | None) -> Spec:
     levels = {} if oracle is None else {"oracle": oracle.entropy}
     band = metrics.entropy(history)
-    spec = _curve(band, label, style, "normalised entropy", references=levels, y_range=(0, 1.04))
+    spec = _curve(band, label, style, "normalised entropy", references=levels, y_range=(0, 1.04), y_format=RATE)
     return _with_names(spec, "top left")
 
 
 def _by_segment(bands: list[Band] | None, segments: list[str], **options: Any) -> Spec:
     """Draw one line per segment, named in a legend."""
     named = dict(zip(segments, bands, strict=True)) if bands else {}
-    spec = curves(named, distinct_styles(segments), title="", note="", y_range=(-0.02, 1.04), **options)
+    spec = curves(named, distinct_styles(segments), title="", note="", y_range=(-0.02, 1.04), y_format=RATE, **options)
     spec["layout"]["showlegend"] = True
     return spec
 
@@ -201,7 +201,7 @@ def _predictive_r2(history: History, label: str, style: Style) -> Spec:
     cut = band is not None and (band.low < MIN_R2).any() and (band.mid > MIN_R2).any()
     y_range = (MIN_R2, 1.1) if cut else None
     lines = {"perfect prediction": 1.0, "constant prediction": 0.0}
-    spec = _curve(band, label, style, "R²", references=lines, y_range=y_range)
+    spec = _curve(band, label, style, "R²", references=lines, y_range=y_range, y_format=RATE)
     return _with_names(spec, "bottom left", "top right")
 
 
@@ -216,7 +216,8 @@ def _calibration(history: History, style: Style) -> Spec:
     if bands:
         x = next(iter(bands.values())).x
         nominal = {f"nominal {100 * level:.0f} %": _band(x, np.full(len(x), level)) for level in LEVELS}
-    spec = curves(bands, dashed, title="", note="", y_title="empirical coverage", references=nominal, y_range=(0, 1.04))
+    spec = curves(bands, dashed, title="", note="", y_title="empirical coverage", references=nominal, y_range=(0, 1.04),
+                  y_format=RATE)  # fmt: skip
     spec["layout"]["showlegend"] = True
     for trace in spec["data"]:
         trace["showlegend"] = trace.get("meta") != "reference" and "fill" not in trace
@@ -237,7 +238,7 @@ def _pit_histogram(history: History, style: Style) -> Spec:
     if shares is None:
         return empty_figure({**layout, "shapes": []}, "")
     bars = {"type": "bar", "x": (np.arange(BINS) + 0.5) / BINS, "y": shares, "marker": {"color": style.color}}
-    return {"data": [{**bars, "hovertemplate": "%{y:.1%}<extra></extra>"}], "layout": layout}
+    return {"data": [{**bars, "hovertemplate": f"%{{y:{RATE}}}<extra></extra>"}], "layout": layout}
 
 
 def _linearity(style: Style, check: LinearityCheck | None) -> Spec:
@@ -249,7 +250,7 @@ def _linearity(style: Style, check: LinearityCheck | None) -> Spec:
         return empty_figure(layout, "")
     points = {
         "type": "scatter", "mode": "markers", "x": check.fitted, "y": check.residual,
-        "marker": {"color": style.color, "size": 8}, "hovertemplate": "%{x:.3f}: %{y:.3f}<extra></extra>",
+        "marker": {"color": style.color, "size": 8}, "hovertemplate": f"%{{x:{RATE}}}: %{{y:{RATE}}}<extra></extra>",
         "error_y": {"type": "data", "array": 1.96 * check.error, "color": style.color, "thickness": 1.2},
     }  # fmt: skip
     ends = np.array([check.fitted.min(), check.fitted.max()])

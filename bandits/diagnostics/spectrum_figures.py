@@ -8,7 +8,7 @@ from bandits.experiments.history import History
 from bandits.results import metrics
 from bandits.results.figures import curves, empty_figure
 from bandits.results.metrics import Band
-from bandits.results.style import REFERENCE, Spec, Style
+from bandits.results.style import REFERENCE, Spec, Style, log_ticks
 
 from .finding import NO_DESIGN_MATRIX
 
@@ -41,7 +41,7 @@ def spectrum_map(history: History) -> Spec:
         "type": "heatmap", "x": steps, "y": np.arange(1.0, ranks + 1), "z": z,
         "zmin": least, "zmax": max(float(np.nanmax(z)), least + 1), "colorscale": "Cividis",
         "colorbar": {"title": {"text": "log₁₀ λ"}, "thickness": 10},
-        "hovertemplate": "step %{x}, rank %{y}: λ = 10^%{z:.2f}<extra></extra>",
+        "hovertemplate": "step %{x:,}, rank %{y}: λ = 10^%{z:.2f}<extra></extra>",
     }  # fmt: skip
     return {"data": [trace], "layout": layout}
 
@@ -62,7 +62,8 @@ def spectrum_animation(history: History, label: str, style: Style) -> Spec | Non
         return None
     bands = [band for _, band in snapshots]
     specs = [curves({label: band}, {label: style}, title="", note="", log_y=True) for band in bands]
-    logs = np.log10(np.concatenate([edge[edge > 0] for band in bands for edge in (band.low, band.high)]))
+    edges = [edge[edge > 0] for band in bands for edge in (band.low, band.high)]
+    logs, ticks = np.log10(np.concatenate(edges)), log_ticks(edges)
     margin = max(0.05 * float(np.ptp(logs)), (0.5 - float(np.ptp(logs))) / 2) + 0.02  # half a power of ten at least
     frames = [
         {"name": f"{step:,}", "data": spec["data"], "traces": list(range(len(spec["data"])))}
@@ -75,7 +76,7 @@ def spectrum_animation(history: History, label: str, style: Style) -> Spec | Non
         "showlegend": False, "hovermode": "x unified", "margin": {"l": 60, "r": 12, "t": 8, "b": 10},
         "xaxis": {"title": {"text": "eigenvalue rank"}, "range": [0.7, ranks + 0.3],
                   **({"dtick": 1} if ranks <= MAX_TICKS else {})},
-        "yaxis": {**specs[-1]["layout"]["yaxis"], "title": {"text": "eigenvalue of the design matrix A"},
+        "yaxis": {**specs[-1]["layout"]["yaxis"], **ticks, "title": {"text": "eigenvalue of the design matrix A"},
                   "range": [float(logs.min()) - margin, float(logs.max()) + margin]},
         "updatemenus": [_buttons()], "sliders": [_slider([frame["name"] for frame in frames])],
     }  # fmt: skip

@@ -8,7 +8,7 @@ import numpy as np
 
 from bandits.base.formatting import duration, rounded, size
 from bandits.results.figures import empty_figure
-from bandits.results.style import REFERENCE, Spec
+from bandits.results.style import NUMBER, REFERENCE, Spec, tick_text
 
 from .complexity import METHODS
 from .request import CostAxis
@@ -19,7 +19,8 @@ _STYLES = {
     "passes": ("#D55E00", "circle"), "jacobian": ("#E69F00", "square"), "dual": ("#0072B2", "diamond"),
     "diagonal": ("#009E73", "triangle-up"), "last": ("#CC79A7", "cross"),
 }  # fmt: skip
-_FEW_TICKS = {"type": "log", "tickmode": "array", "tickvals": [m * 10.0**e for e in range(-6, 4) for m in (1, 2, 5)]}
+_TICKS = [m * 10.0**e for e in range(-6, 4) for m in (1, 2, 5)]
+_FEW_TICKS = {"type": "log", "tickmode": "array", "tickvals": _TICKS, "ticktext": [tick_text(t) for t in _TICKS]}
 
 
 def method_colour(kind: str) -> str:
@@ -113,7 +114,7 @@ def _scaling(
     layout: Spec = {
         "title": {"text": title},
         "meta": {"note": note},
-        "xaxis": {"title": {"text": x_title}, "hoverformat": ",.3~r"}
+        "xaxis": {"title": {"text": x_title}, "hoverformat": NUMBER}
         | _decades(*x_range, lambda value: f"{value:,.0f}"),
         "yaxis": {"title": {"text": ""}, **_decades(low, high, format_value, every=1 if seconds else 2)},
         "showlegend": False,
@@ -139,7 +140,7 @@ def _agreement(report: CostReport) -> Spec:
         data.append({
             "type": "scatter", "mode": "markers", "name": label, "legendgroup": label, "x": np.array(a.exact),
             "y": np.array(a.widths), "marker": {"color": colour, "symbol": symbol, "size": 6, "opacity": 0.6},
-            "hovertemplate": "exact %{x:.3g}, this method %{y:.3g}",
+            "hovertemplate": f"exact %{{x:{NUMBER}}}, this method %{{y:{NUMBER}}}",
         })  # fmt: skip
     if data:
         ends = [float(side(np.concatenate([t["x"] for t in data]))) for side in (np.min, np.max)]

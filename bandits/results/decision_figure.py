@@ -10,7 +10,7 @@ import numpy as np
 from bandits.base.types import FloatArray
 
 from .decision import Candidate, Why
-from .style import REFERENCE, Spec, Style, faint
+from .style import RATE, REFERENCE, Spec, Style, faint
 
 _NOTES = {
     "bonus": "Dot: estimated mean. Bar: exploration bonus. The candidate with the highest sum is shown (ring).",
@@ -43,7 +43,7 @@ def decision(why: Why, style: Style) -> Spec:
     shown, never = np.array([c.slot > 0 for c in drawn]), np.array([np.isinf(c.width) for c in drawn])
 
     def marks(name: str, x: FloatArray, y: FloatArray, marker: Spec, **more: Any) -> Spec:
-        hover = {"hovertemplate": f"%{{x:.3~f}}<extra>{name}</extra>"}
+        hover = {"hovertemplate": f"%{{x:{RATE}}}<extra>{name}</extra>"}
         return {"type": "scatter", "mode": "markers", "name": name, "x": x, "y": y, "marker": marker, **hover, **more}
 
     def bars(name: str, x: Sequence[FloatArray], y: Sequence[FloatArray], **more: Any) -> Spec:
@@ -79,7 +79,7 @@ def decision(why: Why, style: Style) -> Spec:
         "meta": {"note": f"{who}{_NOTES[how]}{small} Vertical line: true expected reward.{rest}"},
         "xaxis": {
             "title": {"text": f"expected {why.reward_noun}"}, "range": [float(low - room), float(high + room)],
-            "showspikes": False,
+            "hoverformat": RATE, "showspikes": False,
         },
         "yaxis": {
             "tickvals": rows.tolist(), "ticktext": [_tick(c) for c in drawn], "range": [len(drawn) - 0.4, -0.6],

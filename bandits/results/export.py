@@ -18,7 +18,7 @@ from bandits.experiments.experiment import Experiment
 from . import metrics, text
 from .figures import board
 from .result import Result
-from .style import styles
+from .style import AXIS, styles
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -124,6 +124,7 @@ def report(result: Result, *, window: int = metrics.WINDOW, date: datetime | Non
         script=html.escape(script(experiment)),
         noun=html.escape(experiment.simulator_class().reward_noun),
         hash=experiment.hash,
+        axis=json.dumps(AXIS),
         bundle=bundle.replace("</script", "<\\/script"),
         # no text can close the script element
         figures=json.dumps(board(result, window), default=_numbers, allow_nan=False).replace("<", "\\u003c"),
@@ -211,16 +212,17 @@ pre{{overflow:auto;border:1px solid var(--line);border-radius:.6rem;padding:.8re
 <script type="application/json" id="figures">{figures}</script>
 <script>
 const figures = JSON.parse(document.getElementById("figures").textContent);
+const numbers = {axis};
 const dark = matchMedia("(prefers-color-scheme: dark)");
 function draw() {{
   const ink = dark.matches ? "#e3e9ea" : "#1d282c", line = dark.matches ? "#303c42" : "#d5dbd9";
   figures.forEach((figure, i) => {{
     const box = document.getElementById("plot" + i);
-    const axis = {{gridcolor: line, zerolinecolor: line, linecolor: line, separatethousands: true}};
+    const axis = {{gridcolor: line, zerolinecolor: line, linecolor: line}};
     const layout = {{...figure.layout, title: undefined, height: 320, margin: {{l: 60, r: 15, t: 10, b: 45}},
       font: {{color: ink, family: "system-ui, sans-serif"}}, hovermode: "x unified",
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-      xaxis: {{...figure.layout.xaxis, ...axis}}, yaxis: {{...figure.layout.yaxis, ...axis}},
+      xaxis: {{...numbers, ...figure.layout.xaxis, ...axis}}, yaxis: {{...numbers, ...figure.layout.yaxis, ...axis}},
       hoverlabel: {{bgcolor: dark.matches ? "#182126" : "#ffffff", font: {{color: ink}}}}}};
     const config = {{responsive: true, displaylogo: false, showSendToCloud: false, plotlyServerURL: ""}};
     Plotly.react(box, figure.data, layout, config);

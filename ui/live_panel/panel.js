@@ -137,7 +137,7 @@ function draw(panel, cell) {
   const layout = layoutOf(panel, cell.figure, width, height, endWidth);
   try {
     // Always the same configuration: given another object, Plotly recreates the plot and loses the zoom.
-    window.Plotly.react(cell.plot, tracesOf(cell.figure, panel.host, panel.hidden), layout, CONFIG);
+    window.Plotly.react(cell.plot, tracesOf(panel, cell.figure), layout, CONFIG);
     delete cell.plot.dataset.wait;
     for (const svg of cell.plot.querySelectorAll("svg.main-svg")) svg.setAttribute("aria-hidden", "true");
     cell.names = endWidth ? names : [];

@@ -72,11 +72,16 @@ function layoutOf(panel, figure, width, height, endWidth) {
   return { ...merge(base, own), width, height, showlegend: own.showlegend === true };
 }
 
-function tracesOf(figure, host, hidden) {
+function tracesOf(panel, figure) {
+  const { host, hidden } = panel;
   const { ink } = colours(host);
   return figure.data.map((trace) => {
     const width = (trace.line?.width ?? 2) * scale();
     const drawn = { ...trace, line: { ...trace.line, width }, visible: !hidden.has(trace.legendgroup) };
+    if (trace.colorbar) {
+      const { exponentformat, separatethousands } = panel.axis;
+      drawn.colorbar = { exponentformat, separatethousands, ...trace.colorbar };
+    }
     if (trace.meta === "reference") return merge(drawn, { line: { color: ink(0.55) } });
     return trace.fill ? { hoverinfo: "skip", mode: "lines", showlegend: false, ...drawn } : drawn;
   });

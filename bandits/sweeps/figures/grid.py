@@ -12,7 +12,7 @@ from bandits.base.types import BoolArray, FloatArray
 from bandits.results import metrics
 from bandits.results.figures import curves, empty_figure, rate
 from bandits.results.metrics import Band
-from bandits.results.style import Spec, Style, styles
+from bandits.results.style import COUNT, RATE, Spec, Style, styles
 from bandits.sweeps.analysis.landscape import Landscape
 from bandits.sweeps.analysis.run_metrics import METRICS
 from bandits.sweeps.axis import Value
@@ -242,7 +242,8 @@ def point_curves(landscape: Landscape, point: int | None, metric: str) -> list[S
     return [
         curves({n: rate(e, h, metrics.WINDOW) for n, h in histories.items()}, looks, title=titles[0],
                note=f"{legend}Moving average over {window:,} steps.",
-               y_title=f"{noun} per step"),
+               y_title=f"{noun} per step", y_format=RATE),
         curves({n: metrics.pseudo_regret(h) for n, h in histories.items()}, looks, title=titles[1],
-               note=f"{legend}Expected {noun} lost against always choosing the best arm.", y_title=f"{noun} lost"),
+               note=f"{legend}Expected {noun} lost against always choosing the best arm.", y_title=f"{noun} lost",
+               y_format=COUNT),
     ]  # fmt: skip

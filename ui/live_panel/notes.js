@@ -14,12 +14,17 @@ function makeNote(place) {
     tip.hidden = !on;
     mark.setAttribute("aria-expanded", String(on));
   };
+  let pinned = false; // by a click; a pointer that passes shows it for a moment
+  const pin = (on) => {
+    pinned = on;
+    show(on);
+  };
   show(false);
-  mark.addEventListener("click", () => show(tip.hidden));
+  mark.addEventListener("click", () => pin(!pinned));
   mark.addEventListener("mouseenter", () => show(true));
-  mark.addEventListener("mouseleave", () => document.activeElement !== mark && show(false));
-  mark.addEventListener("blur", () => show(false));
-  mark.addEventListener("keydown", ({ key }) => key === "Escape" && show(false));
+  mark.addEventListener("mouseleave", () => show(pinned));
+  mark.addEventListener("blur", () => pin(false));
+  mark.addEventListener("keydown", ({ key }) => key === "Escape" && pin(false));
   place.append(words, mark, tip);
   return { place, words, mark, tip };
 }

@@ -55,9 +55,9 @@ def test_verdicts_of_all_agents_and_figures_of_one(pool: Pool) -> None:
     assert len(table.value) == 11
     cells = table.value.drop(columns="Diagnostic / agent").to_numpy().ravel()
     assert {cell.split()[0] for cell in cells} <= set(MARKS.values())
-    titles = titles(at)
-    assert titles[0] == "Spectrum over time"
-    assert len(titles) == 12
+    drawn = titles(at)
+    assert drawn[0] == "Spectrum over time"
+    assert len(drawn) == 12
     assert f"{MARKS['none']} Smallest eigenvalue" not in titles
     (choice,) = at.selectbox
     at = choice.set_value("Random").run()

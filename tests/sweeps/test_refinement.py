@@ -11,6 +11,7 @@ import pytest
 from bandits import sweeps
 from bandits.agents import REGISTRY as AGENTS
 from bandits.base.errors import UserError
+from bandits.cli import main as cli
 from bandits.sweeps import Landscape, Sweep, url
 from bandits.sweeps.analysis.run_metrics import METRICS
 from bandits.sweeps.blocks import Block
@@ -192,3 +193,20 @@ def test_every_refinement_is_one_more_look() -> None:
     twice = sweeps.read({**once.model_dump(mode="json"), "refinements": [*once.refinements, {"agents.0.alpha": [5.0]}]})
     assert [Landscape(sweep).level for sweep in twice.stages] == pytest.approx([0.05, 0.025, 0.05 / 3])
     assert sweeps.run(once).summary()["looks"] == 2
+
+
+def test_the_command_line_refines_until_the_best_value_is_enclosed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("BANDITS_HOME", str(tmp_path / "home"))
+    file = tmp_path / "sweep.json"
+    file.write_text(small([{**ALPHA, "high": 1.0, "number": 2}], steps=100).model_dump_json(), encoding="utf-8")
+    assert cli.main(["sweep", str(file), "--workers", "0"]) == 0
+    assert "--refine adds values there." in capsys.readouterr().out
+    assert cli.main(["sweep", str(file), "--workers", "0", "--refine", "--out", str(tmp_path / "out")]) == 0
+    out = capsys.readouterr().out
+    assert "points are added" in out
+    assert "level 0.05 divided by" in out
+    refined = sweeps.read((tmp_path / "out" / "sweep.json").read_bytes())
+    assert refined.looks > 1
+    assert stored_sweep(tmp_path / "home" / "sweeps", refined.hash) == refined

@@ -58,7 +58,7 @@ def test_verdicts_of_all_agents_and_figures_of_one(pool: Pool) -> None:
     drawn = titles(at)
     assert drawn[0] == "Spectrum over time"
     assert len(drawn) == 12
-    assert f"{MARKS['none']} Smallest eigenvalue" not in titles
+    assert f"{MARKS['none']} Smallest eigenvalue" not in drawn
     (choice,) = at.selectbox
     at = choice.set_value("Random").run()
     assert not at.exception

@@ -63,7 +63,8 @@ def _repaired(data: Data) -> Adaptation:
         raise UserError(f"an experiment has 1 to {MAX_AGENTS} agents")
     setting, changed = _possible_setting(data)
     few = setting._replace(replications=min(setting.replications, FEW_REPLICATIONS))
-    labels, agents = labels_of(data["agents"]), dict[int, AgentParams]()
+    labels = (*labels_of(data["agents"]), Random.title)
+    agents: dict[int, AgentParams] = {}
     left_out: list[Statement] = []
     for i, agent in enumerate(distinct_labels(data["agents"])):
         if agent != data["agents"][i]:
@@ -75,6 +76,8 @@ def _repaired(data: Data) -> Adaptation:
         else:
             agents[i] = fitting
             changed += [*changes, *differences(labels[i], valid, fitting)]
+    random = len(labels) - 1  # number of the agent that is added where none remains
+    agents = agents or {random: Random.Params()}
     for i in sorted(agents, key=lambda i: setting.memory(agents[i]), reverse=True):
         if setting.memory(*agents.values()) > MEMORY_LIMIT:
             smaller = fit(agents[i], setting, setting.memory(agents[i]) - 1, offered=False)
@@ -90,9 +93,10 @@ def _repaired(data: Data) -> Adaptation:
         largest = max(agents, key=lambda i: setting.memory(agents[i]))
         left_out.append((labels[largest], too_large(setting.memory(agents.pop(largest)))))
     changed.sort(key=lambda change: labels.index(change[0]) if change[0] else -1)
-    chosen = [plain(agent) for agent in agents.values()] or [{"kind": "random"}]
+    agents = agents or {random: Random.Params()}
+    chosen = [plain(agent) for agent in agents.values()]
     repaired = {**setting.with_agents(chosen), **{name: data[name] for name in ("seed",) if name in data}}
-    added = () if agents else (Random.title,)
+    added = (Random.title,) if random in agents else ()
     return Adaptation(read(repaired), tuple(left_out), tuple(changed), added)
 
 

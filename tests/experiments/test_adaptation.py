@@ -182,7 +182,7 @@ def test_what_can_be_run_or_has_an_invalid_field_is_not_repaired(given: Data) ->
     assert repair(given) is None
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     kinds=st.lists(st.sampled_from(sorted(AGENTS)), min_size=1, max_size=12),
     n_items=st.integers(2, 1_000_000),

@@ -307,7 +307,7 @@ def test_cards_of_agents_are_one_line_with_name_and_main_parameter(pool: Pool) -
     assert [c.label.replace("\\\\", "\\") for c in cards] == [
         r"**LinUCB** :gray[$\alpha$ 0.25]", r"**LinUCB 2** :gray[$\alpha$ 2]", "**Floor**",
     ]  # fmt: skip
-    assert [c.proto.expanded for c in cards] == [False] * 3
+    assert [c.proto.expanded for c in cards] == [True, False, False]
     at = press(at, "UCB1")
     cards = [e for e in at.sidebar.expander if "LinUCB" in e.label or "UCB1" in e.label]
     assert [c.proto.expanded for c in cards] == [False, False, True]  # the new one is open

@@ -31,7 +31,7 @@ class Draft:
         self.simulator: dict[str, Any] = data["simulator"]
         self.agents: dict[int, dict[str, Any]] = {next(_numbers): agent for agent in data["agents"]}
         self.steps, self.replications, self.seed = data["steps"], data["replications"], data["seed"]
-        self.open_card: int | None = None  # the agent whose settings are shown
+        self.open_card: int | None = next(iter(self.agents), None)  # the agent whose settings are shown
         self.notice = ""  # what the choice of a simulator has changed
         self.before: dict[str, Any] | None = None  # the experiment before that choice
         self.adapted: list[AgentParams | None] = []  # the agents after it

@@ -234,3 +234,15 @@ def test_data_damaged_or_deleted_meanwhile_leave_the_shelf(pool: Pool) -> None:
     at.button(key=f"run-{name}").click()
     uploads.delete(name)  # between the look at the page and the press of the button
     assert "Run" not in labels(settled(at.run()))
+
+
+def test_uploaded_data_are_kept_while_another_simulator_is_tried(pool: Pool) -> None:
+    at = upload(visit(), csv_table.sample(), "iris.csv")
+    at = settled(button(at, "Save and run").click().run(), "Arena")
+    at = settled(at.switch_page("pages/arena.py").run(), "Arena")
+    start = read(at.session_state["draft"].data())
+    for kind in ("ranking", "wheel"):
+        at = settled(at.button(key=f"simulator-{kind}").click().run(), "Arena")
+        assert read(at.session_state["draft"].data()).simulator.kind == kind
+    at = settled(at.button(key="simulator-classification").click().run(), "Arena")
+    assert read(at.session_state["draft"].data()) == start

@@ -16,7 +16,7 @@ from bandits.experiments.labels import labels_of
 from bandits.results.style import palette
 from bandits.simulators import REGISTRY as SIMULATORS
 from ui.params_form import fields, form, shown_value
-from ui.text import escape_markdown
+from ui.text import escape_markdown, plain_symbol
 
 from . import catalogue
 from . import draft as drafts
@@ -126,8 +126,8 @@ def _line(agent: dict[str, Any], label: str) -> str:
     for name in fields(model, basic=True)[:1]:
         field = model.model_fields[name]
         symbol = metadata(field, "symbol")
-        title = f"${symbol}$" if symbol else str(field.title).lower()
-        line += f" :gray[{title} {shown_value(agent.get(name, field.default))}]"
+        title = plain_symbol(str(symbol)) if symbol else str(field.title).lower()
+        line += f" :gray[{escape_markdown(title)} {shown_value(agent.get(name, field.default))}]"
     return line
 
 

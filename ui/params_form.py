@@ -135,7 +135,9 @@ def _slider(common: dict[str, Any], value: float, low: Any, high: Any, typical: 
     if log:
         decades = [m * 10.0**e for e in range(-6, 5) for m in (1, 2, 5)]
         first, last = typical or (low if low is not None else 1e-6, high if high is not None else 1e4)
-        options = sorted({round(d, 12) for d in decades if first <= d <= last} | {value})
+        zero = {0.0} if first <= 0 else set()
+        first = first if first > 0 else last * 1e-4
+        options = sorted({round(d, 12) for d in decades if first <= d <= last} | zero | {value})
         return float(st.select_slider(**common, options=options, value=value, format_func=lambda v: f"{v:g}"))
     first, last = typical or (low, high)
     first, last = min(first, value), max(last, value)

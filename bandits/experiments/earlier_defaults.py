@@ -20,11 +20,35 @@ from bandits.base.errors import UserError
 from bandits.base.formatting import short
 from bandits.base.params import Params
 
-CURRENT = 1
+CURRENT = 2
 """Number of today's set of defaults."""
 LINKS = 1
 """Number of the set that links are written and read with; it never changes."""
-EARLIER: Mapping[int, Mapping[str, Mapping[str, Any]]] = {}
+EARLIER: Mapping[int, Mapping[str, Mapping[str, Any]]] = {
+    1: {
+        "linucb": {"alpha": 1.0},
+        "lints": {"sigma2": 0.25},
+        "epsilon_greedy": {"epsilon": 0.1},
+        "logistic_ucb": {"alpha": 1.0},
+        "logistic_ts": {"ridge": 1.0, "sigma2": 1.0},
+        "sgd_ts": {"learning_rate": 1.0, "batch": 50, "radius": 2.0, "ridge": 1.0, "sharing": "shared"},
+        "neural_greedy": {"hidden": (64, 32), "learning_rate": 0.001},
+        "neural_ucb": {"hidden": (128, 64), "training": "newest", "alpha": 1.0},
+        "neural_ts": {"hidden": (128, 64), "training": "newest", "sigma2": 0.25},
+        "neural_linucb": {"hidden": (64, 32), "learning_rate": 0.001, "every": 10, "updates": 5},
+        "neural_linear_ts": {"hidden": (64, 32), "learning_rate": 0.001, "every": 100, "updates": 50},
+        "neural_click_ts": {
+            "sigma2": 0.0001,
+            "epsilon": 1e-06,
+            "learning_rate": 0.001,
+            "batch": 32,
+            "inverse": "pseudo",
+        },
+        "ensemble": {"hidden": (64, 32), "learning_rate": 0.001, "members": 10},
+        "mc_dropout": {"hidden": (64, 32), "learning_rate": 0.001},
+        "ucb1": {"alpha": 1.0},
+    }
+}
 """By set, kind and field: the default where it differs from today's."""
 
 

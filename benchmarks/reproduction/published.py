@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from bandits import Experiment, run
+from bandits import read, run
 from bandits.base.files import cached_arrays
 from bandits.results import metrics
 from bandits.results.metrics import FloatArray
@@ -60,7 +60,7 @@ SPREAD: dict[str, Params] = {
 def regret(simulator: Params, agent: Params, steps: int, replications: int, seed: int = 0) -> FloatArray:
     """Compute the regret of every replication, float64 (R,)."""
     data = {"simulator": simulator, "agents": [agent], "steps": steps, "replications": replications, "seed": seed}
-    (history,) = run(Experiment.model_validate(data)).histories.values()
+    (history,) = run(read({**data, "defaults": 1})).histories.values()
     return metrics.total(history, "best_value") - metrics.total(history, "value")
 
 

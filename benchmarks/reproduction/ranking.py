@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import expit
 from threadpoolctl import threadpool_limits
 
-from bandits import Experiment
+from bandits import Experiment, read
 from bandits.base.types import FloatArray, IntArray
 from bandits.diagnostics import retrieval
 from bandits.experiments.lane import Lane
@@ -75,7 +75,7 @@ class Run(NamedTuple):
 def run_agent(agent: Params, simulator: Params, steps: int, replications: int, seed: int = 42) -> Run:
     """Run one agent in one environment."""
     data = {"simulator": simulator, "agents": [agent], "steps": steps, "replications": replications, "seed": seed}
-    e = Experiment.model_validate(data)
+    e = read({**data, "defaults": 1})
     with threadpool_limits(1):
         lane = make_lane(e, 0)
         lane.agent.prepare()
@@ -216,7 +216,7 @@ class Predictions(NamedTuple):
 def predictions(agent: Params, steps: int, replications: int) -> Predictions:
     """Run an agent, and read its predictions for the candidates of one more round."""
     data = {"simulator": LEARNABLE, "agents": [agent], "steps": steps, "replications": replications}
-    e = Experiment.model_validate(data)
+    e = read({**data, "defaults": 1})
     with threadpool_limits(1):
         lane = make_lane(e, 0)
         trace = lane.advance(steps)
@@ -261,9 +261,8 @@ def why(steps: int = 3_000, replications: int = 8) -> str:
 
 def by_slot(agent: Params, simulator: Params, steps: int, replications: int, last: int) -> tuple[Run, FloatArray]:
     """Run an agent; return its prediction errors for the shown items in the last rounds, by slot, float64 (R, S)."""
-    e = Experiment.model_validate(
-        {"simulator": simulator, "agents": [agent], "steps": steps, "replications": replications}
-    )
+    data = {"simulator": simulator, "agents": [agent], "steps": steps, "replications": replications}
+    e = read({**data, "defaults": 1})
     with threadpool_limits(1):
         lane = make_lane(e, 0)
         traces = [lane.advance(steps - last)]
@@ -395,7 +394,7 @@ def scale(steps: int = 300, replications: int = 8, repeats: int = 5) -> str:
 
 def _two_stages(n: int, agent: Params, steps: int, replications: int) -> Experiment:
     data = {"simulator": {**TWO_STAGES, "n_items": n}, "agents": [agent], "steps": steps, "replications": replications}
-    return Experiment.model_validate(data)
+    return read({**data, "defaults": 1})
 
 
 def _decisions(lane: Lane, steps: int) -> float:

@@ -86,7 +86,7 @@ def test_list_json_has_every_field_with_its_bounds_and_help(capsys: pytest.Captu
                 assert field["allowed"]
     alpha = listed["agents"]["linucb"]["parameters"]["alpha"]
     assert alpha["allowed"] == "a number from 0 to 10"
-    assert alpha["default"] == 1.0
+    assert alpha["default"] == 0.5
     features = listed["simulators"]["petshop"]["parameters"]["features"]
     assert features["allowed"] == "one of additive, interaction, both"
 

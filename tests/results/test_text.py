@@ -184,9 +184,10 @@ def test_presets_equal_the_files_and_are_distinct() -> None:
         assert set(json.loads(path.read_text(encoding="utf-8"))) == {"title", "about", "experiment"}
 
 
-def test_the_first_preset_is_the_published_comparison() -> None:
+def test_the_first_preset_compares_two_exploration_bonuses_with_other_baselines() -> None:
     e: Experiment = presets()["race"].experiment
-    assert [a.kind for a in e.agents] == ["linucb", "lints", "epsilon_greedy", "static_mlp", "random"]
+    assert [a.kind for a in e.agents] == ["linucb", "linucb", "lints", "epsilon_greedy", "static_mlp", "random"]
+    assert [getattr(a, "alpha", None) for a in e.agents[:2]] == [0.5, 1.5]
     assert (e.simulator.kind, e.steps, e.replications) == ("petshop", 20_000, 16)
 
 

@@ -142,7 +142,7 @@ def _agent(draft: Draft, number: int, agent: dict[str, Any]) -> None:
     slates = spec is None or spec.slate > 1
     values = form(cls.Params, fields(cls.Params, basic=True), agent, key)
     with st.popover("More", icon=":material/tune:", type="tertiary", width="stretch"):
-        st.caption(catalogue.summary(agent["kind"]))
+        st.caption(f"{catalogue.summary(agent['kind'])} {cls.caveat}".strip())
         st.latex(cls.formula)
         label = st.text_input(
             "Name", agent.get("label") or "", key=f"{key}-label", max_chars=40, placeholder=cls.title,

@@ -36,7 +36,7 @@ class LinUCB(LinearAgent):
     class Params(LinearParams):
         kind: Literal["linucb"] = "linucb"
         alpha: float = param(
-            1.0, title="Exploration bonus", symbol=r"\alpha", ge=0, le=10, typical=(0, 4), basic=True,
+            0.5, title="Exploration bonus", symbol=r"\alpha", ge=0, le=10, typical=(0, 4), basic=True,
             help="Exploration coefficient: multiplies the confidence width to give the exploration bonus. Larger "
             "values explore more; usually 0 (no exploration) to 2.",
             sweep=(0.03, 4),

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from bandits.base.explanation import Explanation
-from bandits.base.params import param
+from bandits.base.params import override_default, param
 from bandits.base.randomness import Streams
 from bandits.base.types import FloatArray, Round, WorldAccess, WorldSpec
 from bandits.models.linear.logistic import Covariance
@@ -33,11 +33,12 @@ class LogisticTS(LogisticAgent):
     class Params(LogisticParams):
         kind: Literal["logistic_ts"] = "logistic_ts"
         sigma2: float = param(
-            1.0, title="Posterior scale", symbol=r"\sigma^2", ge=0, le=100, typical=(0, 2), basic=True,
+            0.01, title="Posterior scale", symbol=r"\sigma^2", ge=0, le=100, typical=(0, 2), basic=True, log=True,
             help="Factor of the posterior variance; 1 draws from the posterior itself. Larger values explore more; "
-            "usually 0.1 to 1.",
+            "usually 0.003 to 1.",
             sweep=(0.001, 2),
         )  # fmt: skip
+        ridge: float = override_default(LogisticParams, "ridge", 0.01)
         covariance: Covariance = param(
             "full", title="Covariance", structural=True,
             help="Part of the posterior covariance that is kept. full: with correlations. diagonal: variances alone "

@@ -35,7 +35,7 @@ class LogisticUCB(LogisticAgent):
     class Params(LogisticParams):
         kind: Literal["logistic_ucb"] = "logistic_ucb"
         alpha: float = param(
-            1.0, title="Exploration bonus", symbol=r"\alpha", ge=0, le=10, typical=(0, 4), basic=True,
+            0.1, title="Exploration bonus", symbol=r"\alpha", ge=0, le=10, typical=(0, 4), basic=True,
             help="Exploration coefficient: multiplies the confidence width to give the exploration bonus. Larger "
             "values explore more; usually 0 (no exploration) to 2.",
             sweep=(0.03, 4),

@@ -48,27 +48,27 @@ class SGDTS(Agent):
             sweep=(0.001, 10),
         )  # fmt: skip
         learning_rate: float = param(
-            1.0, title="Step size", symbol=r"\eta", gt=0, le=100, typical=(0.01, 10), basic=True, log=True,
+            30.0, title="Step size", symbol=r"\eta", gt=0, le=100, typical=(0.1, 100), basic=True, log=True,
             help="Size of the first gradient step; after j batches it is divided by j. Larger values learn faster and "
-            "less stably; usually 0.1 to 10.",
+            "less stably; usually 1 to 100.",
         )  # fmt: skip
         batch: int = param(
-            50, title="Batch size", symbol=r"\tau", unit="steps", ge=1, le=100_000, typical=(10, 1000), structural=True,
+            10, title="Batch size", symbol=r"\tau", unit="steps", ge=1, le=100_000, typical=(10, 1000), structural=True,
             help="Number of random steps at the start, and of steps between two updates (gradient step and posterior "
             "draw). Larger values update less often; usually 10 to 1,000.",
         )  # fmt: skip
         radius: float = param(
-            2.0, title="Radius", symbol=r"\rho", gt=0, le=1000, typical=(1, 20),
+            10.0, title="Radius", symbol=r"\rho", gt=0, le=1000, typical=(1, 20),
             help="Maximum distance of the weights from the first fit (2 as published). Larger values constrain less; "
             "usually 1 to 20.",
         )  # fmt: skip
         ridge: float = param(
-            1.0, title="Ridge", symbol=r"\lambda", ge=1e-6, le=1e4, typical=(0.01, 100), log=True,
+            0.1, title="Ridge", symbol=r"\lambda", ge=1e-6, le=1e4, typical=(0.01, 100), log=True,
             help="Prior precision of the weights in the first fit (ridge penalty). Larger values shrink the weights "
             "more strongly; usually 0.1 to 10.",
         )  # fmt: skip
         sharing: Sharing = param(
-            "shared", title="Sharing", structural=True,
+            "per_arm", title="Sharing", structural=True,
             help="Which arms share weights. shared: one model for all arms, as published. per_arm: one model per arm.",
         )  # fmt: skip
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from bandits.agents.base import Uncertainty
 from bandits.base.explanation import Explanation
-from bandits.base.params import param
+from bandits.base.params import override_default, param
 from bandits.base.randomness import Streams
 from bandits.base.types import FloatArray, Round, WorldAccess, WorldSpec
 from bandits.models.neural.distinct_candidates import expand
@@ -37,8 +37,9 @@ class Ensemble(NeuralAgent):
 
     class Params(NeuralParams):
         kind: Literal["ensemble"] = "ensemble"
+        learning_rate: float = override_default(NeuralParams, "learning_rate", 0.003)
         members: int = param(
-            10, title="Ensemble size", symbol="M", ge=2, le=100, structural=True, basic=True,
+            5, title="Ensemble size", symbol="M", ge=2, le=100, structural=True, basic=True,
             help="Number of networks. Larger ensembles represent the uncertainty better and take longer (usually 5 to "
             "30).",
         )  # fmt: skip

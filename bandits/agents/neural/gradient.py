@@ -17,7 +17,7 @@ from bandits.models.neural.gradient_covariance import DiagonalCovariance, ExactC
 from bandits.models.neural.mlp import ForwardPass, GradientFactors, count_weights
 
 from .base import NeuralAgent
-from .params import NeuralParams, Width
+from .params import NeuralParams
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -59,9 +59,7 @@ class GradientParams(NeuralParams):
         "observations as weights. Larger values stay exact longer and take more time and memory (usually 500 to "
         "5,000).",
     )  # fmt: skip
-    hidden: tuple[Width, ...] = override_default(NeuralParams, "hidden", (128, 64))
     learning_rate: float = override_default(NeuralParams, "learning_rate", 0.01)
-    training: Literal["newest", "replay", "everything"] = override_default(NeuralParams, "training", "newest")
 
     @classmethod
     def closest(cls, values: dict[str, Any]) -> dict[str, Any]:

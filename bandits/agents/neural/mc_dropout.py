@@ -9,7 +9,7 @@ import numpy as np
 
 from bandits.agents.base import Uncertainty
 from bandits.base.explanation import Explanation
-from bandits.base.params import param
+from bandits.base.params import override_default, param
 from bandits.base.randomness import Streams, block_length
 from bandits.base.types import FloatArray, Round, WorldAccess, WorldSpec
 from bandits.models.neural.distinct_candidates import expand
@@ -36,6 +36,7 @@ class MCDropout(NeuralAgent):
 
     class Params(NeuralParams):
         kind: Literal["mc_dropout"] = "mc_dropout"
+        learning_rate: float = override_default(NeuralParams, "learning_rate", 0.003)
         dropout: float = param(
             0.2, title="Dropout rate", symbol="p", gt=0, lt=1, typical=(0.05, 0.8), basic=True,
             help="Probability that a hidden unit is dropped, in training and in prediction. Larger values make "

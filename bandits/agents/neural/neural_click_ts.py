@@ -54,29 +54,29 @@ class NeuralClickTS(NeuralAgent):
         training: ClassVar[str] = "replay"
         kind: Literal["neural_click_ts"] = "neural_click_ts"
         sigma2: float = param(
-            1e-4, title="Posterior scale", symbol=r"\sigma^2", ge=0, le=100, typical=(1e-6, 1), log=True, basic=True,
+            0.1, title="Posterior scale", symbol=r"\sigma^2", ge=0, le=100, typical=(1e-6, 1), log=True, basic=True,
             help="Factor of the posterior variance of the log-odds. Larger values draw samples farther from the mean "
-            "and explore more (usually 0.000001 to 1).",
+            "and explore more (usually 0.001 to 1).",
         )  # fmt: skip
         epsilon: float = param(
-            1e-6, title="Prior precision", symbol=r"\varepsilon", gt=0, le=1e4, typical=(1e-6, 1), log=True,
+            1.0, title="Prior precision", symbol=r"\varepsilon", gt=0, le=1e4, typical=(1e-6, 1), log=True,
             help="Initial eigenvalue of S in every direction. Larger values mean less uncertainty before any data "
             "(usually 0.000001 to 1).",
         )  # fmt: skip
         hidden: tuple[Width, ...] = override_default(NeuralParams, "hidden", (32, 16))
-        learning_rate: float = override_default(NeuralParams, "learning_rate", 1e-3)
+        learning_rate: float = override_default(NeuralParams, "learning_rate", 1.0)
         buffer: int = param(
             32, title="Training interval", unit="items shown", ge=1, le=100_000, typical=(1, 1000), structural=True,
             help="Items shown between two trainings; each is used once. Larger values train less often (usually 1 to "
             "1,000).",
         )  # fmt: skip
-        batch: int = override_default(NeuralParams, "batch", 32)
+        batch: int = override_default(NeuralParams, "batch", 8)
         draw: Literal["independent", "shared"] = param(
             "independent", title="Posterior draw", structural=True,
             help="independent: one draw per candidate, as published. shared: one draw of β for all candidates.",
         )  # fmt: skip
         inverse: Literal["pseudo", "exact"] = param(
-            "pseudo", title="Inverse", structural=True,
+            "exact", title="Inverse", structural=True,
             help="pseudo: directions with almost no data have variance 0, as published. exact: they have the largest "
             "variance.",
         )  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from bandits.base.explanation import Explanation
-from bandits.base.params import param
+from bandits.base.params import override_default, param
 from bandits.base.randomness import Streams
 from bandits.base.types import FloatArray, Round, WorldAccess, WorldSpec
 from bandits.models.neural.initialisation import initial_weights
@@ -24,6 +24,7 @@ class NeuralGreedy(NeuralAgent):
 
     class Params(NeuralParams):
         kind: Literal["neural_greedy"] = "neural_greedy"
+        learning_rate: float = override_default(NeuralParams, "learning_rate", 0.03)
         embedding: int = param(
             0, title="Embedding width", ge=0, le=256, structural=True,
             help="Width of learned embeddings of users and items, added to the features. Larger values fit more "

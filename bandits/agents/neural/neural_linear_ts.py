@@ -39,7 +39,7 @@ class NeuralLinearTS(HeadAgent):
             "residuals.",
         )  # fmt: skip
         sigma2: float = param(
-            0.25, title="Noise variance", symbol=r"\sigma^2", ge=0, le=100, typical=(0, 2), basic=True,
+            0.25, title="Noise variance", symbol=r"\sigma^2", ge=0, le=100, typical=(0, 2), basic=True, log=True,
             help="Assumed variance of the reward noise. Larger values draw samples farther from the mean and explore "
             "more (usually 0.01 to 2).",
             sweep=(0.001, 2),
@@ -64,8 +64,9 @@ class NeuralLinearTS(HeadAgent):
             help="replay: at intervals, steps on random batches of the replay buffer. everything: at intervals, steps "
             "on the whole replay buffer (slow).",
         )  # fmt: skip
-        every: int = override_default(HeadParams, "every", 100)
-        updates: int | None = override_default(HeadParams, "updates", 50)
+        learning_rate: float = override_default(HeadParams, "learning_rate", 0.003)
+        every: int = override_default(HeadParams, "every", 50)
+        updates: int | None = override_default(HeadParams, "updates", 25)
 
     title = "Neural-linear TS"
     formula = (

@@ -15,7 +15,6 @@ from bandits.base.randomness import Streams
 from bandits.base.types import FloatArray, Round, WorldAccess, WorldSpec
 
 from .last_layer import HeadAgent, HeadParams
-from .params import Width
 
 _BATCH, _PASSES = 256, 5
 
@@ -41,7 +40,9 @@ class NeuralLinUCB(HeadAgent):
             "values explore more (usually 0.1 to 4); 0 never explores.",
             sweep=(0.03, 4),
         )  # fmt: skip
-        hidden: tuple[Width, ...] = override_default(HeadParams, "hidden", (64, 32))
+        learning_rate: float = override_default(HeadParams, "learning_rate", 0.01)
+        every: int = override_default(HeadParams, "every", 50)
+        updates: int | None = override_default(HeadParams, "updates", 25)
         pretrain: int = param(
             0, title="Pre-training", unit="interactions", ge=0, le=200_000, structural=True,
             help="Number of logged random interactions that train the network before the run. Larger values start "

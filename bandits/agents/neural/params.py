@@ -16,7 +16,7 @@ class NeuralParams(LearnerParams):
     """Parameters of a network that learns during the run."""
 
     hidden: tuple[Width, ...] = param(
-        (64, 32), title="Hidden layers", structural=True, min_length=1, max_length=6, strict=False,
+        (32, 16), title="Hidden layers", structural=True, min_length=1, max_length=6, strict=False,
         help="Widths of the hidden layers. Wider and deeper networks fit more complex rewards and take longer (usually "
         "one to three layers of 16 to 128 units).",
     )  # fmt: skip

@@ -1,0 +1,52 @@
+"""Agents with their default settings on the pet shop: context pays, or the agent's help states why it does not."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+
+import pytest
+
+from bandits import Experiment, Result, read, run
+from bandits.agents import REGISTRY
+from bandits.cli.catalogue import catalogue
+from bandits.results.paired_tests import compare
+
+CONTEXT_FREE = [kind for kind, cls in REGISTRY.items() if cls.representation(cls.Params()) is None and cls.learns]
+CONTEXTUAL = [kind for kind, cls in REGISTRY.items() if cls.representation(cls.Params()) is not None]
+STEPS, REPLICATIONS = 5000, 8
+
+
+def experiment(*kinds: str) -> Experiment:
+    """Return an experiment of agents with today's defaults on the pet shop."""
+    return read({"agents": [{"kind": kind} for kind in kinds], "steps": STEPS, "replications": REPLICATIONS})
+
+
+@cache
+def baselines() -> Result:
+    """Run the agents without context, once."""
+    return run(experiment(*CONTEXT_FREE, "random"))
+
+
+def test_the_registry_has_both_groups() -> None:
+    assert set(CONTEXT_FREE) == {"ucb1", "beta_ts", "popularity"}
+    assert set(CONTEXTUAL) == set(REGISTRY) - {*CONTEXT_FREE, "random", "oracle"}
+
+
+@pytest.mark.parametrize("kind", CONTEXTUAL)
+def test_defaults_beat_every_agent_without_context_or_the_help_states_why(kind: str) -> None:
+    result = run(experiment(kind))
+    (own,) = result.histories.values()
+    against = [compare(own, other) for other in baselines().histories.values()]
+    assert all(found.rows == REPLICATIONS for found in against)
+    clear = all(found.difference.low > 0 for found in against)
+    assert clear or REGISTRY[kind].caveat, f"{kind}: {[round(found.difference.low) for found in against]} clicks"
+
+
+def test_a_caveat_is_one_sentence_of_the_help() -> None:
+    text = json.dumps(catalogue(), ensure_ascii=False)
+    for cls in REGISTRY.values():
+        if cls.caveat:
+            assert cls.caveat.endswith(".")
+            assert ". " not in cls.caveat
+            assert cls.caveat in text

@@ -17,7 +17,7 @@ expect.set_options(timeout=240_000)  # patience, not a claim: a busy machine tra
 
 LOOK = 250  # milliseconds between looks: at every frame they would take the processor from what is looked at
 DRAWN = ".bp-plot:not([data-wait]) .scatterlayer path.js-line"
-RACERS = ["LinUCB", "LinTS", "ε-greedy", "Static MLP", "Random"]
+RACERS = ["LinUCB", "LinUCB alpha 1.5", "LinTS", "ε-greedy", "Static MLP", "Random"]
 # the numbers behind the lines of a plot: the last step, and how many points are finite
 LINES = """i => document.querySelectorAll('.bp-plot')[i].data.filter(t => !t.fill && !t.meta)
   .map(t => ({name: t.name, last: t.x[t.x.length - 1], points: Array.from(t.y).filter(Number.isFinite).length}))"""
@@ -90,7 +90,7 @@ def test_the_first_thing_seen_is_a_race(visit: Open) -> None:
     page = visit()
     expect(page.get_by_role("heading", name="Bandit Playground")).to_be_visible()
     status(page, "^Finished: 20,000 steps, 16 replications")
-    expect(tiles(page)).to_have_count(5)
+    expect(tiles(page)).to_have_count(6)
     names = [text.split("\n")[0] for text in tiles(page).all_inner_texts()]
     assert sorted(names) == sorted(RACERS)
     assert "leads" in tiles(page).first.inner_text()
@@ -114,7 +114,7 @@ def test_a_slider_a_key_and_another_result(visit: Open) -> None:
     page = visit("/arena")
     set_number(page, "Steps", 2000)
     slider = page.get_by_role("slider", name=re.compile("^Exploration")).first
-    expect(slider).to_have_value("1.5")
+    expect(slider).to_have_value("0.5")
     box = slider.bounding_box()
     assert box is not None
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
@@ -122,23 +122,24 @@ def test_a_slider_a_key_and_another_result(visit: Open) -> None:
     page.mouse.down()
     page.mouse.move(x + 40, y, steps=6)
     page.mouse.up()
-    expect(slider).not_to_have_value("1.5")
+    expect(slider).not_to_have_value("0.5")
     dragged = float(slider.input_value())
-    assert dragged > 1.5
+    assert dragged > 0.5
     slider.press("ArrowRight")
     expect(slider).to_have_value(f"{dragged + 0.05:g}")
     expect(page.get_by_text("to update the results")).to_be_visible()
     page.keyboard.press("Control+Enter")
     status(page, "^Finished: 2,000 steps, 16 replications")
     expect(page.get_by_text("to update the results")).to_have_count(0)
-    expect(tiles(page)).to_have_count(5)
+    expect(tiles(page)).to_have_count(6)
     drawn(page, 1)
     assert {line["last"] for line in page.evaluate(LINES, 0)} == {2000}
     before = tiles(page).all_inner_texts()
     slider.press("Home")  # no exploration at all
     expect(slider).to_have_value("0")
     page.keyboard.press("Control+Enter")
-    expect(tiles(page).filter(has_text="LinUCB")).not_to_have_text(next(t for t in before if "LinUCB" in t))
+    changed = tiles(page).filter(has_text="LinUCB", has_not_text="alpha 1.5")
+    expect(changed).not_to_have_text(next(t for t in before if "LinUCB" in t and "alpha 1.5" not in t))
     status(page, "^Finished: 2,000 steps")
 
 
@@ -260,7 +261,7 @@ def test_an_agent_is_hidden_and_left_alone_in_all_plots_at_once(visit: Open) -> 
     everywhere("!names.includes('LinTS') && names.includes('LinUCB')")
     tile.press("Enter")  # the keyboard shows it again
     everywhere("names.includes('LinTS')")
-    page.get_by_role("button", name="Show only LinUCB").click()
+    page.get_by_role("button", name="Show only LinUCB", exact=True).click()
     everywhere("names.length === 1 && names[0] === 'LinUCB'")
     page.get_by_role("button", name="Show all agents").click()
     everywhere("names.length > 2")

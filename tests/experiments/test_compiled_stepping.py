@@ -64,7 +64,7 @@ def test_a_row_that_diverges_stops_at_the_same_step(kind: str) -> None:
 
 
 def test_agents_of_the_default_preset_have_compiled_steps() -> None:
-    """All five agents of the preset run compiled, for speed."""
+    """All agents of the preset run compiled, for speed."""
     for agent in ("random", "epsilon_greedy", "linucb", "lints", "oracle"):
         lane, _ = pair(SHOPS[0], {"kind": agent})
         predrawn = lane.simulator.predraw(0, 10)

@@ -486,9 +486,9 @@ def test_the_first_visit_offers_a_sweep_of_the_arenas_agent(app_pool: Pool) -> N
     at = visit()
     assert box(at, "Agent to sweep").value == "LinUCB"
     assert [box(at, f"{n} parameter").value for n in ("First", "Second")] == ["agents.0.alpha", "agents.0.ridge"]
-    # nine and seven values on log scales, with 0 and the setting 1.5 as additional values of the first
+    # nine and seven values on log scales, with 0 and the setting 0.5 as additional values of the first
     assert any("77 points × 16 replications" in c.value for c in at.caption)
-    assert [t.value for t in at.text_input if t.label == "Additional values"] == ["0, 1.5", ""]
+    assert [t.value for t in at.text_input if t.label == "Additional values"] == ["0, 0.5", ""]
     assert [n.label for n in at.main.number_input] == ["From", "To", "Number of values"] * 2
     assert any("The map is computed" in c.value for c in at.caption)
     box(at, "Second parameter").set_value("agents.0.sharing").run()

@@ -45,7 +45,7 @@ function layoutOf(panel, figure, width, height, endWidth) {
     // Fixed, so that the axes stay put when the numbers on them grow wider.
     margin: {
       l: scaled(own.yaxis?.title ? 64 : 48),
-      r: Math.max(16, endWidth),
+      r: Math.max(scaled(22), endWidth),
       t: 10,
       b: scaled(own.xaxis?.title ? 44 : 28),
     },

@@ -75,5 +75,5 @@ def _menu(
                 title, text = entries[kind]
                 with st.container(horizontal=True, wrap=False, vertical_alignment="center", gap="small"):
                     st.button(escape_markdown(title), key=f"{prefix}-{kind}", on_click=choose, args=(kind,),
-                              type="primary" if kind == current else "secondary", width=150)  # fmt: skip
+                              type="primary" if kind == current else "secondary", width=150, wrap=True)  # fmt: skip
                     st.caption(escape_markdown(text))

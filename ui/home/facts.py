@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 import streamlit as st
 
@@ -13,7 +15,7 @@ from bandits.simulators.petshop import CATEGORIES, PERSONAS
 
 def sentence(experiment: Experiment, result: Result) -> str:
     """Describe the shop in one sentence, with its lowest and highest CTR once the run has begun."""
-    shop = experiment.simulator
+    shop: Any = experiment.simulator  # the parameters of the pet shop
     text = (
         f"{shop.n_products:,} products in {len(CATEGORIES)} categories, {shop.n_users:,} users of {len(PERSONAS)} "
         "personas, one product for each visit."
@@ -28,7 +30,8 @@ def sentence(experiment: Experiment, result: Result) -> str:
 def click_probabilities(experiment: Experiment) -> None:
     """Show how likely each persona clicks a product of each category."""
     personas = [name.replace("_", " ").capitalize() for name in PERSONAS]
-    table = pd.DataFrame(experiment.simulator.click_rates, pd.Index(personas, name="Persona"), CATEGORIES)
+    shop: Any = experiment.simulator
+    table = pd.DataFrame(shop.click_rates, pd.Index(personas, name="Persona"), CATEGORIES)
     st.markdown(
         "Agents do not know these probabilities: they observe the persona and the category, and learn from clicks."
     )

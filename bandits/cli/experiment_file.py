@@ -12,9 +12,14 @@ from bandits.base.errors import UserError
 from bandits.experiments.experiment import MAX_TEXT, Experiment, read
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(
+    parser: argparse.ArgumentParser,
+    *,
+    metavar: str = "EXPERIMENT.json",
+    help: str = "experiment file, or - for standard input",
+) -> None:
     """Add the file and the options that change it."""
-    parser.add_argument("experiment", metavar="EXPERIMENT.json", help="experiment file, or - for standard input")
+    parser.add_argument("experiment", metavar=metavar, help=help)
     parser.add_argument("--replications", metavar="N", help="number of replications instead of the file's")
     parser.add_argument("--steps", metavar="N", help="number of steps instead of the file's")
     parser.add_argument(

@@ -14,14 +14,15 @@ from pathlib import Path
 from bandits import __version__
 from bandits.base.errors import UserError
 
-from . import catalogue, experiment_file, stored_runs
+from . import catalogue, diagnose, experiment_file, stored_runs
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return the exit status."""
     parsed = _parser().parse_args(arguments)
     commands: dict[str, Callable[[argparse.Namespace], int]] = {
-        "list": catalogue.run, "run": _run, "sweep": _sweep, "audit": _audit, "check": _check, "app": _app,
+        "list": catalogue.run, "run": _run, "sweep": _sweep, "audit": _audit,
+        "diagnose": diagnose.run, "check": _check, "app": _app,
         **stored_runs.COMMANDS,
     }  # fmt: skip
     try:
@@ -52,6 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     auditing = commands.add_parser("audit", help="report recall, cost and regret of a retrieval index")
     for command in (running, auditing):
         experiment_file.add_arguments(command)
+    diagnose.add_command(commands)
     sweeping = commands.add_parser("sweep", help="run one agent for all values along axes")
     sweeping.add_argument("sweep", metavar="SWEEP.json", help="sweep file, or - for standard input")
     sweeping.add_argument("--out", metavar="DIR", help="write points.parquet, summary.json and timing.json there")

@@ -94,13 +94,7 @@ def _line(run: StoredRun) -> str:
 
 
 def _show(parsed: argparse.Namespace) -> int:
-    store = Store()
-    try:
-        result = store.get(_id(store, parsed.run))
-    except CorruptFileError as error:
-        raise UserError(str(error)) from None
-    if result is None:
-        raise UserError(f"run {parsed.run} has just been deleted")
+    result = load(parsed.run)
     if parsed.out:
         result.save(parsed.out)
     if parsed.json:
@@ -109,6 +103,24 @@ def _show(parsed: argparse.Namespace) -> int:
         print(leaderboard(result))
         print(result.experiment.model_dump_json(indent=2))
     return 0
+
+
+def load(given: str) -> Result:
+    """Read the stored run that a full or shortened id names.
+
+    Raises
+    ------
+    UserError
+        There is no such run, or it cannot be read.
+    """
+    store = Store()
+    try:
+        result = store.get(_id(store, given))
+    except CorruptFileError as error:
+        raise UserError(str(error)) from None
+    if result is None:
+        raise UserError(f"run {given} has just been deleted")
+    return result
 
 
 def _id(store: Store, given: str) -> str:

@@ -1,6 +1,7 @@
 """Diagnostics: does an agent explore enough, and is its uncertainty calibrated?
 
-`findings` applies all rules to one agent of a run (`finding` defines the verdict, `rules` holds the rules by subject).
+`findings` applies all rules to one agent of a run (`finding` defines the verdict, `rules` holds the rules by subject),
+and `conclude` summarises them: does the agent explore too little, about right or too much?
 `references` computes what some rules compare with, without any agent of the run: the oracle, a linearity check and
 the position bias; `background` does so in a subprocess. `figures` draws one figure per finding, and `retrieval`
 evaluates the approximate index of a two-stage recommender.
@@ -14,8 +15,9 @@ Example
 'healthy'
 """
 
+from .conclusion import Conclusion, conclude
 from .curves import effective_dimension, exploration_bonus, pit_histogram, predictive_r2
-from .finding import Finding, Verdict
+from .finding import Direction, Finding, Verdict
 from .findings import findings
 from .references import (
     MAX_NETWORK_GAIN,
@@ -28,7 +30,7 @@ from .references import (
 )
 
 __all__ = [
-    "MAX_NETWORK_GAIN", "Finding", "LinearityCheck", "OracleReference", "PositionBias", "Verdict",
-    "effective_dimension", "exploration_bonus", "findings", "linearity_check", "oracle_reference", "pit_histogram",
-    "position_bias_check", "predictive_r2",
+    "MAX_NETWORK_GAIN", "Conclusion", "Direction", "Finding", "LinearityCheck", "OracleReference", "PositionBias",
+    "Verdict", "conclude", "effective_dimension", "exploration_bonus", "findings", "linearity_check",
+    "oracle_reference", "pit_histogram", "position_bias_check", "predictive_r2",
 ]  # fmt: skip

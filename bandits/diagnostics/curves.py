@@ -42,6 +42,21 @@ def exploration_bonus(history: History) -> Band | None:
     return _of_belief_checks(history, [c.uncertainty for c in history.belief_checks])
 
 
+def exploration_rate(history: History) -> Band | None:
+    """Return the share of choices that were not the greedy choice, over time; None in runs stored without it."""
+    checks = history.exploration_checks
+    if not checks:
+        return None
+    return metrics.band(np.array([c.step for c in checks]), np.stack([c.explored for c in checks]), history.alive)
+
+
+def random_regret(history: History) -> Band:
+    """Compute the cumulative regret of uniformly random choices for the same users."""
+    sums = history.sums
+    regret = (sums["best_value"] - sums["random_value"])[: history.size]
+    return metrics.band(history.grid[: history.size], regret, history.alive)
+
+
 def predictive_r2(history: History) -> Band | None:
     """Return the explained variance of the candidates' true rewards over time; None without predictions."""
     return _of_belief_checks(history, [c.explained for c in history.belief_checks])

@@ -26,6 +26,8 @@ MARKS = {"healthy": "✓", "watch": "!", "alarm": "✕", "none": "–"}
 MIN_R2 = -2.0  # the curve of R² is cut off below
 _DASHES = ("dot", "dash", "solid")
 _LEGENDS = {
+    "exploration": " Exploration rate: share of the decisions that are not the choice with the highest estimated mean.",
+    "regret": " Dashed: the regret of uniformly random choice.",
     "position_bias": " Filled points: estimated from clicks alone, on a few slates shown repeatedly in random order. "
     "The estimate assumes the cascade model (users scan downwards and stop at the first click) and that the click "
     "probability is a product of item and slot. Open points: clicks per examination, biased because users who "
@@ -42,10 +44,15 @@ def panels(
     linearity: LinearityCheck | None = None,
     position_bias: PositionBias | None = None,
 ) -> dict[str, Spec]:
-    """Draw the spectrum over time and one figure per finding, by name; the title shows the verdict."""
+    """Draw one figure per finding, in the order of the findings, then the spectrum over time, by name.
+
+    The title shows the verdict.
+    """
     history, style = result.histories[label], styles(result.experiment)[label]
     params = result.experiment.agents[result.experiment.labels.index(label)]
     specs = {
+        "exploration": _exploration_rate(history, label, style),
+        "regret": _regret(history, label, style),
         "spectrum_map": spectrum_map(history),
         "smallest_eigenvalue": _smallest_eigenvalue(history, label, style),
         "condition_number": _condition_number(history, params, label, style, linearity),
@@ -71,7 +78,7 @@ def panels(
         layout["meta"] = {"note": f"Healthy: {finding.healthy} This run: {finding.text}{legend}"}
         for annotation in layout.get("annotations", ()):
             annotation["text"] = finding.text if finding.text == PENDING else "Nothing to draw."
-    return specs
+    return {name: specs[name] for name in (*found, "spectrum_map")}
 
 
 def _band(x: FloatArray, y: FloatArray) -> Band:
@@ -103,6 +110,21 @@ def _above_zero(band: Band | None) -> Band | None:
     if band is None or not (band.mid > 0).any():
         return band
     return band._replace(low=np.maximum(band.low, band.mid[band.mid > 0].min() / 10))
+
+
+def _exploration_rate(history: History, label: str, style: Style) -> Spec:
+    band = quantities.exploration_rate(history)
+    band = band and clip_band(band, 0.0, 1.0)
+    return _curve(band, label, style, "exploration rate", y_range=(-0.02, 1.04))
+
+
+def _regret(history: History, label: str, style: Style) -> Spec:
+    random = quantities.random_regret(history)
+    spec = curves(
+        {label: metrics.pseudo_regret(history)}, {label: style}, title="", note="", y_title="cumulative regret",
+        references={"random choice": random},
+    )  # fmt: skip
+    return _with_names(spec, "bottom left")
 
 
 def _condition_number(

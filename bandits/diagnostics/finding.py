@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 Verdict = Literal["healthy", "watch", "alarm", "none"]
+Direction = Literal["", "too little", "about right", "too much"]
 
 MIN_REPLICATIONS = 4  # for rules on calibration: errors of the candidates within a replication are correlated
 
@@ -12,6 +13,7 @@ CONSERVATIVE = "conservative intervals are acceptable for UCB"
 FORGETTING = "The agent discounts or drops old observations, so its information does not accumulate."
 NO_DESIGN_MATRIX = "This agent has no design matrix."
 NO_UNCERTAINTY = "This agent reports no uncertainty."
+NOTHING_TO_GAIN = "Nothing can be gained over random choice here, or the run is too short."
 NOT_COUNTED = "No selections have been counted yet."
 OLD_FORMAT = (
     "This run was stored by an older version without the data that this diagnostic requires: delete it on the page "
@@ -34,12 +36,15 @@ class Finding(NamedTuple):
         none: the rule does not apply; ``text`` states the reason.
     text : str
         The observation on this run, in one or two sentences.
+    direction : {"", "too little", "about right", "too much"}
+        Of the exploration; empty for all other diagnostics, and where it cannot be decided.
     """
 
     title: str
     healthy: str
     verdict: Verdict
     text: str
+    direction: Direction = ""
 
     @property
     def told(self) -> str:
@@ -48,7 +53,7 @@ class Finding(NamedTuple):
 
     def without_verdict(self, reason: str) -> Finding:
         """Replace the verdict by none, for this reason."""
-        return self._replace(verdict="none", text=reason)
+        return self._replace(verdict="none", text=reason, direction="")
 
 
 def at_least(value: float, *, healthy: float, watch: float) -> Verdict:

@@ -10,14 +10,22 @@ from collections.abc import Collection
 from bandits.experiments.history import FORMAT
 from bandits.results.result import Result
 
+from .conclusion import by_severity
 from .finding import OLD_FORMAT, PENDING, STOPPED, TOO_EARLY, Finding
 from .references import MIN_STEPS, LinearityCheck, OracleReference, PositionBias, has_slates
-from .rules import design_matrix, model, selection, uncertainty
+from .rules import design_matrix, exploration, model, selection, uncertainty
 
 REFERENCE_OF = {
     "premature_convergence": "oracle", "segment_entropy": "oracle", "condition_number": "linearity",
     "linearity": "linearity", "position_bias": "position_bias",
 }  # fmt: skip
+CAUSES = (  # of lost reward: no defects where little is lost
+    "smallest_eigenvalue", "condition_number", "effective_dimension", "exploration_bonus", "premature_convergence",
+    "predictive_r2", "linearity", "segment_coverage", "segment_entropy",
+)  # fmt: skip
+UNCERTAINTY = ("calibration", "pit_histogram")
+NO_DEFECT = "No defect here, because the agent loses little reward."
+NO_ALARM = "No alarm, because the agent is not known to lose reward by how it explores."
 FROM_BELIEF_CHECKS = ("exploration_bonus", "pit_histogram", "predictive_r2")
 
 
@@ -46,26 +54,27 @@ def findings(
     Returns
     -------
     dict of str to Finding
-        By name of the diagnostic.
+        By name of the diagnostic: exploration and regret first, then by severity.
     """
     history = result.histories[label]
     index = result.experiment.labels.index(label)
-    params = result.experiment.agents[index]
+    params, learns = result.experiment.agents[index], result.experiment.agent_class(index).learns
     found = {
+        "exploration": exploration.exploration(history, params, oracle, learns=learns),
+        "regret": exploration.regret(history, learns=learns),
         "smallest_eigenvalue": design_matrix.smallest_eigenvalue(history, params),
         "condition_number": design_matrix.condition_number(history, params, linearity),
         "effective_dimension": design_matrix.effective_dimension(history, params),
         "exploration_bonus": uncertainty.exploration_bonus(history, params),
-        "premature_convergence": selection.premature_convergence(history, oracle),
+        "premature_convergence": selection.premature_convergence(history, oracle, learns=learns),
         "calibration": uncertainty.calibration(history, params),
         "pit_histogram": uncertainty.pit_histogram(history, params),
         "predictive_r2": model.predictive_r2(history),
         "linearity": model.linearity(params, linearity),
     }
     if segments := result.experiment.simulator_class().segment_names():
-        learns = result.experiment.agent_class(index).learns
         found["segment_coverage"] = selection.segment_coverage(history, params, segments, learns=learns)
-        found["segment_entropy"] = selection.segment_entropy(history, segments, oracle)
+        found["segment_entropy"] = selection.segment_entropy(history, segments, oracle, learns=learns)
     if position_bias is not None or ("position_bias" in pending and has_slates(result.experiment)):
         found["position_bias"] = model.position_bias(params, position_bias)
     if history.format < FORMAT and not any(h.belief_checks for h in result.histories.values()):
@@ -76,4 +85,18 @@ def findings(
     if too_early or not history.alive.any():
         reason = TOO_EARLY if too_early else STOPPED
         return {name: finding.without_verdict(reason) for name, finding in found.items()}
-    return found
+    return by_severity(_weighed(found) if history.exploration_checks else found)
+
+
+def _weighed(found: dict[str, Finding]) -> dict[str, Finding]:
+    """Lower the verdicts on possible causes of lost reward where no reward is known to be lost by exploration."""
+    if found["exploration"].verdict not in ("healthy", "none"):
+        return found
+    plateau = found["regret"].verdict == "healthy"
+    weighed = dict(found)
+    for name, finding in found.items():
+        if name in CAUSES and plateau and finding.verdict in ("alarm", "watch"):
+            weighed[name] = finding._replace(verdict="none", text=f"{NO_DEFECT} {finding.text}")
+        elif name in CAUSES + UNCERTAINTY and name != "linearity" and finding.verdict == "alarm":
+            weighed[name] = finding._replace(verdict="watch", text=f"{finding.text} {NO_ALARM}")
+    return weighed

@@ -40,36 +40,54 @@ class _RoundProbe(NamedTuple):
     truth: FloatArray
 
 
+class ProbedRound(NamedTuple):
+    """A coming round, the agent's scores in it taken apart, and the true expected rewards, float64 (R, K)."""
+
+    round: Round
+    explanation: Explanation
+    truth: FloatArray
+
+
+def probe_rounds(lane: Lane) -> list[ProbedRound]:
+    """Look at the next rounds with the current estimates of the agent.
+
+    The state of simulator and agent does not change: no round is answered and nothing is learned.
+    """
+    n_rounds = max(MIN_ROUNDS, min(ROUNDS, CANDIDATES // lane.simulator.spec.n_candidates))
+    probabilities = lane.simulator.access().probabilities
+    rounds = (lane.simulator.round_at(step) for step in range(lane.step, lane.step + n_rounds))
+    return [ProbedRound(round, lane.agent.explain(round), probabilities(round)) for round in rounds]
+
+
 def probe(lane: Lane) -> Probe:
-    """Compare the current estimates of an agent with the truth, over all candidates of the next rounds.
+    """Compare the current estimates of an agent with the truth over the next rounds; see `compare`."""
+    return compare(probe_rounds(lane))
+
+
+def compare(rounds: list[ProbedRound]) -> Probe:
+    """Compare the estimates of an agent with the truth, over all candidates of some rounds.
 
     The interval is mean +- z sd, where sd is what the agent explores with: the standard deviation of its samples, or
     alpha times the confidence width. Agents that model log-odds are compared on that scale, without the candidates
     whose true probability is 0 or 1. A candidate without any observation has an infinite interval.
-
-    The state of simulator and agent does not change: no round is answered and nothing is learned.
     """
     from scipy.special import ndtri
 
-    n_rounds = max(MIN_ROUNDS, min(ROUNDS, CANDIDATES // lane.simulator.spec.n_candidates))
-    probabilities = lane.simulator.access().probabilities
     probed = []
-    for step in range(lane.step, lane.step + n_rounds):
-        round = lane.simulator.round_at(step)
-        explanation = lane.agent.explain(round)
+    for round, explanation, truth in rounds:
         if explanation.mean is None:
             return Probe(None, None)
-        probed.append(_probe_round(round, explanation, explanation.mean, probabilities(round)))
+        probed.append(_probe_round(round, explanation, explanation.mean, truth))
     expected = np.concatenate([p.expected for p in probed], axis=1)
-    truth = np.concatenate([p.truth for p in probed], axis=1)
+    true = np.concatenate([p.truth for p in probed], axis=1)
     uncertainty = _mean(np.stack([p.uncertainty for p in probed], axis=1))
-    error = _mean((expected - truth) ** 2)
+    error = _mean((expected - true) ** 2)
     variance = _mean(np.concatenate([(p.truth - _mean(p.truth)[:, None]) ** 2 for p in probed], axis=1))
     if any(p.z is None for p in probed):
         return Probe(None, np.column_stack([uncertainty, error, variance, np.full((len(uncertainty), BINS), np.nan)]))
     z = np.concatenate([p.z for p in probed if p.z is not None], axis=1)
     values = np.column_stack([uncertainty, error, variance, _pit_histogram(z)])
-    if np.isnan(z).all() and np.isfinite(truth).any() and explanation.logit:
+    if np.isnan(z).all() and np.isfinite(true).any() and explanation.logit:
         return Probe(None, values)
     half_widths = ndtri(0.5 + np.array(LEVELS) / 2)  # in standard deviations
     with np.errstate(invalid="ignore"):  # NaN for a row without any value, as one that has stopped

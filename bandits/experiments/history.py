@@ -10,7 +10,16 @@ from numpy.typing import NDArray
 
 from bandits.base.types import BoolArray, FloatArray, IntArray
 
-from .snapshots import SNAPSHOTS, BeliefCheck, Calibration, Spectrum, grid_points, nice_spacing, snapshot_steps
+from .snapshots import (
+    SNAPSHOTS,
+    BeliefCheck,
+    Calibration,
+    ExplorationCheck,
+    Spectrum,
+    grid_points,
+    nice_spacing,
+    snapshot_steps,
+)
 
 MAX_POINTS = 2000  # of a stored curve
 MAX_COUNTS = 200  # of stored counts per arm
@@ -128,6 +137,8 @@ class History:
     spectra : list of Spectrum
     calibrations : list of Calibration
     belief_checks : list of BeliefCheck
+    exploration_checks : list of ExplorationCheck
+        Empty in runs stored by versions without them.
     segments : SegmentCounts, optional
         None without user segments, with too many cells, or in runs stored by versions without them.
     format : int
@@ -157,6 +168,7 @@ class History:
         self.spectra: list[Spectrum] = []
         self.calibrations: list[Calibration] = []
         self.belief_checks: list[BeliefCheck] = []
+        self.exploration_checks: list[ExplorationCheck] = []
         counted = SegmentCounts.points(n_segments, n_items) > 0
         self.segments = SegmentCounts(steps, rows, n_segments, n_items) if counted else None
         self.format = FORMAT
@@ -250,6 +262,7 @@ class History:
             **{f"spectrum.{s.step}": s.eigenvalues for s in self.spectra if s.step > step},
             **{f"calibration.{c.step}": c.inside for c in self.calibrations if c.step > step},
             **{f"checkup.{c.step}": c.values for c in self.belief_checks if c.step > step},
+            **{f"exploration.{c.step}": c.values for c in self.exploration_checks if c.step > step},
         }
 
     def merge(self, added: dict[str, Any]) -> None:
@@ -271,6 +284,8 @@ class History:
         self.spectra += [Spectrum(*new) for new in _snapshots(added, "spectrum.", self.spectra)]
         self.calibrations += [Calibration(*new) for new in _snapshots(added, "calibration.", self.calibrations)]
         self.belief_checks += [BeliefCheck(*new) for new in _snapshots(added, "checkup.", self.belief_checks)]
+        known = self.exploration_checks
+        self.exploration_checks += [ExplorationCheck(*new) for new in _snapshots(added, "exploration.", known)]
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state as arrays and plain values, from which a run continues bit-identically."""
@@ -302,6 +317,7 @@ class History:
         self.spectra = [s for s in old.spectra if s.step in wanted]
         self.calibrations = [c for c in old.calibrations if c.step in wanted]
         self.belief_checks = [c for c in old.belief_checks if c.step in wanted]
+        self.exploration_checks = [c for c in old.exploration_checks if c.step in wanted]
         self.note = old.note
         self.alive, self.step, self.seconds = old.alive, old.step, old.seconds
         self._sum_now = {name: state[f"now.{name}"].copy() for name in self.SUMS}
@@ -309,7 +325,7 @@ class History:
 
 
 def _snapshots(
-    added: dict[str, Any], prefix: str, known: Sequence[Spectrum | Calibration | BeliefCheck]
+    added: dict[str, Any], prefix: str, known: Sequence[Spectrum | Calibration | BeliefCheck | ExplorationCheck]
 ) -> list[tuple[int, FloatArray]]:
     """Return the new snapshots of one type by step, without those repeated after a restart."""
     last = known[-1].step if known else 0

@@ -19,11 +19,11 @@ from bandits.base.randomness import Streams
 from bandits.base.types import FloatArray
 from bandits.simulators import Simulator
 
-from . import calibration
+from . import calibration, exploration
 from .experiment import Experiment
 from .history import History, Trace
 from .lane import Lane
-from .snapshots import BeliefCheck, Calibration, Spectrum, snapshot_steps
+from .snapshots import BeliefCheck, Calibration, ExplorationCheck, Spectrum, snapshot_steps
 
 CHUNK = 500  # steps per chunk
 
@@ -94,11 +94,13 @@ class _LaneRunner:
         eigenvalues = None if self.bases is None else self.lane.agent.spectrum(self.bases)
         if eigenvalues is not None:
             self.history.spectra.append(Spectrum(step, eigenvalues))
-        inside, values = calibration.probe(self.lane)
+        rounds = calibration.probe_rounds(self.lane)
+        inside, values = calibration.compare(rounds)
         if inside is not None:
             self.history.calibrations.append(Calibration(step, inside))
         if values is not None:
             self.history.belief_checks.append(BeliefCheck(step, values))
+        self.history.exploration_checks.append(ExplorationCheck(step, exploration.measure(self.lane, rounds)))
 
 
 class Race:

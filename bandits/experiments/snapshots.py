@@ -76,6 +76,43 @@ class BeliefCheck:
 
 
 @dataclass(slots=True)
+class ExplorationCheck:
+    """Decisions of an agent at one step against its own best estimates, over the next rounds: float64 (R, 5).
+
+    Columns: share of the shown items that are not among those with the highest estimated means; expected reward of what
+    was chosen, of the highest estimated means (the greedy choice), of the optimum, and of a uniformly random choice.
+    """
+
+    step: int
+    values: FloatArray
+
+    @property
+    def explored(self) -> FloatArray:
+        """Share of the shown items that the greedy choice does not contain, float64 (R,)."""
+        return self.values[:, 0]
+
+    @property
+    def chosen(self) -> FloatArray:
+        """Expected reward of the agent's choice, float64 (R,)."""
+        return self.values[:, 1]
+
+    @property
+    def greedy(self) -> FloatArray:
+        """Expected reward of the greedy choice, float64 (R,)."""
+        return self.values[:, 2]
+
+    @property
+    def best(self) -> FloatArray:
+        """Expected reward of the optimal choice, float64 (R,)."""
+        return self.values[:, 3]
+
+    @property
+    def random(self) -> FloatArray:
+        """Expected reward of a uniformly random choice, float64 (R,)."""
+        return self.values[:, 4]
+
+
+@dataclass(slots=True)
 class Spectrum:
     """Eigenvalues of the design matrix at one step, float64 (R, M, m), descending, NaN-padded."""
 

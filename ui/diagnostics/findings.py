@@ -1,4 +1,4 @@
-"""Draw the diagnostics of a run: one table of verdicts, and the figures of one agent."""
+"""Draw the diagnostics of a run: the conclusion, a table of verdicts, and the figures of one agent."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ import streamlit as st
 
 from bandits import Experiment, UserError, diagnostics
 from bandits.diagnostics.background import ReferenceTask
-from bandits.diagnostics.figures import MARKS, panels
+from bandits.diagnostics.figures import panels
 from bandits.diagnostics.spectrum_figures import spectrum_animation
 from bandits.results import text
 from bandits.results.style import Spec, styles
 from bandits.runtime.pool import Job
 from ui.live_panel import panel
 from ui.run_view import board
-from ui.text import escape_markdown, safe_cell
+from ui.text import escape_markdown
 
-_DIAGNOSTIC = "Diagnostic / agent"  # no agent's name has a slash
+from . import verdicts
+from .verdicts import DIAGNOSTIC, Verdicts
 
 
 def show(job: Job) -> None:
@@ -35,38 +36,54 @@ def show(job: Job) -> None:
 def _show(job: Job, references: ReferenceTask, was_active: bool) -> None:
     received = tuple(reference is None for reference in references.references)
     version = (job.id, board.version(job), tuple(sorted(references.pending)), *received)
-    verdicts = _verdicts(job, references, version)
+    found = _verdicts(job, references, version)
     if was_active and not (job.active or references.active):
         st.rerun()
     st.caption(f"{board.status(job)}. {text.describe_experiment(job.experiment)}{_reference_status(references)}")
     if references.error:
         key = (job.experiment, _without_agents(job.experiment))
         st.button("Recompute reference values", key="health-again", on_click=_reference_task.clear, args=key)
-    if not verdicts.findings:
+    if not found.findings:
         st.markdown("There are no results to diagnose yet: this page updates by itself.")
         return
-    pinned = {_DIAGNOSTIC: st.column_config.TextColumn(pinned=True)}
-    st.dataframe(verdicts.table, hide_index=True, key="health-verdicts", height="content", column_config=pinned)
-    label = st.selectbox("Agent", list(verdicts.findings), key=f"health-agent-{job.id[:12]}", width=320)
-    figures = _figures(job, references, verdicts.findings[label], label, version)
-    if figures.animation is not None:
-        _show_animation(figures.animation, label)
-    st.caption("Shaded bands: 95 % confidence interval of the mean over replications. Dashed lines: reference values.")
-    panel.mount(figures.packed, key="health")
-
-
-class Verdicts(NamedTuple):
-    """The findings by agent at one moment, and the table of their verdicts."""
-
-    findings: dict[str, dict[str, diagnostics.Finding]]
-    table: dict[str, list[str]]
+    verdicts.show_card(found.conclusions)
+    pinned = {DIAGNOSTIC: st.column_config.TextColumn(pinned=True)}
+    table = verdicts.table(found.findings)
+    st.dataframe(table, hide_index=True, key="health-verdicts", height="content", column_config=pinned)
+    label = st.selectbox("Agent", list(found.findings), key=f"health-agent-{job.id[:12]}", width=320)
+    _show_figures(_figures(job, references, found.findings[label], label, version), label)
 
 
 class Figures(NamedTuple):
-    """The figures of one agent at one moment, ready to be sent; ``animation`` is its spectrum, if it has one."""
+    """The figures of one agent at one moment, ready to be sent.
+
+    Attributes
+    ----------
+    animation : dict, optional
+        The spectrum from snapshot to snapshot.
+    urgent, folded : bytes
+        The figures with an alarm or a watch, and all others.
+    n_folded : int
+        Number of the others.
+    """
 
     animation: Spec | None
-    packed: bytes
+    urgent: bytes | None
+    folded: bytes
+    n_folded: int
+
+
+def _show_figures(figures: Figures, label: str) -> None:
+    """Draw the figures of what is not healthy; the others on request."""
+    if figures.urgent is None:
+        st.markdown(f"No diagnostic of {escape_markdown(label)} requires attention.")
+    else:
+        st.caption("Shaded bands: 95 % confidence interval of the mean over replications. Dashed lines: references.")
+        panel.mount(figures.urgent, key="health")
+    if st.toggle(f"Show the {figures.n_folded} figures without alarm or watch", key="health-folded"):
+        if figures.animation is not None:
+            _show_animation(figures.animation, label)
+        panel.mount(figures.folded, key="health-others")
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
@@ -79,15 +96,7 @@ def _verdicts(_job: Job, _references: ReferenceTask, version: object) -> Verdict
         found = {
             label: diagnostics.findings(result, label, *_references.references, pending=pending) for label in labels
         }
-    if not labels:
-        return Verdicts({}, {})
-    # without "(PIT histogram)": on a telephone the first column leaves little room
-    names = [finding.title.split(" (")[0] for finding in found[labels[0]].values()]
-    table: dict[str, list[str]] = {_DIAGNOSTIC: names}
-    for label, findings in found.items():
-        cells = (f"{MARKS[f.verdict]} {f.verdict}" if f.verdict != "none" else MARKS["none"] for f in findings.values())
-        table[safe_cell(label)] = list(cells)
-    return Verdicts(found, table)
+        return verdicts.verdicts(result, found)
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
@@ -102,10 +111,17 @@ def _figures(
         result = _job.result
         animation = spectrum_animation(result.histories[label], label, styles(_job.experiment)[label])
         specs = panels(result, label, _findings, *_references.references)
-        for spec in specs.values():
-            spec["layout"]["uirevision"] = f"{_job.id}{label}"
-        alt = [f"{s['layout']['title']['text']}: {s['layout']['meta']['note']}" for s in specs.values()]
-        return Figures(animation, panel.pack(list(specs.values()), alt, 280))
+    for spec in specs.values():
+        spec["layout"]["uirevision"] = f"{_job.id}{label}"
+    urgent = [name for name, finding in _findings.items() if finding.verdict in ("alarm", "watch")]
+    others = [name for name in specs if name not in urgent]
+    packed = [_pack([specs[name] for name in names]) for names in (urgent, others)]
+    return Figures(animation, packed[0] if urgent else None, packed[1], len(others))
+
+
+def _pack(specs: list[Spec]) -> bytes:
+    alt = [f"{s['layout']['title']['text']}: {s['layout']['meta']['note']}" for s in specs]
+    return panel.pack(specs, alt, 280)
 
 
 def _show_animation(animation: Spec, label: str) -> None:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from bandits.agents import AgentParams, agent_class
-from bandits.base.formatting import number
+from bandits.base.formatting import number, percent
 from bandits.diagnostics import curves
 from bandits.diagnostics.finding import (
     FORGETTING,
@@ -23,6 +23,7 @@ from bandits.experiments.history import History
 from bandits.results import metrics
 from bandits.results.metrics import Band
 
+MIN_INFORMATION = 1.0  # largest eigenvalue relative to the prior's, minus 1: below, a model has hardly any data
 MAX_RATIO = 30.0  # of standard deviations, best explored direction to least explored
 
 
@@ -76,11 +77,27 @@ def condition_number(history: History, params: AgentParams, linearity: Linearity
     healthy += ", three times the ratio of uniformly random choices." if limit > MAX_RATIO else "."
     if band is None or not np.isfinite(band.mid[-1:]).all():
         return Finding(title, healthy, "none", NO_DESIGN_MATRIX)
+    if (text := _without_data(history, params)) is not None:
+        return Finding(title, healthy, "none", text)
     ratio = float(band.mid[-1])
     times = "All directions are known equally well" if number(ratio) == "1" else f"{number(ratio)} times as well"
     reference = f" (uniformly random choices: {number(random)} times)" if random else ""
     verdict = at_most(ratio, healthy=limit, watch=10 * limit)
     return Finding(title, healthy, verdict, f"{times} at step {band.x[-1]:,.0f}{reference}.")
+
+
+def _without_data(history: History, params: AgentParams) -> str | None:
+    """State that at least half of the models are still the prior, whose condition number is 1; None otherwise."""
+    ridge = agent_class(params).prior_precision(params)
+    if ridge is None or agent_class(params).forgets(params):
+        return None
+    largest = np.nanmax(history.spectra[-1].eigenvalues[history.alive], axis=2)  # (R, M)
+    share = float((largest <= ridge * (1 + MIN_INFORMATION)).mean()) if largest.size else 0.0
+    if share < 0.5:
+        return None
+    if largest.shape[1] == 1:
+        return "The design matrix has hardly any data and is still that of the prior."
+    return f"{percent(share)} of the arms have hardly any data, and the condition number of the prior is 1."
 
 
 def effective_dimension(history: History, params: AgentParams) -> Finding:

@@ -16,16 +16,19 @@ from bandits.results.metrics import WINDOW
 
 TOLERANCE = 0.1  # of selection entropy below the oracle's
 LOW_ENTROPY = 0.5
+CANNOT_CONVERGE = "The agent does not learn during the run, so it cannot converge."
 NO_ORACLE = "no oracle is available for comparison"
 
 
-def premature_convergence(history: History, oracle: OracleReference | None) -> Finding:
+def premature_convergence(history: History, oracle: OracleReference | None, *, learns: bool = True) -> Finding:
     """Grade the selection entropy against the oracle's.
 
     Low entropy alone is no defect: where few arms are best, the oracle shows only these.
     """
     title = "Premature convergence (lock-in)"
     healthy = f"Selection entropy is at most {TOLERANCE} below the oracle's."
+    if not learns:
+        return Finding(title, healthy, "none", CANNOT_CONVERGE)
     if history.count_size < 2:
         return Finding(title, healthy, "none", NOT_COUNTED)
     steps = WINDOW if oracle is None else oracle.steps
@@ -76,10 +79,14 @@ def segment_coverage(history: History, params: AgentParams, segments: list[str],
     return Finding(title, healthy, verdict, text)
 
 
-def segment_entropy(history: History, segments: list[str], oracle: OracleReference | None) -> Finding:
+def segment_entropy(
+    history: History, segments: list[str], oracle: OracleReference | None, *, learns: bool = True
+) -> Finding:
     """Grade the selection entropy within the segment farthest below the oracle's."""
     title = "Entropy by segment"
     healthy = f"Within every segment, selection entropy is at most {TOLERANCE} below the oracle's."
+    if not learns:
+        return Finding(title, healthy, "none", CANNOT_CONVERGE)
     steps = WINDOW if oracle is None else oracle.steps
     entropies = curves.recent_segment_entropy(history, steps)
     if entropies is None:

@@ -1,0 +1,135 @@
+"""Rules on regret and exploration: how much an agent loses, and whether it explores too little or too much.
+
+The thresholds were chosen on one set of seeds and are shown on another in ``docs/diagnostics.md``.
+"""
+
+from __future__ import annotations
+
+import math
+
+from bandits.agents import AgentParams, agent_class
+from bandits.base.formatting import percent
+from bandits.diagnostics.curves import recent_entropy
+from bandits.diagnostics.finding import NOTHING_TO_GAIN, Direction, Finding, Verdict, at_most
+from bandits.diagnostics.references import OracleReference
+from bandits.diagnostics.regret import RegretShares, RegretSources, is_locked_in, regret_shares, regret_sources
+from bandits.experiments.history import History
+from bandits.results import metrics
+from bandits.results.metrics import Estimate
+
+LOW_REGRET = 0.1  # of the gain: an agent that loses less over the last third has reached a plateau
+HIGH_REGRET = 0.5
+MAX_COST = 0.13  # of what the greedy choices would gain: lost by exploring, over the run
+MIN_GREEDY = 0.25  # of the gain, below which that of the greedy choices is too small to divide by
+MAX_MISSED = 0.1  # of the gain: regret due to greedy choices that are not the optimum, over the run
+MAX_RATE = 0.05  # exploration rate up to which an agent hardly explores
+NEVER = 0.001  # exploration rate of an agent that never explores, up to ties
+TOLERANCE = 0.1  # of selection entropy, above or below the oracle's
+MIN_ROWS = 2  # replications: one has no interval
+
+ONE_REPLICATION = "A single replication has no interval: at least 2 are required."
+IGNORES_CONTEXT = "it ignores the context, which may be the cause."
+NO_CHECKS = "this run was stored by an older version without the exploration rate: run it again."
+
+
+def regret(history: History, *, learns: bool = True) -> Finding:
+    """Grade the regret of the last third, and state whether it has reached a plateau."""
+    title = "Regret"
+    healthy = f"Over the last third the agent loses at most {percent(LOW_REGRET)} of the oracle's gain over random "
+    healthy += "choice: its regret has reached a plateau."
+    shares = regret_shares(history)
+    if shares is None:
+        return Finding(title, healthy, "none", NOTHING_TO_GAIN)
+    late, change = metrics.estimate(shares.late), metrics.estimate(shares.late - shares.middle)
+    trend = "falling" if change.high < 0 else "rising" if change.low > 0 else "not changing significantly"
+    text = f"Over the last third the agent loses {percent(late.mean)} of the gain{_interval(late)}, "
+    text += f"{percent(float(shares.middle.mean()))} over the second third: the loss per step is {trend}."
+    if not learns:
+        return Finding(title, healthy, "none", f"The agent does not learn during the run. {text}")
+    verdict = at_most(late.mean, healthy=LOW_REGRET, watch=HIGH_REGRET)
+    return Finding(title, healthy, verdict, text + " This is a plateau." * (verdict == "healthy"))
+
+
+def exploration(
+    history: History, params: AgentParams, oracle: OracleReference | None = None, *, learns: bool = True
+) -> Finding:
+    """Decide whether an agent explores too little, about right or too much.
+
+    The regret has two sources: choices other than the greedy one (the cost of exploring), and greedy choices that are
+    not optimal (what the agent does not know). Too much: the first is large, and the second is smaller or no longer
+    falls. Too little: the second is large while the agent hardly explores, and chance decided what it shows.
+    """
+    title = "Exploration"
+    healthy = f"Exploring costs at most {percent(MAX_COST)} of what the agent's own estimates would gain, and it does "
+    healthy += f"not lose more than {percent(MAX_MISSED)} of the oracle's gain because it stopped exploring early."
+    if not learns:
+        return Finding(title, healthy, "none", "The agent does not learn during the run: it need not explore.")
+    shares, sources = regret_shares(history), regret_sources(history)
+    if shares is None:
+        return Finding(title, healthy, "none", NOTHING_TO_GAIN)
+    if len(shares.total) < MIN_ROWS:
+        return Finding(title, healthy, "none", ONE_REPLICATION)
+    verdict, direction, text = (
+        _from_regret(history, shares, oracle) if sources is None
+        else _from_sources(history, params, sources)
+    )  # fmt: skip
+    if direction and oracle is not None:
+        entropy = recent_entropy(history, oracle.steps)[0]
+        text += f" Selection entropy: {entropy:.2f} (oracle: {oracle.entropy:.2f})."
+    return Finding(title, healthy, verdict, text, direction)
+
+
+def _from_sources(history: History, params: AgentParams, sources: RegretSources) -> tuple[Verdict, Direction, str]:
+    """Grade by what the regret is due to."""
+    missed, trend = metrics.estimate(sources.estimating), metrics.estimate(sources.trend)
+    cost = metrics.estimate(sources.exploring / max(1 - missed.mean, MIN_GREEDY))
+    rate, late_rate = float(sources.rate.mean()), float(sources.late_rate.mean())
+    step = f"step {history.step:,}"
+    observed = f"{_still(late_rate)} at {step}. Exploring costs {percent(cost.mean)} of what its own estimates would "
+    observed += f"gain{_interval(cost)}; wrong estimates cost {percent(missed.mean)} of the oracle's gain"
+    observed += f"{_interval(missed)}."
+    pays_off = missed.mean > float(sources.exploring.mean()) and trend.high < 0
+    if cost.mean > MAX_COST and not pays_off:
+        return ("alarm" if cost.low > MAX_COST else "watch"), "too much", observed
+    if missed.low <= MAX_MISSED:
+        return "healthy", "about right", observed
+    reason = f"{observed} Whether more exploration would help cannot be decided: "
+    if agent_class(params).representation(params) is None:
+        return "none", "", reason + IGNORES_CONTEXT
+    if rate <= NEVER and not is_locked_in(history):
+        text = f"{observed} It never explores, so it cannot know what it misses; its reward model may be the cause too."
+        return "watch", "too little", text
+    if rate > MAX_RATE or not is_locked_in(history):
+        cause = "the agent is still learning." if trend.high < 0 else "its reward model may be the cause."
+        return "none", "", reason + cause
+    return "alarm", "too little", f"{observed} What it shows was decided by chance early in the run."
+
+
+def _from_regret(
+    history: History, shares: RegretShares, oracle: OracleReference | None
+) -> tuple[Verdict, Direction, str]:
+    """Grade a run without exploration checks by its regret and its selection entropy; no alarm from these alone."""
+    total = metrics.estimate(shares.total)
+    lost = f"The agent loses {percent(total.mean)} of the gain{_interval(total)}"
+    if total.low <= MAX_COST:
+        return "healthy", "about right", f"{lost}."
+    gap = math.nan if oracle is None else recent_entropy(history, oracle.steps)[0] - oracle.entropy
+    if gap > TOLERANCE:
+        return "watch", "too much", f"{lost} and selects more evenly than the oracle."
+    if gap < -TOLERANCE:
+        return "watch", "too little", f"{lost} and selects less evenly than the oracle."
+    return "none", "", f"{lost}. The cause cannot be decided: {NO_CHECKS}"
+
+
+def _still(rate: float) -> str:
+    """Describe the exploration rate at the end of a run."""
+    if rate <= 0.01:
+        return "The agent no longer explores"
+    return f"The agent still explores in {percent(rate)} of its decisions"
+
+
+def _interval(estimate: Estimate) -> str:
+    """Format an interval of shares; nothing for a single replication."""
+    if not math.isfinite(estimate.low) or percent(estimate.low) == percent(estimate.high):
+        return ""
+    return f" (95 % CI {percent(estimate.low)} to {percent(estimate.high)})"

@@ -1,4 +1,4 @@
-"""Diagnostics: why each agent of the current run performs as it does."""
+"""Diagnostics: whether each agent of the current run explores enough, and why it performs as it does."""
 
 import streamlit as st
 
@@ -9,12 +9,12 @@ entry.through_app("pages/diagnostics.py")
 
 st.title("Diagnostics", anchor=False)
 st.markdown(
-    "Does each agent explore enough, and is its uncertainty calibrated? Run a comparison in the Arena first: this page "
+    "Does each agent explore too little, about right or too much? Run a comparison in the Arena first: this page "
     "diagnoses the run that you viewed last."
 )
 st.caption(
-    "✓\u00a0healthy, !\u00a0watch, ✕\u00a0alarm, –\u00a0no verdict. Every verdict is a rule of thumb: it indicates "
-    "where to look. The text above each figure states the rule."
+    "✓\u00a0healthy, !\u00a0watch, ✕\u00a0alarm, –\u00a0not informative. Wasted traffic: regret relative to the gain of "
+    "the oracle over random choice. The text above each figure states its rule."
 )
 findings.show(session.current())
 retrieval.show(session.current())

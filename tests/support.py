@@ -112,4 +112,7 @@ def same(a: History, b: History) -> None:
     assert [c.step for c in a.belief_checks] == [c.step for c in b.belief_checks]
     for one, another in zip(a.belief_checks, b.belief_checks, strict=True):
         np.testing.assert_array_equal(one.values, another.values)
+    assert [c.step for c in a.exploration_checks] == [c.step for c in b.exploration_checks]
+    for check, same_check in zip(a.exploration_checks, b.exploration_checks, strict=True):
+        np.testing.assert_array_equal(check.values, same_check.values)
     assert a.note == b.note

@@ -153,6 +153,9 @@ class Rates(NamedTuple):
     alarmed: int  # alarm, in the right direction
     best: int
     false_alarms: int  # any alarm of any diagnostic on a best setting
+    undecided: int  # best settings whose exploration is judged not informative
+    between: int
+    between_alarms: int  # of exploration, on settings that are neither sick nor best
 
 
 def rates(table: list[Row]) -> Rates:
@@ -161,7 +164,11 @@ def rates(table: list[Row]) -> Rates:
     named = [o for truth, o in sick if o.direction == truth and o.verdict in ("watch", "alarm")]
     best = [o for row in table if row.truth == "best" for o in row.outcomes]
     alarmed = sum(o.verdict == "alarm" for o in named)
-    return Rates(len(sick), len(named), alarmed, len(best), sum(bool(o.alarms) for o in best))
+    undecided = sum(o.verdict == "none" for o in best)
+    between = [o for row in table if not row.truth for o in row.outcomes]
+    alarms = sum(o.verdict == "alarm" for o in between)
+    false_alarms = sum(bool(o.alarms) for o in best)
+    return Rates(len(sick), len(named), alarmed, len(best), false_alarms, undecided, len(between), alarms)
 
 
 TEXT = """# Error rates of the verdicts on exploration
@@ -176,6 +183,8 @@ too little to far too much exploration.
   it loses more than {loss} of the best setting's gain over random choice (lower end of the paired 95 % interval). Below
   the best setting it explores too little, above it too much. Settings in between are not judged.
 - **Thresholds** were chosen on seed {chosen}; the tables show seeds {shown}.
+- **Limits**: exploring too little harms only where the same arms come back (pet shop, digits). Verdicts on other agents
+  and simulators are less certain than these rates.
 
 | runs | number | result |
 |---|---|---|
@@ -193,7 +202,12 @@ def document(table: list[Row]) -> str:
     for direction in ("too little", "too much"):
         part = rates([row for row in table if row.truth == direction])
         text += f"| – {direction} | {part.sick} | {percent(part.named / max(part.sick, 1), 1)} |\n"
-    text += f"| best settings with an alarm of any diagnostic | {r.best} | {percent(r.false_alarms / r.best, 1)} |\n\n"
+    text += f"| best settings with an alarm of any diagnostic | {r.best} | {percent(r.false_alarms / r.best, 1)} |\n"
+    text += (
+        f"| best settings on which the verdict is not informative | {r.best} | {percent(r.undecided / r.best, 1)} |\n"
+    )
+    in_between = percent(r.between_alarms / max(r.between, 1), 1)
+    text += f"| settings in between with an alarm on exploration | {r.between} | {in_between} |\n\n"
     text += "| simulator | agent | value | gain lost against the best (95 % CI) | truth | verdicts |\n"
     text += "|---|---|---|---|---|---|\n"
     for row in table:

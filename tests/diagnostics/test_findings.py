@@ -37,7 +37,8 @@ from ui.live_panel import panel
 
 STEPS = np.arange(100, 2001, 100)
 NAMES = {
-    "exploration", "regret", "smallest_eigenvalue", "condition_number", "effective_dimension", "exploration_bonus", "premature_convergence",
+    "exploration", "regret", "smallest_eigenvalue", "condition_number", "effective_dimension", "exploration_bonus",
+    "premature_convergence",
     "calibration", "pit_histogram", "predictive_r2", "linearity", "segment_coverage", "segment_entropy",
 }  # fmt: skip
 

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from bandits.agents import REGISTRY
-from bandits.experiments import calibration
+from bandits.experiments import calibration, exploration
 from bandits.experiments.snapshots import BINS, LEVELS, BeliefCheck
 from bandits.results import metrics
 from bandits.simulators.classification import Classification
@@ -103,7 +103,11 @@ def test_probing_does_not_change_the_run(kind: str) -> None:
     traces = []
     for n in (1, 20, 30):
         traces.append(probed.advance(n))
-        actual = calibration.probe(probed).inside
+        rounds = calibration.probe_rounds(probed)
+        actual = calibration.compare(rounds).inside
+        explored = exploration.measure(probed, rounds)
+        assert np.isfinite(explored).all()
+        assert ((explored[:, 0] >= 0) & (explored[:, 0] <= 1)).all()
         assert actual is None or (actual.shape == (3, len(LEVELS)) and (actual >= 0).all() and (actual <= 1).all())
         assert actual is None or (np.diff(actual, axis=1) >= 0).all()  # wider intervals cover at least as much
     assert same(join(traces), left.advance(51))

@@ -13,9 +13,10 @@ from bandits.experiments import url
 from bandits.runtime.pool import Job, Pool
 from bandits.simulators.datasets import csv_table, uploads
 from tests.gate import Gate
-from tests.pages.support import open_page, panel
+from tests.pages.support import open_page, panels
 from tests.support import experiment, wait_for
 from ui import session
+from ui.diagnostics.verdicts import NOT_INFORMATIVE
 
 SHOP = "town,age,bought\n" + "".join(
     f"{'Rome' if i % 2 else 'Oslo'},{20 + i},{'yes' if i % 3 else 'no'}\n" for i in range(40)
@@ -43,7 +44,13 @@ def status_line(at: AppTest) -> str:
 
 
 def titles(at: AppTest) -> list[str]:
-    return [cell["figure"]["layout"]["title"]["text"] for cell in panel(at)["cells"]]
+    """Return the titles of all figures: first those that require attention."""
+    return [cell["figure"]["layout"]["title"]["text"] for each in panels(at) for cell in each["cells"]]
+
+
+def conclusions(at: AppTest) -> list[str]:
+    """Return the lines of the card, without colours."""
+    return [m.value for m in at.markdown if "of its traffic" in m.value]
 
 
 def test_verdicts_of_all_agents_and_figures_of_one(pool: Pool) -> None:
@@ -51,18 +58,25 @@ def test_verdicts_of_all_agents_and_figures_of_one(pool: Pool) -> None:
     wait_for(lambda: job.status == "finished", "the run")
     at = page(job)
     (table,) = at.dataframe
-    assert list(table.value.columns) == ["Diagnostic / agent", "LinUCB", "LinTS", "Random"]
-    assert len(table.value) == 11
+    assert sorted(table.value.columns) == ["Diagnostic / agent", "LinTS", "LinUCB", "Random"]
+    assert len(table.value) == 13
+    assert list(table.value["Diagnostic / agent"])[:2] == ["Exploration", "Regret"]
     cells = table.value.drop(columns="Diagnostic / agent").to_numpy().ravel()
     assert {cell.split()[0] for cell in cells} <= set(MARKS.values())
-    drawn = titles(at)
-    assert drawn[0] == "Spectrum over time"
-    assert len(drawn) == 12
-    assert f"{MARKS['none']} Smallest eigenvalue" not in drawn
     (choice,) = at.selectbox
-    at = choice.set_value("Random").run()
+    urgent = titles(choice.set_value("LinUCB").run())
+    assert {title[0] for title in urgent} <= {MARKS["watch"], MARKS["alarm"]}
+    at = at.toggle(key="health-folded").set_value(True).run()
+    assert not at.exception
+    drawn = titles(at)
+    assert drawn[: len(urgent)] == urgent
+    assert len(drawn) == 14
+    assert drawn[-1] == "Spectrum over time"
+    assert f"{MARKS['none']} Smallest eigenvalue" not in drawn
+    at = at.selectbox[0].set_value("Random").run()
     assert not at.exception
     assert f"{MARKS['none']} Smallest eigenvalue" in titles(at)
+    assert any("No diagnostic of Random requires attention" in m.value for m in at.markdown)
     assert any("Finished: 600 steps" in c.value for c in at.caption)
 
 
@@ -77,8 +91,8 @@ def test_a_run_whose_data_are_gone_has_no_reference_values(pool: Pool) -> None:
     assert f"No reference values: data '{name}' is not stored here" in status_line(at)
     assert [b.label for b in at.button] == ["Recompute reference values"]
     table = at.dataframe[0].value.set_index("Diagnostic / agent")
-    assert list(table.columns) == ["LinUCB", "Random"]
-    assert set(table.loc["Linearity check"]) == {MARKS["none"]}
+    assert sorted(table.columns) == ["LinUCB", "Random"]
+    assert set(table.loc["Linearity check"]) == {NOT_INFORMATIVE}
 
 
 def test_the_page_does_not_wait_for_reference_values(pool: Pool) -> None:
@@ -87,14 +101,30 @@ def test_the_page_does_not_wait_for_reference_values(pool: Pool) -> None:
     with ReferenceTask._turn:
         at = page(job)
         assert "being computed" in status_line(at)
-        before = titles(at)
+        before = titles(at.toggle(key="health-folded").set_value(True).run())
         table = at.dataframe[0].value.set_index("Diagnostic / agent")
-        assert set(table.loc["Premature convergence"]) == {MARKS["none"]}
-        assert table.loc["Smallest eigenvalue", "LinUCB"] != MARKS["none"]
+        assert set(table.loc["Premature convergence"]) == {NOT_INFORMATIVE}
+        assert table.loc["Exploration", "LinUCB"] != NOT_INFORMATIVE
     wait_for(lambda: "being computed" not in status_line(at.run()), "the comparison")
     table = at.dataframe[0].value.set_index("Diagnostic / agent")
-    assert MARKS["none"] not in set(table.loc["Premature convergence"])
-    assert [title[2:] for title in titles(at)[1:]] == [title[2:] for title in before[1:]]  # none more, none less
+    assert table.loc["Premature convergence", "LinUCB"] != NOT_INFORMATIVE
+    assert sorted(title[2:] for title in titles(at)) == sorted(title[2:] for title in before)  # none more, none less
+
+
+def test_the_page_opens_with_the_most_severe_conclusion(pool: Pool) -> None:
+    agents = [{"kind": "linucb", "label": f"alpha {alpha:g}", "alpha": alpha} for alpha in (0.35, 10.0)]
+    job = pool.submit(experiment(*agents, seed=974, steps=1500, replications=4))
+    wait_for(lambda: job.status == "finished", "the run")
+    at = page(job)
+    worst, best = conclusions(at)
+    assert worst.startswith(f":red[**{MARKS['alarm']}**] **alpha 10 – too much exploration.** It wastes ")
+    assert "it still explores at step 1,500" in worst
+    assert best.startswith(f":green[**{MARKS['healthy']}**] **alpha 0.35.** It wastes ")
+    assert list(at.dataframe[0].value.columns)[1:] == ["alpha 10", "alpha 0.35"]
+    table = at.dataframe[0].value.set_index("Diagnostic / agent")
+    assert table.loc["Exploration", "alpha 10"] == f"{MARKS['alarm']} too much"
+    assert table.loc["Exploration", "alpha 0.35"] == f"{MARKS['healthy']} about right"
+    assert at.selectbox[0].value == "alpha 10"
 
 
 def test_a_queued_run_has_no_verdicts_yet(pool: Pool, gate: Gate) -> None:

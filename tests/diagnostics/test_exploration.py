@@ -1,0 +1,149 @@
+"""Verdicts on exploration: too little, about right, too much, or not informative, and the conclusion per agent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bandits import Experiment, diagnostics, run
+from bandits.diagnostics import Conclusion, Finding, OracleReference
+from bandits.diagnostics.conclusion import SEVERITY
+from bandits.diagnostics.regret import is_locked_in, regret_shares, regret_sources
+from bandits.experiments.history import History, Trace
+from bandits.experiments.snapshots import ExplorationCheck
+from bandits.results.result import Result
+
+STEPS, K = 2000, 5
+
+
+def made(
+    *, value: float, greedy: float, rate: float, locked: bool = False, rows: int = 4, spread: float = 0.005,
+    late: float | None = None, checks: bool = True,
+) -> History:  # fmt: skip
+    """Construct a history: random choice earns 0 and the optimum 1 per step, the agent ``value``, greedily ``greedy``.
+
+    ``late`` is the greedy value over the last third; ``locked``: each replication shows one item only.
+    """
+    offset = spread * (np.arange(rows) - (rows - 1) / 2)
+    earned, best, random = (np.tile(v, (STEPS, 1)) for v in (value + offset, np.ones(rows), np.zeros(rows)))
+    shown = np.arange(rows) % K if locked else (np.arange(STEPS)[:, None] + np.arange(rows)) % K
+    items = np.broadcast_to(shown, (STEPS, rows))[:, :, None].astype(np.int64)
+    history = History(STEPS, rows, K)
+    segments = np.zeros((STEPS, rows), np.int64)
+    history.extend(Trace(0, items, segments, earned, best, earned, best, random, np.ones(rows, np.bool_)))
+    for step in range(100, STEPS + 1, 100) if checks else ():
+        at = greedy if late is None or step <= STEPS * 2 / 3 else late
+        columns = [np.full(rows, rate), value + offset, np.full(rows, at), np.ones(rows), np.zeros(rows)]
+        history.exploration_checks.append(ExplorationCheck(step, np.stack(columns, axis=1)))
+    return history
+
+
+def diagnose(
+    history: History, kind: str = "linucb", oracle: OracleReference | None = None
+) -> tuple[Finding, Conclusion]:
+    e = Experiment.model_validate({"agents": [{"kind": kind}], "steps": STEPS, "replications": history.rows})
+    result = Result(e, {e.labels[0]: history})
+    found = diagnostics.findings(result, e.labels[0], oracle)
+    return found["exploration"], diagnostics.conclude(result, e.labels[0], found)
+
+
+@pytest.mark.parametrize(
+    ("case", "verdict", "direction", "message"),
+    [
+        ({"value": 0.5, "greedy": 0.98, "rate": 0.9}, "alarm", "too much", "still explores in 90 %"),
+        ({"value": 0.97, "greedy": 0.98, "rate": 0.03}, "healthy", "about right", "Exploring costs 1 %"),
+        ({"value": 0.4, "greedy": 0.4, "rate": 0.01, "locked": True}, "alarm", "too little", "decided by chance"),
+        ({"value": 0.4, "greedy": 0.4, "rate": 0.01}, "none", "", "its reward model may be the cause"),
+        ({"value": 0.4, "greedy": 0.4, "rate": 0.0}, "watch", "too little", "never explores"),
+        ({"value": 0.6, "greedy": 0.65, "rate": 0.2, "late": 0.9}, "none", "", "the agent is still learning"),
+        ({"value": 0.3, "greedy": 0.6, "rate": 0.3}, "alarm", "too much", "wrong estimates cost"),
+    ],
+)
+def test_the_source_of_the_regret_decides(case: dict[str, Any], verdict: str, direction: str, message: str) -> None:
+    finding, conclusion = diagnose(made(**case))
+    assert (finding.verdict, finding.direction) == (verdict, direction)
+    assert message in finding.text
+    assert conclusion.exploration == direction
+    wasted = round(100 * (1 - case["value"]))
+    assert conclusion.text.startswith(f"It wastes {wasted} % of its traffic")
+
+
+def test_a_cost_within_its_sampling_error_is_no_alarm() -> None:
+    """The same mean cost of exploring; once the replications agree, once they do not."""
+    sure, unsure = (diagnose(made(value=0.8, greedy=0.99, rate=0.3, spread=s))[0] for s in (0.005, 0.2))
+    assert (sure.verdict, sure.direction) == ("alarm", "too much")
+    assert (unsure.verdict, unsure.direction) == ("watch", "too much")
+
+
+def test_the_conclusion_states_the_regret_and_the_step_in_plain_words() -> None:
+    _, conclusion = diagnose(made(value=0.56, greedy=1.0, rate=0.5))
+    expected = "It wastes 44 % of its traffic: it still explores at step 2,000, in 50 % of its decisions."
+    assert conclusion == ("alarm", "too much", f"{expected} Less exploration would earn more.")
+    _, worse = diagnose(made(value=-0.1, greedy=-0.1, rate=0.0, locked=True))
+    assert worse.text.startswith("It wastes all of its traffic (it earns no more than random choice): it stopped")
+
+
+def test_where_the_rule_cannot_decide_it_says_why() -> None:
+    one, _ = diagnose(made(value=0.5, greedy=1.0, rate=0.5, rows=1))
+    assert (one.verdict, one.direction) == ("none", "")
+    assert "at least 2 are required" in one.text
+    context_free, _ = diagnose(made(value=0.4, greedy=0.4, rate=0.0, locked=True), kind="popularity")
+    assert (context_free.verdict, "ignores the context" in context_free.text) == ("none", True)
+    for kind in ("random", "oracle"):
+        finding, conclusion = diagnose(made(value=0.0, greedy=0.0, rate=0.8), kind=kind)
+        assert (finding.verdict, conclusion.verdict) == ("none", "none")
+        assert "does not learn during the run" in conclusion.text
+    flat = made(value=1.0, greedy=1.0, rate=0.0)
+    flat.sums["best_value"] = flat.sums["random_value"] = flat.sums["value"]
+    assert diagnose(flat)[0].verdict == "none"
+
+
+@pytest.mark.parametrize(
+    ("value", "entropy", "verdict", "direction"),
+    [(0.5, 0.2, "watch", "too much"), (0.5, 1.0, "none", ""), (0.97, 0.2, "healthy", "about right")],
+)
+def test_a_run_stored_without_checks_is_judged_by_regret_and_entropy(
+    value: float, entropy: float, verdict: str, direction: str
+) -> None:
+    history = made(value=value, greedy=value, rate=0.0, checks=False)
+    finding, _ = diagnose(history, oracle=OracleReference(entropy, 0.0))
+    assert (finding.verdict, finding.direction) == (verdict, direction)
+    assert ("run it again" in finding.text) == (verdict == "none")
+    narrow = made(value=value, greedy=value, rate=0.0, checks=False, locked=True)
+    expected = "too little" if value < 0.9 else "about right"
+    assert diagnose(narrow, oracle=OracleReference(0.9, 0.0))[0].direction == expected
+
+
+def test_regret_is_split_into_exploring_and_estimating() -> None:
+    history = made(value=0.5, greedy=0.9, rate=0.4)
+    shares, sources = regret_shares(history), regret_sources(history)
+    assert shares is not None
+    assert sources is not None
+    np.testing.assert_allclose(shares.total.mean(), 0.5)
+    np.testing.assert_allclose(shares.late.mean(), 0.5)
+    np.testing.assert_allclose(sources.exploring + sources.estimating, shares.total)
+    np.testing.assert_allclose([sources.exploring.mean(), sources.estimating.mean()], [0.4, 0.1])
+    assert is_locked_in(history) is False
+    assert is_locked_in(made(value=0.5, greedy=0.5, rate=0.0, locked=True)) is True
+
+
+def test_known_cases_on_the_pet_shop() -> None:
+    """Far too much, a good and no exploration, and random choice; findings come by severity."""
+    agents = [{"kind": "linucb", "label": f"alpha {a:g}", "alpha": a} for a in (10.0, 0.35, 0.0)]
+    data = {"simulator": {"kind": "petshop", "n_products": 20}, "agents": [*agents, {"kind": "random"}]}
+    result = run(Experiment.model_validate({**data, "steps": 3000, "replications": 4}))
+    found = {label: diagnostics.findings(result, label) for label in result.histories}
+    concluded = {label: diagnostics.conclude(result, label, each) for label, each in found.items()}
+    assert {label: c.exploration for label, c in concluded.items()} == {
+        "alpha 10": "too much", "alpha 0.35": "about right", "alpha 0": "too little", "Random": "",
+    }  # fmt: skip
+    assert not [f for f in found["alpha 0.35"].values() if f.verdict == "alarm"]
+    assert found["alpha 0"]["condition_number"].verdict == "none"
+    assert "hardly any data" in found["alpha 0"]["condition_number"].text
+    assert not [f for f in found["Random"].values() if f.verdict in ("healthy", "alarm")]
+    for each in found.values():
+        assert list(each)[:2] == ["exploration", "regret"]
+        order = [SEVERITY[f.verdict] for f in list(each.values())[2:]]
+        assert order == sorted(order)

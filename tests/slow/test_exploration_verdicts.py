@@ -1,0 +1,91 @@
+"""Verdicts on exploration against the truth: a reduced version of benchmarks/reproduction/exploration.py."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+import pytest
+
+from bandits import Experiment, diagnostics, run
+from benchmarks.reproduction import exploration
+from benchmarks.reproduction.exploration import DOCUMENT, LOSS, SETUPS, Outcome, Rates, Row
+
+SEED = 11  # neither that of the thresholds nor those of the document
+PET_SHOP, LINEAR = SETUPS[0], SETUPS[2]
+OPPOSITE = {"too little": "too much", "too much": "too little"}
+
+
+def acceptable(rates: Rates) -> bool:
+    """The bounds of the document: nine in ten sick settings are named, one in twenty best settings has an alarm."""
+    return rates.named >= 0.9 * rates.sick and rates.false_alarms <= 0.05 * rates.best
+
+
+@lru_cache(maxsize=1)
+def outcomes() -> list[Outcome]:
+    """All families in two simulators, with eight replications."""
+    return [outcome for setup in (PET_SHOP, LINEAR) for outcome in exploration.measure(setup, SEED)]
+
+
+def table(changed: list[Outcome]) -> list[Row]:
+    return list(exploration.rows(changed))
+
+
+def test_sick_settings_are_named_and_best_ones_raise_no_alarm() -> None:
+    found = table(outcomes())
+    assert len(found) == 33
+    rates = exploration.rates(found)
+    assert rates.best == 6
+    assert rates.sick >= 14
+    assert {row.truth for row in found} == {"best", "too little", "too much", ""}
+    assert acceptable(rates), [
+        (row.setup, row.kind, row.value, row.truth, row.outcomes[0].direction, row.outcomes[0].alarms) for row in found
+    ]
+
+
+def test_the_check_detects_wrong_verdicts() -> None:
+    """Swapped directions, a rule that is always silent, and one that always alarms."""
+    right = outcomes()
+    swapped = [o._replace(direction=OPPOSITE.get(o.direction, o.direction)) for o in right]
+    silent = [o._replace(verdict="healthy", direction="about right") for o in right]
+    loud = [o._replace(alarms=("exploration",)) for o in right]
+    deaf = [o._replace(verdict="none", direction="") if o.direction == "too little" else o for o in right]
+    for wrong in (swapped, silent, loud, deaf):
+        assert not acceptable(exploration.rates(table(wrong)))
+
+
+def test_the_truth_follows_from_the_regrets() -> None:
+    for row in table(outcomes()):
+        regrets = [o.regret.mean() for o in outcomes() if (o.setup, o.kind) == (row.setup, row.kind)]
+        is_best = row.outcomes[0].regret.mean() == min(regrets)
+        assert (row.truth == "best") == is_best
+        assert row.truth.startswith("too") == (not is_best and row.loss.low > LOSS)
+
+
+@pytest.mark.parametrize("alpha", [4.0, 0.35, 0.0])
+def test_known_settings_on_the_default_pet_shop(alpha: float) -> None:
+    agents = [{"kind": "linucb", "alpha": alpha}]
+    e = Experiment.model_validate({"agents": agents, "steps": 10_000, "replications": 8})
+    result = run(e)
+    found = diagnostics.findings(result, "LinUCB", diagnostics.oracle_reference(e), diagnostics.linearity_check(e))
+    conclusion = diagnostics.conclude(result, "LinUCB", found)
+    expected = {4.0: "too much", 0.35: "about right", 0.0: "too little"}
+    assert conclusion.exploration == expected[alpha]
+    assert conclusion.verdict == ("healthy" if alpha == 0.35 else "alarm")
+    if alpha == 0.35:
+        assert not [name for name, finding in found.items() if finding.verdict == "alarm"]
+    if alpha == 0.0:
+        assert found["condition_number"].verdict == "none"
+
+
+def test_the_document_keeps_the_bounds_and_holds_at_least_60_cases() -> None:
+    text = DOCUMENT.read_text(encoding="utf-8")
+    number = {
+        key: float(re.search(rf"\| {pattern}[^|]*\| \d+ \| ([\d.]+) %", text)[1])  # type: ignore[index]
+        for key, pattern in (("named", "sick settings that are named"), ("alarms", "best settings with an alarm"))
+    }
+    assert number["named"] >= 90
+    assert number["alarms"] <= 5
+    cases = [line for line in text.splitlines() if re.match(r"\| (Pet shop|Digits|Linear|Ranking) \|", line)]
+    assert len(cases) >= 60
+    assert len(cases) == sum(len(grid) for setup in SETUPS for grid in setup.grids.values())

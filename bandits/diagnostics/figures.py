@@ -124,7 +124,7 @@ def _regret(history: History, label: str, style: Style) -> Spec:
         {label: metrics.pseudo_regret(history)}, {label: style}, title="", note="", y_title="cumulative regret",
         references={"random choice": random},
     )  # fmt: skip
-    return _with_names(spec, "bottom left")
+    return _with_names(spec, "top left")
 
 
 def _condition_number(

@@ -21,6 +21,8 @@ from ui.text import escape_markdown
 from . import verdicts
 from .verdicts import DIAGNOSTIC, Verdicts
 
+CELL_WIDTH = 130  # pixels: on a telephone the widest verdict is legible
+
 
 def show(job: Job) -> None:
     """Draw all verdicts on a run; update every two seconds while the run or its reference values are computed."""
@@ -47,9 +49,10 @@ def _show(job: Job, references: ReferenceTask, was_active: bool) -> None:
         st.markdown("There are no results to diagnose yet: this page updates by itself.")
         return
     verdicts.show_card(found.conclusions)
-    pinned = {DIAGNOSTIC: st.column_config.TextColumn(pinned=True)}
     table = verdicts.table(found.findings)
-    st.dataframe(table, hide_index=True, key="health-verdicts", height="content", column_config=pinned)
+    columns = {name: st.column_config.TextColumn(width=CELL_WIDTH) for name in table.columns}
+    columns[DIAGNOSTIC] = st.column_config.TextColumn(pinned=True)
+    st.dataframe(table, hide_index=True, key="health-verdicts", height="content", column_config=columns)
     label = st.selectbox("Agent", list(found.findings), key=f"health-agent-{job.id[:12]}", width=320)
     _show_figures(_figures(job, references, found.findings[label], label, version), label)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import streamlit as st
 
+from bandits.base.formatting import GLUE
 from bandits.diagnostics import Conclusion, Finding, Verdict, conclude
 from bandits.diagnostics.conclusion import SEVERITY, by_severity
 from bandits.diagnostics.figures import MARKS
@@ -47,7 +48,9 @@ def show_card(conclusions: dict[str, Conclusion]) -> None:
         for label, (verdict, direction, text) in conclusions.items():
             mark = f":{_COLOURS[verdict]}[**{MARKS[verdict]}**]"
             exploration = f" – {direction} exploration" if direction.startswith("too") else ""
-            st.markdown(f"{mark} **{escape_markdown(label)}{exploration}.** {escape_markdown(text)}")
+            st.markdown(
+                f"{mark} **{escape_markdown(label)}{exploration}.** {escape_markdown(text.replace(' %', GLUE + '%'))}"
+            )
 
 
 def table(found: dict[str, dict[str, Finding]]) -> Styler:

@@ -13,8 +13,8 @@ st.markdown(
     "diagnoses the run that you viewed last."
 )
 st.caption(
-    "✓\u00a0healthy, !\u00a0watch, ✕\u00a0alarm, –\u00a0not informative. Wasted traffic: regret relative to the gain of "
-    "the oracle over random choice. The text above each figure states its rule."
+    "✓\u00a0healthy, !\u00a0watch, ✕\u00a0alarm, –\u00a0not informative. Wasted traffic: regret relative to the "
+    "gain of the oracle over random choice. The text above each figure states its rule."
 )
 findings.show(session.current())
 retrieval.show(session.current())

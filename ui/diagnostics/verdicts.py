@@ -48,9 +48,8 @@ def show_card(conclusions: dict[str, Conclusion]) -> None:
         for label, (verdict, direction, text) in conclusions.items():
             mark = f":{_COLOURS[verdict]}[**{MARKS[verdict]}**]"
             exploration = f" – {direction} exploration" if direction.startswith("too") else ""
-            st.markdown(
-                f"{mark} **{escape_markdown(label)}{exploration}.** {escape_markdown(text.replace(' %', GLUE + '%'))}"
-            )
+            sentences = escape_markdown(text.replace(" %", f"{GLUE}%"))
+            st.markdown(f"{mark} **{escape_markdown(label)}{exploration}.** {sentences}")
 
 
 def table(found: dict[str, dict[str, Finding]]) -> Styler:

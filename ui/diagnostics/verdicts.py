@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 DIAGNOSTIC = "Diagnostic / agent"  # no agent's name has a slash
 _COLOURS: dict[Verdict, str] = {"alarm": "red", "watch": "orange", "none": "gray", "healthy": "green"}
-_FILL = {  # legible on light and dark; the sign in front says the same
+_FILL = {  # legible on light and dark; the sign in front has the same meaning
     MARKS["alarm"]: "background-color: rgba(255, 75, 75, 0.28)",
     MARKS["watch"]: "background-color: rgba(255, 170, 0, 0.24)",
     MARKS["healthy"]: "background-color: rgba(33, 195, 84, 0.16)",

@@ -288,6 +288,8 @@ def test_segment_entropy_is_relative_to_the_oracle() -> None:
     assert right.verdict == "healthy"
     wrong = diagnose(**shown_items, oracle=OracleReference(0.5, 0.0, (0.9, 0.9, 0.9, 0.9)))["segment_entropy"]
     assert (wrong.verdict, wrong.text) == ("alarm", "Lowest for cat connoisseur: 0.00 (oracle: 0.90).")
+    same = diagnose(**shown_items, oracle=OracleReference(0.5, 0.0, (0.0, 0.05, 0.0, 0.0)))["segment_entropy"]
+    assert (same.verdict, "No agent can be 0.1 below the oracle" in same.text) == ("none", True)
     alone = diagnose(**shown_items)["segment_entropy"]
     assert (alone.verdict, "no oracle is available" in alone.text) == ("none", True)
 

@@ -662,7 +662,7 @@ def test_a_good_agent_in_a_preset_raises_no_false_alarm(name: str) -> None:
     (label,) = e.labels
     actual = diagnostics.findings(run(e), label, diagnostics.oracle_reference(e), diagnostics.linearity_check(e))
     assert [kind for kind, f in actual.items() if f.verdict == "alarm"] == []
-    assert actual["exploration"].direction == ("about right" if name == "race" else ""), actual["exploration"].text
+    assert actual["exploration"].direction == "about right"
     assert sum(f.verdict == "healthy" for f in actual.values()) >= 4
 
 

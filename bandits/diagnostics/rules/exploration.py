@@ -57,7 +57,8 @@ def exploration(
 
     The regret has two sources: choices other than the greedy one (the cost of exploring), and greedy choices that are
     not optimal (what the agent does not know). Too much: the first is large, and the second is smaller or no longer
-    falls. Too little: the second is large while the agent hardly explores, and chance decided what it shows.
+    falls. Too little: the second is large, to the end, while the agent hardly explores, and chance decided what it
+    shows.
     """
     title = "Exploration"
     healthy = f"Exploring costs at most {percent(MAX_COST)} of what the agent's own estimates would gain, and it does "
@@ -71,7 +72,7 @@ def exploration(
         return Finding(title, healthy, "none", ONE_REPLICATION)
     verdict, direction, text = (
         _from_regret(history, shares, oracle) if sources is None
-        else _from_sources(history, params, sources)
+        else _from_sources(history, params, shares, sources)
     )  # fmt: skip
     if direction and oracle is not None:
         entropy = recent_entropy(history, oracle.steps)[0]
@@ -79,7 +80,9 @@ def exploration(
     return Finding(title, healthy, verdict, text, direction)
 
 
-def _from_sources(history: History, params: AgentParams, sources: RegretSources) -> tuple[Verdict, Direction, str]:
+def _from_sources(
+    history: History, params: AgentParams, shares: RegretShares, sources: RegretSources
+) -> tuple[Verdict, Direction, str]:
     """Grade by what the regret is due to."""
     missed, trend = metrics.estimate(sources.estimating), metrics.estimate(sources.trend)
     cost = metrics.estimate(sources.exploring / max(1 - missed.mean, MIN_GREEDY))
@@ -91,7 +94,7 @@ def _from_sources(history: History, params: AgentParams, sources: RegretSources)
     pays_off = missed.mean > float(sources.exploring.mean()) and trend.high < 0
     if cost.mean > MAX_COST and not pays_off:
         return ("alarm" if cost.low > MAX_COST else "watch"), "too much", observed
-    if missed.low <= MAX_MISSED:
+    if missed.low <= MAX_MISSED or shares.late.mean() <= LOW_REGRET:
         return "healthy", "about right", observed
     reason = f"{observed} Whether more exploration would help cannot be decided: "
     if agent_class(params).representation(params) is None:

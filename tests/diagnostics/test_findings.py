@@ -213,7 +213,7 @@ def test_calibration_requires_four_replications(runs: int) -> None:
 
 def test_a_good_agent_raises_no_alarm_for_slow_eigenvalue_growth() -> None:
     """LinTS on the pet shop closes most of the gap to the oracle while its smallest eigenvalue grows slowly."""
-    agent = {"kind": "lints", "sharing": "shared"}
+    agent = {"kind": "lints", "sharing": "shared", "sigma2": 0.25}
     settings = {"kind": "petshop", "features": "both"}
     e = Experiment.model_validate({"simulator": settings, "agents": [agent], "steps": 5000, "replications": 4})
     result = run(e)

@@ -54,7 +54,7 @@ def conclusions(at: AppTest) -> list[str]:
 
 
 def test_verdicts_of_all_agents_and_figures_of_one(pool: Pool) -> None:
-    job = pool.submit(experiment("linucb", "lints", "random", seed=971, steps=600))
+    job = pool.submit(experiment({"kind": "linucb", "alpha": 10.0}, "lints", "random", seed=971, steps=600))
     wait_for(lambda: job.status == "finished", "the run")
     at = page(job)
     (table,) = at.dataframe

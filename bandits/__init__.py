@@ -58,8 +58,13 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-def run(experiment: Experiment, *, progress: Callable[[int, int], Any] | bool | None = None) -> Result:
-    """Run an experiment in this process and return its result.
+def run(
+    experiment: Experiment,
+    *,
+    progress: Callable[[int, int], Any] | bool | None = None,
+    workers: int | None = None,
+) -> Result:
+    """Run an experiment and return its result.
 
     Parameters
     ----------
@@ -67,6 +72,9 @@ def run(experiment: Experiment, *, progress: Callable[[int, int], Any] | bool | 
     progress : callable or bool, optional
         A callable is called as ``progress(step, steps)`` every few hundred steps. By default a progress bar appears in
         a terminal or a notebook, and nothing elsewhere; False turns it off, True always shows it.
+    workers : int, optional
+        Processes that a long run may use, by default one per processor; the numbers are the same. 0: this process
+        alone.
 
     Returns
     -------
@@ -81,13 +89,11 @@ def run(experiment: Experiment, *, progress: Callable[[int, int], Any] | bool | 
     ['Oracle', 'Random']
     """
     from bandits.experiments.progress import reporting
-    from bandits.experiments.race import Race, run_to_end
     from bandits.results.result import Result
+    from bandits.runtime.cores import run_to_end
 
-    race = Race(experiment)
     with reporting(progress, experiment.steps) as report:
-        run_to_end(race, report)
-    return Result(experiment, race.histories)
+        return Result(experiment, run_to_end(experiment, workers, report))
 
 
 def simulate(experiment: Experiment) -> Iterator[tuple[str, Trace]]:

@@ -63,12 +63,13 @@ def passes(seed: int, held: Order) -> bool:
 
 def install() -> None:
     """Install the gate in runs, blocks and measurements of cost."""
+    from bandits.agents.neural.static_mlp import StaticMLP
     from bandits.experiments import race
     from bandits.experiments.race import Race
     from bandits.profiling.background import Measurement
     from bandits.sweeps import blocks
 
-    advance, train = Race.advance, race._train_in_subprocess
+    advance, train, is_trained = Race.advance, race._train_in_subprocess, StaticMLP.is_trained
     make_lane, handle_line = blocks.make_lane, Measurement.handle_line
 
     def advance_with_gate(self: Race, n: int = race.CHUNK) -> Iterator[Any]:
@@ -91,6 +92,10 @@ def install() -> None:
 
         process.poll = poll_with_gate  # type: ignore[method-assign]
         return process
+
+    def is_trained_with_gate(self: StaticMLP) -> bool:
+        held = order(self.streams.seed)
+        return is_trained(self) and not (held is not None and held.training)
 
     def lane_with_gate(experiment: Any, *arguments: Any, **options: Any) -> Any:
         lane = make_lane(experiment, *arguments, **options)
@@ -117,6 +122,7 @@ def install() -> None:
         handle_line(self, line)
 
     Race.advance, race._train_in_subprocess = advance_with_gate, train_with_gate  # type: ignore[method-assign]
+    StaticMLP.is_trained = is_trained_with_gate  # type: ignore[method-assign]
     blocks.make_lane, Measurement.handle_line = lane_with_gate, handle_line_with_gate  # type: ignore[method-assign]
 
 

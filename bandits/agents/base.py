@@ -144,6 +144,10 @@ class Agent(ABC):
     def prepare(self) -> None:  # noqa: B027 - a choice
         """Train before the first step, for example on a log. May take seconds."""
 
+    def is_trained(self) -> bool:
+        """Return whether `prepare` takes no training, for example because its result is in the cache."""
+        return False
+
     def spectrum(self, bases: list[FloatArray]) -> FloatArray | None:  # noqa: ARG002
         """Compute the eigenvalues of the design matrix on the span of the features, (R, M, m); None without one."""
         return None

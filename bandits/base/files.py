@@ -72,7 +72,7 @@ def cached_arrays(folder: str, content: str, make: Callable[[], Arrays]) -> Arra
         Everything that the arrays depend on; its hash is the name of the file.
     make : callable
     """
-    path = home() / folder / f"{hashlib.sha256(content.encode()).hexdigest()}.npz"
+    path = _cache_file(folder, content)
     try:
         return unpack(path.read_bytes(), compressed=False)
     except (OSError, ValueError, zipfile.BadZipFile, EOFError, KeyError):
@@ -80,6 +80,15 @@ def cached_arrays(folder: str, content: str, make: Callable[[], Arrays]) -> Arra
     with suppress(OSError):
         atomic_write(path, pack(arrays, compressed=False))
     return arrays
+
+
+def is_cached(folder: str, content: str) -> bool:
+    """Return whether `cached_arrays` has a file for this content."""
+    return _cache_file(folder, content).exists()
+
+
+def _cache_file(folder: str, content: str) -> Path:
+    return home() / folder / f"{hashlib.sha256(content.encode()).hexdigest()}.npz"
 
 
 def stage(data: bytes, folder: Path) -> Path:

@@ -50,6 +50,9 @@ def _parser() -> argparse.ArgumentParser:
     listing.add_argument("--json", action="store_true", help="as JSON")
     running = commands.add_parser("run", help="run an experiment and print the leaderboard")
     running.add_argument("--out", metavar="DIR", help="write experiment, curves, summary and timing to this folder")
+    running.add_argument(
+        "--workers", metavar="N", help="processes of a long run; 0: this one; default: one per processor"
+    )
     auditing = commands.add_parser("audit", help="report recall, cost and regret of a retrieval index")
     for command in (running, auditing):
         experiment_file.add_arguments(command)
@@ -74,16 +77,15 @@ def _parser() -> argparse.ArgumentParser:
 
 def _run(parsed: argparse.Namespace) -> int:
     from bandits.experiments.progress import reporting
-    from bandits.experiments.race import Race, run_to_end
     from bandits.results.result import Result
+    from bandits.runtime.cores import read_workers, run_to_end
 
+    workers = read_workers(parsed.workers)
     experiment = experiment_file.read_experiment(parsed)
     if parsed.out:
         Path(parsed.out).mkdir(parents=True, exist_ok=True)  # fails before the run, not after it
-    race = Race(experiment)
     with reporting(None, experiment.steps) as report:
-        run_to_end(race, report)
-    result = Result(experiment, race.histories)
+        result = Result(experiment, run_to_end(experiment, workers, report))
     if parsed.out:
         result.save(parsed.out)
     print(stored_runs.leaderboard(result))

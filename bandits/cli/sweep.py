@@ -12,6 +12,7 @@ from pathlib import Path
 from bandits.base.errors import UserError
 from bandits.base.files import home
 from bandits.base.formatting import number, percent, short
+from bandits.runtime.cores import read_workers
 from bandits.runtime.pool import Pool
 from bandits.sweeps.analysis.landscape import Landscape
 from bandits.sweeps.analysis.run_metrics import METRICS
@@ -21,8 +22,6 @@ from bandits.sweeps.refinement import refine, unresolved
 from bandits.sweeps.runner import Runner
 from bandits.sweeps.storage.block_files import BlockFiles
 from bandits.sweeps.sweep import Sweep, read
-
-MAX_WORKERS = 64
 
 
 def run(
@@ -46,7 +45,7 @@ def run(
     if out:
         Path(out).mkdir(parents=True, exist_ok=True)  # fails before the run, not after it
     with ExitStack() as stack:
-        executor = _executor(_count(workers), cluster or os.environ.get("BANDITS_CLUSTER", ""), stack)
+        executor = _executor(read_workers(workers), cluster or os.environ.get("BANDITS_CLUSTER", ""), stack)
         landscape = _run(sweep, executor)
         while to_refine and (found := unresolved(landscape, sweep.metric)):
             print("\n".join(one.sentence() for one in found))
@@ -137,16 +136,6 @@ def _point(sweep: Sweep, point: int) -> str:
 def _interval(estimate: tuple[float, float, float]) -> str:
     mean, low, high = estimate
     return number(mean) + (f" ({number(low)} to {number(high)})" if low == low else "")
-
-
-def _count(workers: str | None) -> int:
-    if workers is None:
-        return min(os.cpu_count() or 1, MAX_WORKERS)
-    if not workers.isdecimal() or not int(workers) <= MAX_WORKERS:
-        raise UserError(
-            f"--workers is {short(workers)}; it must be a whole number from 0 (in this process) to {MAX_WORKERS}"
-        )
-    return int(workers)
 
 
 def _executor(workers: int, cluster: str, stack: ExitStack) -> Executor:

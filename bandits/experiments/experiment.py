@@ -106,13 +106,19 @@ class Experiment(Params):
         spec, groups = cls.describe(self.simulator), len(cls.segment_names())
         return History(self.steps, self.replications, spec.n_items, groups, bucket_size=spec.bucket_size)
 
-    def memory(self) -> int:
-        """Estimate the bytes of memory that a run needs, before anything is allocated."""
+    def memory(self, processes: int = 1) -> int:
+        """Estimate the bytes of memory that a run needs, before anything is allocated.
+
+        Parameters
+        ----------
+        processes : int
+            Processes that its agents are spread over: each holds the data that simulators share.
+        """
         spec = self.simulator_class().describe(self.simulator)
         layouts = self.replications if self.simulator_class().layout_per_row(self.simulator) else 1
         groups = len(self.simulator_class().segment_names())
         total = len(self.agents) * self.simulator_class().memory(self.simulator, self.replications)
-        total += self.simulator_class().shared_memory(self.simulator, layouts)
+        total += processes * self.simulator_class().shared_memory(self.simulator, layouts)
         for i, agent in enumerate(self.agents):
             cls = self.agent_class(i)
             draws = 8 * block_length(spec.n_candidates) * spec.n_candidates + 16 * block_length(1)
@@ -121,6 +127,11 @@ class Experiment(Params):
             total += History.memory(self.steps, self.replications, spec.n_items, groups, bucket_size=spec.bucket_size)
             total += cls.shared_memory(agent, spec, layouts)
         return total
+
+    def max_processes(self) -> int:
+        """Return the number of processes that its agents can be spread over within the limit of memory."""
+        n, one = len(self.agents), self.memory()
+        return max(1, min(n, 1 + (MEMORY_LIMIT - one) // max(self.memory(2) - one, 1)))
 
     @model_validator(mode="after")
     def _possible(self) -> Experiment:

@@ -1,4 +1,4 @@
-"""Run an experiment: all agents advance in lockstep, so that their curves grow together."""
+"""Run the agents of an experiment in lockstep, so that their curves grow together."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -68,8 +68,9 @@ def blocks(params: Sequence[AgentParams]) -> list[list[int]]:
 
 @dataclass
 class _LaneRunner:
-    """A lane, its history, and the offline training that it may wait for."""
+    """A lane, its history, and the offline training that it may wait for; ``agent`` is its position."""
 
+    agent: int
     lane: Lane
     history: History
     bases: list[FloatArray] | None
@@ -88,6 +89,18 @@ class _LaneRunner:
             self.history.seconds = self.lane.seconds
             yield trace
 
+    def restore(self, state: dict[str, Any]) -> None:
+        """Restore lane and history from the saved state of a run; a state without this agent changes nothing."""
+        if lane := _part(state, f"{self.agent}.lane."):
+            self.lane.load_state_dict(lane)
+            self.history.load_state_dict(_part(state, f"{self.agent}.history."))
+
+    def stop_training(self) -> None:
+        """Stop the offline training."""
+        if self.training is not None and self.training.poll() is None:
+            self.training.kill()
+            self.training.wait()
+
     def _take_snapshot(self, step: int) -> None:
         """Record spectrum, calibration, belief check and note, where the agent has them."""
         self.history.note = self.lane.agent.note()
@@ -104,37 +117,62 @@ class _LaneRunner:
 
 
 class Race:
-    """Run all agents of an experiment chunk by chunk.
+    """Run all agents of an experiment, or some of them, chunk by chunk.
 
     Parameters
     ----------
     experiment : Experiment
+    agents : sequence of int, optional
+        Positions of the agents; all of them by default. An agent's numbers do not depend on the others.
     background : bool
         Train agents that need offline training in subprocesses while the others start; they catch up afterwards.
         Otherwise they are trained before the start.
     """
 
-    def __init__(self, experiment: Experiment, *, background: bool = False) -> None:
+    def __init__(
+        self, experiment: Experiment, agents: Sequence[int] | None = None, *, background: bool = False
+    ) -> None:
         self.experiment = experiment
         self.step = 0
         self._background = background
+        self._spans: dict[bool, list[FloatArray]] = {}
         self.runners: dict[str, _LaneRunner] = {}
-        spans: dict[bool, list[FloatArray]] = {}
-        for i, label in enumerate(experiment.labels):
-            lane = make_lane(experiment, i)
-            per_arm = lane.agent.spans_arms(experiment.agents[i])
-            if per_arm is not None and per_arm not in spans:
-                spans[per_arm] = lane.simulator.bases(per_arm)
-            bases = None if per_arm is None else spans[per_arm]
-            runner = _LaneRunner(lane, experiment.empty_history(), bases, snapshots=snapshot_steps(experiment.steps))
-            if background and "log" in lane.agent.requires(experiment.agents[i]):
-                runner.training = _train_in_subprocess(experiment, i)
-            self.runners[label] = runner
+        for i in range(len(experiment.agents)) if agents is None else sorted(agents):
+            self.runners[experiment.labels[i]] = self._make_runner(i)
+
+    def _make_runner(self, agent: int) -> _LaneRunner:
+        experiment, spans = self.experiment, self._spans
+        params = experiment.agents[agent]
+        lane = make_lane(experiment, agent)
+        per_arm = lane.agent.spans_arms(params)
+        if per_arm is not None and per_arm not in spans:
+            spans[per_arm] = lane.simulator.bases(per_arm)
+        bases = None if per_arm is None else spans[per_arm]
+        history = experiment.empty_history()
+        runner = _LaneRunner(agent, lane, history, bases, snapshots=snapshot_steps(experiment.steps))
+        if self._background and "log" in lane.agent.requires(params) and not lane.agent.is_trained():
+            runner.training = _train_in_subprocess(experiment, agent)
+        return runner
+
+    def add(self, agent: int, state: dict[str, Any]) -> None:
+        """Add an agent, from its part of a saved state or, without one, from its beginning; the others wait for it."""
+        runner = self.runners[self.experiment.labels[agent]] = self._make_runner(agent)
+        runner.restore(state)
+        self.step = min(self.step, runner.lane.step)
+
+    def remove(self, agent: int) -> None:
+        """Remove an agent."""
+        runner = self.runners.pop(self.experiment.labels[agent])
+        runner.stop_training()
 
     @property
     def done(self) -> bool:
         """Every agent has reached the last step."""
-        return all(r.lane.step >= self.experiment.steps for r in self.runners.values())
+        return all(map(self.finished, self.runners))
+
+    def finished(self, label: str) -> bool:
+        """Return whether an agent has reached the last step."""
+        return self.runners[label].lane.step >= self.experiment.steps
 
     @property
     def histories(self) -> dict[str, History]:
@@ -160,26 +198,29 @@ class Race:
             with threadpool_limits(1):
                 if not runner.prepared:
                     runner.lane.agent.prepare()
-                    _compile(self.experiment, list(self.runners).index(label))
+                    _compile(self.experiment, runner.agent)
                     runner.prepared = True
                 # agents that are behind catch up a few chunks at a time, so that all curves keep growing
                 for trace in runner.advance(min(self.step, runner.lane.step + 8 * n)):
                     yield label, trace
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return the state as arrays and plain values, from which a run continues bit-identically."""
+    def state_dict(self, agents: Container[int] | None = None) -> dict[str, Any]:
+        """Return the state of the agents as arrays and plain values, from which a run continues bit-identically."""
         state: dict[str, Any] = {"step": self.step}
-        for i, runner in enumerate(self.runners.values()):
-            state |= {f"{i}.lane.{name}": value for name, value in runner.lane.state_dict().items()}
-            state |= {f"{i}.history.{name}": value for name, value in runner.history.state_dict().items()}
+        for runner in self.runners.values():
+            if agents is None or runner.agent in agents:
+                parts = {"lane": runner.lane.state_dict(), "history": runner.history.state_dict()}
+                state |= {f"{runner.agent}.{p}.{name}": v for p, part in parts.items() for name, v in part.items()}
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a saved state of this experiment, or of the same one with fewer steps."""
-        self.step = int(state["step"])
-        for i, runner in enumerate(self.runners.values()):
-            runner.lane.load_state_dict(_part(state, f"{i}.lane."))
-            runner.history.load_state_dict(_part(state, f"{i}.history."))
+        """Restore a saved state of this experiment, or of the same one with fewer steps.
+
+        Agents may have reached different steps; the others wait for the slowest one.
+        """
+        for runner in self.runners.values():
+            runner.restore(state)
+        self.step = min((r.lane.step for r in self.runners.values()), default=0)
 
     def waiting(self, label: str) -> bool:
         """Return whether an agent is still in offline training."""
@@ -188,9 +229,7 @@ class Race:
     def close(self) -> None:
         """Stop all offline training."""
         for runner in self.runners.values():
-            if runner.training is not None and runner.training.poll() is None:
-                runner.training.kill()
-                runner.training.wait()
+            runner.stop_training()
 
 
 def load_histories(experiment: Experiment, state: dict[str, Any] | None = None) -> dict[str, History]:
@@ -198,8 +237,8 @@ def load_histories(experiment: Experiment, state: dict[str, Any] | None = None) 
     found = {}
     for i, label in enumerate(experiment.labels):
         found[label] = experiment.empty_history()
-        if state:
-            found[label].load_state_dict(_part(state, f"{i}.history."))
+        if state and (part := _part(state, f"{i}.history.")):
+            found[label].load_state_dict(part)
     return found
 
 

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
+import numpy as np
+
+from bandits.base.files import pack
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
 from bandits.experiments.race import load_histories
 from bandits.results.result import Result
+from bandits.storage.run_store import Store
 
 from .time_left import RunClock
 
+WRITE_INTERVAL = 1.5  # seconds between writes of a run's checkpoint
 JobStatus = Literal["queued", "running", "paused", "finished", "stopped", "failed"]
 
 
@@ -33,7 +39,7 @@ class Job:
     waiting : set of str
         Agents that are still being trained.
     step : int
-        Step that the run has reached.
+        Step that the run has reached: that of its slowest share.
     error : str
         Why it failed, or another remark, in one sentence.
     saved : dict of arrays
@@ -58,6 +64,9 @@ class Job:
     seconds_before: float = 0.0  # wall time of earlier stretches, without pauses
     running_since: float | None = None  # start of the current stretch
     clock: RunClock = field(default_factory=RunClock)
+    agents_left: dict[int, float] = field(default_factory=dict)  # expected seconds to the end of each agent
+    writing: threading.Lock = field(default_factory=threading.Lock)  # of its checkpoint to the disk
+    next_write: float = 0.0
 
     @classmethod
     def from_checkpoint(cls, experiment: Experiment, saved: dict[str, Any], error: str) -> Job:
@@ -71,6 +80,11 @@ class Job:
     def id(self) -> str:
         """The experiment's hash."""
         return self.experiment.hash
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """Unique names of the agents."""
+        return self.experiment.labels
 
     @property
     def active(self) -> bool:
@@ -104,8 +118,18 @@ class Job:
         return self.seconds_before + (0.0 if self.running_since is None else time.monotonic() - self.running_since)
 
     def record_time(self) -> None:
-        """Record what each agent has reached, from which `seconds_left` is predicted."""
-        self.clock.record({label: (h.step, h.seconds) for label, h in self.histories.items()}, self.seconds)
+        """Record what each agent has reached, from which `seconds_left` and `agents_left` are predicted.
+
+        An agent that has not begun is expected to be as fast as the others on average.
+        """
+        steps = self.experiment.steps
+        reached = {label: (h.step, h.seconds) for label, h in self.histories.items()}
+        self.clock.record(reached, self.seconds)
+        costs = {label: seconds / step for label, (step, seconds) in reached.items() if step}
+        mean = sum(costs.values()) / max(len(costs), 1)
+        for i, (label, (step, _)) in enumerate(reached.items()):
+            left = self.clock.agents[label].seconds_left(steps)
+            self.agents_left[i] = costs.get(label, mean) * (steps - step) if left is None else left
 
     @property
     def seconds_left(self) -> float | None:
@@ -117,7 +141,60 @@ class Job:
             return None
         return self.clock.seconds_left(self.experiment.steps)
 
+    # -- agents, by their position in the experiment -------------------------------------------------------------
+
+    @cached_property
+    def max_workers(self) -> int:
+        """Number of workers that may compute it at the same time."""
+        return self.experiment.max_processes()
+
+    def unfinished_agents(self) -> set[int]:
+        """Return the agents whose saved state has not reached the last step."""
+        n, steps = len(self.experiment.agents), self.experiment.steps
+        return {i for i in range(n) if int(self.saved.get(f"{i}.lane.step", 0)) < steps}
+
+    def is_waiting(self, agent: int) -> bool:
+        """Return whether an agent is still being trained."""
+        return self.labels[agent] in self.waiting
+
+    def state_bytes(self, agent: int) -> int:
+        """Return the size of an agent's last checkpoint in bytes."""
+        return sum(np.asarray(v).nbytes for k, v in self.agent_state([agent]).items() if k != "step")
+
+    def agent_state(self, agents: Collection[int]) -> dict[str, Any]:
+        """Return the part of the saved state that belongs to some agents."""
+        return {k: v for k, v in self.saved.items() if k.partition(".")[0] in {str(i) for i in agents}}
+
+    def merge(self, label: str, added: dict[str, Any], *, waiting: bool) -> None:
+        """Add new points of an agent's history."""
+        with self.lock:
+            self.histories[label].merge(added)
+            (self.waiting.add if waiting else self.waiting.discard)(label)
+
+    def save(self, state: dict[str, Any]) -> None:
+        """Replace the saved state of some agents."""
+        merged = {**self.saved, **state}
+        steps = [int(v) for k, v in merged.items() if k.endswith(".lane.step") and k.count(".") == 2]
+        self.saved = {**merged, "step": np.array(min((s for s in steps if s), default=int(state["step"])))}
+
     def end(self, status: JobStatus, error: str = "") -> None:
         """Set the status and stop the clock."""
         self.seconds_before, self.running_since, self.ended = self.seconds, None, time.monotonic()
         self.status, self.error = status, error
+
+
+def save(store: Store | None, job: Job, *, finished: bool = False, last: bool = False) -> None:
+    """Write a finished run, or a checkpoint, to the store; a full disk is reported in ``job.error`` and ends nothing.
+
+    All shares of a run send checkpoints. One that comes soon after another is written only if it is a share's last.
+    """
+    if store is None or (not (finished or last) and time.monotonic() < job.next_write):
+        return
+    try:
+        with job.writing:
+            store.keep_checkpoint(job.id, job.experiment, pack(job.saved))
+            if finished:
+                store.put(job.experiment, job.histories, job.seconds)
+    except OSError as error:
+        job.error = f"this run could not be kept on disk ({error.strerror or error}); it stays until the app ends"
+    job.next_write = time.monotonic() + WRITE_INTERVAL

@@ -1,8 +1,8 @@
 """Run experiments in worker processes: submit them, follow them while they run, pause, resume and stop them.
 
-Each run has a worker process of its own; further runs wait in a queue. Equal experiments share one job. Every few
-seconds a worker sends a checkpoint: a paused run, a run whose worker died and a finished run that is extended all
-continue from there, to the bit.
+Each run has a worker process, and idle workers compute some of its agents; further runs wait in a queue. Equal
+experiments share one job. Every few seconds a worker sends a checkpoint: a paused run, a run whose worker died and a
+finished run that is extended all continue from there, to the bit.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from bandits.base.files import Arrays, unpack
 from bandits.experiments.experiment import Experiment, read
 from bandits.storage.run_store import RUN_ID, CorruptFileError, Store
 
+from .division import Process
 from .job import Job
-from .supervisor import Process, Supervisor
+from .supervisor import Supervisor
 from .task_queue import Task
 
 __all__ = ["Job", "Pool"]
@@ -37,12 +38,14 @@ class Pool:
         Number of worker processes.
     store : Store, optional
         Keeps finished runs and checkpoints beyond the life of this process.
+    limited : bool
+        Whether runs have a time limit.
     """
 
-    def __init__(self, workers: int = 1, store: Store | None = None) -> None:
+    def __init__(self, workers: int = 1, store: Store | None = None, *, limited: bool = True) -> None:
         self.workers, self.store = workers, store
         self._jobs: OrderedDict[str, Job] = OrderedDict()
-        self._supervisor = Supervisor(workers, store)
+        self._supervisor = Supervisor(workers, store, limited=limited)
         self._change = self._supervisor.change  # guards the jobs too
         atexit.register(self.close)
 
@@ -112,13 +115,25 @@ class Pool:
 
     @property
     def processes(self) -> Mapping[Job | Task, Process]:
-        """The worker process of each run and task that is being computed."""
+        """The worker process of each run and task that is being computed; of a run with several, the first."""
         return self._supervisor.processes
+
+    def workers_of(self, job: Job) -> list[Process]:
+        """List the worker processes that compute a run at present."""
+        with self._change:
+            division = self._supervisor.division
+            return [division.processes[share] for share in division.shares(job)]
 
     @property
     def busy(self) -> bool:
         """Whether every worker computes a run."""
         return self._supervisor.n_runs >= self.workers
+
+    @property
+    def ready(self) -> bool:
+        """Whether every worker has started and waits for work."""
+        with self._change:
+            return self._supervisor.division.idle == self.workers
 
     @property
     def broken(self) -> bool:

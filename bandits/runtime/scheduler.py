@@ -18,8 +18,8 @@ class Scheduler:
         self._tasks = FairQueue()
         self._task_next = False  # whose turn it is where runs and tasks alternate
 
-    def __bool__(self) -> bool:
-        return bool(self._runs or self._tasks)
+    def __len__(self) -> int:
+        return len(self._runs) + len(self._tasks)
 
     def add_run(self, job: Job, *, first: bool = False) -> None:
         """Queue a run after the others, or before them."""

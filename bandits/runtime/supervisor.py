@@ -7,24 +7,22 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from typing import IO, BinaryIO, cast
 
 from bandits.base.errors import UserError
-from bandits.base.files import pack
 from bandits.base.processes import worker_environment
 from bandits.experiments.race import load_histories
 from bandits.storage.run_store import Store
 
-from .job import Job, JobStatus
-from .protocol import receive, send
+from .division import Division, Process, pipe, request
+from .job import Job, JobStatus, save
+from .protocol import receive
 from .scheduler import Scheduler
+from .shares import Share
 from .task_queue import Task, settle
 
 ATTEMPTS = 3  # workers that may die while they compute the same run or task
 TIME_LIMIT = 1800.0  # seconds of wall time that one run may take
 GRACE = 3.0  # seconds that a worker has to abandon its work before it is killed
-
-Process = subprocess.Popen[bytes]
 
 
 class Supervisor:
@@ -35,33 +33,43 @@ class Supervisor:
     workers : int
     store : Store, optional
         Where finished runs and checkpoints are written.
+    limited : bool
+        Whether a run that takes longer than `TIME_LIMIT` is stopped.
 
     Attributes
     ----------
     change : threading.Condition
         Guards all attributes; notified when work is queued and when a worker becomes free.
     scheduler : Scheduler
-    processes : dict of Job or Task to Popen
-        The worker process of everything that is being computed.
+    division : Division
+        Which worker computes what.
     failed_starts : int
         Workers that ended before they were ready, since the last one that started.
     closed : bool
     """
 
-    def __init__(self, workers: int, store: Store | None) -> None:
-        self.workers, self.store = workers, store
+    def __init__(self, workers: int, store: Store | None, *, limited: bool = True) -> None:
+        self.workers, self.store, self.limited = workers, store, limited
         self.change = threading.Condition()
         self.scheduler = Scheduler()
-        self.processes: dict[Job | Task, Process] = {}
+        self.division = Division(self.change, self.scheduler)
         self.failed_starts = 0
         self.closed = False
         for _ in range(workers):
             threading.Thread(target=self._serve, daemon=True).start()
 
     @property
+    def processes(self) -> dict[Job | Task, Process]:
+        """The worker process of each run and task that is being computed; of a run with several, the first."""
+        found: dict[Job | Task, Process] = {}
+        for work, process in self.division.processes.copy().items():
+            found.setdefault(work.job if isinstance(work, Share) else work, process)
+        return found
+
+    @property
     def n_runs(self) -> int:
-        """Number of workers that compute a run."""
-        return sum(isinstance(work, Job) for work in list(self.processes))
+        """Number of runs that are being computed."""
+        return sum(isinstance(work, Job) for work in self.processes)
 
     @property
     def failing(self) -> bool:
@@ -73,6 +81,7 @@ class Supervisor:
         with self.change:
             job.status, job.error, job.interrupted = "queued", "", False
             self.scheduler.add_run(job, first=first)
+            self.division.release()
             self.change.notify_all()
 
     def enqueue_task(self, task: Task, *, first: bool = False) -> None:
@@ -82,20 +91,21 @@ class Supervisor:
                 settle(task.future, UserError("the app was closed"))
             else:
                 self.scheduler.add_task(task, first=first)
+                self.division.release()
                 self.change.notify_all()
 
     def end(self, job: Job, status: JobStatus) -> None:
-        """Pause or stop a run that is queued or running; its worker still sends a checkpoint."""
+        """Pause or stop a run that is queued or running; its workers still send a checkpoint."""
         with self.change:
             if job.live:
                 self.scheduler.remove_run(job)
                 job.end(status)
-                self._abandon(job)
+                self._abandon_run(job)
 
     def wait_until_free(self, job: Job | None) -> bool:
         """Wait until no worker computes a run any more; return False if that takes too long."""
         with self.change:
-            return self.change.wait_for(lambda: job not in self.processes, 2 * GRACE)
+            return self.change.wait_for(lambda: job is None or not self.division.shares(job), 2 * GRACE)
 
     def close(self) -> None:
         """End all workers."""
@@ -104,23 +114,27 @@ class Supervisor:
             for task in self.scheduler.drain_tasks():
                 task.future.cancel()
             self.change.notify_all()
-            processes = list(self.processes.values())
+            processes = list(self.division.processes.values())
         for process in processes:
             process.kill()
 
-    def _abandon(self, work: Job | Task) -> None:
-        """Ask the worker of a run or task to abandon it, and kill the worker if it does not within `GRACE` seconds."""
+    def _abandon_run(self, job: Job) -> None:
+        self.division.withdraw(job)
+        for share in self.division.shares(job):
+            self._abandon(share)
+
+    def _abandon(self, work: Share | Task) -> None:
+        """Ask the worker of a share or task to abandon it; kill it if it does not within `GRACE` seconds."""
         with self.change:  # so that the message does not reach a worker that has begun something else
-            if (process := self.processes.get(work)) is None:
+            if (process := self.division.processes.get(work)) is None:
                 return
             timer = threading.Timer(GRACE, self._kill, (work, process))
             timer.daemon = True
             timer.start()
-            with suppress(OSError):
-                send(_stream(process.stdin), {"command": "leave"})
+            self.division.tell(work, {"command": "leave"})
 
-    def _kill(self, work: Job | Task, process: Process) -> None:
-        if self.processes.get(work) is process:
+    def _kill(self, work: Share | Task, process: Process) -> None:
+        if self.division.processes.get(work) is process:
             process.kill()
 
     # -- threads -------------------------------------------------------------------------------------------------
@@ -130,7 +144,7 @@ class Supervisor:
         while not self.closed:
             process = start_worker()
             try:
-                if receive(_stream(process.stdout)) is None:
+                if receive(pipe(process.stdout)) is None:
                     self.failed_starts += 1
                     if self.failing:
                         self._fail_tasks("no worker process can be started on this machine")
@@ -138,27 +152,61 @@ class Supervisor:
                     continue
                 self.failed_starts = 0
                 while (work := self._next(process)) is not None:
-                    alive = self._run_task(work, process) if isinstance(work, Task) else self._run_job(work, process)
+                    alive = self._run_task(work, process) if isinstance(work, Task) else self._run_share(work, process)
                     if not alive:
                         break
             finally:
                 process.kill()
                 process.wait()
 
-    def _next(self, process: Process) -> Job | Task | None:
-        """Wait for work for a worker; return None if the supervisor was closed or the worker died."""
+    def _next(self, process: Process) -> Share | Task | None:
+        """Wait for work for a worker and send it; return None if the supervisor was closed or the worker died."""
+        division = self.division
         with self.change:
-            while not self.scheduler and not self.closed:
-                self.change.wait()
-            if self.closed or process.poll() is not None:
-                return None
-            n_runs = self.n_runs
-            work = self.scheduler.next(n_runs, len(self.processes) - n_runs)
+            division.idle += 1
+            try:
+                for job in division.running():
+                    division.balance(job)
+                while True:
+                    while not (division.offers or self.scheduler or self.closed):
+                        self.change.wait()
+                    if self.closed or process.poll() is not None:
+                        return None
+                    if (work := self._take()) is not None:
+                        division.processes[work] = process
+                        division.tell(work, *request(work))  # under the lock: other messages must come after it
+                        return work
+            finally:
+                division.idle -= 1
+
+    def _take(self) -> Share | Task | None:
+        """Take an offered share, or what the scheduler serves next; None if that cannot begin."""
+        division = self.division
+        if division.offers:
+            return division.offers.popleft()
+        division.idle -= 1  # this worker
+        try:
+            n_tasks = sum(isinstance(work, Task) for work in division.processes)
+            work = self.scheduler.next(self.n_runs, n_tasks)
             if isinstance(work, Job):
-                now = time.monotonic()
-                work.status, work.running_since, work.started = "running", now, work.started or now
-                self.processes[work] = process
-            return work
+                return self._begin(work)
+            return None if work.future.cancelled() else work
+        finally:
+            division.idle += 1
+
+    def _begin(self, job: Job) -> Share | None:
+        now = time.monotonic()
+        job.status, job.running_since, job.started = "running", now, job.started or now
+        try:
+            if not job.histories:
+                with job.lock:
+                    job.histories = load_histories(job.experiment, job.saved)
+            return self.division.begin(job)
+        except UserError as error:  # its data set was deleted while it waited
+            job.end("failed", str(error))
+        except (KeyError, ValueError):
+            job.end("failed", "its checkpoint is of another version")
+        return None
 
     def _fail_tasks(self, message: str) -> None:
         with self.change:
@@ -168,18 +216,13 @@ class Supervisor:
     # -- tasks ---------------------------------------------------------------------------------------------------
 
     def _run_task(self, task: Task, process: Process) -> bool:
-        """Have a worker compute a task; return whether the worker is still alive."""
-        if task.future.cancelled():
-            return True
+        """Follow a task until it ends; return whether its worker is still alive."""
+        task.future.add_done_callback(lambda future: self._abandon(task) if future.cancelled() else None)
         alive = False
         with suppress(OSError):
-            with self.change:  # the request must be sent before a cancellation can be
-                self.processes[task] = process
-                send(_stream(process.stdin), task.message)
-            task.future.add_done_callback(lambda future: self._abandon(task) if future.cancelled() else None)
             alive = self._follow_task(task, process)
         with self.change:
-            del self.processes[task]
+            del self.division.processes[task]
             if not alive:
                 task.worker_deaths += 1
                 if task.worker_deaths < ATTEMPTS and not self.closed:
@@ -191,7 +234,7 @@ class Supervisor:
 
     def _follow_task(self, task: Task, process: Process) -> bool:
         """Process the messages about a task until it ends; return False if the worker died."""
-        while (message := receive(_stream(process.stdout))) is not None:
+        while (message := receive(pipe(process.stdout))) is not None:
             header, arrays = message
             if header["event"] == "tick":
                 task.on_progress(header["step"])
@@ -205,79 +248,91 @@ class Supervisor:
 
     # -- runs ----------------------------------------------------------------------------------------------------
 
-    def _run_job(self, job: Job, process: Process) -> bool:
-        """Have a worker compute a run until it ends or is paused; return whether the worker is still alive."""
-        e = job.experiment
-        alive = False
-        try:
-            if not job.histories:
-                with job.lock:
-                    job.histories = load_histories(e)
-            send(_stream(process.stdin), {"experiment": e.model_dump(mode="json")}, job.saved)
-            alive = self._follow_job(job, process)
-        except UserError as error:  # its data set was deleted while it waited
-            self._set_ended(job, "failed", str(error))
-            alive = True
-        except OSError:
-            alive = False
+    def _run_share(self, share: Share, process: Process) -> bool:
+        """Follow a share until it ends or is returned; return whether its worker is still alive."""
+        job, alive = share.job, False
+        with suppress(OSError):
+            alive = self._follow_share(share, process)
         with self.change:
-            del self.processes[job]
-            self.change.notify_all()
+            del self.division.processes[share]
             if not alive and job.status == "running":
-                job.worker_deaths += 1
-                if self.closed:
-                    job.end("stopped", "the app was closed")
-                elif job.worker_deaths < ATTEMPTS:
-                    job.end("queued")
-                    self.enqueue(job, first=True)
-                else:
-                    job.end("failed", f"its worker process died {ATTEMPTS} times")
+                self._count_death(job)
+            if job.status == "running" and share.agents and not self.division.place(job, share.agents):
+                job.end("queued")
+                self.enqueue(job, first=True)
+            self.change.notify_all()
         return alive
 
-    def _follow_job(self, job: Job, process: Process) -> bool:
-        """Process the messages about a run until it ends; return False if the worker died."""
-        while (message := receive(_stream(process.stdout))) is not None:
+    def _count_death(self, job: Job) -> None:
+        job.worker_deaths += 1
+        if self.closed:
+            job.end("stopped", "the app was closed")
+        elif job.worker_deaths >= ATTEMPTS:
+            job.end("failed", f"its worker process died {ATTEMPTS} times")
+            self._abandon_run(job)
+
+    def _follow_share(self, share: Share, process: Process) -> bool:
+        """Process the messages about a share until it ends; return False if the worker died."""
+        job = share.job
+        while (message := receive(pipe(process.stdout))) is not None:
             header, arrays = message
             event = header["event"]
             if event == "history":
-                with job.lock:
-                    job.histories[header["label"]].merge(arrays)
-                    (job.waiting.add if header["waiting"] else job.waiting.discard)(header["label"])
+                job.merge(header["label"], arrays, waiting=header["waiting"])
             elif event == "tick":
-                job.step = header["step"]
-                job.record_time()
-                if job.seconds > TIME_LIMIT:
-                    self.end(job, "stopped")
-                    job.error = f"stopped after {TIME_LIMIT / 60:.0f} minutes, the limit for one run"
+                self._tick(share, header["step"])
             elif event == "checkpoint":
-                job.saved = arrays
-                self._save(job, finished=False)
+                with self.change:
+                    job.save(arrays)
+                save(self.store, job, last=header["last"])
+            elif event == "gave":
+                self._give(share, set(header["agents"]))
             elif event == "finished":
-                self._save(job, finished=True)
-                self._set_ended(job, "finished")
+                self._finish(share, set(header["agents"]))
                 return True
             elif event == "failed":
-                self._set_ended(job, "failed", header["error"])
+                with self.change:
+                    if job.status == "running":  # not if it was stopped meanwhile
+                        job.end("failed", header["error"])
+                    self._abandon_run(job)
                 return True
             elif event == "left":
                 return True
         return False
 
-    def _set_ended(self, job: Job, status: JobStatus, error: str = "") -> None:
+    def _give(self, share: Share, agents: set[int]) -> None:
+        """Find another worker for the agents that a worker has handed over."""
         with self.change:
-            if job.status == "running" or status == "finished":  # not if it was stopped meanwhile
-                job.end(status, error or job.error)
+            share.agents -= agents
+            share.giving = set()
+            if share.job.status == "running" and agents and not self.division.place(share.job, agents):
+                share.agents |= agents  # it is leaving, and they are placed when it has left
 
-    def _save(self, job: Job, *, finished: bool) -> None:
-        """Write a run, or its checkpoint, to the store; a full disk is reported in ``job.error`` and ends nothing."""
-        if self.store is None:
-            return
-        try:
-            self.store.keep_checkpoint(job.id, job.experiment, pack(job.saved))
-            if finished:
-                self.store.put(job.experiment, job.histories, job.seconds)
-        except OSError as error:
-            job.error = f"this run could not be kept on disk ({error.strerror or error}); it stays until the app ends"
+    def _finish(self, share: Share, agents: set[int]) -> None:
+        """Note the end of some agents; those of the last share end the run."""
+        job = share.job
+        with self.change:
+            share.agents -= agents
+            open_shares = [*self.division.shares(job), *(o for o in self.division.offers if o.job is job)]
+            if any(other.agents for other in open_shares) or job.unfinished_agents():
+                return
+        save(self.store, job, finished=True)
+        with self.change:
+            job.step = job.experiment.steps
+            job.end("finished", job.error)
+
+    def _tick(self, share: Share, step: int) -> None:
+        """Note the step of a share, end a run over its limit, and see whether its agents should move."""
+        job = share.job
+        with self.change:
+            share.step = step
+            job.step = min((s.step for s in self.division.shares(job) if s.step), default=step)
+            job.record_time()
+            if self.limited and job.seconds > TIME_LIMIT:
+                self.end(job, "stopped")
+                job.error = f"stopped after {TIME_LIMIT / 60:.0f} minutes, the limit for one run"
+            self.division.balance(job)
+            self.division.release()
 
 
 def start_worker() -> Process:
@@ -289,7 +344,3 @@ def start_worker() -> Process:
         env=worker_environment(),
         process_group=0,  # Ctrl-C goes to this process, which ends the workers
     )
-
-
-def _stream(pipe: IO[bytes] | None) -> BinaryIO:
-    return cast(BinaryIO, pipe)

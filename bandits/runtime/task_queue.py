@@ -43,8 +43,8 @@ class FairQueue:
     def __init__(self) -> None:
         self._waiting: OrderedDict[str, deque[Task]] = OrderedDict()
 
-    def __bool__(self) -> bool:
-        return bool(self._waiting)
+    def __len__(self) -> int:
+        return sum(map(len, self._waiting.values()))
 
     def put(self, task: Task, *, first: bool = False) -> None:
         """Queue a task after the others of its group, or before them."""

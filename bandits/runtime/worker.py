@@ -1,8 +1,9 @@
 """Compute experiments and blocks of sweeps in a worker process, ``python -m bandits.runtime.worker``.
 
-Any message that arrives during a run ends the run early: the worker sends a checkpoint, from which the run can continue
-in another process. The worker imports and compiles before it sends ``ready``, so that a run's first points come at
-once. See `bandits.runtime.protocol` for the format of messages.
+A worker computes some of the agents of a run. Messages may reach it meanwhile: ``take`` adds agents, ``give`` asks for
+some of its agents, and anything else ends its share of the run. What it gives back comes with a checkpoint, from which
+another process can continue. The worker imports and compiles before it sends ``ready``, so that a run's first points
+come at once. See `bandits.runtime.protocol` for the format of messages.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from bandits.base.processes import NICE
 from .protocol import UPDATE_INTERVAL, Message, receive, send
 
 CHECKPOINT_INTERVAL = 2.0  # seconds between checkpoints
+FIRST_CHUNK = 20  # steps, before the cost of a step is known
 
 HANDLERS = {"sweep": "bandits.sweeps.execution.block_handler"}  # the only modules that a message may name
 
@@ -47,10 +49,10 @@ def main() -> None:
         header, saved = received
         try:
             if "experiment" in header:
-                _run_experiment(header["experiment"], saved, out, inbox)
+                _run_agents(header, saved, out, inbox)
             elif kind := next((field for field in HANDLERS if field in header), None):
                 _run_task(kind, header, out, inbox)
-            # else: a "leave" for work that has just ended
+            # else: a message about work that has just ended
         except PipeClosedError:
             return
         except Exception as error:  # noqa: BLE001 - the server reports it, and the worker goes on
@@ -72,55 +74,79 @@ def _warm_up() -> None:
     run_to_end(Race(Experiment.model_validate({"agents": kinds, "steps": 20, "replications": 2})))
 
 
-def _run_experiment(source: dict[str, Any], saved: dict[str, Any], out: BinaryIO, inbox: Inbox) -> None:
-    """Run an experiment from its beginning or from a saved state, and send histories, steps and checkpoints."""
+def _run_agents(header: dict[str, Any], saved: dict[str, Any], out: BinaryIO, inbox: Inbox) -> None:
+    """Run some agents of an experiment from a saved state, and send histories, steps and checkpoints."""
     from bandits.experiments.experiment import read
     from bandits.experiments.race import Race
 
-    race = Race(read(source), background=True)
-    sent = dict.fromkeys(race.histories, 0)
-    chunk, last_update = 20, time.monotonic()
+    experiment = read(header["experiment"])
+    labels = experiment.labels
+    race = Race(experiment, header["agents"], background=True)
+    sent = dict.fromkeys(labels, 0)
+    chunk, last_update = FIRST_CHUNK, time.monotonic()
     next_checkpoint = last_update + CHECKPOINT_INTERVAL
 
     def send_histories() -> None:
         for label, history in race.histories.items():
-            header = {"event": "history", "label": label, "waiting": race.waiting(label)}
-            send(out, header, history.since(sent[label]))
+            added = {"event": "history", "label": label, "waiting": race.waiting(label)}
+            send(out, added, history.since(sent[label]))
             sent[label] = history.step
         send(out, {"event": "tick", "step": race.step})
 
-    def send_checkpoint() -> None:
-        send(out, {"event": "checkpoint"}, {k: np.asarray(v) for k, v in race.state_dict().items()})
+    def send_checkpoint(agents: list[int] | None = None, *, last: bool) -> None:
+        state = {k: np.asarray(v) for k, v in race.state_dict(agents).items()}
+        send(out, {"event": "checkpoint", "last": last}, state)
+
+    def leave() -> None:
+        send_histories()
+        send_checkpoint(last=True)
+        send(out, {"event": "left"})
+
+    def give(wanted: list[int]) -> None:
+        agents = [i for i in wanted if labels[i] in race.runners and not race.finished(labels[i])]
+        send_histories()
+        send_checkpoint(agents, last=False)
+        for i in agents:
+            race.remove(i)
+        send(out, {"event": "gave", "agents": agents})
+
+    def take(agents: list[int], state: dict[str, Any]) -> None:
+        for i in agents:
+            race.add(i, state)
+            sent[labels[i]] = 0
 
     try:
-        if saved:
-            race.load_state_dict(saved)
+        race.load_state_dict(saved)
         while not race.done:
             began = time.monotonic()
             for _ in race.advance(chunk):
                 pass
             now = time.monotonic()
+            # chunks of about 0.1 s: little overhead, and plots that move
+            chunk = int(np.clip(chunk * 0.1 / max(now - began, 1e-3), 10, 5000))
             if now - last_update >= UPDATE_INTERVAL:
                 send_histories()
                 last_update = now
             if now >= next_checkpoint:
-                send_checkpoint()
+                send_checkpoint(last=False)
                 took = time.monotonic() - now  # writing a large state must not take most of the time
                 next_checkpoint = now + took + max(CHECKPOINT_INTERVAL, min(20 * took, 60.0))
-            if not inbox.empty():
-                if inbox.get() is None:
+            while not inbox.empty():
+                if (received := inbox.get()) is None:
                     raise PipeClosedError
-                send_histories()
-                send_checkpoint()
-                send(out, {"event": "left"})
-                return
-            # chunks of about 0.1 s: little overhead, and plots that move
-            chunk = int(np.clip(chunk * 0.1 / max(now - began, 1e-3), 10, 5000))
+                message, arrays = received
+                if message.get("command") == "give":
+                    give(message["agents"])
+                elif message.get("command") == "take":
+                    take(message["agents"], arrays)
+                    chunk = FIRST_CHUNK  # they may be slower
+                else:
+                    return leave()
     finally:
         race.close()
     send_histories()
-    send_checkpoint()
-    send(out, {"event": "finished"})
+    send_checkpoint(last=True)
+    send(out, {"event": "finished", "agents": [runner.agent for runner in race.runners.values()]})
 
 
 def _run_task(kind: str, header: dict[str, Any], out: BinaryIO, inbox: Inbox) -> None:

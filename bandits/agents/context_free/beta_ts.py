@@ -11,11 +11,10 @@ from bandits.agents.base import LearnerParams
 from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams
-from bandits.base.types import FloatArray, Round, WorldAccess, WorldSpec
+from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, PredrawnSteps, Round, WorldAccess, WorldSpec
+from bandits.models.beta_draws import BetaStreams
 
 from .base import ContextFreeAgent
-
-_STRETCH = 2**40  # numbers of the agent's stream reserved for one step
 
 
 class BetaTS(ContextFreeAgent):
@@ -50,12 +49,17 @@ class BetaTS(ContextFreeAgent):
         super().__init__(params, spec, streams, access)
         self.a, self.b = self.column("prior_clicks"), self.column("prior_misses")
         # rejection sampling uses a varying amount of numbers: every step starts at its own place in the row's stream
-        self._generators = [streams.generator("agent", row=row) for row in streams.rows]
-        self._starts: list[Any] = [g.bit_generator.state for g in self._generators]
+        self._draws = BetaStreams([streams.generator("agent", row=row) for row in streams.rows])
 
     def scores(self, round: Round) -> FloatArray:
-        a, b = self.posterior(round)
-        return np.stack([self._generator(r, round.step).beta(a[r], b[r]) for r in range(len(a))])
+        return self._draws.draw(round.step, *self.posterior(round))
+
+    def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray:
+        once = self.exposure(Feedback(np.zeros((1, 1)), np.ones((1, 1), np.bool_)))[0, 0]
+        return self._draws.play(
+            steps.start, self.a, self.b, self.shown, self.clicks, float(once), steps.context, steps.probabilities,
+            np.ascontiguousarray(steps.uniforms), alive,
+        )  # fmt: skip
 
     def posterior(self, round: Round) -> tuple[FloatArray, FloatArray]:
         """Return the Beta parameters of the candidates, two of float64 (R, K)."""
@@ -71,11 +75,3 @@ class BetaTS(ContextFreeAgent):
         a, b = self.posterior(round)
         while True:
             yield generator.beta(a, b)
-
-    def _generator(self, row: int, step: int) -> np.random.Generator:
-        generator = self._generators[row]
-        bits = generator.bit_generator
-        assert isinstance(bits, np.random.PCG64)
-        bits.state = self._starts[row]
-        bits.advance(step * _STRETCH)
-        return generator

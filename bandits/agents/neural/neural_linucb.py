@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from bandits.base.explanation import Explanation
-from bandits.base.files import cached_arrays
+from bandits.base.files import cached_arrays, is_cached
 from bandits.base.params import override_default, param
 from bandits.base.randomness import Streams
 from bandits.base.types import FloatArray, Round, WorldAccess, WorldSpec
@@ -71,12 +71,18 @@ class NeuralLinUCB(HeadAgent):
     def prepare(self) -> None:
         """Train the network on logged interactions in their order, cached by content."""
         p = self.params[0]
-        if not p.pretrain or self.train_steps:
-            return
+        if p.pretrain and not self.train_steps:
+            self.load_weights(cached_arrays("weights", self._recipe(), self._trained))
+
+    def is_trained(self) -> bool:
+        return is_cached("weights", self._recipe())
+
+    def _recipe(self) -> str:
+        """Return everything that the pretrained weights depend on."""
+        p = self.params[0]
         recipe = [p.hidden, p.optimiser, p.loss, p.heads, p.pretrain, self.column("learning_rate").tolist()]
         place = [self.access.key, self.streams.seed, *self.streams.rows]
-        weights = cached_arrays("weights", json.dumps(["neural_linucb", 1, recipe, place]), self._trained)
-        self.load_weights(weights)
+        return json.dumps(["neural_linucb", 1, recipe, place])
 
     def _trained(self) -> dict[str, Any]:
         p = self.params[0]

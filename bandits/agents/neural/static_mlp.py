@@ -10,7 +10,7 @@ import numpy as np
 
 from bandits.agents.base import Agent, AgentParams, Representation
 from bandits.base.explanation import Explanation
-from bandits.base.files import cached_arrays
+from bandits.base.files import cached_arrays, is_cached
 from bandits.base.params import param
 from bandits.base.randomness import Streams
 from bandits.base.types import BoolArray, FloatArray, IntArray, PredrawnSteps, Round, WorldAccess, WorldSpec
@@ -95,6 +95,9 @@ class StaticMLP(Agent):
             self._tables = np.stack([_all_scores(n) for n in networks.values()])
         self._networks = networks
 
+    def is_trained(self) -> bool:
+        return all(is_cached("weights", self._recipe(int(layout))) for layout in self._layouts)
+
     def scores(self, round: Round) -> FloatArray:
         self.prepare()
         assert self._networks is not None
@@ -130,10 +133,13 @@ class StaticMLP(Agent):
         chunk = 8 * _MAX_PAIRS * (2 * params.embedding + max(params.hidden))
         return int(log + chunk + layouts * (embeddings + scores))  # the layouts are trained in sequence
 
+    def _recipe(self, layout: int) -> str:
+        """Return everything that the weights of a layout depend on."""
+        recipe = self.params[0].model_dump(exclude={"kind", "label"})
+        return json.dumps(["static_mlp", 2, recipe, self.access.key, layout], sort_keys=True)
+
     def _weights(self, layout: int) -> dict[str, Any]:
         p, s = self.params[0], self.spec
-        recipe = p.model_dump(exclude={"kind", "label"})
-        content = json.dumps(["static_mlp", 2, recipe, self.access.key, layout], sort_keys=True)
 
         def make() -> dict[str, Any]:
             log = self.access.log(layout, p.interactions)
@@ -144,7 +150,7 @@ class StaticMLP(Agent):
             )  # fmt: skip
             return {**weights, "validation_loss": np.array(loss)}
 
-        return cached_arrays("weights", content, make)
+        return cached_arrays("weights", self._recipe(layout), make)
 
 
 def _all_scores(weights: dict[str, Any]) -> FloatArray:

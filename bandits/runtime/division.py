@@ -1,0 +1,142 @@
+"""Which worker computes which agents of the active runs: shares are begun, moved and returned."""
+
+from __future__ import annotations
+
+import subprocess
+from collections import deque
+from contextlib import suppress
+from threading import Condition
+from typing import IO, Any, BinaryIO, cast
+
+from .job import Job
+from .protocol import send
+from .scheduler import Scheduler
+from .shares import Share, deal, plan
+from .task_queue import Task
+
+MIN_NEED = 2.0  # expected seconds of a run for which another run returns a worker
+
+Process = subprocess.Popen[bytes]
+
+
+class Division:
+    """Divides the active runs among the workers; its owner holds the lock ``change`` during every call.
+
+    A run has one worker, and further ones that would be idle otherwise; several runs have equally many.
+
+    Attributes
+    ----------
+    change : threading.Condition
+    scheduler : Scheduler
+    processes : dict of Share or Task to Popen
+        The worker process of everything that is being computed.
+    offers : deque of Share
+        Shares for idle workers, which take them before anything else.
+    idle : int
+        Workers that wait for work.
+    """
+
+    def __init__(self, change: Condition, scheduler: Scheduler) -> None:
+        self.change, self.scheduler = change, scheduler
+        self.processes: dict[Share | Task, Process] = {}
+        self.offers: deque[Share] = deque()
+        self.idle = 0
+
+    @property
+    def spare(self) -> int:
+        """Number of workers that neither the queue nor an offered share will occupy."""
+        return self.idle - len(self.offers) - len(self.scheduler)
+
+    def shares(self, job: Job) -> list[Share]:
+        """List the shares of a run that are being computed."""
+        return [work for work in self.processes if isinstance(work, Share) and work.job is job]
+
+    def running(self) -> list[Job]:
+        """List the runs that are being computed, those with the fewest workers first."""
+        jobs = {work.job: 0 for work in (*self.processes, *self.offers) if isinstance(work, Share)}
+        return sorted(jobs, key=lambda job: len(self.shares(job)))
+
+    def begin(self, job: Job) -> Share:
+        """Divide a run among this worker and idle ones; return this worker's share."""
+        agents = job.unfinished_agents() or set(range(len(job.experiment.agents)))
+        first, *others = deal(job, agents, min(1 + max(self.spare, 0), job.max_workers))
+        self._offer(*(Share(job, hand) for hand in others))
+        return Share(job, first)
+
+    def place(self, job: Job, agents: set[int]) -> bool:
+        """Find a worker for agents that have none: an idle one, or another of the run; False if there is none."""
+        staying = sorted((s for s in self.shares(job) if not s.leaving), key=lambda share: share.rest)
+        if self.spare > 0 and self._may_grow(job):
+            self._offer(Share(job, agents))
+        elif staying:
+            staying[0].agents |= agents
+            self.tell(staying[0], {"command": "take", "agents": sorted(agents)}, job.agent_state(agents))
+        elif offered := next((offer for offer in self.offers if offer.job is job), None):
+            offered.agents |= agents
+        else:
+            return False
+        return True
+
+    def balance(self, job: Job) -> None:
+        """Ask a worker of a run to give agents to another one, or to an idle one, where that ends the run earlier."""
+        shares = self.shares(job)
+        if job.status != "running" or any(share.giving or share.leaving for share in shares):
+            return  # one move at a time
+        move = plan(job, shares, spare=self.spare > 0 and self._may_grow(job))
+        if move is not None:
+            move.source.giving = move.agents
+            self.tell(move.source, {"command": "give", "agents": sorted(move.agents)})
+
+    def release(self) -> None:
+        """Have runs return workers that are due to the queue, or to a run that needs them more."""
+        allotted = self._allot()
+        needed = len(self.scheduler) > self.idle
+        for job in allotted:
+            staying = [share for share in self.shares(job) if not share.leaving]
+            rest = max((share.rest for share in staying), default=0.0)
+            needed = needed or (len(staying) < allotted[job] and rest > MIN_NEED)
+        for job, n in allotted.items():
+            staying = sorted((s for s in self.shares(job) if not s.leaving), key=lambda share: share.rest)
+            for share in staying[: max(0, len(staying) - n)] if needed and job.status == "running" else ():
+                share.leaving = True
+                self.tell(share, {"command": "leave"})
+
+    def _allot(self) -> dict[Job, int]:
+        """Divide the workers that no task and no queued work occupies evenly among the runs, at least one to each."""
+        jobs = self.running()
+        n = sum(isinstance(work, Share) for work in self.processes) + self.idle - len(self.scheduler) - len(jobs)
+        allotted, wanted = dict.fromkeys(jobs, 1), {job: job.max_workers for job in jobs}
+        while n > 0 and (needy := [job for job in jobs if allotted[job] < wanted[job]]):
+            allotted[min(needy, key=lambda job: allotted[job])] += 1
+            n -= 1
+        return allotted
+
+    def _may_grow(self, job: Job) -> bool:
+        present = len(self.shares(job)) + sum(offer.job is job for offer in self.offers)
+        return present < self._allot().get(job, 1)
+
+    def withdraw(self, job: Job) -> None:
+        """Take back all offered shares of a run."""
+        self.offers = deque(offer for offer in self.offers if offer.job is not job)
+
+    def tell(self, work: Share | Task, header: dict[str, Any], arrays: dict[str, Any] | None = None) -> None:
+        """Send a message to the worker of a share or task; one that has died is noticed by its thread."""
+        with suppress(OSError):
+            send(pipe(self.processes[work].stdin), header, arrays)
+
+    def _offer(self, *shares: Share) -> None:
+        self.offers.extend(shares)
+        self.change.notify_all()
+
+
+def request(work: Share | Task) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Make the message that starts a share or a task: a header and arrays."""
+    if isinstance(work, Task):
+        return work.message, {}
+    source, agents = work.job.experiment.model_dump(mode="json"), sorted(work.agents)
+    return {"experiment": source, "agents": agents}, work.job.agent_state(agents)
+
+
+def pipe(stream: IO[bytes] | None) -> BinaryIO:
+    """Return a stream of a process that was started with pipes."""
+    return cast(BinaryIO, stream)

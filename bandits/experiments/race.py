@@ -189,17 +189,19 @@ class Race:
         if all(self.waiting(label) or r.lane.step >= self.experiment.steps for label, r in self.runners.items()):
             time.sleep(0.05)  # only agents in training are left
         self.step = min(self.step + n, self.experiment.steps)
+        ready: list[tuple[str, _LaneRunner]] = []
         for label, runner in self.runners.items():
-            if runner.training is not None:
-                if runner.training.poll() is None:
-                    continue
-                runner.training = None
-            # one BLAS thread: bit-identical whatever else runs
-            with threadpool_limits(1):
-                if not runner.prepared:
+            if runner.training is not None and runner.training.poll() is None:
+                continue
+            runner.training = None
+            if not runner.prepared:
+                with threadpool_limits(1):
                     runner.lane.agent.prepare()
                     _compile(self.experiment, runner.agent)
-                    runner.prepared = True
+                runner.prepared = True
+            ready.append((label, runner))
+        with threadpool_limits(1):  # one BLAS thread: bit-identical whatever else runs
+            for label, runner in ready:
                 # agents that are behind catch up a few chunks at a time, so that all curves keep growing
                 for trace in runner.advance(min(self.step, runner.lane.step + 8 * n)):
                     yield label, trace
@@ -221,6 +223,11 @@ class Race:
         for runner in self.runners.values():
             runner.restore(state)
         self.step = min((r.lane.step for r in self.runners.values()), default=0)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that the agents have taken together, without what is done between chunks."""
+        return sum(runner.lane.seconds for runner in self.runners.values())
 
     def waiting(self, label: str) -> bool:
         """Return whether an agent is still in offline training."""

@@ -83,11 +83,11 @@ def _advance(race: Race, workers: int, progress: Progress | None) -> Pool | None
     """Advance to the end, or until worker processes can take over; return these."""
     chunk, pool, began = 20, None, time.monotonic()
     while not race.done:
-        start = time.monotonic()
+        before = race.seconds
         for _ in race.advance(chunk):
             pass
         now = time.monotonic()
-        chunk = int(np.clip(chunk * CHUNK_SECONDS / max(now - start, 1e-3), 10, 5000))
+        chunk = int(np.clip(chunk * CHUNK_SECONDS / max(race.seconds - before, 1e-3), 10, 5000))
         if progress is not None:
             progress(race.step, race.experiment.steps)
         if workers > 1 and pool is None and now - began > 1 and _seconds_left(race) > WORTH_IT:

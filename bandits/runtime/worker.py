@@ -118,12 +118,12 @@ def _run_agents(header: dict[str, Any], saved: dict[str, Any], out: BinaryIO, in
     try:
         race.load_state_dict(saved)
         while not race.done:
-            began = time.monotonic()
+            began = race.seconds
             for _ in race.advance(chunk):
                 pass
             now = time.monotonic()
             # chunks of about 0.1 s: little overhead, and plots that move
-            chunk = int(np.clip(chunk * 0.1 / max(now - began, 1e-3), 10, 5000))
+            chunk = int(np.clip(chunk * 0.1 / max(race.seconds - began, 1e-3), 10, 5000))
             if now - last_update >= UPDATE_INTERVAL:
                 send_histories()
                 last_update = now

@@ -26,7 +26,7 @@ from .text import escape_markdown
 @st.cache_resource(show_spinner=False)
 def pool() -> Pool:
     """Start the workers, once per server."""
-    workers = Pool(workers=max(2, min(4, (os.cpu_count() or 2) - 1)), store=Store())
+    workers = Pool(workers=max(2, min(16, (os.cpu_count() or 2) - 1)), store=Store())
     _garbage_collector()
     return workers
 

@@ -112,7 +112,7 @@ def test_a_simulator_without_a_preset_keeps_length_and_agents(monkeypatch: pytes
     moved = adapt(data(DEFAULT), "wheel")
     assert moved.experiment.simulator == SIMULATORS["wheel"].Params()
     assert (moved.experiment.steps, moved.experiment.replications) == (DEFAULT.steps, DEFAULT.replications)
-    assert moved.experiment.labels == ("LinUCB", "LinTS", "ε-greedy", "Random")
+    assert moved.experiment.labels == ("LinUCB", "LinUCB alpha 1.5", "LinTS", "ε-greedy", "Random")
     assert (moved.changed, moved.added) == ((), ())
     everything = adapt(with_(agents=[{"kind": "beta_ts"}]), "wheel")
     assert everything.experiment.labels == ("Random",)

@@ -9,7 +9,8 @@ from bandits.base.formatting import percent
 from bandits.results.result import Result
 
 from .finding import Direction, Finding, Verdict
-from .regret import regret_shares, regret_sources
+from .regret import RegretShares, regret_shares, regret_sources
+from .rules.exploration import LOW_REGRET
 
 SEVERITY: dict[Verdict, int] = {"alarm": 0, "watch": 1, "none": 2, "healthy": 3}
 FIRST = ("exploration", "regret")  # the diagnostics that state what the others may explain
@@ -58,7 +59,7 @@ def conclude(result: Result, label: str, found: dict[str, Finding]) -> Conclusio
     elif direction == "too little":
         text += ": it stopped exploring before it had found the best choices. More exploration would earn more."
     elif direction == "about right":
-        text += ". It explores about right."
+        text += _about_right(shares, step)
     elif not learns:
         text += ". It does not learn during the run."
     else:
@@ -69,6 +70,12 @@ def conclude(result: Result, label: str, found: dict[str, Finding]) -> Conclusio
         verdict = "watch"
         text += f" See {', '.join(f.title.split(' (')[0] for f in others)}."
     return Conclusion(verdict, direction, text)
+
+
+def _about_right(shares: RegretShares, step: str) -> str:
+    if shares.total.mean() > LOW_REGRET > shares.late.mean():
+        return f", most of it early on: by {step} its regret has reached a plateau. It explores about right."
+    return ". It explores about right."
 
 
 def by_severity(found: dict[str, Finding]) -> dict[str, Finding]:

@@ -208,7 +208,7 @@ def status(job: Job) -> str:
     if job.status == "running":
         left = job.seconds_left
         text = f"Step {step} of {steps}" + (f" · about {max(1, round(left))} s left" if left is not None else "")
-        return text + "".join(f" · {label} is being trained on logged data first" for label in sorted(job.waiting))
+        return text + "".join(f" · {label} is being trained on logged data" for label in sorted(job.waiting))
     if job.status == "finished":
         replications = count_of(job.experiment.replications, "replications")
         text = f"Finished: {steps} steps, {replications}, in {job.seconds:.1f} s"

@@ -1,6 +1,6 @@
 """Rules on regret and exploration: how much an agent loses, and whether it explores too little or too much.
 
-The thresholds were chosen on one set of seeds and are shown on another in ``docs/diagnostics.md``.
+The thresholds were chosen on one set of seeds and are shown on another in ``docs/EXPLORATION.md``.
 """
 
 from __future__ import annotations

@@ -68,7 +68,10 @@ def adapt(data: Data, kind: str) -> Adaptation:
         else:
             why = "its settings are not valid" if own is None else obstacle(own, setting, SHARE)
             left_out.append((label, why))
-    agents = agents[:MAX_AGENTS]
+    if len(agents) > MAX_AGENTS:
+        names = labels_of(distinct_labels([plain(p) for p in agents]))[MAX_AGENTS:]
+        left_out += [(name, f"an experiment has at most {MAX_AGENTS} agents") for name in names]
+        agents = agents[:MAX_AGENTS]
     kinds = {params.kind for params in agents}
     new = [params for kind, several in suited.items() if kind not in kinds for params in several]
     new = new[: MAX_AGENTS - len(agents)]

@@ -70,7 +70,7 @@ def run_to_end(
         if n > 1 and (pool := _advance(race, n, progress)) is not None:
             with closing(pool):
                 job = pool.submit(experiment, saved={k: np.asarray(v) for k, v in race.state_dict().items()})
-                if _follow(job, progress):
+                if _follow(pool, job, progress):
                     return load_histories(experiment, job.saved)
                 race.load_state_dict(job.saved)
         _advance(race, 1, progress)
@@ -106,7 +106,7 @@ def _seconds_left(race: Race) -> float:
     return sum(lane.seconds * (race.experiment.steps - lane.step) / max(lane.step, 1) for lane in lanes)
 
 
-def _follow(job: Job, progress: Progress | None) -> bool:
+def _follow(pool: Pool, job: Job, progress: Progress | None) -> bool:
     """Follow a run to its end; return False if its workers failed, so that it goes on in this process.
 
     Raises
@@ -115,6 +115,8 @@ def _follow(job: Job, progress: Progress | None) -> bool:
         An agent or the simulator refused to continue.
     """
     while job.active:
+        if pool.broken:
+            return False
         time.sleep(POLL)
         if progress is not None:
             progress(job.step, job.experiment.steps)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,6 +22,7 @@ from bandits.storage.run_store import Store
 from .time_left import RunClock
 
 WRITE_INTERVAL = 1.5  # seconds between writes of a run's checkpoint
+WRITE_PAUSE = 5.0  # times the duration of a write, before the next
 JobStatus = Literal["queued", "running", "paused", "finished", "stopped", "failed"]
 
 
@@ -59,6 +61,7 @@ class Job:
     saved: dict[str, Any] = field(default_factory=dict)
     interrupted: bool = False
     worker_deaths: int = 0
+    failed_agents: Counter[int] = field(default_factory=Counter)  # deaths of a worker that computed the agent
     started: float | None = None
     ended: float | None = None
     seconds_before: float = 0.0  # wall time of earlier stretches, without pauses
@@ -186,15 +189,23 @@ class Job:
 def save(store: Store | None, job: Job, *, finished: bool = False, last: bool = False) -> None:
     """Write a finished run, or a checkpoint, to the store; a full disk is reported in ``job.error`` and ends nothing.
 
-    All shares of a run send checkpoints. One that comes soon after another is written only if it is a share's last.
+    All shares of a run send checkpoints. One that is not a share's last is left out soon after another and while
+    another is being written, because the messages of a worker are not read meanwhile.
     """
-    if store is None or (not (finished or last) and time.monotonic() < job.next_write):
+    needed = finished or last
+    if store is None or not job.writing.acquire(blocking=needed):
         return
     try:
-        with job.writing:
-            store.keep_checkpoint(job.id, job.experiment, pack(job.saved))
-            if finished:
-                store.put(job.experiment, job.histories, job.seconds)
+        began = time.monotonic()
+        if not needed and began < job.next_write:
+            return
+        store.keep_checkpoint(job.id, job.experiment, pack(job.saved))
+        if finished:
+            store.put(job.experiment, job.histories, job.seconds)
+        spent = time.monotonic() - began
+        job.next_write = began + spent + max(WRITE_INTERVAL, WRITE_PAUSE * spent)
     except OSError as error:
         job.error = f"this run could not be kept on disk ({error.strerror or error}); it stays until the app ends"
-    job.next_write = time.monotonic() + WRITE_INTERVAL
+        job.next_write = time.monotonic() + WRITE_INTERVAL
+    finally:
+        job.writing.release()

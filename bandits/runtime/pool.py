@@ -180,6 +180,7 @@ class Pool:
                 if job.interrupted:
                     job.owner = owner
                 job.worker_deaths = 0
+                job.failed_agents.clear()
                 self._supervisor.enqueue(job)
 
     def extend(self, job: Job, steps: int, owner: str = "") -> Job:

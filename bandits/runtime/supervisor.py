@@ -142,13 +142,14 @@ class Supervisor:
     def _serve(self) -> None:
         """Keep one worker process running and give it work, in a loop."""
         while not self.closed:
-            process = start_worker()
+            try:
+                process = start_worker()
+            except OSError:  # the machine has no memory or no processes left
+                self._count_failed_start()
+                continue
             try:
                 if receive(pipe(process.stdout)) is None:
-                    self.failed_starts += 1
-                    if self.failing:
-                        self._fail_tasks("no worker process can be started on this machine")
-                    time.sleep(1)  # it died while it started: do not spin
+                    self._count_failed_start()
                     continue
                 self.failed_starts = 0
                 while (work := self._next(process)) is not None:
@@ -158,6 +159,12 @@ class Supervisor:
             finally:
                 process.kill()
                 process.wait()
+
+    def _count_failed_start(self) -> None:
+        self.failed_starts += 1
+        if self.failing:
+            self._fail_tasks("no worker process can be started on this machine")
+        time.sleep(1)  # do not spin
 
     def _next(self, process: Process) -> Share | Task | None:
         """Wait for work for a worker and send it; return None if the supervisor was closed or the worker died."""
@@ -256,18 +263,20 @@ class Supervisor:
         with self.change:
             del self.division.processes[share]
             if not alive and job.status == "running":
-                self._count_death(job)
+                self._count_death(job, share.agents)
             if job.status == "running" and share.agents and not self.division.place(job, share.agents):
                 job.end("queued")
                 self.enqueue(job, first=True)
             self.change.notify_all()
         return alive
 
-    def _count_death(self, job: Job) -> None:
+    def _count_death(self, job: Job, agents: set[int]) -> None:
+        """Count a death of a worker that computed these agents; the run fails when the same agent has met several."""
         job.worker_deaths += 1
+        job.failed_agents.update(agents)
         if self.closed:
             job.end("stopped", "the app was closed")
-        elif job.worker_deaths >= ATTEMPTS:
+        elif max(job.failed_agents.values(), default=0) >= ATTEMPTS:
             job.end("failed", f"its worker process died {ATTEMPTS} times")
             self._abandon_run(job)
 

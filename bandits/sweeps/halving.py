@@ -51,9 +51,10 @@ def eliminate(sweep: Sweep, landscape: Landscape, replications: int) -> None:
     """Eliminate the points that are significantly worse than the best after the first ``replications``.
 
     A point is eliminated if its paired difference to the best is below zero at level .05, divided by the number of
-    points, of rungs and of looks (Bonferroni). The probability that the truly best point is ever eliminated is
-    therefore at most .05. Points of which all rows diverged are eliminated too. Later replications are ignored, so that
-    evaluating a rung again gives the same result. ``sweep`` may be a stage of the landscape's sweep; later points are
+    points, of rungs and of looks (Bonferroni). The probability that the truly best point of a sweep that is not
+    refined is ever eliminated is therefore at most .05; the k-th look adds at most .05 / k. Points of which all rows
+    diverged are eliminated too. Later replications are ignored, so that evaluating a rung again gives the same result.
+    ``sweep`` may be a stage of the landscape's sweep; later points are
     ignored then.
     """
     points = landscape.sweep.points_of(sweep)

@@ -117,7 +117,8 @@ def test_effective_dimension_counts_directions_determined_by_data(known: int, ve
     finding = diagnose(spectrum=lambda t: values)["effective_dimension"]
     assert finding.verdict == verdict
     assert finding.text.startswith(f"{known} of 10")
-    own = diagnose(NeuralClickTS, spectrum=lambda t: 1e-6 * np.array([4.0, 1.0]))["effective_dimension"]
+    prior = NeuralClickTS.Params(epsilon=1e-6)
+    own = diagnose(prior, spectrum=lambda t: 1e-6 * np.array([4.0, 1.0]))["effective_dimension"]
     assert own.text.startswith("0.75 of 2")  # its prior is epsilon
 
 

@@ -116,7 +116,10 @@ class Landscape:
 
     @property
     def level(self) -> float:
-        """Significance level of each look: every refinement is one more (Bonferroni)."""
+        """Significance level of the last look: .05 divided by the number of looks, one more with every refinement.
+
+        By the union bound, k looks together err in at most .05 (1 + 1/2 + ... + 1/k).
+        """
         return LEVEL / self.sweep.looks
 
     @property

@@ -264,7 +264,8 @@ def test_labels() -> None:
 
 
 def test_the_hash_depends_on_content_only() -> None:
-    plain = read(experiment(simulator={"kind": "petshop", "n_products": 10}, seed=1))
+    agents = [{"kind": "linucb", "alpha": 1.0}]
+    plain = read(experiment(simulator={"kind": "petshop", "n_products": 10}, seed=1, agents=agents))
     turned = '{"seed": 1, "replications": 2, "steps": 100, "agents": [{"alpha": 1, "kind": "linucb"}], '
     turned += '"simulator": {"n_products": 10, "n_users": 1000, "kind": "petshop"}}'
     assert read(turned).hash == plain.hash

@@ -522,13 +522,13 @@ def test_what_was_changed_is_undone_redone_and_reset(pool: Pool) -> None:
     assert draft(at) == begun
     at = press(press(at, "Redo"), "Redo")
     assert widget(at, "-alpha").value == 3.0
-    widget(at, "-alpha").set_value(0.5)
+    widget(at, "-alpha").set_value(0.7)
     at = settled(at.run())
     assert [b.disabled for b in at.button if b.label == "Redo"] == [True]  # a new change ends what was ahead
     at = press(at, "Reset")
     assert draft(at) == begun
     at = press(at, "Undo")  # a reset can be undone too
-    assert draft(at).agents[0].alpha == 0.5
+    assert draft(at).agents[0].alpha == 0.7
 
 
 def run_again(at: AppTest, pool: Pool) -> AppTest:

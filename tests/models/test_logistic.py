@@ -449,7 +449,8 @@ def reference_sgd_ts(lane: Any, n: int) -> IntArray:
 @pytest.mark.parametrize(("batch", "learning_rate", "radius"), [(20, 0.5, 2.0), (35, 5.0, 0.5)])
 def test_sgd_ts_equals_the_published_algorithm(batch: int, learning_rate: float, radius: float) -> None:
     def lane() -> Any:
-        return worlds.make("sgd_ts", Clicks, rows=[3], batch=batch, learning_rate=learning_rate, radius=radius)
+        settings = {"batch": batch, "learning_rate": learning_rate, "radius": radius, "sharing": "shared", "ridge": 1.0}
+        return worlds.make("sgd_ts", Clicks, rows=[3], **settings)
 
     assert np.array_equal(lane().advance(400).items[:, 0, 0], reference_sgd_ts(lane(), 400))
 

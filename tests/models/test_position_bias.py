@@ -73,7 +73,8 @@ def test_ridge_equals_scikit_learn_with_sample_weights(position: str, more: dict
 @each
 @pytest.mark.parametrize("kind", ["logistic_ts", "logistic_ucb"])
 def test_a_logistic_refit_is_the_minimum_of_the_weighted_loss(position: str, kind: str) -> None:
-    agent, x, _, clicks, examined = simulate_agent(kind, sharing="shared", position=position, refit=1, history=1000)
+    settings = {"sharing": "shared", "position": position, "refit": 1, "history": 1000, "ridge": 1.0}
+    agent, x, _, clicks, examined = simulate_agent(kind, **settings)
     weight = weights_of(position, examined)
 
     def loss(theta: FloatArray) -> float:

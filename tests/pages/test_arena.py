@@ -215,6 +215,7 @@ def small_baselines(seed: int) -> Experiment:
     return read({**data, "agents": agents, "steps": 30, "replications": 2, "seed": seed})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SIMULATORS)
 def test_the_default_experiment_runs_in_every_simulator_and_comes_back(pool: Pool, kind: str) -> None:
     start = small_baselines(938)
@@ -243,6 +244,7 @@ def test_the_default_experiment_runs_in_every_simulator_and_comes_back(pool: Poo
     assert draft(at) == (start if kind != "petshop" else job.experiment)
 
 
+@pytest.mark.slow
 def test_the_choice_of_a_simulator_is_undone_and_redone(pool: Pool) -> None:
     start = small_baselines(937)
     at = choose(arena(ended(pool.submit(start))), "wheel")
@@ -257,6 +259,7 @@ def test_the_choice_of_a_simulator_is_undone_and_redone(pool: Pool) -> None:
     assert draft(press(at, "Reset")) == start
 
 
+@pytest.mark.slow
 def test_agents_that_the_user_has_changed_are_taken_to_the_next_simulator(pool: Pool) -> None:
     at = choose(arena(ended(pool.submit(small_baselines(936)))), "synthetic")
     number = list(at.session_state["draft"].agents)[-1]

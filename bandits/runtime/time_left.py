@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from scipy.optimize import nnls
 
 from bandits.base.types import FloatArray
 
@@ -43,6 +42,8 @@ class AgentClock:
             return None if not self.steps or self.steps[-1] < steps else 0.0
         at, taken = np.array(self.steps[first:], float) / steps, np.array(self.seconds[first:])
         terms = _powers(at) - _powers(at[:1])  # of the time since the first fitted sample
+        from scipy.optimize import nnls  # takes long to import
+
         coefficients, _ = nnls(terms[1:], taken[1:] - taken[0])
         ahead = _powers(np.ones(1)) - _powers(at[-1:])
         return float((ahead @ coefficients)[0])

@@ -18,7 +18,7 @@ from bandits.agents.neural.last_layer import HeadAgent
 from bandits.agents.neural.neural_linear_ts import NeuralLinearTS
 from bandits.agents.neural.neural_linucb import NeuralLinUCB
 from bandits.agents.neural.neural_ucb import NeuralUCB
-from bandits.base.types import Round
+from bandits.base.types import Contexts, Float32Array, IntArray
 from bandits.experiments.experiment import UserError, read
 from bandits.experiments.lane import Lane
 from bandits.experiments.presets import presets
@@ -218,7 +218,11 @@ def test_the_log_loss_requires_clicks() -> None:
 
 def test_embeddings_learn_from_user_and_item_identifiers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without features, only the user and item identifiers predict clicks."""
-    monkeypatch.setattr(Round, "features", property(lambda round: np.zeros((*round.items.shape, 9))))
+
+    def nothing(self: Contexts, context: IntArray, more: int = 0) -> Float32Array:
+        return np.zeros((len(context), self.columns.shape[1], 9 + more), np.float32)
+
+    monkeypatch.setattr(Contexts, "dense_single", nothing)
     lane = make("neural_greedy", PetShop, rows=range(4), options=TINY, embedding=4, hidden=(16,), learning_rate=0.01)
     assert lane.agent.replay.x.shape[2] == 9 + 2  # type: ignore[attr-defined]
     first = lane.advance(400)
@@ -245,7 +249,9 @@ def test_the_rebuilt_head_equals_a_ridge_refit_on_the_network_features(heads: st
 
 
 def test_rebuilding_the_head_requires_a_replay_buffer() -> None:
-    with pytest.raises(UserError, match="training is newest; it must be one of replay, everything"):
+    with pytest.raises(
+        UserError, match=r"training \(Neural-linear TS\) is newest; it must be one of replay, everything"
+    ):
         read({"agents": [{"kind": "neural_linear_ts", "training": "newest"}]})
 
 

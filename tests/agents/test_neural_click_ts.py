@@ -12,7 +12,12 @@ from bandits.simulators.ranking import Ranking
 from tests.contract.worlds import join, make, same
 
 SETTINGS = {"n_users": 20, "n_items": 30, "n_candidates": 8, "slate": 3, "embedding": 4, "constant": False}
-PUBLISHED: dict[str, Any] = {"hidden": (6, 4), "buffer": 10, "batch": 10, "learning_rate": 0.5}  # slates of 3
+AS_PUBLISHED: dict[str, Any] = {
+    "sigma2": 1e-4, "epsilon": 1e-6, "inverse": "pseudo", "learning_rate": 1e-3, "batch": 32,
+}  # fmt: skip
+PUBLISHED: dict[str, Any] = {
+    "epsilon": 1e-6, "inverse": "pseudo", "hidden": (6, 4), "buffer": 10, "batch": 10, "learning_rate": 0.5,
+}  # slates of 3  # fmt: skip
 
 
 class Published(torch.nn.Module):
@@ -79,7 +84,9 @@ def test_scores_equal_those_of_a_plain_torch_implementation(relu: bool, vectors:
 
 def smallest(relu: bool) -> Any:
     """Return the smallest eigenvalue of S after each of four blocks of steps, (4, R)."""
-    lane = make("neural_click_ts", Ranking, rows=range(4), options={"features": "concatenation"}, relu=relu)
+    lane = make(
+        "neural_click_ts", Ranking, rows=range(4), options={"features": "concatenation"}, relu=relu, **AS_PUBLISHED
+    )
     eigenvalues = []
     for _ in range(4):
         lane.advance(150)
@@ -98,7 +105,8 @@ def test_the_smallest_eigenvalue_grows_without_a_relu_and_stalls_with_it() -> No
 def test_a_relu_leaves_units_inactive_for_all_candidates() -> None:
     """S keeps epsilon in these directions; they add no uncertainty, because no candidate has a component there."""
     for relu in (False, True):
-        lane = make("neural_click_ts", Ranking, rows=range(4), options={"features": "concatenation"}, relu=relu)
+        options = {"features": "concatenation"}
+        lane = make("neural_click_ts", Ranking, rows=range(4), options=options, relu=relu, **AS_PUBLISHED)
         lane.advance(150)
         phi = np.concatenate(
             [lane.agent.forward_pass(lane.simulator.round_at(t)).inputs[-1].numpy() for t in range(150, 155)],  # type: ignore[attr-defined]
@@ -128,7 +136,7 @@ def test_without_variance_the_agent_is_greedy() -> None:
 def test_variance_of_an_unobserved_direction_under_both_inverses() -> None:
     variances = {}
     for inverse in ("pseudo", "exact"):
-        lane = make("neural_click_ts", Ranking, rows=[0], options=SETTINGS, inverse=inverse, **PUBLISHED)
+        lane = make("neural_click_ts", Ranking, rows=[0], options=SETTINGS, **{**PUBLISHED, "inverse": inverse})
         lane.agent.S[0] = np.diag([4.0, 1.0, 0.25, 1e-9])  # type: ignore[attr-defined]
         half = lane.agent.root_inverse[0]  # type: ignore[attr-defined]
         variances[inverse] = np.diag(half @ half.T)

@@ -117,7 +117,7 @@ def test_numeric_classes_are_numbered_in_ascending_order(data: str) -> None:
 
 def test_experiments_on_built_in_data_keep_their_hashes() -> None:
     """Links and stored runs made before data could be uploaded."""
-    plain = {"agents": [{"kind": "linucb"}]}
+    plain = {"agents": [{"kind": "linucb"}], "defaults": 1}
     hashes = {d: read({**plain, "simulator": {"kind": "classification", "data": d}}).hash for d in ("magic", "wine")}
     assert hashes == {
         "magic": "09d1890d873a61e96162a44f9d993c3ad37195efb656123da72612c1e61d8a9e",

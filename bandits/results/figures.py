@@ -75,7 +75,7 @@ def board(
     best = "slate" if world.slate_size(result.experiment.simulator) > 1 else world.item_noun
     found = bands(result, window, x=x, level=level, at=at, arm=arm)
     ghosts = before or {}
-    changed = "; ".join(f"{label} {change.text}" for label, change in (changes or {}).items())
+    changed = "; ".join(f"{label}: {change.text}" for label, change in (changes or {}).items())
     seen_before = any(label in looks for label in ghosts.get("rate", {}))
     first = max(result.histories.values(), key=lambda h: h.step, default=None)
     references, rate_window, count_window, taken, counted = {}, window, window, None, "arms"

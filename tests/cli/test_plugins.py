@@ -179,7 +179,7 @@ def test_errors_are_reported_and_the_others_work(tmp_path: Path) -> None:
     ]
     refused = bandits("run", "-", files=[], text='{"agents": [{"kind": "fixed"}]}')
     assert refused.returncode == 2
-    assert refused.stderr.startswith("error: agents.0.kind is 'fixed'; it must be one of linucb")
+    assert refused.stderr.startswith("error: agents.0.kind (Agent 1) is 'fixed'; it must be one of linucb")
 
 
 def test_entry_points_of_installed_packages_are_found(

@@ -37,7 +37,9 @@ class Verdicts(NamedTuple):
 def verdicts(result: Result, found: dict[str, dict[str, Finding]]) -> Verdicts:
     """Conclude for every agent, and order the agents by severity."""
     conclusions = {label: conclude(result, label, findings) for label, findings in found.items()}
-    order = sorted(conclusions, key=lambda label: SEVERITY[conclusions[label].verdict])
+    order = sorted(
+        conclusions, key=lambda label: (conclusions[label].verdict == "none", SEVERITY[conclusions[label].verdict])
+    )
     return Verdicts({label: found[label] for label in order}, {label: conclusions[label] for label in order})
 
 

@@ -172,7 +172,7 @@ def _explanation(
             continue
         step = min(now.step, earlier.step)
         was, rate = (metrics.estimate(metrics.click_rate(h, step)).mean for h in (earlier, now))
-        described.append(f"{label} {change.text} ({was:.3f} to {rate:.3f})")
+        described.append(f"{label}: {change.text} ({was:.3f} to {rate:.3f})")
     if not described:
         return caption, note
     dotted = f"Dotted: previous run. {'; '.join(described)}"

@@ -46,7 +46,7 @@ def test_the_first_curve_is_above_the_fold(visit: Open) -> None:
     expect(page.get_by_text("to update the results")).to_be_visible()
     assert page.evaluate(TOP) < 330  # with a line that the controls have changed
     run_button(page).click()
-    dotted = re.compile(r"^Dotted: previous run. LinUCB alpha \S+ to \S+ \(")
+    dotted = re.compile(r"^Dotted: previous run. LinUCB: alpha \S+ to \S+ \(")
     expect(page.locator(".bp-words").filter(has_text=dotted)).to_be_visible()
     status(page, "^Finished: 800 steps")
     assert page.evaluate(TOP) < 330  # with a previous run too

@@ -135,7 +135,7 @@ def test_the_previous_run_is_drawn_dotted_thin_and_behind_and_names_the_change()
     longer = board(run(experiment("linucb", steps=1000)), before=far)
     assert max(t["x"].max() for s in longer[:3] for t in s["data"]) == 1000  # only steps that both runs have
     note = board(result, before=before, changes=changes)[0]["layout"]["meta"]["note"]
-    assert "Dotted: previous run (LinUCB alpha 0 to 0.5)." in note
+    assert "Dotted: previous run (LinUCB: alpha 0 to 0.5)." in note
     assert "Dotted" not in board(result)[0]["layout"]["meta"]["note"]
 
 

@@ -109,11 +109,8 @@ def test_unknown_and_ambiguous_ids_are_refused(
     )
     store = Store()
     ambiguous = name[:10] + "0" * 54
-    store._query(
-        "INSERT INTO runs SELECT ?, experiment, title, tags, created, seconds, content, bytes, evicted FROM runs",
-        ambiguous,
-        write=True,
-    )
+    columns = "experiment, title, tags, created, seconds, content, bytes, evicted"
+    store._query(f"INSERT INTO runs (id, {columns}) SELECT ?, {columns} FROM runs", ambiguous, write=True)  # noqa: S608
     refusal = output(capsys, 2, "show", name[:8])
     assert f"'{name[:8]}' matches 2 stored runs" in refusal
     assert name[:12] in refusal

@@ -110,7 +110,7 @@ def test_unknown_and_ambiguous_ids_are_refused(
     store = Store()
     ambiguous = name[:10] + "0" * 54
     columns = "experiment, title, tags, created, seconds, content, bytes, evicted"
-    store._query(f"INSERT INTO runs (id, {columns}) SELECT ?, {columns} FROM runs", ambiguous, write=True)  # noqa: S608
+    store._query(f"INSERT INTO runs (id, {columns}) SELECT ?, {columns} FROM runs", ambiguous, write=True)
     refusal = output(capsys, 2, "show", name[:8])
     assert f"'{name[:8]}' matches 2 stored runs" in refusal
     assert name[:12] in refusal

@@ -15,7 +15,7 @@ from bandits.runtime.job import Job
 from bandits.runtime.pool import Pool
 from bandits.simulators import REGISTRY as SIMULATORS
 from tests.gate import Gate
-from tests.support import experiment, over, same, wait_for
+from tests.support import STRESS, experiment, over, same, wait_for
 
 WORLDS = [name for name in ENVIRONMENTS if name in SIMULATORS or name == "two stages"]
 STEPS, HELD = 300, 100
@@ -54,7 +54,7 @@ def of_all_agents(environment: str, seed: int) -> list[Experiment]:
     ]
 
 
-@pytest.mark.parametrize("environment", WORLDS)
+@pytest.mark.parametrize("environment", WORLDS if STRESS else WORLDS[:1])
 def test_all_agents_have_the_same_bits_on_two_workers(pool: Pool, gate: Gate, environment: str) -> None:
     """One worker is killed in the middle, and the run is paused and resumed."""
     for e in of_all_agents(environment, 5000 + 100 * WORLDS.index(environment)):

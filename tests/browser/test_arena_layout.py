@@ -41,7 +41,6 @@ def test_the_first_curve_is_above_the_fold(visit: Open) -> None:
     labelled(page)
     assert page.evaluate(TOP) < 330
     expect(page.locator(".st-key-run-status").get_by_role("progressbar")).to_have_count(0)
-    page.get_by_test_id("stSidebar").locator("summary").filter(has_text="LinUCB").click()
     page.get_by_role("slider", name=re.compile("^Exploration bonus")).first.press("ArrowRight")
     expect(page.get_by_text("to update the results")).to_be_visible()
     assert page.evaluate(TOP) < 330  # with a line that the controls have changed

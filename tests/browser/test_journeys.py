@@ -231,6 +231,7 @@ def test_a_shared_link_gives_the_same_numbers_in_another_browser(visit: Open) ->
     assert link.split("?")[1] == page.url.split("?")[1]
     friend = visit(link[link.index("/arena") :])
     status(friend, "^Finished: 700 steps")
+    expect(tiles(friend)).to_have_count(tiles(page).count())
     assert tiles(friend).all_inner_texts() == tiles(page).all_inner_texts()
     expect(friend.get_by_role("spinbutton", name=re.compile("^Steps"))).to_have_value("700")
     stranger = visit(link[link.index("/arena") :].replace("steps=700", "steps=750"))  # edited, and never run before

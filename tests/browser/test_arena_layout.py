@@ -19,7 +19,7 @@ expect.set_options(timeout=240_000)
 
 SHOP = experiment("linucb", "lints", {"kind": "epsilon_greedy"}, "ucb1", "random", steps=800, replications=4, seed=31)
 TOP = "document.querySelector('.bp-plot').getBoundingClientRect().top"
-BOXES = """i => [...document.querySelectorAll('.bp-cell')[i].querySelectorAll('.bp-ends span')]
+BOXES = """i => [...(document.querySelectorAll('.bp-cell')[i]?.querySelectorAll('.bp-ends span') || [])]
   .map(e => { const r = e.getBoundingClientRect(); return [r.top, r.bottom, r.left, r.right] })"""
 
 
@@ -70,7 +70,7 @@ def test_a_presentation_fills_the_screen(visit: Open, width: int, height: int) -
     assert max(page.get_by_test_id("stMain").evaluate(scrolls)) <= 1
     drawn = page.locator(".bp-plot").evaluate_all("all => all.map(e => [e._fullLayout.height, e.clientHeight])")
     assert all(abs(one - other) <= 1 for one, other in drawn)
-    expect(page.get_by_test_id("stMain").get_by_role("slider")).to_have_count(3)  # alpha, sigma², epsilon
+    expect(page.get_by_test_id("stMain").get_by_role("slider")).to_have_count(4)  # alpha, sigma², epsilon, bonus
     expect(page.locator(".bp-note").filter(visible=True)).to_have_count(0)
     page.get_by_role("button", name="Exit presentation").click()
     expect(page.get_by_role("heading", name="Arena", exact=True)).to_be_visible()

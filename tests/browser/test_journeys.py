@@ -342,6 +342,7 @@ def test_on_a_phone_at_night(visit: Open) -> None:
 def test_what_is_refused_is_said_and_the_result_stays(visit: Open) -> None:
     page = visit("/arena")
     status(page, "^Finished: 20,000 steps")
+    expect(tiles(page)).to_have_count(6)
     before = tiles(page).all_inner_texts()
     page.get_by_role("button", name="More").nth(0).click()
     name = page.get_by_role("textbox", name="Name")

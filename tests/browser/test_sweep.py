@@ -161,7 +161,7 @@ def test_invalid_settings_are_refused_on_a_phone(visit: Open) -> None:
 
     fill(page, "Number of values", 64)
     fill(page, "Number of values", 64, axis=1)
-    refused("the sweep has 4,224 points; at most 1,024 are allowed")
+    refused("the sweep has 4,290 points; at most 1,024 are allowed")
     fill(page, "Number of values", 2)
     fill(page, "Number of values", 2, axis=1)
     fill(page, "From", 20)

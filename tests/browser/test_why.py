@@ -44,8 +44,9 @@ def test_why_and_how_well(visit: Open) -> None:
     page.get_by_role("link", name="Diagnostics").click()
     expect(page.get_by_text("Finished: 800 steps", exact=False)).to_be_visible()
     expect(page.get_by_test_id("stDataFrame")).to_be_visible()
+    page.get_by_text(re.compile(r"^Show the \d+ figures")).click()
     cells = page.locator(".bp-cell")
-    expect(cells).to_have_count(12)
+    expect(cells).to_have_count(14)
     for i in range(10):
         expect(cells.nth(i).locator(".bp-plot:not([data-wait])")).to_be_visible()
         assert page.evaluate(POINTS, i) > 3, i

@@ -11,23 +11,20 @@ from bandits import Experiment, Result, read, run
 from bandits.agents import REGISTRY
 from bandits.cli.catalogue import catalogue
 from bandits.results.paired_tests import compare
-from tests.support import STRESS
 
 CONTEXT_FREE = [kind for kind, cls in REGISTRY.items() if cls.representation(cls.Params()) is None and cls.learns]
 CONTEXTUAL = [kind for kind, cls in REGISTRY.items() if cls.representation(cls.Params()) is not None]
-NETWORKS = [kind for kind, cls in REGISTRY.items() if cls.representation(cls.Params()) == "network"]
-SIZE, SMALL = (5000, 8), (2000, 4)  # steps and replications; the small one for networks, except under `make stress`
 
 
-def experiment(size: tuple[int, int], *kinds: str) -> Experiment:
+def experiment(*kinds: str) -> Experiment:
     """Return an experiment of agents with today's defaults on the pet shop."""
-    return read({"agents": [{"kind": kind} for kind in kinds], "steps": size[0], "replications": size[1]})
+    return read({"agents": [{"kind": kind} for kind in kinds], "steps": 5000, "replications": 8})
 
 
 @cache
-def baselines(size: tuple[int, int]) -> Result:
+def baselines() -> Result:
     """Run the agents without context, once."""
-    return run(experiment(size, *CONTEXT_FREE, "random"))
+    return run(experiment(*CONTEXT_FREE, "random"))
 
 
 def test_the_registry_has_both_groups() -> None:
@@ -37,10 +34,9 @@ def test_the_registry_has_both_groups() -> None:
 
 @pytest.mark.parametrize("kind", CONTEXTUAL)
 def test_defaults_beat_every_agent_without_context_or_the_help_states_why(kind: str) -> None:
-    size = SMALL if kind in NETWORKS and not STRESS else SIZE
-    (own,) = run(experiment(size, kind)).histories.values()
-    against = [compare(own, other) for other in baselines(size).histories.values()]
-    assert all(found.rows == size[1] for found in against)
+    (own,) = run(experiment(kind)).histories.values()
+    against = [compare(own, other) for other in baselines().histories.values()]
+    assert all(found.rows == 8 for found in against)
     clear = all(found.difference.low > 0 for found in against)
     assert clear or REGISTRY[kind].caveat, f"{kind}: {[round(found.difference.low) for found in against]} clicks"
 

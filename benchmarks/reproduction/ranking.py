@@ -25,7 +25,7 @@ from bandits.experiments.race import make_lane
 from bandits.results import metrics, paired_tests
 from bandits.results.metrics import Estimate
 from benchmarks.measure import interleave, ratio, report, stopwatch, table
-from benchmarks.speed import ranking_textbook
+from benchmarks.speed import ranking_vectorised
 
 OUT = Path(__file__).parents[2] / "docs" / "RANKING.md"
 Params = dict[str, Any]
@@ -322,7 +322,7 @@ def speed(steps: int = 5_000, replications: int = 8, repeats: int = 3) -> str:
         return stopwatch(lambda: [run_agent(agent, PUBLISHED, steps, replications) for agent in AGENTS[:3]])
 
     def rival() -> float:
-        return stopwatch(lambda: [ranking_textbook.simulate(agent["kind"], steps) for agent in AGENTS[:3]])
+        return stopwatch(lambda: [ranking_vectorised.simulate(agent["kind"], steps) for agent in AGENTS[:3]])
 
     with threadpool_limits(1):
         ours()  # compiled
@@ -330,8 +330,8 @@ def speed(steps: int = 5_000, replications: int = 8, repeats: int = 3) -> str:
     found = ratio(taken["ours"], taken["rival"])
     return "\n\n".join([
         f"Seconds of processor time for {steps:,} rounds of popularity, neural greedy and neural click TS, set-up "
-        "included. The other program (`benchmarks/speed/ranking_textbook.py`) is written for this setting alone, with "
-        "NumPy and torch: one forward pass for all candidates, a batched quadratic form, one pseudo-inverse per "
+        "included. The other program (`benchmarks/speed/ranking_vectorised.py`) is written for this setting alone, "
+        "with NumPy and torch: one forward pass for all candidates, a batched quadratic form, one pseudo-inverse per "
         "training, sparse gradients of the embeddings.",
         table(
             ("side", "replications", "seconds"),

@@ -222,6 +222,7 @@ def test_check_prints_how_many_checks_passed(tmp_path: Path) -> None:
     assert re.fullmatch(r"all \d+ checks passed\n", done.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "status", "message"),
     [

@@ -129,6 +129,7 @@ def test_regret_is_split_into_exploring_and_estimating() -> None:
     assert is_locked_in(made(value=0.5, greedy=0.5, rate=0.0, locked=True)) is True
 
 
+@pytest.mark.slow
 def test_known_cases_on_the_pet_shop() -> None:
     """Far too much, a good and no exploration, and random choice; findings come by severity."""
     agents = [{"kind": "linucb", "label": f"alpha {a:g}", "alpha": a} for a in (10.0, 0.35, 0.0)]

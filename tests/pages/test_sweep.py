@@ -202,6 +202,7 @@ def test_the_nearest_swept_point_answers(two: Landscape, changes: dict[str, Any]
 # -- beside the runs -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_processes_come_to_the_same_bits(pool: Pool, two: Landscape, tmp_path: Path) -> None:
     found = finished(SweepManager(pool, tmp_path), two.sweep)
     assert (found.status, found.error, found.progress) == ("finished", "", 1.0)
@@ -314,6 +315,7 @@ def test_a_run_gets_its_turn_between_blocks(pool: Pool, gate: Gate, tmp_path: Pa
     wait_for(lambda: not found.active, "the end")
 
 
+@pytest.mark.slow
 def test_long_runs_leave_a_sweep_a_worker(gate: Gate, tmp_path: Path) -> None:
     pool = Pool(2)
     for seed in range(4):

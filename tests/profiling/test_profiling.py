@@ -419,6 +419,7 @@ def smallest(timings: Iterable[Timing]) -> dict[str, tuple[float, float, float]]
     return {kind: (min(s.p for s in of), min(s.K for s in of), min(s.t for s in of)) for kind, of in sizes.items()}
 
 
+@pytest.mark.slow
 def test_a_measurement_in_a_subprocess_gives_the_same_result(measured: list[Progress]) -> None:
     measurement = Measurement(SMALL)
     wait_for(lambda: not measurement.active, "the measurement")

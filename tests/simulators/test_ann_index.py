@@ -83,6 +83,7 @@ def test_results_do_not_depend_on_batch_order_or_threads() -> None:
         assert np.array_equal(together, ann_index.IVFIndex(items).search(users, 40, 9))
 
 
+@pytest.mark.slow
 def test_another_process_builds_an_identical_index() -> None:
     program = (
         "import torch, numba, numpy as np, hashlib; from bandits.simulators import ann_index; "

@@ -357,6 +357,7 @@ def test_a_full_disk_keeps_checkpoint_and_index_unchanged(tmp_path: Path) -> Non
     assert store.check() == []
 
 
+@pytest.mark.slow
 def test_concurrent_writers_lose_nothing(tmp_path: Path) -> None:
     """Eight processes store, rename, tag, delete and store again without affecting each other."""
     each = often(6, 60)

@@ -176,6 +176,7 @@ def pool() -> Iterator[Pool]:
     workers.close()
 
 
+@pytest.mark.slow
 def test_worker_processes_give_identical_results(whole: Landscape, pool: Pool) -> None:
     same(sweeps.run(scattered(), PoolExecutor(pool)), whole)
 
@@ -195,6 +196,7 @@ def test_a_stopped_search_resumes_to_identical_results(stop: int, whole: Landsca
     assert Runner(sweep, Counted(), BlockFiles(sweep, tmp_path)).load()
 
 
+@pytest.mark.slow
 def test_a_killed_command_resumes_to_identical_files(gate: Gate, tmp_path: Path) -> None:
     sweep, home = scattered(seed=19), tmp_path / "home"
     whole = sweeps.run(sweep)

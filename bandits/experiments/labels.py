@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from bandits.agents import REGISTRY as AGENTS
@@ -39,6 +40,49 @@ def unique_labels(named: Sequence[tuple[str | None, str]]) -> tuple[str, ...]:
 def labels_of(agents: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     """Return the names of agents that are plain data, valid or not; one of an unknown kind is "Agent 1"."""
     return unique_labels([(_label(agent), _title(agent, n)) for n, agent in enumerate(agents, 1)])
+
+
+def following_label(label: str | None, before: Mapping[str, Any], after: Mapping[str, Any]) -> str | None:
+    """Return a label with the values that it states, taken from an agent's parameters, as they are now.
+
+    A label states a number by the parameter's name next to it ("LinUCB alpha 1.5", "LinUCB 40 Fourier"), an option by
+    its words ("LinUCB per arm") and a list of numbers by dashes ("NeuralUCB exact 16-8").
+
+    Parameters
+    ----------
+    label : str or None
+    before, after : mapping
+        The agent's parameters as plain data; missing ones have their defaults.
+
+    Examples
+    --------
+    >>> following_label("LinUCB alpha 1.5", {"kind": "linucb", "alpha": 1.5}, {"kind": "linucb", "alpha": 0.3})
+    'LinUCB alpha 0.3'
+    >>> following_label("Mine", {"kind": "linucb", "alpha": 1.5}, {"kind": "linucb", "alpha": 0.3})
+    'Mine'
+    """
+    fields, now = AGENTS[after["kind"]].Params.model_fields, label
+    for name in sorted(fields.keys() - {"kind", "label"}):
+        old, new = (_words(values.get(name, fields[name].default)) for values in (before, after))
+        if now and old and new and old != new:
+            number = re.fullmatch(r"[\d.e-]+", old) and not re.fullmatch(r"\d+(-\d+)+", old)
+            stated = (f"(?<={name} ){re.escape(old)}", f"{re.escape(old)}(?= {name})") if number else (re.escape(old),)
+            now = re.sub(rf"(?<![\w.-])({'|'.join(stated)})(?![\w.-])", partial(_as_written, new), now, flags=re.I)
+    return now if now and (now == label or _LABEL.fullmatch(now)) else None
+
+
+def _words(value: Any) -> str:
+    """Return a value as labels write it; empty for values that they do not state."""
+    if isinstance(value, bool) or value is None:
+        return ""
+    if isinstance(value, (tuple, list)):
+        return "-".join(map(_words, value))
+    return f"{value:g}" if isinstance(value, (int, float)) else str(value).replace("_", " ")
+
+
+def _as_written(new: str, old: re.Match[str]) -> str:
+    """Return the new words, with a capital where the old ones had one."""
+    return new[0].upper() + new[1:] if old[0][0].isupper() else new
 
 
 def name_agent(message: str, data: Any) -> str:

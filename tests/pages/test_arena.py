@@ -316,6 +316,21 @@ def test_cards_of_agents_are_one_line_with_name_and_main_parameter(pool: Pool) -
     assert [c.proto.expanded for c in cards] == [False, False, True]  # the new one is open
 
 
+def test_a_name_that_states_a_parameter_follows_it(pool: Pool) -> None:
+    agents = ({"kind": "linucb", "label": "alpha 0.25", "alpha": 0.25}, {"kind": "linucb", "label": "alpha 2"})
+    at = arena(ended(pool.submit(experiment(*agents, "random", seed=934))))
+
+    def moved(value: float) -> list[str]:
+        nonlocal at
+        at = settled(next(s for s in at.sidebar.slider if s.key.endswith("-alpha")).set_value(value).run()).run()
+        return [e.label.split(" :")[0] for e in at.sidebar.expander if "α" in e.label]
+
+    assert moved(1.0) == ["**alpha 1**", "**alpha 2**"]
+    assert [t.value for t in at.sidebar.text_input if t.label == "Name"] == ["alpha 1", "alpha 2", ""]
+    assert moved(2.0) == ["**LinUCB**", "**alpha 2**"]  # the other agent has that name
+    assert not at.exception
+
+
 def test_menus_group_agents_and_simulators_and_describe_each(pool: Pool) -> None:
     at = choose(arena(ended(pool.submit(experiment("random", seed=932)))), "wheel")
     captions = [c.value.replace("\\", "") for c in at.sidebar.caption]

@@ -12,7 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 from bandits.agents import REGISTRY as AGENTS
 from bandits.base.params import metadata
 from bandits.experiments.experiment import Experiment
-from bandits.experiments.labels import labels_of
+from bandits.experiments.labels import following_label, labels_of
 from bandits.results.style import palette
 from bandits.simulators import REGISTRY as SIMULATORS
 from ui.params_form import fields, form, shown_value
@@ -114,9 +114,15 @@ def _key(draft: Draft, number: int) -> str:
 
 def _entered(draft: Draft, number: int, agent: dict[str, Any]) -> dict[str, Any]:
     """Return an agent with the values of its widgets, which are drawn after the line that shows them."""
-    start = f"{_key(draft, number)}-"
-    shown = ["label", *fields(AGENTS[agent["kind"]].Params, basic=True)[:1]]
-    return {**agent, **{name: st.session_state[start + name] for name in shown if start + name in st.session_state}}
+    start, label = f"{_key(draft, number)}-", _label_key(draft, number, agent)
+    shown = fields(AGENTS[agent["kind"]].Params, basic=True)
+    entered = {**agent, **{name: st.session_state[start + name] for name in shown if start + name in st.session_state}}
+    return {**entered, "label": following_label(st.session_state.get(label, agent.get("label")), agent, entered)}
+
+
+def _label_key(draft: Draft, number: int, agent: dict[str, Any]) -> str:
+    """Return the key of the box with the name; a name that has followed a parameter needs another box."""
+    return f"{_key(draft, number)}-label-{agent.get('label') or ''}"
 
 
 def _line(agent: dict[str, Any], label: str) -> str:
@@ -145,7 +151,7 @@ def _agent(draft: Draft, number: int, agent: dict[str, Any]) -> None:
         st.caption(f"{catalogue.summary(agent['kind'])} {cls.caveat}".strip())
         st.latex(cls.formula)
         label = st.text_input(
-            "Name", agent.get("label") or "", key=f"{key}-label", max_chars=40, placeholder=cls.title,
+            "Name", agent.get("label") or "", key=_label_key(draft, number, agent), max_chars=40, placeholder=cls.title,
             help=cls.Params.model_fields["label"].description,
         )  # fmt: skip
         values |= form(cls.Params, fields(cls.Params, basic=False, slates=slates), agent, key)
@@ -153,4 +159,4 @@ def _agent(draft: Draft, number: int, agent: dict[str, Any]) -> None:
                   args=(number,), disabled=len(draft.agents) >= 12, width="stretch")  # fmt: skip
         st.button("Remove", key=f"{key}-remove", icon=":material/delete:", on_click=draft.remove, args=(number,),
                   disabled=len(draft.agents) == 1, width="stretch")  # fmt: skip
-    draft.agents[number] = {"kind": agent["kind"], "label": label.strip() or None, **values}
+    draft.change(number, {"kind": agent["kind"], "label": label.strip() or None, **values})

@@ -14,6 +14,7 @@ from bandits.agents import AgentParams
 from bandits.base.types import WorldSpec
 from bandits.experiments.adaptation import adapt, suited_agent
 from bandits.experiments.fit import parse
+from bandits.experiments.labels import following_label
 from bandits.experiments.presets import presets
 from bandits.simulators import REGISTRY as SIMULATORS
 
@@ -77,6 +78,13 @@ class Draft:
         """Add an agent with its defaults, or the settings closest to them that this simulator can run."""
         self.open_card = next(_numbers)
         self.agents[self.open_card] = suited_agent(kind, self.data())
+
+    def change(self, number: int, agent: dict[str, Any]) -> None:
+        """Give an agent other values; a name that states one of them follows, unless another agent has it."""
+        label = following_label(agent.get("label"), self.agents[number], agent)
+        taken = {other.get("label") for key, other in self.agents.items() if key != number}
+        changed = label != agent.get("label")
+        self.agents[number] = {**agent, "label": None if changed and label in taken else label}
 
     def duplicate(self, agent: int) -> None:
         """Insert a copy of an agent after it."""

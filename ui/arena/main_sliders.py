@@ -33,7 +33,7 @@ def main_sliders(draft: Draft) -> None:
             with st.container(gap=None):
                 st.caption(labels[number])
                 params = AGENTS[agent["kind"]].Params
-                agent |= form(params, [name], agent, f"{draft.version}-agent{number}")
+                draft.change(number, {**agent, **form(params, [name], agent, f"{draft.version}-agent{number}")})
     drafts.remember()
 
 

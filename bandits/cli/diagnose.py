@@ -32,7 +32,7 @@ def run(parsed: argparse.Namespace) -> int:
     e = result.experiment
     references = diagnostics.oracle_reference(e), diagnostics.linearity_check(e), diagnostics.position_bias_check(e)
     found = {label: diagnostics.findings(result, label, *references) for label in result.histories}
-    concluded = {label: diagnostics.conclude(result, label, each) for label, each in found.items()}
+    concluded = {label: diagnostics.conclude(each) for label, each in found.items()}
     labels = sorted(found, key=lambda label: SEVERITY[concluded[label].verdict])
     if parsed.json:
         data = {

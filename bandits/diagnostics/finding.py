@@ -38,6 +38,8 @@ class Finding(NamedTuple):
         The observation on this run, in one or two sentences.
     direction : {"", "too little", "about right", "too much"}
         Of the exploration; empty for all other diagnostics, and where it cannot be decided.
+    summary : str
+        What the regret amounts to and why, in one or two sentences; of the exploration only.
     """
 
     title: str
@@ -45,6 +47,7 @@ class Finding(NamedTuple):
     verdict: Verdict
     text: str
     direction: Direction = ""
+    summary: str = ""
 
     @property
     def told(self) -> str:
@@ -53,7 +56,7 @@ class Finding(NamedTuple):
 
     def without_verdict(self, reason: str) -> Finding:
         """Replace the verdict by none, for this reason."""
-        return self._replace(verdict="none", text=reason, direction="")
+        return self._replace(verdict="none", text=reason, direction="", summary="")
 
 
 def at_least(value: float, *, healthy: float, watch: float) -> Verdict:

@@ -46,7 +46,7 @@ def diagnose(
     e = Experiment.model_validate({"agents": [{"kind": kind}], "steps": STEPS, "replications": history.rows})
     result = Result(e, {e.labels[0]: history})
     found = diagnostics.findings(result, e.labels[0], oracle)
-    return found["exploration"], diagnostics.conclude(result, e.labels[0], found)
+    return found["exploration"], diagnostics.conclude(found)
 
 
 @pytest.mark.parametrize(
@@ -83,6 +83,20 @@ def test_the_conclusion_states_the_regret_and_the_step_in_plain_words() -> None:
     assert conclusion == ("alarm", "too much", f"{expected} Less exploration would earn more.")
     _, worse = diagnose(made(value=-0.1, greedy=-0.1, rate=0.0, locked=True))
     assert worse.text.startswith("It wastes all of its traffic (it earns no more than random choice): it stopped")
+
+
+def test_the_rule_that_decides_words_the_conclusion() -> None:
+    """The conclusion adds alarms that the rule leaves open, nothing else."""
+    for case in ({"value": 0.5, "greedy": 1.0, "rate": 0.5}, {"value": 0.8, "greedy": 0.8, "rate": 0.0, "late": 1.0}):
+        finding, conclusion = diagnose(made(**case))
+        assert conclusion.text == finding.summary
+    alarm = Finding("Calibration", "", "alarm", "")
+    good, _ = diagnose(made(value=0.97, greedy=0.98, rate=0.03))
+    concluded = diagnostics.conclude({"exploration": good, "regret": good, "calibration": alarm})
+    expected = ("watch", "about right", "It wastes 3 % of its traffic. It explores about right. See Calibration.")
+    assert concluded == expected
+    early = good.without_verdict("Too early.")
+    assert diagnostics.conclude({"exploration": early, "calibration": alarm}) == ("none", "", "Too early.")
 
 
 def test_where_the_rule_cannot_decide_it_says_why() -> None:
@@ -136,7 +150,7 @@ def test_known_cases_on_the_pet_shop() -> None:
     data = {"simulator": {"kind": "petshop", "n_products": 20}, "agents": [*agents, {"kind": "random"}]}
     result = run(Experiment.model_validate({**data, "steps": 3000, "replications": 4}))
     found = {label: diagnostics.findings(result, label) for label in result.histories}
-    concluded = {label: diagnostics.conclude(result, label, each) for label, each in found.items()}
+    concluded = {label: diagnostics.conclude(each) for label, each in found.items()}
     assert {label: c.exploration for label, c in concluded.items()} == {
         "alpha 10": "too much", "alpha 0.35": "about right", "alpha 0": "too little", "Random": "",
     }  # fmt: skip

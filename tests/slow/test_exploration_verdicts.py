@@ -68,7 +68,7 @@ def test_known_settings_on_the_default_pet_shop(alpha: float) -> None:
     e = Experiment.model_validate({"agents": agents, "steps": 10_000, "replications": 8})
     result = run(e)
     found = diagnostics.findings(result, "LinUCB", diagnostics.oracle_reference(e), diagnostics.linearity_check(e))
-    conclusion = diagnostics.conclude(result, "LinUCB", found)
+    conclusion = diagnostics.conclude(found)
     expected = {4.0: "too much", 0.35: "about right", 0.0: "too little"}
     assert conclusion.exploration == expected[alpha]
     assert conclusion.verdict == ("healthy" if alpha == 0.35 else "alarm")

@@ -99,7 +99,7 @@ def _verdicts(_job: Job, _references: ReferenceTask, version: object) -> Verdict
         found = {
             label: diagnostics.findings(result, label, *_references.references, pending=pending) for label in labels
         }
-        return verdicts.verdicts(result, found)
+        return verdicts.verdicts(found)
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)

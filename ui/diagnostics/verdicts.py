@@ -10,7 +10,6 @@ from bandits.base.formatting import GLUE
 from bandits.diagnostics import Conclusion, Finding, Verdict, conclude
 from bandits.diagnostics.conclusion import SEVERITY, by_severity
 from bandits.diagnostics.figures import MARKS
-from bandits.results.result import Result
 from ui.text import escape_markdown, safe_cell
 
 if TYPE_CHECKING:
@@ -34,9 +33,9 @@ class Verdicts(NamedTuple):
     conclusions: dict[str, Conclusion]
 
 
-def verdicts(result: Result, found: dict[str, dict[str, Finding]]) -> Verdicts:
+def verdicts(found: dict[str, dict[str, Finding]]) -> Verdicts:
     """Conclude for every agent, and order the agents by severity."""
-    conclusions = {label: conclude(result, label, findings) for label, findings in found.items()}
+    conclusions = {label: conclude(findings) for label, findings in found.items()}
     order = sorted(
         conclusions, key=lambda label: (conclusions[label].verdict == "none", SEVERITY[conclusions[label].verdict])
     )

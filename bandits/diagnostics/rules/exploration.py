@@ -63,21 +63,24 @@ def exploration(
     title = "Exploration"
     healthy = f"Exploring costs at most {percent(MAX_COST)} of what the agent's own estimates would gain, and it does "
     healthy += f"not lose more than {percent(MAX_MISSED)} of the oracle's gain because it stopped exploring early."
-    if not learns:
-        return Finding(title, healthy, "none", "The agent does not learn during the run: it need not explore.")
     shares, sources = regret_shares(history), regret_sources(history)
     if shares is None:
         return Finding(title, healthy, "none", NOTHING_TO_GAIN)
+    wasted = _wasted(float(shares.total.mean()))
+    if not learns:
+        text = "The agent does not learn during the run: it need not explore."
+        return Finding(title, healthy, "none", text, "", f"{wasted}. It does not learn during the run.")
     if len(shares.total) < MIN_ROWS:
-        return Finding(title, healthy, "none", ONE_REPLICATION)
+        return Finding(title, healthy, "none", ONE_REPLICATION, "", f"{wasted}. {ONE_REPLICATION}")
     verdict, direction, text = (
         _from_regret(history, shares, oracle) if sources is None
         else _from_sources(history, params, shares, sources)
     )  # fmt: skip
+    summary = wasted + (_cause(direction, history, shares, sources) or f". {text.rsplit('. ', 1)[-1]}")
     if direction and oracle is not None:
         entropy = recent_entropy(history, oracle.steps)[0]
         text += f" Selection entropy: {entropy:.2f} (oracle: {oracle.entropy:.2f})."
-    return Finding(title, healthy, verdict, text, direction)
+    return Finding(title, healthy, verdict, text, direction, summary)
 
 
 def _from_sources(
@@ -122,6 +125,26 @@ def _from_regret(
     if gap < -TOLERANCE:
         return "watch", "too little", f"{lost} and selects less evenly than the oracle."
     return "none", "", f"{lost}. The cause cannot be decided: {NO_CHECKS}"
+
+
+def _cause(direction: Direction, history: History, shares: RegretShares, sources: RegretSources | None) -> str:
+    """State why an agent wastes traffic, as the continuation of `_wasted`; empty where it cannot be decided."""
+    step = f"step {history.step:,}"
+    if direction == "too much":
+        share = "" if sources is None else f", in {percent(float(sources.late_rate.mean()))} of its decisions"
+        return f": it still explores at {step}{share}. Less exploration would earn more."
+    if direction == "too little":
+        return ": it stopped exploring before it had found the best choices. More exploration would earn more."
+    early = shares.total.mean() > LOW_REGRET > shares.late.mean()
+    plateau = f", most of it early on: by {step} its regret has reached a plateau" if early else ""
+    return f"{plateau}. It explores about right." if direction else ""
+
+
+def _wasted(share: float) -> str:
+    """State a regret relative to the oracle's gain over random choice as a share of the traffic."""
+    if share >= 1:
+        return "It wastes all of its traffic (it earns no more than random choice)"
+    return f"It wastes {percent(share)} of its traffic"
 
 
 def _still(rate: float) -> str:

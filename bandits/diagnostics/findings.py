@@ -14,6 +14,7 @@ from .conclusion import by_severity
 from .finding import OLD_FORMAT, PENDING, STOPPED, TOO_EARLY, Finding
 from .references import MIN_STEPS, LinearityCheck, OracleReference, PositionBias, has_slates
 from .rules import design_matrix, exploration, model, selection, uncertainty
+from .siblings import better_sibling
 
 REFERENCE_OF = {
     "premature_convergence": "oracle", "segment_entropy": "oracle", "condition_number": "linearity",
@@ -60,7 +61,7 @@ def findings(
     index = result.experiment.labels.index(label)
     params, learns = result.experiment.agents[index], result.experiment.agent_class(index).learns
     found = {
-        "exploration": exploration.exploration(history, params, oracle, learns=learns),
+        "exploration": exploration.exploration(history, params, oracle, better_sibling(result, label), learns=learns),
         "regret": exploration.regret(history, learns=learns),
         "smallest_eigenvalue": design_matrix.smallest_eigenvalue(history, params),
         "condition_number": design_matrix.condition_number(history, params, linearity),

@@ -27,7 +27,7 @@ from bandits.results.result import Result
 
 LOSS = 0.1
 REPLICATIONS = 8
-CHOSEN_ON, SHOWN_ON = (1,), (2, 3)  # seeds for choosing the thresholds, and for the table
+CHOSEN_ON, SHOWN_ON = (1, 4), (2, 3)  # seeds for choosing the thresholds, and for the table
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "EXPLORATION.md"
 PARAMETERS = {"linucb": "alpha", "lints": "sigma2", "epsilon_greedy": "epsilon"}
 SYMBOLS = {"linucb": "LinUCB, α", "lints": "LinTS, σ²", "epsilon_greedy": "ε-greedy, ε"}
@@ -50,6 +50,11 @@ SETUPS = (
          "epsilon_greedy": [0, 0.001, 0.05, 0.1, 0.3, 0.8]},
     ),
     Setup(
+        "Pet shop, long", {"kind": "petshop"}, 20_000, {},
+        {"linucb": [0, 0.02, 0.1, 0.5, 1.5, 6], "lints": [0, 1e-4, 1e-3, 0.01, 0.5, 25],
+         "epsilon_greedy": [0, 0.001, 0.05, 0.1, 0.3, 0.8]},
+    ),
+    Setup(
         "Digits", {"kind": "classification", "data": "digits", "encoding": "context"}, 2000, {},
         {"linucb": [0, 0.03, 1, 4, 10], "lints": [0, 0.001, 0.03, 1, 30], "epsilon_greedy": [0, 0.01, 0.1, 0.3, 0.9]},
     ),
@@ -66,8 +71,19 @@ SETUPS = (
 )  # fmt: skip
 
 
+class Judgement(NamedTuple):
+    """What diagnostics conclude on exploration, and which diagnostics raise an alarm."""
+
+    verdict: str
+    direction: str
+    alarms: tuple[str, ...]
+
+
 class Outcome(NamedTuple):
-    """One run of one case: its regret and gain by replication, float64 (R,), and what diagnostics conclude."""
+    """One run of one case: its regret and gain by replication, float64 (R,), and what diagnostics conclude.
+
+    The agent is judged as if it ran alone; ``beside`` is the judgement beside the other settings of its family.
+    """
 
     setup: str
     kind: str
@@ -78,6 +94,7 @@ class Outcome(NamedTuple):
     verdict: str
     direction: str
     alarms: tuple[str, ...]
+    beside: Judgement
 
 
 class Row(NamedTuple):
@@ -103,14 +120,22 @@ def judge(setup: Setup, kind: str, result: Result, references: tuple[Any, Any, A
     """Apply all diagnostics to the runs of one family."""
     outcomes = []
     for value, (label, history) in zip(setup.grids[kind], result.histories.items(), strict=True):
-        found = diagnostics.findings(result, label, *references)
         regret = metrics.total(history, "best_value") - metrics.total(history, "value")
         gain = metrics.total(history, "best_value") - metrics.total(history, "random_value")
-        alarms = tuple(name for name, finding in found.items() if finding.verdict == "alarm")
-        exploration = found["exploration"]
-        judged = (exploration.verdict, exploration.direction, alarms)
-        outcomes.append(Outcome(setup.title, kind, value, result.experiment.seed, regret, gain, *judged))
+        alone = Result(result.experiment, {label: history})
+        judged, beside = (_judgement(diagnostics.findings(each, label, *references)) for each in (alone, result))
+        outcomes.append(Outcome(setup.title, kind, value, result.experiment.seed, regret, gain, *judged, beside))
     return outcomes
+
+
+def _judgement(found: dict[str, diagnostics.Finding]) -> Judgement:
+    alarms = tuple(name for name, finding in found.items() if finding.verdict == "alarm")
+    return Judgement(found["exploration"].verdict, found["exploration"].direction, alarms)
+
+
+def beside_family(outcomes: list[Outcome]) -> list[Outcome]:
+    """Replace every judgement by that beside the other settings of the family."""
+    return [Outcome(*o[:6], *o.beside, o.beside) for o in outcomes]
 
 
 def measure(setup: Setup, seed: int) -> list[Outcome]:
@@ -177,12 +202,15 @@ Written by `python -m benchmarks.reproduction.exploration --write`. The page Dia
 explores too little, about right or too much. Here the truth is known, because every agent is run with settings from far
 too little to far too much exploration.
 
-- **Cases**: {cases}, in {simulators} simulators: LinUCB, LinTS and ε-greedy with five or six settings each. Every case
-  is run {runs} times, with {replications} replications each time.
+- **Cases**: {cases}, in {simulators} settings of simulator and length: LinUCB, LinTS and ε-greedy with five or six
+  values each. Every case is run {runs} times, with {replications} replications each time.
+- **Steps**: {lengths}.
 - **Truth**: the best setting of a family (an agent in a simulator) has the smallest mean regret. A setting is sick if
   it loses more than {loss} of the best setting's gain over random choice (lower end of the paired 95 % interval). Below
   the best setting it explores too little, above it too much. Settings in between are not judged.
-- **Thresholds** were chosen on seed {chosen}; the tables show seeds {shown}.
+- **Alone or beside the family**: a verdict may use other settings of the same agent in the same run as evidence. The
+  rates are those of agents that run alone, except where stated otherwise.
+- **Thresholds** were chosen on seeds {chosen}; the tables show seeds {shown}.
 - **Limits**: exploring too little harms only where the same arms come back (pet shop, digits). Verdicts on other agents
   and simulators are less certain than these rates.
 
@@ -194,9 +222,11 @@ too little to far too much exploration.
 def document(table: list[Row]) -> str:
     """Write the document: both rates, and every case."""
     r = rates(table)
-    some = {"cases": len(table), "simulators": len({row.setup for row in table}), "runs": len(table[0].outcomes)}
-    chosen, shown = (" and ".join(map(str, seeds)) for seeds in (CHOSEN_ON, SHOWN_ON))
-    text = TEXT.format(**some, replications=REPLICATIONS, loss=percent(LOSS), chosen=chosen, shown=shown)
+    shown = [setup for setup in SETUPS if setup.title in {row.setup for row in table}]
+    lengths = "; ".join(f"{setup.title} {setup.steps:,}" for setup in shown)
+    some = {"cases": len(table), "simulators": len(shown), "runs": len(table[0].outcomes), "lengths": lengths}
+    chosen, seeds_shown = (" and ".join(map(str, seeds)) for seeds in (CHOSEN_ON, SHOWN_ON))
+    text = TEXT.format(**some, replications=REPLICATIONS, loss=percent(LOSS), chosen=chosen, shown=seeds_shown)
     named, alarmed = percent(r.named / r.sick, 1), percent(r.alarmed / r.sick, 1)
     text += f"| sick settings that are named, in the right direction | {r.sick} | {named} (alarm: {alarmed}) |\n"
     for direction in ("too little", "too much"):
@@ -206,15 +236,22 @@ def document(table: list[Row]) -> str:
     text += (
         f"| best settings on which the verdict is not informative | {r.best} | {percent(r.undecided / r.best, 1)} |\n"
     )
+    together = rates(list(rows(beside_family([o for row in table for o in row.outcomes]))))
+    named, alarmed = percent(together.named / together.sick, 1), percent(together.alarmed / together.sick, 1)
+    text += f"| beside the family: sick settings that are named | {together.sick} | {named} (alarm: {alarmed}) |\n"
+    false_alarms = percent(together.false_alarms / together.best, 1)
+    text += f"| beside the family: best settings with an alarm of any diagnostic | {together.best} | {false_alarms} |\n"
     in_between = percent(r.between_alarms / max(r.between, 1), 1)
     text += f"| settings in between with an alarm on exploration | {r.between} | {in_between} |\n\n"
-    text += "| simulator | agent | value | gain lost against the best (95 % CI) | truth | verdicts |\n"
-    text += "|---|---|---|---|---|---|\n"
+    text += "| simulator | agent | value | gain lost against the best (95 % CI) | truth | alone | beside the family |\n"
+    text += "|---|---|---|---|---|---|---|\n"
     for row in table:
         loss = f"{percent(row.loss.mean)} ({percent(row.loss.low)} to {percent(row.loss.high)})"
         loss = "–" if row.truth == "best" else loss
         verdicts = ", ".join(o.direction or "not informative" for o in row.outcomes)
-        text += f"| {row.setup} | {SYMBOLS[row.kind]} | {row.value:g} | {loss} | {row.truth or '–'} | {verdicts} |\n"
+        beside = ", ".join(o.beside.direction or "not informative" for o in row.outcomes)
+        text += f"| {row.setup} | {SYMBOLS[row.kind]} | {row.value:g} | {loss} | {row.truth or '–'} | {verdicts} "
+        text += f"| {beside} |\n"
     return text
 
 

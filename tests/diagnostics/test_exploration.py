@@ -54,6 +54,8 @@ def diagnose(
     [
         ({"value": 0.5, "greedy": 0.98, "rate": 0.9}, "alarm", "too much", "still explores in 90 %"),
         ({"value": 0.97, "greedy": 0.98, "rate": 0.03}, "healthy", "about right", "Exploring costs 1 %"),
+        ({"value": 0.9, "greedy": 1.0, "rate": 0.1}, "healthy", "about right", "Exploring costs 10 %"),
+        ({"value": 0.9, "greedy": 1.0, "rate": 0.7}, "watch", "too much", "Exploring costs 10 %"),
         ({"value": 0.4, "greedy": 0.4, "rate": 0.01, "locked": True}, "alarm", "too little", "decided by chance"),
         ({"value": 0.4, "greedy": 0.4, "rate": 0.01}, "none", "", "its reward model may be the cause"),
         ({"value": 0.4, "greedy": 0.4, "rate": 0.0}, "watch", "too little", "never explores"),
@@ -83,6 +85,42 @@ def test_the_conclusion_states_the_regret_and_the_step_in_plain_words() -> None:
     assert conclusion == ("alarm", "too much", f"{expected} Less exploration would earn more.")
     _, worse = diagnose(made(value=-0.1, greedy=-0.1, rate=0.0, locked=True))
     assert worse.text.startswith("It wastes all of its traffic (it earns no more than random choice): it stopped")
+
+
+LESS = {"kind": "linucb", "label": "B", "alpha": 0.5}
+
+
+def beside(own: History, other: History, **changed: Any) -> tuple[Finding, Conclusion]:
+    """Diagnose LinUCB with alpha 1.5 beside one with alpha 0.5 and these changes."""
+    agents = [{"kind": "linucb", "label": "A", "alpha": 1.5}, {**LESS, **changed}]
+    e = Experiment.model_validate({"agents": agents, "steps": STEPS, "replications": own.rows})
+    found = diagnostics.findings(Result(e, {"A": own, "B": other}), "A")
+    return found["exploration"], diagnostics.conclude(found)
+
+
+def test_an_agent_that_differs_in_one_parameter_and_earns_more_is_evidence() -> None:
+    own = {"value": 0.9, "greedy": 0.98, "rate": 0.3}
+    assert diagnose(made(**own))[0].direction == "about right"
+    less, more = {"value": 0.99, "greedy": 0.99, "rate": 0.02}, {"value": 0.99, "greedy": 0.99, "rate": 0.5}
+    finding, conclusion = beside(made(**own), made(**less))
+    assert (finding.verdict, finding.direction) == ("watch", "too much")
+    expected = (
+        "It wastes 10 % of its traffic. Less exploration earns more: B, with exploration bonus 0.5 instead of 1.5, "
+    )
+    expected += "explores in 2 % of its decisions instead of 30 % and earned 180 more clicks (95 % CI "
+    assert conclusion.text.startswith(expected)
+    assert beside(made(**own), made(**more))[0].direction == "too little"
+    much_better = made(**{**less, "value": 1.0}), made(**{**own, "value": 0.85})
+    assert beside(much_better[1], much_better[0])[0].verdict == "alarm"
+    for other, changed in (
+        (made(**{**less, "rate": 0.3}), {}),  # it earns more for another reason
+        (made(**{**less, "value": 0.93}), {}),  # hardly more
+        (made(**{**less, "spread": 0.5}), {}),  # within the sampling error
+        (made(**less), {"ridge": 5.0}),  # two parameters differ
+        (made(**less), {"kind": "logistic_ucb"}),
+        (made(**less, checks=False), {}),
+    ):
+        assert beside(made(**own), other, **changed)[0].direction == "about right"
 
 
 def test_the_rule_that_decides_words_the_conclusion() -> None:

@@ -13,6 +13,7 @@ from bandits.diagnostics.curves import recent_entropy
 from bandits.diagnostics.finding import NOTHING_TO_GAIN, Direction, Finding, Verdict, at_most
 from bandits.diagnostics.references import OracleReference
 from bandits.diagnostics.regret import RegretShares, RegretSources, is_locked_in, regret_shares, regret_sources
+from bandits.diagnostics.siblings import MIN_LOSS, SEVERE_LOSS, Sibling
 from bandits.experiments.history import History
 from bandits.results import metrics
 from bandits.results.metrics import Estimate
@@ -20,6 +21,8 @@ from bandits.results.metrics import Estimate
 LOW_REGRET = 0.1  # of the gain: an agent that loses less over the last third has reached a plateau
 HIGH_REGRET = 0.5
 MAX_COST = 0.13  # of what the greedy choices would gain: lost by exploring, over the run
+MOST_DECISIONS = 0.5  # late exploration rate; with good estimates, only `MAX_COST_MOST` may then be lost by exploring
+MAX_COST_MOST = 0.05
 MIN_GREEDY = 0.25  # of the gain, below which that of the greedy choices is too small to divide by
 MAX_MISSED = 0.1  # of the gain: regret due to greedy choices that are not the optimum, over the run
 MAX_RATE = 0.05  # exploration rate up to which an agent hardly explores
@@ -51,18 +54,27 @@ def regret(history: History, *, learns: bool = True) -> Finding:
 
 
 def exploration(
-    history: History, params: AgentParams, oracle: OracleReference | None = None, *, learns: bool = True
+    history: History,
+    params: AgentParams,
+    oracle: OracleReference | None = None,
+    sibling: Sibling | None = None,
+    *,
+    learns: bool = True,
 ) -> Finding:
     """Decide whether an agent explores too little, about right or too much.
 
     The regret has two sources: choices other than the greedy one (the cost of exploring), and greedy choices that are
     not optimal (what the agent does not know). Too much: the first is large, and the second is smaller or no longer
-    falls. Too little: the second is large, to the end, while the agent hardly explores, and chance decided what it
-    shows.
+    falls; or most decisions still explore at the end although the second is small. Too little: the second is large, to
+    the end, while the agent hardly explores, and chance decided what it shows. A sibling that earns clearly more with
+    another exploration rate is direct evidence, and decides.
     """
     title = "Exploration"
-    healthy = f"Exploring costs at most {percent(MAX_COST)} of what the agent's own estimates would gain, and it does "
-    healthy += f"not lose more than {percent(MAX_MISSED)} of the oracle's gain because it stopped exploring early."
+    healthy = f"Exploring costs at most {percent(MAX_COST)} of what the agent's own estimates would gain, or "
+    healthy += f"{percent(MAX_COST_MOST)} if the estimates are good and most decisions still explore at the end. The "
+    healthy += f"agent does not lose more than {percent(MAX_MISSED)} of the oracle's gain because it stopped exploring "
+    healthy += "early. No agent of this run that differs in one parameter explores less or more and earns "
+    healthy += f"{percent(MIN_LOSS)} of the gain more."
     shares, sources = regret_shares(history), regret_sources(history)
     if shares is None:
         return Finding(title, healthy, "none", NOTHING_TO_GAIN)
@@ -74,17 +86,20 @@ def exploration(
         return Finding(title, healthy, "none", ONE_REPLICATION, "", f"{wasted}. {ONE_REPLICATION}")
     verdict, direction, text = (
         _from_regret(history, shares, oracle) if sources is None
-        else _from_sources(history, params, shares, sources)
+        else _from_sources(history, params, shares, sources, sibling)
     )  # fmt: skip
-    summary = wasted + (_cause(direction, history, shares, sources) or f". {text.rsplit('. ', 1)[-1]}")
+    if sibling is not None and sources is not None:
+        cause = f". {'Less' if direction == 'too much' else 'More'} exploration earns more: {sibling.sentence}"
+    else:
+        cause = _cause(direction, history, shares, sources) or f". {text.rsplit('. ', 1)[-1]}"
     if direction and oracle is not None:
         entropy = recent_entropy(history, oracle.steps)[0]
         text += f" Selection entropy: {entropy:.2f} (oracle: {oracle.entropy:.2f})."
-    return Finding(title, healthy, verdict, text, direction, summary)
+    return Finding(title, healthy, verdict, text, direction, wasted + cause)
 
 
 def _from_sources(
-    history: History, params: AgentParams, shares: RegretShares, sources: RegretSources
+    history: History, params: AgentParams, shares: RegretShares, sources: RegretSources, sibling: Sibling | None
 ) -> tuple[Verdict, Direction, str]:
     """Grade by what the regret is due to."""
     missed, trend = metrics.estimate(sources.estimating), metrics.estimate(sources.trend)
@@ -95,8 +110,14 @@ def _from_sources(
     observed += f"gain{_interval(cost)}; wrong estimates cost {percent(missed.mean)} of the oracle's gain"
     observed += f"{_interval(missed)}."
     pays_off = missed.mean > float(sources.exploring.mean()) and trend.high < 0
-    if cost.mean > MAX_COST and not pays_off:
-        return ("alarm" if cost.low > MAX_COST else "watch"), "too much", observed
+    costly = cost.mean > MAX_COST and not pays_off
+    wasteful = late_rate > MOST_DECISIONS and cost.low > MAX_COST_MOST and missed.mean <= MAX_MISSED
+    too_much: Verdict = "alarm" if costly and cost.low > MAX_COST else "watch"
+    if sibling is not None:
+        severe = sibling.lost.low > SEVERE_LOSS or (sibling.direction == "too much" and too_much == "alarm")
+        return ("alarm" if severe else "watch"), sibling.direction, f"{observed} {sibling.sentence}"
+    if costly or wasteful:
+        return too_much, "too much", observed
     if missed.low <= MAX_MISSED or shares.late.mean() <= LOW_REGRET:
         return "healthy", "about right", observed
     reason = f"{observed} Whether more exploration would help cannot be decided: "

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections import deque
-from contextlib import suppress
 from threading import Condition
-from typing import IO, Any, BinaryIO, cast
+from typing import Any
 
 from .job import Job
-from .protocol import send
 from .scheduler import Scheduler
 from .shares import Share, deal, plan
 from .task_queue import Task
+from .worker_process import WorkerProcess
 
 MIN_NEED = 2.0  # expected seconds of a run for which another run returns a worker
-
-Process = subprocess.Popen[bytes]
 
 
 class Division:
@@ -28,7 +24,7 @@ class Division:
     ----------
     change : threading.Condition
     scheduler : Scheduler
-    processes : dict of Share or Task to Popen
+    processes : dict of Share or Task to WorkerProcess
         The worker process of everything that is being computed.
     offers : deque of Share
         Shares for idle workers, which take them before anything else.
@@ -38,7 +34,7 @@ class Division:
 
     def __init__(self, change: Condition, scheduler: Scheduler) -> None:
         self.change, self.scheduler = change, scheduler
-        self.processes: dict[Share | Task, Process] = {}
+        self.processes: dict[Share | Task, WorkerProcess] = {}
         self.offers: deque[Share] = deque()
         self.idle = 0
 
@@ -120,9 +116,8 @@ class Division:
         self.offers = deque(offer for offer in self.offers if offer.job is not job)
 
     def tell(self, work: Share | Task, header: dict[str, Any], arrays: dict[str, Any] | None = None) -> None:
-        """Send a message to the worker of a share or task; one that has died is noticed by its thread."""
-        with suppress(OSError):
-            send(pipe(self.processes[work].stdin), header, arrays)
+        """Queue a message for the worker of a share or task: nothing here waits for a worker to read."""
+        self.processes[work].send(header, arrays)
 
     def _offer(self, *shares: Share) -> None:
         self.offers.extend(shares)
@@ -135,8 +130,3 @@ def request(work: Share | Task) -> tuple[dict[str, Any], dict[str, Any]]:
         return work.message, {}
     source, agents = work.job.experiment.model_dump(mode="json"), sorted(work.agents)
     return {"experiment": source, "agents": agents}, work.job.agent_state(agents)
-
-
-def pipe(stream: IO[bytes] | None) -> BinaryIO:
-    """Return a stream of a process that was started with pipes."""
-    return cast(BinaryIO, stream)

@@ -19,10 +19,10 @@ from bandits.base.files import Arrays, unpack
 from bandits.experiments.experiment import Experiment, read
 from bandits.storage.run_store import RUN_ID, CorruptFileError, Store
 
-from .division import Process
 from .job import Job
 from .supervisor import Supervisor
 from .task_queue import Task
+from .worker_process import WorkerProcess
 
 __all__ = ["Job", "Pool"]
 MAX_ENDED_JOBS = 24  # ended jobs that stay in memory
@@ -114,11 +114,11 @@ class Pool:
             return self._supervisor.scheduler.position(job)
 
     @property
-    def processes(self) -> Mapping[Job | Task, Process]:
+    def processes(self) -> Mapping[Job | Task, WorkerProcess]:
         """The worker process of each run and task that is being computed; of a run with several, the first."""
         return self._supervisor.processes
 
-    def workers_of(self, job: Job) -> list[Process]:
+    def workers_of(self, job: Job) -> list[WorkerProcess]:
         """List the worker processes that compute a run at present."""
         with self._change:
             division = self._supervisor.division

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 import time
 from contextlib import suppress
 
 from bandits.base.errors import UserError
-from bandits.base.processes import worker_environment
 from bandits.experiments.race import load_histories
 from bandits.storage.run_store import Store
 
-from .division import Division, Process, pipe, request
+from .division import Division, request
 from .job import Job, JobStatus, save
-from .protocol import receive
 from .scheduler import Scheduler
 from .shares import Share
 from .task_queue import Task, settle
+from .worker_process import WorkerProcess, start_worker
 
 ATTEMPTS = 3  # workers that may die while they compute the same run or task
 TIME_LIMIT = 1800.0  # seconds of wall time that one run may take
@@ -59,9 +56,9 @@ class Supervisor:
             threading.Thread(target=self._serve, daemon=True).start()
 
     @property
-    def processes(self) -> dict[Job | Task, Process]:
+    def processes(self) -> dict[Job | Task, WorkerProcess]:
         """The worker process of each run and task that is being computed; of a run with several, the first."""
-        found: dict[Job | Task, Process] = {}
+        found: dict[Job | Task, WorkerProcess] = {}
         for work, process in self.division.processes.copy().items():
             found.setdefault(work.job if isinstance(work, Share) else work, process)
         return found
@@ -133,7 +130,7 @@ class Supervisor:
             timer.start()
             self.division.tell(work, {"command": "leave"})
 
-    def _kill(self, work: Share | Task, process: Process) -> None:
+    def _kill(self, work: Share | Task, process: WorkerProcess) -> None:
         if self.division.processes.get(work) is process:
             process.kill()
 
@@ -148,7 +145,7 @@ class Supervisor:
                 self._count_failed_start()
                 continue
             try:
-                if receive(pipe(process.stdout)) is None:
+                if process.receive() is None:
                     self._count_failed_start()
                     continue
                 self.failed_starts = 0
@@ -157,8 +154,7 @@ class Supervisor:
                     if not alive:
                         break
             finally:
-                process.kill()
-                process.wait()
+                process.end()
 
     def _count_failed_start(self) -> None:
         self.failed_starts += 1
@@ -166,7 +162,7 @@ class Supervisor:
             self._fail_tasks("no worker process can be started on this machine")
         time.sleep(1)  # do not spin
 
-    def _next(self, process: Process) -> Share | Task | None:
+    def _next(self, process: WorkerProcess) -> Share | Task | None:
         """Wait for work for a worker and send it; return None if the supervisor was closed or the worker died."""
         division = self.division
         with self.change:
@@ -222,7 +218,7 @@ class Supervisor:
 
     # -- tasks ---------------------------------------------------------------------------------------------------
 
-    def _run_task(self, task: Task, process: Process) -> bool:
+    def _run_task(self, task: Task, process: WorkerProcess) -> bool:
         """Follow a task until it ends; return whether its worker is still alive."""
         task.future.add_done_callback(lambda future: self._abandon(task) if future.cancelled() else None)
         alive = False
@@ -239,9 +235,9 @@ class Supervisor:
                     settle(task.future, UserError("the app was closed" if self.closed else died))
         return alive
 
-    def _follow_task(self, task: Task, process: Process) -> bool:
+    def _follow_task(self, task: Task, process: WorkerProcess) -> bool:
         """Process the messages about a task until it ends; return False if the worker died."""
-        while (message := receive(pipe(process.stdout))) is not None:
+        while (message := process.receive()) is not None:
             header, arrays = message
             if header["event"] == "tick":
                 task.on_progress(header["step"])
@@ -255,7 +251,7 @@ class Supervisor:
 
     # -- runs ----------------------------------------------------------------------------------------------------
 
-    def _run_share(self, share: Share, process: Process) -> bool:
+    def _run_share(self, share: Share, process: WorkerProcess) -> bool:
         """Follow a share until it ends or is returned; return whether its worker is still alive."""
         job, alive = share.job, False
         with suppress(OSError):
@@ -280,10 +276,10 @@ class Supervisor:
             job.end("failed", f"its worker process died {ATTEMPTS} times")
             self._abandon_run(job)
 
-    def _follow_share(self, share: Share, process: Process) -> bool:
+    def _follow_share(self, share: Share, process: WorkerProcess) -> bool:
         """Process the messages about a share until it ends; return False if the worker died."""
         job = share.job
-        while (message := receive(pipe(process.stdout))) is not None:
+        while (message := process.receive()) is not None:
             header, arrays = message
             event = header["event"]
             if event == "history":
@@ -342,14 +338,3 @@ class Supervisor:
                 job.error = f"stopped after {TIME_LIMIT / 60:.0f} minutes, the limit for one run"
             self.division.balance(job)
             self.division.release()
-
-
-def start_worker() -> Process:
-    """Start a worker process."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "bandits.runtime.worker"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env=worker_environment(),
-        process_group=0,  # Ctrl-C goes to this process, which ends the workers
-    )

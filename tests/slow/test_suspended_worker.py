@@ -1,0 +1,57 @@
+"""A worker that does not read its messages: the others are served, and the pool's lock stays free."""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import closing
+from threading import Thread
+
+import numpy as np
+import pytest
+
+from bandits import run
+from bandits.experiments.race import Race
+from bandits.runtime import supervisor
+from bandits.runtime.pool import Pool
+from bandits.runtime.worker_process import WorkerProcess, start_worker
+from tests.support import experiment, over, same, wait_for
+
+
+def test_a_large_state_for_a_suspended_worker_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    workers: list[WorkerProcess] = []
+    start = start_worker
+
+    def start_and_keep() -> WorkerProcess:
+        workers.append(start())
+        return workers[-1]
+
+    monkeypatch.setattr(supervisor, "start_worker", start_and_keep)
+    e = experiment("lints", "linucb", simulator={"kind": "petshop", "n_products": 400}, replications=8, seed=7000)
+    race = Race(e)
+    list(race.advance(100))
+    saved = {k: np.asarray(v) for k, v in race.state_dict().items()}
+    for agent in "01":  # far more than a pipe holds
+        assert sum(v.nbytes for k, v in saved.items() if k.startswith(agent)) > 2**20
+    with closing(Pool(2)) as pool:
+        wait_for(lambda: pool.ready, "both workers")
+        suspended, _ = workers
+        os.kill(suspended.pid, signal.SIGSTOP)
+        try:
+            Thread(target=pool.submit, args=(e,), kwargs={"saved": saved}, daemon=True).start()
+            wait_for(lambda: e.hash in pool._jobs, "the run")
+            job = pool._jobs[e.hash]
+            wait_for(lambda: max((h.step for h in job.histories.values()), default=0) == 300, "the other agent")
+            assert pool._change.acquire(timeout=60)
+            pool._change.release()
+            assert job.status == "running"
+            wait_for(lambda: len(pool.workers_of(job)) == 1, "the other worker to be free")
+            after = pool.submit(experiment(seed=7001))
+            wait_for(lambda: not after.active, "a run after it", over(job))
+            assert after.status == "finished"
+        finally:
+            suspended.kill()
+        wait_for(lambda: not job.active, "the end of the run")
+        assert (job.status, job.worker_deaths) == ("finished", 1)
+    for label, history in run(e).histories.items():
+        same(job.histories[label], history)

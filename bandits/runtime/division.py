@@ -53,8 +53,12 @@ class Division:
         return sorted(jobs, key=lambda job: len(self.shares(job)))
 
     def begin(self, job: Job) -> Share:
-        """Divide a run among this worker and idle ones; return this worker's share."""
-        agents = job.unfinished_agents() or set(range(len(job.experiment.agents)))
+        """Divide a run among this worker and idle ones; return this worker's share.
+
+        Agents of shares that are leaving stay there, and are placed when these have left.
+        """
+        free = set(range(len(job.experiment.agents))).difference(*(share.agents for share in self.shares(job)))
+        agents = job.unfinished_agents() & free or free
         first, *others = deal(job, agents, min(1 + max(self.spare, 0), job.max_workers))
         self._offer(*(Share(job, hand) for hand in others))
         return Share(job, first)

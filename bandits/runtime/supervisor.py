@@ -323,6 +323,7 @@ class Supervisor:
                 return
         save(self.store, job, finished=True)
         with self.change:
+            self.scheduler.remove_run(job)  # where it went when another share left
             job.step = job.experiment.steps
             job.end("finished", job.error)
 

@@ -5,21 +5,23 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from bandits.base.errors import UserError
 from bandits.base.formatting import short
-from bandits.experiments.experiment import Experiment
+from bandits.experiments.experiment import MEMORY_LIMIT, Experiment
 from bandits.experiments.history import History
-from bandits.experiments.race import Race, load_histories
+from bandits.experiments.race import Race
 
 from .pool import Job, Pool
 
 MAX_WORKERS = 64
-WORTH_IT = 10.0  # expected seconds to the end from which on worker processes are started; a start takes seconds
+MEASURED = 1.0  # seconds after which the time to the end is estimated ...
+WORTH_IT = 10.0  # ... and that time, from which on worker processes are started; a start takes seconds
 CHUNK_SECONDS = 0.1
 POLL = 0.05  # seconds
 
@@ -64,40 +66,77 @@ def run_to_end(
     progress : callable, optional
         Called as ``progress(step, steps)`` a few times a second.
     """
-    n = min(available_cores() if workers is None else workers, experiment.max_processes())
+    n = processes_for(experiment, available_cores() if workers is None else workers)
+    here = _run_here(experiment, {}, n, progress)
+    if isinstance(here, dict):
+        return here
+    with closing(here.pool) as pool:
+        job = pool.submit(experiment, saved=here.state)
+        here.state = {}  # the job replaces it agent by agent
+        if _follow(pool, job, progress):
+            return job.histories
+    last = _run_here(experiment, job.saved, 1, progress)
+    assert isinstance(last, dict)
+    return last
+
+
+def processes_for(experiment: Experiment, cores: int) -> int:
+    """Return the number of processes that a run is spread over on so many processors; 1: it stays in this process.
+
+    At most one per agent, and as many as fit into the limit of memory of one experiment beside the checkpoint that
+    this process keeps and the next one, which is on its way.
+    """
+    n, own = min(cores, len(experiment.agents)), 2 * experiment.memory()
+    while n > 1 and own + experiment.memory(n) > MEMORY_LIMIT:
+        n -= 1
+    return max(n, 1)
+
+
+@dataclass
+class _HandOver:
+    """Workers that are ready, and the state from which they continue."""
+
+    pool: Pool
+    state: dict[str, Any]
+
+
+def _run_here(
+    experiment: Experiment, state: dict[str, Any], processes: int, progress: Progress | None
+) -> dict[str, History] | _HandOver:
+    """Continue from a state in this process: to the end, or until workers can take over.
+
+    Simulators and agents end with this call, so that they take no memory beside those of the workers.
+    """
     race = Race(experiment)
     try:
-        if n > 1 and (pool := _advance(race, n, progress)) is not None:
-            with closing(pool):
-                job = pool.submit(experiment, saved={k: np.asarray(v) for k, v in race.state_dict().items()})
-                if _follow(pool, job, progress):
-                    return load_histories(experiment, job.saved)
-                race.load_state_dict(job.saved)
-        _advance(race, 1, progress)
-        return race.histories
+        race.load_state_dict(state)
+        if (pool := _advance(race, processes, progress)) is None:
+            return race.histories
+        return _HandOver(pool, {k: np.asarray(v) for k, v in race.state_dict().items()})
     finally:
         race.close()
 
 
-def _advance(race: Race, workers: int, progress: Progress | None) -> Pool | None:
+def _advance(race: Race, processes: int, progress: Progress | None) -> Pool | None:
     """Advance to the end, or until worker processes can take over; return these."""
     chunk, pool, began = 20, None, time.monotonic()
-    while not race.done:
-        before = race.seconds
-        for _ in race.advance(chunk):
-            pass
-        now = time.monotonic()
-        chunk = int(np.clip(chunk * CHUNK_SECONDS / max(race.seconds - before, 1e-3), 10, 5000))
-        if progress is not None:
-            progress(race.step, race.experiment.steps)
-        if workers > 1 and pool is None and now - began > 1 and _seconds_left(race) > WORTH_IT:
-            pool = Pool(workers, limited=False)
-        elif pool is not None and (pool.ready or pool.broken):
-            if pool.ready:
+    with ExitStack() as stack:
+        while not race.done:
+            before = race.seconds
+            for _ in race.advance(chunk):
+                pass
+            now = time.monotonic()
+            chunk = int(np.clip(chunk * CHUNK_SECONDS / max(race.seconds - before, 1e-3), 10, 5000))
+            if progress is not None:
+                progress(race.step, race.experiment.steps)
+            if processes > 1 and pool is None and now - began > MEASURED and _seconds_left(race) > WORTH_IT:
+                pool = stack.enter_context(closing(Pool(processes, limited=False)))
+            elif pool is not None and pool.ready:
+                stack.pop_all()  # its caller closes it
                 return pool
-            workers = 1
-    if pool is not None:
-        pool.close()
+            elif pool is not None and pool.broken:
+                stack.close()
+                pool, processes = None, 1
     return None
 
 

@@ -1,14 +1,15 @@
 """Exchange messages with worker processes: a JSON header and, optionally, arrays.
 
-A message is a line of JSON and, where its field ``bytes`` is not 0, that many bytes of an npz archive.
+A message is a line of JSON, whose field ``arrays`` lists name, type, shape and order of each array, and then their bytes in
+this order. Arrays may be large: they are written from where they are and read to where they stay, without a copy.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
-from bandits.base.files import pack, unpack
+import numpy as np
 
 UPDATE_INTERVAL = 0.25  # seconds between progress messages
 
@@ -23,9 +24,11 @@ def send(stream: BinaryIO, header: dict[str, Any], arrays: dict[str, Any] | None
     OSError
         The stream is closed.
     """
-    payload = pack(arrays, compressed=False) if arrays else b""
-    stream.write(json.dumps({**header, "bytes": len(payload)}).encode() + b"\n")
-    stream.write(payload)
+    made = {name: _contiguous(np.asarray(value)) for name, value in (arrays or {}).items()}
+    described = [(name, array.dtype.str, array.shape, "F" if array.flags.fnc else "C") for name, array in made.items()]
+    stream.write(json.dumps({**header, "arrays": described}).encode() + b"\n")
+    for array in made.values():
+        stream.write(_bytes(array))
     stream.flush()
 
 
@@ -34,8 +37,18 @@ def receive(stream: BinaryIO) -> Message | None:
     line = stream.readline()
     if not line.endswith(b"\n"):
         return None
-    header = json.loads(line)
-    payload = stream.read(header["bytes"])
-    if len(payload) < header["bytes"]:
-        return None
-    return header, unpack(payload, compressed=False) if payload else {}
+    header, arrays = json.loads(line), {}
+    for name, dtype, shape, order in header.pop("arrays"):
+        arrays[name] = np.empty(shape, dtype, order)
+        if cast(Any, stream).readinto(_bytes(arrays[name])) < arrays[name].nbytes:
+            return None
+    return header, arrays
+
+
+def _contiguous(array: np.ndarray) -> np.ndarray:
+    return array if array.flags.forc else np.ascontiguousarray(array)
+
+
+def _bytes(array: np.ndarray) -> memoryview:
+    """View a contiguous array as bytes in the order of memory."""
+    return array.reshape(-1, order="A").view(np.uint8).data

@@ -114,9 +114,11 @@ def _run_agents(header: dict[str, Any], saved: dict[str, Any], out: BinaryIO, in
         for i in agents:
             race.add(i, state)
             sent[labels[i]] = 0
+        state.clear()  # a copy of what the agents hold
 
     try:
         race.load_state_dict(saved)
+        saved.clear()
         while not race.done:
             began = race.seconds
             for _ in race.advance(chunk):

@@ -1,7 +1,7 @@
 """Exchange messages with worker processes: a JSON header and, optionally, arrays.
 
-A message is a line of JSON, whose field ``arrays`` lists name, type, shape and order of each array, and then their bytes in
-this order. Arrays may be large: they are written from where they are and read to where they stay, without a copy.
+A message is a line of JSON, whose field ``arrays`` lists name, type, shape and memory order of each array, and then
+their bytes. Arrays may be large: they are written from where they are and read to where they stay, without a copy.
 """
 
 from __future__ import annotations

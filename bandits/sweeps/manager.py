@@ -239,12 +239,15 @@ class SweepManager:
         return [*running, *self._catalogue.entries([j.id for j in jobs])]
 
     def star(self, sweep: str, starred: bool) -> None:
-        """Star a stored sweep, or remove its star."""
-        self._catalogue.annotate(sweep, starred=starred)
+        """Star a running or stored sweep, or remove its star."""
+        self._catalogue.annotate(sweep, running=self._is_running(sweep), starred=starred)
 
     def note(self, sweep: str, notes: str) -> None:
-        """Replace the notes on a stored sweep."""
-        self._catalogue.annotate(sweep, notes=notes)
+        """Replace the notes on a running or stored sweep."""
+        self._catalogue.annotate(sweep, running=self._is_running(sweep), notes=notes)
+
+    def _is_running(self, sweep: str) -> bool:
+        return any(job.id == sweep for job in self._active_jobs())
 
     def nearest_points(self, experiment: Experiment) -> list[NearestPoint]:
         """Find results for the agents of an experiment in all sweeps (`analysis.nearest.nearest_points`)."""

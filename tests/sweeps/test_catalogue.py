@@ -8,17 +8,24 @@ import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from threading import Thread, current_thread
+from typing import Any
 
 import numpy as np
 import pytest
 
-from bandits import sweeps
+from bandits import UserError, sweeps
 from bandits.results.text import plain_value
+from bandits.runtime.pool import Pool
+from bandits.storage.annotations import Annotations
 from bandits.sweeps import Landscape
 from bandits.sweeps.analysis.nearest import nearest_points
 from bandits.sweeps.analysis.run_metrics import METRICS
+from bandits.sweeps.manager import SweepManager
 from bandits.sweeps.storage.block_files import BlockFiles
 from bandits.sweeps.storage.catalogue import Catalogue
+from tests.gate import Gate
+from tests.support import wait_for
 from tests.sweeps.test_sweep import small
 
 
@@ -161,10 +168,49 @@ def test_star_and_notes_stay_when_the_index_is_lost_and_do_not_change_the_date(k
     (before,) = catalogue.entries()
     catalogue.annotate(kept.sweep.hash, starred=True)
     catalogue.annotate(kept.sweep.hash, notes="coarse; refine later")
-    catalogue.annotate("0" * 64, notes="no such sweep")
+    with pytest.raises(UserError, match="this sweep has been deleted"):
+        catalogue.annotate("0" * 64, notes="no such sweep")
     (tmp_path / "index.sqlite").unlink()
     (line,) = Catalogue(tmp_path).entries()
     assert line == before._replace(starred=True, notes="coarse; refine later")
     assert len(list((tmp_path / "annotations").iterdir())) == 1
     catalogue.forget(kept.sweep.hash)
     assert catalogue.entries() == [before]
+
+
+def test_a_running_sweep_keeps_star_and_notes_from_before_its_first_block(tmp_path: Path, gate: Gate) -> None:
+    sweep = small(seed=8100)
+    gate.hold(8100)
+    with closing(Pool()) as pool:
+        manager = SweepManager(pool, tmp_path / "sweeps")
+        job = manager.submit(sweep)
+        manager.star(job.id, True)
+        manager.note(job.id, "for the lecture")
+        (line,) = manager.stored_sweeps()
+        assert (line.progress, line.starred, line.notes) == (0.0, True, "for the lecture")
+        gate.open(8100)
+        wait_for(lambda: not job.active, "the end of the sweep")
+        assert job.status == "finished"
+        (line,) = manager.stored_sweeps()
+        assert (line.progress, line.starred, line.notes) == (1.0, True, "for the lecture")
+
+
+def test_two_changes_at_the_same_time_are_both_kept(
+    kept: Landscape, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process writes the notes between reading and writing the star, unless it has to wait."""
+    run, read = kept.sweep.hash, Annotations.read
+    other = Thread(target=lambda: Catalogue(tmp_path).annotate(run, notes="kept"))
+
+    def read_and_be_overtaken(self: Annotations, item: str) -> dict[str, Any]:
+        found = read(self, item)
+        if current_thread() is not other and not other.ident:
+            other.start()
+            other.join(1.0)
+        return found
+
+    monkeypatch.setattr(Annotations, "read", read_and_be_overtaken)
+    Catalogue(tmp_path).annotate(run, starred=True)
+    other.join()
+    (line,) = Catalogue(tmp_path).entries()
+    assert (line.starred, line.notes) == (True, "kept")

@@ -6,6 +6,7 @@ file if it is damaged or of another version. Any tool that reads SQLite can quer
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import sqlite3
@@ -116,16 +117,30 @@ class Catalogue:
         found = self._annotations.read(entry.sweep.hash)
         return entry._replace(starred=found.get("starred", False), notes=found.get("notes", ""))
 
-    def annotate(self, sweep: str, **changes: Any) -> None:
-        """Change star (``starred``) or ``notes`` of a stored sweep.
+    def annotate(self, sweep: str, *, running: bool = False, **changes: Any) -> None:
+        """Change star (``starred``) or ``notes`` of a sweep, in one transaction of the index: no change is lost.
+
+        Parameters
+        ----------
+        sweep : str
+        running : bool
+            Whether it is running, and may have stored nothing yet.
 
         Raises
         ------
+        UserError
+            There is no such sweep.
         OSError
             The disk is full or cannot be written.
         """
-        if stored_sweep(self.folder, sweep) is not None:
+        if not running and stored_sweep(self.folder, sweep) is None:
+            raise UserError("this sweep has been deleted; star and notes were not stored")
+
+        def change(_: sqlite3.Connection) -> None:
             self._annotations.write(sweep, {**self._annotations.read(sweep), **changes})
+
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._use_repaired(change, write=True)
 
     def forget(self, sweep: str) -> None:
         """Delete star and notes of a sweep."""
@@ -185,6 +200,19 @@ class Catalogue:
 
     def _use(self, work: Callable[[sqlite3.Connection], T], default: T, *, write: bool = True) -> T:
         """Call ``work`` with the tables, rebuilt if they are damaged; returns ``default`` if the disk fails."""
+        try:
+            return self._use_repaired(work, write=write)
+        except OSError as error:
+            _log.warning("%s", error)
+            return default
+
+    def _use_repaired(self, work: Callable[[sqlite3.Connection], T], *, write: bool) -> T:
+        """Call ``work`` with the tables, rebuilt if they are damaged.
+
+        Raises
+        ------
+        OSError
+        """
         for _ in range(2):
             try:
                 self._create()
@@ -193,10 +221,7 @@ class Catalogue:
                 _log.warning("the index of sweeps is damaged (%s); it is rebuilt", error)
                 for ending in ("-wal", "-shm", ""):
                     Path(f"{self._file.path}{ending}").unlink(missing_ok=True)
-            except OSError as error:
-                _log.warning("%s", error)
-                break
-        return default
+        raise OSError(errno.EIO, "the index of sweeps stays damaged", str(self._file.path))
 
     def _create(self) -> None:
         if self._file.use(_version) == VERSION:

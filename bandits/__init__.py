@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from bandits.experiments.kinds import Kinds
     from bandits.results.metrics import Band, Estimate
     from bandits.results.paired_tests import Comparison, compare
+    from bandits.results.preview import Preview
     from bandits.results.result import Result
 
     Refused = UserError
 
 __all__ = [
-    "Band", "Comparison", "Estimate", "Experiment", "History", "Refused", "Result", "Trace", "UserError",
+    "Band", "Comparison", "Estimate", "Experiment", "History", "Preview", "Refused", "Result", "Trace", "UserError",
     "compare", "list_agents", "list_simulators", "read", "run", "simulate",
 ]  # fmt: skip
 __version__ = "0.3.0"
@@ -38,6 +39,7 @@ _MODULES = {
     "Estimate": "results.metrics",
     "Experiment": "experiments.experiment",
     "History": "experiments.history",
+    "Preview": "results.preview",
     "Result": "results.result",
     "Trace": "experiments.history",
     "UserError": "base.errors",

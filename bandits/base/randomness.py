@@ -6,7 +6,7 @@ a row's numbers depend neither on the chunk size nor on the other rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 Stream = Literal["world", "clicks", "agent", "layout", "log", "question", "proposal"]
 _KEYS: dict[str, int] = {"world": 0, "clicks": 1, "agent": 2, "layout": 3, "log": 4, "question": 5, "proposal": 6}
+
+KEPT = 256 * 2**20  # bytes of draws
 
 
 class Streams:
@@ -59,6 +61,40 @@ def steps_left_in_block(step: int, n: int, width: int) -> int:
     return min(n, length - step % length)
 
 
+class KeptStreams(Streams):
+    """Streams that keep their draws, so that a second pass over the same steps draws nothing.
+
+    Draws are told apart by their place and by the function that makes them with the values it uses. Where these are not
+    plain (an object, say), they are kept by whoever asked for them only.
+
+    Parameters
+    ----------
+    seed, rows
+        As in `Streams`.
+    limit : int
+        Bytes to keep; what comes later is drawn again every time.
+    """
+
+    def __init__(self, seed: int, rows: Sequence[int], limit: int = KEPT) -> None:
+        super().__init__(seed, rows)
+        self.left = limit
+        self._kept: dict[Hashable, dict[int, NDArray[Any]]] = {}
+
+    def blocks(
+        self,
+        stream: Stream,
+        draw: Callable[[np.random.Generator, int], NDArray[Any]],
+        *,
+        width: int = 1,
+        part: int = 0,
+    ) -> BlockedDraws:
+        cells = [cell.cell_contents for cell in getattr(draw, "__closure__", None) or ()]
+        if hasattr(draw, "__self__") or not all(type(cell) in (int, float, str, bool, tuple) for cell in cells):
+            return _KeptDraws({}, self, stream, draw, width=width, part=part)
+        key = (stream, width, part, draw.__code__, *cells)
+        return _KeptDraws(self._kept.setdefault(key, {}), self, stream, draw, width=width, part=part)
+
+
 class BlockedDraws:
     """Random access to the draws of every step, for all rows; holds one block at a time."""
 
@@ -85,12 +121,15 @@ class BlockedDraws:
         return row
 
     def slice(self, step: int, n: int) -> NDArray[Any]:
-        """Return the draws of ``n`` steps within one block (`steps_left_in_block`), shape (n, R, ...): a view."""
-        self.at(step)
-        offset = step % self._length
-        if offset + n > self._length:
-            raise ValueError(f"steps {step} to {step + n} lie in more than one block of {self._length}")
-        return self._buffer[offset : offset + n]
+        """Return the draws of ``n`` steps, shape (n, R, ...): a view if all lie in one block."""
+        parts: list[NDArray[Any]] = []
+        end = step + n
+        while step < end or not parts:
+            self.at(step)
+            offset = step % self._length
+            parts.append(self._buffer[offset : offset + end - step])
+            step += len(parts[-1])
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _fill(self, block: int) -> None:
         first: dict[int, int] = {}  # rows of the same replication number (points of a sweep) share their draws
@@ -104,3 +143,20 @@ class BlockedDraws:
                 self._buffer = np.empty((self._length, len(self._streams.rows), *drawn.shape[1:]), drawn.dtype)
             self._buffer[:, r] = drawn
         self._block = block
+
+
+class _KeptDraws(BlockedDraws):
+    """Draws whose blocks are kept."""
+
+    def __init__(self, kept: dict[int, NDArray[Any]], streams: KeptStreams, *arguments: Any, **more: Any) -> None:
+        super().__init__(streams, *arguments, **more)
+        self._kept, self._limit = kept, streams
+
+    def _fill(self, block: int) -> None:
+        if block in self._kept:
+            self._block, self._buffer = block, self._kept[block]
+            return
+        super()._fill(block)
+        if self._buffer.nbytes <= self._limit.left:
+            self._limit.left -= self._buffer.nbytes
+            self._kept[block] = self._buffer

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import html
+import math
 from typing import TYPE_CHECKING, Any
 
 from bandits.base.errors import UserError
 from bandits.base.formatting import count, percent, short
+from bandits.base.params import Params, metadata, schemas
 from bandits.experiments.snapshots import LEVELS
 
 from . import text
@@ -17,6 +19,7 @@ from .style import Spec, styles
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
+    from .preview import Preview
     from .result import Result
 
 _ON_BOARD = {"ctr": 0, "pseudo_regret": 1, "entropy": 2, "spectrum": 3}  # position of a curve among the board's plots
@@ -113,3 +116,39 @@ def _interval(estimate: dict[str, Any], spec: str) -> str:
     if estimate["low"] is None:
         return mean
     return f"{mean} ({estimate['low']:{spec}} to {estimate['high']:{spec}})"
+
+
+def interact(preview: Preview, label: str, name: str) -> Any:
+    """Make a slider of an agent's parameter, with the click-through rate below it; see `Preview.interact`."""
+    agent, experiment = preview.changed(label)
+    params = experiment.agents[agent]
+    field, value = type(params).model_fields.get(name), getattr(params, name, None)
+    if field is None or isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise UserError(f"{short(name)} is not a number that {label} has")
+    try:
+        import ipywidgets
+        from IPython.display import display
+    except ImportError:
+        raise UserError("interact needs the package ipywidgets: pip install ipywidgets") from None
+
+    def show(value: Any) -> None:
+        changed: dict[str, Any] = {name: value}
+        display(preview.update(label, **changed).plot("ctr"))  # type: ignore[no-untyped-call]
+
+    low, high = metadata(field, "sweep") or metadata(field, "typical") or _limits(type(params), name, value)
+    common: dict[str, Any] = {"value": value, "description": name, "continuous_update": True}
+    if metadata(field, "log") and min(low, value) > 0:
+        ends = {"min": math.log10(min(low, value)), "max": math.log10(max(high, value))}
+        slider = ipywidgets.FloatLogSlider(**common, **ends, step=0.02)
+    else:
+        whole = isinstance(value, int)
+        kind = ipywidgets.IntSlider if whole else ipywidgets.FloatSlider
+        step = 1 if whole else (high - low) / 200
+        slider = kind(**common, min=min(low, value), max=max(high, value), step=step)
+    return ipywidgets.interactive(show, value=slider)
+
+
+def _limits(model: type[Params], name: str, value: float) -> tuple[float, float]:
+    """Return the bounds of a number; four times its value where it has none."""
+    schema = schemas(model)[name]
+    return schema.get("minimum", 0), schema.get("maximum", 4 * value or 1)

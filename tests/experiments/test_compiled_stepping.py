@@ -17,6 +17,7 @@ SHOPS: list[dict[str, Any]] = [
     {"kind": "petshop", "shock_step": 300},
     {"kind": "petshop", "layout": "per_row", "features": "both", "n_products": 12},
     {"kind": "petshop", "features": "interaction", "n_products": 150},
+    {"kind": "petshop", "features": "both", "n_products": 4},  # more features than arms: shorter blocks of draws
 ]
 
 
@@ -39,7 +40,7 @@ COMPILED_AGENTS = [
 ]
 
 
-@pytest.mark.parametrize("shop", SHOPS, ids=["shock", "per_row", "many arms"])
+@pytest.mark.parametrize("shop", SHOPS, ids=["shock", "per_row", "many arms", "few arms"])
 @pytest.mark.parametrize("agent", COMPILED_AGENTS, ids=str)
 def test_compiled_steps_equal_interpreted_steps(shop: dict[str, Any], agent: dict[str, Any]) -> None:
     compiled, interpreted = pair(shop, agent)

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
+from numba import njit
 
 from bandits.agents.base import LearnerParams
 from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams
-from bandits.base.types import FloatArray, Round, WorldAccess, WorldSpec
+from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, PredrawnSteps, Round, WorldAccess, WorldSpec
 
 from .base import ContextFreeAgent
 
@@ -50,9 +51,51 @@ class UCB1(ContextFreeAgent):
         bonus = np.sqrt(2 * np.log(max(round.step, 1)) / seen)
         return np.where(shows == 0, np.inf, clicks / seen + self.alpha[:, None] * bonus)
 
+    def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray:
+        once = self.exposure(Feedback(np.zeros((1, 1)), np.ones((1, 1), np.bool_)))[0, 0]
+        logarithms = 2 * np.log(np.maximum(np.arange(steps.start, steps.start + len(steps.context)), 1))
+        return _play(
+            self.shown, self.clicks, float(once), logarithms, self.alpha, steps.context, steps.probabilities,
+            steps.uniforms, alive,
+        )  # fmt: skip
+
     def explain(self, round: Round) -> Explanation:
         shows, clicks = self.counts(round)
         seen = np.where(shows > 0, shows, 1)
         mean = np.where(shows == 0, np.nan, clicks / seen)
         width = np.where(shows == 0, np.inf, np.sqrt(2 * np.log(max(round.step, 1)) / seen))
         return Explanation("bonus", self.scores(round), mean, width, self.alpha[:, None], "alpha")
+
+
+@njit(cache=True, nogil=True)
+def _play(
+    shown: FloatArray,
+    clicks: FloatArray,
+    exposure: float,
+    logarithms: FloatArray,
+    alpha: FloatArray,
+    context: IntArray,
+    probabilities: FloatArray,
+    uniforms: FloatArray,
+    alive: BoolArray,
+) -> IntArray:
+    """Advance T steps with the same bits as `UCB1.scores`; ``logarithms (T,)`` are 2 ln t. Returns int64 (T, R)."""
+    T, R = context.shape
+    K = shown.shape[1]
+    out = np.full((T, R), -1)
+    for r in range(R):
+        for t in range(T):
+            if not alive[r]:
+                break
+            best, highest = 0, -np.inf
+            for k in range(K):
+                score = np.inf
+                if shown[r, k] > 0:
+                    score = clicks[r, k] / shown[r, k] + alpha[r] * np.sqrt(logarithms[t] / shown[r, k])
+                if score > highest:
+                    best, highest = k, score
+            out[t, r] = best
+            shown[r, best] += exposure
+            if uniforms[t, r] < probabilities[context[t, r], best]:
+                clicks[r, best] += 1.0
+    return out

@@ -62,7 +62,7 @@ class LinTS(LinearAgent):
             yield self.model.sample(transformed, self.sigma, generator.standard_normal(shape))
 
     def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray | None:
-        if self.model.sharing != "per_arm" or self.fourier is not None:
+        if self.fourier is not None or self.model.sharing == "hybrid":
             return None
         noise = self.normals.slice(steps.start, len(steps.context))
         return self.model.play(steps, alive, scale=self.sigma, noise=noise)

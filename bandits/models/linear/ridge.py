@@ -14,7 +14,7 @@ import numpy as np
 
 from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, PredrawnSteps, Round, WorldSpec
 
-from . import hybrid_kernels, ridge_kernels
+from . import hybrid_kernels, play_kernels, ridge_kernels
 
 Sharing = Literal["per_arm", "shared", "hybrid"]
 
@@ -66,6 +66,7 @@ class Ridge:
         elif sharing == "shared" and joint:
             self.factor = root[:, None].copy()
         self._one = np.zeros((R, 1), np.int64)
+        self._distinct: tuple[FloatArray, IntArray] | None = None  # features, and the result of `first_of_each`
 
     @property
     def state(self) -> tuple[str, ...]:
@@ -151,14 +152,14 @@ class Ridge:
         epsilon: FloatArray | None = None,
         exploration: FloatArray | None = None,
     ) -> IntArray | None:
-        """Advance T predrawn steps in one compiled loop; None unless models are per arm and features sparse.
+        """Advance T predrawn steps in one compiled loop; None with hybrid models or dense features.
 
         Parameters
         ----------
         scale : float64 (R,), optional
             Factor of the width sqrt(x' A^-1 x) in the score; without it the score is the mean.
-        noise : float64 (T, R, K), optional
-            Multiplies the width.
+        noise : float64 (T, R, `noise_width`), optional
+            Standard normals of a posterior draw: see `sample`.
         epsilon, exploration : float64 (T, R), (T, R, 2), optional
             Probability of a random item, and the uniforms that decide whether and which.
 
@@ -168,17 +169,23 @@ class Ridge:
             The items shown.
         """
         values, columns, n_features = steps.contexts
-        if self.sharing != "per_arm" or values.shape[2] == n_features:
+        if self.sharing == "hybrid" or values.shape[2] == n_features:
             return None
-        R = steps.context.shape[1]
-        return ridge_kernels.play_per_arm(
-            values, columns, steps.context, steps.probabilities, steps.uniforms, alive, self.A, self.inverse,
-            self.b, self.theta, self.count, self.factor,
-            np.zeros(R) if scale is None else scale, scale is not None,
+        R, drawn = steps.context.shape[1], noise is not None
+        arguments: tuple[Any, ...] = (
+            steps.context, steps.probabilities, steps.uniforms, alive,
+            self.A, self.inverse, self.b, self.theta, self.count, self.factor,
+            np.zeros(R) if scale is None else scale,
+            scale is not None and not (drawn and self.sharing == "shared"),
             np.empty((0, 0, 0)) if noise is None else noise,
             np.empty((0, 0)) if epsilon is None else epsilon,
             np.empty((0, 0, 0)) if exploration is None else exploration,
         )  # fmt: skip
+        if self.sharing == "per_arm":
+            return play_kernels.play_per_arm(values, columns, *arguments)
+        if self._distinct is None or self._distinct[0] is not values:
+            self._distinct = values, first_of_each(values, columns)
+        return play_kernels.play_shared(values, columns, self._distinct[1], *arguments)
 
     def draw(self, sigma: FloatArray, normals: FloatArray) -> FloatArray:
         """Draw the shared parameter of each row from N(theta, sigma^2 A^-1), float64 (R, D)."""
@@ -224,6 +231,16 @@ class Ridge:
     def spectrum(self, bases: list[FloatArray]) -> FloatArray:
         """Compute the eigenvalues of A on the span of the available features; see `spectrum`."""
         return spectrum(self.A, bases)
+
+
+def first_of_each(values: FloatArray, columns: IntArray) -> IntArray:
+    """Return the first candidate with each distinct feature vector of a context, ascending, padded with -1: (C, U)."""
+    stored = np.concatenate([values, columns], axis=2)
+    first = [np.sort(np.unique(x, axis=0, return_index=True)[1]) for x in stored]
+    out = np.full((len(first), max(map(len, first))), -1)
+    for c, candidates in enumerate(first):
+        out[c, : len(candidates)] = candidates
+    return out
 
 
 def check_features(round: Round, n_features: int) -> None:

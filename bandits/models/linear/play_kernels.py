@@ -1,0 +1,182 @@
+"""Compiled loops that advance many predrawn steps of ridge models, with the same bits as step by step.
+
+One item is shown at each step, in one of C fixed contexts with sparse features (see `ridge_kernels`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from bandits.base.types import BoolArray, FloatArray, IntArray
+
+from .rank_one import REFRESH, refresh
+from .ridge_kernels import learn_one
+
+
+@njit(cache=True, nogil=True)
+def play_per_arm(
+    values: FloatArray,
+    columns: IntArray,
+    context: IntArray,
+    probabilities: FloatArray,
+    uniforms: FloatArray,
+    alive: BoolArray,
+    A: FloatArray,
+    inverse: FloatArray,
+    b: FloatArray,
+    theta: FloatArray,
+    count: IntArray,
+    factor: FloatArray,
+    scale: FloatArray,
+    wide: bool,
+    noise: FloatArray,
+    epsilon: FloatArray,
+    exploration: FloatArray,
+) -> IntArray:
+    """Advance T steps with one model per arm.
+
+    Mean and width of an arm in a context change only when that arm learns, so they are cached until then.
+    ``context, uniforms (T, R)``; the score is mean + scale width noise (``wide``; empty ``noise``: 1), and with
+    probability ``epsilon (T, R)`` the item is random, decided by ``exploration (T, R, 2)``.
+
+    Returns
+    -------
+    int64 (T, R)
+        The items shown; -1 from the step at which a row stopped.
+    """
+    T, R = context.shape
+    C, K, N = values.shape
+    u, rows = np.empty(b.shape[2]), np.empty(b.shape[2], np.int64)
+    out = np.full((T, R), -1)
+    mean, width = np.empty((C, K)), np.empty((C, K))
+    known = np.empty((C, K), np.bool_)
+    for r in range(R):
+        known[:] = False
+        for t in range(T):
+            if not alive[r]:
+                break
+            c = context[t, r]
+            best, highest = 0, 0.0
+            for k in range(K):
+                if not known[c, k]:
+                    total, quadratic = 0.0, 0.0
+                    for i in range(N):
+                        x, a = values[c, k, i], columns[c, k, i]
+                        total += x * theta[r, k, a]
+                        if wide:
+                            inner = 0.0
+                            for j in range(N):
+                                inner += inverse[r, k, a, columns[c, k, j]] * values[c, k, j]
+                            quadratic += x * inner
+                    mean[c, k], width[c, k] = total, np.sqrt(max(quadratic, 0.0))
+                    known[c, k] = True
+                score = mean[c, k]
+                if wide:
+                    if noise.shape[0] > 0:
+                        score += scale[r] * width[c, k] * noise[t, r, k]
+                    else:
+                        score += scale[r] * width[c, k]
+                if np.isnan(score):
+                    alive[r] = False
+                if k == 0 or score > highest:
+                    best, highest = k, score
+            if not alive[r]:
+                break
+            if epsilon.shape[0] > 0 and exploration[t, r, 0] < epsilon[t, r]:
+                best = min(int(exploration[t, r, 1] * K), K - 1)
+            out[t, r] = best
+            reward = 1.0 if uniforms[t, r] < probabilities[c, best] else 0.0
+            learn_one(
+                values[c, best], columns[c, best], reward,
+                A[r, best], inverse[r, best], b[r, best], theta[r, best], factor[r, best], u, rows,
+            )  # fmt: skip
+            count[r, best] += 1
+            if count[r, best] % REFRESH == 0:
+                refresh(A[r, best], inverse[r, best], b[r, best], theta[r, best])
+            known[:, best] = False
+    return out
+
+
+@njit(cache=True, nogil=True)
+def play_shared(
+    values: FloatArray,
+    columns: IntArray,
+    distinct: IntArray,
+    context: IntArray,
+    probabilities: FloatArray,
+    uniforms: FloatArray,
+    alive: BoolArray,
+    A: FloatArray,
+    inverse: FloatArray,
+    b: FloatArray,
+    theta: FloatArray,
+    count: IntArray,
+    factor: FloatArray,
+    scale: FloatArray,
+    wide: bool,
+    noise: FloatArray,
+    epsilon: FloatArray,
+    exploration: FloatArray,
+) -> IntArray:
+    """Advance T steps with one model for all arms.
+
+    ``distinct (C, U)`` are the first arms with each distinct feature vector of a context, in ascending order, padded
+    with -1: no other arm can be chosen, since ties go to the lowest. With ``noise (T, R, D)`` the score is x . theta~
+    with theta~ = theta + scale L'^-1 noise; otherwise arguments and result are those of `play_per_arm`.
+    """
+    T, R = context.shape
+    K, N, D = values.shape[1], values.shape[2], b.shape[2]
+    u, rows, drawn = np.empty(D), np.empty(D, np.int64), np.empty(D)
+    out = np.full((T, R), -1)
+    for r in range(R):
+        for t in range(T):
+            if not alive[r]:
+                break
+            c = context[t, r]
+            mean = theta[r, 0]
+            if noise.shape[0] > 0:
+                drawn[:] = noise[t, r]
+                for i in range(D - 1, -1, -1):
+                    total = drawn[i] / factor[r, 0, i, i]
+                    drawn[i] = total
+                    if total != 0.0:
+                        for j in range(i):
+                            drawn[j] -= factor[r, 0, i, j] * total
+                for i in range(D):
+                    drawn[i] = theta[r, 0, i] + scale[r] * drawn[i]
+                mean = drawn
+            best, highest = 0, 0.0
+            for d in range(distinct.shape[1]):
+                k = distinct[c, d]
+                if k < 0:
+                    break
+                score, quadratic = 0.0, 0.0
+                for i in range(N):
+                    x, a = values[c, k, i], columns[c, k, i]
+                    score += x * mean[a]
+                    if wide:
+                        inner = 0.0
+                        for j in range(N):
+                            inner += inverse[r, 0, a, columns[c, k, j]] * values[c, k, j]
+                        quadratic += x * inner
+                if wide:
+                    score += scale[r] * np.sqrt(max(quadratic, 0.0))
+                if np.isnan(score):
+                    alive[r] = False
+                if d == 0 or score > highest:
+                    best, highest = k, score
+            if not alive[r]:
+                break
+            if epsilon.shape[0] > 0 and exploration[t, r, 0] < epsilon[t, r]:
+                best = min(int(exploration[t, r, 1] * K), K - 1)
+            out[t, r] = best
+            reward = 1.0 if uniforms[t, r] < probabilities[c, best] else 0.0
+            learn_one(
+                values[c, best], columns[c, best], reward,
+                A[r, 0], inverse[r, 0], b[r, 0], theta[r, 0], factor[r, 0], u, rows,
+            )  # fmt: skip
+            count[r, 0] += 1
+            if count[r, 0] % REFRESH == 0:
+                refresh(A[r, 0], inverse[r, 0], b[r, 0], theta[r, 0])
+    return out

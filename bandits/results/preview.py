@@ -1,0 +1,171 @@
+"""Recompute one agent of an experiment at a time, fast enough to follow a slider."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import OrderedDict
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
+
+from bandits.base.errors import UserError
+from bandits.base.formatting import short
+from bandits.base.randomness import KeptStreams
+from bandits.base.types import FloatArray
+from bandits.experiments.experiment import Experiment, read
+from bandits.experiments.lane import Lane
+from bandits.experiments.snapshots import Spectrum
+from bandits.simulators import Simulator
+
+from .result import Result
+
+SIZES = 2  # numbers of replications whose simulators are kept: while a slider moves, and at rest
+PROBE = 64  # steps from which the time of an agent is estimated
+
+
+class Preview:
+    """The agents of an experiment with other parameters, one at a time.
+
+    What does not depend on an agent's parameters is prepared once: the simulator, its users, all random numbers. The
+    numbers are those of `run`, to the same bits, for the same parameters, steps and replications; of the snapshots,
+    only the last spectrum is taken.
+
+    Parameters
+    ----------
+    experiment : Experiment
+
+    Examples
+    --------
+    >>> from bandits import Experiment, Preview
+    >>> agents = [{"kind": "linucb", "alpha": 1.5}, {"kind": "random"}]
+    >>> preview = Preview(Experiment(agents=agents, steps=500, replications=4))
+    >>> list(preview.update("LinUCB", alpha=0.3).histories)
+    ['LinUCB']
+    """
+
+    def __init__(self, experiment: Experiment) -> None:
+        self.experiment = experiment
+        self._worlds: OrderedDict[int, _World] = OrderedDict()
+
+    def update(self, label: str, *, steps: int | None = None, replications: int | None = None, **params: Any) -> Result:
+        """Run one agent.
+
+        Parameters
+        ----------
+        label : str
+            The agent, by its name in the experiment.
+        steps, replications : int, optional
+            Those of the experiment by default.
+        **params
+            Its parameters that differ from the experiment, by name.
+
+        Returns
+        -------
+        Result
+            Of an experiment with these parameters; it has the history of this agent alone.
+
+        Raises
+        ------
+        UserError
+            No agent has this label, a value is out of range, or the agent must be trained before its first step.
+        """
+        agent, experiment = self.changed(label, steps=steps, replications=replications, **params)
+        world = self._world(experiment)
+        with world.threads.limit(limits=1):  # as in `run`: bits depend on the number of threads
+            lane = world.lane(experiment, agent)
+            history = experiment.empty_history()
+            history.extend(lane.advance(experiment.steps))
+            history.note, history.seconds = lane.agent.note(), lane.seconds
+            per_arm = lane.agent.spans_arms(experiment.agents[agent])
+            eigenvalues = None if per_arm is None else lane.agent.spectrum(world.bases(per_arm))
+            if eigenvalues is not None:
+                history.spectra.append(Spectrum(experiment.steps, eigenvalues))
+        return Result(experiment, {label: history})
+
+    def seconds(self, label: str, *, steps: int | None = None, replications: int | None = None, **params: Any) -> float:
+        """Estimate the time that `update` takes, from its first steps.
+
+        Raises
+        ------
+        UserError
+            As `update`.
+        """
+        agent, experiment = self.changed(label, steps=steps, replications=replications, **params)
+        world = self._world(experiment)
+        with world.threads.limit(limits=1):
+            world.lane(experiment, agent).advance(2)  # compiled, and the random numbers drawn
+            lane, began = world.lane(experiment, agent), time.perf_counter()
+            lane.advance(min(PROBE, experiment.steps))
+            return (time.perf_counter() - began) * experiment.steps / lane.step
+
+    def changed(
+        self, label: str, *, steps: int | None = None, replications: int | None = None, **params: Any
+    ) -> tuple[int, Experiment]:
+        """Return the position of an agent, and the experiment with other parameters of that agent.
+
+        Raises
+        ------
+        UserError
+            As `update`.
+        """
+        labels = self.experiment.labels
+        if label not in labels:
+            raise UserError(f"there is no agent {short(label)}; the agents are {', '.join(labels)}")
+        agent, data = labels.index(label), self.experiment.model_dump(mode="json")
+        data["agents"][agent] |= {**params, "label": label if data["agents"][agent]["label"] else None}
+        given = {"steps": steps, "replications": replications}
+        return agent, read({**data, **{name: value for name, value in given.items() if value is not None}})
+
+    def interact(self, label: str, name: str) -> Any:
+        """Show a slider of one parameter in a notebook, with the click-through rate below it.
+
+        Raises
+        ------
+        UserError
+            The package ipywidgets is not installed, or the agent has no such number.
+        """
+        from .notebook import interact
+
+        return interact(self, label, name)
+
+    def _world(self, experiment: Experiment) -> _World:
+        rows = experiment.replications
+        world = self._worlds.pop(rows, None) or _World(experiment)
+        self._worlds[rows] = world
+        while len(self._worlds) > SIZES:
+            self._worlds.popitem(last=False)
+        return world
+
+
+class _World:
+    """The simulator of R rows with its random numbers, kept for any number of passes."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        self.streams = KeptStreams(experiment.seed, range(experiment.replications))
+        self.simulator: Simulator = experiment.simulator_class()(experiment.simulator, self.streams)
+        self.access = self.simulator.access()
+        self._bases: dict[bool, list[FloatArray]] = {}
+        self._threads: tuple[bool, ThreadpoolController] | None = None
+
+    @property
+    def threads(self) -> ThreadpoolController:
+        """Controls the threads of the numerical libraries; made again once torch has been imported."""
+        torch = "torch" in sys.modules
+        if self._threads is None or self._threads[0] != torch:
+            self._threads = torch, ThreadpoolController()
+        return self._threads[1]
+
+    def lane(self, experiment: Experiment, agent: int) -> Lane:
+        """Build an agent, at its first step."""
+        params, cls = experiment.agents[agent], experiment.agent_class(agent)
+        built = cls([params] * experiment.replications, self.simulator.spec, self.streams, self.access)
+        if "log" in cls.requires(params) and not built.is_trained():
+            raise UserError(f"{experiment.labels[agent]} is trained before its first step; run the experiment instead")
+        built.prepare()
+        return Lane(self.simulator, built)
+
+    def bases(self, per_arm: bool) -> list[FloatArray]:
+        if per_arm not in self._bases:
+            self._bases[per_arm] = self.simulator.bases(per_arm)
+        return self._bases[per_arm]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import subprocess
 import sys
 from functools import lru_cache
@@ -145,6 +146,11 @@ def test_bonus_pit_histogram_and_r2(fall: float, error: float, shares: Any, verd
         actual["predictive_r2"].verdict,
     ) == verdicts
     assert message in actual["pit_histogram"].text
+    bonus = actual["exploration_bonus"]
+    assert "initial" not in bonus.healthy  # the first value that is known is that of the first snapshot
+    assert re.fullmatch(
+        r"At step 2,000 \(last snapshot\) it is \d+ % of that at step 100 \(first snapshot\)\.", bonus.text
+    )
 
 
 @pytest.mark.parametrize(

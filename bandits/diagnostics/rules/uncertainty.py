@@ -26,8 +26,8 @@ EFFECTIVE_CANDIDATES = 4  # independent ones to which the candidates of a replic
 def exploration_bonus(history: History, params: AgentParams) -> Finding:
     """Grade how far the bonus (or the posterior standard deviation) of the chosen arm has fallen."""
     title = "Exploration bonus"
-    healthy = "The exploration bonus of the chosen arm (or its posterior standard deviation) falls below half its "
-    healthy += "initial value."
+    healthy = "At the last snapshot, the exploration bonus of the chosen arm (or its posterior standard deviation) is "
+    healthy += "at most half of that at the first snapshot."
     band = curves.exploration_bonus(history)
     if band is None:
         return Finding(title, healthy, "none", NO_UNCERTAINTY)
@@ -39,7 +39,8 @@ def exploration_bonus(history: History, params: AgentParams) -> Finding:
     if band.mid[0] <= 0:
         return Finding(title, healthy, "alarm", "It is zero: the agent does not explore.")
     share = band.mid[-1] / band.mid[0]
-    text = f"{percent(share)} of its value at step {band.x[0]:,.0f} remains at step {band.x[-1]:,.0f}."
+    first, last = f"step {band.x[0]:,.0f} (first snapshot)", f"step {band.x[-1]:,.0f} (last snapshot)"
+    text = f"At {last} it is {percent(share)} of that at {first}."
     return Finding(title, healthy, at_most(share, healthy=0.5, watch=0.9), text)
 
 

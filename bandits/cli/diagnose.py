@@ -45,10 +45,12 @@ def run(parsed: argparse.Namespace) -> int:
         verdict, direction, text = concluded[label]
         exploration = f" – {direction} exploration" if direction.startswith("too") else ""
         print(f"{MARKS[verdict]} {escaped(label)}{exploration}. {text}")
-        for finding in found[label].values():
-            if parsed.all or finding.verdict in ("alarm", "watch"):
-                verdict_text = "not informative" if finding.verdict == "none" else finding.direction or finding.verdict
-                print(f"    {MARKS[finding.verdict]} {finding.title}: {verdict_text}. {finding.text}")
+        shown = {n: f for n, f in found[label].items() if parsed.all or f.verdict in ("alarm", "watch")}
+        for finding in shown.values():
+            verdict_text = "not informative" if finding.verdict == "none" else finding.direction or finding.verdict
+            print(f"    {MARKS[finding.verdict]} {finding.title}: {verdict_text}. {finding.text}")
+        for sentence in diagnostics.reservations(shown):
+            print(f"    {sentence}")
     return 0
 
 

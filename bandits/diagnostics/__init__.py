@@ -18,7 +18,7 @@ Example
 from .conclusion import Conclusion, conclude
 from .curves import effective_dimension, exploration_bonus, pit_histogram, predictive_r2
 from .finding import Direction, Finding, Verdict
-from .findings import findings
+from .findings import findings, reservations
 from .references import (
     MAX_NETWORK_GAIN,
     LinearityCheck,
@@ -32,5 +32,5 @@ from .references import (
 __all__ = [
     "MAX_NETWORK_GAIN", "Conclusion", "Direction", "Finding", "LinearityCheck", "OracleReference", "PositionBias",
     "Verdict", "conclude", "effective_dimension", "exploration_bonus", "findings", "linearity_check",
-    "oracle_reference", "pit_histogram", "position_bias_check", "predictive_r2",
+    "oracle_reference", "pit_histogram", "position_bias_check", "predictive_r2", "reservations",
 ]  # fmt: skip

@@ -40,6 +40,8 @@ class Finding(NamedTuple):
         Of the exploration; empty for all other diagnostics, and where it cannot be decided.
     summary : str
         What the regret amounts to and why, in one or two sentences; of the exploration only.
+    reservation : str
+        Why the verdict is milder than that of the rule alone; the same for several diagnostics of an agent.
     """
 
     title: str
@@ -48,6 +50,7 @@ class Finding(NamedTuple):
     text: str
     direction: Direction = ""
     summary: str = ""
+    reservation: str = ""
 
     @property
     def told(self) -> str:

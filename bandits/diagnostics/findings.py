@@ -25,8 +25,8 @@ CAUSES = (  # of lost reward: no defects where little is lost
     "predictive_r2", "linearity", "segment_coverage", "segment_entropy",
 )  # fmt: skip
 UNCERTAINTY = ("calibration", "pit_histogram")
-NO_DEFECT = "No defect here, because the agent loses little reward."
-NO_ALARM = "No alarm, because the agent is not known to lose reward by how it explores."
+NO_DEFECT = "not informative, because the agent loses little reward"
+NO_ALARM = "no alarm, because the agent is not known to lose reward by how it explores"
 FROM_BELIEF_CHECKS = ("exploration_bonus", "pit_histogram", "predictive_r2")
 
 
@@ -89,6 +89,13 @@ def findings(
     return by_severity(_weighed(found) if history.exploration_checks else found)
 
 
+def reservations(found: dict[str, Finding]) -> list[str]:
+    """State why verdicts were lowered, one sentence per reason with the diagnostics that it concerns."""
+    reasons = dict.fromkeys(finding.reservation for finding in found.values() if finding.reservation)
+    by_reason = {r: [f.title.split(" (")[0] for f in found.values() if f.reservation == r] for r in reasons}
+    return [f"{', '.join(names)}: {reason}." for reason, names in by_reason.items()]
+
+
 def _weighed(found: dict[str, Finding]) -> dict[str, Finding]:
     """Lower the verdicts on possible causes of lost reward where no reward is known to be lost by exploration."""
     if found["exploration"].verdict not in ("healthy", "none"):
@@ -97,7 +104,7 @@ def _weighed(found: dict[str, Finding]) -> dict[str, Finding]:
     weighed = dict(found)
     for name, finding in found.items():
         if name in CAUSES and plateau and finding.verdict in ("alarm", "watch"):
-            weighed[name] = finding._replace(verdict="none", text=f"{NO_DEFECT} {finding.text}")
+            weighed[name] = finding._replace(verdict="none", reservation=NO_DEFECT)
         elif name in CAUSES + UNCERTAINTY and name != "linearity" and finding.verdict == "alarm":
-            weighed[name] = finding._replace(verdict="watch", text=f"{finding.text} {NO_ALARM}")
+            weighed[name] = finding._replace(verdict="watch", reservation=NO_ALARM)
     return weighed

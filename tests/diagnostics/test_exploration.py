@@ -193,6 +193,12 @@ def test_known_cases_on_the_pet_shop() -> None:
         "alpha 10": "too much", "alpha 0.35": "about right", "alpha 0": "too little", "Random": "",
     }  # fmt: skip
     assert not [f for f in found["alpha 0.35"].values() if f.verdict == "alarm"]
+    sentences = diagnostics.reservations(found["alpha 0.35"])
+    assert any(sentence.endswith(": not informative, because the agent loses little reward.") for sentence in sentences)
+    lowered = [f for f in found["alpha 0.35"].values() if f.reservation]
+    assert len(lowered) > len(sentences)  # one sentence for several diagnostics
+    assert all(f.title.split(" (")[0] in " ".join(sentences) and "loses little" not in f.text for f in lowered)
+    assert diagnostics.reservations(found["alpha 0"]) == []
     assert found["alpha 0"]["condition_number"].verdict == "none"
     assert "hardly any data" in found["alpha 0"]["condition_number"].text
     assert not [f for f in found["Random"].values() if f.verdict in ("healthy", "alarm")]

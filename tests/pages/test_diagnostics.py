@@ -118,13 +118,19 @@ def test_the_page_opens_with_the_most_severe_conclusion(pool: Pool) -> None:
     at = page(job)
     worst, best = conclusions(at)
     assert worst.startswith(f":red[**{MARKS['alarm']}**] **alpha 10 – too much exploration.** It wastes ")
-    assert "it still explores at step 1,500" in worst
+    assert "Less exploration earns more" in worst
+    assert "alpha 0.35, with exploration bonus 0.35 instead of 10" in worst
     assert best.startswith(f":green[**{MARKS['healthy']}**] **alpha 0.35.** It wastes ")
     assert list(at.dataframe[0].value.columns)[1:] == ["alpha 10", "alpha 0.35"]
     table = at.dataframe[0].value.set_index("Diagnostic / agent")
     assert table.loc["Exploration", "alpha 10"] == f"{MARKS['alarm']} too much"
     assert table.loc["Exploration", "alpha 0.35"] == f"{MARKS['healthy']} about right"
     assert at.selectbox[0].value == "alpha 10"
+    at = at.selectbox[0].set_value("alpha 0.35").run().toggle(key="health-folded").set_value(True).run()
+    sentences = [c.value for c in at.caption if "because the agent loses little reward" in c.value]
+    assert len(sentences) == 1
+    notes = [cell["figure"]["layout"]["meta"]["note"] for each in panels(at) for cell in each["cells"]]
+    assert not [note for note in notes if "loses little reward" in note]
 
 
 def test_a_queued_run_has_no_verdicts_yet(pool: Pool, gate: Gate) -> None:

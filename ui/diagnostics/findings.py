@@ -54,6 +54,8 @@ def _show(job: Job, references: ReferenceTask, was_active: bool) -> None:
     columns[DIAGNOSTIC] = st.column_config.TextColumn(pinned=True)
     st.dataframe(table, hide_index=True, key="health-verdicts", height="content", column_config=columns)
     label = st.selectbox("Agent", list(found.findings), key=f"health-agent-{job.id[:12]}", width=320)
+    for sentence in diagnostics.reservations(found.findings[label]):
+        st.caption(sentence)
     _show_figures(_figures(job, references, found.findings[label], label, version), label)
 
 

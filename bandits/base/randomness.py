@@ -64,8 +64,8 @@ def steps_left_in_block(step: int, n: int, width: int) -> int:
 class KeptStreams(Streams):
     """Streams that keep their draws, so that a second pass over the same steps draws nothing.
 
-    Draws are told apart by their place and by the function that makes them with the values it uses. Where these are not
-    plain (an object, say), they are kept by whoever asked for them only.
+    Draws are identified by their place and by the function that makes them with the values it uses. Where these are not
+    plain (an object, say), the draws are kept for one caller only.
 
     Parameters
     ----------

@@ -66,7 +66,6 @@ class Job:
     ended: float | None = None
     seconds_before: float = 0.0  # wall time of earlier stretches, without pauses
     running_since: float | None = None  # start of the current stretch
-    clock: RunClock = field(default_factory=RunClock)
     agents_left: dict[int, float] = field(default_factory=dict)  # expected seconds to the end of each agent
     writing: threading.Lock = field(default_factory=threading.Lock)  # of its checkpoint to the disk
     next_write: float = 0.0
@@ -136,13 +135,16 @@ class Job:
 
     @property
     def seconds_left(self) -> float | None:
-        """Expected wall time to the end in seconds; None at the beginning, during training, and when it is not running.
+        """Expected wall time to the end in seconds; None while it is not known well, and when it is not running.
 
-        The cost of a step may grow: see `time_left`.
+        `RunClock.record` states when it is known. The cost of a step may grow: see `time_left`.
         """
-        if self.status != "running" or self.waiting:
-            return None
-        return self.clock.seconds_left(self.experiment.steps)
+        return None if self.status != "running" or self.waiting else self.clock.seconds_left
+
+    @cached_property
+    def clock(self) -> RunClock:
+        """Steps and times of its agents."""
+        return RunClock(self.experiment.steps)
 
     # -- agents, by their position in the experiment -------------------------------------------------------------
 

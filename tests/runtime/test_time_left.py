@@ -7,6 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from bandits.base.types import FloatArray
+from bandits.runtime import time_left
 from bandits.runtime.time_left import MAX_SAMPLES, AgentClock, RunClock
 
 STEPS = 10_000
@@ -74,16 +76,54 @@ def test_few_samples_give_no_prediction_and_many_are_thinned() -> None:
 
 @pytest.mark.parametrize(("workers", "left"), [(1, 18.0), (2, 9.0), (3, 6.0)])
 def test_agents_that_are_computed_side_by_side_share_the_time(workers: int, left: float) -> None:
-    run = RunClock()
+    run = RunClock(STEPS)
     for step in range(100, 4001, 100):
         run.record({name: (step, 0.001 * step) for name in "abc"}, 3 * 0.001 * step / workers)
-    assert run.seconds_left(STEPS) == pytest.approx(left, rel=0.02)
+    assert run.predict() == pytest.approx(left, rel=0.02)
 
 
 def test_the_slowest_agent_decides_and_one_that_has_not_begun_is_waited_for() -> None:
-    run = RunClock()
+    run = RunClock(STEPS)
     for step in range(100, 4001, 100):
         run.record({"fast": (step, 1e-5 * step), "slow": (step, 0.001 * step)}, 0.001 * step)
-    assert run.seconds_left(STEPS) == pytest.approx(6.0, rel=0.05)
-    run.record({"fast": (4000, 0.04), "slow": (4000, 4.0), "late": (0, 0.0)}, 4.0)
-    assert run.seconds_left(STEPS) is None
+    assert run.predict() == pytest.approx(6.0, rel=0.05)
+    run.record({"fast": (4000, 0.04), "slow": (4000, 4.0), "late": (0, 0.0)}, 5.0)
+    assert run.predict() is None
+    assert run.seconds_left is None
+
+
+def test_a_time_is_stated_when_predictions_agree() -> None:
+    """The first steps are slow and erratic: their growth, extrapolated to all steps, would be hours."""
+    run = RunClock(STEPS)
+    early = [0.5, 1.0, 1.5, 2.2, 3.0, 4.5, 6.5, 9.0]  # seconds until steps 20, 40, ...
+    for i, seconds in enumerate(early, 1):
+        run.record({"a": (20 * i, seconds)}, seconds)
+    wild = run.predict()
+    assert wild is not None
+    assert wild > 3600
+    assert run.seconds_left is None
+    stated = []
+    for i in range(1, 200):
+        run.record({"a": (160 + 49 * i, 9.0 + 0.5 * i)}, 9.0 + 0.5 * i)
+        stated.append(run.seconds_left)
+    first = next(i for i, seconds in enumerate(stated, 1) if seconds is not None)
+    assert first < 40
+    for i, seconds in enumerate(stated[first - 1 :], first):
+        assert seconds is not None
+        assert seconds == pytest.approx((STEPS - 160 - 49 * i) / 98, rel=0.5, abs=2.0)
+
+
+def test_the_costs_are_fitted_once_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Predictions are made under the lock of the pool, at every message of every worker."""
+    fit, fits = time_left._nonnegative_fit, list[int]()
+
+    def counted(terms: FloatArray, values: FloatArray) -> FloatArray:
+        fits.append(len(values))
+        return fit(terms, values)
+
+    monkeypatch.setattr(time_left, "_nonnegative_fit", counted)
+    run = RunClock(STEPS)
+    for i in range(1, 1001):
+        run.record({name: (5 * i, 0.01 * i) for name in "abc"}, 0.01 * i)  # ten seconds
+        assert run.agents["a"].seconds_left(STEPS) == (None if i < 5 else pytest.approx(0.01 * (2000 - i), rel=0.02))
+    assert 8 <= len(fits) / 3 <= 12

@@ -42,6 +42,17 @@ def duration(seconds: float) -> str:
     return _with_unit(seconds, _TIMES)
 
 
+def time_left(seconds: float) -> str:
+    """Format an expected time in words, as coarsely as it is known: about 40 s left, about 2 min left."""
+    if seconds < 10:
+        return "a few seconds left"
+    if seconds < 55:
+        return f"about {round(seconds, -1):.0f}{GLUE}s left"
+    if seconds < 3570:
+        return f"about {max(1, round(seconds / 60))}{GLUE}min left"
+    return f"about {duration(max(seconds, 3600))} left".replace(f"about 1{GLUE}hours", f"about 1{GLUE}hour")
+
+
 def size(bytes: float) -> str:
     """Format a number of bytes with three significant digits: 368 MB."""
     return _with_unit(bytes, _BYTES, 3)

@@ -62,6 +62,7 @@ class Job:
     interrupted: bool = False
     worker_deaths: int = 0
     failed_agents: Counter[int] = field(default_factory=Counter)  # deaths of a worker that computed the agent
+    queued: float = 0.0  # when it was queued
     started: float | None = None
     ended: float | None = None
     seconds_before: float = 0.0  # wall time of earlier stretches, without pauses

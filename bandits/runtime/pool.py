@@ -136,6 +136,13 @@ class Pool:
             return self._supervisor.division.idle == self.workers
 
     @property
+    def starting(self) -> int:
+        """Number of workers that load libraries and compiled code, and cannot compute yet."""
+        with self._change:
+            division = self._supervisor.division
+            return self.workers - division.idle - len(division.processes)
+
+    @property
     def broken(self) -> bool:
         """Whether workers have repeatedly failed to start."""
         return self._supervisor.failing

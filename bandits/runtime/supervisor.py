@@ -76,7 +76,7 @@ class Supervisor:
     def enqueue(self, job: Job, *, first: bool = False) -> None:
         """Queue a run after the others, or before them."""
         with self.change:
-            job.status, job.error, job.interrupted = "queued", "", False
+            job.status, job.error, job.interrupted, job.queued = "queued", "", False, time.monotonic()
             self.scheduler.add_run(job, first=first)
             self.division.release()
             self.change.notify_all()

@@ -34,7 +34,9 @@ def test_a_large_state_for_a_suspended_worker_stops_no_other(monkeypatch: pytest
     for agent in "01":  # far more than a pipe holds
         assert sum(v.nbytes for k, v in saved.items() if k.startswith(agent)) > 2**20
     with closing(Pool(2)) as pool:
+        assert pool.starting == 2
         wait_for(lambda: pool.ready, "both workers")
+        assert pool.starting == 0
         suspended, _ = workers
         os.kill(suspended.pid, signal.SIGSTOP)
         try:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Hashable
 from typing import NamedTuple
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from bandits.base.formatting import count, count_of
+from bandits.base.formatting import count, count_of, time_left
 from bandits.results import metrics, paired_tests
 from bandits.results import text as words
 from bandits.results.figures import Bands, bands
@@ -204,11 +205,9 @@ def status(job: Job) -> str:
             return "The workers do not start (see the server's log); trying again"
         if ahead := session.pool().queue_position(job):
             return f"Queued: {count_of(ahead, 'runs')} ahead"
-        return "Queued: starts when another run ends" if session.pool().busy else "Starting the workers"
+        return _waiting_for_a_worker(job)
     if job.status == "running":
-        left = job.seconds_left
-        text = f"Step {step} of {steps}" + (f" · about {max(1, round(left))} s left" if left is not None else "")
-        return text + "".join(f" · {label} is being trained on logged data" for label in sorted(job.waiting))
+        return _running(job)
     if job.status == "finished":
         replications = count_of(job.experiment.replications, "replications")
         text = f"Finished: {steps} steps, {replications}, in {job.seconds:.1f} s"
@@ -218,6 +217,36 @@ def status(job: Job) -> str:
     if job.status == "stopped":
         return f"Stopped at step {step} of {steps}; results so far are kept" + (f" · {job.error}" if job.error else "")
     return f"Failed: {job.error}"
+
+
+def _waiting_for_a_worker(job: Job) -> str:
+    if session.pool().busy:
+        return "Queued: starts when another run ends"
+    if session.pool().starting:
+        seconds = count(time.monotonic() - job.queued)
+        return f"Starting the workers: they load libraries and compiled code ({seconds} s so far)"
+    return "Queued: starts when a worker is free"
+
+
+def _running(job: Job) -> str:
+    """State what is being computed, and the time left where it is known."""
+    steps, reached = job.experiment.steps, {label: h.step for label, h in job.histories.items()}
+    computing = {label: step for label, step in reached.items() if step < steps and label not in job.waiting}
+    done = len(reached) - len(computing) - len(job.waiting)
+    if not any(reached.values()) and not job.waiting:
+        parts = [f"Preparing the simulator and the agents ({count(job.seconds)} s so far)"]
+    elif done == 0:
+        parts = [f"Step {count(max(reached.values(), default=0))} of {count(steps)}"]
+    elif done == len(reached):
+        parts = [f"All {count_of(done, 'agents')} have finished; the results are being stored"]
+    else:
+        parts = [f"{done} of {count_of(len(reached), 'agents')} {'has' if done == 1 else 'have'} finished"]
+        if len(computing) > 2:
+            parts.append(f"the slowest of the others is at step {count(min(computing.values()))} of {count(steps)}")
+        else:
+            parts += [f"{label} is at step {count(step)} of {count(steps)}" for label, step in computing.items()]
+    parts += [f"{label} is being trained on logged data" for label in sorted(job.waiting)]
+    return " · ".join(parts + ([] if job.seconds_left is None else [time_left(job.seconds_left)]))
 
 
 def _reached(job: Job) -> int:

@@ -6,7 +6,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from bandits import UserError, read
-from bandits.base.formatting import number
+from bandits.base.formatting import number, time_left
 from bandits.results.metrics import Estimate
 from bandits.results.style import Spec
 from bandits.sweeps import Sweep
@@ -97,7 +97,7 @@ def status(job: SweepJob) -> str:
     """Describe the progress of a sweep in one line."""
     left = job.seconds_left
     if job.status == "running":
-        return f"Sweeping: {100 * job.progress:.0f} %" + (f", about {max(1, round(left))} s left" if left else "")
+        return f"Sweeping: {100 * job.progress:.0f} %" + (f", {time_left(left)}" if left else "")
     if job.status == "failed":
         return f"Failed: {escape_markdown(job.error)}"
     saved = job.landscape.saved_share

@@ -60,7 +60,7 @@ def facts(run: StoredRun) -> dict[str, Any]:
     e = run.experiment
     return {
         "id": run.id, "title": run.title, "world": e.simulator_class().title, "agents": list(e.labels),
-        "steps": e.steps, "replications": e.replications, "tags": run.tags,
+        "steps": e.steps, "replications": e.replications, "tags": run.tags, "starred": run.starred, "notes": run.notes,
         "created": datetime.fromtimestamp(run.created, UTC).isoformat(timespec="seconds"), "bytes": run.bytes,
     }  # fmt: skip
 

@@ -54,6 +54,8 @@ def test_runs_are_listed_and_searched(folder: Path, capsys: pytest.CaptureFixtur
     first, second = keep(seed=1), keep(seed=2, steps=3000)
     Store().rename(first.experiment.hash, "For class\x1b[31m\n2 b")
     Store().tag(first.experiment.hash, "lesson 3")
+    Store().star(first.experiment.hash, True)
+    Store().note(first.experiment.hash, "shown in May")
     newest, oldest = output(capsys, 0, "runs").splitlines()
     assert newest.startswith(second.experiment.hash[:12])
     assert all(part in newest for part in ("3,000 x 3", "Pet shop", "LinUCB, Random"))
@@ -68,6 +70,7 @@ def test_runs_are_listed_and_searched(folder: Path, capsys: pytest.CaptureFixtur
     assert [f["id"] for f in facts] == [first.experiment.hash]
     assert facts[0]["agents"] == ["LinUCB", "Random"]
     assert facts[0]["title"] == "For class\x1b[31m\n2 b"
+    assert (facts[0]["starred"], facts[0]["notes"]) == (True, "shown in May")
 
 
 def test_a_run_is_shown_by_the_first_digits_of_its_id(

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from threading import Condition
 from typing import Any
+
+from bandits.base.errors import UserError
+from bandits.experiments.race import load_histories
 
 from .job import Job
 from .scheduler import Scheduler
@@ -39,6 +43,19 @@ class Division:
         self.idle = 0
 
     @property
+    def first_processes(self) -> dict[Job | Task, WorkerProcess]:
+        """The worker process of each run and task that is being computed; of a run with several, the first."""
+        found: dict[Job | Task, WorkerProcess] = {}
+        for work, process in self.processes.copy().items():
+            found.setdefault(work.job if isinstance(work, Share) else work, process)
+        return found
+
+    @property
+    def n_runs(self) -> int:
+        """Number of runs that are being computed."""
+        return sum(isinstance(work, Job) for work in self.first_processes)
+
+    @property
     def spare(self) -> int:
         """Number of workers that neither the queue nor an offered share will occupy."""
         return self.idle - len(self.offers) - len(self.scheduler)
@@ -52,7 +69,35 @@ class Division:
         jobs = {work.job: 0 for work in (*self.processes, *self.offers) if isinstance(work, Share)}
         return sorted(jobs, key=lambda job: len(self.shares(job)))
 
-    def begin(self, job: Job) -> Share:
+    def take(self) -> Share | Task | None:
+        """Take an offered share, or what the scheduler serves next; None if that cannot begin."""
+        if self.offers:
+            return self.offers.popleft()
+        self.idle -= 1  # the worker that takes it
+        try:
+            n_tasks = sum(isinstance(work, Task) for work in self.processes)
+            work = self.scheduler.next(self.n_runs, n_tasks)
+            if isinstance(work, Job):
+                return self._start(work)
+            return None if work.future.cancelled() else work
+        finally:
+            self.idle += 1
+
+    def _start(self, job: Job) -> Share | None:
+        now = time.monotonic()
+        job.status, job.running_since, job.started = "running", now, job.started or now
+        try:
+            if not job.histories:
+                with job.lock:
+                    job.histories = load_histories(job.experiment, job.saved)
+            return self._begin(job)
+        except UserError as error:  # its data set was deleted while it waited
+            job.end("failed", str(error))
+        except (KeyError, ValueError):
+            job.end("failed", "its checkpoint is of another version")
+        return None
+
+    def _begin(self, job: Job) -> Share:
         """Divide a run among this worker and idle ones; return this worker's share.
 
         Agents of shares that are leaving stay there, and are placed when these have left.
@@ -76,6 +121,13 @@ class Division:
         else:
             return False
         return True
+
+    def give(self, share: Share, agents: set[int]) -> None:
+        """Find another worker for the agents that a worker has handed over."""
+        share.agents -= agents
+        share.giving = set()
+        if share.job.status == "running" and agents and not self.place(share.job, agents):
+            share.agents |= agents  # it is leaving, and they are placed when it has left
 
     def balance(self, job: Job) -> None:
         """Ask a worker of a run to give agents to another one, or to an idle one, where that ends the run earlier."""

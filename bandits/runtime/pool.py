@@ -116,7 +116,7 @@ class Pool:
     @property
     def processes(self) -> Mapping[Job | Task, WorkerProcess]:
         """The worker process of each run and task that is being computed; of a run with several, the first."""
-        return self._supervisor.processes
+        return self._supervisor.division.first_processes
 
     def workers_of(self, job: Job) -> list[WorkerProcess]:
         """List the worker processes that compute a run at present."""
@@ -127,7 +127,7 @@ class Pool:
     @property
     def busy(self) -> bool:
         """Whether every worker computes a run."""
-        return self._supervisor.n_runs >= self.workers
+        return self._supervisor.division.n_runs >= self.workers
 
     @property
     def ready(self) -> bool:

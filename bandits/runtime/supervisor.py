@@ -7,7 +7,6 @@ import time
 from contextlib import suppress
 
 from bandits.base.errors import UserError
-from bandits.experiments.race import load_histories
 from bandits.storage.run_store import Store
 
 from .division import Division, request
@@ -56,22 +55,9 @@ class Supervisor:
             threading.Thread(target=self._serve, daemon=True).start()
 
     @property
-    def processes(self) -> dict[Job | Task, WorkerProcess]:
-        """The worker process of each run and task that is being computed; of a run with several, the first."""
-        found: dict[Job | Task, WorkerProcess] = {}
-        for work, process in self.division.processes.copy().items():
-            found.setdefault(work.job if isinstance(work, Share) else work, process)
-        return found
-
-    @property
-    def n_runs(self) -> int:
-        """Number of runs that are being computed."""
-        return sum(isinstance(work, Job) for work in self.processes)
-
-    @property
     def failing(self) -> bool:
         """Whether no run is being computed and the last two workers of each thread failed to start."""
-        return self.failed_starts >= 2 * self.workers and not self.n_runs
+        return self.failed_starts >= 2 * self.workers and not self.division.n_runs
 
     def enqueue(self, job: Job, *, first: bool = False) -> None:
         """Queue a run after the others, or before them."""
@@ -175,41 +161,12 @@ class Supervisor:
                         self.change.wait()
                     if self.closed or process.poll() is not None:
                         return None
-                    if (work := self._take()) is not None:
+                    if (work := division.take()) is not None:
                         division.processes[work] = process
                         division.tell(work, *request(work))  # under the lock: other messages must come after it
                         return work
             finally:
                 division.idle -= 1
-
-    def _take(self) -> Share | Task | None:
-        """Take an offered share, or what the scheduler serves next; None if that cannot begin."""
-        division = self.division
-        if division.offers:
-            return division.offers.popleft()
-        division.idle -= 1  # this worker
-        try:
-            n_tasks = sum(isinstance(work, Task) for work in division.processes)
-            work = self.scheduler.next(self.n_runs, n_tasks)
-            if isinstance(work, Job):
-                return self._begin(work)
-            return None if work.future.cancelled() else work
-        finally:
-            division.idle += 1
-
-    def _begin(self, job: Job) -> Share | None:
-        now = time.monotonic()
-        job.status, job.running_since, job.started = "running", now, job.started or now
-        try:
-            if not job.histories:
-                with job.lock:
-                    job.histories = load_histories(job.experiment, job.saved)
-            return self.division.begin(job)
-        except UserError as error:  # its data set was deleted while it waited
-            job.end("failed", str(error))
-        except (KeyError, ValueError):
-            job.end("failed", "its checkpoint is of another version")
-        return None
 
     def _fail_tasks(self, message: str) -> None:
         with self.change:
@@ -291,7 +248,8 @@ class Supervisor:
                     job.save(arrays)
                 save(self.store, job, last=header["last"])
             elif event == "gave":
-                self._give(share, set(header["agents"]))
+                with self.change:
+                    self.division.give(share, set(header["agents"]))
             elif event == "finished":
                 self._finish(share, set(header["agents"]))
                 return True
@@ -304,14 +262,6 @@ class Supervisor:
             elif event == "left":
                 return True
         return False
-
-    def _give(self, share: Share, agents: set[int]) -> None:
-        """Find another worker for the agents that a worker has handed over."""
-        with self.change:
-            share.agents -= agents
-            share.giving = set()
-            if share.job.status == "running" and agents and not self.division.place(share.job, agents):
-                share.agents |= agents  # it is leaving, and they are placed when it has left
 
     def _finish(self, share: Share, agents: set[int]) -> None:
         """Note the end of some agents; those of the last share end the run."""

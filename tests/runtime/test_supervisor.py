@@ -63,7 +63,7 @@ def test_a_run_that_is_queued_while_a_share_leaves_gives_no_agent_to_two_workers
     supervisor._run_share(first, cast(WorkerProcess, leaves(job, [0, 1], 100)))
     assert job.status == "queued"
     with supervisor.change:
-        next_share = supervisor._take()  # another worker begins before the second share has left
+        next_share = supervisor.division.take()  # another worker begins before the second share has left
     assert isinstance(next_share, Share)
     assert next_share.agents == {0, 1}
     worker = Scripted()

@@ -29,15 +29,15 @@ def running(*steps: int, waiting: tuple[str, ...] = ()) -> Job:
     ("steps", "waiting", "expected"),
     [
         ((8000, 7900), (), "Step 8,000 of 20,000"),
-        ((0, 0), (), "Preparing the simulator and the agents (0 s so far)"),
+        ((0, 0), (), "Preparing simulator and agents · 0 s"),
         ((0, 500), ("LinUCB",), "Step 500 of 20,000 · LinUCB is being trained on logged data"),
-        ((20_000, 0), ("LinTS",), "1 of 2 agents has finished · LinTS is being trained on logged data"),
-        ((20_000, 7000, 20_000), (), "2 of 3 agents have finished · LinTS is at step 7,000 of 20,000"),
-        ((20_000, 7000, 0), ("Random",), "1 of 3 agents has finished · LinTS is at step 7,000 of 20,000 · "
+        ((20_000, 0), ("LinTS",), "1 of 2 agents finished · LinTS is being trained on logged data"),
+        ((20_000, 7000, 20_000), (), "2 of 3 agents finished · LinTS at step 7,000 of 20,000"),
+        ((20_000, 7000, 0), ("Random",), "1 of 3 agents finished · LinTS at step 7,000 of 20,000 · "
          "Random is being trained on logged data"),
-        ((20_000, 7000, 6000, 9000), (), "1 of 4 agents has finished · the slowest of the others is at step 6,000 of "
+        ((20_000, 7000, 6000, 9000), (), "1 of 4 agents finished · slowest at step 6,000 of "
          "20,000"),
-        ((20_000, 20_000), (), "All 2 agents have finished; the results are being stored"),
+        ((20_000, 20_000), (), "All 2 agents finished; storing the results"),
     ],
 )  # fmt: skip
 def test_the_status_states_what_is_still_computed(
@@ -56,7 +56,7 @@ def test_a_run_that_waits_states_what_for(monkeypatch: pytest.MonkeyPatch) -> No
     pool = SimpleNamespace(broken=False, busy=False, starting=2, queue_position=lambda job: 0)
     monkeypatch.setattr(session, "pool", lambda: pool)
     job = Job(experiment(), queued=time.monotonic() - 4.0)
-    assert board.status(job) == "Starting the workers: they load libraries and compiled code (4 s so far)"
+    assert board.status(job) == "Starting workers: loading libraries · 4 s"
     pool.starting = 0
     assert board.status(job) == "Queued: starts when a worker is free"
     pool.busy = True

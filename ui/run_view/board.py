@@ -224,7 +224,7 @@ def _waiting_for_a_worker(job: Job) -> str:
         return "Queued: starts when another run ends"
     if session.pool().starting:
         seconds = count(time.monotonic() - job.queued)
-        return f"Starting the workers: they load libraries and compiled code ({seconds} s so far)"
+        return f"Starting workers: loading libraries · {seconds} s"
     return "Queued: starts when a worker is free"
 
 
@@ -234,17 +234,17 @@ def _running(job: Job) -> str:
     computing = {label: step for label, step in reached.items() if step < steps and label not in job.waiting}
     done = len(reached) - len(computing) - len(job.waiting)
     if not any(reached.values()) and not job.waiting:
-        parts = [f"Preparing the simulator and the agents ({count(job.seconds)} s so far)"]
+        parts = [f"Preparing simulator and agents · {count(job.seconds)} s"]
     elif done == 0:
         parts = [f"Step {count(max(reached.values(), default=0))} of {count(steps)}"]
     elif done == len(reached):
-        parts = [f"All {count_of(done, 'agents')} have finished; the results are being stored"]
+        parts = [f"All {count_of(done, 'agents')} finished; storing the results"]
     else:
-        parts = [f"{done} of {count_of(len(reached), 'agents')} {'has' if done == 1 else 'have'} finished"]
+        parts = [f"{done} of {count_of(len(reached), 'agents')} finished"]
         if len(computing) > 2:
-            parts.append(f"the slowest of the others is at step {count(min(computing.values()))} of {count(steps)}")
+            parts.append(f"slowest at step {count(min(computing.values()))} of {count(steps)}")
         else:
-            parts += [f"{label} is at step {count(step)} of {count(steps)}" for label, step in computing.items()]
+            parts += [f"{label} at step {count(step)} of {count(steps)}" for label, step in computing.items()]
     parts += [f"{label} is being trained on logged data" for label in sorted(job.waiting)]
     return " · ".join(parts + ([] if job.seconds_left is None else [time_left(job.seconds_left)]))
 

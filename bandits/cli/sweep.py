@@ -110,8 +110,8 @@ def summary_text(landscape: Landscape) -> str:
     lines = [f"best: {_point(sweep, best.point)}  {metric.title.lower()} {_interval(best.estimate)}"]
     tied = [cell for cell in landscape.results(sweep.metric) if cell.best]
     tried = sweep.size if sweep.is_grid else len(sweep.proposed)
-    looks = f", level 0.05 divided by {sweep.looks} looks" if sweep.looks > 1 else ""
-    lines.append(f"statistically tied with the best ({best.runs} replications{looks}): {len(tied)} of {tried} points")
+    tests = f"{best.runs} replications, level {number(landscape.level)}"
+    lines.append(f"statistically tied with the best ({tests}): {len(tied)} of {tried} points")
     for each in landscape.importance(sweep.metric):
         name = each.path.rpartition(".")[2]
         loss = f"worst {short(each.worst)} loses {_interval(each.cost)} clicks per 1,000 visitors"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from bandits.results import paired_tests
-from bandits.sweeps.analysis.landscape import LEVEL, Landscape
+from bandits.sweeps.analysis.landscape import Landscape, level_of_look
 from bandits.sweeps.analysis.run_metrics import METRICS
 
 from .blocks import Row, coarse_to_fine
@@ -50,12 +50,11 @@ def rung_rows(sweep: Sweep, rung: range, landscape: Landscape) -> list[Row]:
 def eliminate(sweep: Sweep, landscape: Landscape, replications: int) -> None:
     """Eliminate the points that are significantly worse than the best after the first ``replications``.
 
-    A point is eliminated if its paired difference to the best is below zero at level .05, divided by the number of
-    points, of rungs and of looks (Bonferroni). The probability that the truly best point of a sweep that is not
-    refined is ever eliminated is therefore at most .05; the k-th look adds at most .05 / k. Points of which all rows
+    A point is eliminated if its paired difference to the best is below zero at the level of the look (`level_of_look`),
+    divided by the number of points and of rungs (Bonferroni). The probability that the truly best point is ever
+    eliminated is therefore at most .05, and at most .075 with any number of refinements. Points of which all rows
     diverged are eliminated too. Later replications are ignored, so that evaluating a rung again gives the same result.
-    ``sweep`` may be a stage of the landscape's sweep; later points are
-    ignored then.
+    ``sweep`` may be a stage of the landscape's sweep; later points are ignored then.
     """
     points = landscape.sweep.points_of(sweep)
     numbers = METRICS[sweep.metric].sign * landscape.numbers(sweep.metric)[points, :replications]
@@ -70,7 +69,7 @@ def eliminate(sweep: Sweep, landscape: Landscape, replications: int) -> None:
         return
     with np.errstate(invalid="ignore"):
         leader = int(np.argmax(np.where(candidates, np.nansum(numbers, axis=1) / np.maximum(known, 1), -np.inf)))
-    level = LEVEL / (sweep.size * len(rungs(sweep)) * sweep.looks)
+    level = level_of_look(sweep) / (sweep.size * len(rungs(sweep)))
     for p in np.flatnonzero(~dropped):
         gap = (numbers[p] - numbers[leader])[np.isfinite(numbers[p] - numbers[leader])]
         better, p_value = paired_tests.paired_test(gap)

@@ -19,6 +19,7 @@ from bandits.sweeps.execution.executors import InProcessExecutor
 from bandits.sweeps.parameters import log_axis, suggest_axis
 from bandits.sweeps.refinement import MAX_RATIO, refine, unresolved
 from bandits.sweeps.storage.block_files import BlockFiles, stored_sweep
+from bandits.sweeps.sweep import MAX_REFINEMENTS
 from tests.sweeps.test_sweep import ALPHA, small
 
 RIDGE = {"path": "agents.0.ridge", "values": [0.1, 1.0]}
@@ -188,10 +189,15 @@ def test_only_new_points_are_computed_and_the_numbers_are_those_of_one_run(searc
     assert stored_sweep(tmp_path, sweep.hash) == sweep
 
 
-def test_every_refinement_is_one_more_look() -> None:
+def test_all_looks_together_have_level_5_percent() -> None:
     once = refined_once()
     twice = sweeps.read({**once.model_dump(mode="json"), "refinements": [*once.refinements, {"agents.0.alpha": [5.0]}]})
-    assert [Landscape(sweep).level for sweep in twice.stages] == pytest.approx([0.05, 0.025, 0.05 / 3])
+    assert [Landscape(sweep).level for sweep in twice.stages] == pytest.approx([0.025, 0.0125, 0.00625])
+    refinements = [{"agents.0.alpha": [5.0 + i / 10]} for i in range(MAX_REFINEMENTS)]
+    most = sweeps.read({**once.model_dump(mode="json"), "refinements": refinements})
+    assert sum(Landscape(sweep).level for sweep in most.stages) <= 0.05  # all looks together
+    optuna = sweeps.read({**small([ALPHA]).model_dump(mode="json"), "search": "optuna"})
+    assert Landscape(optuna).level == 0.05  # it is never refined
     assert sweeps.run(once).summary()["looks"] == 2
 
 
@@ -206,7 +212,7 @@ def test_the_command_line_refines_until_the_best_value_is_enclosed(
     assert cli.main(["sweep", str(file), "--workers", "0", "--refine", "--out", str(tmp_path / "out")]) == 0
     out = capsys.readouterr().out
     assert "points are added" in out
-    assert "level 0.05 divided by" in out
+    assert "replications, level 0.0" in out
     refined = sweeps.read((tmp_path / "out" / "sweep.json").read_bytes())
     assert refined.looks > 1
     assert stored_sweep(tmp_path / "home" / "sweeps", refined.hash) == refined

@@ -30,9 +30,9 @@ def show(job: SweepJob, metric: str) -> None:
     with job.lock:
         landscape = job.landscape
         results, importance = landscape.results(metric), landscape.importance(metric)
-        pairing, explained = landscape.pairing(metric), landscape.explained(metric)
+        pairing, explained, level = landscape.pairing(metric), landscape.explained(metric), landscape.level
     if not job.active:
-        st.markdown(f"- {best_region(sum(r.best for r in results), len(results), job.sweep.looks)}")
+        st.markdown(f"- {best_region(sum(r.best for r in results), len(results), level)}")
     if pairing == pairing:
         st.markdown(f"- {_pairing(pairing)}")
     if importance:
@@ -92,10 +92,10 @@ def interval(estimate: Estimate) -> str:
     return f"95 % CI {ends}" if estimate.low == estimate.low else ends
 
 
-def best_region(tied: int, total: int, looks: int = 1) -> str:
+def best_region(tied: int, total: int, level: float) -> str:
     """State how many points are statistically tied with the best."""
-    level = f" at level {LEVEL:g} divided by {looks} looks at the results" if looks > 1 else ""
-    test = f"(paired t tests, Holm's correction{level})"
+    looks = ", half of that of the look before" if level < LEVEL / 2 else ""
+    test = f"(paired t tests, Holm's correction, level {number(level)}{looks})"
     bias = " The estimate of the best point is slightly optimistic (selection bias)."
     if tied == total > 1:
         return f"All {total} points are statistically tied {test}; more replications may separate them."

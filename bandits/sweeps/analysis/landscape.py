@@ -116,11 +116,8 @@ class Landscape:
 
     @property
     def level(self) -> float:
-        """Significance level of the last look: .05 divided by the number of looks, one more with every refinement.
-
-        By the union bound, k looks together err in at most .05 (1 + 1/2 + ... + 1/k).
-        """
-        return LEVEL / self.sweep.looks
+        """Significance level of the last look, `level_of_look`."""
+        return level_of_look(self.sweep)
 
     @property
     def saved_share(self) -> float:
@@ -296,6 +293,16 @@ class Landscape:
             for r in self.results(metric)
         ]  # fmt: skip
         return pd.DataFrame(lines)
+
+
+def level_of_look(sweep: Sweep) -> float:
+    """Return the significance level of the last look at a sweep: .05 / 2^k at look k of a grid.
+
+    All looks together err in at most .05 (1/2 + 1/4 + ...) = .05, however often the grid is refined. The first look at
+    a search by successive halving keeps .05, because stored blocks and best regions follow from it, and refinements add
+    at most .025. Optuna's points are looked at once.
+    """
+    return LEVEL if sweep.looks == 1 and sweep.search != "grid" else LEVEL / 2**sweep.looks
 
 
 def _is_valid(sweep: Sweep, values: tuple[Value, ...]) -> bool:

@@ -122,7 +122,7 @@ def _entered(draft: Draft, number: int, agent: dict[str, Any]) -> dict[str, Any]
 
 def _label_key(draft: Draft, number: int, agent: dict[str, Any]) -> str:
     """Return the key of the box with the name; a name that has followed a parameter needs another box."""
-    return f"{_key(draft, number)}-label-{agent.get('label') or ''}"
+    return "-".join([_key(draft, number), "label", *filter(None, [agent.get("label")])])
 
 
 def _line(agent: dict[str, Any], label: str) -> str:

@@ -432,6 +432,8 @@ def test_a_search_by_optuna_is_run_and_shown(app_pool: Pool) -> None:
         "Click-through rate against Ridge",
     ]
     assert any("statistically tied" in m.value for m in at.markdown)
+    assert any("there is nothing to refine; more **Points** search further" in m.value for m in at.markdown)
+    assert "sweep-refine" not in [b.key for b in at.button]
     table = next(frame for frame in at.dataframe if "Explained variance" in frame.value)
     assert set(table.value["Parameter"]) == {"Exploration bonus", "Ridge"}
     at.button(key="sweep-open").click().run()
@@ -441,6 +443,11 @@ def test_a_search_by_optuna_is_run_and_shown(app_pool: Pool) -> None:
     best = found.landscape.best()
     assert best is not None
     assert at.session_state["job"] == found.landscape.sweep.point(best.point).hash
+    at.switch_page("pages/sweep.py").run()  # with the best point in the sidebar
+    assert not at.exception
+    assert any(
+        m.value.startswith(":material/close: Your setting") and "is the best point" in m.value for m in at.markdown
+    )
 
 
 def test_without_optuna_the_page_says_so(app_pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:

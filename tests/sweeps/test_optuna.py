@@ -15,7 +15,7 @@ import numpy as np
 import optuna
 import pytest
 
-from bandits import sweeps
+from bandits import Experiment, sweeps
 from bandits.base.errors import UserError
 from bandits.base.processes import worker_environment
 from bandits.cli.sweep import save, summary_text
@@ -23,6 +23,7 @@ from bandits.runtime.pool import Pool
 from bandits.sweeps import Landscape, Sweep
 from bandits.sweeps import url as link
 from bandits.sweeps.analysis import importance
+from bandits.sweeps.analysis.nearest import nearest_proposed
 from bandits.sweeps.blocks import Block, StoppedError
 from bandits.sweeps.execution.executors import InProcessExecutor, PoolExecutor
 from bandits.sweeps.figures import scatter as scattered_figures
@@ -339,6 +340,33 @@ def test_figures_show_the_best_value_so_far_and_every_parameter(whole: Landscape
     assert scattered_figures.point_at(whole, "click_rate", 1.0, 2.0) is None
     (empty,) = scattered_figures.figures(Landscape(scattered()), "click_rate")
     assert empty["data"] == []
+
+
+def test_the_computed_point_near_a_setting_stands_for_it(whole: Landscape) -> None:
+    """Exactly, nearly, or not at all: far away, with another value of a list, or different in what is not swept."""
+    sweep, at = whole.sweep, 3
+    exact = nearest_proposed(sweep, whole.estimate_at, sweep.point(at))
+    assert exact is not None
+    assert (exact.point, exact.exact, exact.runs) == (at, True, sweep.experiment.replications)
+    assert exact.estimate == whole.estimate_at(at)[0]  # type: ignore[index]
+    alpha, ridge, sharing = sweep.values_at(at)
+    assert isinstance(alpha, float)
+    other = "shared" if sharing == "per_arm" else "per_arm"
+    near = nearest_proposed(sweep, whole.estimate_at, sweep.with_values((alpha * 1.01, ridge, sharing)))
+    assert near is not None
+    assert (near.point, near.exact) == (at, False)
+    one = sweep.with_proposals([sweep.values_at(at)])
+    for values in ((min(alpha * 10, 9.9) if alpha < 1 else alpha / 10, ridge, sharing), (alpha, ridge, other)):
+        assert nearest_proposed(one, whole.estimate_at, sweep.with_values(values)) is None
+    changed = Experiment.model_validate(
+        {**sweep.point(at).model_dump(mode="json"), "steps": sweep.experiment.steps + 1}
+    )
+    assert nearest_proposed(sweep, whole.estimate_at, changed) is None
+    marked = scattered_figures.figures(whole, "click_rate", setting=at)[1:]
+    for i, spec in enumerate(marked[:2]):
+        (cross,) = [trace for trace in spec["data"] if trace["name"] == "x"]
+        assert cross["x"].tolist() == [sweep.values_at(at)[i]]
+        assert spec["layout"]["meta"]["note"].endswith("✕ your setting.")
 
 
 def test_the_summary_and_the_saved_files(whole: Landscape, tmp_path: Path) -> None:

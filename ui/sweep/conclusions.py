@@ -64,6 +64,11 @@ def refine_button(row: DeltaGenerator, job: SweepJob, metric: str) -> None:
 
 def resolution(job: SweepJob, metric: str) -> None:
     """State where a better value may lie, or that the best region is resolved."""
+    if job.status == "finished" and not job.sweep.is_grid:
+        st.markdown(
+            ":material/zoom_in: Optuna chooses all points by itself, so there is nothing to refine; more **Points** "
+            "search further."
+        )
     found, region = _unresolved(job, metric)
     if found:
         sentences = " ".join(escape_markdown(one.sentence()) for one in found)

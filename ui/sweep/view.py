@@ -10,7 +10,7 @@ from bandits.base.formatting import number, time_left
 from bandits.results.metrics import Estimate
 from bandits.results.style import Spec
 from bandits.sweeps import Sweep
-from bandits.sweeps.analysis.nearest import NearestPoint, nearest_points
+from bandits.sweeps.analysis.nearest import NearestPoint, nearest_points, nearest_proposed
 from bandits.sweeps.analysis.records import PointResult
 from bandits.sweeps.analysis.run_metrics import METRICS, RunMetric
 from bandits.sweeps.figures import grid, scatter
@@ -70,16 +70,19 @@ def _show(job: SweepJob, metric: str, was_active: bool, slot: DeltaGenerator) ->
 def _figures(job: SweepJob, metric: str, selected: int | None, setting: int | None) -> list[Spec]:
     if job.sweep.is_grid:
         return [grid.landscape_figure(job.landscape, metric, selected, setting=setting, finished=not job.active)]
-    return scatter.figures(job.landscape, metric, selected, finished=not job.active)
+    return scatter.figures(job.landscape, metric, selected, setting=setting, finished=not job.active)
 
 
 def current_setting(job: SweepJob) -> NearestPoint | None:
-    """Return the point nearest to the agent in the sidebar; None if it differs in more than the swept parameters."""
+    """Return the point nearest to the agent in the sidebar; None without one, or if it differs in other parameters."""
     draft = drafts.current()
     try:
         experiment = read({**draft.data(), "agents": [draft.agents[agent.chosen(draft)]]})
     except UserError:
         return None
+    if not job.sweep.is_grid:
+        with job.lock:
+            return nearest_proposed(job.landscape.sweep, job.landscape.estimate_at, experiment)
     return next(iter(nearest_points([(job.sweep, job.estimate_at)], experiment)), None)
 
 

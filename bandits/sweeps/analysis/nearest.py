@@ -13,6 +13,7 @@ from bandits.results.metrics import Estimate
 from bandits.sweeps.axis import Axis, Value
 from bandits.sweeps.sweep import Sweep
 
+NEAR = 0.1  # of the range of every parameter, within which a scattered point stands for a setting
 PointLookup = Callable[[int], tuple[Estimate, int] | None]  # point -> click-through rate and replications
 
 
@@ -44,11 +45,14 @@ class NearestPoint(NamedTuple):
 
 def covers(sweep: Sweep, experiment: Experiment, agent: int) -> bool:
     """Whether an agent differs from a grid sweep in swept parameters only, with values inside their ranges."""
+    return sweep.is_grid and _positions(sweep, experiment, agent) is not None  # scattered points may be far away
+
+
+def _positions(sweep: Sweep, experiment: Experiment, agent: int) -> list[float] | None:
+    """Return an agent's position on every axis, in steps between its values; None if it differs in anything else."""
     swept = sweep.experiment
-    if not sweep.is_grid:  # the nearest of scattered points may be far away
-        return False
     if (swept.seed, swept.steps) != (experiment.seed, experiment.steps):
-        return False
+        return None
     pairs = (
         ("simulator", swept.simulator, experiment.simulator),
         ("agents.0", swept.agents[0], experiment.agents[agent]),
@@ -56,11 +60,13 @@ def covers(sweep: Sweep, experiment: Experiment, agent: int) -> bool:
     for prefix, theirs, ours in pairs:
         free = {axis.name for axis in sweep.axes if axis.path.startswith(f"{prefix}.")} | {"label"}
         if _fixed(theirs, free) != _fixed(ours, free):
-            return False
-    return all(
-        _grid_position(axis, values, _value(experiment, agent, axis)) is not None
+            return None
+    found = [
+        _grid_position(axis, values, _value(experiment, agent, axis))
         for axis, values in zip(sweep.axes, sweep.values, strict=True)
-    )
+    ]
+    known = [position for position in found if position is not None]
+    return known if len(known) == len(found) else None
 
 
 def nearest_points(swept: Sequence[tuple[Sweep, PointLookup]], experiment: Experiment) -> list[NearestPoint]:
@@ -76,12 +82,8 @@ def nearest_points(swept: Sequence[tuple[Sweep, PointLookup]], experiment: Exper
 
 
 def _nearest(sweep: Sweep, lookup: PointLookup, experiment: Experiment, agent: int, label: str) -> NearestPoint | None:
-    if not covers(sweep, experiment, agent):
+    if not sweep.is_grid or (positions := _positions(sweep, experiment, agent)) is None:
         return None
-    positions = [
-        _grid_position(axis, values, _value(experiment, agent, axis)) or 0.0
-        for axis, values in zip(sweep.axes, sweep.values, strict=True)
-    ]
     at = [round(position) for position in positions]
     point = 0
     for index, size in zip(at, sweep.shape, strict=True):
@@ -90,6 +92,26 @@ def _nearest(sweep: Sweep, lookup: PointLookup, experiment: Experiment, agent: i
         return None
     exact = all(position == index for position, index in zip(positions, at, strict=True))
     return NearestPoint(label, sweep, point, exact, *found)
+
+
+def nearest_proposed(sweep: Sweep, lookup: PointLookup, experiment: Experiment, agent: int = 0) -> NearestPoint | None:
+    """Find the computed point of scattered ones that is nearest to an agent.
+
+    None if the agent differs in more than the swept parameters, or if every point differs from it by more than `NEAR`
+    of the range of a parameter, or in a parameter that takes values of a list.
+    """
+    if sweep.is_grid or (ours := _positions(sweep, experiment, agent)) is None:
+        return None
+    near = list[tuple[float, int]]()
+    for point, values in enumerate(sweep.proposed):
+        theirs = [_grid_position(a, ends, v) for a, ends, v in zip(sweep.axes, sweep.values, values, strict=True)]
+        gaps = [math.inf if t is None else abs(t - o) for t, o in zip(theirs, ours, strict=True)]
+        if max(gaps) <= NEAR:
+            near.append((max(gaps), point))
+    for gap, point in sorted(near):
+        if (found := lookup(point)) is not None:
+            return NearestPoint(experiment.labels[agent], sweep, point, gap == 0, *found)
+    return None
 
 
 def _fixed(params: Params, free: set[str]) -> dict[str, object]:

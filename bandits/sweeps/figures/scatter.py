@@ -58,10 +58,18 @@ def progress(landscape: Landscape, metric: str) -> Progress:
     return Progress(np.array([r.point for r in results], int), means, best, low, high)
 
 
-def figures(landscape: Landscape, metric: str, selected: int | None = None, *, finished: bool = True) -> list[Spec]:
+def figures(
+    landscape: Landscape,
+    metric: str,
+    selected: int | None = None,
+    *,
+    setting: int | None = None,
+    finished: bool = True,
+) -> list[Spec]:
     """Draw the best point so far, and the metric against each parameter.
 
-    The best region is marked only if the sweep is ``finished``.
+    The points ``selected`` and ``setting`` (nearest to the user's own) are marked; the best region, only if the sweep
+    is ``finished``.
     """
     trajectory = progress(landscape, metric)
     if not len(trajectory.points):
@@ -69,7 +77,7 @@ def figures(landscape: Landscape, metric: str, selected: int | None = None, *, f
         return [empty_figure(layout, "Waiting for the first results.")]
     numbers, good = landscape.adjusted(metric), landscape.best_region(metric)[trajectory.points] & finished
     hover = np.array([hover_text(landscape, metric, p, numbers[p]) for p in trajectory.points.tolist()], object)
-    marks = [(landscape.leader(metric), "star"), (selected, "circle-open")]
+    marks = [(landscape.leader(metric), "star"), (selected, "circle-open"), (setting, "x")]
     slices = [
         _slice(landscape, metric, trajectory, axis, hover, good, marks, finished)
         for axis in range(len(landscape.sweep.axes))
@@ -118,8 +126,9 @@ def _slice(
         *(_mark(trajectory, x, p, symbol) for p, symbol in marks if p is not None),
     ]
     note = "All points, with any values of the other parameters. ★ best point" + (
-        "; coloured: not significantly worse." if finished else " so far."
+        "; coloured: not significantly worse" if finished else " so far"
     )
+    note += "; ✕ your setting." if any(symbol == "x" and p is not None for p, symbol in marks) else "."
     layout: Spec = {
         "title": {"text": f"{shown_metric.title} against {parameter_title(sweep, axis)}"},
         "meta": {"note": note, "pick": True},

@@ -70,11 +70,10 @@ def exploration(
     another exploration rate is direct evidence, and decides.
     """
     title = "Exploration"
-    healthy = f"Exploring costs at most {percent(MAX_COST)} of what the agent's own estimates would gain, or "
-    healthy += f"{percent(MAX_COST_MOST)} if the estimates are good and most decisions still explore at the end. The "
-    healthy += f"agent does not lose more than {percent(MAX_MISSED)} of the oracle's gain because it stopped exploring "
-    healthy += "early. No agent of this run that differs in one parameter explores less or more and earns "
-    healthy += f"{percent(MIN_LOSS)} of the gain more."
+    healthy = f"Exploring costs at most {percent(MAX_COST)} of what the agent's own estimates would gain "
+    healthy += f"({percent(MAX_COST_MOST)} if good estimates are ignored in most decisions to the end), stopping early "
+    healthy += f"costs at most {percent(MAX_MISSED)} of the oracle's gain, and no agent of this run that differs in one "
+    healthy += f"parameter earns {percent(MIN_LOSS)} more of the gain by exploring less or more."
     shares, sources = regret_shares(history), regret_sources(history)
     if shares is None:
         return Finding(title, healthy, "none", NOTHING_TO_GAIN)

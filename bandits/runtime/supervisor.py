@@ -127,7 +127,7 @@ class Supervisor:
         while not self.closed:
             try:
                 process = start_worker()
-            except OSError:  # the machine has no memory or no processes left
+            except (OSError, RuntimeError):  # the machine has no memory, processes or threads left
                 self._count_failed_start()
                 continue
             try:

@@ -21,7 +21,7 @@ from bandits.agents.linear.linucb import LinUCB
 from bandits.agents.neural.neural_click_ts import NeuralClickTS
 from bandits.base.types import FloatArray
 from bandits.diagnostics import Finding, LinearityCheck, OracleReference, PositionBias, figures
-from bandits.diagnostics.background import ReferenceTask
+from bandits.diagnostics.background import KINDS, ReferenceTask, from_json, to_json
 from bandits.diagnostics.curves import recent_entropy, recent_segment_entropy
 from bandits.diagnostics.finding import FORGETTING, PENDING, STOPPED, TOO_EARLY
 from bandits.diagnostics.position_bias import estimate_position_bias
@@ -497,9 +497,10 @@ def test_position_bias_check_recovers_the_simulators_bias() -> None:
     assert (np.abs(check.estimated - check.true)[1:] < 4 * check.error[1:]).all()
     assert (check.error[1:] < 0.1).all()
     assert diagnostics.position_bias_check(experiment("linucb")) is None
+    short = {"steps": 150, "replications": 2}
     for position, verdict in (("aware", "healthy"), ("examined", "watch"), ("ignored", "alarm")):
         agent = {"kind": "linucb", "sharing": "shared", "position": position}
-        result = run(e.model_validate({"simulator": settings, "agents": [agent, {"kind": "random"}], "steps": 150}))
+        result = run(e.model_validate({"simulator": settings, "agents": [agent, {"kind": "random"}], **short}))
         judged = diagnostics.findings(result, "LinUCB", position_bias=check)
         assert judged["position_bias"].verdict == verdict
         assert (
@@ -525,9 +526,12 @@ def test_equivalent_slots_require_no_correction(position: str, verdict: str) -> 
     assert "In slot 4 an item is clicked as often as in slot 1 (estimated from clicks: 1 ± 0.098)" in finding.text
 
 
+SLATES = {"kind": "ranking", "n_users": 50, "n_items": 100, "n_candidates": 20, "slate": 3, "embedding": 4}
+
+
+@pytest.mark.slow
 def test_references_from_the_subprocess_are_the_same() -> None:
-    settings = {"kind": "ranking", "n_users": 50, "n_items": 100, "n_candidates": 20, "slate": 3, "embedding": 4}
-    slates = Experiment.model_validate({"simulator": settings, "agents": [{"kind": "random"}], "steps": 300})
+    slates = Experiment.model_validate({"simulator": SLATES, "agents": [{"kind": "random"}], "steps": 300})
     for e in (experiment("linucb", steps=300), slates):
         task = ReferenceTask(e)
         wait_for(lambda task=task: not task.active, "the comparisons")
@@ -537,10 +541,21 @@ def test_references_from_the_subprocess_are_the_same() -> None:
             (diagnostics.oracle_reference(e), diagnostics.linearity_check(e), diagnostics.position_bias_check(e)),
             strict=True,
         ):
-            assert type(there) is type(here)
-            for a, b in zip(there or (), here or (), strict=True):
-                np.testing.assert_array_equal(a, b)
-                assert type(a) is type(b)
+            assert_same_reference(there, here)
+
+
+def test_references_survive_their_conversion_to_json() -> None:
+    """What the subprocess prints and the page reads; the pet shop has no position bias."""
+    e = experiment("linucb", steps=300)
+    for kind, (_, compute) in KINDS.items():
+        assert_same_reference(from_json(json.loads(json.dumps(to_json(kind, e)))), compute(e))
+
+
+def assert_same_reference(there: Any, here: Any) -> None:
+    assert type(there) is type(here)
+    for a, b in zip(there or (), here or (), strict=True):
+        np.testing.assert_array_equal(a, b)
+        assert type(a) is type(b)
 
 
 def test_a_failed_reference_task_reports_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -718,6 +733,10 @@ def test_names_of_earlier_versions_still_work() -> None:
         "foresight", "line_of", "oracle_of", "places", "slots_of",
     }  # fmt: skip
     assert all(hasattr(health, name) for name in health.__all__)
+
+
+@pytest.mark.slow
+def test_the_earlier_name_of_the_reference_process_still_works() -> None:
     command = [sys.executable, "-m", "bandits.health"]
     text = experiment("random", steps=20).model_dump_json()
     lines = subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout.splitlines()

@@ -5,15 +5,13 @@ import streamlit as st
 from bandits import UserError, read
 from bandits.experiments.presets import presets
 from bandits.results import text
-from ui import entry, session
+from ui import session
 from ui.arena import decision, draft, refusals, share
 from ui.arena.controls import controls
 from ui.arena.formulas import explain
 from ui.arena.main_sliders import main_sliders
 from ui.run_view import board, layout, options
 from ui.sweep import previous_results
-
-entry.through_app("pages/arena.py")
 
 
 def load_preset() -> None:

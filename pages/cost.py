@@ -3,11 +3,8 @@
 import streamlit as st
 
 from bandits import UserError
-from ui import entry
 from ui.cost import view
 from ui.text import refuse
-
-entry.through_app("pages/cost.py")
 
 st.title("Cost of confidence", anchor=False)
 st.markdown(

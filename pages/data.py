@@ -5,12 +5,10 @@ import streamlit as st
 from bandits import UserError
 from bandits.experiments import presets
 from bandits.simulators.datasets import uploads
-from ui import destructive, entry, session
+from ui import destructive, session
 from ui.arena import draft
 from ui.data import upload
 from ui.text import refuse
-
-entry.through_app("pages/data.py")
 
 
 def run_on(data: str) -> None:
@@ -18,7 +16,7 @@ def run_on(data: str) -> None:
     experiment = presets.on_data(data)
     draft.load(experiment)
     session.submit_and_follow(experiment)
-    st.switch_page("pages/arena.py")
+    st.switch_page("arena.py")
 
 
 st.title("Your data", anchor=False)

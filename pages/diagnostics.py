@@ -2,10 +2,8 @@
 
 import streamlit as st
 
-from ui import entry, session
+from ui import session
 from ui.diagnostics import findings, retrieval
-
-entry.through_app("pages/diagnostics.py")
 
 st.title("Diagnostics", anchor=False)
 st.markdown(

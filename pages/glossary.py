@@ -2,10 +2,7 @@
 
 import streamlit as st
 
-from ui import entry
 from ui.glossary.terms import definition, terms
-
-entry.through_app("pages/glossary.py")
 
 st.title("Glossary", anchor=False)
 st.markdown("What does a term or symbol mean? Enter a part of its name, or scroll: the terms are sorted by name.")

@@ -4,7 +4,6 @@ import streamlit as st
 
 from bandits import UserError
 from bandits.experiments.presets import presets
-from ui import entry
 from ui.arena import draft
 from ui.home import doors, facts
 from ui.run_view import board
@@ -12,8 +11,8 @@ from ui.run_view.options import View
 from ui.session import pool, submit_and_follow
 from ui.text import refuse
 
-entry.through_app("pages/home.py")
 preset = presets()["race"]
+
 
 st.title("Bandit Playground", anchor=False)
 st.markdown(
@@ -31,7 +30,7 @@ try:
     if opened:
         draft.load(preset.experiment)
         submit_and_follow(preset.experiment)
-        st.switch_page("pages/arena.py")
+        st.switch_page("arena.py")
     board.show(job, key="home", view=View(zoom=True))
 except UserError as error:
     refuse(error)

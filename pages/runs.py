@@ -2,10 +2,8 @@
 
 import streamlit as st
 
-from ui import destructive, entry
+from ui import destructive
 from ui.runs import active, comparison, dialogs, sweeps, table
-
-entry.through_app("pages/runs.py")
 
 st.title("Runs", anchor=False)
 destructive.style()
@@ -29,7 +27,7 @@ runs = table.finished_runs()
 if not runs:
     st.markdown("There are no finished runs yet. Every run that reaches its last step is stored here.")
     if st.button("Start a run in the Arena", type="primary", icon=":material/play_arrow:"):
-        st.switch_page("pages/arena.py")
+        st.switch_page("arena.py")
     sweeps.show()
     st.stop()
 

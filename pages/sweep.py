@@ -5,13 +5,10 @@ import streamlit as st
 from bandits import UserError
 from bandits.sweeps import read
 from bandits.sweeps.analysis.run_metrics import METRICS
-from ui import entry
 from ui.arena import draft
 from ui.arena.controls import controls
 from ui.sweep import agent, axes, conclusions, export, selection, view
 from ui.text import refuse
-
-entry.through_app("pages/sweep.py")
 
 
 def fold_settings() -> None:

@@ -294,7 +294,7 @@ class Session:
     def _take(self, kind: str, message: Any) -> None:
         """Process a message that neither begins nor ends a script run."""
         if kind == "navigation":
-            self._script = message.navigation.page_script_hash  # a new session knows only app.py
+            self._script = message.navigation.page_script_hash  # a new session knows only the page script
             self._pages = {page.url_pathname or "home": page.page_script_hash for page in message.navigation.app_pages}
             self.page = {script: page for page, script in self._pages.items()}.get(self._script, "")
         elif kind == "page_info_changed":

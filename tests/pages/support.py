@@ -1,4 +1,4 @@
-"""Open the app in this process, through app.py, and read what its pages show."""
+"""Open the app in this process, through the page script, and read what its pages show."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ manifest_scanner.scan_component_manifests = functools.cache(manifest_scanner.sca
 
 def open_page(page: str = "home", address: Mapping[str, str] | None = None, **state: object) -> AppTest:
     """A new visitor on a page, by a link that says ``address``, in a session that knows ``state``."""
-    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120).switch_page(f"pages/{page}.py")
+    at = AppTest.from_file(str(ROOT / "pages" / "main.py"), default_timeout=120).switch_page(f"{page}.py")
     for name, text in (address or {}).items():
         at.query_params[name] = text
     for name, value in state.items():

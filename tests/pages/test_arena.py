@@ -499,8 +499,8 @@ def test_pages_can_be_left_and_come_back_to(pool: Pool) -> None:
     at = arena(job)
     widget(at, "-alpha").set_value(2.5)
     at.run()
-    assert at.switch_page("pages/home.py").run().title[0].value == "Bandit Playground"
-    at = settled(at.switch_page("pages/arena.py").run())
+    assert at.switch_page("home.py").run().title[0].value == "Bandit Playground"
+    at = settled(at.switch_page("arena.py").run())
     assert draft(at).agents[0].alpha == 2.5  # what was set stays set
     assert widget(at, "-alpha").value == 2.5
     assert address(at) == job.id

@@ -193,7 +193,7 @@ def test_names_and_cells_are_text_and_never_markup(pool: Pool) -> None:
     assert at.dataframe[0].value["Example"].tolist()[0] == "'=cmd()0"
     assert "2 classes: `[a](http://b.example)` 15, `'![](http://c.example)'` 15" in captions(at)
     at = settled(button(at, "Save and run").click().run(), "Arena")
-    at = settled(at.switch_page("pages/data.py").run())
+    at = settled(at.switch_page("data.py").run())
     (told,) = [h.proto.body for h in at.get("html") if "30 rows" in h.proto.body]
     sizes = f"30 rows · 1 feature · 2 classes of “{escape(nasty)}”"
     assert told == f"<b>x http d.example</b><br><small>{sizes}</small>"
@@ -209,11 +209,11 @@ def test_brought_data_can_be_raced_on_again_and_deleted(pool: Pool) -> None:
     assert labels(at).count("Run") == 2
     at = settled(at.button(key=f"run-{first}").click().run(), "Arena")
     assert read(at.session_state["draft"].data()) == on_data(first)
-    at = settled(at.switch_page("pages/data.py").run())
+    at = settled(at.switch_page("data.py").run())
     at = settled(at.button(key=f"destructive-data-{first}").click().run())
     assert [k.id for k in uploads.listing()] == [second]
     assert labels(at).count("Run") == 1
-    at = settled(at.switch_page("pages/arena.py").run(), "Arena")  # its run is still looked at, its data are gone
+    at = settled(at.switch_page("arena.py").run(), "Arena")  # its run is still looked at, its data are gone
     data = next(s for s in at.sidebar.selectbox if s.label == "Data set")
     assert (data.value, data.options[-1]) == (first, f"{first} (not found)")
     (run,) = [b for b in at.main.button if b.label == "Run"]
@@ -239,7 +239,7 @@ def test_data_damaged_or_deleted_meanwhile_leave_the_shelf(pool: Pool) -> None:
 def test_uploaded_data_are_kept_while_another_simulator_is_tried(pool: Pool) -> None:
     at = upload(visit(), csv_table.sample(), "iris.csv")
     at = settled(button(at, "Save and run").click().run(), "Arena")
-    at = settled(at.switch_page("pages/arena.py").run(), "Arena")
+    at = settled(at.switch_page("arena.py").run(), "Arena")
     start = read(at.session_state["draft"].data())
     for kind in ("ranking", "wheel"):
         at = settled(at.button(key=f"simulator-{kind}").click().run(), "Arena")

@@ -364,10 +364,10 @@ def app_pool() -> Iterator[Pool]:
 
 
 def visit(**query: str) -> AppTest:
-    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
+    at = AppTest.from_file(str(ROOT / "pages" / "main.py"), default_timeout=120)
     for name, text in query.items():
         at.query_params[name] = text
-    at = at.switch_page("pages/sweep.py").run()
+    at = at.switch_page("sweep.py").run()
     assert not at.exception
     return at
 
@@ -475,17 +475,17 @@ def test_the_controls_of_a_sweep_are_there_again_after_another_page(app_pool: Po
     at = ended(run(at))
     seen = at.session_state["sweep-seen"]
     assert seen != two.sweep.hash
-    at = at.switch_page("pages/arena.py").run().switch_page("pages/sweep.py").run()
+    at = at.switch_page("arena.py").run().switch_page("sweep.py").run()
     assert not at.exception
     assert at.session_state["sweep-seen"] == seen
     assert box(at, "Second parameter").value == "agents.0.sharing"
     assert any("9 points × 4 replications × 300 steps" in c.value for c in at.caption)
     at.button(key="sweep-open").click().run()  # one point of it is in the Arena's controls
-    at = at.switch_page("pages/sweep.py").run()
+    at = at.switch_page("sweep.py").run()
     assert box(at, "Second parameter").value == "agents.0.sharing"
-    at = at.switch_page("pages/arena.py").run()
+    at = at.switch_page("arena.py").run()
     next(n for n in at.number_input if n.label.startswith("Steps")).set_value(400).run()
-    at = at.switch_page("pages/sweep.py").run()  # of another experiment now, which the page says
+    at = at.switch_page("sweep.py").run()  # of another experiment now, which the page says
     assert not at.exception
     assert box(at, "Second parameter").value == "agents.0.sharing"
     assert any("9 points × 4 replications × 400 steps" in c.value for c in at.caption)
@@ -564,7 +564,7 @@ def test_a_broken_link_is_one_sentence(app_pool: Pool) -> None:
 
 def test_runs_lists_sweeps_to_open_star_annotate_and_delete(app_pool: Pool, two: Landscape) -> None:
     ended(visit(**url.to_query(two.sweep)))
-    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120).run().switch_page("pages/runs.py").run()
+    at = AppTest.from_file(str(ROOT / "pages" / "main.py"), default_timeout=120).run().switch_page("runs.py").run()
     assert not at.exception
     name = two.sweep.hash
 
@@ -598,7 +598,7 @@ def test_runs_lists_sweeps_to_open_star_annotate_and_delete(app_pool: Pool, two:
     assert not at.exception
     assert at.title[0].value == "Sweep"
     assert [box(at, f"{n} parameter").value for n in ("First", "Second")] == ["agents.0.alpha", "agents.0.ridge"]
-    at = at.switch_page("pages/runs.py").run()
+    at = at.switch_page("runs.py").run()
     at = select()
     at = at.button(key="destructive-sweeps").click().run()
     assert selection.manager().get(name) is not None  # it is asked first
@@ -609,10 +609,10 @@ def test_runs_lists_sweeps_to_open_star_annotate_and_delete(app_pool: Pool, two:
 
 def test_the_arena_says_what_a_sweep_knows(app_pool: Pool, one: Landscape) -> None:
     ended(visit(**url.to_query(one.sweep)))
-    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
+    at = AppTest.from_file(str(ROOT / "pages" / "main.py"), default_timeout=120)
     for name, text in experiment_link.to_query(one.sweep.points[0]).items():
         at.query_params[name] = text
-    at = at.switch_page("pages/arena.py").run()
+    at = at.switch_page("arena.py").run()
     slider = next(s for s in at.slider if "Exploration" in s.label)
     slider.set_value(0.2).run()
     assert not at.exception

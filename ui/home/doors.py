@@ -73,4 +73,4 @@ def enter(door: Door) -> None:
     draft.load(experiment)
     if door.runs:
         submit_and_follow(experiment)
-    st.switch_page(f"pages/{door.page}.py")
+    st.switch_page(f"{door.page}.py")

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
-import logging
-import os
-import shutil
-import threading
 from collections.abc import Callable, Sequence
-from importlib import metadata, resources
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +13,9 @@ import streamlit as st
 
 from bandits.results.style import AXIS
 
+from . import plotly
+
 _HERE = Path(__file__).parent
-_log = logging.getLogger(__name__)
 
 
 def _source(name: str) -> str:
@@ -145,7 +140,7 @@ def pack(
         cells.append(f'{{"id":"{digest.hexdigest()}","alt":{json.dumps(text)},"figure":{body}}}')
     frame = json.dumps(
         {
-            "src": _publish_plotly(), "height": int(height), "legend": list(legend), "caption": caption, "note": note,
+            "src": plotly.SOURCE, "height": int(height), "legend": list(legend), "caption": caption, "note": note,
             "axis": AXIS, "fill": fill,
         }
     )  # fmt: skip
@@ -166,22 +161,3 @@ def unpack(payload: bytes) -> dict[str, Any]:
 
     panel: dict[str, Any] = json.loads(payload[4:start], object_hook=revive)
     return panel
-
-
-@functools.cache
-def _publish_plotly() -> str:
-    """Copy Plotly's bundle to the folder that Streamlit serves; return its path below the app's root."""
-    source = Path(str(resources.files("plotly") / "package_data" / "plotly.min.js"))
-    target = _HERE.parents[1] / "static" / source.name  # beside app.py
-    if not target.is_file() or target.stat().st_size != source.stat().st_size:
-        # Another process may be copying too, and a browser may be reading: rename a complete file into place.
-        part = target.with_name(f".{source.name}.{os.getpid()}.{threading.get_ident()}")
-        try:
-            target.parent.mkdir(exist_ok=True)
-            shutil.copyfile(source, part)
-            part.replace(target)
-        except OSError as error:  # the page still works; each chart then shows that it did not load
-            _log.error("cannot publish %s: %s", target, error)
-        finally:
-            part.unlink(missing_ok=True)
-    return f"app/static/{source.name}?v={metadata.version('plotly')}"

@@ -41,7 +41,7 @@ def heading(title: str, detail: str) -> str:
 def open_job(job: Job) -> None:
     session.follow(job)
     draft.load(job.experiment)
-    st.switch_page("pages/arena.py")
+    st.switch_page("arena.py")
 
 
 def attempt(action: Callable[[], object]) -> None:

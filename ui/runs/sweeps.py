@@ -56,7 +56,7 @@ def _actions(selected: Sequence[CatalogueEntry]) -> None:
     one, manager = len(selected) == 1, selection.manager()
     if st.button("Open in Sweep", icon=":material/open_in_new:", type="primary", disabled=not one):
         selection.select(selected[0].sweep)
-        st.switch_page("pages/sweep.py")
+        st.switch_page("sweep.py")
     starred = bool(selected) and all(entry.starred for entry in selected)
     if st.button("Unstar" if starred else "Star", key="star-sweeps", icon=":material/star:", disabled=not selected):
         attempt(lambda: _star(selected, not starred))

@@ -140,7 +140,7 @@ def _point(job: SweepJob, metric: str, point: int, leader: int) -> None:
             return
         session.follow(run)
         drafts.load(run.experiment)
-        st.switch_page("pages/arena.py")
+        st.switch_page("arena.py")
 
 
 def _verdict(result: PointResult, leader: int, metric: RunMetric) -> str:

@@ -366,7 +366,7 @@ def test_the_computed_point_near_a_setting_stands_for_it(whole: Landscape) -> No
     for i, spec in enumerate(marked[:2]):
         (cross,) = [trace for trace in spec["data"] if trace["name"] == "x"]
         assert cross["x"].tolist() == [sweep.values_at(at)[i]]
-        assert spec["layout"]["meta"]["note"].endswith("✕ your setting.")
+        assert spec["layout"]["meta"]["note"].endswith("✕ the point nearest to your setting.")
 
 
 def test_the_summary_and_the_saved_files(whole: Landscape, tmp_path: Path) -> None:

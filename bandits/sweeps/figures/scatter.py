@@ -128,7 +128,7 @@ def _slice(
     note = "All points, with any values of the other parameters. ★ best point" + (
         "; coloured: not significantly worse" if finished else " so far"
     )
-    note += "; ✕ your setting." if any(symbol == "x" and p is not None for p, symbol in marks) else "."
+    note += "; ✕ the point nearest to your setting." if any(symbol == "x" and p is not None for p, symbol in marks) else "."
     layout: Spec = {
         "title": {"text": f"{shown_metric.title} against {parameter_title(sweep, axis)}"},
         "meta": {"note": note, "pick": True},

@@ -128,7 +128,8 @@ def _slice(
     note = "All points, with any values of the other parameters. ★ best point" + (
         "; coloured: not significantly worse" if finished else " so far"
     )
-    note += "; ✕ the point nearest to your setting." if any(symbol == "x" and p is not None for p, symbol in marks) else "."
+    marked = any(symbol == "x" and point is not None for point, symbol in marks)
+    note += "; ✕ the point nearest to your setting." if marked else "."
     layout: Spec = {
         "title": {"text": f"{shown_metric.title} against {parameter_title(sweep, axis)}"},
         "meta": {"note": note, "pick": True},

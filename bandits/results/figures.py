@@ -155,7 +155,7 @@ def _spectrum(
     whose = "over replications" if arm is not None else "over replications and arms"
     plot = curves(
         found, looks, log_y=True, before=before, changes=changes, end_labels=True,
-        caption="Low tail: hardly explored" + ("" if taken is None else f"; step {taken:,}"),
+        caption="Low tail: unexplored" + ("" if taken is None else f"; step {taken:,}"),
         title="Eigenvalue spectrum", x_title="eigenvalue rank", y_title="eigenvalue of A",
         note="Eigenvalues of the design matrix A = λI + Σxx′: information collected in each direction of feature "
         f"space. A low tail: directions that are hardly explored. Line: median; band: middle 80 % {whose}"

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from bandits.experiments import url
 from tests.browser.conftest import Open
-from tests.browser.test_journeys import LOOK, run_button, status, tiles
+from tests.browser.test_journeys import LOOK, RANGE, run_button, status, tiles
 from tests.gate import Gate
 from tests.support import experiment
 
@@ -90,6 +90,30 @@ def test_lines_have_names_at_their_ends_that_do_not_overlap(visit: Open) -> None
     page.wait_for_function(
         "() => ![...document.querySelectorAll('.bp-ends span')].some(e => e.textContent === 'LinTS')", polling=LOOK
     )
+
+
+def test_the_menu_of_a_plot_zooms_and_saves_by_keyboard(visit: Open) -> None:
+    page = finished(visit, 1280, 900)
+    labelled(page)
+    box = page.locator(".bp-cell figcaption").first.bounding_box()
+    assert box is not None
+    assert box["height"] < 32  # one line: the menu takes none of its own
+    before = page.evaluate(RANGE, 0)
+    page.get_by_role("button", name="Menu of Click-through rate").press("Enter")
+    page.get_by_role("button", name="Zoom in", exact=True).press("Enter")
+    page.wait_for_function(f"before => ({RANGE})(0)[1] < before[1]", arg=before, polling=LOOK)
+    page.get_by_role("button", name="Reset zoom", exact=True).press("Enter")
+    page.wait_for_function(f"before => ({RANGE})(0)[1] === before[1]", arg=before, polling=LOOK)
+    page.keyboard.press("Escape")
+    for ending in ("png", "svg"):
+        page.get_by_role("button", name="Menu of Click-through rate").press("Enter")
+        with page.expect_download() as download:
+            page.get_by_role("button", name=f"Save Click-through rate as {ending.upper()}").press("Enter")
+        assert download.value.suggested_filename == f"Click-through rate.{ending}"
+        saved = download.value.path().read_bytes()
+        assert saved.startswith(b"\x89PNG" if ending == "png" else b"<svg")
+        if ending == "svg":
+            assert all(name.encode() in saved for name in ("LinUCB", "Click-through rate"))
 
 
 def test_a_narrow_plot_has_a_legend_instead(visit: Open) -> None:

@@ -266,15 +266,6 @@ def test_an_agent_is_hidden_and_left_alone_in_all_plots_at_once(visit: Open) -> 
     everywhere("names.length === 1 && names[0] === 'LinUCB'")
     page.get_by_role("button", name="Show all agents").click()
     everywhere("names.length > 2")
-    page.locator(".bp-cell").first.hover()
-    for ending in ("png", "svg"):
-        with page.expect_download() as download:
-            page.get_by_role("button", name=f"Save Click-through rate as {ending.upper()}").click()
-        assert download.value.suggested_filename == f"Click-through rate.{ending}"
-        saved = download.value.path().read_bytes()
-        assert saved.startswith(b"\x89PNG" if ending == "png" else b"<svg")
-        if ending == "svg":
-            assert all(name.encode() in saved for name in ("LinUCB", "Click-through rate"))
 
 
 def test_a_preset_on_real_data(visit: Open) -> None:

@@ -61,6 +61,6 @@ def files(job: Job) -> None:
             icon=":material/download:", width="stretch",
         )  # fmt: skip
     st.caption(
-        "The script explains in its first lines how to run it. To save a plot, press **PNG** or **SVG** at its upper "
-        "right."
+        "The script explains in its first lines how to run it. To save a plot as PNG or SVG, open the menu **⋮** at "
+        "its upper right."
     )

@@ -3,9 +3,6 @@
 const panels = new WeakMap();
 let plotly;
 
-// A finger has to scroll the page, so it cannot also draw zoom boxes; a tap still shows values.
-const touch = matchMedia("(pointer: coarse)").matches;
-
 function loadPlotly(src) {
   if (window.Plotly) return Promise.resolve(window.Plotly);
   // The address of the page's own entry script gives the root of the app, behind any base path or proxy.
@@ -67,7 +64,7 @@ function savePicture(cell, host, format) {
 }
 
 const CONFIG = {
-  displayModeBar: touch ? false : "hover",
+  displayModeBar: true, // hidden; the menu of the plot presses its buttons
   modeBarButtons: [["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
   displaylogo: false,
   // Without these two, Plotly offers to upload the chart to its own cloud service.
@@ -82,29 +79,26 @@ function makeCell(panel) {
   const figure = document.createElement("figure");
   figure.className = "bp-cell";
   const tags = ["figcaption", "div", "div", "div", "div", "div", "ul"];
-  const [caption, title, note, frame, plot, save, lines] = tags.map((tag) => document.createElement(tag));
+  const [caption, title, note, frame, plot, more, lines] = tags.map((tag) => document.createElement(tag));
   title.className = "bp-title";
   note.className = "bp-note";
   plot.className = "bp-plot";
   plot.dataset.wait = "";
-  plot.setAttribute("role", "group"); // not an image: its mode bar has buttons
-  save.className = "bp-save";
+  plot.setAttribute("role", "group"); // not an image: points can be pressed
+  more.className = "bp-corner";
   frame.className = "bp-frame";
   lines.className = "bp-lines";
-  caption.append(save, title, note);
+  caption.append(title, note, more);
   frame.append(plot);
   figure.append(caption, frame, lines);
   panel.grid.append(figure);
   panel.observer.observe(plot);
   const cell = { figureElement: figure, title, note: makeNote(note), plot, lines, ends: makeEnds(frame), visible: false };
-  for (const format of ["png", "svg"]) {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = format.toUpperCase();
-    button.addEventListener("click", () => savePicture(cell, panel.host, format));
-    save.append(button);
-  }
-  cell.save = save;
+  cell.menu = makeMenu(
+    more,
+    (selector) => plot.querySelector(selector)?.click(),
+    (format) => savePicture(cell, panel.host, format),
+  );
   return cell;
 }
 
@@ -320,9 +314,7 @@ export default function ({ parentElement, data, setTriggerValue }) {
     writeNote(cell.note, meta?.caption ?? "", meta?.note ?? "", cell.title.textContent);
     cell.plot.setAttribute("aria-label", alt);
     cell.plot.style.height = `${height / 16}rem`;
-    for (const button of cell.save.children) {
-      button.setAttribute("aria-label", `Save ${cell.title.textContent} as ${button.textContent}`);
-    }
+    nameMenu(cell.menu, cell.title.textContent);
     cell.id = id;
     cell.figure = figure;
   });

@@ -1,5 +1,8 @@
 // From a figure's data to what Plotly draws: colours of the theme, sizes, axes. Joined with panel.js.
 
+// A finger has to scroll the page, so it cannot also draw zoom boxes; a tap still shows values.
+const touch = matchMedia("(pointer: coarse)").matches;
+
 const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
 
 function merge(base, over) {
@@ -53,7 +56,6 @@ function layoutOf(panel, figure, width, height, endWidth) {
     legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", font: { size } },
     dragmode: touch ? false : "zoom",
     hoverlabel: { bgcolor: paper, bordercolor: ink(0.2), font: { size, color: ink(1) }, namelength: 36 },
-    modebar: { bgcolor: "rgba(0,0,0,0)", color: ink(0.45), activecolor: ink(0.9) },
     xaxis: {
       ...axis,
       showgrid: false,

@@ -36,6 +36,6 @@ def files(job: SweepJob, metric: str) -> None:
             icon=":material/download:", width="stretch", disabled=not landscape.completed.any(),
         )  # fmt: skip
     st.caption(
-        "Figures: **PNG** and **SVG** buttons are at the upper right of every plot. The address of this page contains "
-        "the whole sweep. On the command line, run `python -m bandits sweep FILE.json`."
+        "Figures: the menu **⋮** at the upper right of every plot saves it as PNG or SVG. The address of this page "
+        "contains the whole sweep. On the command line, run `python -m bandits sweep FILE.json`."
     )

@@ -116,6 +116,18 @@ def test_the_menu_of_a_plot_zooms_and_saves_by_keyboard(visit: Open) -> None:
             assert all(name.encode() in saved for name in ("LinUCB", "Click-through rate"))
 
 
+def test_six_agents_with_long_names_fit_in_one_row(visit: Open) -> None:
+    agents = [{"kind": "epsilon_greedy", "label": f"ε-greedy epsilon 0.{i}5"} for i in range(5)]
+    e = experiment({"kind": "linucb", "label": "LinUCB disjoint alpha 1.5"}, *agents, steps=800, replications=4, seed=31)
+    page = visit(f"/arena?{url.query(e)}", viewport={"width": 1280, "height": 800})
+    status(page, "^Finished: 800 steps")
+    expect(tiles(page)).to_have_count(6)
+    boxes = tiles(page).evaluate_all("all => all.map(e => e.getBoundingClientRect().toJSON())")
+    assert len({box["top"] for box in boxes}) == 1
+    names = page.locator(".bp-tile b").evaluate_all("all => all.map(e => [e.clientHeight, e.scrollHeight])")
+    assert all(36 >= shown >= whole - 1 for shown, whole in names)  # two lines at most
+
+
 def test_a_narrow_plot_has_a_legend_instead(visit: Open) -> None:
     page = finished(visit, 390, 844, has_touch=True, is_mobile=True)
     page.locator(".bp-plot").first.scroll_into_view_if_needed()

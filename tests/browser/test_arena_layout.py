@@ -118,7 +118,9 @@ def test_the_menu_of_a_plot_zooms_and_saves_by_keyboard(visit: Open) -> None:
 
 def test_six_agents_with_long_names_fit_in_one_row(visit: Open) -> None:
     agents = [{"kind": "epsilon_greedy", "label": f"ε-greedy epsilon 0.{i}5"} for i in range(5)]
-    e = experiment({"kind": "linucb", "label": "LinUCB disjoint alpha 1.5"}, *agents, steps=800, replications=4, seed=31)
+    e = experiment(
+        {"kind": "linucb", "label": "LinUCB disjoint alpha 1.5"}, *agents, steps=800, replications=4, seed=31
+    )
     page = visit(f"/arena?{url.query(e)}", viewport={"width": 1280, "height": 800})
     status(page, "^Finished: 800 steps")
     expect(tiles(page)).to_have_count(6)

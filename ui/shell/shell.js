@@ -148,7 +148,9 @@ function makeShell(parent, data, trigger) {
     if (!shell.data.presenting && !shell.help.open) shell.help.showModal();
   };
   addEventListener("keydown", key);
+  const releaseFocus = keepFocus();
   shell.remove = () => {
+    releaseFocus();
     removeEventListener("keydown", key);
     unmark(shell);
     shell.skip.remove();

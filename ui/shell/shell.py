@@ -16,7 +16,7 @@ from .tour import STEPS
 _HERE = Path(__file__).parent
 _mount = st.components.v2.component(
     "bandit_shell",
-    js=(_HERE / "shell.js").read_text(encoding="utf-8"),
+    js="\n".join((_HERE / name).read_text(encoding="utf-8") for name in ("focus.js", "shell.js")),
     isolate_styles=False,  # its rules concern the whole page
 )
 

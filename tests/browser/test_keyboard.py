@@ -1,0 +1,37 @@
+"""The keyboard while pages are drawn anew: the focus stays."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from bandits.experiments import url
+from tests.browser.conftest import Open
+from tests.browser.test_journeys import LOOK, status
+from tests.support import experiment
+
+pytestmark = pytest.mark.browser
+expect.set_options(timeout=240_000)
+
+SHOP = experiment("linucb", "random", steps=800, replications=4, seed=33)
+
+
+@pytest.mark.parametrize("name", ["Exploration bonus", "Ridge"])
+def test_a_slider_keeps_the_focus(visit: Open, name: str) -> None:
+    page = visit(f"/arena?{url.query(SHOP)}")
+    status(page, "^Finished: 800 steps")
+    slider = page.get_by_role("slider", name=re.compile(f"^{name}")).first
+    slider.focus()
+    for presses in (1, 2):
+        before = page.locator(".st-key-arena-about").inner_text()
+        page.keyboard.press("ArrowRight")
+        changed = page.get_by_test_id("stSidebar").get_by_test_id("stExpander").nth(1)
+        if name == "Exploration bonus":  # the line of the agent shows it: the line is drawn anew
+            expect(changed).to_contain_text(f"α {0.5 + presses / 20:g}")
+        elif presses == 1:
+            page.wait_for_function(
+                "before => document.querySelector('.st-key-arena-about').innerText !== before", arg=before, polling=LOOK
+            )
+        expect(slider).to_be_focused()

@@ -103,8 +103,8 @@ def board(
             found["rate"], title=world.rate_title, y_title=f"{noun} per step", references=references, y_format=RATE,
             caption=f"Average of the last {rate_window:,} steps",
             before=ghosts.get("rate"), empty=wait, **common,
-            note=f"Moving average over {rate_window:,} steps. Dashed: oracle (upper) and random choice (lower)."
-            f"{banded}{dotted}",
+            note=f"Moving average over {rate_window:,} steps. Dashed: oracle (upper) and random choice (lower), "
+            f"expected values: a curve can lie above the oracle by chance.{banded}{dotted}",
         ),
         curves(
             found["regret"], title="Cumulative regret", y_title=f"{noun} lost", log_y=log_regret, y_format=COUNT,

@@ -109,7 +109,12 @@ def report(result: Result, *, window: int = metrics.WINDOW, date: datetime | Non
     written = (date or datetime.now(UTC)).astimezone(UTC)
     bundle = resources.files("plotly").joinpath("package_data", "plotly.min.js").read_text(encoding="utf-8")
     sentences = (
-        [*text.divergence_notes(result), *text.leader_comparisons(result), text.learning_summary(result)]
+        [
+            *text.divergence_notes(result),
+            *text.leader_comparisons(result),
+            *text.shock_summary(result),
+            text.learning_summary(result),
+        ]
         if result.histories
         else []
     )

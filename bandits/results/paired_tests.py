@@ -51,23 +51,26 @@ def mean_lead(a: History, b: History) -> float:
     return float((a.sums["clicks"][at] - b.sums["clicks"][at])[both].mean()) if both.any() else float("nan")
 
 
-def compare(a: History, b: History) -> Comparison:
-    """Compare two agents on the same rows, up to the last step both have reached."""
+def compare(a: History, b: History, *, since: int = 0) -> Comparison:
+    """Compare two agents on the same rows, from a step on, up to the last step both have reached."""
     size = min(a.size, b.size)
     both = a.alive & b.alive
-    gap = (a.sums["clicks"][:size] - b.sums["clicks"][:size])[:, both]  # (G, n)
+    first = min(int(np.searchsorted(a.grid[:size], since)), size - 1)
+    grid = a.grid[first:]
+    gap = (a.sums["clicks"][first:size] - b.sums["clicks"][first:size])[:, both]  # (G, n)
+    gap = gap - gap[0]
     n = gap.shape[1]
     difference = estimate(gap[-1])
     better, p = paired_test(gap[-1])
-    mean = gap.mean(axis=1) if n else np.zeros(size)
+    mean = gap.mean(axis=1) if n else np.zeros(size - first)
     at = _ahead_for_good(mean[None])[0]
     return Comparison(
         difference=difference,
         rows=n,
         probability_better=better,
         p_value=p,
-        break_even_step=None if at < 0 else int(a.grid[at]),
-        break_even_interval=_break_even_interval(gap, a.grid) if at >= 0 and n > 1 else None,
+        break_even_step=None if at < 0 else int(grid[at]),
+        break_even_interval=_break_even_interval(gap, grid) if at >= 0 and n > 1 else None,
         exploration_cost=max(0.0, -float(mean.min())) if n else 0.0,
     )
 

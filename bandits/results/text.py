@@ -13,6 +13,7 @@ from bandits.experiments.experiment import Experiment
 from . import metrics, paired_tests
 from .metrics import Estimate
 from .paired_tests import Comparison
+from .shock import around_shock
 
 if TYPE_CHECKING:
     from .decision import Why
@@ -98,14 +99,54 @@ def describe_comparison(a: str, b: str, comparison: Comparison, p_value: float, 
 
 
 def leader_comparisons(result: Result) -> list[str]:
-    """Compare the leader with each other agent, Holm-corrected over all pairs, as the same data chose the leader."""
+    """Compare the leader with each other agent; see `reference_comparisons`."""
+    return reference_comparisons(result, None)
+
+
+def reference_comparisons(result: Result, reference: str | None) -> list[str]:
+    """Compare an agent, by default the leader, with each other one, best first.
+
+    P-values and intervals are Holm-corrected over all pairs, as the same data chose the leader: the sentences hold
+    together, whichever reference is chosen.
+    """
     order = [label for label in ranking(result) if result.histories[label].alive.any()]
     if len(order) < 2:
         return []
-    leader, noun = order[0], result.experiment.simulator_class().reward_noun
+    if reference not in order:
+        reference = order[0]
+    noun = result.experiment.simulator_class().reward_noun
     found = {pair: result.compare(*pair) for pair in itertools.combinations(order, 2)}
     adjusted = dict(zip(found, paired_tests.holm([c.p_value for c in found.values()]), strict=True))
-    return [describe_comparison(leader, b, found[a, b], adjusted[a, b], noun) for a, b in found if a == leader]
+    return [describe_comparison(a, b, found[a, b], adjusted[a, b], noun) for a, b in found if reference in (a, b)]
+
+
+def shock_summary(result: Result) -> list[str]:
+    """State in one sentence what a shock changed and which agent leads after it; nothing without a shock."""
+    around = around_shock(result)
+    if around is None:
+        return []
+    simulator = result.experiment.simulator_class()
+    rate = simulator.rate_title
+    sentence = (
+        f"Market shock at step {count(around.step)}: the {rate[0].lower()}{rate[1:]} of {around.best}, the best agent "
+        f"of the whole run, was {_rate(around.before)} before the shock and {_rate(around.after)} after it"
+    )
+    if around.comparison is None:
+        return [f"{sentence}."]
+    again = around.leader == around.best
+    leads = "leads too" if again else f"leads with {_rate(around.leader_after)}"
+    difference = count_of(around.comparison.difference.mean, f"more {simulator.reward_noun}")
+    certain = interval(paired_tests.corrected(around.comparison, around.p_value))
+    if around.comparison.rows < 2:
+        certain = "one replication"
+    elif around.p_value >= 0.05:
+        certain += ", not significant"
+    return [f"{sentence}; after it, {around.leader} {leads}, {difference} than {around.runner_up} ({certain})."]
+
+
+def _rate(estimate: Estimate) -> str:
+    spread = f" (95 % CI {estimate.low:.3f} to {estimate.high:.3f})" if math.isfinite(estimate.low) else ""
+    return f"{estimate.mean:.3f}{spread}"
 
 
 def divergence_notes(result: Result) -> list[str]:

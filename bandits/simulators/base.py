@@ -108,6 +108,11 @@ class Simulator(ABC):
         return cls.describe(params).slate
 
     @classmethod
+    def shock(cls, params: Any) -> int | None:  # noqa: ARG003
+        """Return the step from which on expected rewards are different; None without one."""
+        return None
+
+    @classmethod
     def attribution(cls, params: Any) -> str:  # noqa: ARG003
         """Return the source of the data, where a licence requires it."""
         return ""

@@ -161,6 +161,10 @@ class PetShop(Simulator):
         uniforms = self.uniforms.slice(step, n)[:, :, 0]
         return PredrawnSteps(step, users, personas, context, self._contexts, *self._rates_at(step), uniforms)
 
+    @classmethod
+    def shock(cls, params: Params) -> int | None:
+        return params.shock_step
+
     def log_key(self) -> str:
         return str(self.params.model_dump_json(exclude={"shock_step"}))
 

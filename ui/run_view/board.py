@@ -295,7 +295,8 @@ def _sentences(job: Job, result: Result) -> list[str]:
     """State the conclusions of a run that has ended, and what its intervals cover."""
     if job.active or not result.histories:
         return words.agent_notes(result)
-    conclusions = [*words.divergence_notes(result), *words.leader_comparisons(result), *words.agent_notes(result)]
+    compared, shock = words.leader_comparisons(result), words.shock_summary(result)
+    conclusions = [*words.divergence_notes(result), *compared, *shock, *words.agent_notes(result)]
     conclusions.append(words.learning_summary(result))
     shared = not job.experiment.simulator_class().layout_per_row(job.experiment.simulator)
     if shared and job.experiment.replications > 1:

@@ -1,0 +1,86 @@
+"""Compare agents before and after a market shock: click-through rates, and paired differences after it."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from bandits.experiments.history import History
+
+from . import metrics, paired_tests
+from .headline import headline
+from .metrics import Estimate
+from .paired_tests import Comparison
+
+if TYPE_CHECKING:
+    from .result import Result
+
+
+class AroundShock(NamedTuple):
+    """What a shock changed.
+
+    Attributes
+    ----------
+    step : int
+    best : str
+        Agent with the highest mean reward per step over the whole run, without the oracle.
+    before, after : Estimate
+        Its reward per step over the steps before the shock and after it.
+    leader : str
+        Agent with the highest mean reward per step after the shock, without the oracle.
+    leader_after : Estimate
+    runner_up : str
+        The second after the shock; empty if there is none.
+    comparison : Comparison or None
+        Leader against runner-up over the steps after the shock.
+    p_value : float
+        Of this comparison, Holm-corrected over all pairs, as the same data chose the two.
+    """
+
+    step: int
+    best: str
+    before: Estimate
+    after: Estimate
+    leader: str
+    leader_after: Estimate
+    runner_up: str
+    comparison: Comparison | None
+    p_value: float
+
+
+def around_shock(result: Result) -> AroundShock | None:
+    """Compute what the simulator's shock changed; None without a shock, or where the run did not pass it."""
+    e = result.experiment
+    step = e.simulator_class().shock(e.simulator)
+    found = headline(e, result.histories)
+    if step is None or found is None:
+        return None
+    rates = {
+        label: rates_around(history, step)
+        for label, history in result.histories.items()
+        if history.alive.any() and 0 < step < history.step and "truth" not in e.agent_class(e.labels.index(label)).needs
+    }
+    if found.label not in rates:
+        return None
+    order = sorted(rates, key=lambda label: rates[label][1].mean, reverse=True)
+    pairs = {
+        (a, b): paired_tests.compare(result.histories[a], result.histories[b], since=step)
+        for a, b in itertools.combinations(order, 2)
+    }
+    adjusted = dict(zip(pairs, paired_tests.holm([c.p_value for c in pairs.values()]), strict=True))
+    first, second = order[0], order[1] if len(order) > 1 else ""
+    return AroundShock(
+        step, found.label, *rates[found.label], first, rates[first][1], second, pairs.get((first, second)),
+        adjusted.get((first, second), 1.0),
+    )  # fmt: skip
+
+
+def rates_around(history: History, step: int) -> tuple[Estimate, Estimate]:
+    """Estimate the reward per step before ``step`` and from it on, between the nearest stored steps on either side."""
+    grid, clicks = history.grid[: history.size], history.sums["clicks"][: history.size]
+    last, first = int(np.searchsorted(grid, step, side="right")) - 1, int(np.searchsorted(grid, step))
+    before = clicks[last] / max(int(grid[last]), 1)
+    after = (clicks[-1] - clicks[min(first, history.size - 1)]) / max(int(grid[-1] - grid[first]), 1)
+    return metrics.estimate(before[history.alive]), metrics.estimate(after[history.alive])

@@ -89,7 +89,7 @@ elif not presenting:
     about_row.caption(about or text.describe_experiment(job.experiment), help=about or None)
 with st.container(key="result"):
     place = row.container(key="run-status", width="stretch").empty()
-    board.show(job, key="arena", view=view, place=place, fill=presenting)
+    board.show(job, key="arena", view=view, place=place, fill=presenting, choose_reference=True)
 if not presenting:
     if not job.active:
         decision.show(job)

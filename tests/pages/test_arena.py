@@ -142,6 +142,17 @@ def test_a_live_run_grows_and_can_be_stopped(pool: Pool, gate: Gate, endless: Ca
     assert [b.disabled for b in at.button if b.label == "Stop"] == [True]
 
 
+def test_the_conclusions_compare_with_the_agent_that_the_user_chooses(pool: Pool) -> None:
+    job = ended(pool.submit(experiment("linucb", "lints", "random", steps=2000, seed=920)))
+    at = arena(job)
+    choice = next(box for box in at.selectbox if box.label == "Compared with")
+    assert choice.options == ["the leader", "LinUCB", "LinTS", "Random"]
+    assert "glossary#holm-correction" in "".join(caption.value for caption in at.caption)
+    at = settled(choice.set_value("Random").run())
+    assert sentences(at)[:2] == words.reference_comparisons(job.result, "Random")
+    assert sentences(at)[:2] != words.leader_comparisons(job.result)
+
+
 def test_a_finished_run_shows_its_numbers(pool: Pool) -> None:
     job = ended(pool.submit(experiment("linucb", "lints", "random", steps=2000, seed=920)))
     at = arena(job)

@@ -122,6 +122,19 @@ def test_verdicts_compare_the_leader_with_every_other_agent() -> None:
     assert text.leader_comparisons(run(experiment("random"))) == []
 
 
+def test_any_agent_can_be_the_reference_with_the_same_correction() -> None:
+    result = run(experiment("linucb", "random", "oracle", "ucb1", steps=2000, replications=8))
+    order = text.ranking(result)
+    leader = text.reference_comparisons(result, None)
+    assert text.reference_comparisons(result, order[0]) == leader
+    assert text.reference_comparisons(result, "no such agent") == leader
+    for label in order[1:]:
+        found = text.reference_comparisons(result, label)
+        assert len(found) == 3
+        assert all(label in sentence for sentence in found)
+        assert len(set(found) & set(leader)) == 1  # the pair with the leader: the same interval
+
+
 def test_verdicts_are_corrected_for_the_number_of_pairs() -> None:
     """Pairs at p = .03 are significant alone and not after correction."""
     rng = np.random.default_rng(3)

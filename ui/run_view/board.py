@@ -21,6 +21,7 @@ from bandits.results.zoom import zoom
 from bandits.runtime.pool import Job
 from ui import session
 from ui.arena import draft
+from ui.glossary.terms import link
 from ui.live_panel import panel
 from ui.owner import owner
 
@@ -28,10 +29,8 @@ from .frames import Frames
 from .options import View
 
 TICK = 1.0  # seconds between updates
-_SCOPE = (
-    "Confidence intervals cover new visitor sequences in this same environment, not other environments.",
-    "All conclusions hold after correction for multiple comparisons.",
-)
+LEADER = "the leader"
+_SCOPE = "Confidence intervals cover new visitor sequences in this same environment, not other environments."
 
 
 def show(
@@ -41,6 +40,7 @@ def show(
     view: View = View(),  # noqa: B008 - a constant
     place: DeltaGenerator | None = None,
     fill: bool = False,
+    choose_reference: bool = False,
 ) -> None:
     """Draw a job, once a second while it is active; the page is rerun once when it ends.
 
@@ -50,8 +50,11 @@ def show(
         An ``st.empty`` for the progress; by default it is drawn above the leaderboard.
     fill : bool
         Let the plots fill the rest of the window, without the conclusions.
+    choose_reference : bool
+        Let the user choose the agent that the conclusions compare with.
     """
-    st.fragment(_board, run_every=TICK if job.active else None)(job, view, key, place, fill, job.active)
+    every = TICK if job.active else None
+    st.fragment(_board, run_every=every)(job, view, key, place, fill, choose_reference, job.active)
 
 
 def run_buttons(job: Job, row: DeltaGenerator, *, changed: bool = False) -> Job:
@@ -99,10 +102,21 @@ class BoardContent(NamedTuple):
     sentences: list[str]
 
 
-def _board(job: Job, view: View, key: str, place: DeltaGenerator | None, fill: bool, was_active: bool) -> None:
+def _board(
+    job: Job,
+    view: View,
+    key: str,
+    place: DeltaGenerator | None,
+    fill: bool,
+    choose_reference: bool,
+    was_active: bool,
+) -> None:
     previous = session.previous(job) if view.previous else None
+    reference = st.session_state.get(_reference_key(job)) if choose_reference else None
     content = _frames().get(
-        (job, view, fill, previous), lambda: _moment(job, previous), lambda: _content(job, view, previous, fill=fill)
+        (job, view, fill, previous, reference),
+        lambda: _moment(job, previous),
+        lambda: _content(job, view, previous, reference, fill=fill),
     )
     place = st.container(key="run-status").empty() if place is None else place
     if content.progress is None:
@@ -110,12 +124,29 @@ def _board(job: Job, view: View, key: str, place: DeltaGenerator | None, fill: b
     else:
         place.progress(content.progress, text=content.status)
     panel.mount(content.packed, key=key)
+    if choose_reference and not fill and not job.active and len(job.result.histories) > 2:
+        _choose_reference(job)
     if content.sentences and not fill:
         bullets = "\n".join(f"- {sentence}" for sentence in content.sentences)
         st.markdown(bullets.replace(" %", "\u00a0%"))  # no line begins with a percent sign
     if was_active and not job.active:
         st.session_state.refused = st.session_state.pop("shown-refusals", [])  # the rerun keeps them on the page
         st.rerun()
+
+
+def _reference_key(job: Job) -> str:
+    return f"reference-{job.id[:12]}"
+
+
+def _choose_reference(job: Job) -> None:
+    """Draw the choice of the agent that the conclusions compare with, and the correction that applies."""
+    labels = [label for label, history in job.result.histories.items() if history.alive.any()]
+    with st.container(key="reference", horizontal=True, vertical_alignment="center", gap="small"):
+        st.selectbox("Compared with", [LEADER, *labels], key=_reference_key(job), width=260)
+        st.caption(
+            f"Corrected for all pairs of agents ({link('holm-correction')}): valid whichever agent you compare with.",
+            width="stretch",
+        )
 
 
 @st.cache_resource(show_spinner=False)
@@ -133,7 +164,7 @@ def _moment(job: Job, previous: Job | None) -> tuple[Hashable, ...]:
     return *version(job), status(job), previous and version(previous)
 
 
-def _content(job: Job, view: View, previous: Job | None, *, fill: bool) -> BoardContent:
+def _content(job: Job, view: View, previous: Job | None, reference: str | None, *, fill: bool) -> BoardContent:
     changes, curves = {}, None
     if previous is not None:
         changes = parameter_changes(previous.experiment, job.experiment)
@@ -144,7 +175,7 @@ def _content(job: Job, view: View, previous: Job | None, *, fill: bool) -> Board
         specs = plots(result, **view.figure_options(), before=curves, changes=changes)
         specs = zoom(specs, result) if view.zoom else specs
         tiles = _tiles(job, result)
-        sentences = _sentences(job, result)
+        sentences = _sentences(job, result, reference)
         caption, note = _explanation(job, result, previous, changes)
     ended_early = job.status in ("stopped", "failed")
     for spec in specs:
@@ -291,14 +322,15 @@ def _difference(difference: float, noun: str) -> str:
     return "tied" if amount.startswith("0 ") else f"{'+' if difference > 0 else '−'}{amount}"
 
 
-def _sentences(job: Job, result: Result) -> list[str]:
+def _sentences(job: Job, result: Result, reference: str | None) -> list[str]:
     """State the conclusions of a run that has ended, and what its intervals cover."""
     if job.active or not result.histories:
         return words.agent_notes(result)
-    compared, shock = words.leader_comparisons(result), words.shock_summary(result)
+    compared, shock = words.reference_comparisons(result, reference), words.shock_summary(result)
     conclusions = [*words.divergence_notes(result), *compared, *shock, *words.agent_notes(result)]
     conclusions.append(words.learning_summary(result))
     shared = not job.experiment.simulator_class().layout_per_row(job.experiment.simulator)
     if shared and job.experiment.replications > 1:
-        conclusions.append(" ".join(_SCOPE[: 2 if len(result.histories) > 2 else 1]))
+        many = " All conclusions hold after correction for multiple comparisons." if len(result.histories) > 2 else ""
+        conclusions.append(f"{_SCOPE}{many}")
     return conclusions

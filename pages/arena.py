@@ -45,7 +45,7 @@ else:
     row = st.container(key="arena-run", horizontal=True, vertical_alignment="center", gap="small")
     row.selectbox(
         "Preset", list(presets()), index=None, key="preset", on_change=load_preset, placeholder="Choose a preset",
-        format_func=lambda name: presets()[name].title, width=200, label_visibility="collapsed",
+        format_func=lambda name: presets()[name].title, width=290, label_visibility="collapsed",
     )  # fmt: skip
 pressed = row.button("Run", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter")
 refused = st.session_state.pop("refused", [])  # just before the page was rerun
@@ -76,17 +76,21 @@ refused += [refusal for refusal in refusals.of_draft(draft.current()) if refusal
 for refusal in refused:
     refusals.show(refusal)
 st.session_state["shown-refusals"] = refused
-drafted, about_row = draft.current().experiment(), st.container(key="arena-about")
+drafted = draft.current().experiment()
+about_row = st.container(key="arena-about", horizontal=True, wrap=False, vertical_alignment="center", gap="small")
 about = next((preset.about for preset in presets().values() if preset.experiment == drafted), "")
 if drafted != job.experiment:
-    change = f"{about} Press **Run** to start it." if about else (
+    change = f"Press **Run** to start it. {about}" if about else (
         "The controls have changed. Press **Run** to update the results."
     )  # fmt: skip
-    about_row.caption(f":gray-badge[:material/history: Previous result] {change}", help=change)
+    about_row.caption(f":gray-badge[:material/history: Previous result] {change}", width="stretch")
     about_row.html("<style>.st-key-result{opacity:.5}</style>")
     previous_results.show(drafted)
 elif not presenting:
-    about_row.caption(about or text.describe_experiment(job.experiment), help=about or None)
+    about_row.caption(about or text.describe_experiment(job.experiment), width="stretch")
+if about and not presenting:
+    with about_row.popover("Read all", type="tertiary"):
+        st.markdown(about)
 with st.container(key="result"):
     place = row.container(key="run-status", width="stretch").empty()
     board.show(job, key="arena", view=view, place=place, fill=presenting, choose_reference=True)

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import streamlit as st
 
+from ui import session
 from ui.run_view import options
-from ui.session import pool
 from ui.shell import shell
 
 icon = Path(__file__).parents[1] / "ui" / "icon.svg"
 st.set_page_config(page_title="Bandit Playground", page_icon=str(icon), layout="wide")
-pool()  # the workers start while the user reads
+session.pool()  # the workers start while the user reads
 page = st.navigation(
     [
         st.Page("home.py", title="Home", icon=":material/home:", default=True),
@@ -25,6 +25,7 @@ page = st.navigation(
     position="top",
 )
 st.session_state.pop("shown-refusals", None)  # a refusal is shown once
+session.open_page(page.url_path)
 if shell.show(home=page.url_path == "", presenting=options.presenting()):
     st.switch_page("home.py")
 page.run()

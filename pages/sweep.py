@@ -48,6 +48,7 @@ slot = row.container(width="stretch").empty()
 try:
     if run_pressed and data is not None:
         selection.start(read(data))
+        draft.current().notice = ""
         st.rerun()  # enables the Stop button
     if stop_pressed and job is not None:
         selection.stop(job)

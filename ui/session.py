@@ -52,6 +52,14 @@ def _collect_and_freeze() -> None:
         gc.freeze()
 
 
+def open_page(path: str) -> None:
+    """Remember which page is shown; the notice about a choice of simulator stays on the page where it was made."""
+    editing: draft.Draft | None = st.session_state.get("draft")
+    if editing is not None and st.session_state.get("shown-page") != path:
+        editing.notice = ""
+    st.session_state["shown-page"] = path
+
+
 def submit_and_follow(experiment: Experiment) -> Job:
     """Submit an experiment, or join its run, and follow it; the run followed until now becomes the previous one.
 

@@ -22,7 +22,7 @@ from bandits.sweeps.analysis.run_metrics import METRICS
 from bandits.sweeps.figures import grid
 from bandits.sweeps.manager import SweepManager
 from tests.gate import Gate
-from tests.pages.support import panels
+from tests.pages.support import open_page, panels
 from tests.support import over, wait_for
 from tests.sweeps.test_sweep import ALPHA, small
 from ui import session
@@ -619,3 +619,11 @@ def test_the_arena_says_what_a_sweep_knows(app_pool: Pool, one: Landscape) -> No
     said = [c.value for c in at.caption if "From a previous sweep" in c.value]
     assert len(said) == 1
     assert "at the nearest point, Exploration bonus 0.1" in said[0]
+
+
+def test_the_notice_of_a_simulator_stays_on_its_page(pool: Pool) -> None:
+    at = open_page("sweep")
+    at = at.button(key="simulator-synthetic").click().run()
+    assert any("Left out: Static MLP" in c.value.replace("\\", "") for c in at.sidebar.caption)
+    at = at.switch_page("arena.py").run()
+    assert not any("Left out" in c.value for c in at.sidebar.caption)

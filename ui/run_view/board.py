@@ -141,7 +141,7 @@ def _reference_key(job: Job) -> str:
 def _choose_reference(job: Job) -> None:
     """Draw the choice of the agent that the conclusions compare with, and the correction that applies."""
     labels = [label for label, history in job.result.histories.items() if history.alive.any()]
-    with st.container(key="reference", horizontal=True, vertical_alignment="center", gap="small"):
+    with st.container(key="reference", horizontal=True, vertical_alignment="bottom", gap="small"):
         st.selectbox("Compared with", [LEADER, *labels], key=_reference_key(job), width=260)
         st.caption(
             f"Corrected for all pairs of agents ({link('holm-correction')}): valid whichever agent you compare with.",

@@ -26,8 +26,13 @@ line-height:1.25rem}
 [data-testid=stLayoutWrapper]:has(>.st-key-run-status){flex:1 1 13rem;min-width:0}
 .st-key-run-status p{font-size:.8125rem;line-height:1.25}
 .st-key-arena-run kbd{display:none}
+.st-key-arena-about [data-testid=stPopover] button{min-height:0;padding:0;line-height:1.25rem}
+.st-key-arena-about>:has([data-testid=stCaptionContainer]){min-width:0}
 @media (min-width:700px){
-.st-key-arena-about p{white-space:nowrap;overflow:hidden;text-overflow:ellipsis}
+.st-key-arena-about [data-testid=stCaptionContainer] p{white-space:nowrap;overflow:hidden;text-overflow:ellipsis}
+}
+@media (max-width:699px){
+.st-key-arena-about :has(>[data-testid=stPopover]){display:none}
 }
 """
 

@@ -47,16 +47,24 @@ class Outcome(NamedTuple):
     values: tuple[Estimate | None, ...]
 
 
+class Match(NamedTuple):
+    """Labels in two experiments of an agent in common; they differ where its parameters are equal."""
+
+    a: str
+    b: str
+
+
 class PairedDifference(NamedTuple):
     """Reward of an agent in run ``a`` minus run ``b``, paired by replication, up to the last common step."""
 
-    label: str
+    label: str  # in run ``a``
     a: str
     b: str
     step: int
     difference: Estimate
     rows: int
     p_value: float  # paired t test, Holm-corrected over all pairs shown
+    other: str = ""  # in run ``b``, where the agent was matched by equal parameters
 
 
 def settings(experiments: Sequence[Experiment]) -> list[Difference]:
@@ -166,29 +174,45 @@ def paired(results: Mapping[str, Result]) -> list[PairedDifference]:
     """Estimate the paired differences in clicks of every agent that two runs have in common.
 
     The visitors and random numbers of a row depend on simulator, seed and row number alone, so the rows that two runs
-    share have common random numbers. Agents with the same label but different kinds are not compared.
+    share have common random numbers. See `matches` for what agents have in common.
     """
     found: list[PairedDifference] = []
     for (a, first), (b, second) in itertools.combinations(results.items(), 2):
         if not pairing_obstacle(first.experiment, second.experiment):
-            kinds = _kinds(second.experiment)
-            common = [label for label, kind in _kinds(first.experiment).items() if kinds.get(label) == kind]
-            present = [label for label in common if label in first.histories and label in second.histories]
-            found += [_pair(label, a, b, first.histories[label], second.histories[label]) for label in present]
+            for match in matches(first.experiment, second.experiment):
+                if match.a in first.histories and match.b in second.histories:
+                    found.append(_pair(match, a, b, first.histories[match.a], second.histories[match.b]))
     adjusted = paired_tests.holm([pair.p_value for pair in found])
     return [pair._replace(p_value=p) for pair, p in zip(found, adjusted, strict=True)]
 
 
-def _kinds(experiment: Experiment) -> dict[str, str]:
-    return {label: agent.kind for label, agent in zip(experiment.labels, experiment.agents, strict=True)}
+def matches(a: Experiment, b: Experiment) -> list[Match]:
+    """Match the agents of two experiments: by label (of the same kind) first, the others by equal parameters.
+
+    An agent is matched at most once. Agents with the same label but different kinds are not compared.
+    """
+    first, second = (dict(zip(e.labels, e.agents, strict=True)) for e in (a, b))
+    found = [Match(x, x) for x, agent in first.items() if x in second and second[x].kind == agent.kind]
+    others = {label: agent for label, agent in second.items() if label not in first}
+    for label, agent in first.items():
+        if label in second:
+            continue
+        same = agent.model_dump(exclude={"label"})
+        equal = next((other for other in others if others[other].model_dump(exclude={"label"}) == same), None)
+        if equal is not None:
+            del others[equal]
+            found.append(Match(label, equal))
+    return found
 
 
-def _pair(label: str, a: str, b: str, x: History, y: History) -> PairedDifference:
+def _pair(match: Match, a: str, b: str, x: History, y: History) -> PairedDifference:
     step = int(np.intersect1d(x.grid[: x.size], y.grid[: y.size])[-1])  # runs of different lengths have different grids
     rows = min(x.rows, y.rows)
     clicks = [h.sums["clicks"][np.searchsorted(h.grid, step)][:rows] for h in (x, y)]
     gap = (clicks[0] - clicks[1])[x.alive[:rows] & y.alive[:rows]]
-    return PairedDifference(label, a, b, step, metrics.estimate(gap), len(gap), paired_tests.paired_test(gap)[1])
+    other = match.b if match.b != match.a else ""
+    p_value = paired_tests.paired_test(gap)[1]
+    return PairedDifference(match.a, a, b, step, metrics.estimate(gap), len(gap), p_value, other)
 
 
 def reasons(experiments: Mapping[str, Experiment]) -> list[str]:

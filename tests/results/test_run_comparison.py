@@ -18,6 +18,7 @@ from bandits.results.run_comparison import (
     Outcome,
     PairedDifference,
     describe_difference,
+    matches,
     outcomes,
     paired,
     pairing_obstacle,
@@ -242,3 +243,15 @@ def test_runs_of_different_simulators_never_share_an_axis() -> None:
     assert [f["layout"]["yaxis"]["title"]["text"] for f in figures] == [
         "clicks per step", "clicks lost", "points per step", "points lost",
     ]  # fmt: skip
+
+
+def test_agents_are_matched_by_label_first_and_then_by_equal_parameters() -> None:
+    a = experiment({"kind": "linucb", "alpha": 0.5}, {"kind": "lints", "label": "Sampler"}, "random")
+    b = experiment({"kind": "linucb", "alpha": 1.0}, {"kind": "linucb", "alpha": 0.5, "label": "Low"}, "lints")
+    assert matches(a, b) == [("LinUCB", "LinUCB"), ("Sampler", "LinTS")]
+    pairs = paired({"A": run(a), "B": run(b)})
+    assert [(pair.label, pair.other) for pair in pairs] == [("LinUCB", ""), ("Sampler", "LinTS")]
+    assert pairs[1].difference.mean == 0  # the same agent on the same random numbers
+    twins = experiment({"kind": "lints", "label": "One"}, {"kind": "lints", "label": "Two"})
+    assert matches(twins, experiment("lints")) == [("One", "LinTS")]
+    assert matches(experiment({"kind": "lints", "label": "X"}), experiment({"kind": "linucb", "label": "X"})) == []

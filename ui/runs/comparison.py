@@ -12,7 +12,7 @@ from bandits import Estimate, Result
 from bandits.base.formatting import count, percent
 from bandits.results import metrics, text
 from bandits.results.overlay import overlay, styles_of_runs
-from bandits.results.run_comparison import describe_difference, outcomes, paired, reasons, settings
+from bandits.results.run_comparison import PairedDifference, describe_difference, outcomes, paired, reasons, settings
 from bandits.storage.run_store import StoredRun
 from ui import session
 from ui.live_panel.panel import live_panel
@@ -68,7 +68,7 @@ def show(found: Sequence[StoredRun]) -> None:
     st.subheader("Paired differences", anchor=False)
     pairs = [
         {
-            "Agent": p.label, "Runs": f"{p.a} − {p.b}", "Up to step": count(p.step),
+            "Agent": _matched(p), "Runs": f"{p.a} − {p.b}", "Up to step": count(p.step),
             "Difference in clicks": _signed(p.difference.mean),
             "95 % CI": f"{_signed(p.difference.low)} to {_signed(p.difference.high)}", "Replications": p.rows,
             "Significant": "yes" if p.p_value < 0.05 else "no",
@@ -81,10 +81,10 @@ def show(found: Sequence[StoredRun]) -> None:
         notes.append(
             "Paired runs share visitors and random numbers (common random numbers), so the difference is taken per "
             "replication. Each interval is for its pair alone; *significant* (5 % level) is corrected for all pairs "
-            "shown (Holm)."
+            "shown (Holm). Agents are matched by label; those without a match by label, by equal parameters."
         )
     elif not notes:
-        notes.append("These runs can be paired, but no agent has the same label in two of them.")
+        notes.append("These runs can be paired, but no agent has the same label or the same parameters in two of them.")
     st.markdown("\n".join(f"- {sentence}" for sentence in notes))
 
 
@@ -111,6 +111,11 @@ def _figures(results: Mapping[str, Result]) -> None:
         height=360, legend=tiles, note="Reward per step and cumulative regret over the whole run. One colour per "
         "agent; each run has its own line style and shade.",
     )  # fmt: skip
+
+
+def _matched(pair: PairedDifference) -> str:
+    """Name an agent, with both labels where it was matched by equal parameters."""
+    return f"{pair.label} = {pair.other} (equal parameters)" if pair.other else pair.label
 
 
 def _table(rows: Sequence[Mapping[str, object]]) -> None:

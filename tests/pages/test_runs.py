@@ -344,7 +344,9 @@ def test_runs_that_do_not_pair_say_why_and_deleted_ones_are_not_compared(store: 
     assert "B and C cannot be paired" not in text(at)
     pool.delete(a.hash)
     at = settled(at.run())
-    assert "These runs can be paired, but no agent has the same label in two of them." in text(at)
+    assert "These runs can be paired, but no agent has the same label or the same parameters in two of them." in text(
+        at
+    )
     pool.delete(b.hash)
     assert len(listed(settled(at.run()))) == 1  # nothing left to compare: the list again
 

@@ -9,7 +9,7 @@ import streamlit as st
 
 from bandits import UserError
 from bandits.results import text as words
-from bandits.results.overlay import MAX_RUNS as MAX_COMPARED
+from bandits.results.overlay import MAX_RUNS
 from bandits.storage.run_store import Store, StoredRun
 from ui import destructive, session
 from ui.arena import draft
@@ -19,6 +19,8 @@ from . import listing
 from .details import show as details
 from .dialogs import attempt, confirm, edit, heading, one_line, open_job, report_error
 from .listing import Row
+
+MAX_COMPARED = MAX_RUNS
 
 _COMPARED = "shelf-compared"
 

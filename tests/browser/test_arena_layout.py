@@ -55,6 +55,18 @@ def test_the_first_curve_is_above_the_fold(visit: Open) -> None:
     expect(page.get_by_role("tooltip")).to_have_count(0)
 
 
+def test_the_title_and_the_description_of_a_preset_can_be_read_whole(visit: Open) -> None:
+    page = finished(visit, 1280, 800)
+    page.get_by_role("combobox", name="Preset").click()
+    page.get_by_role("option", name="Neural agents on the pet shop").click()
+    expect(page.get_by_text("to start it")).to_be_visible()
+    labelled(page)
+    assert page.evaluate(TOP) < 330
+    assert page.get_by_role("combobox", name="Preset").evaluate("e => e.scrollWidth <= e.clientWidth")
+    page.get_by_role("button", name="Read all").click()
+    expect(page.get_by_test_id("stPopoverBody").get_by_text("Thompson sampling")).to_be_visible()
+
+
 @pytest.mark.parametrize(("width", "height"), [(1280, 720), (1920, 1080)])
 def test_a_presentation_fills_the_screen(visit: Open, width: int, height: int) -> None:
     page = finished(visit, width, height)

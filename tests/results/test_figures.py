@@ -177,6 +177,11 @@ def test_one_replication_has_no_interval_in_titles() -> None:
     )
 
 
+def test_the_oracle_is_an_expected_value_that_a_curve_can_exceed_by_chance() -> None:
+    note = board(run(experiment()))[0]["layout"]["meta"]["note"]
+    assert "expected values: a curve can lie above the oracle by chance" in note
+
+
 @pytest.mark.parametrize("kind", REGISTRY)
 def test_every_kind_has_a_distinct_style_alone_and_with_others(kind: str) -> None:
     kinds = list(REGISTRY)

@@ -15,7 +15,17 @@ thread each; other commands write the sections that name them. Times are process
 machine distorts less. A ratio is the median over the pairs, with the smallest and the largest in brackets."""
 
 
-OTHERS = ("Stress", "Vowpal", "Viewers", "Load", "Live", "Neural", "Sweep", "Cores")  # written by other commands
+OTHERS = (
+    "Stress",
+    "Vowpal",
+    "Viewers",
+    "Load",
+    "Live",
+    "Neural",
+    "Sweep",
+    "Cores",
+    "Preview",
+)  # written by other commands
 
 
 def _others() -> list[str]:

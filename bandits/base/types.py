@@ -231,7 +231,8 @@ class WorldSpec:
     capabilities : frozenset of str
         ``ids`` (users and items have identities), ``truth`` (expected rewards), ``segments`` (users form groups),
         ``log`` (logged interactions), ``binary`` (rewards are 0 or 1), ``arm_features`` (features differ between the
-        candidates of a round), ``vectors`` (the features are the user's vector and then the item's, of one width).
+        candidates of a round), ``vectors`` (the features are the user's vector, the item's, of one width, and constants
+        of 1).
     """
 
     n_items: int
@@ -244,6 +245,22 @@ class WorldSpec:
     capabilities: frozenset[str] = frozenset()
     fixed_contexts: int = 0
     positions: tuple[float, ...] = ()
+
+
+class Vectors(NamedTuple):
+    """Vectors of users and items, of which the features consist.
+
+    Attributes
+    ----------
+    users, items : float64 (L, n, d)
+        Those that agents observe, in each of L layouts.
+    layouts : int64 (R,)
+        Index of each row's layout.
+    """
+
+    users: FloatArray
+    items: FloatArray
+    layouts: IntArray
 
 
 class WorldAccess(NamedTuple):
@@ -259,9 +276,12 @@ class WorldAccess(NamedTuple):
         Layout of each row: all 0 where the rows share one.
     key : str
         Text that identifies the layouts; models trained on a log are cached under it.
+    vectors : callable, () -> Vectors
+        The vectors of which the features consist (requires ``vectors``).
     """
 
     probabilities: Callable[[Round], FloatArray]
     log: Callable[[int, int], LoggedData]
     layouts: IntArray
     key: str
+    vectors: Callable[[], Vectors]

@@ -29,7 +29,11 @@ CHUNK = 500  # steps per chunk
 
 
 def make_lane(
-    experiment: Experiment, agent: int, rows: Sequence[int] | None = None, params: Sequence[AgentParams] | None = None
+    experiment: Experiment,
+    agent: int,
+    rows: Sequence[int] | None = None,
+    params: Sequence[AgentParams] | None = None,
+    simulator: Simulator | None = None,
 ) -> Lane:
     """Build the lane of one agent: simulator and agent for the given rows.
 
@@ -42,6 +46,8 @@ def make_lane(
         Replication number of each row; all of them by default.
     params : sequence of AgentParams, optional
         The agent's parameters row by row (the points of a sweep), equal in structure.
+    simulator : Simulator, optional
+        That of another agent's lane with the same rows, which computes each step once for both; a new one by default.
 
     Raises
     ------
@@ -53,7 +59,8 @@ def make_lane(
     if len({structural_key(p) for p in params}) > 1:
         raise ValueError("rows of one lane must agree in their structural parameters: group them with blocks()")
     streams = Streams(experiment.seed, rows)
-    simulator = experiment.simulator_class()(experiment.simulator, streams)
+    if simulator is None:
+        simulator = experiment.simulator_class()(experiment.simulator, streams)
     built = experiment.agent_class(agent)(params, simulator.spec, streams, simulator.access())
     return Lane(simulator, built)
 
@@ -143,7 +150,7 @@ class Race:
     def _make_runner(self, agent: int) -> _LaneRunner:
         experiment, spans = self.experiment, self._spans
         params = experiment.agents[agent]
-        lane = make_lane(experiment, agent)
+        lane = make_lane(experiment, agent, simulator=self.simulator if self.runners else None)
         per_arm = lane.agent.spans_arms(params)
         if per_arm is not None and per_arm not in spans:
             spans[per_arm] = lane.simulator.bases(per_arm)
@@ -181,7 +188,7 @@ class Race:
 
     @property
     def simulator(self) -> Simulator:
-        """The simulator of the first agent; those of the others are equal."""
+        """The simulator, which is a function of the step and is shared by all agents."""
         return next(iter(self.runners.values())).lane.simulator
 
     def advance(self, n: int = CHUNK) -> Iterator[tuple[str, Trace]]:

@@ -19,6 +19,7 @@ from bandits.base.types import (
     PredrawnSteps,
     Round,
     Truth,
+    Vectors,
     WorldAccess,
     WorldSpec,
 )
@@ -86,6 +87,10 @@ class Simulator(ABC):
         """Return n interactions with one layout, logged under uniformly random choice (capability ``log``)."""
         raise NotImplementedError(f"{type(self).__name__} provides no logged interactions")
 
+    def vectors(self) -> Vectors:
+        """Return the vectors of users and items of which the features consist (capability ``vectors``)."""
+        raise NotImplementedError(f"{type(self).__name__} provides no vectors of users and items")
+
     @classmethod
     def memory(cls, params: Any, rows: int) -> int:
         """Return the bytes that ``rows`` rows need, by arithmetic, before anything is allocated."""
@@ -147,7 +152,8 @@ class Simulator(ABC):
 
     def access(self) -> WorldAccess:
         """Return what agents may read if they require it."""
-        return WorldAccess(self.probabilities, self.log, self.layouts(), f"{self.log_key()}|{self.streams.seed}")
+        key = f"{self.log_key()}|{self.streams.seed}"
+        return WorldAccess(self.probabilities, self.log, self.layouts(), key, self.vectors)
 
     def log_key(self) -> str:
         """Return a text that names everything the log depends on, besides the seed."""

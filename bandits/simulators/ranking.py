@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cached_property, partial
-from typing import Any, ClassVar, Literal, Self
-from weakref import WeakValueDictionary
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,65 +12,24 @@ from pydantic import model_validator
 
 from bandits.base.params import param
 from bandits.base.randomness import Streams, block_length
-from bandits.base.selection import top_k
-from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Round, Truth, WorldSpec
+from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Round, Truth, Vectors, WorldSpec
 
 from . import ann_index, ranking_kernels
 from .base import Simulator, SimulatorParams
+from .ranking_layouts import Layouts, log_sum_exp
 
-HALF_WIDTH = 0.1  # embeddings are uniform between plus and minus this
 MAX_PAIRS = 200_000_000  # users times items, where the whole catalogue is in the softmax
 BUCKETS = 10_000  # buckets of neighbouring items, in which choices from a large catalogue are counted
+MEMORY_OF_STEPS = 2**25  # bytes of candidates and click probabilities that are kept for other agents
 MAX_COUNTED = 100_000  # items up to which choices are counted per item
 
 
-class Layouts:
-    """Vectors of users and items in each of L layouts, shared by all simulators of a process with the same layouts.
+@dataclass
+class _Step:
+    """Candidates of a step; click probabilities and optimum once they are needed."""
 
-    Attributes
-    ----------
-    users, items : float64 (L, n_users, d), (L, n_items, d)
-    observed_users, observed_items
-        The vectors that agents observe: the same arrays where there is no noise.
-    """
-
-    _cached: ClassVar[WeakValueDictionary[tuple[Any, ...], Layouts]] = WeakValueDictionary()
-
-    def __init__(self, p: Any, streams: Streams, layouts: IntArray) -> None:
-        drawn = [self._draw(p, streams.generator("layout", row=int(layout))) for layout in layouts]
-        self.users, self.items, *observed = map(_stack, zip(*drawn, strict=True))
-        self.observed_users, self.observed_items = observed or (self.users, self.items)
-
-    @classmethod
-    def of(cls, p: Any, streams: Streams, layouts: IntArray) -> Layouts:
-        """Return the layouts of a simulator, drawn once per process."""
-        key = (streams.seed, tuple(layouts.tolist()), p.n_users, p.n_items, p.embedding, p.noise)
-        shared = cls._cached.get(key)
-        if shared is None:
-            shared = cls._cached[key] = cls(p, streams, layouts)
-        return shared
-
-    @cached_property
-    def indexes(self) -> list[ann_index.IVFIndex]:
-        """An approximate index of the items of each layout, built at the first access."""
-        return [ann_index.IVFIndex(items) for items in self.observed_items]
-
-    @staticmethod
-    def _draw(p: Any, generator: np.random.Generator) -> tuple[FloatArray, ...]:
-        users = generator.uniform(-HALF_WIDTH, HALF_WIDTH, (p.n_users, p.embedding))
-        items = generator.uniform(-HALF_WIDTH, HALF_WIDTH, (p.n_items, p.embedding))
-        if not p.noise:
-            return users, items
-        error = generator.standard_normal((p.n_users + p.n_items, p.embedding))
-        error *= p.noise
-        error[: p.n_users] += users
-        error[p.n_users :] += items
-        return users, items, error[: p.n_users], error[p.n_users :]
-
-
-def _stack(arrays: tuple[FloatArray, ...]) -> FloatArray:
-    """Stack arrays of one shape; a single one is not copied."""
-    return arrays[0][None] if len(arrays) == 1 else np.stack(arrays)
+    items: IntArray
+    expected: tuple[FloatArray, tuple[FloatArray, FloatArray, FloatArray]] | None = None
 
 
 class Ranking(Simulator):
@@ -205,7 +164,6 @@ class Ranking(Simulator):
         # (L, n, d), with the layout of each row in _layout_index
         self.users, self.items = self.shared.users, self.shared.items
         self.observed_users, self.observed_items = self.shared.observed_users, self.shared.observed_items
-        self._total = np.stack([self._denominators(u, v) for u, v in zip(self.users, self.items, strict=True)])
         self.positions = np.array(self.spec.positions)
         self._user_ids = streams.blocks("world", lambda g, n: g.integers(0, params.n_users, n))
         self._drawn = streams.blocks("world", lambda g, n: g.random((n, K)), width=K, part=1)
@@ -214,6 +172,8 @@ class Ranking(Simulator):
         self._available, self._rows = np.ones((R, K), np.bool_), np.arange(R)
         self._pool = np.arange(params.n_items if params.retrieval == "random" else 0)
         self._zeros = np.zeros(R, np.int64)
+        self._latest: dict[int, _Step] = {}  # which the lanes of other agents need too
+        self._n_latest = max(1, MEMORY_OF_STEPS // (16 * R * K))
 
     @classmethod
     def describe(cls, params: Any) -> WorldSpec:
@@ -241,7 +201,8 @@ class Ranking(Simulator):
         drawn = block_length(K) * K if params.retrieval == "random" else 6 * K
         scored = 24 * params.n_items if params.retrieval == "exact" else 0
         pool = 8 * params.n_items if params.retrieval == "random" else 0
-        return int(catalogue + scored + pool + 8 * rows * (drawn + K * (2 * D + 8)))
+        latest = max(MEMORY_OF_STEPS, 16 * rows * K)
+        return int(catalogue + scored + pool + latest + 8 * rows * (drawn + K * (2 * D + 8)))
 
     @classmethod
     def shared_memory(cls, params: Any, layouts: int) -> int:
@@ -252,18 +213,9 @@ class Ranking(Simulator):
             total += layouts * ann_index.index_memory(n, d) + ann_index.build_memory(n, d)
         return int(total)
 
-    def _denominators(self, users: FloatArray, items: FloatArray) -> FloatArray:
-        """Return the log of every user's sum of exp(utility) over the catalogue, (n_users,); computed once."""
-        from scipy.special import logsumexp
-
-        if self.params.choice != "catalogue":
-            return np.zeros(len(users))
-        parts = [users[start : start + 64] @ items.T for start in range(0, len(users), 64)]
-        return np.concatenate([logsumexp(part / self.params.temperature, axis=1) for part in parts])
-
     def round_at(self, step: int) -> Round:
         p, user_ids = self.params, self.visitors(step)
-        items = self._candidates(step, user_ids)
+        items = self._step(step, user_ids).items
         concatenated, product = p.features != "product", p.features != "concatenation"
 
         def features(more: int = 0, dtype: type[Any] = np.float64) -> NDArray[Any]:
@@ -283,6 +235,13 @@ class Ranking(Simulator):
 
         contexts = Contexts(features, self._columns, self.spec.n_features, partial(features, dtype=np.float32))
         return Round(step, user_ids, items, contexts, self._rows, self._available, self._zeros)
+
+    def _step(self, step: int, user_ids: IntArray) -> _Step:
+        if step not in self._latest:
+            if len(self._latest) >= self._n_latest:
+                del self._latest[next(iter(self._latest))]  # the oldest
+            self._latest[step] = _Step(self._candidates(step, user_ids))
+        return self._latest[step]
 
     def _candidates(self, step: int, user_ids: IntArray) -> IntArray:
         if self.params.retrieval == "random":
@@ -332,24 +291,28 @@ class Ranking(Simulator):
         return np.asarray(1 - (1 - p * self.positions).prod(axis=1))
 
     def respond(self, round: Round, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:
-        p, alive = self.probabilities(round), np.ones(len(slate), np.bool_)
-        best = top_k(p, round.available, alive, slate.shape[1])
-        shown, ideal = (np.take_along_axis(p, chosen, axis=1) * self.positions for chosen in (slate, best))
-        rewards, examined = ranking_kernels.cascade_clicks(shown, uniforms)
-        truth = Truth(
-            value=1 - (1 - shown).prod(axis=1),
-            best_value=1 - (1 - ideal).prod(axis=1),
-            random_value=ranking_kernels.random_value(p, self.positions),
-            best_reward=ranking_kernels.cascade_clicks(ideal, uniforms)[0].sum(axis=1),
-        )
-        return Feedback(rewards, examined), truth
+        p, (ideal, best_value, random_value) = self._expected(round)
+        chances, value = ranking_kernels.slate_value(p, self.positions, slate)
+        rewards, examined = ranking_kernels.cascade_clicks(chances, uniforms)
+        best_reward = ranking_kernels.cascade_clicks(ideal, uniforms)[0].sum(axis=1)
+        return Feedback(rewards, examined), Truth(value, best_value, random_value, best_reward)
 
     def probabilities(self, round: Round) -> FloatArray:
-        return self.clicks(round.users, round.items, round.items)
+        return self._expected(round)[0]
+
+    def _expected(self, round: Round) -> tuple[FloatArray, tuple[FloatArray, FloatArray, FloatArray]]:
+        """Return the click probabilities of the candidates, and the `ranking_kernels.optimum`."""
+        step = self._latest.get(round.step)
+        if step is None or step.items is not round.items:
+            step = _Step(round.items)
+        if step.expected is None:
+            p = self.clicks(round.users, round.items, round.items)
+            step.expected = p, ranking_kernels.optimum(p, self.positions)
+        return step.expected
 
     def clicks(self, user_ids: IntArray, items: IntArray, among: IntArray) -> FloatArray:
         """Return click probabilities of ``items (R, n)`` shown first, where ``among (R, K)`` are the candidates."""
-        from scipy.special import expit, logsumexp
+        from scipy.special import expit
 
         p = self.params
         utility = ranking_kernels.utilities(self.users, self.items, self._layout_index, user_ids, items, p.temperature)
@@ -359,8 +322,11 @@ class Ranking(Simulator):
             others = utility if among is items else ranking_kernels.utilities(
                 self.users, self.items, self._layout_index, user_ids, among, p.temperature
             )  # fmt: skip
-            return np.asarray(np.exp(utility - logsumexp(others, axis=1, keepdims=True)))
-        return np.exp(utility - self._total[self._layout_index, user_ids][:, None])
+            return np.asarray(np.exp(utility - log_sum_exp(others)[:, None]))
+        return np.exp(utility - self.shared.log_totals(p.temperature)[self._layout_index, user_ids][:, None])
+
+    def vectors(self) -> Vectors:
+        return Vectors(self.observed_users, self.observed_items, self._layout_index)
 
     def features(self, item: int | None) -> FloatArray:
         D, d = self.spec.n_features, self.params.embedding

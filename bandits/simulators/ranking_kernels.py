@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from bandits.base.selection import top_k
 from bandits.base.types import BoolArray, FloatArray, IntArray
 
 
@@ -194,6 +195,7 @@ def random_value(p: FloatArray, bias: FloatArray) -> FloatArray:
     return out
 
 
+@njit(cache=True, nogil=True)
 def cascade_clicks(p: FloatArray, uniforms: FloatArray) -> tuple[FloatArray, BoolArray]:
     """Draw clicks and examined slots under the cascade model, two of (R, S): the user stops at the first click.
 
@@ -203,6 +205,47 @@ def cascade_clicks(p: FloatArray, uniforms: FloatArray) -> tuple[FloatArray, Boo
         Click probability of each slot once examined.
     uniforms : float64 (R, S)
     """
-    clicked = uniforms < p  # if examined
-    examined: BoolArray = np.cumsum(clicked, axis=1) - clicked == 0
-    return (clicked & examined).astype(np.float64), examined
+    R, S = p.shape
+    rewards, examined = np.zeros((R, S)), np.zeros((R, S), np.bool_)
+    for r in range(R):
+        for k in range(S):
+            examined[r, k] = True
+            if uniforms[r, k] < p[r, k]:
+                rewards[r, k] = 1.0
+                break
+    return rewards, examined
+
+
+@njit(cache=True, nogil=True)
+def optimum(p: FloatArray, bias: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Find the optimal slate.
+
+    Parameters
+    ----------
+    p : float64 (R, K)
+        Click probability of every candidate, once examined in a slot without bias.
+    bias : float64 (S,)
+
+    Returns
+    -------
+    tuple
+        Click probability of its slots once examined, (R, S); its value, and that of a random slate, (R,).
+    """
+    R = len(p)
+    best = top_k(p, np.ones(p.shape, np.bool_), np.ones(R, np.bool_), len(bias))
+    chances, value = slate_value(p, bias, best)
+    return chances, value, random_value(p, bias)
+
+
+@njit(cache=True, nogil=True)
+def slate_value(p: FloatArray, bias: FloatArray, slate: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Compute the click probability of each slot of ``slate (R, S)`` once examined, (R, S), and the value, (R,)."""
+    R, S = slate.shape
+    chances, value = np.empty((R, S)), np.empty(R)
+    for r in range(R):
+        missed = 1.0
+        for k in range(S):
+            chances[r, k] = p[r, slate[r, k]] * bias[k]
+            missed *= 1.0 - chances[r, k]
+        value[r] = 1.0 - missed
+    return chances, value

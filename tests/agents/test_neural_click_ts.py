@@ -165,5 +165,5 @@ def test_tuned_vectors_are_restored_from_saved_state() -> None:
     lane = make("neural_click_ts", Ranking, options=options, **params)
     first, other = lane.advance(45), make("neural_click_ts", Ranking, options=options, **params)
     other.load_state_dict(lane.state_dict())
-    assert float(other.agent.moved[1].abs().max()) > 0  # type: ignore[attr-defined]
+    assert float(np.abs(other.agent.tables.changes[1]).max()) > 0  # type: ignore[attr-defined]
     assert same(join([first, other.advance(55)]), straight)

@@ -33,4 +33,6 @@ class ContextFreeAgent(Agent):
 
     def counts(self, round: Round) -> tuple[FloatArray, FloatArray]:
         """Return exposures and clicks of the candidates, two of float64 (R, K)."""
-        return self.shown[self._rows, round.items], self.clicks[self._rows, round.items]
+        n = self.shown.shape[1]
+        place = round.items + n * self._rows  # in the flat arrays, from which `take` reads faster than an index does
+        return self.shown.ravel().take(place), self.clicks.ravel().take(place)

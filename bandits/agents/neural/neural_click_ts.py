@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -11,21 +11,19 @@ from bandits.agents.base import LearnerParams
 from bandits.base.explanation import Explanation
 from bandits.base.params import override_default, param
 from bandits.base.randomness import Streams, block_length
-from bandits.base.types import Feedback, FloatArray, IntArray, Round, WorldAccess, WorldSpec
-from bandits.models.neural import tuned_vectors
-from bandits.models.neural.distinct_candidates import expand, expand_array, slot_index
+from bandits.base.types import Feedback, Float32Array, FloatArray, IntArray, Round, WorldAccess, WorldSpec
+from bandits.models.neural.distinct_candidates import expand_array
 from bandits.models.neural.mlp import BatchedMLP, count_weights
+from bandits.models.neural.posterior_width import posterior_width
 from bandits.models.neural.replay_buffer import ReplayBuffer
 from bandits.models.position_bias import targets
 
-from .base import DIVERGED, NeuralAgent
+from .base import DIVERGED
 from .params import NeuralParams, Width
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from .vectors import VectorAgent
 
 
-class NeuralClickTS(NeuralAgent):
+class NeuralClickTS(VectorAgent):
     """Thompson sampling on log-odds that are linear in a network's last layer [1]_.
 
     logit_a ~ N(phi_a . beta, sigma^2 phi_a' S^+ phi_a), S = epsilon I + sum phi phi' over the items shown
@@ -110,20 +108,15 @@ class NeuralClickTS(NeuralAgent):
         return [small, {**small, "draw": "shared"}, {**small, "inverse": "exact"}]
 
     def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
-        import torch
-
-        p, R, m = params[0], len(params), params[0].hidden[-1]
-        self.uses_ids = p.vectors == "tuned"
+        p, m = params[0], params[0].hidden[-1]
         super().__init__(params, spec, streams, access)
-        self.replay = ReplayBuffer(R, self.input_width(), p.buffer + spec.slate)
+        if p.vectors == "tuned":
+            self.tables = self.make_tables(tuned=True)
+        self.replay = ReplayBuffer(len(params), self.input_width(), p.buffer + spec.slate)
         self.sigma = np.sqrt(self.column("sigma2"))
         self.S = self.column("epsilon")[:, None, None] * np.eye(m)
         self.state = ("S",)
         self._root_inverse: FloatArray | None = None
-        width = spec.n_features // 2 if self.uses_ids else 0
-        n = (spec.n_users, spec.n_items) if self.uses_ids else (0, 0)
-        # trained changes of the vectors of users and of items
-        self.moved = [torch.zeros((R, count, width), device=self.device) for count in n]
         width = spec.n_candidates if p.draw == "independent" else m
         self.normals = streams.blocks("agent", lambda g, n: g.standard_normal((n, width)), width=width)
 
@@ -132,34 +125,21 @@ class NeuralClickTS(NeuralAgent):
         weights[:, -1] = 0  # phi . beta has no constant term
         return BatchedMLP(weights, self.widths, device=self.device, linear_last=not self.params[0].relu)
 
+    def input_width(self) -> int:
+        return super().input_width() if self.params[0].vectors == "fixed" else 1
+
     # evaluation
 
-    def per_network(self, x: Tensor) -> Tensor:
-        """Add the trained changes of the vectors to the features."""
-        import torch
+    def width(self, round: Round) -> FloatArray:
+        """Compute the standard deviation sqrt(phi' S^+ phi) of every candidate, (R, K)."""
+        phi: Float32Array = self.forward_pass(round).inputs[-1].cpu().numpy()
+        return expand_array(posterior_width(phi, self.root_inverse), self.candidate_index(round))
 
-        if not self.uses_ids:
-            return x
-        if self.device == "cpu":
-            out = torch.empty((*x.shape[:2], self.spec.n_features))
-            users, items = (moved.numpy() for moved in self.moved)
-            tuned_vectors.add_changes(x.numpy(), users, items, out.numpy())
-            return out
-        rows = torch.arange(len(x), device=x.device)[:, None]
-        changes = [moved[rows, ids] for moved, ids in zip(self.moved, self.ids(x), strict=True)]
-        changes.append(x.new_zeros((*x.shape[:2], self.spec.n_features - 2 * changes[0].shape[2])))
-        return x[..., :-2] + torch.cat(changes, dim=2)
-
-    @staticmethod
-    def ids(x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the indices of users and items from the last columns, each (R, B)."""
-        return x[..., -2].long(), x[..., -1].long()
-
-    def posterior(self, round: Round) -> tuple[Tensor, FloatArray]:
-        """Compute the log-odds (R, K') and phi S^+^(1/2) (R, K', m), distinct candidates."""
-        forward_pass = self.forward_pass(round)
-        phi: FloatArray = forward_pass.inputs[-1].cpu().double().numpy()
-        return self.checked_output(forward_pass), phi @ self.root_inverse
+    def deviation(self, round: Round, normals: FloatArray) -> FloatArray:
+        """Compute phi S^+^(1/2) z with one z for all candidates, (R, K)."""
+        phi: FloatArray = self.forward_pass(round).inputs[-1].cpu().double().numpy()
+        drawn = (phi @ self.root_inverse @ normals[:, :, None])[..., 0]
+        return expand_array(drawn, self.candidate_index(round))
 
     @property
     def root_inverse(self) -> FloatArray:
@@ -181,18 +161,13 @@ class NeuralClickTS(NeuralAgent):
 
     def sampled_scores(self, round: Round, normals: FloatArray) -> FloatArray:
         """Compute scores from standard normals, of every candidate or direction of beta."""
-        mean, root = self.posterior(round)
-        index = self.encode(round).candidate_index
-        if self.params[0].draw == "shared":
-            return expand(mean, index) + self.sigma[:, None] * expand_array((root @ normals[:, :, None])[..., 0], index)
-        width = np.sqrt((root**2).sum(axis=2))
-        return expand(mean, index) + self.sigma[:, None] * expand_array(width, index) * normals
+        shared = self.params[0].draw == "shared"
+        draw = self.deviation(round, normals) if shared else self.width(round) * normals
+        return self.mean(round) + self.sigma[:, None] * draw
 
     def explain(self, round: Round) -> Explanation:
-        mean, root = self.posterior(round)
-        index = self.encode(round).candidate_index
-        width = expand_array(np.sqrt((root**2).sum(axis=2)), index)
-        return Explanation("sample", self.scores(round), expand(mean, index), width, self.sigma[:, None], logit=True)
+        mean, width = self.mean(round), self.width(round)
+        return Explanation("sample", self.scores(round), mean, width, self.sigma[:, None], logit=True)
 
     def redraws(self, round: Round, generator: np.random.Generator) -> Iterator[FloatArray]:
         shape = self.normals.at(round.step).shape
@@ -202,10 +177,12 @@ class NeuralClickTS(NeuralAgent):
     # training
 
     def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
-        encoded, counts = self.encode(round), self.exposure(feedback)
-        x = self.gather(encoded.x, slot_index(encoded.candidate_index, slate))
-        items = np.take_along_axis(round.items, slate, axis=1)
-        self.replay.add(x.cpu().numpy(), items, targets(feedback, counts), counts[:, :, None])
+        counts, items = self.exposure(feedback), round.items[np.arange(len(slate))[:, None], slate]
+        if self.tables is None:
+            x = self.shown_input(round, slate, items).cpu().numpy()
+        else:  # of vectors that change, the user's index
+            x = np.broadcast_to(round.users[:, None, None], (*items.shape, 1))
+        self.replay.add(x, items, targets(feedback, counts), counts[:, :, None])
         self.n_observed += slate.shape[1]
         while self.replay.size >= self.params[0].buffer:
             self.train()
@@ -216,27 +193,24 @@ class NeuralClickTS(NeuralAgent):
         n, R = self.params[0].buffer, len(self.params)
         for start in range(0, n, self.params[0].batch):
             index = np.arange(start, min(n, start + self.params[0].batch))
-            x, items, rewards, weight = self.replay.batch(np.broadcast_to(index, (R, len(index))))
-            self.train_step(self.tensor(x), self.index_tensor(items), self.tensor(rewards), self.tensor(weight))
+            self.descend(*self.replay.batch(np.broadcast_to(index, (R, len(index)))))
         self.replay.drop(n)
         self._root_inverse = None
 
-    def train_step(self, x: Tensor, items: Tensor, rewards: Tensor, weight: Tensor) -> None:  # noqa: ARG002
-        import torch
-
-        forward_pass, counts = self.net.forward(self.per_network(x)), weight[..., 0]
+    def descend(self, x: Any, items: IntArray, rewards: Any, weight: Any) -> None:
+        """Make one step of gradient descent on a batch ``(R, B, ...)`` of the buffer, and add its phi to S."""
+        users, counts = x[..., 0].astype(np.int64), self.tensor(weight[..., 0])
+        forward_pass = self.net.forward(self.tensor(x if self.tables is None else self.tables.pairs(users, items)))
         phi: FloatArray = forward_pass.inputs[-1].cpu().double().numpy()
         phi[~(np.abs(phi).max(axis=(1, 2)) <= DIVERGED)] = np.nan
-        self.S += phi.transpose(0, 2, 1) @ (phi * counts.cpu().double().numpy()[..., None])
+        self.S += phi.transpose(0, 2, 1) @ (phi * weight)
         total = counts.sum(1, keepdim=True).clamp_min(1.0)
-        delta = (self.loss_derivative(self.output(forward_pass), rewards) * counts / total)[..., None]
-        if self.uses_ids:
-            first = self.net.backpropagate(forward_pass, delta)[0]
-            below = first @ self.net.layers[0][0] * self.optimiser.rate[:, None]
-            rows, width = torch.arange(len(x), device=x.device)[:, None], self.moved[0].shape[2]
-            for i, (moved, ids) in enumerate(zip(self.moved, self.ids(x), strict=True)):
-                moved.index_put_((rows, ids), -below[..., i * width : (i + 1) * width], accumulate=True)
-        gradient = self.net.backward(forward_pass, delta)
+        delta = (self.loss_derivative(self.output(forward_pass), self.tensor(rewards)) * counts / total)[..., None]
+        deltas = self.net.backpropagate(forward_pass, delta)
+        if self.tables is not None:
+            below = deltas[0] @ self.net.layers[0][0]
+            self.tables.add(users, items, (-below * self.optimiser.rate[:, None]).cpu().numpy())
+        gradient = self.net.gradients(forward_pass, deltas)
         gradient[:, -1] = 0
         self.apply_gradient(gradient)
 
@@ -252,16 +226,19 @@ class NeuralClickTS(NeuralAgent):
     # saving
 
     def weights(self) -> dict[str, Any]:
-        moved = {f"moved{i}": moved.cpu().numpy().copy() for i, moved in enumerate(self.moved)}
-        return super().weights() | (moved if self.uses_ids else {})
+        changes = self.tables.changes if self.tables else ()
+        return super().weights() | {f"moved{i}": change.copy() for i, change in enumerate(changes)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        if self.tables:  # earlier versions stored the features, the user and the item
+            state = {**state, "replay.x": state["replay.x"][..., -2:][..., :1]}
+        super().load_state_dict(state)
 
     def load_weights(self, state: dict[str, Any]) -> None:
-        import torch
-
         super().load_weights(state)
         self._root_inverse = None
-        for i, moved in enumerate(self.moved if self.uses_ids else ()):
-            moved.copy_(torch.from_numpy(state[f"moved{i}"]))
+        if self.tables:
+            self.tables.load([state["moved0"], state["moved1"]])
 
     @classmethod
     def requires(cls, params: Any) -> frozenset[str]:
@@ -275,7 +252,7 @@ class NeuralClickTS(NeuralAgent):
     def memory(cls, params: Any, spec: WorldSpec) -> int:
         D, K, m = spec.n_features, spec.n_candidates, params.hidden[-1]
         widths = (D, *params.hidden, 1)
-        moved = 4 * (spec.n_users + spec.n_items) * D if params.vectors == "tuned" else 0
+        moved = 4 * (spec.n_users + spec.n_items) * D if params.vectors == "tuned" else 0  # vectors and their changes
         width = K if params.draw == "independent" else m
         stored = ReplayBuffer.memory(D + 2, params.buffer + spec.slate) * 2
         activations = 4 * 4 * max(K, params.batch) * (sum(widths) + 4 * m)

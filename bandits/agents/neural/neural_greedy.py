@@ -12,11 +12,12 @@ from bandits.base.types import FloatArray, Round, WorldAccess, WorldSpec
 from bandits.models.neural.initialisation import initial_weights
 from bandits.models.neural.mlp import BatchedMLP, count_weights
 
-from .base import FULL_BATCH_CHUNK, NeuralAgent
 from .params import NeuralParams
+from .training import FULL_BATCH_CHUNK
+from .vectors import VectorAgent
 
 
-class NeuralGreedy(NeuralAgent):
+class NeuralGreedy(VectorAgent):
     """Greedy choice by the predictions of a network; no exploration.
 
     score_a = f(x_a), or f(x_a, e_user, e_a) with learned embeddings of users and items
@@ -37,9 +38,10 @@ class NeuralGreedy(NeuralAgent):
     dash = "longdash"
 
     def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
-        self.tables = self.table_sizes(params[0], spec)
-        self.uses_ids = bool(self.tables)
+        self.uses_ids = params[0].embedding > 0
         super().__init__(params, spec, streams, access)
+        if "vectors" in spec.capabilities and not self.uses_ids:
+            self.tables = self.make_tables(tuned=False)
 
     @staticmethod
     def table_sizes(params: Any, spec: WorldSpec) -> tuple[int, ...]:
@@ -47,7 +49,7 @@ class NeuralGreedy(NeuralAgent):
         return (spec.n_users, spec.n_items) if params.embedding else ()
 
     def make_networks(self) -> BatchedMLP:
-        embedding, tables = self.params[0].embedding, self.tables
+        embedding, tables = self.params[0].embedding, self.table_sizes(self.params[0], self.spec)
         self.widths = (self.widths[0] + embedding * len(tables), *self.widths[1:])
         weights = initial_weights(self.streams, self.widths, part=1, embedding_weights=embedding * sum(tables))
         return BatchedMLP(weights, self.widths, tables=tables, embedding=embedding, device=self.device)

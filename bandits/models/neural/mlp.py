@@ -276,14 +276,17 @@ class BatchedMLP:
         masks : sequence of Tensor, optional
             Those of the forward pass.
         """
+        return self.gradients(forward_pass, self.backpropagate(forward_pass, delta, masks))
+
+    def gradients(self, forward_pass: ForwardPass, deltas: Sequence[Tensor]) -> Tensor:
+        """Compute the gradient (R, p) from the derivatives ``deltas`` of `backpropagate`; see `backward`."""
         import torch
 
-        deltas = self.backpropagate(forward_pass, delta, masks)
         for (weight, bias), h, d in zip(self._gradients, forward_pass.inputs, deltas, strict=True):
             weight.copy_(torch.bmm(d.transpose(1, 2), h))
             torch.sum(d, 1, out=bias)
         if forward_pass.ids is not None:
-            rows = torch.arange(len(delta), device=delta.device)[:, None]
+            rows = torch.arange(len(deltas[0]), device=deltas[0].device)[:, None]
             below = deltas[0] @ self.layers[0][0]
             start = below.shape[2] - len(self.tables) * self.embedding
             for i, table in enumerate(self.embedding_tables(self.gradient)):

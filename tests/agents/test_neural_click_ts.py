@@ -167,3 +167,51 @@ def test_tuned_vectors_are_restored_from_saved_state() -> None:
     other.load_state_dict(lane.state_dict())
     assert float(np.abs(other.agent.tables.changes[1]).max()) > 0  # type: ignore[attr-defined]
     assert same(join([first, other.advance(55)]), straight)
+
+
+def test_a_state_of_earlier_versions_continues() -> None:
+    """They stored the features, the user and the item of each observation instead of the user alone."""
+    options = {**SETTINGS, "features": "concatenation"}
+    params = {**PUBLISHED, "vectors": "tuned"}
+    lane, other = (make("neural_click_ts", Ranking, options=options, **params) for _ in range(2))
+    lane.advance(45)
+    state = lane.state_dict()
+    users, items = state["agent.replay.x"], state["agent.replay.item"]
+    assert len(users) > 0
+    features = np.zeros((*users.shape[:2], 8), np.float32)
+    other.load_state_dict({**state, "agent.replay.x": np.concatenate([features, users, items[..., None]], axis=2)})
+    assert same(other.advance(55), lane.advance(55))
+
+
+@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize("layout", ["shared", "per_row"])
+def test_tables_give_the_outputs_of_the_network_on_whole_inputs(constant: bool, layout: str) -> None:
+    options = {**SETTINGS, "features": "concatenation", "constant": constant, "layout": layout}
+    lane = make(
+        "neural_click_ts",
+        Ranking,
+        rows=range(3),
+        options=options,
+        vectors="tuned",
+        **{**PUBLISHED, "hidden": (9, 6, 4)},
+    )
+    lane.advance(40)
+    agent: Any = lane.agent
+    round = lane.simulator.round_at(40)
+    x = agent.tables.pairs(np.repeat(round.users[:, None], 8, axis=1), round.items)
+    given = round.contexts.dense_single(round.context)
+    assert np.abs(x[..., :8] - given[..., :8]).max() > 0  # trained
+    np.testing.assert_array_equal(x[..., 8:], given[..., 8:])
+    whole, fast = agent.net.forward(torch.from_numpy(x)), agent.forward_pass(round)
+    torch.testing.assert_close(fast.out, whole.out)
+    torch.testing.assert_close(fast.inputs[-1], whole.inputs[-1])
+
+
+def test_a_network_that_diverges_stops_its_row() -> None:
+    lane = make("neural_click_ts", Ranking, rows=range(2), options={**SETTINGS, "features": "concatenation"},
+                vectors="tuned", **PUBLISHED)  # fmt: skip
+    agent: Any = lane.agent
+    agent.net.flat[0] = float("nan")
+    scores = agent.scores(lane.simulator.round_at(0))
+    assert np.isnan(scores[0]).all()
+    assert np.isfinite(scores[1]).all()

@@ -9,13 +9,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.special import expit
+from scipy.special import expit, logsumexp
 
 from bandits import UserError, read
 from bandits.base.randomness import Streams
 from bandits.base.types import FloatArray
+from bandits.experiments.race import make_lane
 from bandits.simulators import ranking_kernels
 from bandits.simulators.ranking import Ranking
+from bandits.simulators.ranking_layouts import log_sum_exp
+from tests.contract.worlds import join, same
 
 SMALL: dict[str, Any] = {
     "n_users": 9,
@@ -205,3 +208,31 @@ def test_tuned_vectors_require_vector_features() -> None:
     assert read({"simulator": {"kind": "ranking", "features": "concatenation"}, "agents": agents})
     with pytest.raises(UserError, match="requires user and item vectors as features, which Ranking does not provide"):
         read({"simulator": {"kind": "ranking"}, "agents": agents})
+
+
+def test_log_sum_exp_has_the_bits_of_scipy() -> None:
+    rng = np.random.default_rng(3)
+    for scale in (1e-3, 1.0, 300.0):
+        values = scale * rng.standard_normal((50, 700))
+        values[:5] = np.round(values[:5])  # ties for the largest
+        np.testing.assert_array_equal(log_sum_exp(values), logsumexp(values, axis=1))
+
+
+@pytest.mark.parametrize("kind", ["popularity", "neural_greedy", "neural_click_ts"])
+def test_agents_that_share_a_simulator_have_the_numbers_of_agents_with_their_own(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the simulator keeps too few steps for the second agent."""
+    data = {"simulator": {"kind": "ranking", **SMALL, "features": "concatenation"}, "agents": [{"kind": "random"},
+            {"kind": kind}], "steps": 60, "replications": 3}  # fmt: skip
+    e = read(data)
+    alone = make_lane(e, 1).advance(60)
+    for size in (2**25, 0):
+        monkeypatch.setattr("bandits.simulators.ranking.MEMORY_OF_STEPS", size)
+        first = make_lane(e, 0)
+        second = make_lane(e, 1, simulator=first.simulator)
+        parts = []
+        for _ in range(3):
+            first.advance(20)
+            parts.append(second.advance(20))
+        assert same(join(parts), alone)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bandits.base.types import IntArray, Round
+from bandits.base.types import IntArray, Round, WorldSpec
 from bandits.models.neural.mlp import ForwardPass
 from bandits.models.neural.vector_tables import VectorTables
 
@@ -40,3 +40,7 @@ class VectorAgent(NeuralAgent):
         if self.tables is None:
             return super().shown_input(round, slate, items)
         return self.tensor(self.tables.pairs(np.repeat(round.users[:, None], items.shape[1], axis=1), items))
+
+    @classmethod
+    def shared_memory(cls, params: Any, spec: WorldSpec, layouts: int) -> int:  # noqa: ARG003
+        return 2 * (spec.n_users + spec.n_items) * spec.n_features * layouts if "vectors" in spec.capabilities else 0

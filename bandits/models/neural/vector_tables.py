@@ -49,7 +49,7 @@ class VectorTables:
     def pairs(self, user_ids: IntArray, item_ids: IntArray) -> Float32Array:
         """Return the network's input for users and items (R, B), float32 (R, B, D)."""
         out = np.ones((*item_ids.shape, self.n_features), np.float32)
-        _gather(*self.current, self._layouts, user_ids, item_ids, out)
+        _gather(self.current[0], self.current[1], self._layouts, user_ids, item_ids, out)
         return out
 
     def forward(self, net: BatchedMLP, user_ids: IntArray, item_ids: IntArray) -> ForwardPass:
@@ -60,9 +60,9 @@ class VectorTables:
             x = self.pairs(np.repeat(user_ids[:, None], item_ids.shape[1], axis=1), item_ids)
             return net.forward(torch.from_numpy(x).to(net.flat.device))
         phi, out = torch.empty((*item_ids.shape, net.widths[-2])), torch.empty((*item_ids.shape, 1))
-        widths = np.array(net.widths)
+        (users, items), widths = self.current, np.array(net.widths)
         _forward(
-            net.flat.numpy(), widths, net.n_relu, *self.current, self._layouts, user_ids, item_ids, phi.numpy(),
+            net.flat.numpy(), widths, net.n_relu, users, items, self._layouts, user_ids, item_ids, phi.numpy(),
             out.numpy(),
         )  # fmt: skip
         return ForwardPass([phi], out)

@@ -7,6 +7,7 @@ a row's numbers depend neither on the chunk size nor on the other rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from types import FunctionType
 from typing import Any, Literal
 
 import numpy as np
@@ -64,8 +65,9 @@ def steps_left_in_block(step: int, n: int, width: int) -> int:
 class KeptStreams(Streams):
     """Streams that keep their draws, so that a second pass over the same steps draws nothing.
 
-    Draws are identified by their place and by the function that makes them with the values it uses. Where these are not
-    plain (an object, say), the draws are kept for one caller only.
+    A simulator keeps its own draws. Those of agents, which are built again for every pass, are identified by their
+    place and by the function that makes them, with the plain values that it encloses; a function that uses anything
+    else draws anew every time.
 
     Parameters
     ----------
@@ -88,15 +90,20 @@ class KeptStreams(Streams):
         width: int = 1,
         part: int = 0,
     ) -> BlockedDraws:
-        cells = [cell.cell_contents for cell in getattr(draw, "__closure__", None) or ()]
-        if hasattr(draw, "__self__") or not all(type(cell) in (int, float, str, bool, tuple) for cell in cells):
-            return _KeptDraws({}, self, stream, draw, width=width, part=part)
-        key = (stream, width, part, draw.__code__, *cells)
-        return _KeptDraws(self._kept.setdefault(key, {}), self, stream, draw, width=width, part=part)
+        draws = super().blocks(stream, draw, width=width, part=part)
+        if stream != "agent":  # of the simulator, which is built once
+            draws.keep({}, self)
+        elif isinstance(draw, FunctionType) and not draw.__defaults__ and not draw.__kwdefaults__:
+            cells = tuple(cell.cell_contents for cell in draw.__closure__ or ())
+            if all(type(cell) in (int, float, str, bool) for cell in cells):
+                kinds = tuple(map(type, cells))  # 1, 1.0 and True are equal keys
+                key = (stream, width, part, draw.__code__, cells, kinds)
+                draws.keep(self._kept.setdefault(key, {}), self)
+        return draws
 
 
 class BlockedDraws:
-    """Random access to the draws of every step, for all rows; holds one block at a time."""
+    """Random access to the draws of every step, for all rows; holds one block at a time, or all that it may keep."""
 
     def __init__(
         self,
@@ -111,6 +118,12 @@ class BlockedDraws:
         self._length = block_length(width)
         self._block = -1
         self._buffer: NDArray[Any] = np.empty(0)
+        self._kept: dict[int, NDArray[Any]] = {}
+        self._keeper: KeptStreams | None = None
+
+    def keep(self, kept: dict[int, NDArray[Any]], keeper: KeptStreams) -> None:
+        """Take blocks from ``kept``, and put new ones there while the limit of ``keeper`` allows it."""
+        self._kept, self._keeper = kept, keeper
 
     def at(self, step: int) -> NDArray[Any]:
         """Return the draws of one step, shape (R, ...): a read-only view."""
@@ -132,6 +145,9 @@ class BlockedDraws:
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _fill(self, block: int) -> None:
+        if (kept := self._kept.get(block)) is not None:
+            self._block, self._buffer = block, kept
+            return
         first: dict[int, int] = {}  # rows of the same replication number (points of a sweep) share their draws
         for r, row in enumerate(self._streams.rows):
             if (same := first.setdefault(row, r)) < r:
@@ -143,20 +159,6 @@ class BlockedDraws:
                 self._buffer = np.empty((self._length, len(self._streams.rows), *drawn.shape[1:]), drawn.dtype)
             self._buffer[:, r] = drawn
         self._block = block
-
-
-class _KeptDraws(BlockedDraws):
-    """Draws whose blocks are kept."""
-
-    def __init__(self, kept: dict[int, NDArray[Any]], streams: KeptStreams, *arguments: Any, **more: Any) -> None:
-        super().__init__(streams, *arguments, **more)
-        self._kept, self._limit = kept, streams
-
-    def _fill(self, block: int) -> None:
-        if block in self._kept:
-            self._block, self._buffer = block, self._kept[block]
-            return
-        super()._fill(block)
-        if self._buffer.nbytes <= self._limit.left:
-            self._limit.left -= self._buffer.nbytes
+        if self._keeper is not None and self._buffer.nbytes <= self._keeper.left:
+            self._keeper.left -= self._buffer.nbytes
             self._kept[block] = self._buffer

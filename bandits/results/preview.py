@@ -21,6 +21,7 @@ from bandits.simulators import Simulator
 from .result import Result
 
 SIZES = 2  # numbers of replications whose simulators are kept: while a slider moves, and at rest
+PART = 5000  # steps at a time
 PROBE = 64  # steps from which the time of an agent is estimated
 
 
@@ -75,7 +76,8 @@ class Preview:
         with world.threads.limit(limits=1):  # as in `run`: bits depend on the number of threads
             lane = world.lane(experiment, agent)
             history = experiment.empty_history()
-            history.extend(lane.advance(experiment.steps))
+            while lane.step < experiment.steps:  # in parts: a trace of every step can be large
+                history.extend(lane.advance(min(PART, experiment.steps - lane.step)))
             history.note, history.seconds = lane.agent.note(), lane.seconds
             per_arm = lane.agent.spans_arms(experiment.agents[agent])
             eigenvalues = None if per_arm is None else lane.agent.spectrum(world.bases(per_arm))

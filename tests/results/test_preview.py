@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -115,9 +117,43 @@ def test_kept_draws_are_those_of_plain_streams_and_end_at_the_limit() -> None:
         return np.concatenate([draws.slice(0, 1500), draws.slice(900, 300)])
 
     plain, kept = Streams(3, range(2)), KeptStreams(3, range(2), limit=100_000)
-    for scale in (1.0, 2.0, 1.0):  # a function of another value is another function
+    for scale in (1.0, 2.0, 1.0, 1, True):  # a function of another value is another function
         np.testing.assert_array_equal(drawn(kept, scale), drawn(plain, scale))
     assert 0 <= kept.left < 1024 * 2 * 4 * 8  # no further block fits
+
+
+def test_draws_of_a_function_that_uses_more_than_plain_values_are_not_shared() -> None:
+    class Scale:
+        def __init__(self, by: float) -> None:
+            self.by = by
+
+        def draw(self, g: np.random.Generator, n: int) -> Any:
+            return self.by * g.random((n, 4))
+
+    kept, found = KeptStreams(3, range(2)), []
+
+    def functions(scale: Scale) -> list[Any]:
+        return [
+            scale.draw, partial(Scale.draw, scale), lambda g, n: scale.draw(g, n), lambda g, n, of=scale: of.draw(g, n),
+            lambda g, n, *, by=scale.by: by * g.random((n, 4)),
+        ]  # fmt: skip
+
+    for scale in (Scale(1.0), Scale(100.0)):
+        found.append([kept.blocks("agent", f, width=4).slice(0, 5) for f in functions(scale)])
+    for small, large in zip(*found, strict=True):
+        np.testing.assert_array_equal(100 * small, large)
+    assert kept.left == KeptStreams(3, range(2)).left  # nothing is kept for agents that are gone
+
+
+def test_a_long_preview_needs_no_more_memory_than_its_parts() -> None:
+    e = read({"agents": [{"kind": "oracle"}], "steps": 60_000, "replications": 8})
+    preview = Preview(e)
+    preview.update("Oracle", steps=5000)
+    tracemalloc.start()
+    preview.update("Oracle")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 60_000 * 8 * 8 * 4  # a trace of all steps has seven numbers a step, and was 33 MB
 
 
 def test_a_slider_in_a_notebook() -> None:

@@ -51,16 +51,17 @@ class AroundShock(NamedTuple):
 
 
 def around_shock(result: Result) -> AroundShock | None:
-    """Compute what the simulator's shock changed; None without a shock, or where the run did not pass it."""
+    """Compute what the simulator's shock changed; None without a shock, or without steps on both sides."""
     e = result.experiment
     step = e.simulator_class().shock(e.simulator)
     found = headline(e, result.histories)
     if step is None or found is None:
         return None
     rates = {
-        label: rates_around(history, step)
+        label: around
         for label, history in result.histories.items()
-        if history.alive.any() and 0 < step < history.step and "truth" not in e.agent_class(e.labels.index(label)).needs
+        if history.alive.any() and "truth" not in e.agent_class(e.labels.index(label)).needs
+        if (around := rates_around(history, step)) is not None
     }
     if found.label not in rates:
         return None
@@ -77,10 +78,14 @@ def around_shock(result: Result) -> AroundShock | None:
     )  # fmt: skip
 
 
-def rates_around(history: History, step: int) -> tuple[Estimate, Estimate]:
-    """Estimate the reward per step before ``step`` and from it on, between the nearest stored steps on either side."""
+def rates_around(history: History, step: int) -> tuple[Estimate, Estimate] | None:
+    """Estimate the reward per step before ``step`` and from it on, between the nearest stored steps on either side.
+
+    None where no stored steps lie on one of the sides.
+    """
     grid, clicks = history.grid[: history.size], history.sums["clicks"][: history.size]
     last, first = int(np.searchsorted(grid, step, side="right")) - 1, int(np.searchsorted(grid, step))
-    before = clicks[last] / max(int(grid[last]), 1)
-    after = (clicks[-1] - clicks[min(first, history.size - 1)]) / max(int(grid[-1] - grid[first]), 1)
+    if last < 1 or first >= len(grid) - 1:
+        return None
+    before, after = clicks[last] / int(grid[last]), (clicks[-1] - clicks[first]) / int(grid[-1] - grid[first])
     return metrics.estimate(before[history.alive]), metrics.estimate(after[history.alive])

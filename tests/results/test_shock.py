@@ -19,7 +19,9 @@ def test_the_rates_are_the_clicks_on_either_side_of_the_shock() -> None:
     assert 600 in history.grid
     at = int(np.flatnonzero(history.grid == 600)[0])
     clicks = history.sums["clicks"]
-    before, after = rates_around(history, 600)
+    rates = rates_around(history, 600)
+    assert rates is not None
+    before, after = rates
     assert before.mean == pytest.approx(clicks[at].mean() / 600)
     assert after.mean == pytest.approx((clicks[-1] - clicks[at]).mean() / 400)
     assert before.low < before.mean < before.high
@@ -30,7 +32,9 @@ def test_a_shock_between_stored_steps_leaves_its_interval_out() -> None:
     spacing = int(history.grid[1])
     assert spacing > 2
     step = 3 * spacing + 1
-    before, after = rates_around(history, step)
+    rates = rates_around(history, step)
+    assert rates is not None
+    before, after = rates
     clicks = history.sums["clicks"]
     assert before.mean == pytest.approx(clicks[3].mean() / (3 * spacing))
     assert after.mean == pytest.approx((clicks[-1] - clicks[4]).mean() / (40_000 - 4 * spacing))
@@ -59,4 +63,41 @@ def test_no_shock_and_a_shock_that_is_not_reached_say_nothing() -> None:
     assert text.shock_summary(run(experiment("linucb", "random"))) == []
     late = {**SHOCKED, "shock_step": 5000}
     assert text.shock_summary(run(experiment("linucb", "random", simulator=late))) == []
-    assert around_shock(run(experiment("oracle", "random", simulator=SHOCKED, steps=900))) is not None
+    found = around_shock(run(experiment("oracle", "random", simulator=SHOCKED, steps=900)))
+    assert found is not None
+    assert (found.step, found.best, found.leader, found.runner_up) == (600, "Random", "Random", "")
+    assert (found.comparison, found.p_value) == (None, 1.0)
+    assert found.leader_after == found.after
+    assert 0 < found.before.low < found.before.mean < found.before.high < 1
+    assert 0 < found.after.low < found.after.mean < found.after.high < 1
+
+
+def test_a_shock_without_stored_steps_on_both_sides_has_no_rates() -> None:
+    history = run(experiment("random", steps=40_000, replications=2)).histories["Random"]
+    spacing = int(history.grid[1])
+    last, before_last = (int(history.grid[-n]) for n in (1, 2))
+    for step in (0, 1, spacing - 1, before_last + 1, last - 1, last, last + 1):
+        assert rates_around(history, step) is None, step
+    for step in (spacing, before_last):  # one interval on one of the sides
+        rates = rates_around(history, step)
+        assert rates is not None
+        assert all(rate.mean > 0 for rate in rates)
+
+
+@pytest.mark.parametrize("shock", [1, 39_999])
+def test_nothing_is_stated_about_a_shock_in_the_first_or_last_interval(shock: int) -> None:
+    simulator = {**SHOCKED, "shock_step": shock}
+    result = run(experiment("random", simulator=simulator, steps=40_000, replications=2))
+    assert shock not in result.histories["Random"].grid
+    assert around_shock(result) is None
+    assert text.shock_summary(result) == []
+
+
+def test_a_run_stopped_before_the_next_stored_step_states_nothing_about_the_shock() -> None:
+    simulator = {**SHOCKED, "shock_step": 20_001}
+    result = run(experiment("random", simulator=simulator, steps=40_000, replications=2))
+    history = result.histories["Random"]
+    after = int(np.searchsorted(history.grid, 20_001))
+    assert around_shock(result) is not None
+    history.step = int(history.grid[after]) + 1
+    assert around_shock(result) is None

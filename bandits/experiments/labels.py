@@ -65,9 +65,11 @@ def following_label(label: str | None, before: Mapping[str, Any], after: Mapping
     for name in sorted(fields.keys() - {"kind", "label"}):
         old, new = (_words(values.get(name, fields[name].default)) for values in (before, after))
         if now and old and new and old != new:
-            number = re.fullmatch(r"[\d.e-]+", old) and not re.fullmatch(r"\d+(-\d+)+", old)
-            stated = (f"(?<={name} ){re.escape(old)}", f"{re.escape(old)}(?= {name})") if number else (re.escape(old),)
-            now = re.sub(rf"(?<![\w.-])({'|'.join(stated)})(?![\w.-])", partial(_as_written, new), now, flags=re.I)
+            stated = re.escape(old)
+            if re.fullmatch(r"[\d.e-]+", old) and not re.fullmatch(r"\d+(-\d+)+", old):  # a number
+                written, spoken = stated + ("0*" if "." in old else r"(?:\.0+)?"), name.replace("_", "[ _]")
+                stated = f"(?<={spoken} ){written}|{written}(?= {spoken})"
+            now = re.sub(rf"(?<![\w.-])({stated})(?![\w.-])", partial(_as_written, new), now, flags=re.I)
     return now if now and (now == label or _LABEL.fullmatch(now)) else None
 
 

@@ -27,6 +27,8 @@ from bandits.experiments.presets import presets
         ),
         ("NeuralUCB exact 16-8", "neural_ucb", {"hidden": [16, 8]}, {"hidden": (32,)}, "NeuralUCB exact 32"),
         ("Paper", "neural_ucb", {"scaling": "paper"}, {"scaling": "code"}, "Code"),
+        ("LinUCB alpha 1.50", "linucb", {"alpha": 1.5}, {"alpha": 2.0}, "LinUCB alpha 2"),
+        ("learning rate 0.01", "ensemble", {"learning_rate": 0.01}, {"learning_rate": 0.03}, "learning rate 0.03"),
         ("Number 0.5", "linucb", {"alpha": 0.5}, {"alpha": 1.0}, "Number 0.5"),  # of something else
         ("LinUCB alpha 1.55", "linucb", {"alpha": 1.5}, {"alpha": 1.0}, "LinUCB alpha 1.55"),
         ("50/50 <b>", "linucb", {"alpha": 0.5}, {"alpha": 1.0}, "50/50 <b>"),  # refused when it is run, not here

@@ -31,19 +31,19 @@ Open = Callable[..., Page]
 
 
 class App:
-    """The app, started as people start it, on a folder of its own files."""
+    """The app, started as people start it, on a folder of its own files, below the path ``base`` of its server."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, base: str = "") -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.home = folder / "home"
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        self.address, self.log = f"http://127.0.0.1:{port}", folder / f"log-{port}.txt"
+        self.address, self.log = f"http://127.0.0.1:{port}{base}", folder / f"log-{port}.txt"
         command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless", "true"]
         with self.log.open("wb") as out:
             self.process = subprocess.Popen(
-                [*command, "--server.port", str(port)], cwd=ROOT, stdout=out, stderr=subprocess.STDOUT,
+                [*command, "--server.port", str(port), "--server.baseUrlPath", base], cwd=ROOT, stdout=out, stderr=subprocess.STDOUT,
                 env={**os.environ, "BANDITS_HOME": str(self.home)},
             )  # fmt: skip
 
@@ -103,12 +103,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[[], App]]:
+def start(tmp_path: Path) -> Iterator[Callable[..., App]]:
     """Start an app of the test's own; again on the same files, however the one before ended."""
     begun: list[App] = []
 
-    def begin() -> App:
-        begun.append(App(tmp_path))
+    def begin(base: str = "") -> App:
+        begun.append(App(tmp_path, base))
         return begun[-1].ready()
 
     yield begin

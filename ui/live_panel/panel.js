@@ -11,12 +11,13 @@ function loadPlotly(src) {
   plotly ??= new Promise((resolve, reject) => {
     const script = document.createElement("script");
     script.src = root + src;
-    script.onload = () => resolve(window.Plotly);
-    script.onerror = () => {
+    const fail = () => {
       plotly = undefined;
       script.remove();
       reject(new Error("plotly.min.js did not load"));
     };
+    script.onload = () => (window.Plotly ? resolve(window.Plotly) : fail()); // another answer, such as a page
+    script.onerror = fail;
     document.head.append(script);
   });
   return plotly;

@@ -20,4 +20,5 @@ async def _serve(request: Request) -> FileResponse:  # noqa: ARG001
     return FileResponse(_BUNDLE, headers={"Cache-Control": "public, max-age=31536000, immutable"})
 
 
-route = Route(f"/{_PATH}", _serve)
+# Streamlit puts `server.baseUrlPath` before its own routes only, and some proxies remove it: any prefix matches.
+route = Route(f"/{{prefix:path}}{_PATH}", _serve)

@@ -70,6 +70,11 @@ class Agent(ABC):
 
     Diagnostics read it through `uncertainty_of`; override that where a parameter decides.
     """
+    exploration_param: ClassVar[str | None] = None
+    """The numeric parameter that sets how much it explores and nothing that it learns; None if there is none.
+
+    Diagnostics compares agents that differ in it alone.
+    """
     linear: ClassVar[bool] = False
     """Whether the expected reward is a linear function of what its model reads (see `representation`)."""
     colour: ClassVar[str | None] = None

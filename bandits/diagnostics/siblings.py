@@ -1,12 +1,12 @@
-"""Compare an agent with the agents of the same run that differ from it in one numeric parameter."""
+"""Compare an agent with the agents of the same run that differ from it in how much they explore."""
 
 from __future__ import annotations
 
-import itertools
 from typing import NamedTuple
 
 import numpy as np
 
+from bandits.agents import agent_class
 from bandits.base.formatting import count_of, number, percent
 from bandits.base.types import FloatArray
 from bandits.experiments.history import History
@@ -19,10 +19,11 @@ from .finding import Direction
 
 MIN_LOSS = 0.05  # of the oracle's gain over random choice, by which a sibling must earn more
 SEVERE_LOSS = 0.1  # likewise: from here on an alarm
+MIN_CHANGE = 0.02  # of the exploration rate, by which a sibling must differ
 
 
 class Sibling(NamedTuple):
-    """An agent that differs in one numeric parameter, explores significantly less or more, and earns clearly more.
+    """An agent that differs in the exploration parameter alone, explores less or more, and earns clearly more.
 
     Attributes
     ----------
@@ -46,7 +47,9 @@ def better_sibling(result: Result, label: str) -> Sibling | None:
     """
     own, found = result.histories[label], list[Sibling]()
     siblings = _siblings(result, label)
-    p_values = _p_values(result) if siblings else {}
+    running = {name: history for name, history in result.histories.items() if history.step and history.alive.any()}
+    pairs = paired_tests.compare_pairs(running) if siblings else {}
+    p_values = {frozenset(pair): p for pair, (_, p) in pairs.items()}
     for other, name in siblings.items():
         history = result.histories[other]
         if frozenset((label, other)) not in p_values:
@@ -56,9 +59,10 @@ def better_sibling(result: Result, label: str) -> Sibling | None:
         if before is None or after is None:
             continue
         both = own.alive & history.alive
-        change, comparison = metrics.estimate((after - before)[both]), result.compare(other, label)
-        if not (change.high < 0 or change.low > 0):
+        change = metrics.estimate((after - before)[both])
+        if abs(change.mean) < MIN_CHANGE or not (change.high < 0 or change.low > 0):
             continue
+        comparison = paired_tests.compare(history, own, bootstrap=False)
         earned = paired_tests.corrected(comparison, p_values[frozenset((label, other))])
         sums = {field: own.sums[field][size - 1][both] for field in ("best_value", "random_value")}
         gain = float((sums["best_value"] - sums["random_value"]).mean())
@@ -73,36 +77,20 @@ def better_sibling(result: Result, label: str) -> Sibling | None:
 
 
 def _siblings(result: Result, label: str) -> dict[str, str]:
-    """Return the agents that differ in one numeric parameter, and how: exploration bonus 0.5 instead of 1.5."""
+    """Return the agents that differ in the exploration parameter alone, and how: noise variance 0.1 instead of 1."""
     experiment = result.experiment
     agents = dict(zip(experiment.labels, experiment.agents, strict=True))
     own, found = agents[label], dict[str, str]()
+    name = agent_class(own).exploration_param
     for other, params in agents.items():
-        if other not in result.histories or other == label or type(params) is not type(own):
+        if name is None or other not in result.histories or type(params) is not type(own):
             continue
         changed = [n for n in type(own).model_fields if n != "label" and getattr(own, n) != getattr(params, n)]
-        if len(changed) != 1:
-            continue
-        ours, theirs = getattr(own, changed[0]), getattr(params, changed[0])
-        if _is_number(ours) and _is_number(theirs):
-            title = str(type(own).model_fields[changed[0]].title)
-            found[other] = f"{title[:1].lower()}{title[1:]} {number(theirs)} instead of {number(ours)}"
+        if changed == [name]:
+            title = str(type(own).model_fields[name].title)
+            values = f"{number(getattr(params, name))} instead of {number(getattr(own, name))}"
+            found[other] = f"{title[:1].lower()}{title[1:]} {values}"
     return found
-
-
-def _p_values(result: Result) -> dict[frozenset[str], float]:
-    """Test all pairs of agents, corrected by Holm."""
-    found = dict[frozenset[str], float]()
-    running = {label: history for label, history in result.histories.items() if history.step and history.alive.any()}
-    for (a, one), (b, other) in itertools.combinations(running.items(), 2):
-        end, both = min(one.size, other.size) - 1, one.alive & other.alive
-        gap = one.sums["clicks"][end] - other.sums["clicks"][end]
-        found[frozenset((a, b))] = paired_tests.paired_test(gap[both])[1]
-    return dict(zip(found, paired_tests.holm(list(found.values())), strict=True))
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _exploration_rates(history: History, step: int) -> FloatArray | None:

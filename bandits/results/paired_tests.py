@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +32,7 @@ class Comparison(NamedTuple):
     break_even_step : int or None
         Step from which the mean cumulative clicks of a stay above those of b: 0 if always, None if never.
     break_even_interval : tuple of int or None
-        95 % bootstrap interval over rows; None if fewer than 97.5 % of the resamples break even.
+        95 % bootstrap interval over rows; None if fewer than 97.5 % of the resamples break even, or not asked for.
     exploration_cost : float
         Largest mean deficit of a, in clicks.
     """
@@ -51,8 +53,11 @@ def mean_lead(a: History, b: History) -> float:
     return float((a.sums["clicks"][at] - b.sums["clicks"][at])[both].mean()) if both.any() else float("nan")
 
 
-def compare(a: History, b: History, *, since: int = 0) -> Comparison:
-    """Compare two agents on the same rows, from a step on, up to the last step both have reached."""
+def compare(a: History, b: History, *, since: int = 0, bootstrap: bool = True) -> Comparison:
+    """Compare two agents on the same rows, from a step on, up to the last step both have reached.
+
+    Without ``bootstrap`` there is no interval of the break-even step; that takes most of the time.
+    """
     size = min(a.size, b.size)
     both = a.alive & b.alive
     first = min(int(np.searchsorted(a.grid[:size], since)), size - 1)
@@ -70,9 +75,21 @@ def compare(a: History, b: History, *, since: int = 0) -> Comparison:
         probability_better=better,
         p_value=p,
         break_even_step=None if at < 0 else int(grid[at]),
-        break_even_interval=_break_even_interval(gap, grid) if at >= 0 and n > 1 else None,
+        break_even_interval=_break_even_interval(gap, grid) if bootstrap and at >= 0 and n > 1 else None,
         exploration_cost=max(0.0, -float(mean.min())) if n else 0.0,
     )
+
+
+def compare_pairs(
+    histories: Mapping[str, History], *, since: int = 0
+) -> dict[tuple[str, str], tuple[Comparison, float]]:
+    """Compare all pairs of agents, without bootstrap, each with its p-value corrected for all pairs (Holm)."""
+    pairs = {
+        (a, b): compare(histories[a], histories[b], since=since, bootstrap=False)
+        for a, b in itertools.combinations(histories, 2)
+    }
+    adjusted = holm([comparison.p_value for comparison in pairs.values()])
+    return {pair: (comparison, p) for (pair, comparison), p in zip(pairs.items(), adjusted, strict=True)}
 
 
 def corrected(comparison: Comparison, p_value: float) -> Estimate:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -34,7 +33,7 @@ class AroundShock(NamedTuple):
     runner_up : str
         The second after the shock; empty if there is none.
     comparison : Comparison or None
-        Leader against runner-up over the steps after the shock.
+        Leader against runner-up over the steps after the shock, without an interval of the break-even step.
     p_value : float
         Of this comparison, Holm-corrected over all pairs, as the same data chose the two.
     """
@@ -66,15 +65,12 @@ def around_shock(result: Result) -> AroundShock | None:
     if found.label not in rates:
         return None
     order = sorted(rates, key=lambda label: rates[label][1].mean, reverse=True)
-    pairs = {
-        (a, b): paired_tests.compare(result.histories[a], result.histories[b], since=step)
-        for a, b in itertools.combinations(order, 2)
-    }
-    adjusted = dict(zip(pairs, paired_tests.holm([c.p_value for c in pairs.values()]), strict=True))
+    pairs = paired_tests.compare_pairs({label: result.histories[label] for label in order}, since=step)
     first, second = order[0], order[1] if len(order) > 1 else ""
+    comparison, p_value = pairs.get((first, second), (None, 1.0))
+    before, after = rates[found.label]
     return AroundShock(
-        step, found.label, *rates[found.label], first, rates[first][1], second, pairs.get((first, second)),
-        adjusted.get((first, second), 1.0),
+        step, found.label, before, after, first, rates[first][1], second, comparison, p_value
     )  # fmt: skip
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 from typing import TYPE_CHECKING
@@ -115,9 +114,16 @@ def reference_comparisons(result: Result, reference: str | None) -> list[str]:
     if reference not in order:
         reference = order[0]
     noun = result.experiment.simulator_class().reward_noun
-    found = {pair: result.compare(*pair) for pair in itertools.combinations(order, 2)}
-    adjusted = dict(zip(found, paired_tests.holm([c.p_value for c in found.values()]), strict=True))
-    return [describe_comparison(a, b, found[a, b], adjusted[a, b], noun) for a, b in found if reference in (a, b)]
+    p_values = {
+        pair: p
+        for pair, (_, p) in paired_tests.compare_pairs({label: result.histories[label] for label in order}).items()
+        if reference in pair
+    }
+    comparisons = {
+        (a, b): paired_tests.compare(result.histories[a], result.histories[b], bootstrap=p < 0.05)
+        for (a, b), p in p_values.items()
+    }
+    return [describe_comparison(a, b, comparisons[a, b], p, noun) for (a, b), p in p_values.items()]
 
 
 def shock_summary(result: Result) -> list[str]:

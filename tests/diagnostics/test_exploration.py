@@ -112,15 +112,41 @@ def test_an_agent_that_differs_in_one_parameter_and_earns_more_is_evidence() -> 
     assert beside(made(**own), made(**more))[0].direction == "too little"
     much_better = made(**{**less, "value": 1.0}), made(**{**own, "value": 0.85})
     assert beside(much_better[1], much_better[0])[0].verdict == "alarm"
+    assert beside(made(**own), made(**{**less, "rate": 0.275}))[0].direction == "too much"
     for other, changed in (
         (made(**{**less, "rate": 0.3}), {}),  # it earns more for another reason
         (made(**{**less, "value": 0.93}), {}),  # hardly more
         (made(**{**less, "spread": 0.5}), {}),  # within the sampling error
         (made(**less), {"ridge": 5.0}),  # two parameters differ
+        (made(**less), {"alpha": 1.5, "ridge": 5.0}),  # a parameter that does not set how much it explores
+        (made(**less), {"alpha": 1.5, "gamma": 0.99}),
+        (made(**{**less, "rate": 0.285}), {}),  # explores 1.5 percentage points less
         (made(**less), {"kind": "logistic_ucb"}),
         (made(**less, checks=False), {}),
     ):
         assert beside(made(**own), other, **changed)[0].direction == "about right"
+
+
+@pytest.mark.parametrize(
+    ("kind", "changed", "direction"),
+    [
+        ("ensemble", {"learning_rate": 1e-5}, "about right"),
+        ("logistic_ts", {"ridge": 300.0}, "about right"),
+        ("mc_dropout", {"dropout": 0.8}, "about right"),  # which also changes what it learns
+        ("beta_ts", {"prior_clicks": 10.0}, "about right"),
+        ("logistic_ts", {"sigma2": 1.0}, "too much"),
+        ("epsilon_greedy", {"epsilon": 0.4}, "too much"),
+        ("neural_click_ts", {"sigma2": 1.0}, "too much"),
+        ("neural_click_ts", {"epsilon": 0.1}, "about right"),  # its prior precision
+    ],
+)
+def test_only_a_parameter_declared_to_set_exploration_is_evidence(
+    kind: str, changed: dict[str, float], direction: str
+) -> None:
+    agents = [{"kind": kind, "label": "A", **changed}, {"kind": kind, "label": "B"}]
+    e = Experiment.model_validate({"agents": agents, "steps": STEPS, "replications": 4})
+    histories = {"A": made(value=0.9, greedy=0.98, rate=0.3), "B": made(value=0.99, greedy=0.99, rate=0.02)}
+    assert diagnostics.findings(Result(e, histories), "A")["exploration"].direction == direction
 
 
 def test_the_rule_that_decides_words_the_conclusion() -> None:

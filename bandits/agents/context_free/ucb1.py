@@ -39,6 +39,7 @@ class UCB1(ContextFreeAgent):
     title = "UCB1"
     formula = r"\bar r_a+\alpha\sqrt{2\ln t\,/\,n_a}"
     uncertainty = "bonus"
+    exploration_param = "alpha"
     colour = "#56B4E9"
 
     def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:

@@ -42,6 +42,7 @@ class EpsilonGreedy(LinearAgent):
         )  # fmt: skip
 
     title = "ε-greedy"
+    exploration_param = "epsilon"
     formula = r"\hat\theta_a^\top x_a,\quad\text{but a random arm with probability }\varepsilon/(1+\delta t)"
     colour = "#009E73"
     propensity = "exact"

@@ -38,6 +38,7 @@ class LinTS(LinearAgent):
     title = "LinTS"
     formula = r"\tilde\theta_a^\top x_a,\quad\tilde\theta_a\sim\mathcal N(\hat\theta_a,\ \sigma^2A_a^{-1})"
     uncertainty = "posterior"
+    exploration_param = "sigma2"
     colour = "#E69F00"
     propensity = "monte_carlo"
     joint = True

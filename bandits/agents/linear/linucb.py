@@ -75,6 +75,7 @@ class LinUCB(LinearAgent):
     title = "LinUCB"
     formula = r"\hat\theta_a^\top x_a+\alpha\sqrt{x_a^\top A_a^{-1}x_a}"
     uncertainty = "bonus"
+    exploration_param = "alpha"
     colour = "#0072B2"
 
     def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:

@@ -48,6 +48,7 @@ class LogisticTS(LogisticAgent):
     title = "Logistic TS"
     formula = r"\tilde\theta_a^\top x_a,\quad\tilde\theta_a\sim\mathcal N(\hat\theta_a,\ \sigma^2H_a^{-1})"
     uncertainty = "posterior"
+    exploration_param = "sigma2"
     colour = "#D55E00"
     dash = "longdash"
     propensity = "monte_carlo"

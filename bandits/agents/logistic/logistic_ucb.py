@@ -47,6 +47,7 @@ class LogisticUCB(LogisticAgent):
         r"\quad H_a=\lambda I+\sum\mu(1-\mu)\,xx^\top,\ \mu=\frac{1}{1+e^{-\hat\theta_a^\top x}}"
     )
     uncertainty = "bonus"
+    exploration_param = "alpha"
     colour = "#56B4E9"
     dash = "longdash"
 

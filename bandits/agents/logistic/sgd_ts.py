@@ -79,6 +79,7 @@ class SGDTS(Agent):
         r"\ \bar\theta_j=\tfrac1j\textstyle\sum_{i\le j}\theta_i"
     )
     uncertainty = "posterior"
+    exploration_param = "sigma2"
     colour = "#B8A500"
     dash = "longdash"
     needs = frozenset({"binary"})

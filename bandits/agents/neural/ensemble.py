@@ -61,6 +61,7 @@ class Ensemble(NeuralAgent):
         )  # fmt: skip
 
     title = "Ensemble"
+    exploration_param = "beta"
     formula = r"f_j(x_a),\ j\sim\mathcal U\{1..M\}\quad\text{or}\quad\bar f(x_a)+\beta\,\mathrm{std}_j f_j(x_a)"
     colour = "#E69F00"
     dash = "dash"

@@ -93,6 +93,7 @@ class NeuralClickTS(VectorAgent):
         r"S=\varepsilon I+\textstyle\sum\phi\phi^\top"
     )
     uncertainty = "posterior"
+    exploration_param = "sigma2"
     colour = "#009E73"
     dash = "dashdot"
     needs = frozenset({"binary"})

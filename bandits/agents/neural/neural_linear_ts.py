@@ -73,6 +73,7 @@ class NeuralLinearTS(HeadAgent):
         r"\tilde\theta^\top z_a,\quad\tilde\theta\sim\mathcal N(\hat\theta,\ \sigma^2A^{-1}),\quad z_a=\phi(x_a;\,w)"
     )
     uncertainty = "posterior"
+    exploration_param = "sigma2"
     colour = "#009E73"
     dash = "dash"
     propensity = "monte_carlo"

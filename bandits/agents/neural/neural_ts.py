@@ -37,6 +37,7 @@ class NeuralTS(GradientAgent):
     title = "NeuralTS"
     formula = r"\tilde r_a\sim\mathcal N\big(f(x_a),\ \sigma^2g_a^\top A^{-1}g_a\big),\quad g_a=\nabla_w f(x_a)"
     uncertainty = "posterior"
+    exploration_param = "sigma2"
     colour = "#CC79A7"
     dash = "dash"
     propensity = "monte_carlo"

@@ -38,6 +38,7 @@ class NeuralUCB(GradientAgent):
     title = "NeuralUCB"
     formula = r"f(x_a)+\alpha\sqrt{g_a^\top A^{-1}g_a},\quad g_a=\nabla_w f(x_a)"
     uncertainty = "bonus"
+    exploration_param = "alpha"
     colour = "#D55E00"
     dash = "dash"
 

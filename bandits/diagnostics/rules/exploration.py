@@ -73,7 +73,7 @@ def exploration(
     healthy = f"Exploring costs at most {percent(MAX_COST)} of what the agent's own estimates would gain "
     healthy += f"({percent(MAX_COST_MOST)} if good estimates are ignored in most decisions to the end), stopping early "
     healthy += f"costs at most {percent(MAX_MISSED)} of the oracle's gain, and no agent of this run that differs in "
-    healthy += f"one parameter earns {percent(MIN_LOSS)} more of the gain by exploring less or more."
+    healthy += f"its exploration parameter alone earns {percent(MIN_LOSS)} more of the gain by exploring less or more."
     shares, sources = regret_shares(history), regret_sources(history)
     if shares is None:
         return Finding(title, healthy, "none", NOTHING_TO_GAIN)

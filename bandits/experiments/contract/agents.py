@@ -205,7 +205,7 @@ _HOW = {"bonus": {"bonus"}, "posterior": {"sample", "score"}, None: {"greedy", "
 
 
 def declared_capabilities_are_those_of_the_model(case: Case) -> None:
-    """`uncertainty`, `spans_arms`, `prior_precision` and `slot_treatment` agree with what the agent does."""
+    """`uncertainty`, `exploration_param`, `spans_arms`, `prior_precision`, `slot_treatment` agree with the agent."""
     lane = case.lane()
     agent, p = lane.agent, lane.agent.params[0]
     cls = type(agent)
@@ -222,6 +222,10 @@ def declared_capabilities_are_those_of_the_model(case: Case) -> None:
     expect(explained.how in _HOW[uncertainty], message)
     sampled = explained.how == "sample"
     expect(not sampled or agent.propensity != "deterministic", "an agent that draws samples is not deterministic")
+    if cls.exploration_param is not None:
+        value = getattr(p, cls.exploration_param, None)
+        message = f"exploration_param must name a numeric parameter or be None; got {cls.exploration_param!r}"
+        expect(isinstance(value, (int, float)) and not isinstance(value, bool), message)
     expect((cls.slot_treatment(p) is None) == (not cls.learns), "slot_treatment must be None where learns is False")
 
 

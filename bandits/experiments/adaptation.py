@@ -63,8 +63,12 @@ def adapt(data: Data, kind: str) -> Adaptation:
             agents.append(fitting)
             changed += differences(label, own, fitting)
         elif better := suited.get(values["kind"]):
-            agents += [params for params in better if params not in agents]
-            changed += [] if own in better else [(label, "the preset's settings")]
+            new = [params for params in better if params not in agents]
+            agents += new
+            if not new:
+                left_out.append((label, "with the preset's settings it equals another agent"))
+            elif own not in better:
+                changed.append((label, "the preset's settings"))
         else:
             why = "its settings are not valid" if own is None else obstacle(own, setting, SHARE)
             left_out.append((label, why))
@@ -73,11 +77,11 @@ def adapt(data: Data, kind: str) -> Adaptation:
         left_out += [(name, f"an experiment has at most {MAX_AGENTS} agents") for name in names]
         agents = agents[:MAX_AGENTS]
     kinds = {params.kind for params in agents}
-    new = [params for kind, several in suited.items() if kind not in kinds for params in several]
-    new = new[: MAX_AGENTS - len(agents)]
-    if not agents and not new:
-        new = [Random.Params()]
-    moved = {**setting.with_agents(distinct_labels([plain(p) for p in (*agents, *new)])), "seed": data["seed"]}
+    more = [params for kind, several in suited.items() if kind not in kinds for params in several]
+    more = more[: MAX_AGENTS - len(agents)]
+    if not agents and not more:
+        more = [Random.Params()]
+    moved = {**setting.with_agents(distinct_labels([plain(p) for p in (*agents, *more)])), "seed": data["seed"]}
     added = labels_of(moved["agents"])[len(agents) :]
     smaller = repair(moved)
     if smaller is not None:

@@ -7,6 +7,7 @@ import sys
 import tempfile
 import venv
 from collections.abc import Iterable
+from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 from typing import IO
@@ -38,6 +39,8 @@ def install(names: Iterable[str] = tuple(WANTED)) -> dict[str, str]:
     """
     if not PYTHON.exists():
         venv.create(ENVIRONMENT, with_pip=True)
+    numpy = f"numpy=={version('numpy')}"  # the programs that run there need it; not all libraries bring it along
+    subprocess.run([str(PYTHON), "-m", "pip", "install", "-q", numpy], check=True)
     installed = _installed()
     for name in names:
         if installed.get(name) != (release := WANTED[name]):

@@ -56,8 +56,9 @@ def test_every_preset_can_be_moved_to_every_simulator(name: str, kind: str) -> N
     left_out = dict(moved.left_out)
     kinds = {agent.kind for agent in after.agents}
     for label, agent in zip(before.labels, before.agents, strict=True):
-        assert (label in left_out) != (agent.kind in kinds)
-    assert all(reason.startswith(("requires ", "would need ")) for reason in left_out.values())
+        equal = left_out.get(label, "").endswith("it equals another agent")
+        assert (label in left_out and not equal) != (agent.kind in kinds)
+    assert all(reason.startswith(("requires ", "would need ", "with the ")) for reason in left_out.values())
     assert kinds >= {agent.kind for agent in given.agents} or len(after.agents) == 12
     for label in left_out:
         assert label in moved.describe()
@@ -94,6 +95,15 @@ def test_settings_of_the_user_are_kept_and_usual_ones_follow_the_preset() -> Non
     assert moved.agents[0].alpha == 3.5
     assert moved.agents[1] in given.agents
     assert "linucb" not in {agent.kind for agent in moved.agents[1:]}  # the user's own is there already
+
+
+def test_an_agent_that_would_equal_another_one_is_left_out_with_this_reason() -> None:
+    moved = adapt(data(DEFAULT), "ranking")
+    assert ("LinUCB alpha 1.5", "with the preset's settings it equals another agent") in moved.left_out
+    lints = next(agent for agent in moved.experiment.agents if agent.kind == "lints")
+    given = suggestion("ranking")
+    assert given is not None
+    assert lints in given.agents  # not the defaults, which suit the pet shop
 
 
 def test_an_agent_that_does_not_fit_takes_its_alternative() -> None:

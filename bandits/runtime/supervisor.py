@@ -52,7 +52,7 @@ class Supervisor:
         self.failed_starts = 0
         self.closed = False
         for _ in range(workers):
-            threading.Thread(target=self._serve, daemon=True).start()
+            threading.Thread(target=self._serve, name="supervisor of a worker", daemon=True).start()
 
     @property
     def failing(self) -> bool:
@@ -117,8 +117,9 @@ class Supervisor:
             self.division.tell(work, {"command": "leave"})
 
     def _kill(self, work: Share | Task, process: WorkerProcess) -> None:
-        if self.division.processes.get(work) is process:
-            process.kill()
+        with self.change:  # so that it is not killed when it has begun something else
+            if self.division.processes.get(work) is process:
+                process.kill()
 
     # -- threads -------------------------------------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ class WorkerProcess:
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
         self._outbox: SimpleQueue[Message | None] = SimpleQueue()
-        threading.Thread(target=self._write, daemon=True).start()
+        threading.Thread(target=self._write, name="messages to a worker", daemon=True).start()
 
     @property
     def pid(self) -> int:
@@ -80,16 +80,22 @@ def start_worker() -> WorkerProcess:
     ------
     OSError
         The machine has no memory or no processes left.
+    RuntimeError
+        The machine has no threads left; the process has been ended.
     """
-    return WorkerProcess(
-        subprocess.Popen(
-            [sys.executable, "-m", "bandits.runtime.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=worker_environment(),
-            process_group=0,  # Ctrl-C goes to this process, which ends the workers
-        )
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bandits.runtime.worker"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=worker_environment(),
+        process_group=0,  # Ctrl-C goes to this process, which ends the workers
     )
+    try:
+        return WorkerProcess(process)
+    except BaseException:
+        with process:  # closes its pipes and waits for its end
+            process.kill()
+        raise
 
 
 def _pipe(stream: IO[bytes] | None) -> BinaryIO:

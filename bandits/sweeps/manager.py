@@ -35,6 +35,17 @@ SweepStatus = Literal["running", "finished", "stopped", "failed"]
 class SweepJob:
     """A sweep that is running, has ended, or was loaded from disk.
 
+    Parameters
+    ----------
+    sweep : Sweep
+    executor : callable
+        Return the executor that computes it.
+    folder : Path
+        Where sweeps are stored.
+    on_end : callable
+        Called with the job, in its thread, after it has ended.
+    owner : str
+
     Attributes
     ----------
     sweep : Sweep
@@ -47,9 +58,16 @@ class SweepJob:
         Held while the landscape is read.
     """
 
-    def __init__(self, sweep: Sweep, executor: Callable[[], Executor], folder: Path, owner: str = "") -> None:
+    def __init__(
+        self,
+        sweep: Sweep,
+        executor: Callable[[], Executor],
+        folder: Path,
+        on_end: Callable[[SweepJob], None],
+        owner: str = "",
+    ) -> None:
         self.sweep, self.owner = sweep, owner
-        self._executor = executor
+        self._executor, self._on_end = executor, on_end
         self.status: SweepStatus = "stopped"
         self.error = ""
         self.lock = threading.Lock()
@@ -127,6 +145,7 @@ class SweepJob:
         except Exception as error:  # noqa: BLE001 - shown to the user; the thread has no caller
             self.error = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
             self.status = "failed"
+        self._on_end(self)
 
 
 class SweepManager:
@@ -158,7 +177,7 @@ class SweepManager:
             If too many sweeps are running, the sweep is too large for a server, or the disk is full.
         """
         with self._lock:
-            job = self._get(sweep.hash) or SweepJob(sweep, self._executor, self._folder, owner)
+            job = self._get(sweep.hash) or SweepJob(sweep, self._executor, self._folder, self._forget_unstored, owner)
             if job.active or job.status == "finished":
                 return job
             if not sweep.is_grid:
@@ -203,7 +222,7 @@ class SweepManager:
 
     def _get(self, sweep: str) -> SweepJob | None:
         if sweep not in self._jobs and (found := stored_sweep(self._folder, sweep)) is not None:
-            self._jobs[sweep] = SweepJob(found, self._executor, self._folder)
+            self._jobs[sweep] = SweepJob(found, self._executor, self._folder, self._forget_unstored)
             self._jobs[sweep].load()
             self._drop_ended_jobs(but=sweep)
         return self._jobs.get(sweep)
@@ -240,14 +259,22 @@ class SweepManager:
 
     def star(self, sweep: str, starred: bool) -> None:
         """Star a running or stored sweep, or remove its star."""
-        self._catalogue.annotate(sweep, running=self._is_running(sweep), starred=starred)
+        self._annotate(sweep, starred=starred)
 
     def note(self, sweep: str, notes: str) -> None:
         """Replace the notes on a running or stored sweep."""
-        self._catalogue.annotate(sweep, running=self._is_running(sweep), notes=notes)
+        self._annotate(sweep, notes=notes)
 
-    def _is_running(self, sweep: str) -> bool:
-        return any(job.id == sweep for job in self._active_jobs())
+    def _annotate(self, sweep: str, **changes: bool | str) -> None:
+        with self._lock:  # a sweep that ends meanwhile is noticed after it
+            job = self._jobs.get(sweep)
+            self._catalogue.annotate(sweep, running=job is not None and job.active, **changes)
+
+    def _forget_unstored(self, job: SweepJob) -> None:
+        """Delete star and notes of a sweep that has ended and stored nothing: no list shows it."""
+        with self._lock:
+            if not job.active and not BlockFiles(job.sweep, self._folder).exists:
+                self._catalogue.forget(job.id)
 
     def nearest_points(self, experiment: Experiment) -> list[NearestPoint]:
         """Find results for the agents of an experiment in all sweeps (`analysis.nearest.nearest_points`)."""

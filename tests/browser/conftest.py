@@ -41,9 +41,10 @@ class App:
             port = free.getsockname()[1]
         self.address, self.log = f"http://127.0.0.1:{port}{base}", folder / f"log-{port}.txt"
         command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless", "true"]
+        command += ["--server.port", str(port), "--server.baseUrlPath", base]
         with self.log.open("wb") as out:
             self.process = subprocess.Popen(
-                [*command, "--server.port", str(port), "--server.baseUrlPath", base], cwd=ROOT, stdout=out, stderr=subprocess.STDOUT,
+                command, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT,
                 env={**os.environ, "BANDITS_HOME": str(self.home)},
             )  # fmt: skip
 

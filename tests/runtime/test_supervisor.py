@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from threading import Thread
 from typing import Any, cast
 
 import numpy as np
@@ -90,3 +91,22 @@ def test_a_run_that_ends_while_it_is_queued_is_not_computed_again() -> None:
     supervisor._run_share(other, cast(WorkerProcess, Scripted(checkpoint, (finished, {}))))
     assert job.status == "finished"
     assert not supervisor.scheduler
+
+
+def test_a_worker_takes_no_new_work_between_check_and_kill() -> None:
+    supervisor = Supervisor(0, None)
+    _, (share,) = running(supervisor, {0, 1, 2, 3})
+    locked = []
+
+    class Suspended(Scripted):
+        def kill(self) -> None:
+            other = Thread(target=lambda: locked.append(not supervisor.change.acquire(blocking=False)))
+            other.start()
+            other.join()
+
+    process = cast(WorkerProcess, Suspended())
+    supervisor._kill(share, process)  # it computes something else
+    assert locked == []
+    supervisor.division.processes[share] = process
+    supervisor._kill(share, process)
+    assert locked == [True]

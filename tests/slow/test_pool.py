@@ -508,17 +508,20 @@ def test_old_runs_are_dropped_from_memory_but_active_ones_are_kept(pool: Pool, g
 
 
 def test_closing_ends_all_processes(gate: Gate) -> None:
+    def threads(name: str) -> set[threading.Thread]:
+        return {thread for thread in threading.enumerate() if thread.name == name} - before
+
     before = set(threading.enumerate())
     pool = Pool(2)
-    busy = start_held_run(pool, gate, 12)  # the other worker is idle
+    busy = start_held_run(pool, gate, 12)  # the other worker is idle, or about to start
     process = pool.processes[busy]
-    serving = set(threading.enumerate()) - before
-    assert len(serving) >= 2
+    serving = threads("supervisor of a worker")
+    assert len(serving) == 2
     pool.close()
-    # a thread ends after its worker
-    for thread in serving:
+    for thread in serving:  # a thread ends after its worker
         thread.join(60)
     assert not any(thread.is_alive() for thread in serving)
+    wait_for(lambda: not threads("messages to a worker"), "the end of the threads that write to workers")
     assert process.returncode is not None
     assert not busy.active
 

@@ -195,6 +195,20 @@ def test_a_running_sweep_keeps_star_and_notes_from_before_its_first_block(tmp_pa
         assert (line.progress, line.starred, line.notes) == (1.0, True, "for the lecture")
 
 
+def test_a_sweep_that_ends_before_its_first_block_leaves_no_star(tmp_path: Path, gate: Gate) -> None:
+    gate.hold(8101)
+    with closing(Pool()) as pool:
+        manager = SweepManager(pool, tmp_path / "sweeps")
+        job = manager.submit(small(seed=8101))
+        manager.star(job.id, True)
+        manager.stop(job)
+        wait_for(lambda: not any((tmp_path / "sweeps" / "annotations").iterdir()), "the end of its star")
+        assert job.status == "stopped"
+        assert manager.stored_sweeps() == []
+        with pytest.raises(UserError, match="this sweep has been deleted"):
+            manager.note(job.id, "nothing is stored")
+
+
 def test_two_changes_at_the_same_time_are_both_kept(
     kept: Landscape, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

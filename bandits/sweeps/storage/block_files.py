@@ -69,9 +69,8 @@ class BlockFiles:
 
     def save_sweep(self) -> None:
         """Store the sweep itself."""
-        path = self.folder / "sweep.json"
-        if not path.exists():
-            atomic_write(path, self.sweep.model_dump_json(exclude={"proposed"}).encode())
+        if not self.exists:
+            atomic_write(self._description, self.sweep.model_dump_json(exclude={"proposed"}).encode())
 
     def save(self, block: Block, arrays: Arrays, stage: Sweep | None = None) -> None:
         """Write a block atomically.
@@ -83,6 +82,15 @@ class BlockFiles:
         """
         self.save_sweep()
         _write(self._path(block, stage), arrays)
+
+    @property
+    def exists(self) -> bool:
+        """Whether the sweep itself is stored."""
+        return self._description.exists()
+
+    @property
+    def _description(self) -> Path:
+        return self.folder / "sweep.json"
 
     @property
     def study(self) -> Path:

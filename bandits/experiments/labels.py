@@ -65,12 +65,29 @@ def following_label(label: str | None, before: Mapping[str, Any], after: Mapping
     for name in sorted(fields.keys() - {"kind", "label"}):
         old, new = (_words(values.get(name, fields[name].default)) for values in (before, after))
         if now and old and new and old != new:
-            stated = re.escape(old)
-            if re.fullmatch(r"[\d.e-]+", old) and not re.fullmatch(r"\d+(-\d+)+", old):  # a number
-                written, spoken = stated + ("0*" if "." in old else r"(?:\.0+)?"), name.replace("_", "[ _]")
-                stated = f"(?<={spoken} ){written}|{written}(?= {spoken})"
-            now = re.sub(rf"(?<![\w.-])({stated})(?![\w.-])", partial(_as_written, new), now, flags=re.I)
+            now = re.sub(_statement(name, old), partial(_as_written, new), now, flags=re.I)
     return now if now and (now == label or _LABEL.fullmatch(now)) else None
+
+
+def states(label: str, name: str, value: Any) -> bool:
+    """Return whether a label states the value of a parameter, as `following_label` reads it.
+
+    Examples
+    --------
+    >>> states("LinUCB alpha 1.5", "alpha", 1.5), states("LinUCB", "alpha", 1.5)
+    (True, False)
+    """
+    words = _words(value)
+    return bool(words) and re.search(_statement(name, words), label, re.I) is not None
+
+
+def _statement(name: str, words: str) -> str:
+    """Return the regular expression of a parameter's value in a label."""
+    stated = re.escape(words)
+    if re.fullmatch(r"[\d.e-]+", words) and not re.fullmatch(r"\d+(-\d+)+", words):  # a number
+        written, spoken = stated + ("0*" if "." in words else r"(?:\.0+)?"), name.replace("_", "[ _]")
+        stated = f"(?<={spoken} ){written}|{written}(?= {spoken})"
+    return rf"(?<![\w.-])({stated})(?![\w.-])"
 
 
 def _words(value: Any) -> str:

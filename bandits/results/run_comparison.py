@@ -71,17 +71,19 @@ def settings(experiments: Sequence[Experiment]) -> list[Difference]:
     """List the settings in which experiments differ, in the order of an experiment's fields.
 
     An agent or a simulator that a run does not have is one difference; of its parameters, only those of a simulator
-    are listed that differ from their defaults.
+    are listed that differ from their defaults. Parameters of different simulators are not compared, whatever their
+    names.
     """
-    flat = [dict(_paths(e)) for e in experiments]
+    flat = [{(path, setting.name): setting for path, setting in _paths(e)} for e in experiments]
     found = []
-    for path in dict.fromkeys(itertools.chain(*flat)):
-        present = [f[path] for f in flat if path in f]
+    for key in dict.fromkeys(itertools.chain(*flat)):
+        path, name = key
+        present = [f[key] for f in flat if key in f]
         differs = len({setting.text for setting in present}) > 1
         notable = path.endswith(".kind") or (path.startswith("simulator.") and not all(s.default for s in present))
         if differs or (len(present) < len(flat) and notable):
-            values = tuple(f[path].text if path in f else MISSING for f in flat)
-            found.append(Difference(path, present[0].name, values))
+            values = tuple(f[key].text if key in f else MISSING for f in flat)
+            found.append(Difference(path, name, values))
     return found
 
 
@@ -93,7 +95,8 @@ def describe_difference(difference: Difference, names: Sequence[str]) -> str:
         if difference.path.endswith(".kind"):
             return f"{difference.name} runs only in {only}"
         return f"{difference.name} {value}, only in {only}"
-    return f"{difference.name} {after} instead of {before}"
+    name = "Simulator:" if difference.path == "simulator.kind" else difference.name
+    return f"{name} {after} instead of {before}"
 
 
 class _Setting(NamedTuple):

@@ -23,7 +23,19 @@ FEW = 5  # replications; with fewer, intervals rely on the normal distribution
 
 def interval(estimate: Estimate) -> str:
     """Format a confidence interval: 95 % CI 380 to 445."""
-    return f"95 % CI {count(estimate.low)} to {count(estimate.high)}"
+    return f"95 % CI {_end(estimate.low)} to {_end(estimate.high)}"
+
+
+def _end(value: float) -> str:
+    """Format an end of an interval as a whole number, or with one digit where that would be 0: 380, −0.3."""
+    return number(float(f"{value:.1g}")) if 1e-3 < abs(value) <= 0.5 else count(value)
+
+
+def share_digits(estimate: Estimate) -> int:
+    """Return the digits of a percentage with which the ends of its interval are not equal: 0, 1 or 2."""
+    if not estimate.low < estimate.high:
+        return 0
+    return next(d for d in (0, 1, 2) if d == 2 or percent(estimate.low, d) != percent(estimate.high, d))
 
 
 def interval_ends(estimate: Estimate) -> str:
@@ -225,9 +237,10 @@ def learning_summary(result: Result) -> str:
         return "Nothing can be learned here: all choices have the same expected reward."
     if best.low <= 0:
         return "No learning agent is significantly better than random choice."
-    spread = f" (95 % CI {percent(best.low)} to {percent(best.high)})" if math.isfinite(best.low) else ""
+    mean, low, high = (percent(value, share_digits(best)) for value in best)
+    spread = f" (95 % CI {low} to {high})" if math.isfinite(best.low) else ""
     among = f", the largest share of the {len(learners)} agents that learn during the run" if len(learners) > 1 else ""
-    return f"{label} closed {percent(best.mean)} of the gap between random choice and the oracle{spread}{among}."
+    return f"{label} closed {mean} of the gap between random choice and the oracle{spread}{among}."
 
 
 def _oracle_share(result: Result, label: str) -> Estimate:

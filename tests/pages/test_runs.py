@@ -136,7 +136,7 @@ def test_runs_are_listed_newest_first_without_loading_them(store: Store, monkeyp
     assert list(frame["Best agent"]) == ["LinTS", "LinUCB"]
     best = [each.headline for each in store.runs()]
     assert [headline is not None for headline in best] == [True, True]
-    assert list(frame["CTR"]) == [headline.ctr.mean for headline in best if headline]
+    assert list(frame["Reward per step"]) == [headline.ctr.mean for headline in best if headline]
     assert list(frame["Regret"]) == pytest.approx([h.regret.mean for h in best if h], abs=0.5)
     assert list(frame["Simulator"]) == ["Pet shop"] * 2
     assert list(frame["Length"]) == [second.steps, first.steps]

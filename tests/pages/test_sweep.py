@@ -582,7 +582,7 @@ def test_runs_lists_sweeps_to_open_star_annotate_and_delete(app_pool: Pool, two:
     lines = frame[frame["Sweep"] == "LinUCB: Exploration bonus, Ridge"].to_dict("records")  # other tests have some too
     best = next(e.best for e in selection.manager().stored_sweeps() if e.sweep.hash == name)
     assert best is not None
-    columns = "Best setting", "CTR", "Simulator", "Length"
+    columns = "Best setting", "Reward per step", "Simulator", "Length"
     expected = best.label, best.ctr.mean, "Pet shop", two.sweep.experiment.steps
     assert expected in [tuple(line[column] for column in columns) for line in lines]
     at = select()

@@ -53,6 +53,12 @@ def test_only_differing_settings_are_listed_by_path() -> None:
     assert settings([a]) == []
 
 
+def test_parameters_of_different_simulators_are_not_compared() -> None:
+    a, b = experiment("linucb"), experiment("linucb", simulator={"kind": "wheel"})
+    found = [describe_difference(d, "AB") for d in settings([a, b])]
+    assert [s for s in found if "only in" not in s] == ["Simulator: Wheel instead of Pet shop"]
+
+
 def test_a_previous_run_is_comparable_only_with_the_same_simulator_and_random_numbers() -> None:
     before = experiment({"kind": "linucb", "alpha": 0.0}, {"kind": "lints", "ridge": 2.0}, "random", "ucb1")
     agents = [
@@ -95,7 +101,7 @@ def test_simulators_of_different_kinds_and_tables_list_their_values() -> None:
     assert actual["simulator.data"] == (MISSING, MISSING, "wine")
     assert "simulator.n_products" not in actual  # at its default
     assert [describe_difference(d, ("B", "C")) for d in settings([experiment(), c])] == [
-        "simulator Real data (classification) instead of Pet shop",
+        "Simulator: Real data (classification) instead of Pet shop",
         "Pet shop: products 10, only in B",
         "Real data (classification): data set wine, only in C",
     ]

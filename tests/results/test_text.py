@@ -62,6 +62,11 @@ def comparison(
             "A and B do not differ significantly: 1 click (95 % CI −20 to 26; 16 paired replications).",
         ),
         (
+            comparison((212.0, -0.3, 424.3))._replace(p_value=0.052),  # an end that is not 0 is not written as 0
+            0.052,
+            "A and B do not differ significantly: 212 clicks (95 % CI −0.3 to 424; 16 paired replications).",
+        ),
+        (
             comparison((5.0, float("nan"), float("nan")), rows=1),
             1.0,
             "A earned 5 more clicks than B in a single replication, which gives no interval.",
@@ -75,6 +80,14 @@ def comparison(
 )
 def test_a_comparison_in_one_sentence(actual: Comparison, p: float, sentence: str) -> None:
     assert text.describe_comparison("A", "B", actual, p) == sentence
+
+
+def test_a_share_has_digits_until_the_ends_of_its_interval_differ() -> None:
+    digits = [
+        text.share_digits(Estimate(*ends))
+        for ends in ((0.94, 0.92, 0.95), (0.98, 0.978, 0.982), (0.98, 0.98, 0.98), (0.98, math.nan, math.nan))
+    ]
+    assert digits == [0, 1, 0, 0]
 
 
 @given(

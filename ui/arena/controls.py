@@ -12,7 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 from bandits.agents import REGISTRY as AGENTS
 from bandits.base.params import metadata
 from bandits.experiments.experiment import Experiment
-from bandits.experiments.labels import following_label, labels_of
+from bandits.experiments.labels import following_label, labels_of, states
 from bandits.results.style import palette
 from bandits.simulators import REGISTRY as SIMULATORS
 from ui.params_form import fields, form, shown_value
@@ -98,7 +98,8 @@ def _agents(draft: Draft) -> None:
         f"border-radius:50%;margin-right:.5em;background:{style.color}}}"
         for number, style in zip(agents, styles, strict=True)
     )
-    st.html(f"<style>{dots}</style>")
+    one_line = "[class*=-card] summary p{white-space:nowrap;overflow:hidden;text-overflow:ellipsis}"
+    st.html(f"<style>{dots}{one_line}</style>")
     for (number, agent), label in zip(agents.items(), labels, strict=True):
         st.session_state[f"{_key(draft, number)}-card"] = number == draft.open_card
         card = st.expander(
@@ -126,14 +127,16 @@ def _label_key(draft: Draft, number: int, agent: dict[str, Any]) -> str:
 
 
 def _line(agent: dict[str, Any], label: str) -> str:
-    """Return the name of an agent and its main parameter: LinUCB, alpha 1.5."""
+    """Return the name of an agent and its main parameter, unless the name states it: LinUCB, alpha 1.5."""
     model = AGENTS[agent["kind"]].Params
     line = f"**{escape_markdown(label)}**"
     for name in fields(model, basic=True)[:1]:
         field = model.model_fields[name]
-        symbol = metadata(field, "symbol")
-        title = plain_symbol(str(symbol)) if symbol else str(field.title).lower()
-        line += f" :gray[{escape_markdown(title)} {shown_value(agent.get(name, field.default))}]"
+        value, symbol = agent.get(name, field.default), metadata(field, "symbol")
+        if states(label, name, value):
+            continue
+        title = plain_symbol(str(symbol)) if symbol else str(field.title).split()[-1]
+        line += f" :gray[{escape_markdown(title)} {shown_value(value)}]"
     return line
 
 

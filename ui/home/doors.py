@@ -35,7 +35,7 @@ class Door(NamedTuple):
 
 
 DOORS = (
-    Door("Teach", "school", "Show a class what an agent loses that never explores.", "off", "arena", True),
+    Door("Teach", "school", "Show a class what an agent that never explores loses.", "off", "arena", True),
     Door("Tune", "tune", "Find the parameter values of an agent that earn the most.", "race", "sweep", False),
     Door(
         "Research", "science", "Examine how each agent explores and what it has learned.", "race", "diagnostics", True

@@ -48,7 +48,7 @@ def draw(rows: Sequence[Row], *, kind: str, multiple: bool = True) -> list[int]:
         STAR: [STAR if row.starred else "" for row in rows],
         "Title" if runs else "Sweep": [safe_cell(row.title) for row in rows],
         "Best agent" if runs else "Best setting": [_best(row.best) for row in rows],
-        "CTR": [_mean(row.best, "ctr") for row in rows],
+        "Reward per step": [_mean(row.best, "ctr") for row in rows],
         "Regret": [_mean(row.best, "regret") for row in rows],
         "Simulator": [row.simulator for row in rows],
         "Length": [row.steps for row in rows],
@@ -65,10 +65,10 @@ def draw(rows: Sequence[Row], *, kind: str, multiple: bool = True) -> list[int]:
             width=120, help="Highest reward per step over the whole run. The oracle counts only where it runs alone."
         ),
         "Best setting": column.TextColumn(width=120, help="Point of the sweep with the best mean."),
-        "CTR": column.NumberColumn(
-            width=64, format="%.3f",
-            help="Reward per step of the best agent over the whole run: the click-through rate, or the share of right "
-            "answers on a data set.",
+        "Reward per step": column.NumberColumn(
+            width=116, format="%.3f",
+            help="Reward per step of the best agent over the whole run, in the unit of the simulator: the click-through "
+            "rate (CTR) where rewards are clicks, the share of right answers on a data set.",
         ),
         "Regret": column.NumberColumn(
             width=76, format="localized", help="Reward that the best agent lost against always choosing the best."

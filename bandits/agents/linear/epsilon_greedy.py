@@ -18,7 +18,7 @@ from .base import LinearAgent, LinearParams
 
 
 class EpsilonGreedy(LinearAgent):
-    """Epsilon-greedy [1]_: in each slot a random candidate with probability epsilon, else the best ridge estimate.
+    """Epsilon-greedy [1]_: shows a random candidate with probability epsilon, otherwise the one with the best estimate.
 
     epsilon_t = epsilon / (1 + decay t)
 

@@ -19,6 +19,7 @@ from bandits.experiments.snapshots import snapshot_steps
 from bandits.results import decision as whys
 from bandits.results import metrics
 from bandits.results import text as words
+from bandits.results.result import Result
 from bandits.runtime.pool import Job, Pool
 from bandits.runtime.supervisor import ATTEMPTS
 from bandits.simulators import REGISTRY as SIMULATORS
@@ -39,6 +40,7 @@ from tests.pages.support import (
 from tests.support import experiment, over, same, wait_for
 from ui import session
 from ui.live_panel import panel as live
+from ui.run_view import board as board_module
 
 
 @pytest.fixture
@@ -146,11 +148,52 @@ def test_the_conclusions_compare_with_the_agent_that_the_user_chooses(pool: Pool
     job = ended(pool.submit(experiment("linucb", "lints", "random", steps=2000, seed=920)))
     at = arena(job)
     choice = next(box for box in at.selectbox if box.label == "Compared with")
-    assert choice.options == ["the leader", "LinUCB", "LinTS", "Random"]
+    leader = words.ranking(job.result)[0]
+    assert choice.options == [f"the leader ({leader})", "LinUCB", "LinTS", "Random"]
     assert "glossary#holm-correction" in "".join(caption.value for caption in at.caption)
     at = settled(choice.set_value("Random").run())
     assert sentences(at)[:2] == words.reference_comparisons(job.result, "Random")
     assert sentences(at)[:2] != words.leader_comparisons(job.result)
+    at = settled(next(box for box in at.selectbox if box.label == "Compared with").set_value("").run())
+    assert sentences(at)[:2] == words.leader_comparisons(job.result)
+
+
+def test_an_agent_that_is_called_the_leader_can_be_chosen(pool: Pool) -> None:
+    job = ended(pool.submit(experiment("linucb", "lints", {"kind": "random", "label": "the leader"}, steps=2000)))
+    at = arena(job)
+    assert words.ranking(job.result)[0] != "the leader"
+    assert sentences(at)[:2] == words.leader_comparisons(job.result)
+    choice = next(box for box in at.selectbox if box.label == "Compared with")
+    assert len(set(choice.options)) == 4
+    at = settled(choice.set_value("the leader").run())
+    assert sentences(at)[:2] == words.reference_comparisons(job.result, "the leader")
+
+
+def test_conclusions_are_computed_once_and_do_not_block_other_sessions(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = ended(pool.submit(experiment("linucb", "lints", "random", steps=2000, seed=925)))
+    blocked, compute = list[bool](), words.reference_comparisons
+
+    def computed(result: Result, reference: str | None) -> list[str]:
+        blocked.append(board_module._frames()._lock.locked() or job.lock.locked())
+        return compute(result, reference)
+
+    monkeypatch.setattr(words, "reference_comparisons", computed)
+    at = arena(job)
+    arena(job)
+    settled(at.select_slider(key="view-window").set_value(100).run())
+    assert blocked == [False]
+
+
+def test_the_correction_of_the_sentence_on_the_shock_is_stated(pool: Pool) -> None:
+    simulator = {"kind": "petshop", "n_products": 10, "shock_step": 600}
+    agents = ("linucb", "lints", "random")
+    shocked = ended(pool.submit(experiment(*agents, simulator=simulator, steps=2000, seed=926)))
+    ending = "multiple comparisons; the one after the shock is corrected separately."
+    assert any(s.endswith(ending) for s in sentences(arena(shocked)))
+    plain = ended(pool.submit(experiment(*agents, steps=2000, seed=926)))
+    assert any(s.endswith("hold together after correction for multiple comparisons.") for s in sentences(arena(plain)))
 
 
 def test_a_finished_run_shows_its_numbers(pool: Pool) -> None:

@@ -442,8 +442,12 @@ def test_halving_saves_replications_and_keeps_the_best_point() -> None:
     assert not thin.dropped[winner.point]
     assert whole.results()[winner.point].best
     assert best.estimate.low <= winner.estimate.mean <= best.estimate.high
+    others = [p for p in range(whole.sweep.size) if p != best.point]
+    tested = [paired_tests.paired_test(whole.gaps("click_rate")[p]) for p in others]
+    corrected = dict(zip(others, paired_tests.holm([p_value for _, p_value in tested]), strict=True))
     for p in np.flatnonzero(thin.dropped):
-        assert whole.results()[p].gap.high < 0
+        assert corrected[p] < thin.level
+        assert whole.results()[p].gap.mean < 0
     assert np.array_equal(thin.numbers("click_rate")[~thin.dropped], whole.numbers("click_rate")[~thin.dropped])
 
 

@@ -29,7 +29,6 @@ from .frames import Frames
 from .options import View
 
 TICK = 1.0  # seconds between updates
-LEADER = "the leader"
 _SCOPE = "Confidence intervals cover new visitor sequences in this same environment, not other environments."
 
 
@@ -99,7 +98,6 @@ class BoardContent(NamedTuple):
     status: str
     progress: float | None  # share of the steps that have been computed; None at the end
     packed: bytes
-    sentences: list[str]
 
 
 def _board(
@@ -112,11 +110,11 @@ def _board(
     was_active: bool,
 ) -> None:
     previous = session.previous(job) if view.previous else None
-    reference = st.session_state.get(_reference_key(job)) if choose_reference else None
+    reference = st.session_state.get(_reference_key(job), "") if choose_reference else ""
     content = _frames().get(
-        (job, view, fill, previous, reference),
+        (job, view, fill, previous),
         lambda: _moment(job, previous),
-        lambda: _content(job, view, previous, reference, fill=fill),
+        lambda: _content(job, view, previous, fill=fill),
     )
     place = st.container(key="run-status").empty() if place is None else place
     if content.progress is None:
@@ -126,8 +124,8 @@ def _board(
     panel.mount(content.packed, key=key)
     if choose_reference and not fill and not job.active and len(job.result.histories) > 2:
         _choose_reference(job)
-    if content.sentences and not fill:
-        bullets = "\n".join(f"- {sentence}" for sentence in content.sentences)
+    if not fill and (sentences := _notes(job) if job.active else _conclusions(job, reference, job.id, version(job))):
+        bullets = "\n".join(f"- {sentence}" for sentence in sentences)
         st.markdown(bullets.replace(" %", "\u00a0%"))  # no line begins with a percent sign
     if was_active and not job.active:
         st.session_state.refused = st.session_state.pop("shown-refusals", [])  # the rerun keeps them on the page
@@ -140,9 +138,12 @@ def _reference_key(job: Job) -> str:
 
 def _choose_reference(job: Job) -> None:
     """Draw the choice of the agent that the conclusions compare with, and the correction that applies."""
-    labels = [label for label, history in job.result.histories.items() if history.alive.any()]
+    result = job.result
+    labels = [label for label, history in result.histories.items() if history.alive.any()]
+    leader = f"the leader ({words.ranking(result)[0]})"  # no agent's name has parentheses
     with st.container(key="reference", horizontal=True, vertical_alignment="bottom", gap="small"):
-        st.selectbox("Compared with", [LEADER, *labels], key=_reference_key(job), width=260)
+        key = _reference_key(job)
+        st.selectbox("Compared with", ["", *labels], format_func=lambda label: label or leader, key=key, width=260)
         st.caption(
             f"Corrected for all pairs of agents ({link('holm-correction')}): valid whichever agent you compare with.",
             width="stretch",
@@ -164,7 +165,7 @@ def _moment(job: Job, previous: Job | None) -> tuple[Hashable, ...]:
     return *version(job), status(job), previous and version(previous)
 
 
-def _content(job: Job, view: View, previous: Job | None, reference: str | None, *, fill: bool) -> BoardContent:
+def _content(job: Job, view: View, previous: Job | None, *, fill: bool) -> BoardContent:
     changes, curves = {}, None
     if previous is not None:
         changes = parameter_changes(previous.experiment, job.experiment)
@@ -175,7 +176,6 @@ def _content(job: Job, view: View, previous: Job | None, reference: str | None, 
         specs = plots(result, **view.figure_options(), before=curves, changes=changes)
         specs = zoom(specs, result) if view.zoom else specs
         tiles = _tiles(job, result)
-        sentences = _sentences(job, result, reference)
         caption, note = _explanation(job, result, previous, changes)
     ended_early = job.status in ("stopped", "failed")
     for spec in specs:
@@ -184,7 +184,7 @@ def _content(job: Job, view: View, previous: Job | None, reference: str | None, 
         spec["layout"]["uirevision"] = f"{job.id}{view.x}{view.log_regret}{view.fourth}"
     alt = [f"{s['layout']['title']['text']}: {s['layout']['meta']['note']}" for s in specs]
     packed = panel.pack(specs, alt, 300, tiles, note, caption=caption, fill=fill)
-    return BoardContent(text, progress, packed, sentences)
+    return BoardContent(text, progress, packed)
 
 
 def _explanation(
@@ -322,15 +322,32 @@ def _difference(difference: float, noun: str) -> str:
     return "tied" if amount.startswith("0 ") else f"{'+' if difference > 0 else '−'}{amount}"
 
 
-def _sentences(job: Job, result: Result, reference: str | None) -> list[str]:
-    """State the conclusions of a run that has ended, and what its intervals cover."""
-    if job.active or not result.histories:
+def _notes(job: Job) -> list[str]:
+    """State what is known of a run before it ends."""
+    with job.lock:
+        return words.agent_notes(job.result)
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _conclusions(
+    _job: Job,
+    reference: str,
+    run: str,  # noqa: ARG001 - a part of the key, like the moment
+    moment: object,  # noqa: ARG001
+) -> list[str]:
+    """State the conclusions of a run that has ended, and what its intervals cover.
+
+    They are computed once for all sessions and views, and hold no lock, as the run no longer changes.
+    """
+    result = _job.result
+    if not result.histories:
         return words.agent_notes(result)
     compared, shock = words.reference_comparisons(result, reference), words.shock_summary(result)
     conclusions = [*words.divergence_notes(result), *compared, *shock, *words.agent_notes(result)]
     conclusions.append(words.learning_summary(result))
-    shared = not job.experiment.simulator_class().layout_per_row(job.experiment.simulator)
-    if shared and job.experiment.replications > 1:
-        many = " All conclusions hold after correction for multiple comparisons." if len(result.histories) > 2 else ""
-        conclusions.append(f"{_SCOPE}{many}")
+    shared = not _job.experiment.simulator_class().layout_per_row(_job.experiment.simulator)
+    if shared and _job.experiment.replications > 1:
+        many = " The comparisons over the whole run hold together after correction for multiple comparisons"
+        many += "; the one after the shock is corrected separately." if shock else "."
+        conclusions.append(_SCOPE + many * (len(result.histories) > 2))
     return conclusions

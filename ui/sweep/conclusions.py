@@ -11,7 +11,6 @@ from bandits.base.types import BoolArray
 from bandits.results import text
 from bandits.results.metrics import Estimate
 from bandits.sweeps import Sweep
-from bandits.sweeps.analysis.landscape import LEVEL
 from bandits.sweeps.analysis.records import Explained, Importance
 from bandits.sweeps.axis import Value
 from bandits.sweeps.figures import grid
@@ -99,8 +98,7 @@ def interval(estimate: Estimate) -> str:
 
 def best_region(tied: int, total: int, level: float) -> str:
     """State how many points are statistically tied with the best."""
-    looks = ", half of that of the look before" if level < LEVEL / 2 else ""
-    test = f"(paired t tests, Holm's correction, level {number(level)}{looks})"
+    test = f"(paired t tests, Holm's correction, level {number(level)})"
     bias = " The estimate of the best point is slightly optimistic (selection bias)."
     if tied == total > 1:
         return f"All {total} points are statistically tied {test}; more replications may separate them."

@@ -6,13 +6,13 @@ import itertools
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from bandits.experiments import url
 from tests.browser.conftest import Open
 from tests.browser.test_journeys import LOOK, RANGE, run_button, status, tiles
 from tests.gate import Gate
-from tests.support import experiment
+from tests.support import experiment, wait_for
 
 pytestmark = pytest.mark.browser
 expect.set_options(timeout=240_000)
@@ -126,6 +126,48 @@ def test_the_menu_of_a_plot_zooms_and_saves_by_keyboard(visit: Open) -> None:
         assert saved.startswith(b"\x89PNG" if ending == "png" else b"<svg")
         if ending == "svg":
             assert all(name.encode() in saved for name in ("LinUCB", "Click-through rate"))
+
+
+def test_one_menu_is_open_at_a_time_in_browsers_that_focus_no_clicked_button(visit: Open) -> None:
+    page = finished(visit, 1280, 900)
+    labelled(page)
+    # As in Safari: a press on a button focuses the nearest parent that takes the focus, or nothing.
+    page.evaluate("""document.addEventListener('mousedown', event => {
+      const button = event.target.closest('.bp-corner button')
+      if (!button) return
+      event.preventDefault()
+      const parent = button.closest('[tabindex]')
+      parent?.closest('.bp-corner') ? parent.focus() : document.activeElement.blur()
+    })""")
+    mark = page.get_by_role("button", name="Menu of Click-through rate")
+    opened = page.locator(".bp-menu").filter(visible=True)
+    mark.press("Enter")
+    zoom, pan = (page.get_by_role("button", name=f"Drag to {way}", exact=True) for way in ("zoom", "pan"))
+    expect(zoom).to_have_attribute("aria-pressed", "true")
+    pan.click()  # opened by keyboard and then clicked
+    expect(pan).to_have_attribute("aria-pressed", "true")
+    expect(zoom).to_have_attribute("aria-pressed", "false")
+    page.locator(".bp-more").nth(1).click()
+    expect(opened).to_have_count(1)
+    expect(mark).to_have_attribute("aria-expanded", "false")
+    page.get_by_role("heading", name="Arena", exact=True).click()
+    expect(opened).to_have_count(0)
+
+
+def test_the_menu_of_a_plot_waits_for_the_first_drawing(visit: Open) -> None:
+    page = visit("/glossary")
+    held: list[Route] = []
+    page.route("**/vendor/plotly.min.js*", lambda route: held.append(route))
+    page.goto(page.url.replace("/glossary", f"/arena?{url.query(SHOP)}"))
+    status(page, "^Finished: 800 steps")
+    page.get_by_role("button", name="Menu of Click-through rate").click()
+    items = page.locator(".bp-menu").filter(visible=True).get_by_role("button")
+    expect(items).to_have_count(7)
+    assert items.evaluate_all("all => all.every(e => e.disabled)")
+    wait_for(lambda: held or page.wait_for_timeout(LOOK), "the request of Plotly")
+    held[0].continue_()
+    expect(items.first).to_be_enabled()
+    assert not items.evaluate_all("all => all.some(e => e.disabled)")
 
 
 def test_six_agents_with_long_names_fit_in_one_row(visit: Open) -> None:

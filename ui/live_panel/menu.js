@@ -5,18 +5,22 @@ const ACTIONS = [
   ["Zoom in", '[data-val="in"]'],
   ["Zoom out", '[data-val="out"]'],
   ["Reset zoom", '[data-val="reset"]'],
-  ...(touch ? [] : [["Drag to zoom", '[data-val="zoom"]'], ["Drag to pan", '[data-val="pan"]']]),
+  ...(touch ? [] : [["Drag to zoom", '[data-val="zoom"]', "zoom"], ["Drag to pan", '[data-val="pan"]', "pan"]]),
 ];
 
-function makeMenu(place, press, save) {
+function makeMenu(place, plot, save) {
   const [mark, list] = ["button", "div"].map((tag) => document.createElement(tag));
   mark.type = "button";
   mark.className = "bp-mark bp-more";
   mark.textContent = "⋮";
   list.className = "bp-menu";
+  list.tabIndex = -1; // Safari focuses no button that is clicked: the list then keeps the focus inside
+  const outside = ({ target }) => place.contains(target) || show(false);
   const show = (on) => {
     list.hidden = !on;
     mark.setAttribute("aria-expanded", String(on));
+    if (on) document.addEventListener("pointerdown", outside, true);
+    else document.removeEventListener("pointerdown", outside, true);
   };
   const item = (text, act) => {
     const button = document.createElement("button");
@@ -26,7 +30,11 @@ function makeMenu(place, press, save) {
     list.append(button);
     return button;
   };
-  for (const [text, selector] of ACTIONS) item(text, () => press(`.modebar-btn${selector}`));
+  const modes = [];
+  for (const [text, selector, mode] of ACTIONS) {
+    const button = item(text, () => plot.querySelector(`.modebar-btn${selector}`)?.click());
+    if (mode) modes.push([button, mode]);
+  }
   const saved = (format) => () => {
     show(false);
     mark.focus();
@@ -34,15 +42,28 @@ function makeMenu(place, press, save) {
   };
   const saves = ["png", "svg"].map((format) => [item(`Save as ${format.toUpperCase()}`, saved(format)), format]);
   show(false);
-  mark.addEventListener("click", () => show(list.hidden));
-  place.addEventListener("focusout", ({ relatedTarget }) => place.contains(relatedTarget) || show(false));
+  mark.addEventListener("click", () => {
+    mark.focus();
+    show(list.hidden);
+  });
+  place.addEventListener("focusout", ({ relatedTarget }) => {
+    if (relatedTarget && !place.contains(relatedTarget)) show(false);
+  });
   place.addEventListener("keydown", ({ key }) => {
     if (key !== "Escape" || list.hidden) return;
     show(false);
     mark.focus();
   });
   place.append(mark, list);
-  return { mark, saves };
+  const menu = { mark, list, plot, modes, saves, close: () => show(false) };
+  updateMenu(menu);
+  return menu;
+}
+
+// Nothing can be zoomed or saved before the plot is drawn; one of the two ways to drag is active.
+function updateMenu({ list, plot, modes }) {
+  for (const button of list.children) button.disabled = plot.dataset.wait !== undefined;
+  for (const [button, mode] of modes) button.setAttribute("aria-pressed", String(plot._fullLayout?.dragmode === mode));
 }
 
 function nameMenu({ mark, saves }, title) {

@@ -55,7 +55,6 @@ function fit(panel) {
 
 // A saved picture is used without the page: it gets the title, the legend and the background.
 function savePicture(cell, host, format) {
-  if (!window.Plotly || cell.plot.dataset.wait !== undefined) return;
   const { layout, data } = cell.plot;
   const title = cell.title.textContent;
   const margin = { ...layout.margin, t: 56, r: 24 };
@@ -95,15 +94,12 @@ function makeCell(panel) {
   panel.grid.append(figure);
   panel.observer.observe(plot);
   const cell = { figureElement: figure, title, note: makeNote(note), plot, lines, ends: makeEnds(frame), visible: false };
-  cell.menu = makeMenu(
-    more,
-    (selector) => plot.querySelector(selector)?.click(),
-    (format) => savePicture(cell, panel.host, format),
-  );
+  cell.menu = makeMenu(more, plot, (format) => savePicture(cell, panel.host, format));
   return cell;
 }
 
 function dropCell(panel, cell) {
+  cell.menu.close();
   panel.observer.unobserve(cell.plot);
   window.Plotly?.purge(cell.plot);
   cell.figureElement.remove();
@@ -122,6 +118,7 @@ function draw(panel, cell) {
   if (!hasPoints(cell.figure)) {
     cell.plot.dataset.wait = cell.figure.layout?.annotations?.[0]?.text ?? "";
     drawEnds(panel, cell, []);
+    updateMenu(cell.menu);
     return;
   }
   const names = namesAtEnds(panel, cell);
@@ -139,7 +136,10 @@ function draw(panel, cell) {
     drawEnds(panel, cell, cell.names);
     if (!cell.follows) {
       cell.follows = true;
-      cell.plot.on("plotly_relayout", () => drawEnds(panel, cell, cell.names)); // zoomed
+      cell.plot.on("plotly_relayout", () => {
+        drawEnds(panel, cell, cell.names); // zoomed
+        updateMenu(cell.menu);
+      });
     }
     if (cell.figure.layout?.meta?.pick && !cell.picks) {
       cell.picks = true;
@@ -149,6 +149,7 @@ function draw(panel, cell) {
     console.error(error); // the other figures are still drawn
     cell.plot.dataset.wait = "This chart could not be drawn.";
   }
+  updateMenu(cell.menu);
 }
 
 const stale = (panel, cell) => cell.plot.clientWidth > 0 && cell.drawn !== signature(panel, cell);

@@ -1,4 +1,4 @@
-// The focus of the keyboard while pages are drawn anew. Joined with shell.js.
+// The focus while pages are drawn anew. Joined with shell.js.
 
 const GRACE = 2000; // milliseconds in which a widget that was drawn anew gets its focus back
 
@@ -20,6 +20,7 @@ function keepFocus() {
     if (unwanted) kept = null;
     else again?.focus({ preventScroll: true });
   };
+  // A press anywhere ends the wait for a lost widget; what the press focuses is remembered next, as by keyboard.
   const forget = () => {
     kept = null;
   };

@@ -41,8 +41,10 @@ def conclude(found: dict[str, Finding]) -> Conclusion:
     direction, text = exploration.direction, exploration.summary
     others = [f for name, f in found.items() if name not in FIRST and f.verdict == "alarm"]
     verdict = exploration.verdict
+    if not direction and "regret" in found:  # a cause that cannot be decided does not make the loss smaller
+        verdict = min(verdict, found["regret"].verdict, key=SEVERITY.__getitem__)
     if others and direction in ("", "about right"):
-        verdict = "watch"
+        verdict = min(verdict, "watch", key=SEVERITY.__getitem__)
         text += f" See {', '.join(f.title.split(' (')[0] for f in others)}."
     return Conclusion(verdict, direction, text)
 

@@ -163,6 +163,14 @@ def test_the_rule_that_decides_words_the_conclusion() -> None:
     assert diagnostics.conclude({"exploration": early, "calibration": alarm}) == ("none", "", "Too early.")
 
 
+def test_an_undecided_cause_does_not_hide_the_loss() -> None:
+    """An agent with an alarm on its regret is not listed after healthy ones."""
+    finding, conclusion = diagnose(made(value=0.4, greedy=0.4, rate=0.01))
+    assert (finding.verdict, conclusion.verdict, conclusion.exploration) == ("none", "alarm", "")
+    _, unsure = diagnose(made(value=0.4, greedy=0.4, rate=0.0))
+    assert unsure.text.endswith("it cannot know what it misses. More exploration may earn more.")
+
+
 def test_where_the_rule_cannot_decide_it_says_why() -> None:
     one, _ = diagnose(made(value=0.5, greedy=1.0, rate=0.5, rows=1))
     assert (one.verdict, one.direction) == ("none", "")

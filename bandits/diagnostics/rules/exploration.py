@@ -90,7 +90,7 @@ def exploration(
     if sibling is not None and sources is not None:
         cause = f". {'Less' if direction == 'too much' else 'More'} exploration earns more: {sibling.sentence}"
     else:
-        cause = _cause(direction, history, shares, sources) or f". {text.rsplit('. ', 1)[-1]}"
+        cause = _cause(verdict, direction, history, shares, sources) or f". {text.rsplit('. ', 1)[-1]}"
     if direction and oracle is not None:
         entropy = recent_entropy(history, oracle.steps)[0]
         text += f" Selection entropy: {entropy:.2f} (oracle: {oracle.entropy:.2f})."
@@ -147,12 +147,16 @@ def _from_regret(
     return "none", "", f"{lost}. The cause cannot be decided: {NO_CHECKS}"
 
 
-def _cause(direction: Direction, history: History, shares: RegretShares, sources: RegretSources | None) -> str:
+def _cause(
+    verdict: Verdict, direction: Direction, history: History, shares: RegretShares, sources: RegretSources | None
+) -> str:
     """State why an agent wastes traffic, as the continuation of `_wasted`; empty where it cannot be decided."""
     step = f"step {history.step:,}"
     if direction == "too much":
         share = "" if sources is None else f", in {percent(float(sources.late_rate.mean()))} of its decisions"
         return f": it still explores at {step}{share}. Less exploration would earn more."
+    if direction == "too little" and verdict == "watch" and sources is not None:
+        return ": it never explores, so it cannot know what it misses. More exploration may earn more."
     if direction == "too little":
         return ": it stopped exploring before it had found the best choices. More exploration would earn more."
     early = shares.total.mean() > LOW_REGRET > shares.late.mean()

@@ -88,8 +88,8 @@ class Division:
         job.status, job.running_since, job.started = "running", now, job.started or now
         try:
             if not job.histories:
-                with job.lock:
-                    job.histories = load_histories(job.experiment, job.saved)
+                # without the run's lock: a page that draws the run holds it, and may wait for the pool's
+                job.histories = load_histories(job.experiment, job.saved)
             return self._begin(job)
         except UserError as error:  # its data set was deleted while it waited
             job.end("failed", str(error))

@@ -37,7 +37,7 @@ class Job:
         Who submitted it, and alone may pause, resume and stop it; "" for anyone.
     status : {"queued", "running", "paused", "finished", "stopped", "failed"}
     histories : dict of str to History
-        Results of each agent so far. Read them under ``lock``.
+        Results of each agent so far. Read them under ``lock``; the pool's lock is never waited for while it is held.
     waiting : set of str
         Agents that are still being trained.
     step : int

@@ -103,6 +103,18 @@ def test_queued_runs_have_a_position(pool: Pool, gate: Gate) -> None:
     assert waiting[2].started >= waiting[0].ended
 
 
+def test_a_run_starts_while_a_page_draws_it(pool: Pool, gate: Gate) -> None:
+    """A page holds the run's lock while it draws; the pool never waits for it with its own lock held."""
+    gate.hold(41, 100)
+    first, second = (pool.submit(experiment(steps=2000, seed=seed)) for seed in (41, 42))
+    with second.lock:
+        pool.stop(first, first.owner)
+        gate.open()
+        wait_for(lambda: second.status == "running", "the second run to start", over(first))
+        assert pool.queue_position(second) == 0
+    wait_for(lambda: second.status == "finished", "its end")
+
+
 def test_a_stopped_run_keeps_its_results(pool: Pool, gate: Gate) -> None:
     job = start_held_run(pool, gate, 7)
     pool.stop(job)

@@ -170,8 +170,8 @@ def _content(job: Job, view: View, previous: Job | None, *, fill: bool) -> Board
     if previous is not None:
         changes = parameter_changes(previous.experiment, job.experiment)
         curves = _previous_curves(previous, view, tuple(changes), (previous.id, version(previous)))
+    text, progress = status(job), None if job.status == "finished" else min(job.progress, 1.0)
     with job.lock:
-        text, progress = status(job), None if job.status == "finished" else min(job.progress, 1.0)
         result = job.result
         specs = plots(result, **view.figure_options(), before=curves, changes=changes)
         specs = zoom(specs, result) if view.zoom else specs

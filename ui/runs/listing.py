@@ -67,8 +67,8 @@ def draw(rows: Sequence[Row], *, kind: str, multiple: bool = True) -> list[int]:
         "Best setting": column.TextColumn(width=120, help="Point of the sweep with the best mean."),
         "Reward per step": column.NumberColumn(
             width=116, format="%.3f",
-            help="Reward per step of the best agent over the whole run, in the unit of the simulator: the click-through "
-            "rate (CTR) where rewards are clicks, the share of right answers on a data set.",
+            help="Reward per step of the best agent over the whole run, in the unit of the simulator: the click-"
+            "through rate (CTR) where rewards are clicks, the share of right answers on a data set.",
         ),
         "Regret": column.NumberColumn(
             width=76, format="localized", help="Reward that the best agent lost against always choosing the best."

@@ -43,6 +43,7 @@ if presenting:
     main_sliders(draft.current())
 else:
     row = st.container(key="arena-run", horizontal=True, vertical_alignment="center", gap="small")
+    st.session_state.preset = draft.preset()  # the box names what the controls hold, however they were filled
     row.selectbox(
         "Preset", list(presets()), index=None, key="preset", on_change=load_preset, placeholder="Choose a preset",
         format_func=lambda name: presets()[name].title, width=290, label_visibility="collapsed",
@@ -70,7 +71,7 @@ except UserError as error:
     refused.append(refusals.Refusal(str(error)))
 tools.button("Exit presentation" if presenting else "Present", icon=":material/cast_for_education:", key="present",
              type="tertiary", on_click=options.present, args=(not presenting,),
-             help="Larger type and fewer controls, for a projector")  # fmt: skip
+             help="Larger type and fewer controls, for a projector; **Esc** leaves it")  # fmt: skip
 
 refused += [refusal for refusal in refusals.of_draft(draft.current()) if refusal not in refused]
 for refusal in refused:

@@ -59,7 +59,7 @@ except UserError as error:
 for sentence in errors:
     refuse(sentence)
 if data is not None and valid:
-    settings.caption(message)
+    (slot if job is None else settings).caption(message)
 elif data is not None:
     st.warning(message, icon=":material/error:")
 if job is None:

@@ -56,6 +56,8 @@ class SweepJob:
         Why it failed, or another message for the user, in one sentence.
     lock : threading.Lock
         Held while the landscape is read.
+    seconds : float or None
+        Wall time from the last start to the end; None before that, and for a sweep that was loaded.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class SweepJob:
         self._executor, self._on_end = executor, on_end
         self.status: SweepStatus = "stopped"
         self.error = ""
+        self.seconds: float | None = None
         self.lock = threading.Lock()
         self._stopping = threading.Event()
         self._runner = Runner(sweep, InProcessExecutor(), BlockFiles(sweep, folder), self._stop_requested, self.lock)
@@ -118,7 +121,7 @@ class SweepJob:
     def start(self) -> None:
         """Compute the missing blocks in a new thread."""
         self._stopping.clear()
-        self.status, self.error = "running", ""
+        self.status, self.error, self.seconds = "running", "", None
         self._started_at, self._started_progress = time.monotonic(), self._runner.progress
         threading.Thread(target=self._run, daemon=True).start()
 
@@ -139,6 +142,7 @@ class SweepJob:
             self._runner.executor = self._executor()  # connecting to a cluster takes seconds
             self._runner.run()
             self.error = ". ".join(self._runner.notices)
+            self.seconds = time.monotonic() - self._started_at
             self.status = "finished"
         except StoppedError:
             self.status = "stopped"

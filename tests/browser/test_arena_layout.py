@@ -84,7 +84,7 @@ def test_a_presentation_fills_the_screen(visit: Open, width: int, height: int) -
     assert all(abs(one - other) <= 1 for one, other in drawn)
     expect(page.get_by_test_id("stMain").get_by_role("slider")).to_have_count(4)  # alpha, sigma², epsilon, bonus
     expect(page.locator(".bp-note").filter(visible=True)).to_have_count(0)
-    page.get_by_role("button", name="Exit presentation").click()
+    page.keyboard.press("Escape")
     expect(page.get_by_role("heading", name="Arena", exact=True)).to_be_visible()
     expect(page.locator(".bp-fill")).to_have_count(0)
     page.wait_for_function("() => document.querySelector('.bp-plot')._fullLayout.height === 300", polling=LOOK)

@@ -917,7 +917,10 @@ def test_presets_load_into_the_controls(pool: Pool, name: str) -> None:
     pick = at.selectbox(key="preset")
     at = settled(pick.set_value(name).run())
     assert draft(at) == presets()[name].experiment
+    assert at.selectbox(key="preset").value == name
     assert any(presets()[name].about in c.value for c in at.caption)
     assert status(at).startswith("Finished: 300 steps")  # only Run runs it
     at = settled(at.selectbox(key="preset").set_value(None).run())
     assert draft(at) == presets()[name].experiment
+    at = settled(widget(at, "-steps").set_value(99).run())
+    assert at.selectbox(key="preset").value is None  # the controls hold something else

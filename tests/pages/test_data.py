@@ -92,7 +92,9 @@ def test_a_sample_is_one_click_away_and_gives_way_to_an_upload(pool: Pool, sampl
     assert box(at.selectbox, "Target").value == target
     assert f"{n:,} examples, " in captions(at)
     assert not button(at, "Save and run").disabled
+    assert [m for m in at.markdown if f"**{sample.title}** is loaded" in m.value]
     at = upload(at, SHOP)
+    assert not [m for m in at.markdown if "is loaded" in m.value]
     assert "30 examples, 2 features" in captions(at)
     at = settled(at.button(key=f"try-{sample.file}").click().run())
     assert f"{n:,} examples, " in captions(at)

@@ -550,6 +550,7 @@ def test_the_setting_is_marked_and_the_sweep_is_refined(app_pool: Pool) -> None:
     assert found is not None
     assert found.sweep.stages[0].hash == sweep.hash
     assert found.sweep.looks == 2
+    assert [c for c in at.caption if c.value.startswith("Finished in ")]
     assert at.query_params["refinements.0"]
     assert any("level 0.0125)" in m.value for m in at.markdown)
     assert run(at).session_state["sweep-seen"] == found.id  # the controls hold the refined sweep

@@ -19,8 +19,8 @@ from ui.text import refuse, safe_cell
 NAMED = 6  # classes that are listed by name
 
 
-# In the session: file name of the chosen sample, whether it was just chosen, number of the uploader.
-_SAMPLE, _LOADED, _UPLOADER = "data-sample", "data-loaded", "data-uploader"
+# In the session: file name of the chosen sample, number of the uploader.
+_SAMPLE, _UPLOADER = "data-sample", "data-uploader"
 
 
 class SampleFile(NamedTuple):
@@ -48,6 +48,7 @@ class Choice(NamedTuple):
 def samples() -> None:
     """List the sample data sets: each is one click away, and can be downloaded."""
     st.subheader("Samples", anchor=False)
+    loaded = None if st.session_state.get(uploader_key()) else st.session_state.get(_SAMPLE)
     for sample in SAMPLES:
         with st.container(border=True):
             text_at, try_at, download_at = st.columns([5, 1.4, 1.6], vertical_alignment="center")
@@ -60,11 +61,16 @@ def samples() -> None:
                 "Download", sample.make, sample.file, "text/csv", key=f"download-{sample.file}", on_click="ignore",
                 icon=":material/download:", width="stretch",
             )  # fmt: skip
+            if sample.file == loaded:
+                st.markdown(
+                    f":material/south: **{sample.title}** is loaded. Check the columns below, then press "
+                    "**Save and run**."
+                )
     st.subheader("Your file", anchor=False)
 
 
 def _try(name: str) -> None:
-    st.session_state[_SAMPLE], st.session_state[_LOADED] = name, True
+    st.session_state[_SAMPLE] = name
     st.session_state[_UPLOADER] = st.session_state.get(_UPLOADER, 0) + 1  # a new uploader is empty
 
 
@@ -81,9 +87,6 @@ def current(uploaded: Any) -> Any:
     chosen = st.session_state.get(_SAMPLE)
     for sample in SAMPLES:
         if sample.file == chosen:
-            if st.session_state.pop(_LOADED, False):
-                st.toast(f"{sample.title} is loaded: see below.", icon=":material/south:")
-            st.markdown(f"**{sample.title}** is loaded. Check the columns, then press **Save and run**.")
             return SampleFile(sample.file, f"sample-{sample.file}", sample.make())
     return None
 

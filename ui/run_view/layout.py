@@ -38,7 +38,7 @@ line-height:1.25rem}
 
 # All sizes on a page, Streamlit's and ours, are in rem: the root's font size scales them all.
 _LARGE = """
-html{font-size:clamp(14px,min(.7vw + 6px,2.1vh),32px)}
+html{font-size:clamp(14px,min(.9vw + 6px,2.1vh),32px)}
 [data-testid=stSidebar],[data-testid=stExpandSidebarButton],[data-testid=stHeader]{display:none}
 [data-testid=stMainBlockContainer]{padding:.5rem clamp(1rem,2vw,2rem) 0}
 [data-testid=stMainBlockContainer]>[data-testid=stVerticalBlock]{gap:.375rem}

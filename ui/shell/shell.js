@@ -1,5 +1,6 @@
 // Called once per update with the same parent element as long as it is mounted. All texts come from Python.
 const SEEN = "bandits-tour";
+const OPEN = ":popover-open, [role=dialog], [role=listbox], [data-testid=stPopoverBody], button[aria-expanded=true]";
 const shells = new WeakMap();
 
 function make(tag, options = {}, ...children) {
@@ -147,11 +148,19 @@ function makeShell(parent, data, trigger) {
     if (event.key !== "?" || typing || event.ctrlKey || event.altKey || event.metaKey) return;
     if (!shell.data.presenting && !shell.help.open) shell.help.showModal();
   };
+  // Captured, so that it comes before what closes an open menu at the same key.
+  const leave = (event) => {
+    if (event.key !== "Escape" || !shell.data.presenting) return;
+    if ([...document.querySelectorAll(OPEN)].some(visible)) return;
+    document.querySelector(".st-key-present button")?.click();
+  };
   addEventListener("keydown", key);
+  addEventListener("keydown", leave, true);
   const releaseFocus = keepFocus();
   shell.remove = () => {
     releaseFocus();
     removeEventListener("keydown", key);
+    removeEventListener("keydown", leave, true);
     unmark(shell);
     shell.skip.remove();
     host.remove();

@@ -21,7 +21,7 @@ BUTTONS = (
 OTHERS = (
     Shortcut("Arrow keys", "Change the slider or number that has the focus"),
     Shortcut("Double-click", "Reset the zoom of a plot"),
-    Shortcut("Esc", "Close a menu or this panel"),
+    Shortcut("Esc", "Close a menu or this panel; leave the presentation"),
     Shortcut("?", "Open this panel"),
 )
 SHORTCUTS = BUTTONS + OTHERS

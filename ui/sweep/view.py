@@ -6,7 +6,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from bandits import UserError, read
-from bandits.base.formatting import number, time_left
+from bandits.base.formatting import duration, number, time_left
 from bandits.results.metrics import Estimate
 from bandits.results.style import Spec
 from bandits.sweeps import Sweep
@@ -42,15 +42,17 @@ def show(job: SweepJob, metric: str, slot: DeltaGenerator) -> None:
 
 
 def _show(job: SweepJob, metric: str, was_active: bool, slot: DeltaGenerator) -> None:
-    if job.active:
-        slot.progress(min(job.progress, 1.0), text=status(job))
+    active, progress = job.active, job.progress  # read once: the bar, its text and the verdicts are of one moment
+    if active:
+        slot.progress(progress, text=status(job, progress))
     else:
-        slot.caption(status(job))
+        slot.caption(status(job, progress))
     selected = st.session_state.get(_POINT, {}).get(job.id)
     setting = current_setting(job)
     with job.lock:
         specs = _figures(job, metric, selected, None if setting is None else setting.point)
         leader = job.landscape.leader(metric)
+        results = {result.point: result for result in job.landscape.results(metric)}
         point = leader if selected is None else selected
         specs += grid.point_curves(job.landscape, point, metric)
     for spec in specs:
@@ -58,9 +60,10 @@ def _show(job: SweepJob, metric: str, was_active: bool, slot: DeltaGenerator) ->
     alt = [f"{s['layout']['title']['text']}: {s['layout']['meta']['note']}" for s in specs]
     panel.mount(panel.pack(specs, alt, 340), key="sweep", picked=lambda: _select_point(job, metric))
     if leader is not None:
-        _point(job, metric, point if point is not None else leader, leader)
-        if setting is not None:
-            _setting(job, metric, setting, leader)
+        if result := results.get(leader if point is None else point):
+            _point(job, metric, result, leader, active)
+        if setting is not None and (result := results.get(setting.point)):
+            _setting(job, metric, result, leader, exact=setting.exact, active=active)
         conclusions.resolution(job, metric)
         conclusions.show(job, metric)
     if was_active and not job.active:
@@ -96,16 +99,17 @@ def _select_point(job: SweepJob, metric: str) -> None:
         st.session_state.setdefault(_POINT, {})[job.id] = point
 
 
-def status(job: SweepJob) -> str:
-    """Describe the progress of a sweep in one line."""
+def status(job: SweepJob, progress: float) -> str:
+    """Describe a sweep in one line, with the finished share of its work."""
     left = job.seconds_left
     if job.status == "running":
-        return f"Sweeping: {100 * job.progress:.0f} %" + (f", {time_left(left)}" if left else "")
+        return f"Sweeping: {100 * progress:.0f} %" + (f", {time_left(left)}" if left else "")
     if job.status == "failed":
         return f"Failed: {escape_markdown(job.error)}"
     saved = job.landscape.saved_share
-    finished = "Finished" + (f"; {100 * saved:.0f} % of the replications were not needed" if saved else "")
-    message = finished if job.status == "finished" else f"Stopped at {100 * job.progress:.0f} %"
+    took = f" in {duration(job.seconds)}" if job.seconds is not None else ""
+    finished = f"Finished{took}" + (f"; {100 * saved:.0f} % of the replications were not needed" if saved else "")
+    message = finished if job.status == "finished" else f"Stopped at {100 * progress:.0f} %"
     return f"{message}. {escape_markdown(job.error)}" if job.error else message
 
 
@@ -118,23 +122,18 @@ def describe_values(sweep: Sweep, values: tuple[object, ...], *, bold: bool = Fa
     )
 
 
-def _result(job: SweepJob, metric: str, point: int) -> PointResult | None:
-    with job.lock:
-        return next((r for r in job.landscape.results(metric) if r.point == point), None)
-
-
-def _point(job: SweepJob, metric: str, point: int, leader: int) -> None:
+def _point(job: SweepJob, metric: str, result: PointResult, leader: int, active: bool) -> None:
     """Describe the selected point in one line, with a button that opens it in the Arena."""
-    if (result := _result(job, metric, point)) is None:
-        return
     row = st.container(horizontal=True, vertical_alignment="center", gap="medium")
-    verdict = f", {_verdict(result, leader, METRICS[metric])}" if not job.active else ""
+    verdict = f", {_verdict(result, leader, METRICS[metric])}" if not active else ""
+    if active and result.point == leader:
+        verdict = ", the best point so far"
     values = describe_values(job.sweep, result.values, bold=True)
     mean = f"{number(result.estimate.mean)} {METRICS[metric].short_unit}"
     row.markdown(f"{values}: {METRICS[metric].title.lower()} {mean} ({interval(result.estimate)}){verdict}.")
     if row.button("Open in the Arena", icon=":material/monitoring:", key="sweep-open"):
         try:
-            run = session.pool().submit(job.landscape.sweep.point(point), owner())
+            run = session.pool().submit(job.landscape.sweep.point(result.point), owner())
         except UserError as error:
             refuse(error)
             return
@@ -157,16 +156,14 @@ def _loss(result: PointResult, metric: RunMetric) -> str:
     return f"{number(deficit.mean)} {metric.gap_unit} ({interval(deficit)})"
 
 
-def _setting(job: SweepJob, metric: str, setting: NearestPoint, leader: int) -> None:
+def _setting(job: SweepJob, metric: str, result: PointResult, leader: int, *, exact: bool, active: bool) -> None:
     """State what the setting in the sidebar loses against the best point."""
-    if (result := _result(job, metric, setting.point)) is None:
-        return
     values = describe_values(job.sweep, result.values, bold=True)
-    name = f"Your setting ({values})" if setting.exact else f"The computed point nearest to your setting ({values})"
+    name = f"Your setting ({values})" if exact else f"The computed point nearest to your setting ({values})"
     if result.point == leader:
-        verdict = "is the best point"
+        verdict = "is the best point so far" if active else "is the best point"
     else:
         verdict = f"loses {_loss(result, METRICS[metric])} against the best"
-        if result.best and not job.active:
+        if result.best and not active:
             verdict += "; this is not significant after correction for all points"
     st.markdown(f":material/close: {name} {verdict}.")

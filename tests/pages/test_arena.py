@@ -358,16 +358,18 @@ def test_an_agent_that_does_not_fit_is_named_and_removed_with_one_button(pool: P
 
 
 def test_cards_of_agents_are_one_line_with_name_and_main_parameter(pool: Pool) -> None:
-    agents = ({"kind": "linucb", "alpha": 0.25}, {"kind": "linucb", "alpha": 2.0}, {"kind": "random", "label": "Floor"})
+    stated = {"kind": "linucb", "label": "LinUCB alpha 1.5", "alpha": 1.5}
+    floor = {"kind": "random", "label": "Floor"}
+    agents = ({"kind": "linucb", "alpha": 0.25}, {"kind": "linucb", "alpha": 2.0}, stated, floor)
     at = arena(ended(pool.submit(experiment(*agents, seed=933))))
     cards = [e for e in at.sidebar.expander if "Floor" in e.label or "LinUCB" in e.label]
     assert [c.label for c in cards] == [
-        "**LinUCB** :gray[α 0.25]", "**LinUCB 2** :gray[α 2]", "**Floor**",
+        "**LinUCB** :gray[α 0.25]", "**LinUCB 2** :gray[α 2]", "**LinUCB alpha 1.5**", "**Floor**",
     ]  # fmt: skip
-    assert [c.proto.expanded for c in cards] == [True, False, False]
+    assert [c.proto.expanded for c in cards] == [True, False, False, False]
     at = press(at, "UCB1")
     cards = [e for e in at.sidebar.expander if "LinUCB" in e.label or "UCB1" in e.label]
-    assert [c.proto.expanded for c in cards] == [False, False, True]  # the new one is open
+    assert [c.proto.expanded for c in cards] == [False, False, False, True]  # the new one is open
 
 
 def test_a_name_that_states_a_parameter_follows_it(pool: Pool) -> None:

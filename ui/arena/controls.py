@@ -135,7 +135,7 @@ def _line(agent: dict[str, Any], label: str) -> str:
         value, symbol = agent.get(name, field.default), metadata(field, "symbol")
         if states(label, name, value):
             continue
-        title = plain_symbol(str(symbol)) if symbol else str(field.title).split()[-1]
+        title = plain_symbol(str(symbol)) if symbol else str(field.title).split()[0].lower()
         line += f" :gray[{escape_markdown(title)} {shown_value(value)}]"
     return line
 

@@ -134,7 +134,7 @@ def _ahead_for_good(gaps: FloatArray) -> IntArray:
 def _break_even_interval(gap: FloatArray, grid: IntArray) -> tuple[int, int] | None:
     n = gap.shape[1]
     draws = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), size=1000)  # rows, with replacement
-    at = _ahead_for_good(draws @ gap.T / n)
+    at = _ahead_for_good(draws @ gap.T)
     never = len(grid)
     low, high = np.quantile(np.where(at < 0, never, at), [0.025, 0.975], method="nearest")
     return None if high == never else (int(grid[int(low)]), int(grid[int(high)]))

@@ -124,7 +124,7 @@ def _board(
     panel.mount(content.packed, key=key)
     if choose_reference and not fill and not job.active and len(job.result.histories) > 2:
         _choose_reference(job)
-    if not fill and (sentences := _notes(job) if job.active else _conclusions(job, reference, job.id, version(job))):
+    if not fill and (sentences := _notes(job) if job.active else _conclusions(job, reference, (job.id, version(job)))):
         bullets = "\n".join(f"- {sentence}" for sentence in sentences)
         st.markdown(bullets.replace(" %", "\u00a0%"))  # no line begins with a percent sign
     if was_active and not job.active:
@@ -329,12 +329,7 @@ def _notes(job: Job) -> list[str]:
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
-def _conclusions(
-    _job: Job,
-    reference: str,
-    run: str,  # noqa: ARG001 - a part of the key, like the moment
-    moment: object,  # noqa: ARG001
-) -> list[str]:
+def _conclusions(_job: Job, reference: str, moment: object) -> list[str]:  # noqa: ARG001 - a part of the key
     """State the conclusions of a run that has ended, and what its intervals cover.
 
     They are computed once for all sessions and views, and hold no lock, as the run no longer changes.

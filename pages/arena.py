@@ -14,10 +14,10 @@ from ui.run_view import board, layout, options
 from ui.sweep import previous_results
 
 
-def load_preset() -> None:
+def load_preset(key: str) -> None:
     """Load the chosen preset into the controls."""
-    if st.session_state.preset is not None:
-        draft.load(presets()[st.session_state.preset].experiment)
+    if st.session_state[key] is not None:
+        draft.load(presets()[st.session_state[key]].experiment)
 
 
 job, presenting = session.current(), options.presenting()
@@ -43,10 +43,13 @@ if presenting:
     main_sliders(draft.current())
 else:
     row = st.container(key="arena-run", horizontal=True, vertical_alignment="center", gap="small")
-    st.session_state.preset = draft.preset()  # the box names what the controls hold, however they were filled
+    # The box names what the controls hold, however they were filled. Another name is another box: a browser that has
+    # not seen the change yet sends the old name along with its next press, which would load that preset again.
+    names, held = list(presets()), draft.preset()
+    box = f"preset-{held or ''}"
     row.selectbox(
-        "Preset", list(presets()), index=None, key="preset", on_change=load_preset, placeholder="Choose a preset",
-        format_func=lambda name: presets()[name].title, width=290, label_visibility="collapsed",
+        "Preset", names, names.index(held) if held else None, key=box, on_change=load_preset, args=(box,), width=290,
+        format_func=lambda name: presets()[name].title, placeholder="Choose a preset", label_visibility="collapsed",
     )  # fmt: skip
 pressed = row.button("Run", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter")
 refused = st.session_state.pop("refused", [])  # just before the page was rerun

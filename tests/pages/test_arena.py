@@ -79,6 +79,12 @@ def widget(at: AppTest, ending: str) -> Any:
     return found
 
 
+def preset_box(at: AppTest) -> Any:
+    """The box with the presets; another preset in the controls is another box."""
+    (found,) = [box for box in at.selectbox if box.label == "Preset"]
+    return found
+
+
 def name_box(at: AppTest, number: int) -> Any:
     """The box with an agent's name; its key holds the name, which may follow a parameter."""
     (found,) = [e for e in at.sidebar.text_input if f"agent{number}-label" in (e.key or "")]
@@ -409,7 +415,7 @@ def test_menus_group_agents_and_simulators_and_describe_each(pool: Pool) -> None
 def test_a_preset_that_was_not_run_yet_stands_above_a_dimmed_previous_result(pool: Pool) -> None:
     at = arena(ended(pool.submit(experiment(seed=931))))
     assert not [h for h in at.get("html") if "st-key-result{opacity" in h.proto.body]
-    at = settled(at.selectbox(key="preset").set_value("wheel").run())
+    at = settled(preset_box(at).set_value("wheel").run())
     assert [h for h in at.get("html") if "st-key-result{opacity" in h.proto.body]
     assert [c.value for c in at.caption if "Previous result" in c.value and presets()["wheel"].about in c.value]
 
@@ -525,7 +531,7 @@ def test_a_link_to_an_impossible_combination_is_repaired_with_one_button(pool: P
 
 
 def test_run_or_a_preset_ends_a_refused_link(pool: Pool) -> None:
-    for leave in (lambda at: press(at, "Run"), lambda at: settled(at.selectbox(key="preset").set_value("wheel").run())):
+    for leave in (lambda at: press(at, "Run"), lambda at: settled(preset_box(at).set_value("wheel").run())):
         at = opened({"simulator": "casino"})
         assert refusals(at)
         at = leave(at)
@@ -922,13 +928,18 @@ def test_every_widget_of_a_simulator_reaches_the_experiment(pool: Pool, kind: st
 @pytest.mark.parametrize("name", presets())
 def test_presets_load_into_the_controls(pool: Pool, name: str) -> None:
     at = arena(ended(pool.submit(experiment(seed=956))))
-    pick = at.selectbox(key="preset")
+    pick = preset_box(at)
     at = settled(pick.set_value(name).run())
     assert draft(at) == presets()[name].experiment
-    assert at.selectbox(key="preset").value == name
+    assert preset_box(at).value == name
     assert any(presets()[name].about in c.value for c in at.caption)
     assert status(at).startswith("Finished: 300 steps")  # only Run runs it
-    at = settled(at.selectbox(key="preset").set_value(None).run())
+    at = settled(preset_box(at).set_value(None).run())
     assert draft(at) == presets()[name].experiment
     at = settled(widget(at, "-steps").set_value(99).run())
-    assert at.selectbox(key="preset").value is None  # the controls hold something else
+    assert preset_box(at).value is None  # the controls hold something else
+    stale = at.session_state["draft"].version
+    at.session_state[f"preset-{name}"] = name  # from a browser that has not seen the change yet
+    at = settled(at.run())
+    assert at.session_state["draft"].version == stale
+    assert draft(at).steps == 99

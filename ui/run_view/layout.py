@@ -25,7 +25,7 @@ _COMPACT = """
 line-height:1.25rem}
 [data-testid=stLayoutWrapper]:has(>.st-key-run-status){flex:1 1 13rem;min-width:0}
 .st-key-run-status p{font-size:.8125rem;line-height:1.25}
-.st-key-arena-run kbd,.st-key-preset button[aria-label="Clear value"]{display:none}
+.st-key-arena-run kbd,[class*="st-key-preset-"] button[aria-label="Clear value"]{display:none}
 .st-key-arena-about [data-testid=stPopover] button{height:1.25rem;min-height:0;padding:0;border:0}
 .st-key-arena-about>:has([data-testid=stCaptionContainer]){min-width:0}
 @media (min-width:700px){

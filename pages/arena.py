@@ -6,19 +6,12 @@ from bandits import UserError, read
 from bandits.experiments.presets import presets
 from bandits.results import text
 from ui import session
-from ui.arena import decision, draft, refusals, share
+from ui.arena import decision, draft, preset_box, refusals, share
 from ui.arena.controls import controls
 from ui.arena.formulas import explain
 from ui.arena.main_sliders import main_sliders
 from ui.run_view import board, layout, options
 from ui.sweep import previous_results
-
-
-def load_preset(key: str) -> None:
-    """Load the chosen preset into the controls."""
-    if st.session_state[key] is not None:
-        draft.load(presets()[st.session_state[key]].experiment)
-
 
 job, presenting = session.current(), options.presenting()
 head = st.container(key="arena-head", horizontal=True, vertical_alignment="center", gap="small")
@@ -43,14 +36,10 @@ if presenting:
     main_sliders(draft.current())
 else:
     row = st.container(key="arena-run", horizontal=True, vertical_alignment="center", gap="small")
-    # The box names what the controls hold, however they were filled. Another name is another box: a browser that has
-    # not seen the change yet sends the old name along with its next press, which would load that preset again.
-    names, held = list(presets()), draft.preset()
-    box = f"preset-{held or ''}"
-    row.selectbox(
-        "Preset", names, names.index(held) if held else None, key=box, on_change=load_preset, args=(box,), width=290,
-        format_func=lambda name: presets()[name].title, placeholder="Choose a preset", label_visibility="collapsed",
-    )  # fmt: skip
+drafted = draft.current().experiment()
+preset = preset_box.preset_of(drafted)
+if not presenting:
+    preset_box.choose(row, preset)
 pressed = row.button("Run", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter")
 refused = st.session_state.pop("refused", [])  # just before the page was rerun
 view = options.View()
@@ -63,7 +52,7 @@ except UserError as error:
 if refusals.show_link(next(iter(presets().values())).title):
     st.stop()  # no result of another experiment below it
 try:
-    job = board.run_buttons(job, row, changed=draft.current().experiment() != job.experiment)
+    job = board.run_buttons(job, row, changed=drafted != job.experiment)
     with tools.popover("View", icon=":material/visibility:", type="tertiary"):
         view = options.choose(job.experiment, job.arms, None if job.active else job.step)
     with tools.popover("Share", icon=":material/link:", type="tertiary"):
@@ -80,9 +69,8 @@ refused += [refusal for refusal in refusals.of_draft(draft.current()) if refusal
 for refusal in refused:
     refusals.show(refusal)
 st.session_state["shown-refusals"] = refused
-drafted = draft.current().experiment()
 about_row = st.container(key="arena-about", horizontal=True, wrap=False, vertical_alignment="center", gap="small")
-about = next((preset.about for preset in presets().values() if preset.experiment == drafted), "")
+about = presets()[preset].about if preset else ""
 if drafted != job.experiment:
     change = f"Press **Run** to start it. {about}" if about else (
         "The controls have changed. Press **Run** to update the results."

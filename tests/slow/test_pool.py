@@ -110,7 +110,7 @@ def test_a_run_starts_while_a_page_draws_it(pool: Pool, gate: Gate) -> None:
     with second.lock:
         pool.stop(first, first.owner)
         gate.open()
-        wait_for(lambda: second.status == "running", "the second run to start", over(first))
+        wait_for(lambda: second.status == "running", "the second run to start", over(second))
         assert pool.queue_position(second) == 0
     wait_for(lambda: second.status == "finished", "its end")
 

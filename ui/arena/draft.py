@@ -141,12 +141,6 @@ def current() -> Draft:
     return draft
 
 
-def preset() -> str | None:
-    """Return the name of the preset that the controls equal; None if they equal none."""
-    experiment = current().experiment()
-    return next((name for name, each in presets().items() if each.experiment == experiment), None)
-
-
 def load(experiment: Experiment) -> None:
     """Load an experiment into the controls; this can be undone, and `reset` returns to it."""
     st.session_state.pop(REFUSED_LINK, None)  # the user has opened something else

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from bandits.base.errors import UserError
+from bandits.base.formatting import short
 from bandits.experiments.experiment import MAX_TEXT, Experiment, read
 
 
@@ -59,7 +60,7 @@ def read_experiment(parsed: argparse.Namespace) -> Experiment:
     for change in changes:
         path, sign, value = change.partition("=")
         if not sign:
-            _refuse(f"--set {change}: write PATH=VALUE, for example agents.0.alpha=2")
+            _refuse(f"--set {short(change)}: write PATH=VALUE, for example agents.0.alpha=2")
         _set(data, path.split("."), _value(value), path)
     return read(data)
 
@@ -67,8 +68,10 @@ def read_experiment(parsed: argparse.Namespace) -> Experiment:
 def _value(text: str) -> Any:
     try:
         return json.loads(text, parse_constant=lambda name: _refuse(f"{name} is not a number that can be used"))
-    except json.JSONDecodeError:
-        return text
+    except (ValueError, RecursionError) as error:  # no JSON, too many digits, or nested too deeply
+        if isinstance(error, UserError):
+            raise
+        return text  # the experiment says what it expects there
 
 
 def _set(data: Any, parts: list[str], value: Any, path: str) -> None:
@@ -76,21 +79,25 @@ def _set(data: Any, parts: list[str], value: Any, path: str) -> None:
         data = _child(data, part, path)
     last = parts[-1]
     if isinstance(data, list):
-        _child(data, last, path)
-        data[int(last)] = value
+        data[_position(data, last, path)] = value
     elif isinstance(data, dict):
         data[last] = value
     else:
-        _refuse(f"--set {path}: there is nothing under '{parts[-2]}'")
+        _refuse(f"--set {short(path)}: there is nothing under '{short(parts[-2])}'")
 
 
 def _child(data: Any, part: str, path: str) -> Any:
-    if isinstance(data, list) and part.isdecimal() and int(part) < len(data):
-        return data[int(part)]
+    if isinstance(data, list):
+        return data[_position(data, part, path)]
     if isinstance(data, dict) and part in data:
         return data[part]
-    expected = f"a position from 0 to {len(data) - 1}" if isinstance(data, list) else "a known field"
-    _refuse(f"--set {path}: '{part}' is not {expected}")
+    _refuse(f"--set {short(path)}: '{short(part)}' is not a known field")
+
+
+def _position(data: list[Any], part: str, path: str) -> int:
+    if part not in (known := [str(i) for i in range(len(data))]):
+        _refuse(f"--set {short(path)}: '{short(part)}' is not a position from 0 to {len(data) - 1}")
+    return known.index(part)
 
 
 def _refuse(message: str) -> NoReturn:

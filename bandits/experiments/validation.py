@@ -50,7 +50,7 @@ def parse(source: str | bytes | dict[str, Any], noun: str, model: type[BaseModel
         text = json.dumps(source) if isinstance(source, dict) else source
         if len(text) > MAX_TEXT:
             raise UserError(f"the {noun} has {len(text):,} bytes; at most {MAX_TEXT:,} are allowed")
-        data = json.loads(text, object_pairs_hook=_unique, parse_constant=_reject_constant)
+        data = json.loads(text, object_pairs_hook=_unique, parse_constant=_reject_constant, parse_int=_whole)
         return validate(data)
     except ValidationError as error:
         raise UserError(name_agent(refusal(error, model), data)) from None
@@ -71,6 +71,13 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             raise UserError(f"the key '{short(key)}' appears twice")
         out[key] = value
     return out
+
+
+def _whole(digits: str) -> int:
+    try:
+        return int(digits)
+    except ValueError:  # Python reads at most 4,300 digits
+        raise UserError(f"a number has {len(digits):,} digits; that is too many") from None
 
 
 def _reject_constant(name: str) -> Any:

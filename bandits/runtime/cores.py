@@ -43,7 +43,7 @@ def read_workers(text: str | None) -> int:
     """
     if text is None:
         return available_cores()
-    if not text.isdecimal() or not int(text) <= MAX_WORKERS:
+    if text not in map(str, range(MAX_WORKERS + 1)):
         raise UserError(
             f"--workers is {short(text)}; it must be a whole number from 0 (in this process) to {MAX_WORKERS}"
         )

@@ -29,6 +29,7 @@ SMALL = {
     "steps": 1500,
     "replications": 3,
 }
+DIGITS = "1" * 5000  # more than Python turns into a number
 FILES = ["curves.parquet", "experiment.json", "summary.json", "timing.json"]
 
 
@@ -235,6 +236,7 @@ def test_stopped_agents_and_single_replications_give_valid_json(tmp_path: Path) 
         ('{"agents": [{"kind": "random", "label": "a"}, {"kind": "ucb1", "label": "a"}]}', "used twice"),
         ('{"agents": [{"kind": "linucb"}], "simulator": {"kind": "petshop", "n_products": 10000000}}', "GiB"),
         ("[" * 5000, ""),
+        (f'{{"agents": [{{"kind": "random"}}], "steps": {DIGITS}}}', "a number has 5,000 digits"),
     ],
 )
 def test_a_bad_file_is_refused_in_one_sentence(
@@ -264,6 +266,13 @@ def test_a_bad_file_is_refused_in_one_sentence(
         (["--steps", "0"], "steps"),
         (["--replications", "-1"], "replications"),
         (["--replications", "5000"], "from 1 to 4,096"),
+        (["--set", f"steps={DIGITS}"], "steps is 111"),
+        (["--set", f"steps=-{DIGITS}"], "from 1 to 10,000,000"),
+        (["--set", f"agents.{DIGITS}.alpha=1"], "is not a position from 0 to 2"),
+        (["--set", f"steps={'[' * 100_000}"], "from 1 to 10,000,000"),
+        (["--steps", DIGITS], "from 1 to 10,000,000"),
+        (["--replications", DIGITS], "from 1 to 4,096"),
+        (["--workers", DIGITS], "from 0 (in this process) to 64"),
     ],
 )
 def test_a_bad_change_is_refused_in_one_sentence(
@@ -298,6 +307,7 @@ AXES = [{"path": "agents.0.alpha", "values": [0.5, 1.0]}]
         ({"experiment": SWEEP, "axes": AXES}, ["--workers", "65"], "from 0 (in this process) to 64"),
         ({"experiment": SWEEP, "axes": AXES}, ["--cluster", "somewhere"], "it must be tls://host:port"),
         ({"experiment": SWEEP, "axes": AXES}, ["--cluster", "tcp://192.0.2.1:8786"], "is not encrypted"),
+        ({"experiment": SWEEP, "axes": AXES}, ["--cluster", "tcp://localhost\n:1"], "it must be tls://host:port"),
         ({"experiment": SMALL, "axes": AXES}, [], "a sweep varies one agent; its experiment has 3"),
         ({"experiment": SWEEP, "axes": [{"path": "agents.0.alfa", "values": [1, 2]}]}, [], "no such parameter"),
         (SWEEP, [], "is not a known field; known are experiment, axes"),

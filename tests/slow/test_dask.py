@@ -125,6 +125,8 @@ def refused(address: str) -> str:
         ("tls://somewhere:123456", "must be tls://host:port"),
         ("tls://me@somewhere:8786", "must be tls://host:port"),
         ("tls://somewhere:8786/there", "must be tls://host:port"),
+        ("tcp://localhost\n:1", "must be tls://host:port"),
+        ("tcp://local\thost:1", "must be tls://host:port"),
         ("tls://[::1:8786", "must be tls://host:port"),
         ("tcp://192.0.2.1:8786", "is not encrypted"),
         ("tcp://example.org:8786", "is not encrypted"),

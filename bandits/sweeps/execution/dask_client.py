@@ -217,8 +217,9 @@ def _check_address(address: str) -> str:
         parts = urlsplit(address)
         host, port = parts.hostname, parts.port
     except ValueError:
-        host, port = None, None
-    if not host or not port or parts.scheme not in ("tls", "tcp") or parts.netloc.count("@") or parts.path.strip("/"):
+        parts, host, port = urlsplit(""), None, None
+    odd = not address.isprintable() or "@" in parts.netloc or parts.path.strip("/")  # urlsplit drops line breaks
+    if odd or not host or not port or parts.scheme not in ("tls", "tcp"):
         raise UserError(
             f"the cluster is {short(address)}; it must be tls://host:port, or tcp://host:port on this machine"
         )

@@ -6,7 +6,6 @@ import hashlib
 import io
 import os
 import tempfile
-import zipfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -48,15 +47,44 @@ def unpack(data: bytes, *, compressed: bool = True) -> Arrays:
 
     Raises
     ------
-    ValueError, OSError, zipfile.BadZipFile, EOFError, KeyError
+    ValueError
         The bytes are damaged.
     """
-    if compressed:
-        import pyarrow as pa
+    try:
+        if compressed:
+            import pyarrow as pa
 
-        data = pa.decompress(data[8:], int.from_bytes(data[:8], "little"), codec="zstd", asbytes=True)
-    with np.load(io.BytesIO(data), allow_pickle=False) as stored:
-        return {name.replace("|", "/"): stored[name] for name in stored.files}
+            data = pa.decompress(data[8:], int.from_bytes(data[:8], "little"), codec="zstd", asbytes=True)
+        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
+            return {name.replace("|", "/"): stored[name] for name in stored.files}
+    except Exception as error:  # of zip, zstd and npy, also MemoryError where a length was forged
+        raise ValueError(f"the arrays cannot be read: {error}") from error
+
+
+def seal(owner: str, data: bytes) -> bytes:
+    """Prefix bytes by the SHA-256 (32 bytes) of their owner and themselves.
+
+    Parameters
+    ----------
+    owner : str
+        What the file belongs to, in hexadecimal digits and "/". Under another owner's name the checksum is wrong.
+    data : bytes
+    """
+    return hashlib.sha256(owner.encode() + b"\0" + data).digest() + data
+
+
+def unseal(owner: str, sealed: bytes, *, ownerless: bool = False) -> bytes | None:
+    """Return the bytes that were given to `seal`; None if they are damaged or another owner's.
+
+    Parameters
+    ----------
+    ownerless : bool
+        Accept a checksum of the bytes alone, as earlier versions wrote it.
+    """
+    digest, data = sealed[:32], sealed[32:]
+    if hashlib.sha256(owner.encode() + b"\0" + data).digest() == digest:
+        return data
+    return data if ownerless and hashlib.sha256(data).digest() == digest else None
 
 
 def cached_arrays(folder: str, content: str, make: Callable[[], Arrays]) -> Arrays:
@@ -73,13 +101,32 @@ def cached_arrays(folder: str, content: str, make: Callable[[], Arrays]) -> Arra
     make : callable
     """
     path = _cache_file(folder, content)
-    try:
-        return unpack(path.read_bytes(), compressed=False)
-    except (OSError, ValueError, zipfile.BadZipFile, EOFError, KeyError):
-        arrays = make()
     with suppress(OSError):
-        atomic_write(path, pack(arrays, compressed=False))
+        if (arrays := _cached(path)) is not None:
+            return arrays
+    arrays = make()
+    with suppress(OSError):
+        atomic_write(path, seal(path.stem, pack(arrays, compressed=False)))
     return arrays
+
+
+def damaged_caches(folder: str) -> list[Path]:
+    """List the files of `cached_arrays` in a subfolder of `home` that are damaged or belong to other content."""
+    return [path for path in sorted((home() / folder).glob("*")) if path.suffix == ".part" or _cached(path) is None]
+
+
+def _cached(path: Path) -> Arrays | None:
+    """Return the arrays of a cache file, or None if it is damaged or has another file's name.
+
+    Earlier versions wrote no checksum: such a file is intact if its arrays are packed to the same bytes.
+    """
+    data = path.read_bytes()
+    with suppress(ValueError):
+        if (sealed := unseal(path.stem, data)) is not None:
+            return unpack(sealed, compressed=False)
+        arrays = unpack(data, compressed=False)
+        return arrays if pack(arrays, compressed=False) == data else None
+    return None
 
 
 def is_cached(folder: str, content: str) -> bool:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Container
 from contextlib import suppress
 from pathlib import Path
 
-from bandits.base.files import atomic_write
-from bandits.experiments.experiment import Experiment
+from bandits.base.errors import UserError
+from bandits.base.files import atomic_write, seal, unseal
+from bandits.experiments.experiment import Experiment, read
 
 RUN_ID = re.compile("[0-9a-f]{64}")  # an experiment's hash; any other text must not become a file name
 
@@ -17,8 +17,9 @@ RUN_ID = re.compile("[0-9a-f]{64}")  # an experiment's hash; any other text must
 class Checkpoints:
     """A folder of checkpoints.
 
-    A file holds the SHA-256 of the rest (32 bytes), the length of the experiment's JSON (4 bytes, little endian), that
-    JSON, and the packed state.
+    A file holds the SHA-256 of the run and the rest (32 bytes, `bandits.base.files.seal`), the length of the
+    experiment's JSON (4 bytes, little endian), that JSON, and the packed state. Under another run's name its checksum
+    is wrong. In files of earlier versions it covers the rest alone; there the experiment's hash must be the name.
 
     Parameters
     ----------
@@ -49,7 +50,7 @@ class Checkpoints:
         """
         text = experiment.model_dump_json().encode()
         body = len(text).to_bytes(4, "little") + text + state
-        atomic_write(self.folder / run, hashlib.sha256(body).digest() + body, staging=self._staging)
+        atomic_write(self.folder / run, seal(run, body), staging=self._staging)
 
     def state(self, run: str) -> bytes | None:
         """Return the state in a run's checkpoint, or None if there is no intact one."""
@@ -99,7 +100,7 @@ class Checkpoints:
     def check(self) -> list[str]:
         """Read every checkpoint; return one sentence for each damaged file, which is quarantined."""
         return [
-            f"the checkpoint of run {path.name[:12]} was damaged; it was set aside"
+            f"the checkpoint of run {path.name[:12]} was damaged or of another run; it was set aside"
             for path in self.folder.iterdir()
             if path.is_file() and self._read(path) is None and not path.exists()
         ]
@@ -109,9 +110,20 @@ class Checkpoints:
             data = path.read_bytes()
         except OSError:
             return None
-        digest, body = data[:32], data[32:]
-        if hashlib.sha256(body).digest() != digest:
-            self._quarantine(path)
-            return None
-        end = 4 + int.from_bytes(body[:4], "little")
-        return body[4:end].decode(), body[end:]
+        with suppress(ValueError):  # forged: the experiment is no text
+            if (body := unseal(path.name, data)) is not None:
+                return _split(body)
+            if (body := unseal(path.name, data, ownerless=True)) is not None:
+                content = _split(body)
+                try:
+                    if read(content[0]).hash == path.name:
+                        return content
+                except UserError:  # this version cannot read it, or its data set is missing
+                    return None
+        self._quarantine(path)
+        return None
+
+
+def _split(body: bytes) -> tuple[str, bytes]:
+    end = 4 + int.from_bytes(body[:4], "little")
+    return body[4:end].decode(), body[end:]

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bandits.base.errors import UserError
 from bandits.base.files import Arrays
 from bandits.base.types import IntArray
 from bandits.sweeps.analysis.landscape import Landscape
@@ -18,6 +19,7 @@ from bandits.sweeps.analysis.run_metrics import METRICS
 from bandits.sweeps.execution.executors import Executor, InProcessExecutor
 from bandits.sweeps.storage.block_files import BlockFiles
 
+from .block_check import block_problem
 from .blocks import Block, Row, StoppedError, pack, renumber
 from .halving import eliminate, rung_rows, rungs
 from .optuna_search import OptunaSearch
@@ -192,7 +194,15 @@ class Runner:
             self._steps_done.clear()
 
     def _collect(self, each: Round, block: Block, arrays: Arrays) -> None:
-        """Store a computed block and add it to the landscape."""
+        """Store a computed block and add it to the landscape.
+
+        Raises
+        ------
+        UserError
+            If no computation can have returned it.
+        """
+        if problem := block_problem(each.sweep, block, arrays):
+            raise UserError(f"a worker returned a block of this sweep that {problem}; it was not stored")
         reader = self._reader(each, block)
         if self._files is not None:
             try:

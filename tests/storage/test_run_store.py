@@ -87,7 +87,9 @@ def test_flipped_bits_in_checkpoints_are_detected(tmp_path: Path) -> None:
         store.keep_checkpoint(e.hash, e, b"state of the run")
         flip(tmp_path / "checkpoints" / e.hash, rng)
         if i % 2:
-            assert store.check() == [f"the checkpoint of run {e.hash[:12]} was damaged; it was set aside"]
+            assert store.check() == [
+                f"the checkpoint of run {e.hash[:12]} was damaged or of another run; it was set aside"
+            ]
         else:
             assert store.checkpoints() == []
         assert store.checkpoint(e.hash) is None

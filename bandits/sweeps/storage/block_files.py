@@ -11,11 +11,12 @@ from pathlib import Path
 import numpy as np
 
 from bandits.base.errors import UserError
-from bandits.base.files import Arrays, atomic_write, pack, unpack
+from bandits.base.files import Arrays, atomic_write, pack, seal, unpack, unseal
 from bandits.experiments.history import History
 from bandits.storage.eviction import Evictable
 from bandits.storage.run_store import RUN_ID
 from bandits.sweeps.analysis.run_metrics import final_start
+from bandits.sweeps.block_check import block_problem
 from bandits.sweeps.blocks import CURVE_POINTS, Block
 from bandits.sweeps.sweep import Sweep, read
 
@@ -35,7 +36,9 @@ class BlockFiles:
         self.sweep, self.folder = sweep, folder / sweep.hash
 
     def get(self, block: Block, stage: Sweep | None = None) -> Arrays | None:
-        """Return a block's arrays; None if it is not stored. A damaged file is removed and computed again.
+        """Return a block's arrays; None if it is not stored.
+
+        A file that is damaged, of another sweep or block, or impossible is removed, so that it is computed again.
 
         Parameters
         ----------
@@ -44,7 +47,7 @@ class BlockFiles:
             The stage of the sweep before a refinement that the block belongs to. Its blocks are copied from the
             folders of the sweeps that were refined, so that these can be deleted.
         """
-        if (arrays := self._read(self._path(block, stage))) is not None or stage is None:
+        if (arrays := self._read(block, stage)) is not None or stage is None:
             return arrays
         for earlier in self.sweep.stages[:-1]:
             if (arrays := BlockFiles(earlier, self.folder.parent)._copy(block, stage)) is not None:
@@ -55,17 +58,19 @@ class BlockFiles:
 
     def _copy(self, block: Block, stage: Sweep) -> Arrays | None:
         """Return a block of this sweep or of one of its own stages."""
-        return self._read(self._path(block, stage)) if stage.looks <= self.sweep.looks else None
+        return self._read(block, stage) if stage.looks <= self.sweep.looks else None
 
-    def _read(self, path: Path) -> Arrays | None:
+    def _read(self, block: Block, stage: Sweep | None) -> Arrays | None:
+        path = self._path(block, stage)
         try:
-            data = path.read_bytes()
+            arrays = _read(path)
         except OSError:
             return None
-        if not _checksum_matches(data):
+        if arrays is not None and not block_problem(stage or self.sweep, block, arrays, stored=True):
+            return arrays
+        with suppress(OSError):  # it is computed again, and replaced if the disk can be written
             path.unlink(missing_ok=True)
-            return None
-        return unpack(data[32:])
+        return None
 
     def save_sweep(self) -> None:
         """Store the sweep itself."""
@@ -118,11 +123,8 @@ class BlockFiles:
         """Delete the curves and keep what the metrics need; returns the number of bytes freed."""
         before, grid = self.bytes, History(self.sweep.experiment.steps, 1, 0, points=CURVE_POINTS).grid
         for path in self.folder.glob("*.block"):
-            data = path.read_bytes()
-            if not _checksum_matches(data):
-                continue
-            arrays = unpack(data[32:])
-            if bool(arrays.get("thin", False)):
+            arrays = _read(path)
+            if arrays is None or bool(arrays.get("thin", False)):
                 continue
             for name in History.SUMS:
                 dropped = np.ones(len(grid), np.bool_)
@@ -183,13 +185,24 @@ def remove_damaged(folder: Path) -> list[str]:
 
 def is_intact(path: Path) -> bool:
     """Whether a file of a sweep is undamaged."""
-    return path.suffix != ".block" or _checksum_matches(path.read_bytes())
+    return path.suffix != ".block" or _read(path) is not None
 
 
-def _checksum_matches(data: bytes) -> bool:
-    return hashlib.sha256(data[32:]).digest() == data[:32]
+def _read(path: Path) -> Arrays | None:
+    """Return the arrays of a block file; None if it is damaged or has the name of another sweep or block.
+
+    The checksum of files of earlier versions covers the arrays alone.
+    """
+    data = unseal(_owner(path), path.read_bytes(), ownerless=True)
+    with suppress(ValueError):
+        return None if data is None else unpack(data)
+    return None
 
 
 def _write(path: Path, arrays: Arrays) -> None:
-    data = pack(arrays)
-    atomic_write(path, hashlib.sha256(data).digest() + data)
+    atomic_write(path, seal(_owner(path), pack(arrays)))
+
+
+def _owner(path: Path) -> str:
+    """Return the hashes of the sweep and of the block, which are the names of folder and file."""
+    return f"{path.parent.name}/{path.stem}"

@@ -1,0 +1,140 @@
+"""A file under another file's name is noticed: checkpoints, blocks and cached arrays belong to one owner each."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bandits import sweeps
+from bandits.base.files import cached_arrays, damaged_caches, pack, seal, unpack, unseal
+from bandits.storage.run_store import Store
+from bandits.sweeps.storage.block_files import BlockFiles, remove_damaged
+from tests.support import experiment
+from tests.sweeps.test_sweep import small
+
+
+def exchange(a: Path, b: Path) -> None:
+    """Exchange the contents of two files."""
+    a_data, b_data = a.read_bytes(), b.read_bytes()
+    a.write_bytes(b_data)
+    b.write_bytes(a_data)
+
+
+def test_sealed_bytes_belong_to_their_owner() -> None:
+    sealed = seal("a" * 64, b"numbers")
+    assert unseal("a" * 64, sealed) == b"numbers"
+    assert unseal("b" * 64, sealed) is None
+    assert unseal("b" * 64, sealed, ownerless=True) is None
+    assert unseal("a" * 64, sealed[:-1]) is None
+    ownerless = hashlib.sha256(b"numbers").digest() + b"numbers"
+    assert unseal("a" * 64, ownerless) is None
+    assert unseal("a" * 64, ownerless, ownerless=True) == b"numbers"
+
+
+def test_a_checkpoint_under_another_name_is_set_aside(tmp_path: Path) -> None:
+    store, a, b = Store(tmp_path), experiment(seed=1), experiment(seed=2)
+    for e in (a, b):
+        store.keep_checkpoint(e.hash, e, f"state of {e.seed}".encode())
+    exchange(tmp_path / "checkpoints" / a.hash, tmp_path / "checkpoints" / b.hash)
+    assert store.checkpoint(a.hash) is None
+    assert store.check() == [f"the checkpoint of run {b.hash[:12]} was damaged or of another run; it was set aside"]
+    assert store.checkpoints() == []
+    assert len(list((tmp_path / "quarantine").iterdir())) == 2
+
+
+def ownerless_checkpoint(folder: Path, name: str, seed: int) -> None:
+    """Write a checkpoint as version 0.2.0 did."""
+    text = experiment(seed=seed).model_dump_json().encode()
+    body = len(text).to_bytes(4, "little") + text + b"state"
+    (folder / "checkpoints" / name).write_bytes(hashlib.sha256(body).digest() + body)
+
+
+def test_a_checkpoint_of_an_earlier_version_is_read_under_its_own_name_only(tmp_path: Path) -> None:
+    store, a, b = Store(tmp_path), experiment(seed=1), experiment(seed=2)
+    ownerless_checkpoint(tmp_path, a.hash, 1)
+    assert store.checkpoint(a.hash) == b"state"
+    ownerless_checkpoint(tmp_path, b.hash, 1)
+    assert store.checkpoint(b.hash) is None
+    assert store.checkpoint(a.hash) == b"state"
+
+
+@pytest.mark.parametrize("body", [b"", b"\xff\xff\xff\xff", b"\x02\0\0\0\xff\xff", b"\x02\0\0\0{}state"])
+def test_a_forged_checkpoint_is_not_used(tmp_path: Path, body: bytes) -> None:
+    store, e = Store(tmp_path), experiment()
+    (tmp_path / "checkpoints" / e.hash).write_bytes(hashlib.sha256(body).digest() + body)
+    assert store.checkpoint(e.hash) is None
+    assert store.checkpoint_experiment(e.hash) is None
+    assert store.checkpoints() == []
+
+
+def test_exchanged_blocks_are_computed_again(tmp_path: Path) -> None:
+    sweep, other = small(), small(seed=9)
+    files, others = BlockFiles(sweep, tmp_path), BlockFiles(other, tmp_path)
+    whole = sweeps.run(sweep, files=files)
+    sweeps.run(other, files=others)
+    blocks = sorted(files.folder.glob("*.block"))
+    exchange(blocks[0], blocks[1])
+    shutil.copy(others.folder / blocks[2].name, blocks[2])  # both sweeps pack their rows alike
+    (message,) = remove_damaged(tmp_path)
+    assert message == f"sweep {sweep.hash[:12]}: 3 damaged or unfinished blocks were removed; run it again"
+    shutil.copy(others.folder / blocks[2].name, blocks[2])
+    again = sweeps.run(sweep, files=files)
+    np.testing.assert_array_equal(again.numbers("click_rate"), whole.numbers("click_rate"))
+    assert remove_damaged(tmp_path) == []
+
+
+def test_blocks_of_earlier_versions_are_read_if_their_rows_are_right(tmp_path: Path) -> None:
+    sweep = small()
+    files = BlockFiles(sweep, tmp_path)
+    whole = sweeps.run(sweep, files=files)
+    blocks = sorted(files.folder.glob("*.block"))
+    for path in blocks:
+        data = path.read_bytes()[32:]
+        path.write_bytes(hashlib.sha256(data).digest() + data)
+    exchange(blocks[0], blocks[1])
+    changed = {path: path.stat().st_mtime_ns for path in blocks}
+    again = sweeps.run(sweep, files=files)
+    np.testing.assert_array_equal(again.numbers("click_rate"), whole.numbers("click_rate"))
+    assert {path for path in blocks if path.stat().st_mtime_ns != changed[path]} == set(blocks[:2])
+
+
+def test_cached_arrays_of_other_content_are_computed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BANDITS_HOME", str(tmp_path))
+    for n in (1, 2):
+        cached_arrays("weights", f"network {n}", lambda n=n: {"w": np.full(5, n)})
+    paths = sorted((tmp_path / "weights").iterdir())
+    assert damaged_caches("weights") == []
+    exchange(*paths)
+    assert damaged_caches("weights") == paths
+    for n in (1, 2):
+        arrays = cached_arrays("weights", f"network {n}", lambda n=n: {"w": np.full(5, n)})
+        np.testing.assert_array_equal(arrays["w"], np.full(5, n))
+    assert damaged_caches("weights") == []
+
+
+@pytest.mark.parametrize("sealed", [True, False])
+def test_every_flipped_bit_of_a_cache_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sealed: bool) -> None:
+    """Also in a file of an earlier version, which has no checksum of its own."""
+    monkeypatch.setenv("BANDITS_HOME", str(tmp_path))
+    cached_arrays("weights", "network", lambda: {"w": np.arange(5.0)})
+    (path,) = (tmp_path / "weights").iterdir()
+    if not sealed:
+        path.write_bytes(path.read_bytes()[32:])
+    whole = path.read_bytes()
+    assert damaged_caches("weights") == []
+    for at, bit in itertools.product(range(len(whole)), range(8)):
+        data = bytearray(whole)
+        data[at] ^= 1 << bit
+        path.write_bytes(data)
+        assert damaged_caches("weights") == [path], (at, bit)
+
+
+def test_damaged_arrays_raise_one_type_of_error() -> None:
+    for data in (b"", b"x", pack({"a": np.arange(3)})[:-9], b"\xff" * 100, (2**62).to_bytes(8, "little") + b"zstd"):
+        with pytest.raises(ValueError, match="the arrays cannot be read"):
+            unpack(data)

@@ -1,0 +1,123 @@
+"""Hosts, origins and frames: what the server refuses before Streamlit sees a request."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import Any
+
+import pytest
+from starlette.types import Message, Receive, Scope, Send
+from streamlit import config, net_util
+
+from ui.shell.security import CONSOLE_HEADER, Guard, is_known_host
+
+HOME = "127.0.0.1:8501"
+
+
+@pytest.fixture(autouse=True)
+def options(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The options of the server, as a test sets them; a look-up of the external address fails the test."""
+    found: dict[str, Any] = {"server.allowedHosts": [], "server.corsAllowedOrigins": [], "server.enableCORS": True}
+    monkeypatch.setattr(config, "get_option", lambda name: found[name])
+    monkeypatch.setattr(config, "is_manually_set", lambda name: name in found)
+    monkeypatch.setattr(net_util, "get_external_ip", lambda: pytest.fail("the external address was looked up"))
+    return found
+
+
+def ask(kind: str = "http", client: str = "127.0.0.1", **headers: str) -> tuple[list[Message], dict[str, str] | None]:
+    """Send a request through the guard: its answer, and the headers that reached the app, None if it was refused."""
+    reached: list[dict[str, str]] = []
+    sent: list[Message] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        reached.append({name.decode(): value.decode() for name, value in scope["headers"]})
+        if kind == "http":
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": b"page"})
+
+    async def receive() -> Message:
+        return {"type": f"{kind}.connect"}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    named = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+    scope = {"type": kind, "headers": named, "client": (client, 1), "path": "/", "method": "GET"}
+    asyncio.run(Guard(app)(scope, receive, send))
+    return sent, reached[0] if reached else None
+
+
+def at_console(client: str = "127.0.0.1", **headers: str) -> bool:
+    _, reached = ask("websocket", client, **headers)
+    assert reached is not None
+    return reached.get(CONSOLE_HEADER) == "1"
+
+
+def test_no_answer_may_be_shown_in_a_frame() -> None:
+    for host in (HOME, "evil.example"):  # refusals too
+        sent, _ = ask(host=host)
+        headers = dict(sent[0]["headers"])
+        assert headers[b"content-security-policy"] == b"frame-ancestors 'none'"
+        assert headers[b"x-frame-options"] == b"DENY"
+
+
+@pytest.mark.parametrize(
+    "host", [HOME, "localhost:1", "[::1]:8501", "192.168.1.7", socket.gethostname(), "a.localhost"]
+)
+def test_this_machine_is_known_by_its_names(host: str) -> None:
+    assert is_known_host(host)
+    assert ask(host=host)[1] is not None
+
+
+@pytest.mark.parametrize(
+    "host", [None, "", "evil.example", "127.0.0.1.evil.example", "evil@localhost", "localhost/x", "localhost:x", "[::1"]
+)
+def test_a_name_that_somebody_points_here_is_refused(host: str | None) -> None:
+    assert not is_known_host(host)
+    headers = {} if host is None else {"host": host}
+    sent, reached = ask(**headers)
+    assert (reached, sent[0]["status"]) == (None, 403)
+    sent, reached = ask("websocket", **headers)
+    assert reached is None
+    assert sent[0]["type"] == "websocket.close"
+
+
+def test_a_public_name_is_stated_in_the_options(options: dict[str, Any]) -> None:
+    options["browser.serverAddress"] = "Bandits.example.org"
+    assert is_known_host("bandits.example.org")
+    assert is_known_host("localhost")
+    options["server.allowedHosts"] = ["*.school.example", "other.example"]  # then these alone
+    assert [is_known_host(h) for h in ("a.school.example:80", "OTHER.example.", "school.example", "localhost")] == [
+        True, True, False, False,
+    ]  # fmt: skip
+    options["server.allowedHosts"] = ["*"]
+    assert is_known_host("anything.example")
+
+
+def test_a_page_of_another_site_is_refused_without_a_look_up(options: dict[str, Any]) -> None:
+    foreign = ["http://evil.example", "null", "http://127.0.0.1:9000", "https://evil.example:8501", "http://[::1"]
+    for origin in foreign:
+        assert ask("websocket", host=HOME, origin=origin)[1] is None
+        assert ask(host=HOME, origin=origin)[1] is None
+    assert ask("websocket", host=HOME, origin=f"http://{HOME}")[1] is not None
+    options["server.corsAllowedOrigins"] = ["https://friend.example"]
+    options["browser.serverAddress"] = "bandits.example.org"
+    for origin in ("https://friend.example", "https://bandits.example.org"):
+        assert ask("websocket", host=HOME, origin=origin)[1] is not None
+    options["server.enableCORS"] = False
+    assert ask("websocket", host=HOME, origin="http://evil.example")[1] is not None
+
+
+def test_only_a_browser_on_this_machine_is_at_the_console(options: dict[str, Any]) -> None:
+    here = {"host": HOME, "origin": f"http://{HOME}"}
+    assert at_console(**here)
+    assert at_console("::1", host="localhost:8501", origin="http://localhost:8501")
+    assert not at_console("192.0.2.7", **here)
+    assert not at_console(host=HOME)  # no browser
+    assert not at_console(host="192.168.1.7", origin="http://192.168.1.7")
+    assert not at_console("192.0.2.7", **here, **{CONSOLE_HEADER: "1"})  # said by the visitor
+    assert not at_console("192.0.2.7", **here, **{CONSOLE_HEADER.title(): "1"})
+    assert not at_console(**here, x_forwarded_for="192.0.2.7")  # through a proxy
+    options["browser.serverAddress"] = "bandits.example.org"  # or through one that does not tell
+    assert not at_console(**here)

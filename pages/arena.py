@@ -10,6 +10,7 @@ from ui.arena import decision, draft, preset_box, refusals, share
 from ui.arena.controls import controls
 from ui.arena.formulas import explain
 from ui.arena.main_sliders import main_sliders
+from ui.instant import follower
 from ui.run_view import board, layout, options
 from ui.sweep import previous_results
 
@@ -44,8 +45,8 @@ pressed = row.button("Run", type="primary", icon=":material/play_arrow:", shortc
 refused = st.session_state.pop("refused", [])  # just before the page was rerun
 view = options.View()
 try:
-    if pressed or refusals.run_requested():
-        job = session.submit_and_follow(read(draft.current().data()))
+    if pressed or follower.released() or refusals.run_requested():
+        job = session.submit_and_follow(read(draft.current().data()), by_slider=follower.released())
         draft.current().notice = ""
 except UserError as error:
     refused.append(refusals.Refusal(str(error), draft.current().data()))
@@ -76,7 +77,7 @@ if drafted != job.experiment:
         "The controls have changed. Press **Run** to update the results."
     )  # fmt: skip
     about_row.caption(f":gray-badge[:material/history: Previous result] {change}", width="stretch")
-    about_row.html("<style>.st-key-result{opacity:.5}</style>")
+    about_row.html("<style>@keyframes dim{to{opacity:.5}}.st-key-result{animation:dim .2s 1s both}</style>")
     previous_results.show(drafted)
 elif not presenting:
     about_row.caption(about or text.describe_experiment(job.experiment), width="stretch")
@@ -86,6 +87,7 @@ if about and not presenting:
 with st.container(key="result"):
     place = row.container(key="run-status", width="stretch").empty()
     board.show(job, key="arena", view=view, place=place, fill=presenting, choose_reference=True)
+follower.follow(job, view)
 if not presenting:
     if not job.active:
         decision.show(job)

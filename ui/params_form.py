@@ -130,14 +130,25 @@ def _number(common: dict[str, Any], value: Any, kind: type, optional: bool, boun
     )
 
 
+def slider_values(model: type[Params], name: str, value: float) -> list[float] | None:
+    """List the values of a logarithmic slider; None for a field whose slider is evenly spaced."""
+    field = model.model_fields[name]
+    low, high = _bounds(schemas(model)[name])
+    return _decades(value, low, high, metadata(field, "typical")) if metadata(field, "log") else None
+
+
+def _decades(value: float, low: float | None, high: float | None, typical: Any) -> list[float]:
+    decades = [m * 10.0**e for e in range(-6, 5) for m in (1, 2, 5)]
+    first, last = typical or (low if low is not None else 1e-6, high if high is not None else 1e4)
+    zero = {0.0} if first <= 0 else set()
+    first = first if first > 0 else last * 1e-4
+    return sorted({round(d, 12) for d in decades if first <= d <= last} | zero | {value})
+
+
 def _slider(common: dict[str, Any], value: float, low: Any, high: Any, typical: Any, log: bool) -> float:
     """Draw a slider over the typical range, extended to hold the present value."""
     if log:
-        decades = [m * 10.0**e for e in range(-6, 5) for m in (1, 2, 5)]
-        first, last = typical or (low if low is not None else 1e-6, high if high is not None else 1e4)
-        zero = {0.0} if first <= 0 else set()
-        first = first if first > 0 else last * 1e-4
-        options = sorted({round(d, 12) for d in decades if first <= d <= last} | zero | {value})
+        options = _decades(value, low, high, typical)
         return float(st.select_slider(**common, options=options, value=value, format_func=lambda v: f"{v:g}"))
     first, last = typical or (low, high)
     first, last = min(first, value), max(last, value)

@@ -60,15 +60,25 @@ def open_page(path: str) -> None:
     st.session_state["shown-page"] = path
 
 
-def submit_and_follow(experiment: Experiment) -> Job:
+def submit_and_follow(experiment: Experiment, *, by_slider: bool = False) -> Job:
     """Submit an experiment, or join its run, and follow it; the run followed until now becomes the previous one.
+
+    Parameters
+    ----------
+    by_slider : bool
+        A slider was released, and nobody asked for the run as such: the next one replaces it if it has not ended.
 
     Raises
     ------
     UserError
     """
     followed = st.session_state.get("job")
-    job = follow(pool().submit(experiment, owner()))
+    before = pool().get(followed) if followed else None
+    if before is not None and before.live and st.session_state.get("by-slider") == before.id != experiment.hash:
+        with suppress(UserError):  # somebody else has joined it
+            pool().discard(before.id, owner())
+    st.session_state["by-slider"] = experiment.hash if by_slider else None
+    job = follow(pool().submit_changed(experiment, owner(), before=before))
     refusals.forget_link()
     if followed not in (None, job.id):
         st.session_state.previous = followed

@@ -256,6 +256,25 @@ def load_histories(experiment: Experiment, state: dict[str, Any] | None = None) 
     return found
 
 
+def state_for(experiment: Experiment, other: Experiment, state: dict[str, Any]) -> dict[str, Any]:
+    """Return the part of a saved state that holds in another experiment: the agents that are the same in both.
+
+    Agents do not influence each other, so those that are not changed need not be computed again. Empty unless the
+    experiments are equal but for their agents and names.
+    """
+    if experiment.model_dump(exclude={"agents"}) != other.model_dump(exclude={"agents"}):
+        return {}
+    left = {i: agent.model_copy(update={"label": None}) for i, agent in enumerate(other.agents)}
+    found: dict[str, Any] = {}
+    for i, agent in enumerate(experiment.agents):
+        unnamed = agent.model_copy(update={"label": None})
+        twin = next((j for j, each in left.items() if each == unnamed), None)
+        if twin is not None and f"{twin}.lane.step" in state:
+            del left[twin]
+            found |= {f"{i}.{name}": value for name, value in _part(state, f"{twin}.").items()}
+    return {**found, "step": state["step"]} if found else {}
+
+
 def _part(state: dict[str, Any], prefix: str) -> dict[str, Any]:
     return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
 

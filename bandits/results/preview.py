@@ -71,8 +71,18 @@ class Preview:
         UserError
             No agent has this label, a value is out of range, or the agent must be trained before its first step.
         """
-        agent, experiment = self.changed(label, steps=steps, replications=replications, **params)
-        world = self._world(experiment)
+        return self.run(self.changed(label, steps=steps, replications=replications, **params)[1], label)
+
+    def run(self, experiment: Experiment, label: str) -> Result:
+        """Run one agent of any experiment with the same simulator and seed.
+
+        Raises
+        ------
+        UserError
+            The simulator or the seed differs, no agent has this label, or the agent must be trained before its first
+            step.
+        """
+        agent, world = self._prepared(experiment, label)
         with world.threads.limit(limits=1):  # as in `run`: bits depend on the number of threads
             lane = world.lane(experiment, agent)
             history = experiment.empty_history()
@@ -93,8 +103,17 @@ class Preview:
         UserError
             As `update`.
         """
-        agent, experiment = self.changed(label, steps=steps, replications=replications, **params)
-        world = self._world(experiment)
+        return self.seconds_of(self.changed(label, steps=steps, replications=replications, **params)[1], label)
+
+    def seconds_of(self, experiment: Experiment, label: str) -> float:
+        """Estimate the time that `run` takes, from its first steps.
+
+        Raises
+        ------
+        UserError
+            As `run`.
+        """
+        agent, world = self._prepared(experiment, label)
         with world.threads.limit(limits=1):
             world.lane(experiment, agent).advance(2)  # compiled, and the random numbers drawn
             lane, began = world.lane(experiment, agent), time.perf_counter()
@@ -111,10 +130,7 @@ class Preview:
         UserError
             As `update`.
         """
-        labels = self.experiment.labels
-        if label not in labels:
-            raise UserError(f"there is no agent {short(label)}; the agents are {', '.join(labels)}")
-        agent, data = labels.index(label), self.experiment.model_dump(mode="json")
+        agent, data = _position(self.experiment, label), self.experiment.model_dump(mode="json")
         data["agents"][agent] |= {**params, "label": label if data["agents"][agent]["label"] else None}
         given = {"steps": steps, "replications": replications}
         return agent, read({**data, **{name: value for name, value in given.items() if value is not None}})
@@ -131,13 +147,23 @@ class Preview:
 
         return interact(self, label, name)
 
-    def _world(self, experiment: Experiment) -> _World:
-        rows = experiment.replications
+    def _prepared(self, experiment: Experiment, label: str) -> tuple[int, _World]:
+        """Return the position of an agent, and the simulator of the experiment's replications."""
+        mine, rows = self.experiment, experiment.replications
+        if (experiment.simulator, experiment.seed) != (mine.simulator, mine.seed):
+            raise UserError("a preview can only run experiments with its own simulator and seed")
+        agent = _position(experiment, label)
         world = self._worlds.pop(rows, None) or _World(experiment)
         self._worlds[rows] = world
         while len(self._worlds) > SIZES:
             self._worlds.popitem(last=False)
-        return world
+        return agent, world
+
+
+def _position(experiment: Experiment, label: str) -> int:
+    if label not in experiment.labels:
+        raise UserError(f"there is no agent {short(label)}; the agents are {', '.join(experiment.labels)}")
+    return experiment.labels.index(label)
 
 
 class _World:

@@ -17,6 +17,7 @@ from typing import Any
 from bandits.base.errors import UserError
 from bandits.base.files import Arrays, unpack
 from bandits.experiments.experiment import Experiment, read
+from bandits.experiments.race import state_for
 from bandits.storage.run_store import RUN_ID, CorruptFileError, Store
 
 from .job import Job
@@ -194,6 +195,17 @@ class Pool:
         """Continue a finished run up to more steps: the job of the longer experiment, begun where this one ended."""
         longer = read({**job.experiment.model_dump(mode="json"), "steps": steps})
         return self.submit(longer, owner, saved=job.saved or self._saved_state(job.id))
+
+    def submit_changed(self, experiment: Experiment, owner: str = "", *, before: Job | None) -> Job:
+        """Submit an experiment; the agents that are the same in an ended run are not computed again.
+
+        Raises
+        ------
+        UserError
+            As `submit`.
+        """
+        saved = {} if before is None or before.live else before.saved or self._saved_state(before.id)
+        return self.submit(experiment, owner, saved=state_for(experiment, before.experiment, saved) if before else {})
 
     # -- unfinished and stored runs ------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ import pytest
 from bandits import Experiment, History, UserError, read, run
 from bandits.base.files import pack
 from bandits.experiments.experiment import MEMORY_LIMIT
-from bandits.experiments.race import Race, make_lane, run_to_end
+from bandits.experiments.race import Race, make_lane, run_to_end, state_for
 from bandits.experiments.snapshots import snapshot_steps
 from bandits.runtime import supervisor
 from bandits.runtime.pool import MAX_ACTIVE, MAX_ENDED_JOBS, Job, Pool
@@ -188,6 +188,40 @@ def test_a_paused_run_releases_its_worker_and_resumes_identically(pool: Pool, ga
     assert job.seconds > seconds
     for label, history in run(e).histories.items():
         same(job.histories[label], history)
+
+
+def test_agents_that_are_unchanged_are_not_computed_again(pool: Pool, gate: Gate) -> None:
+    e = experiment("linucb", "lints", {"kind": "linucb", "label": "Mine", "alpha": 2.0}, "random", steps=900, seed=31)
+    before = ended(pool.submit(e))
+    agents = [{"kind": "random"}, {"kind": "linucb", "alpha": 0.3}, {"kind": "linucb", "alpha": 2.0}, {"kind": "lints"}]
+    changed = experiment(*agents, steps=900, seed=31)  # another order, another name, another value
+    gate.hold(31, 0)
+    job = pool.submit_changed(changed, before=before)
+    wait_for(lambda: gate.stands(31) == 0, "the changed agent to begin", over(job))
+    done = {label: history.step for label, history in job.histories.items()}
+    assert done == {"Random": 900, "LinUCB": 0, "LinUCB 2": 900, "LinTS": 900}
+    gate.open()
+    ended(job)
+    whole = run(changed)
+    for label, history in whole.histories.items():
+        same(job.histories[label], history)
+    assert job.result.summary() == whole.summary()
+    longer = ended(pool.extend(job, 1500))  # the states that were taken over go on
+    for label, history in run(longer.experiment).histories.items():
+        same(longer.histories[label], history)
+
+
+@pytest.mark.parametrize("changes", [{"seed": 33}, {"steps": 800}, {"replications": 4}])
+def test_nothing_is_taken_over_from_another_experiment(changes: dict[str, int]) -> None:
+    e = experiment("linucb", "random", steps=900, seed=32)
+    race = Race(e)
+    run_to_end(race)
+    state = race.state_dict()
+    other = experiment("linucb", "random", **{"steps": 900, "seed": 32, **changes})
+    assert state_for(e, e, state).keys() == state.keys()
+    assert state_for(other, e, state) == {}
+    assert state_for(experiment("lints", steps=900, seed=32), e, state) == {}
+    assert state_for(e, e, {}) == {}
 
 
 def test_a_finished_run_is_extended_to_the_longer_run(pool: Pool) -> None:

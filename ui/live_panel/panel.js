@@ -110,7 +110,8 @@ function signature(panel, cell) {
   const { paper, ink } = colours(panel.host);
   const { clientWidth, clientHeight } = cell.plot;
   const height = panel.filled ? clientHeight : panel.height;
-  return [cell.id, clientWidth, height, scale(), paper, ink(1), [...panel.hidden].sort()].join();
+  const shown = panel.preview?.seq ?? "";
+  return [cell.id, clientWidth, height, scale(), paper, ink(1), shown, [...panel.hidden].sort()].join();
 }
 
 function draw(panel, cell) {
@@ -129,7 +130,8 @@ function draw(panel, cell) {
   const layout = layoutOf(panel, cell.figure, width, height, endWidth);
   try {
     // Always the same configuration: given another object, Plotly recreates the plot and loses the zoom.
-    window.Plotly.react(cell.plot, tracesOf(panel, cell.figure), layout, CONFIG);
+    const traces = tracesOf(panel, cell.figure);
+    window.Plotly.react(cell.plot, withPreview(panel, cell, traces, layout), layout, CONFIG);
     delete cell.plot.dataset.wait;
     for (const svg of cell.plot.querySelectorAll("svg.main-svg")) svg.setAttribute("aria-hidden", "true");
     cell.names = endWidth ? names : [];
@@ -154,6 +156,15 @@ function draw(panel, cell) {
 
 const stale = (panel, cell) => cell.plot.clientWidth > 0 && cell.drawn !== signature(panel, cell);
 
+// In turn, so that the first plot does not starve the others while a slider moves.
+function nextStale(panel) {
+  const { cells, turn = 0 } = panel;
+  const order = [...cells.slice(turn), ...cells.slice(0, turn)];
+  const found = order.find((one) => one.visible && stale(panel, one));
+  if (found) panel.turn = (cells.indexOf(found) + 1) % cells.length;
+  return found;
+}
+
 async function refresh(panel) {
   if (panel.busy) return;
   panel.busy = true;
@@ -162,7 +173,7 @@ async function refresh(panel) {
     for (;;) {
       // One plot per frame keeps the page responsive; a hidden tab gets no frames and draws nothing.
       await new Promise(requestAnimationFrame);
-      const cell = panel.cells.find((one) => one.visible && stale(panel, one));
+      const cell = nextStale(panel);
       if (!cell) break;
       draw(panel, cell);
     }
@@ -286,7 +297,9 @@ function makePanel(parent) {
   };
   addEventListener("beforeprint", print);
 
+  const unfollow = followPreviews(panel);
   panel.remove = () => {
+    unfollow();
     removeEventListener("beforeprint", print);
     removeEventListener("resize", refit);
     clearTimeout(timer);
@@ -303,8 +316,9 @@ function makePanel(parent) {
 export default function ({ parentElement, data, setTriggerValue }) {
   const panel = panels.get(parentElement) ?? makePanel(parentElement);
   panel.trigger = setTriggerValue;
-  const { src, height, legend, caption, note, axis, fill, cells } = decode(data);
-  Object.assign(panel, { src, height, axis, fill });
+  const { src, height, legend, caption, note, axis, fill, cells, final } = decode(data);
+  Object.assign(panel, { src, height, axis, fill, legend });
+  if (final && panel.preview?.released) endPreview(panel);
   writeNote(panel.note, caption, note, "the numbers of the agents");
   drawLegend(panel, legend);
   while (panel.cells.length > cells.length) dropCell(panel, panel.cells.pop());
@@ -320,6 +334,7 @@ export default function ({ parentElement, data, setTriggerValue }) {
     cell.id = id;
     cell.figure = figure;
   });
+  drawTile(panel);
   fit(panel);
   applyVisibility(panel);
   return panel.remove;

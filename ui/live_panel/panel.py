@@ -26,7 +26,7 @@ def _source(name: str) -> str:
 
 _mount = st.components.v2.component(
     "bandit_live_panel",
-    js="\n".join(map(_source, ("plotly_figure.js", "line_ends.js", "notes.js", "menu.js", "panel.js"))),
+    js="\n".join(map(_source, ("plotly_figure.js", "line_ends.js", "notes.js", "menu.js", "preview.js", "panel.js"))),
     css="\n".join(map(_source, ("panel.css", "tiles.css"))),
     isolate_styles=False,  # Plotly writes its own style sheet into the page's head
 )
@@ -106,12 +106,14 @@ def pack(
     *,
     caption: str = "",
     fill: bool = False,
+    final: bool = True,
 ) -> bytes:
     """Encode a panel: header size (uint32, little-endian), JSON header, then all float32 values.
 
     Raw bytes rather than base64 in JSON, which is a third larger and which Streamlit would
     serialise twice. An array is ``{"f4": [first, count]}`` in the header, or ``{"f4": [first, count,
     columns]}`` if it has two dimensions. With ``fill`` the plots share the rest of a large window, whatever ``height``.
+    With ``final`` nothing more will follow, and what a released slider shows gives way.
     """
     offsets: dict[bytes, int] = {}
     end = 0
@@ -141,7 +143,7 @@ def pack(
     frame = json.dumps(
         {
             "src": plotly.SOURCE, "height": int(height), "legend": list(legend), "caption": caption, "note": note,
-            "axis": AXIS, "fill": fill,
+            "axis": AXIS, "fill": fill, "final": final,
         }
     )  # fmt: skip
     header = f'{frame[:-1]},"cells":[{",".join(cells)}]}}'.encode()

@@ -183,7 +183,7 @@ def _content(job: Job, view: View, previous: Job | None, *, fill: bool) -> Board
             placeholder["text"] = "This run ended before its first results."
         spec["layout"]["uirevision"] = f"{job.id}{view.x}{view.log_regret}{view.fourth}"
     alt = [f"{s['layout']['title']['text']}: {s['layout']['meta']['note']}" for s in specs]
-    packed = panel.pack(specs, alt, 300, tiles, note, caption=caption, fill=fill)
+    packed = panel.pack(specs, alt, 300, tiles, note, caption=caption, fill=fill, final=not job.active)
     return BoardContent(text, progress, packed)
 
 

@@ -1,0 +1,182 @@
+"""The websocket beside Streamlit's own: answers, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+import pytest
+import uvicorn
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import ClientConnection, connect
+
+from bandits import run
+from tests.support import experiment, wait_for
+from ui.instant import channel, messages
+from ui.live_panel.panel import unpack
+from ui.shell.security import Guard
+
+E = experiment("linucb", "random", steps=400, replications=4)
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    config = uvicorn.Config(Starlette(routes=[channel.route], middleware=[Middleware(Guard)]), port=port, log_level="error")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    wait_for(lambda: server.started, "the server")
+    yield f"127.0.0.1:{port}"
+    server.should_exit = True
+    thread.join()
+
+
+def line(address: str, path: str = "instant", **options: Any) -> ClientConnection:
+    options = {"origin": f"http://{address}", **options}
+    return connect(f"ws://{address}/{path}", max_size=None, **options)
+
+
+def question(seq: int = 1, **changes: Any) -> str:
+    asked = {"seq": seq, "experiment": E.model_dump_json(), "label": "LinUCB", "params": {"alpha": 1.5}}
+    return json.dumps({**asked, **changes})
+
+
+def received(client: ClientConnection) -> tuple[dict[str, Any], bytes]:
+    data = client.recv(timeout=120)
+    assert isinstance(data, bytes)
+    size = int.from_bytes(data[:4], "little")
+    return json.loads(data[4 : 4 + size]), data[4 + size :]
+
+
+def asked(client: ClientConnection, text: str) -> tuple[dict[str, Any], bytes]:
+    client.send(text)
+    return received(client)
+
+
+def test_an_answer_holds_the_plots_of_the_agent(address: str) -> None:
+    data = E.model_dump(mode="json")
+    data["agents"][0]["alpha"] = 1.5
+    expected = run(type(E).model_validate(data), workers=0).histories["LinUCB"]
+    with line(address) as client:
+        header, body = asked(client, question(7))
+    assert (header["seq"], header["label"], header["whole"]) == (7, "LinUCB", True)
+    assert header["rate"] == pytest.approx(expected.sums["clicks"][-1].mean() / 400)
+    assert header["tile"]["rate"] == f"{header['rate']:.3f}"
+    cells = unpack(body)["cells"]
+    assert [cell["figure"]["layout"]["title"]["text"] for cell in cells][:2] == [
+        "Click-through rate",
+        "Cumulative regret",
+    ]
+    regret = next(t for t in cells[1]["figure"]["data"] if t.get("legendgroup") == "LinUCB" and not t.get("fill"))
+    lost = (expected.sums["best_value"] - expected.sums["value"])[-1].mean()
+    assert np.asarray(regret["y"])[-1] == pytest.approx(lost, rel=1e-5)
+
+
+def test_it_answers_below_any_path(address: str) -> None:
+    with line(address, "behind/a/proxy/instant") as client:
+        assert asked(client, question())[0]["label"] == "LinUCB"
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1.evil.example"])
+def test_other_origins_are_refused(address: str, origin: str) -> None:
+    with pytest.raises(InvalidStatus) as refusal, line(address, origin=origin):
+        pass
+    assert refusal.value.response.status_code == 403
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "{", "[]", "null", "[" * 30_000, question(seq=-1), question(params={}), question(params={"alpha": "x"}),
+        question(params={"alpha": None}), question(more=1), question(view={"window": 0}), question(view={"x": "y"}),
+        question(label=3), question(experiment="{"), question(experiment="[" * 30_000), question(experiment="{}x"),
+        question(experiment='{"agents": []}'), question(params={"alpha": -3}), question(label="Nobody"),
+        question(params={"nothing": 1}), question(rest="yes"), question(params={"alpha": 1e999}),
+    ],
+)  # fmt: skip
+def test_what_is_no_question_is_refused_in_a_sentence_and_the_next_is_answered(address: str, text: str) -> None:
+    with line(address) as client:
+        header, body = asked(client, text)
+        assert 10 < len(header["error"]) < 400
+        assert "Traceback" not in header["error"]
+        assert body == b""
+        assert asked(client, question(2))[0]["seq"] == 2
+
+
+def test_a_long_message_ends_the_connection_and_nothing_else(address: str) -> None:
+    with line(address) as client:
+        client.send("x" * (messages.LONGEST + 1))
+        with pytest.raises(ConnectionClosed) as end:
+            client.recv(timeout=60)
+        assert end.value.rcvd is not None
+        assert end.value.rcvd.code == channel.TOO_LONG
+    with line(address) as client:
+        client.send(b"\x00\xff")
+        with pytest.raises(ConnectionClosed):
+            client.recv(timeout=60)
+    with line(address) as client:
+        assert asked(client, question())[0]["label"] == "LinUCB"
+
+
+def test_of_ten_thousand_questions_the_newest_is_answered(address: str) -> None:
+    with line(address) as client, line(address) as other:
+        for seq in range(1, 10_001):
+            client.send(question(seq))
+        assert asked(other, question(5))[0]["seq"] == 5  # meanwhile
+        answered = []
+        while not answered or answered[-1] < 10_000:
+            answered.append(received(client)[0]["seq"])
+    assert answered == sorted(set(answered))
+    assert len(answered) < 5000  # most were dropped
+
+
+def test_more_visitors_than_there_is_room_for(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channel, "MAX_CLIENTS", 2)
+    wait_for(lambda: channel._channel().clients == 0, "the others to leave")
+    with ExitStack() as stack:
+        for client in [stack.enter_context(line(address)) for _ in range(2)]:
+            assert asked(client, question())[0]["seq"] == 1
+        with line(address) as third, pytest.raises(ConnectionClosed) as end:
+            third.recv(timeout=60)
+        assert end.value.rcvd is not None
+        assert end.value.rcvd.code == channel.TOO_MANY
+    wait_for(lambda: channel._channel().clients == 0, "them to leave")
+
+
+def test_who_leaves_before_the_answer_harms_nobody(address: str) -> None:
+    for _ in range(20):
+        with line(address) as client:
+            client.send(question())
+    with line(address) as client:
+        assert asked(client, question(3))[0]["seq"] == 3
+    wait_for(lambda: channel._channel().clients == 0, "them to leave")
+
+
+def test_clients_get_the_numbers_that_they_asked_for(address: str) -> None:
+    """Several at once, in the same simulator: nobody gets the numbers of another value."""
+    values = [0.1 * i for i in range(1, 9)]
+    with line(address) as client:
+        alone = {value: asked(client, question(params={"alpha": value}))[0]["rate"] for value in values}
+    found: dict[float, list[float]] = {value: [] for value in values}
+
+    def ask(value: float) -> None:
+        with line(address) as client:
+            for seq in range(1, 6):
+                found[value].append(asked(client, question(seq, params={"alpha": value}))[0]["rate"])
+
+    threads = [threading.Thread(target=ask, args=(value,)) for value in values]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {value: [alone[value]] * 5 for value in values}

@@ -1,0 +1,92 @@
+"""A websocket beside Streamlit's own: a browser asks while a slider moves, and the newest question is answered.
+
+Pages of other sites are refused by `ui.shell.security.Guard`, like everywhere in the app.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import lru_cache
+
+from starlette.routing import WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect
+from threadpoolctl import threadpool_limits
+
+from bandits.results.instant import Instant
+
+from .messages import LONGEST, answer
+
+PATH = "instant"
+MAX_CLIENTS = 100
+THREADS = 2  # they compute in turn for all clients: whoever asks again waits behind the others
+TOO_MANY, TOO_LONG = 1013, 1009  # codes with which a connection is closed
+
+
+class Channel:
+    """Answers to all browsers; each has one question being answered, and of its others only the newest counts."""
+
+    def __init__(self) -> None:
+        self.instant, self.clients = Instant(), 0
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="instant")
+        threadpool_limits(1)  # for the life of this process: limits that threads set and restore would mix
+
+    async def serve(self, socket: WebSocket) -> None:
+        """Answer a browser until it leaves."""
+        await socket.accept()
+        if self.clients >= MAX_CLIENTS:
+            return await socket.close(TOO_MANY)
+        self.clients += 1
+        newest = _Newest()
+        answering = asyncio.create_task(self._answer(socket, newest))
+        try:
+            while True:
+                text = await socket.receive_text()
+                if len(text) > LONGEST:
+                    return await socket.close(TOO_LONG)
+                newest.put(text)
+        except (WebSocketDisconnect, KeyError):  # KeyError: bytes instead of text
+            return None
+        finally:
+            self.clients -= 1
+            answering.cancel()
+            with suppress(asyncio.CancelledError, WebSocketDisconnect, RuntimeError):  # it left before the answer
+                await answering
+
+    async def _answer(self, socket: WebSocket, newest: _Newest) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            text = await newest.take()
+            await socket.send_bytes(await loop.run_in_executor(self._threads, answer, self.instant, text))
+
+
+class _Newest:
+    """The newest question; those before it that nobody took are dropped."""
+
+    def __init__(self) -> None:
+        self._text: str | None = None
+        self._there = asyncio.Event()
+
+    def put(self, text: str) -> None:
+        self._text = text
+        self._there.set()
+
+    async def take(self) -> str:
+        await self._there.wait()
+        self._there.clear()
+        assert self._text is not None
+        return self._text
+
+
+@lru_cache(maxsize=1)
+def _channel() -> Channel:
+    return Channel()
+
+
+async def _serve(socket: WebSocket) -> None:
+    await _channel().serve(socket)
+
+
+# Any prefix, as in `ui.live_panel.plotly`.
+route = WebSocketRoute(f"/{{prefix:path}}{PATH}", _serve)

@@ -1,0 +1,333 @@
+// Follows Streamlit's own sliders while they move, asks the server over a websocket, and hands the answers to the panel.
+// Streamlit calls the default export at every update, with the same parent element as long as it is mounted.
+const REST = 250; // milliseconds without a move until the whole run is asked for
+const RELEASED = 500; // ... until a value that the keyboard has chosen is run
+const SWEEP = 48; // values that the play mark tries at most
+const RETRY = 5000; // milliseconds until a lost connection is opened again
+const followers = new WeakMap();
+
+// The entry script of the page gives the root of the app, behind any base path or proxy.
+function address(path) {
+  const entry = document.querySelector('script[src*="static/js/"]');
+  const root = new URL(entry ? entry.src.replace(/static\/js\/.*$/, "") : `${location.origin}/`);
+  root.protocol = root.protocol === "https:" ? "wss:" : "ws:";
+  return root.href + path;
+}
+
+// One connection; one question is being answered, and of those that wait only the newest is sent.
+function makeLine(path, hear) {
+  let socket = null;
+  let asked = null; // what is being answered
+  let next = null;
+  let lost = 0;
+  let seq = 0;
+  const send = () => {
+    if (!next || asked || socket?.readyState !== WebSocket.OPEN) return;
+    [asked, next] = [next, null];
+    socket.send(JSON.stringify({ ...asked.question, seq: ++seq }));
+  };
+  const open = () => {
+    if (socket || performance.now() < lost) return;
+    socket = new WebSocket(address(path));
+    socket.binaryType = "arraybuffer";
+    socket.onopen = send;
+    socket.onclose = () => {
+      const waiting = asked ?? next;
+      [socket, asked, next] = [null, null, null];
+      lost = performance.now() + RETRY;
+      if (waiting) hear(waiting.about, { error: "No preview: the connection to the server failed. Release to run." });
+    };
+    socket.onmessage = ({ data }) => {
+      const answered = asked;
+      asked = null;
+      send(); // the next is computed while this one is drawn
+      const bytes = new Uint8Array(data);
+      const size = new DataView(data).getUint32(0, true);
+      const header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + size)));
+      if (answered) hear(answered.about, header, bytes.subarray(4 + size));
+    };
+  };
+  return {
+    ask: (question, about) => {
+      next = { question, about };
+      open();
+      send();
+    },
+    close: () => socket?.close(),
+  };
+}
+
+const tell = (kind, detail) => document.dispatchEvent(new CustomEvent(`bandits-${kind}`, { detail }));
+const inputOf = (place) => place.querySelector('input[type="range"]');
+const element = (tag, name, text = "") => {
+  const made = document.createElement(tag);
+  made.className = name;
+  made.textContent = text;
+  return made;
+};
+
+// What a slider's strip shows: a play mark, the track of the values that were tried, and a sentence.
+function makeStrip(place, play) {
+  const strip = element("div", "bi-strip");
+  const mark = element("button", "bi-play");
+  const track = element("div", "bi-track");
+  const text = element("span", "bi-text");
+  mark.type = "button";
+  track.setAttribute("aria-hidden", "true"); // the sentence names the best value
+  text.setAttribute("role", "status");
+  mark.addEventListener("click", play);
+  strip.append(track, mark, text);
+  place.append(strip);
+  return { strip, mark, track, text };
+}
+
+// Blue to yellow, equally bright to every eye: from the lowest to the highest rate that was tried.
+const SHADES = ["#35608d", "#2a788e", "#21918c", "#22a884", "#44bf70", "#7ad151", "#bddf26", "#fde725"];
+const shade = (share) => SHADES[Math.min(SHADES.length - 1, Math.floor(share * SHADES.length))];
+
+function drawTrack({ track }, slider, input) {
+  const tried = [...slider.tried.entries()];
+  const rates = tried.map(([, { rate }]) => rate);
+  const [low, high] = [Math.min(...rates), Math.max(...rates)];
+  const [first, last] = [Number(input.min), Number(input.max)];
+  track.replaceChildren(
+    ...tried.map(([position, { rate }]) => {
+      const dot = element("i", rate === high ? "bi-best" : "");
+      dot.style.left = `${(100 * (position - first)) / (last - first || 1)}%`;
+      dot.style.background = shade(high > low ? (rate - low) / (high - low) : 1);
+      return dot;
+    }),
+  );
+}
+
+const best = (slider) => [...slider.tried.values()].reduce((a, b) => (b.rate > a.rate ? b : a));
+
+function makeFollower(parent) {
+  const follower = { data: null, trigger: () => {}, strips: new Map(), sliders: new Map(), shown: null, playing: null };
+
+  const line = (path) => (follower.line ??= makeLine(path, heard));
+
+  // What has been tried of a slider is kept while everything but its own value stays as it was.
+  const sliderOf = (key) => {
+    const given = follower.data.sliders[key];
+    const known = follower.sliders.get(key);
+    if (known?.frame === given.frame) return Object.assign(known, given);
+    const made = { ...given, key, tried: new Map() };
+    follower.sliders.set(key, made);
+    return made;
+  };
+
+  const valueAt = (slider, position) => (slider.options ? slider.options[position] : position);
+
+  const ask = (slider, position, { rest = false } = {}) => {
+    const { view, path } = follower.data;
+    const question = { ...slider.origin, params: { [slider.name]: valueAt(slider, position) }, rest, view };
+    line(path).ask(question, { slider, position, rest });
+  };
+
+  function heard({ slider, position, rest }, header, body) {
+    const shown = follower.strips.get(slider.key);
+    if (header.error) {
+      if (shown) shown.text.textContent = header.error;
+      return;
+    }
+    const input = shown && inputOf(shown.strip.parentElement);
+    if (!rest && input) {
+      slider.tried.set(position, { rate: header.rate, value: valueAt(slider, position) });
+      drawTrack(shown, slider, input);
+    }
+    if (follower.shown !== slider) return; // taken back meanwhile
+    if (shown) {
+      const found = best(slider);
+      const many = slider.tried.size > 2 ? ` · Best of ${slider.tried.size} values: ${found.value}` : "";
+      shown.text.setAttribute("aria-live", rest ? "polite" : "off"); // spoken when the slider rests
+      shown.text.textContent = `${header.sentence}${many}`.replaceAll(" %", "\u00a0%");
+    }
+    tell("preview", { label: slider.origin.label, tile: header.tile, body, seq: header.seq });
+  }
+
+  // -- a slider that is moved ----------------------------------------------------------------------------------------
+
+  let resting, releasing;
+  const begin = (slider, position) => {
+    if (follower.shown === slider) return;
+    if (follower.shown) tell("preview-end");
+    follower.shown = slider;
+    // As they are where the slider was, whatever the page draws meanwhile.
+    slider.origin = { experiment: follower.data.experiment, label: slider.label };
+    slider.start = position;
+  };
+
+  const moved = (key, input, before) => {
+    const slider = sliderOf(key);
+    if (slider.slow) return;
+    stopPlaying();
+    begin(slider, before);
+    const position = Number(input.value);
+    ask(slider, position);
+    clearTimeout(resting);
+    resting = setTimeout(() => ask(slider, position, { rest: true }), REST);
+    clearTimeout(releasing);
+    if (!input.closest("[data-dragging]")) releasing = setTimeout(() => release(slider, position), RELEASED);
+  };
+
+  const release = (slider, position) => {
+    if (follower.shown !== slider) return;
+    if (position === slider.start) return takeBack(slider);
+    follower.shown = null;
+    tell("preview-released");
+    follower.trigger("released", { key: slider.key, value: valueAt(slider, position) });
+  };
+
+  const takeBack = (slider) => {
+    clearTimeout(resting);
+    clearTimeout(releasing);
+    follower.shown = null;
+    tell("preview-end");
+    const shown = follower.strips.get(slider.key);
+    if (shown) shown.text.textContent = "";
+  };
+
+  // -- the play mark -------------------------------------------------------------------------------------------------
+
+  const stopPlaying = () => {
+    if (!follower.playing) return;
+    clearInterval(follower.playing.timer);
+    const { slider, mark } = follower.playing;
+    follower.playing = null;
+    nameMark(mark, slider, false);
+  };
+
+  const play = (key) => {
+    const wasPlaying = follower.playing?.slider.key === key;
+    const shown = follower.strips.get(key);
+    const input = shown && inputOf(shown.strip.parentElement);
+    const slider = sliderOf(key);
+    if (follower.playing) takeBack(follower.playing.slider);
+    stopPlaying();
+    if (wasPlaying || !input) return;
+    const [first, last] = [Number(input.min), Number(input.max)];
+    const grid = Number(input.step) || 1;
+    const step = grid * Math.max(1, Math.ceil((last - first) / grid / SWEEP));
+    const positions = [];
+    for (let i = 0; first + i * step <= last + 1e-9; i++) positions.push(Number((first + i * step).toPrecision(10)));
+    begin(slider, Number(input.value));
+    let at = 0;
+    const timer = setInterval(() => {
+      if (!slider.tried.has(positions[at - 1]) && at > 0 && ++slider.waits < 40) return; // each value is drawn
+      slider.waits = 0;
+      if (at === positions.length) {
+        stopPlaying();
+        takeBack(slider);
+        const found = best(slider);
+        shown.text.textContent = `Best of ${slider.tried.size} values: ${found.value} (${found.rate.toFixed(3)})`;
+      } else ask(slider, positions[at++]);
+    }, 60);
+    slider.waits = 0;
+    follower.playing = { slider, timer, mark: shown.mark };
+    nameMark(shown.mark, slider, true);
+  };
+
+  const nameMark = (mark, slider, playing) => {
+    mark.textContent = playing ? "■" : "▶";
+    mark.setAttribute("aria-label", playing ? "Stop" : `Try the values of ${slider.title} of ${slider.label} one by one`);
+    mark.title = playing ? "Stop" : "Try the values one by one";
+  };
+
+  // -- the page ------------------------------------------------------------------------------------------------------
+
+  const keyOf = (node) => {
+    const place = node.closest?.('[class*="st-key-"]');
+    const name = place && [...place.classList].find((one) => one.startsWith("st-key-"));
+    const key = name?.slice("st-key-".length);
+    return key && follower.data && key in follower.data.sliders ? key : null;
+  };
+
+  let dressing = false;
+  const dressSoon = () => {
+    if (dressing) return;
+    dressing = true;
+    requestAnimationFrame(() => {
+      dressing = false;
+      dress();
+    });
+  };
+
+  // Streamlit draws an agent's card anew when its line changes: its sliders get their strips again.
+  const dress = () => {
+    for (const key of Object.keys(follower.data?.sliders ?? {})) {
+      const place = document.querySelector(`.st-key-${CSS.escape(key)}`);
+      const input = place && inputOf(place);
+      if (!input) continue;
+      const slider = sliderOf(key);
+      let shown = follower.strips.get(key);
+      if (shown?.strip.isConnected && shown.slow === slider.slow) continue;
+      shown?.strip.remove();
+      shown = { ...makeStrip(place, () => play(key)), slow: slider.slow };
+      follower.strips.set(key, shown);
+      shown.mark.hidden = Boolean(slider.slow);
+      shown.strip.classList.toggle("bi-slow", Boolean(slider.slow));
+      shown.text.textContent = slider.slow;
+      nameMark(shown.mark, slider, false);
+      if (slider.tried.size) drawTrack(shown, slider, input);
+    }
+  };
+
+  const changes = new MutationObserver((records) => {
+    for (const { type, attributeName, target, oldValue } of records) {
+      if (type === "childList") continue;
+      const key = keyOf(target);
+      const active = target === document.activeElement || target.closest?.("[data-dragging]");
+      if (!key) continue;
+      if (attributeName === "value" && active && target.value !== oldValue) moved(key, target, Number(oldValue));
+      if (attributeName === "data-dragging" && !target.hasAttribute("data-dragging")) {
+        const input = inputOf(target);
+        if (input && follower.shown?.key === key) release(follower.shown, Number(input.value));
+      }
+    }
+    if (records.some(({ type }) => type === "childList")) dressSoon();
+  });
+  changes.observe(document.body, {
+    subtree: true,
+    childList: true,
+    attributes: true,
+    attributeFilter: ["value", "data-dragging"],
+    attributeOldValue: true,
+  });
+
+  // Escape takes a drag back: the page draws its sliders anew where they were.
+  const escape = (event) => {
+    if (event.key !== "Escape" || !follower.shown) return;
+    event.stopPropagation();
+    stopPlaying();
+    takeBack(follower.shown);
+    follower.trigger("taken_back", performance.now());
+  };
+  document.addEventListener("keydown", escape, true);
+
+  follower.dress = dress;
+  follower.remove = () => {
+    stopPlaying();
+    changes.disconnect();
+    document.removeEventListener("keydown", escape, true);
+    follower.line?.close();
+    for (const { strip } of follower.strips.values()) strip.remove();
+    followers.delete(parent);
+  };
+  followers.set(parent, follower);
+  return follower;
+}
+
+export default function ({ parentElement, data, setTriggerValue }) {
+  const follower = followers.get(parentElement) ?? makeFollower(parentElement);
+  follower.data = data;
+  follower.trigger = setTriggerValue;
+  for (const [key, { strip }] of follower.strips) {
+    if (key in data.sliders) continue;
+    strip.remove();
+    follower.strips.delete(key);
+    follower.sliders.delete(key);
+  }
+  follower.dress();
+  return follower.remove;
+}

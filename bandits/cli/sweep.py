@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from contextlib import ExitStack
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from bandits.base.errors import UserError
@@ -16,6 +16,7 @@ from bandits.runtime.cores import read_workers
 from bandits.runtime.pool import Pool
 from bandits.sweeps.analysis.landscape import Landscape
 from bandits.sweeps.analysis.run_metrics import METRICS
+from bandits.sweeps.execution.audit import Audit
 from bandits.sweeps.execution.executors import Executor, FailoverExecutor, InProcessExecutor, PoolExecutor
 from bandits.sweeps.optuna_search import import_optuna
 from bandits.sweeps.refinement import refine, unresolved
@@ -144,7 +145,8 @@ def _executor(workers: int, cluster: str, stack: ExitStack) -> Executor:
         return _machine(workers, stack)
     from bandits.sweeps.execution.dask_client import DaskExecutor
 
-    executor = FailoverExecutor(DaskExecutor(cluster), partial(_machine, workers, stack))
+    local = cache(partial(_machine, workers, stack))  # the pool is started when it is needed
+    executor = FailoverExecutor(DaskExecutor(cluster, Audit(local)), local)
     stack.callback(executor.close)
     return executor
 

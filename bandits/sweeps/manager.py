@@ -15,6 +15,7 @@ from bandits.results.metrics import Estimate
 from bandits.runtime.pool import Pool
 from bandits.sweeps.analysis.landscape import Landscape
 from bandits.sweeps.analysis.nearest import NearestPoint, PointLookup, nearest_points
+from bandits.sweeps.execution.audit import Audit
 from bandits.sweeps.execution.executors import Executor, FailoverExecutor, InProcessExecutor, PoolExecutor
 from bandits.sweeps.storage.block_files import BlockFiles, stored_sweep
 from bandits.sweeps.storage.catalogue import Catalogue, CatalogueEntry, best_point
@@ -168,6 +169,7 @@ class SweepManager:
         self._pool, self._folder, self._cluster = pool, folder, cluster
         self._connected: FailoverExecutor | None = None
         self._connecting = threading.Lock()
+        self._audit = Audit(lambda: PoolExecutor(pool))
         self._jobs: dict[str, SweepJob] = {}
         self._catalogue = Catalogue(folder)
         self._lock = threading.Lock()
@@ -210,10 +212,10 @@ class SweepManager:
         from bandits.sweeps.execution.dask_client import DaskExecutor
 
         with self._connecting:
-            if self._connected is not None and not self._connected.note:
+            if self._connected is not None and not self._connected.failure:
                 return self._connected
             try:  # the first connection, or a new one after the cluster was lost
-                self._connected = FailoverExecutor(DaskExecutor(self._cluster), lambda: local)
+                self._connected = FailoverExecutor(DaskExecutor(self._cluster, self._audit), lambda: local)
             except UserError as error:
                 local.note = f"{error}; continuing on this machine"
                 return local

@@ -27,7 +27,7 @@ from bandits.runtime.pool import Pool
 from bandits.sweeps import Landscape, Sweep
 from bandits.sweeps.analysis.run_metrics import METRICS
 from bandits.sweeps.blocks import Block
-from bandits.sweeps.execution import dask_client
+from bandits.sweeps.execution import audit, dask_client
 from bandits.sweeps.execution.dask_client import DaskExecutor
 from bandits.sweeps.execution.executors import Executor, ExecutorLostError, PoolExecutor
 from bandits.sweeps.runner import Runner
@@ -251,6 +251,34 @@ def test_a_block_that_kills_its_workers_is_reported(cluster: Dask, gate: Gate) -
     finally:
         away._client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 3))
         away.close()
+
+
+def test_a_worker_that_returns_other_numbers_is_shut_out(scheduler: Dask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit, "AUDIT_SHARE", 1.0)
+
+    def begin_to_lie() -> None:
+        from bandits.sweeps.execution import dask_worker
+
+        honest = dask_worker.compute
+
+        def lie(*arguments: Any) -> Any:
+            arrays = honest(*arguments)
+            return {**arrays, "sum.value": arrays["sum.value"] * 0.999}
+
+        dask_worker.compute = lie
+
+    scheduler.work()
+    away = DaskExecutor(scheduler.address)
+    (liar,) = away._client.nthreads()
+    away._client.run(begin_to_lie)
+    scheduler.work()
+    wait_for(lambda: away.workers == 2, "the second worker")
+    try:
+        same(Runner(small(), away).run(), sweeps.run(small()))
+    finally:
+        away.close()
+    assert away.audit.shut_out == {liar}
+    assert away.note.startswith(f"the worker {liar} computed other numbers than this machine and was shut out")
 
 
 # -- valid workers -------------------------------------------------------------------------------------------------

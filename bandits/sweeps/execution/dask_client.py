@@ -1,7 +1,8 @@
 """Compute blocks on a Dask cluster: other machines, started with Dask's commands and reached over mutual TLS.
 
 Dask provides the certificates (from its configuration) and restarts a block whose worker dies. This module adds two
-checks: workers that would compute other numbers are refused, and a lost cluster is reported.
+checks: workers that would compute other numbers are refused, and a lost cluster is reported. What workers return is
+judged (`audit`).
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from bandits.sweeps.blocks import Block
 from bandits.sweeps.sweep import Sweep
 
 from . import dask_worker
-from .executors import ExecutorLostError
+from .audit import Audit
+from .executors import ExecutorLostError, InProcessExecutor
 
 CONNECT_TIMEOUT = 10.0  # seconds for the scheduler to answer
 WORKER_TIMEOUT = 30.0  # seconds for the first worker to register
@@ -47,6 +49,8 @@ class DaskExecutor:
     ----------
     address : str
         ``tls://host:port``; ``tcp://host:port`` on this machine only. Certificates come from Dask's configuration.
+    audit : Audit, optional
+        Judges the blocks; one that computes in this process by default.
     silence : float
         Seconds without a scheduler or a worker after which the cluster counts as lost.
 
@@ -56,10 +60,9 @@ class DaskExecutor:
         If the address is invalid, no scheduler or worker answers, or a worker has other versions or numbers.
     """
 
-    note = ""
-
-    def __init__(self, address: str, *, silence: float = MAX_SILENCE) -> None:
+    def __init__(self, address: str, audit: Audit | None = None, *, silence: float = MAX_SILENCE) -> None:
         dask = _distributed()
+        self.audit = audit or Audit(InProcessExecutor)
         self.address, self._silence = _check_address(address), silence
         self._expected = dask_worker.fingerprint(), dask_worker.probe()
         self._client = _connect(dask, self.address)
@@ -74,6 +77,11 @@ class DaskExecutor:
         self._client.subscribe_topic(self._topic, self._on_event)
         threading.Thread(target=self._watch, daemon=True).start()
 
+    @property
+    def note(self) -> str:
+        """Which worker was shut out, for the user; usually empty."""
+        return self.audit.note
+
     def submit(self, sweep: Sweep, block: Block, on_step: Callable[[int], None]) -> Future[Arrays]:
         """Submit a block to the scheduler.
 
@@ -87,8 +95,8 @@ class DaskExecutor:
         self._open[key] = future, on_step
         arguments = sweep.model_dump_json(), block.rows, *self._expected, self._topic, key
         try:
-            remote = self._call(dask_worker.compute_block, *arguments, key=key)
-            remote.add_done_callback(partial(self._collect, future))
+            remote = self._call(dask_worker.compute_block, *arguments, key=key, **self._placement())
+            remote.add_done_callback(partial(self._collect, sweep, block, future))
         except (OSError, RuntimeError, ValueError) as error:  # raised by Dask if the client was closed meanwhile
             raise ExecutorLostError(self._lost_message(error)) from None
         future.add_done_callback(lambda _: self._release(key, remote))
@@ -106,7 +114,9 @@ class DaskExecutor:
 
     def _check_workers(self) -> int:
         """Return the number of workers; refuse a cluster with workers that compute other numbers."""
-        threads = self._threads()
+        threads = {w: n for w, n in self._threads().items() if w not in self.audit.shut_out}
+        if not threads:
+            raise UserError(f"every worker of the cluster at {self.address} was shut out")
         if many := next((w for w, n in threads.items() if n != 1), None):
             raise UserError(
                 f"the worker {many} has {threads[many]} threads; start it with --nthreads 1 (several: --nworkers)"
@@ -152,12 +162,21 @@ class DaskExecutor:
         if (known := self._open.get(message["key"])) is not None:
             known[1](message["step"])
 
-    def _collect(self, future: Future[Arrays], remote: Any) -> None:
-        """Fetch the result of a block, or its error."""
+    def _placement(self) -> dict[str, list[str]]:
+        """Name the workers that may compute a block, after one was shut out."""
+        if not self.audit.shut_out:
+            return {}
+        if left := [worker for worker in self._client.nthreads() if worker not in self.audit.shut_out]:
+            return {"workers": left}
+        raise ExecutorLostError(f"every worker of the cluster at {self.address} was shut out")
+
+    def _collect(self, sweep: Sweep, block: Block, future: Future[Arrays], remote: Any) -> None:
+        """Fetch the result of a block and judge it, or fetch its error."""
         if future.done():
             return
         try:
-            settle(future, remote.result())
+            worker = next((w for workers in self._client.who_has([remote]).values() for w in workers), "unknown")
+            self.audit.judge(sweep, block, remote.result(), worker, future)
         except (ExecutorLostError, UserError) as error:
             settle(future, error)
         except CancelledError:  # not cancelled by this process: the connection broke

@@ -84,11 +84,21 @@ class FailoverExecutor:
         Raises `ExecutorLostError` in `submit` or through its futures.
     second : callable
         Creates the second executor when it is needed.
+
+    Attributes
+    ----------
+    failure : str
+        Why the first executor was left; empty while it is used.
     """
 
     def __init__(self, first: Executor, second: Callable[[], Executor]) -> None:
-        self._active, self._second, self.note = first, second, ""
+        self._active, self._second, self.failure = first, second, ""
         self._first, self._lock = first, threading.Lock()
+
+    @property
+    def note(self) -> str:
+        """Notes of the first executor and why it was left, for the user; usually empty."""
+        return ". ".join(filter(None, (self._first.note, self.failure)))
 
     @property
     def workers(self) -> int:
@@ -132,4 +142,4 @@ class FailoverExecutor:
     def _fail_over(self, reason: ExecutorLostError) -> None:
         with self._lock:
             if self._active is self._first:
-                self._active, self.note = self._second(), f"{reason}; continuing on this machine"
+                self._active, self.failure = self._second(), f"{reason}; continuing on this machine"

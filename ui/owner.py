@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Iterable
 from contextlib import suppress
 
 import streamlit as st
+
+from bandits.runtime.owners import DELETE_REFUSED, Owners
+
+from .shell.security import CONSOLE_HEADER
 
 
 def owner() -> str:
@@ -21,3 +26,24 @@ def owner() -> str:
         unmasked = bytes(byte ^ key[i % len(key)] for i, byte in enumerate(bytes.fromhex(token)))
         return hashlib.sha256(version.encode() + unmasked).hexdigest()
     return str(st.session_state.setdefault("owner", secrets.token_hex(16)))
+
+
+def deleter() -> str | None:
+    """Return in whose name this browser deletes: its own; on the server itself None, which may delete everything."""
+    return None if at_console() else owner()
+
+
+def at_console() -> bool:
+    """Return whether this browser runs on the server itself."""
+    return st.context.headers.get(CONSOLE_HEADER) == "1"
+
+
+def may_delete(items: Iterable[str], owners: Owners) -> bool:
+    """Return whether this browser may delete all of these runs or sweeps."""
+    me = deleter()
+    return all(owners.may_delete(item, me) for item in items)
+
+
+def refusal(allowed: bool) -> str | None:
+    """Return the help of a button that deletes, where it may not be used."""
+    return None if allowed else f"{DELETE_REFUSED[0].upper()}{DELETE_REFUSED[1:]}."

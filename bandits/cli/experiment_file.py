@@ -71,7 +71,7 @@ def _value(text: str) -> Any:
     except (ValueError, RecursionError) as error:  # no JSON, too many digits, or nested too deeply
         if isinstance(error, UserError):
             raise
-        return text  # the experiment says what it expects there
+        return text  # the validation of the experiment reports it
 
 
 def _set(data: Any, parts: list[str], value: Any, path: str) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from bandits import __version__
 from bandits.base.errors import UserError
 
-from . import catalogue, diagnose, experiment_file, stored_runs
+from . import catalogue, deletion, diagnose, experiment_file, stored_runs
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = _parser().parse_args(arguments)
     commands: dict[str, Callable[[argparse.Namespace], int]] = {
         "list": catalogue.run, "run": _run, "sweep": _sweep, "audit": _audit,
-        "diagnose": diagnose.run, "check": _check, "app": _app,
+        "diagnose": diagnose.run, "delete": deletion.run, "check": _check, "app": _app,
         **stored_runs.COMMANDS,
     }  # fmt: skip
     try:
@@ -68,6 +68,7 @@ def _parser() -> argparse.ArgumentParser:
         "--refine", action="store_true", help="add values around the best point until it is enclosed by near ones"
     )
     stored_runs.add_commands(commands)
+    deletion.add_command(commands)
     checking = commands.add_parser("check", help="run the contract on agents and simulators of your own")
     checking.add_argument("file", metavar="FILE.py", help="Python file that defines them")
     app = commands.add_parser("app", help="start the app from a checkout")

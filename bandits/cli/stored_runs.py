@@ -115,7 +115,7 @@ def load(given: str) -> Result:
     """
     store = Store()
     try:
-        result = store.get(_id(store, given))
+        result = store.get(full_id(store, given))
     except CorruptFileError as error:
         raise UserError(str(error)) from None
     if result is None:
@@ -123,7 +123,7 @@ def load(given: str) -> Result:
     return result
 
 
-def _id(store: Store, given: str) -> str:
+def full_id(store: Store, given: str) -> str:
     """Return the id of the one stored run that a full or shortened id names."""
     if not re.fullmatch("[0-9a-f]{6,64}", given):
         raise UserError(f"RUN is '{escaped(given)[:80]}'; it must be 6 to 64 of the digits 0-9 and a-f of a run's id")

@@ -21,6 +21,7 @@ from bandits.experiments.race import state_for
 from bandits.storage.run_store import RUN_ID, CorruptFileError, Store
 
 from .job import Job
+from .owners import Owners
 from .supervisor import Supervisor
 from .task_queue import Task
 from .worker_process import WorkerProcess
@@ -45,6 +46,7 @@ class Pool:
 
     def __init__(self, workers: int = 1, store: Store | None = None, *, limited: bool = True) -> None:
         self.workers, self.store = workers, store
+        self.owners = Owners(None if store is None else store.folder / "owners")
         self._jobs: OrderedDict[str, Job] = OrderedDict()
         self._supervisor = Supervisor(workers, store, limited=limited)
         self._change = self._supervisor.change  # guards the jobs too
@@ -79,6 +81,7 @@ class Pool:
                 self._jobs[job.id] = job
                 self._drop_ended_jobs()
                 self._supervisor.enqueue(job)
+                self.owners.record(job.id, owner)
                 return job
         self.resume(known, owner)
         return known
@@ -187,6 +190,7 @@ class Pool:
                 self._check_limits(owner, job)
                 if job.interrupted:
                     job.owner = owner
+                    self.owners.record(job.id, owner)
                 job.worker_deaths = 0
                 job.failed_agents.clear()
                 self._supervisor.enqueue(job)
@@ -233,29 +237,40 @@ class Pool:
         self.resume(job, owner)
         return job
 
-    def discard(self, run: str, owner: str = "") -> None:
+    def discard(self, run: str, owner: str | None = None) -> None:
         """Delete an unfinished run with everything it has computed; it is stopped first.
 
         Raises
         ------
         UserError
-            The run belongs to another owner.
+            The run belongs to another owner, or to none; see `delete`.
         """
         with self._change:
             job = self._jobs.get(run)
+        if job is not None and job.live and owner is not None:
+            _require_owner(job, owner)
+        self.owners.require(run, owner)
         if job is not None:
-            self.stop(job, owner)
+            self._supervisor.end(job, "stopped")
         self._supervisor.wait_until_free(job)  # its worker still sends a last checkpoint
-        self.delete(run)
+        self.delete(run, owner)
 
-    def delete(self, run: str) -> None:
+    def delete(self, run: str, owner: str | None = None) -> None:
         """Delete a run from memory and from the store.
+
+        Parameters
+        ----------
+        run : str
+            Its hash.
+        owner : str, optional
+            Who deletes it: its owner, or by default a person at the server itself.
 
         Raises
         ------
         UserError
-            The run is queued, running or paused.
+            The run is queued, running or paused, or belongs to another owner.
         """
+        self.owners.require(run, owner)
         with self._change:
             job = self._jobs.get(run)
             if job is not None and job.live:
@@ -263,6 +278,7 @@ class Pool:
             self._jobs.pop(run, None)
         if self.store is not None:
             self.store.delete(run)
+        self.owners.drop(run)
 
     # -- tasks ---------------------------------------------------------------------------------------------------
 

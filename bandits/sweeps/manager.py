@@ -201,6 +201,7 @@ class SweepManager:
             if owner and sum(s.active and s.owner == owner for s in self._jobs.values()) >= MAX_ACTIVE:
                 raise UserError(f"you have {MAX_ACTIVE} sweeps running; stop one or wait until one ends")
             job.owner, self._jobs[sweep.hash] = owner, job
+            self._pool.owners.record(sweep.hash, owner)
             job.start()
             self._drop_ended_jobs()
             return job
@@ -294,22 +295,29 @@ class SweepManager:
         with self._lock:
             return [s for s in self._jobs.values() if s.active]
 
-    def delete(self, sweep: str, owner: str = "") -> None:
+    def delete(self, sweep: str, owner: str | None = None) -> None:
         """Delete a sweep and all of its results.
+
+        Parameters
+        ----------
+        sweep : str
+            Its hash.
+        owner : str, optional
+            Who deletes it: its owner, or by default a person at the server itself.
 
         Raises
         ------
         UserError
-            If it is running, or is unfinished and belongs to another user.
+            If it is running, or belongs to another owner.
         """
+        self._pool.owners.require(sweep, owner)
         with self._lock:
             job = self._get(sweep)
             if job is None:
                 return
             if job.active:
                 raise UserError("this sweep is running; stop it before you delete it")
-            if job.status != "finished" and job.owner and job.owner != owner:
-                raise UserError("only the user who started this sweep can delete it before it has finished")
             del self._jobs[sweep]
             BlockFiles(job.sweep, self._folder).delete()
             self._catalogue.forget(sweep)
+            self._pool.owners.drop(sweep)

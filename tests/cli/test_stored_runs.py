@@ -11,6 +11,7 @@ import pytest
 
 from bandits import Result, run
 from bandits.cli import main as cli
+from bandits.runtime.owners import Owners
 from bandits.storage.run_store import Store
 from tests.support import experiment
 
@@ -157,3 +158,13 @@ def test_one_replication_has_no_interval(folder: Path, capsys: pytest.CaptureFix
     shown = output(capsys, 0, "show", result.experiment.hash).splitlines()[0]
     assert "(" not in shown
     assert np.isfinite(float(shown.split("ctr ")[1].split()[0]))
+
+
+def test_runs_are_deleted_whoever_started_them(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kept, first, second = (keep(seed=seed).experiment.hash for seed in (1, 2, 3))
+    Owners(folder / "owners").record(first, "a visitor")
+    assert "no stored run begins with" in output(capsys, 2, "delete", first, "0" * 12)
+    assert len(Store().runs()) == 3
+    assert output(capsys, 0, "delete", first, second[:12]) == f"deleted {first[:12]}\ndeleted {second[:12]}\n"
+    assert [each.id for each in Store().runs()] == [kept]
+    assert list((folder / "owners").iterdir()) == []

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from bandits.runtime.pool import Pool
-from ui import session
+from ui import owner, session
 
 
 @pytest.fixture(scope="module")
@@ -17,3 +17,9 @@ def pool() -> Iterator[Pool]:
     yield workers
     workers.close()
     session.pool.clear()
+
+
+@pytest.fixture
+def console(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The visitors of a test sit at the server itself."""
+    monkeypatch.setattr(owner, "at_console", lambda: True)

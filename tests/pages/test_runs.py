@@ -45,7 +45,7 @@ def store(pool: Pool) -> Iterator[Store]:
     assert pool.store is not None
     yield pool.store
     for job in pool.live_jobs():
-        pool.discard(job.id, job.owner)
+        pool.discard(job.id)
     for e in pool.unfinished():
         pool.discard(e.hash)
     for each in pool.store.runs():
@@ -116,7 +116,7 @@ def text(at: AppTest) -> str:
 
 def test_an_empty_shelf_says_how_it_fills_and_leads_to_the_arena(store: Store, pool: Pool) -> None:
     for job in pool.live_jobs():  # the race of the first page
-        pool.discard(job.id, job.owner)
+        pool.discard(job.id)
     at = visit()
     assert "There are no finished runs yet." in text(at)
     assert len(at.dataframe) == 0
@@ -176,6 +176,7 @@ def test_search_finds_runs_with_every_word(store: Store, asked: str, found: set[
         assert len(at.dataframe) == 0
 
 
+@pytest.mark.usefixtures("console")
 def test_a_choice_never_slips_to_another_run(store: Store) -> None:
     first = put(store, "linucb")
     at = pick(visit(), store, first)
@@ -254,6 +255,7 @@ def test_a_selected_run_is_described_with_its_intervals(store: Store) -> None:
     assert "Pet shop, 300 steps, 3 replications, seed 42" in text(at)
 
 
+@pytest.mark.usefixtures("console")
 def test_names_are_text_whatever_is_in_them(store: Store, pool: Pool) -> None:
     e, other = put(store, "linucb"), put(store, "random")
     at = press(pick(visit(), store, e), "Edit")
@@ -274,6 +276,7 @@ def test_names_are_text_whatever_is_in_them(store: Store, pool: Pool) -> None:
     assert "<img" not in text(at)
 
 
+@pytest.mark.usefixtures("console")
 def test_nothing_is_deleted_before_it_is_confirmed(store: Store, pool: Pool) -> None:
     e, other, third = put(store, "linucb"), put(store, "random"), put(store, "lints")
     job = pool.get(e.hash)
@@ -291,6 +294,21 @@ def test_nothing_is_deleted_before_it_is_confirmed(store: Store, pool: Pool) -> 
     assert pool.get(e.hash) is None  # not from memory either
 
 
+def test_only_the_browser_that_started_a_run_may_delete_it(store: Store, pool: Pool) -> None:
+    mine, other = put(store, "linucb"), put(store, "random")
+    pool.owners.record(mine.hash, "me")
+    pool.owners.record(other.hash, "another visitor")
+    at = settled(open_page("runs", owner="me"))
+    for e, allowed in ((mine, True), (other, False)):
+        at = pick(at, store, e)
+        assert button(at, "Delete").disabled is not allowed
+        assert ("browser that started" in button(at, "Delete").help) is not allowed
+    assert button(pick(at, store, mine, other), "Delete").disabled
+    press(press(pick(at, store, mine), "Delete"), "Delete permanently")
+    assert [each.id for each in store.runs()] == [other.hash]
+
+
+@pytest.mark.usefixtures("console")
 def test_a_run_that_goes_on_cannot_be_deleted(store: Store, pool: Pool, gate: Gate) -> None:
     gate.hold(70, 100)
     e = experiment("linucb", seed=70)
@@ -391,6 +409,7 @@ def test_whoever_opens_an_interrupted_run_sees_what_it_had_computed(store: Store
     assert ended(pool.get(e.hash)).status == "finished"
 
 
+@pytest.mark.usefixtures("console")
 def test_an_interrupted_run_is_discarded_when_that_is_confirmed(store: Store, pool: Pool) -> None:
     e = experiment(steps=3000, seed=74)
     leave_behind(store, e)

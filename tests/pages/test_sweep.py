@@ -563,6 +563,7 @@ def test_a_broken_link_is_one_sentence(app_pool: Pool) -> None:
     assert any("write path,low,high,number,scale" in e.value for e in at.error)
 
 
+@pytest.mark.usefixtures("console")
 def test_runs_lists_sweeps_to_open_star_annotate_and_delete(app_pool: Pool, two: Landscape) -> None:
     ended(visit(**url.to_query(two.sweep)))
     at = AppTest.from_file(str(ROOT / "pages" / "main.py"), default_timeout=120).run().switch_page("runs.py").run()

@@ -6,7 +6,7 @@ import io
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from subprocess import PIPE, Popen
 
@@ -19,6 +19,7 @@ from bandits.experiments.experiment import MEMORY_LIMIT
 from bandits.experiments.race import Race, make_lane, run_to_end, state_for
 from bandits.experiments.snapshots import snapshot_steps
 from bandits.runtime import supervisor
+from bandits.runtime.owners import DELETE_REFUSED
 from bandits.runtime.pool import MAX_ACTIVE, MAX_ENDED_JOBS, Job, Pool
 from bandits.runtime.protocol import receive, send
 from bandits.runtime.worker_process import WorkerProcess, start_worker
@@ -398,6 +399,8 @@ def test_a_run_can_be_discarded_and_an_active_one_only_by_its_owner(tmp_path: Pa
     store = Store(tmp_path)
     with closing(Pool(store=store)) as pool:
         assert pool.get(e.hash) is not None
+        with pytest.raises(UserError, match="only the browser that started this"):
+            pool.discard(e.hash, "pupil")
         pool.discard(e.hash, "another visitor")
         assert pool.get(e.hash) is None
         assert pool.unfinished() == store.checkpoints() == []
@@ -429,6 +432,34 @@ def test_a_deleted_run_is_removed_from_store_and_pool(tmp_path: Path) -> None:
         assert again is not job
         same(again.histories["LinUCB"], job.histories["LinUCB"])
         pool.delete("0" * 64)  # an unknown run
+
+
+def test_only_whoever_started_a_run_deletes_it_and_a_person_at_the_server(tmp_path: Path) -> None:
+    def deleted(pool: Pool, run: str, owner: str | None) -> bool:
+        with suppress(UserError):
+            pool.delete(run, owner)
+        return pool.get(run) is None
+
+    def stored(pool: Pool, owner: str, seed: int) -> str:
+        return ended(pool.submit(experiment(seed=seed), owner)).id
+
+    with closing(Pool(store=Store(tmp_path))) as pool:
+        first, second, nobodys = stored(pool, "teacher", 98), stored(pool, "teacher", 97), stored(pool, "", 96)
+        assert stored(pool, "pupil", 98) == first  # who asks for the same run later has not started it
+    with closing(Pool(store=Store(tmp_path))) as pool:  # the server was started again
+        for run in (first, second, nobodys):
+            assert not deleted(pool, run, "pupil")
+            assert not deleted(pool, run, "")
+        assert not deleted(pool, nobodys, "teacher")
+        with pytest.raises(UserError, match=DELETE_REFUSED):
+            pool.delete(first, "pupil")
+        assert deleted(pool, first, "teacher")
+        assert deleted(pool, second, None)
+        assert deleted(pool, nobodys, None)
+        assert list((tmp_path / "owners").iterdir()) == []
+        again = stored(pool, "pupil", 98)
+        assert not deleted(pool, again, "teacher")
+        assert deleted(pool, again, "pupil")
 
 
 def test_a_damaged_run_is_restored_from_its_checkpoint_or_reported_as_missing(tmp_path: Path) -> None:

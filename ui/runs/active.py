@@ -7,7 +7,7 @@ import streamlit as st
 from bandits import UserError
 from bandits.results import text as words
 from ui import destructive, session
-from ui.owner import owner
+from ui.owner import deleter, may_delete, owner, refusal
 from ui.run_view import board
 from ui.text import refuse
 
@@ -60,5 +60,9 @@ def unfinished() -> None:
                         open_job(session.pool().resume_unfinished(experiment, owner()))
                     except UserError as error:
                         refuse(error)
-                if destructive.button("Discard", key=f"discard-{run}", place=drop, width="stretch"):
-                    confirm("Discard", "run", [(run, name)], lambda run: session.pool().discard(run, owner()))
+                allowed = may_delete([run], session.pool().owners)
+                if destructive.button(
+                    "Discard", key=f"discard-{run}", place=drop, width="stretch", disabled=not allowed,
+                    help=refusal(allowed),
+                ):  # fmt: skip
+                    confirm("Discard", "run", [(run, name)], lambda run: session.pool().discard(run, deleter()))

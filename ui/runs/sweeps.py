@@ -9,8 +9,8 @@ import streamlit as st
 from bandits.sweeps import Sweep
 from bandits.sweeps.figures import grid
 from bandits.sweeps.storage.catalogue import CatalogueEntry
-from ui import destructive
-from ui.owner import owner
+from ui import destructive, session
+from ui.owner import deleter, may_delete, refusal
 from ui.sweep import selection
 
 from . import listing
@@ -65,9 +65,10 @@ def _actions(selected: Sequence[CatalogueEntry]) -> None:
         sweep, notes = selected[0].sweep, selected[0].notes
         about = heading(describe(sweep), selection.describe_size(sweep))
         edit("sweep", sweep.hash, about, {"Notes": notes}, lambda texts: manager.note(sweep.hash, texts["Notes"]))
-    if destructive.button("Delete", key="sweeps", disabled=not selected):
+    allowed = may_delete([entry.sweep.hash for entry in selected], session.pool().owners)
+    if destructive.button("Delete", key="sweeps", disabled=not (selected and allowed), help=refusal(allowed)):
         named = [(e.sweep.hash, f"{describe(e.sweep)}, {selection.describe_size(e.sweep)}") for e in selected]
-        confirm("Delete", "sweep", named, lambda sweep: manager.delete(sweep, owner()))
+        confirm("Delete", "sweep", named, lambda sweep: manager.delete(sweep, deleter()))
 
 
 def _star(entries: Sequence[CatalogueEntry], starred: bool) -> None:

@@ -13,6 +13,7 @@ from bandits.results.overlay import MAX_RUNS
 from bandits.storage.run_store import Store, StoredRun
 from ui import destructive, session
 from ui.arena import draft
+from ui.owner import deleter, may_delete, refusal
 from ui.text import refuse
 
 from . import listing
@@ -93,9 +94,10 @@ def actions(selected: Sequence[StoredRun]) -> None:
         about = heading(display_title(run), words.describe_experiment(run.experiment))
         fields = {"Title": run.title, "Tags": run.tags, "Notes": run.notes}
         edit("run", run.id, about, fields, partial(_save, run))
-    if destructive.button("Delete", key="runs", disabled=not selected):
+    allowed = may_delete([run.id for run in selected], session.pool().owners)
+    if destructive.button("Delete", key="runs", disabled=not (selected and allowed), help=refusal(allowed)):
         named = [(run.id, f"{display_title(run)} ({words.describe_experiment(run.experiment)})") for run in selected]
-        confirm("Delete", "run", named, session.pool().delete)
+        confirm("Delete", "run", named, lambda run: session.pool().delete(run, deleter()))
 
 
 def _store() -> Store:

@@ -23,7 +23,7 @@ _FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "
 class Guard:
     """Middleware that refuses foreign hosts and origins, forbids frames, and marks requests from this machine.
 
-    A name that somebody else lets point to this machine (DNS rebinding) is no host of ours; a page of another site has
+    A name that another site lets point to this machine (DNS rebinding) is no host of ours; the pages of that site have
     another origin and may not show ours in a frame. Nothing is looked up in the network.
 
     Parameters

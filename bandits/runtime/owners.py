@@ -1,0 +1,68 @@
+"""Who started a run or sweep, and may therefore delete it: one small file for each."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from pathlib import Path
+
+from bandits.base.errors import UserError
+from bandits.base.files import atomic_write
+
+_ID = re.compile("[0-9a-f]{64}")  # any other text must not become a file name
+
+DELETE_REFUSED = "only the browser that started this, or one on the server itself, may delete it"
+
+
+class Owners:
+    """Owners by the hash of a run or sweep; the first that is recorded stays.
+
+    An owner is an identifier of a browser. None stands for a person at the server itself, on the command line or in a
+    browser there, who may delete everything.
+
+    Parameters
+    ----------
+    folder : Path, optional
+        Where they are kept; in memory alone by default.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder, self._known = folder, dict[str, str]()
+
+    def of(self, item: str) -> str:
+        """Return the owner of a run or sweep; "" if none is known."""
+        if item not in self._known and self._folder is not None and _ID.fullmatch(item):
+            with suppress(OSError, UnicodeDecodeError):
+                return (self._folder / item).read_text(encoding="utf-8")
+        return self._known.get(item, "")
+
+    def record(self, item: str, owner: str) -> None:
+        """Record who started a run or sweep, if none is known; on a full disk it is known until this process ends."""
+        if not owner or self.of(item):
+            return
+        self._known[item] = owner
+        if self._folder is not None and _ID.fullmatch(item):
+            with suppress(OSError):
+                atomic_write(self._folder / item, owner.encode())
+                del self._known[item]
+
+    def drop(self, item: str) -> None:
+        """Forget the owner of a run or sweep that is deleted."""
+        self._known.pop(item, None)
+        if self._folder is not None and _ID.fullmatch(item):
+            with suppress(OSError):  # it then belongs to the same owner again
+                (self._folder / item).unlink(missing_ok=True)
+
+    def may_delete(self, item: str, owner: str | None) -> bool:
+        """Return whether an owner may delete a run or sweep."""
+        return owner is None or (bool(owner) and self.of(item) == owner)
+
+    def require(self, item: str, owner: str | None) -> None:
+        """Check that an owner may delete a run or sweep.
+
+        Raises
+        ------
+        UserError
+        """
+        if not self.may_delete(item, owner):
+            raise UserError(DELETE_REFUSED)

@@ -62,7 +62,7 @@ def better_sibling(result: Result, label: str) -> Sibling | None:
         change = metrics.estimate((after - before)[both])
         if abs(change.mean) < MIN_CHANGE or not (change.high < 0 or change.low > 0):
             continue
-        comparison = paired_tests.compare(history, own, bootstrap=False)
+        comparison = paired_tests.compare(history, own)
         earned = paired_tests.corrected(comparison, p_values[frozenset((label, other))])
         sums = {field: own.sums[field][size - 1][both] for field in ("best_value", "random_value")}
         gain = float((sums["best_value"] - sums["random_value"]).mean())

@@ -33,7 +33,7 @@ class AroundShock(NamedTuple):
     runner_up : str
         The second after the shock; empty if there is none.
     comparison : Comparison or None
-        Leader against runner-up over the steps after the shock, without an interval of the break-even step.
+        Leader against runner-up over the steps after the shock.
     p_value : float
         Of this comparison, Holm-corrected over all pairs, as the same data chose the two.
     """

@@ -105,6 +105,8 @@ def describe_comparison(a: str, b: str, comparison: Comparison, p_value: float, 
         if comparison.break_even_interval:
             low, high = comparison.break_even_interval
             text += f" (95 % CI {count(low)} to {count(high)})"
+        elif rows < paired_tests.MIN_BREAK_EVEN_ROWS:
+            text += f" (no interval: fewer than {paired_tests.MIN_BREAK_EVEN_ROWS} replications)"
         text += f", after trailing by up to {count_of(comparison.exploration_cost, noun)}"
     return text + "."
 
@@ -132,8 +134,7 @@ def reference_comparisons(result: Result, reference: str | None) -> list[str]:
         if reference in pair
     }
     comparisons = {
-        (a, b): paired_tests.compare(result.histories[a], result.histories[b], bootstrap=p < 0.05)
-        for (a, b), p in p_values.items()
+        (a, b): paired_tests.compare(result.histories[a], result.histories[b]) for (a, b), p in p_values.items()
     }
     return [describe_comparison(a, b, comparisons[a, b], p, noun) for (a, b), p in p_values.items()]
 

@@ -55,7 +55,7 @@ def petshop(layout: str, meaning: str) -> str:
     static = metrics.total(result.histories["Static MLP"], "clicks") / experiment.steps
     even = "none" if against.break_even_step is None else count(against.break_even_step)
     interval = (
-        "no interval: fewer than 97.5 % of the bootstrap samples break even"
+        "no interval: the lead at the end is not significant"
         if against.break_even_interval is None
         else "{:,} to {:,}".format(*against.break_even_interval)
     )

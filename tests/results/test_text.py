@@ -148,14 +148,6 @@ def test_any_agent_can_be_the_reference_with_the_same_correction() -> None:
         assert len(set(found) & set(leader)) == 1  # the pair with the leader: the same interval
 
 
-def test_break_even_is_resampled_only_where_it_is_stated(monkeypatch: pytest.MonkeyPatch) -> None:
-    result = run(experiment("linucb", "random", "oracle", "ucb1", "lints", steps=2000, replications=8))
-    resampled = list[None]()
-    monkeypatch.setattr(paired_tests, "_break_even_interval", lambda *_: resampled.append(None))
-    text.reference_comparisons(result, "Random")
-    assert 0 < len(resampled) <= 4
-
-
 def test_verdicts_are_corrected_for_the_number_of_pairs() -> None:
     """Pairs at p = .03 are significant alone and not after correction."""
     rng = np.random.default_rng(3)

@@ -29,16 +29,13 @@ class Checkpoints:
     quarantine : callable
         Moves a damaged file out of the way.
 
-    Raises
-    ------
-    OSError
-        The folder cannot be created.
     """
 
     def __init__(self, folder: Path, staging: Path, quarantine: Callable[[Path], None]) -> None:
         self.folder, self._staging, self._quarantine = folder, staging, quarantine
         self._experiments: dict[str, tuple[tuple[int, int], str | None]] = {}  # by run: file version, experiment
-        folder.mkdir(parents=True, exist_ok=True)
+        with suppress(OSError):  # a folder that cannot be written can be read
+            folder.mkdir(exist_ok=True)
 
     def write(self, run: str, experiment: Experiment, state: bytes) -> None:
         """Replace the checkpoint of a run.
@@ -49,6 +46,7 @@ class Checkpoints:
             The disk is full or cannot be written; the previous checkpoint stays.
         """
         text = experiment.model_dump_json().encode()
+        self.folder.mkdir(exist_ok=True)
         body = len(text).to_bytes(4, "little") + text + state
         atomic_write(self.folder / run, seal(run, body), staging=self._staging)
 
@@ -83,7 +81,7 @@ class Checkpoints:
     def unfinished(self, finished: Container[str]) -> list[tuple[str, str]]:
         """List the runs that have an intact checkpoint and are not in ``finished``: id and JSON, newest first."""
         rows = []
-        for path in self.folder.iterdir():
+        for path in self.folder.glob("*"):
             if path.name not in finished and (text := self.experiment(path.name)) is not None:
                 with suppress(FileNotFoundError):
                     rows.append((path.stat().st_mtime, path.name, text))
@@ -92,7 +90,7 @@ class Checkpoints:
     def sizes(self) -> dict[str, int]:
         """Return the bytes of each checkpoint, by run."""
         sizes = {}
-        for path in self.folder.iterdir():
+        for path in self.folder.glob("*"):
             with suppress(FileNotFoundError):  # deleted by another process
                 sizes[path.name] = path.stat().st_size
         return sizes
@@ -101,7 +99,7 @@ class Checkpoints:
         """Read every checkpoint; return one sentence for each damaged file, which is quarantined."""
         return [
             f"the checkpoint of run {path.name[:12]} was damaged or of another run; it was set aside"
-            for path in self.folder.iterdir()
+            for path in self.folder.glob("*")
             if path.is_file() and self._read(path) is None and not path.exists()
         ]
 

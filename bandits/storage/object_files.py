@@ -10,14 +10,31 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandits.base.files import move_into_place, pack, stage
+from bandits.base.files import Arrays, move_into_place, pack, stage, unpack
 
 STALE_AFTER = 3600.0  # seconds after which no process is still writing a staged file
 _DIGEST = re.compile("[0-9a-f]{64}")
+
+
+class StoredObject(NamedTuple):
+    """The content of a file.
+
+    Attributes
+    ----------
+    arrays : dict of arrays
+    metadata : dict or None
+        The row of the index that the file carries; None for files of the first versions, which have none.
+    bytes : int
+        Size of the file.
+    """
+
+    arrays: Arrays
+    metadata: dict[str, Any] | None
+    bytes: int
 
 
 class ObjectFiles:
@@ -36,8 +53,14 @@ class ObjectFiles:
 
     def __init__(self, folder: Path) -> None:
         self._objects, self.staging, self._quarantine = (folder / n for n in ("objects", "staged", "quarantine"))
+        folder.mkdir(parents=True, exist_ok=True)
+        with suppress(OSError):  # a folder that cannot be written can be read
+            self.make_folders()
+
+    def make_folders(self) -> None:
+        """Create the folders, also after the store's folder was emptied."""
         for path in (self._objects, self.staging, self._quarantine):
-            path.mkdir(parents=True, exist_ok=True)
+            path.mkdir(exist_ok=True)  # not the parents: a folder that was removed is an error
 
     @property
     def quarantine_folder(self) -> Path:
@@ -55,6 +78,7 @@ class ObjectFiles:
 
     def stage(self, data: bytes) -> Path:
         """Write a temporary file; see `bandits.base.files.stage`."""
+        self.make_folders()
         return stage(data, self.staging)
 
     def commit(self, staged: Path, content: str) -> None:
@@ -68,27 +92,26 @@ class ObjectFiles:
         except (FileNotFoundError, NotADirectoryError):
             return None
 
-    def read_intact(self, path: Path) -> bytes | None:
-        """Return the bytes of a file, or None if they do not match its name."""
+    def read_intact(self, path: Path) -> StoredObject | None:
+        """Return the content of a file; None if it does not exist, does not match its name or cannot be decoded."""
         data = self.read(path) or b""
-        return data if is_intact(path, data) else None
+        with suppress(ValueError):
+            if digest(data) == path.name:
+                return StoredObject(arrays := unpack(data), _metadata(arrays), len(data))
+        return None
 
     def quarantine(self, path: Path) -> None:
         """Move a damaged file out of the way; its bytes are kept."""
+        self.make_folders()
         with suppress(FileNotFoundError):
             os.replace(path, self._quarantine / f"{path.name}-{time.time_ns()}")
 
     def remove_stale(self) -> None:
         """Delete temporary files of processes that were killed while they wrote them."""
-        for path in self.staging.iterdir():
+        for path in self.staging.glob("*"):
             with suppress(FileNotFoundError):
                 if time.time() - path.stat().st_mtime > STALE_AFTER:
                     path.unlink()
-
-
-def is_intact(path: Path, data: bytes) -> bool:
-    """Whether a file's content matches its name."""
-    return digest(data) == path.name
 
 
 def digest(data: bytes) -> str:
@@ -101,9 +124,21 @@ def pack_run(metadata: dict[str, Any], arrays: dict[str, Any]) -> bytes:
     return pack({"about": np.frombuffer(json.dumps(metadata).encode(), np.uint8), **arrays})
 
 
-def metadata_of(arrays: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the row of the index that a file carries; None for files of the first versions, which have none."""
+def _metadata(arrays: Arrays) -> dict[str, Any] | None:
+    """Return the row of the index that a file carries.
+
+    Raises
+    ------
+    ValueError
+        It is no such row.
+    """
     if "about" not in arrays:
         return None
-    metadata: dict[str, Any] = json.loads(arrays["about"].tobytes())
+    metadata = json.loads(arrays["about"].tobytes())
+    texts, numbers = ("id", "experiment", "title", "tags"), ("created", "seconds")
+    if (
+        not isinstance(metadata, dict) or any(not isinstance(metadata.get(name), str) for name in texts)
+        or any(not isinstance(metadata.get(name), (int, float)) for name in numbers)
+    ):  # fmt: skip
+        raise ValueError("it carries no row of the index")
     return metadata

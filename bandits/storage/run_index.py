@@ -10,19 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bandits.base.files import unpack
-
 from .annotations import Annotations
-from .object_files import ObjectFiles, is_intact, metadata_of
-from .sqlite_index import DatabaseCorruptError, Index
+from .index_copy import DEFAULTS, INSERT, IndexCopy
+from .object_files import ObjectFiles, StoredObject
+from .sqlite_index import DatabaseCorruptError, Index, NewerSchemaError, damage
 
 T = TypeVar("T")
-INSERT = (
-    "INSERT INTO runs (id, experiment, title, tags, created, seconds, content, bytes, evicted, starred, notes, "
-    "headline) VALUES (:id, :experiment, :title, :tags, :created, :seconds, :content, :bytes, :evicted, :starred, "
-    ":notes, :headline) ON CONFLICT (id) DO NOTHING"
-)
-DEFAULTS = {"evicted": 0, "starred": 0, "notes": "", "headline": None}  # of columns that an older file lacks
 _log = logging.getLogger(__name__)
 
 
@@ -45,27 +38,63 @@ class RunIndex:
     ----------
     repairs : list of str
         Damage that was found and repaired, one sentence each, until `check` has reported it.
+    obstacle : str
+        Why runs can be read but not changed, in a few words; empty where they can be changed.
 
     Raises
     ------
     OSError
-        The index cannot be read or written; so too from every method.
+        The index cannot be read, or not be written; so too from every method.
     """
 
     def __init__(self, path: Path, objects: ObjectFiles, annotations: Annotations) -> None:
         self.repairs: list[str] = []
+        self.obstacle = ""
         self._objects, self._annotations, self._index = objects, annotations, Index(path)
+        self._copy = IndexCopy(path, objects, annotations)
+        self._newer: NewerSchemaError | None = None
+        self.open()
+
+    def open(self) -> None:
+        """Open the index for reading and writing, or, where it cannot be written, for reading."""
         try:
-            self._index.create()
-        except DatabaseCorruptError:
-            self._rebuild_index()
-        self.reindex_all()
+            self._newer = None
+            try:
+                self._index.create()
+            except DatabaseCorruptError:
+                self._rebuild_index()
+            self.reindex_all()
+            self.obstacle = ""
+        except OSError as error:
+            if isinstance(error, NewerSchemaError):
+                self._newer = error
+            self._read_copy(damage, error)
 
     def use(self, work: Callable[[sqlite3.Connection], T], *, write: bool = False) -> T:
         """Run a function on the index, and again on a rebuilt index if the first one is damaged.
 
-        See `Database.use` for ``write``.
+        Where nothing can be written, a copy in memory is read. See `Database.use` for ``write``.
         """
+        try:
+            if self._newer is not None:
+                raise self._newer
+            result = self._use_repaired(work, write=write)
+            self.obstacle = ""
+            return result
+        except OSError as error:
+            if write:
+                raise
+            return self._read_copy(work, error)
+
+    def _read_copy(self, work: Callable[[sqlite3.Connection], T], error: OSError) -> T:
+        """Run a function on a copy of the index, unless the whole folder is missing or the index is no file."""
+        if not self._index.path.parent.is_dir() or self._index.path.is_dir():
+            raise error
+        result = self._copy.use(work)
+        self.obstacle = error.strerror or str(error)
+        return result
+
+    def _use_repaired(self, work: Callable[[sqlite3.Connection], T], *, write: bool) -> T:
         try:
             return self._index.use(work, write=write)
         except DatabaseCorruptError:
@@ -75,6 +104,10 @@ class RunIndex:
         except DatabaseCorruptError as error:
             raise self._unrepairable(error) from None
 
+    def repair(self) -> None:
+        """Replace a damaged index by one made from the files."""
+        self._rebuild_index()
+
     def query(self, sql: str, *values: Any, write: bool = False) -> list[Any]:
         """Execute one SQL statement and return its rows."""
         return self.use(lambda index: index.execute(sql, values).fetchall(), write=write)
@@ -82,25 +115,22 @@ class RunIndex:
     def check(self) -> list[str]:
         """Compare the index with every object file; return one sentence for each repair.
 
-        Damaged files are quarantined, and files that the index does not list are listed again.
+        Damaged files are quarantined, and files that the index does not list are listed again. Where nothing can be
+        written, damage is reported only.
         """
-        try:
-            self._index.verify()
-        except DatabaseCorruptError:
-            self._rebuild_index()
-        self.reindex_all()
+        self.open()
         messages, self.repairs = self.repairs, []
         for row, run, content in self.query("SELECT rowid, id, content FROM runs"):
             try:
-                data = self.read_object(run, content)
+                found = self.read_object(run, content)
             except CorruptFileError as error:
                 messages.append(str(error))
             else:
-                if metadata := metadata_of(unpack(data)) if data is not None else None:
-                    messages += self.use(partial(_correct_row, row, metadata), write=True)
+                if found is not None and found.metadata and not self.obstacle:
+                    messages += self.use(partial(_correct_row, row, found.metadata), write=True)
         return messages
 
-    def read_object(self, run: str, content: Any) -> bytes | None:
+    def read_object(self, run: str, content: Any) -> StoredObject | None:
         """Return a run's file, or None if another process has just deleted the run.
 
         Raises
@@ -109,21 +139,41 @@ class RunIndex:
             The file was damaged; it has been quarantined and the run is no longer listed.
         """
         path = self._objects.path(content)
+        found = self._objects.read_intact(path)
+        if found is None:
+            self._drop(run, content)
+        elif found.metadata is not None and found.metadata["id"] != run:  # the row names the file of another run
+            self._rebuild_index()
+            return None
+        return found
+
+    def set_aside(self, run: str, content: Any) -> None:
+        """Quarantine the file of a run, which cannot be used, and list the run no longer.
+
+        Raises
+        ------
+        CorruptFileError
+        """
+        self._drop(run, content, unless_intact=False)
+
+    def _drop(self, run: str, content: Any, *, unless_intact: bool = True) -> None:
+        """Quarantine a damaged file, unless another process has replaced or deleted it meanwhile."""
+        path = self._objects.path(content)
 
         def drop(index: sqlite3.Connection) -> bool:
             rows = index.execute("SELECT rowid, content FROM runs WHERE id IS ?", (run,)).fetchall()
-            if self._objects.read_intact(path) is not None or [row[1] for row in rows] != [content]:
+            if (unless_intact and self._objects.read_intact(path) is not None) or [row[1] for row in rows] != [content]:
                 return False
             self._objects.quarantine(path)
             index.execute("DELETE FROM runs WHERE rowid = ?", rows[0][:1])
             return True
 
-        data = self._objects.read_intact(path)
-        if data is None and self.use(drop, write=True):
+        if self.obstacle:
+            raise CorruptFileError(f"the stored file of run {str(run)[:12]} is damaged")
+        if self.use(drop, write=True):
             raise CorruptFileError(
                 f"the stored file of run {str(run)[:12]} is damaged; it was set aside and the run must be run again"
             )
-        return data
 
     def reindex_all(self) -> None:
         """List files that the index does not name: a process was killed in between, or the index was damaged."""
@@ -135,23 +185,25 @@ class RunIndex:
         """List a file that no row names, if it is intact and carries its row; else quarantine it."""
         if index.execute("SELECT 1 FROM runs WHERE content = ?", (path.name,)).fetchone():
             return []
-        if (data := self._objects.read(path)) is None:  # another process has deleted it meanwhile
+        if self._objects.read(path) is None:  # another process has deleted it meanwhile
             return []
-        metadata = metadata_of(unpack(data)) if is_intact(path, data) else None
-        if metadata is None:
+        found = self._objects.read_intact(path)
+        if found is None or found.metadata is None:
             self._objects.quarantine(path)
             return [f"{path.name[:12]} belongs to no run and was set aside"]
+        metadata = found.metadata
         run = metadata["id"]
-        columns = "title, tags, starred, notes, content"
+        columns = "title, tags, starred, notes, evicted, content"
         row = index.execute(f"SELECT {columns} FROM runs WHERE id = ?", (run,)).fetchone()  # noqa: S608 - constant
-        if row and self._objects.path(row[-1]).exists():
+        if row and self._objects.path(row[-1]).exists() and metadata.get("evicted", 0) >= row[-2]:
             path.unlink(missing_ok=True)
             return [f"{path.name[:12]} was a second file of run {run[:12]} and was removed"]
-        if row:
-            metadata |= dict(zip(columns.split(", ")[:-1], row[:-1], strict=True))
+        if row:  # its file is missing, or has no curves any more
+            self._objects.path(row[-1]).unlink(missing_ok=True)
+            metadata |= dict(zip(columns.split(", ")[:-2], row[:-2], strict=True))
             index.execute("DELETE FROM runs WHERE id = ?", (run,))
         metadata |= self._annotations.read(run)
-        index.execute(INSERT, {**DEFAULTS, **metadata, "content": path.name, "bytes": len(data)})
+        index.execute(INSERT, {**DEFAULTS, **metadata, "content": path.name, "bytes": found.bytes})
         return [f"run {run[:12]} was not listed; its file is intact and it is listed again"]
 
     def _rebuild_index(self) -> None:

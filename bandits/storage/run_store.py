@@ -7,6 +7,7 @@ quarantined. Each file carries its own row of the index, so that a damaged index
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 import time
@@ -16,7 +17,7 @@ from types import ModuleType
 from typing import IO, Any
 
 from bandits.base.errors import UserError
-from bandits.base.files import home, unpack
+from bandits.base.files import Arrays, home
 from bandits.experiments.experiment import Experiment, read
 from bandits.experiments.history import History
 from bandits.results.headline import headline, to_json
@@ -24,8 +25,11 @@ from bandits.results.result import Result
 
 from .annotations import Annotations
 from .checkpoints import RUN_ID, Checkpoints
-from .object_files import ObjectFiles, digest, metadata_of, pack_run
-from .run_index import INSERT, CorruptFileError, RunIndex
+from .index_copy import INSERT
+from .object_files import ObjectFiles, digest, pack_run
+from .run_index import CorruptFileError, RunIndex
+from .sqlite_index import COLUMNS as INDEXED
+from .sqlite_index import checksum_of
 from .stored_run import COLUMNS, StoredRun, stored_run
 
 fcntl: ModuleType | None
@@ -35,6 +39,7 @@ except ImportError:  # on Windows: `claim` then always succeeds
     fcntl = None
 
 __all__ = ["MIN_FREE", "RUN_ID", "CorruptFileError", "EvictedError", "Store", "StoredRun"]
+LISTING = f"SELECT {COLUMNS}, checksum IS {checksum_of(INDEXED)} FROM runs ORDER BY created DESC"  # noqa: S608 - constant names
 MIN_FREE = 200 * 2**20  # bytes that must be free before a run starts
 
 
@@ -65,6 +70,11 @@ class Store:
         self._lock: IO[str] | None = None
 
     @property
+    def notice(self) -> str:
+        """Why runs can be read but not changed, in one sentence; empty where they can be changed."""
+        return self._index.obstacle and f"The stored runs can be read but not changed: {self._index.obstacle}."
+
+    @property
     def repairs(self) -> list[str]:
         """Damage that was found and repaired, one sentence each, until `check` has reported it."""
         return self._index.repairs
@@ -75,8 +85,13 @@ class Store:
         One object at a time holds it, until `release` or until its process ends: the system releases the file lock
         even if the process is killed.
         """
+        if self._lock is not None and not os.fstat(self._lock.fileno()).st_nlink:  # the folder was emptied
+            self.release()
         if fcntl is not None and self._lock is None:
-            handle = (self.folder / "server.lock").open("w")
+            try:
+                handle = (self.folder / "server.lock").open("w")
+            except OSError:  # where nothing can be written, no run is continued
+                return False
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
@@ -126,24 +141,31 @@ class Store:
         data = pack_run(row, {f"{i}/{k}": v for i, h in enumerate(histories.values()) for k, v in h.since(0).items()})
         row |= {"content": digest(data), "bytes": len(data), "starred": 0, "notes": ""}
 
-        def insert(index: sqlite3.Connection) -> None:
+        def insert(index: sqlite3.Connection) -> str | None:
             # the file is renamed within the transaction: no other process can list or delete the run in between
-            evicted = index.execute(
-                "DELETE FROM runs WHERE id = ? AND evicted = 1 RETURNING title, tags, starred, notes, content",
-                (row["id"],),
+            known = index.execute(
+                "SELECT title, tags, starred, notes, content, evicted FROM runs WHERE id = ?", (row["id"],)
             ).fetchone()
-            if evicted is not None:
-                row.update(zip(("title", "tags", "starred", "notes"), evicted, strict=False))
-                self._object(evicted[-1]).unlink(missing_ok=True)
-            if index.execute("SELECT 1 FROM runs WHERE id = ?", (row["id"],)).fetchone() is None:
-                self._objects.commit(staged, row["content"])
-                index.execute(INSERT, row)
+            if known is not None and not known[-1]:
+                return None
+            self._objects.commit(staged, row["content"])
+            if known is not None:
+                row.update(zip(("title", "tags", "starred", "notes"), known, strict=False))
+                index.execute("DELETE FROM runs WHERE id = ?", (row["id"],))
+            index.execute(INSERT, row)
+            return None if known is None else str(known[-2])
 
         staged = self._objects.stage(data)
         try:
-            self._index.use(insert, write=True)
+            self._remove_unlisted(self._index.use(insert, write=True))
         finally:
             staged.unlink(missing_ok=True)
+
+    def _remove_unlisted(self, content: str | None) -> None:
+        """Delete a file that a finished transaction has replaced, unless another run has the same content."""
+        if content is not None and not self._query("SELECT 1 FROM runs WHERE content = ?", content):
+            with suppress(OSError):  # listed again when the store is opened
+                self._object(content).unlink(missing_ok=True)
 
     def seconds(self, run: str) -> float:
         """Return the wall time of a stored run in seconds; 0 if it is not stored."""
@@ -165,26 +187,26 @@ class Store:
         if rows and not self._object(rows[0][1]).exists():  # perhaps only the index is wrong
             self._index.reindex_all()
             rows = self._query(sql, run)
-        data = self._index.read_object(run, rows[0][1]) if rows else None
-        if data is None:
+        found = self._index.read_object(run, rows[0][1]) if rows else None
+        if found is None:
             return None
-        arrays = unpack(data)
-        metadata = metadata_of(arrays)
-        if metadata and metadata.get("evicted"):
+        if found.metadata and found.metadata.get("evicted"):
             raise EvictedError(f"the curves of run {run[:12]} were deleted to save space; run it again to restore them")
-        experiment = read(metadata["experiment"] if metadata else rows[0][0])
-        histories = {}
-        for i, label in enumerate(experiment.labels):
-            history = experiment.empty_history()
-            prefix = f"{i}/"
-            history.merge({k[len(prefix) :]: v for k, v in arrays.items() if k.startswith(prefix)})
-            histories[label] = history
-        return Result(experiment, histories)
+        try:
+            return _result(read(found.metadata["experiment"] if found.metadata else rows[0][0]), found.arrays)
+        except (KeyError, IndexError, TypeError, ValueError, MemoryError) as error:
+            if isinstance(error, UserError):  # a plug-in or a data set is missing
+                raise
+            self._index.set_aside(run, rows[0][1])
+            return None
 
     def runs(self) -> list[StoredRun]:
         """List all stored runs, newest first."""
-        rows = self._query(f"SELECT {COLUMNS} FROM runs ORDER BY created DESC")  # noqa: S608 - constant names
-        return [run for row in rows if (run := stored_run(row)) is not None]
+        rows = self._query(LISTING)
+        if not self.notice and not all(row[-1] for row in rows):  # damaged since the index was opened
+            self._index.repair()
+            rows = self._query(LISTING)
+        return [run for row in rows if (run := stored_run(row[:-1])) is not None]
 
     def rename(self, run: str, title: str) -> None:
         """Replace the title of a run."""
@@ -220,6 +242,8 @@ class Store:
     def complete_headlines(self, limit: int = 50) -> int:
         """Compute the best agents of at most ``limit`` runs of earlier versions; return how many runs remain."""
         rows = self._query("SELECT id FROM runs WHERE headline IS NULL ORDER BY created DESC")
+        if self.notice:
+            return len(rows)
         for (run,) in rows[:limit]:
             self._query("UPDATE runs SET headline = ? WHERE id = ?", self._headline(run), run, write=True)
         return max(len(rows) - limit, 0)
@@ -232,13 +256,8 @@ class Store:
 
     def delete(self, run: str) -> None:
         """Delete a run and its checkpoint, and its file unless another run has the same content."""
-
-        def remove(index: sqlite3.Connection) -> None:
-            row = index.execute("DELETE FROM runs WHERE id = ? RETURNING content", (run,)).fetchone()
-            if row and not index.execute("SELECT 1 FROM runs WHERE content = ?", row).fetchone():
-                self._object(row[0]).unlink(missing_ok=True)
-
-        self._index.use(remove, write=True)
+        rows = self._query("DELETE FROM runs WHERE id = ? RETURNING content", run, write=True)
+        self._remove_unlisted(rows[0][0] if rows else None)
         self._annotations.drop(run)
         self.drop_checkpoint(run)
 
@@ -270,11 +289,10 @@ class Store:
                 "UPDATE runs SET content = ?, bytes = ?, evicted = 1, headline = ? WHERE id = ?",
                 (name, len(data), best, run),
             )
-            if not index.execute("SELECT 1 FROM runs WHERE content = ?", (content,)).fetchone():
-                self._object(content).unlink(missing_ok=True)
 
         try:
             self._index.use(swap, write=True)
+            self._remove_unlisted(content)
         finally:
             staged.unlink(missing_ok=True)
         size += self._checkpoints.sizes().get(run, 0)
@@ -317,3 +335,13 @@ class Store:
 
     def _object(self, content: Any) -> Path:
         return self._objects.path(content)
+
+
+def _result(experiment: Experiment, arrays: Arrays) -> Result:
+    """Return the result of an experiment from the arrays of its file."""
+    histories = {}
+    for i, label in enumerate(experiment.labels):
+        history, prefix = experiment.empty_history(), f"{i}/"
+        history.merge({k[len(prefix) :]: v for k, v in arrays.items() if k.startswith(prefix)})
+        histories[label] = history
+    return Result(experiment, histories)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import hashlib
+import json
 import os
 import sqlite3
 import time
@@ -12,20 +14,25 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-SCHEMA = 3
+SCHEMA = 7  # the next number, 8, differs in four bits: one flipped bit is not taken for a newer version
 _LATER = {  # columns that older schemas lack
     "evicted": "INTEGER NOT NULL DEFAULT 0",
     "starred": "INTEGER NOT NULL DEFAULT 0",
     "notes": "TEXT NOT NULL DEFAULT ''",
     "headline": "TEXT",  # JSON; NULL: not computed yet
+    "checksum": "TEXT",  # of the other columns
 }
-_TABLE = f"""
+TABLE = f"""
 CREATE TABLE IF NOT EXISTS runs (
     id TEXT PRIMARY KEY, experiment TEXT NOT NULL, title TEXT NOT NULL, tags TEXT NOT NULL DEFAULT '',
     created REAL NOT NULL, seconds REAL NOT NULL, content TEXT NOT NULL, bytes INTEGER NOT NULL,
     {", ".join(f"{name} {declaration}" for name, declaration in _LATER.items())}
 )
 """
+COLUMNS = (
+    "id", "experiment", "title", "tags", "created", "seconds", "content", "bytes", "evicted", "starred", "notes",
+    "headline",
+)  # fmt: skip
 # errors caused by the disk, permissions or other processes; any other code means that the file is damaged
 _EXTERNAL = {
     sqlite3.SQLITE_PERM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_READONLY,
@@ -33,12 +40,36 @@ _EXTERNAL = {
 }  # fmt: skip
 
 
+def checksum_of(columns: tuple[str, ...], row: str = "") -> str:
+    """Return the SQL that computes the checksum of a row, ``old`` or ``new`` in a trigger."""
+    return f"checksum_of({', '.join(f'{row}.{name}' if row else name for name in columns)})"
+
+
+# Every change of a row renews its checksum, and a damaged row is not changed. The triggers are of the connection, not
+# of the file, which other tools and older versions can write as before; a row that they change counts as damaged.
+_TRIGGERS = f"""
+PRAGMA temp_store=MEMORY;
+CREATE TEMP TRIGGER inserted AFTER INSERT ON main.runs BEGIN
+    UPDATE runs SET checksum = {checksum_of(COLUMNS, "new")} WHERE rowid = new.rowid; END;
+CREATE TEMP TRIGGER damaged BEFORE UPDATE OF {", ".join(COLUMNS)} ON main.runs
+    WHEN old.checksum IS NOT {checksum_of(COLUMNS, "old")} BEGIN SELECT RAISE(ABORT, 'a row is damaged'); END;
+CREATE TEMP TRIGGER changed AFTER UPDATE OF {", ".join(COLUMNS)} ON main.runs BEGIN
+    UPDATE runs SET checksum = {checksum_of(COLUMNS, "new")} WHERE rowid = new.rowid; END;
+"""  # noqa: S608 - constant names
+
+
 class DatabaseCorruptError(Exception):
     """The database file is damaged."""
 
 
+class NewerSchemaError(OSError):
+    """A newer version wrote the file; this one may read it only."""
+
+
 class Database:
     """SQLite tables in one file; safe to use from several processes at once.
+
+    The SQL function ``checksum_of`` computes the checksum of any values.
 
     Parameters
     ----------
@@ -61,10 +92,10 @@ class Database:
         """
         try:
             with closing(sqlite3.connect(self.path, timeout=30, isolation_level=None)) as connection:
-                # a flipped bit in one text must not make the other rows unreadable
-                connection.text_factory = lambda raw: raw.decode(errors="replace")
+                prepare(connection)
                 if not write:
                     return work(connection)
+                self._before_write(connection)
                 connection.execute("BEGIN IMMEDIATE")
                 try:
                     result = work(connection)
@@ -81,6 +112,9 @@ class Database:
             number = errno.ENOSPC if code & 0xFF == sqlite3.SQLITE_FULL else errno.EIO
             raise OSError(number, f"{self._description}: {error}", str(self.path)) from None
 
+    def _before_write(self, connection: sqlite3.Connection) -> None:
+        """Prepare a connection that will write."""
+
     def _is_external(self, code: int) -> bool:
         if code == sqlite3.SQLITE_IOERR_SHORT_READ:  # the file ends too early
             return False
@@ -95,27 +129,44 @@ class Index(Database):
     def __init__(self, path: Path) -> None:
         super().__init__(path, "the index of stored runs")
 
+    def _before_write(self, connection: sqlite3.Connection) -> None:
+        if not _missing_columns(connection):  # not while an older table is migrated
+            connection.executescript(_TRIGGERS)
+
     def create(self) -> None:
         """Create the table if it does not exist, migrate an older one, and verify the file.
 
         Raises
         ------
         DatabaseCorruptError
+        NewerSchemaError
         OSError
         """
+        number = self.use(schema_number)
+        if number > SCHEMA:
+            if (number ^ SCHEMA).bit_count() == 1:
+                raise DatabaseCorruptError(f"its number is {number}")
+            raise NewerSchemaError(errno.EROFS, f"a newer version wrote them (schema {number}, this one has {SCHEMA})")
 
         def make(index: sqlite3.Connection) -> None:
             index.execute("PRAGMA journal_mode=WAL")
-            index.execute(_TABLE)
+            if not _present_columns(index):
+                index.execute(f"PRAGMA user_version={SCHEMA}")
+            index.execute(TABLE)
 
         self.use(make)
-        if self.use(_missing_columns):
+        if missing := self.use(_missing_columns):
+            if number == SCHEMA:
+                raise DatabaseCorruptError(f"its table has no column {missing[0]}")
             self._migrate()
+        elif number < SCHEMA:
+            self.use(lambda index: index.execute(f"PRAGMA user_version={SCHEMA}"), write=True)
         self.verify()
 
     def _migrate(self) -> None:
         """Migrate an older table to the current schema; a copy of the old file is kept."""
-        older = 1 if "evicted" in self.use(_missing_columns) else 2
+        missing = self.use(_missing_columns)
+        older = 1 if "evicted" in missing else 2 if "notes" in missing else 3
         backup = self.path.with_name(f"index-schema-{older}.sqlite")
         staged = self.path.with_name(f".{time.time_ns()}.sqlite")
 
@@ -126,6 +177,7 @@ class Index(Database):
         def widen(index: sqlite3.Connection) -> None:
             for name in _missing_columns(index):  # another process may have been first
                 index.execute(f"ALTER TABLE runs ADD COLUMN {name} {_LATER[name]}")
+            index.execute(f"UPDATE runs SET checksum = {checksum_of(COLUMNS)}")  # noqa: S608 - constant names
             index.execute(f"PRAGMA user_version={SCHEMA}")
 
         try:
@@ -137,23 +189,15 @@ class Index(Database):
         self.use(widen, write=True)
 
     def verify(self) -> None:
-        """Read every row and run SQLite's integrity check.
+        """Read every row, compare its checksum, and run SQLite's integrity check.
 
         Raises
         ------
         DatabaseCorruptError
         OSError
         """
-
-        def check(index: sqlite3.Connection) -> list[Any]:
-            index.execute(
-                "SELECT id, experiment, title, tags, created, seconds, content, bytes, evicted, starred, notes, "
-                "headline FROM runs"
-            ).fetchall()
-            return index.execute("PRAGMA integrity_check").fetchall()
-
-        if (report := self.use(check)) != [("ok",)]:
-            raise DatabaseCorruptError(str(report[0][0]))
+        if report := self.use(damage):
+            raise DatabaseCorruptError(report)
 
     def rebuild(self, quarantine: Path, fill: Callable[[sqlite3.Connection, dict[str, tuple[str, str]]], None]) -> bool:
         """Quarantine a damaged file and fill a new one; return False if another process has done it already.
@@ -179,10 +223,12 @@ class Index(Database):
             return True
 
     def _readable_names(self) -> dict[str, tuple[str, str]]:
+        """Return titles and tags of the rows that are intact, or have no checksum."""
         names: dict[str, tuple[str, str]] = {}
 
         def read(index: sqlite3.Connection) -> None:
-            for run, title, tags in index.execute("SELECT id, title, tags FROM runs NOT INDEXED"):
+            intact = f"WHERE checksum IS {checksum_of(COLUMNS)}" if not _missing_columns(index) else ""
+            for run, title, tags in index.execute(f"SELECT id, title, tags FROM runs NOT INDEXED {intact}"):  # noqa: S608 - constant names
                 names[str(run)] = (str(title), str(tags))
 
         with suppress(DatabaseCorruptError, OSError):
@@ -200,7 +246,36 @@ class Index(Database):
             yield
 
 
+def prepare(connection: sqlite3.Connection) -> None:
+    """Add the function ``checksum_of`` to a connection, and read damaged texts without an error."""
+    # a flipped bit in one text must not make the other rows unreadable
+    connection.text_factory = lambda raw: raw.decode(errors="replace")
+    connection.create_function("checksum_of", -1, _checksum, deterministic=True)
+
+
+def schema_number(index: sqlite3.Connection) -> int:
+    """Return the number of the schema with which a file was written; 0 for the first versions."""
+    return int(index.execute("PRAGMA user_version").fetchone()[0])
+
+
+def damage(index: sqlite3.Connection) -> str:
+    """Describe the first damage of the table of runs; empty without any."""
+    wrong = f"SELECT count(*) FROM runs NOT INDEXED WHERE checksum IS NOT {checksum_of(COLUMNS)}"  # noqa: S608 - constant names
+    if count := index.execute(wrong).fetchone()[0]:
+        return f"{count} rows are damaged"
+    report = index.execute("PRAGMA integrity_check").fetchall()
+    return "" if report == [("ok",)] else str(report[0][0])
+
+
+def _checksum(*values: Any) -> str:
+    return hashlib.sha256(json.dumps(values).encode()).hexdigest()
+
+
+def _present_columns(index: sqlite3.Connection) -> list[str]:
+    return [row[1] for row in index.execute("PRAGMA table_info(runs)")]
+
+
 def _missing_columns(index: sqlite3.Connection) -> list[str]:
     """List the columns of the current schema that the table lacks."""
-    present = {row[1] for row in index.execute("PRAGMA table_info(runs)")}
+    present = _present_columns(index)
     return [name for name in _LATER if name not in present]

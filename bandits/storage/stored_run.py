@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -12,6 +11,8 @@ from bandits.experiments.experiment import Experiment, read
 from bandits.results.headline import Headline, from_json
 
 COLUMNS = "id, experiment, title, tags, created, seconds, bytes, evicted, starred, notes, headline"
+
+LAST_TIME = 253_402_128_000.0  # the end of the year 9999, which a wrong clock exceeds and a calendar does not
 
 _read_cached = lru_cache(maxsize=4096)(read)  # runs are listed at every refresh of a page
 
@@ -56,9 +57,9 @@ def stored_run(row: tuple[Any, ...]) -> StoredRun | None:
     """Convert ``COLUMNS`` of a row; None if a later version or damage made it unreadable."""
     run, experiment, title, tags, created, seconds, size, evicted, starred, notes, best = row
     with suppress(UserError, ValueError, TypeError, OverflowError):
-        datetime.fromtimestamp(created, UTC)
+        created = min(max(float(created), 0.0), LAST_TIME)
         return StoredRun(
-            id=str(run), experiment=_read_cached(experiment), title=str(title), tags=str(tags), created=float(created),
+            id=str(run), experiment=_read_cached(experiment), title=str(title), tags=str(tags), created=created,
             seconds=float(seconds), bytes=int(size), evicted=bool(evicted), starred=bool(starred), notes=str(notes),
             headline=from_json(best),
         )  # fmt: skip

@@ -2,11 +2,15 @@
 
 The study holds finished trials only, in the order of the proposals. A sweep that was interrupted in any way finds every
 finished batch there and proposes the next one again: the random numbers of a proposal depend on the seed of the sweep
-and the number of the proposal alone, so that the points are the same.
+and the number of the proposal alone, so that the points are the same. A trial carries a checksum of the sweep, its
+number, its point and its value; a study with a damaged trial is replaced, and its points are proposed again.
 """
 
 from __future__ import annotations
 
+import copy
+import hashlib
+import json
 import math
 import sqlite3
 import threading
@@ -36,6 +40,7 @@ except ImportError:  # Windows
     fcntl = None
 
 _THREAD_LIMIT = threading.Lock()  # the number of BLAS threads is a setting of the whole process
+CHECKSUM = "checksum"  # name of the attribute of a trial
 LOCK_TIMEOUT = 60.0  # seconds for another process to release the file
 Point = tuple[Value, ...]
 
@@ -185,8 +190,21 @@ class OptunaSearch:
         study = self._optuna.create_study(
             storage=self._storage, study_name=self.sweep.hash, direction=self._direction, load_if_exists=True
         )
-        study.get_trials(deepcopy=False)  # reads all pages
+        if not self._is_intact(study.get_trials(deepcopy=False)):  # reads all pages
+            raise ValueError("a trial is damaged")
         return study
+
+    def _is_intact(self, trials: list[Any]) -> bool:
+        """Whether every trial has its checksum; the first ones lack it if an earlier version stored them."""
+        sums = [(trial.user_attrs.get(CHECKSUM), self._checksum(trial)) for trial in trials]
+        first = next((i for i, (stored, _) in enumerate(sums) if stored is not None), len(sums))
+        numbers = [trial.number for trial in trials]
+        return numbers == list(range(len(trials))) and all(stored == actual for stored, actual in sums[first:])
+
+    def _checksum(self, trial: Any) -> str:
+        distributions = {name: repr(distribution) for name, distribution in trial.distributions.items()}
+        content = [self.sweep.hash, trial.number, trial.state.name, trial.values, trial.params, distributions]
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     def _store(self, trial: Any) -> None:
         """Store a trial once; another process may run the same sweep."""
@@ -197,10 +215,16 @@ class OptunaSearch:
         try:
             with _file_lock(self._path):
                 if len(self._stored_study.get_trials(deepcopy=False)) == trial.number:
-                    self._stored_study.add_trial(trial)
+                    self._stored_study.add_trial(self._sealed(trial))
         except (OSError, SQLAlchemyError, self._optuna.exceptions.StorageInternalError) as error:
             self.error = _storage_message(error)
             self.close()
+
+    def _sealed(self, trial: Any) -> Any:
+        """Return a copy of a finished trial that carries its checksum."""
+        sealed = copy.deepcopy(trial)
+        sealed.user_attrs = {CHECKSUM: self._checksum(trial)}
+        return sealed
 
 
 def import_optuna() -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import json
 import logging
+import re
 import sqlite3
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
@@ -33,15 +34,19 @@ from bandits.sweeps.sweep import Sweep, read
 from .block_files import BlockFiles, stored_sweep
 
 T = TypeVar("T")
-VERSION = 2
+VERSION = 3
 _TABLES = {
     "sweeps": "id TEXT PRIMARY KEY, sweep TEXT NOT NULL, points INTEGER NOT NULL, runs INTEGER NOT NULL, "
     "steps INTEGER NOT NULL, seed INTEGER NOT NULL, done REAL NOT NULL, changed REAL NOT NULL, bytes INTEGER NOT NULL, "
-    "best TEXT NOT NULL",
+    "best TEXT NOT NULL, checksum TEXT NOT NULL",
     "points": "sweep TEXT NOT NULL, point INTEGER NOT NULL, parameters TEXT NOT NULL, runs INTEGER NOT NULL, "
     "diverged INTEGER NOT NULL, "
     + "".join(f"{name} REAL, {name}_low REAL, {name}_high REAL, " for name in METRICS)
-    + "PRIMARY KEY (sweep, point)",
+    + "checksum TEXT NOT NULL, PRIMARY KEY (sweep, point)",
+}
+_INTACT = {  # SQL that is true for a line whose checksum is right
+    table: f"checksum IS checksum_of({', '.join(re.findall('([a-z_]+) (?:TEXT|INTEGER|REAL)', columns)[:-1])})"
+    for table, columns in _TABLES.items()
 }
 _log = logging.getLogger(__name__)
 
@@ -94,7 +99,7 @@ class Catalogue:
         if not self.folder.is_dir():
             return []
         query, empty = "SELECT id, sweep, done, changed, bytes, best FROM sweeps", list[Any]()
-        lines = self._use(lambda tables: tables.execute(query).fetchall(), empty, write=False)
+        lines = self._use(partial(_intact_lines, "sweeps", query, ()), empty, write=False)
         indexed = {str(line[0]): line[1:] for line in lines}
         entries = []
         for path in self.folder.iterdir():
@@ -148,9 +153,10 @@ class Catalogue:
 
     def estimate_at(self, sweep: str, point: int) -> tuple[Estimate, int] | None:
         """Click-through rate of a stored point and its number of replications; None if it is not known."""
-        query = "SELECT click_rate, click_rate_low, click_rate_high, runs FROM points WHERE sweep = ? AND point = ?"
+        columns = "click_rate, click_rate_low, click_rate_high, runs"
+        query = f"SELECT {columns} FROM points NOT INDEXED WHERE sweep = ? AND point = ?"  # noqa: S608 - constant names
         empty = list[Any]()
-        lines = self._use(lambda tables: tables.execute(query, (sweep, point)).fetchall(), empty, write=False)
+        lines = self._use(partial(_intact_lines, "points", query, (sweep, point)), empty, write=False)
         if not lines or lines[0][0] is None:
             return None
         mean, *ends, runs = lines[0]
@@ -257,14 +263,28 @@ def _version(tables: sqlite3.Connection) -> int:
     return int(tables.execute("PRAGMA user_version").fetchone()[0])
 
 
+def _intact_lines(table: str, query: str, values: tuple[Any, ...], tables: sqlite3.Connection) -> list[Any]:
+    """Return the lines of a query.
+
+    Raises
+    ------
+    DatabaseCorruptError
+        A line of the table differs from its checksum.
+    """
+    if tables.execute(f"SELECT 1 FROM {table} WHERE NOT ({_INTACT[table]}) LIMIT 1").fetchone():  # noqa: S608 - constant table names
+        raise DatabaseCorruptError(f"a line of {table} is damaged")
+    return tables.execute(query, values).fetchall()
+
+
 def _delete_entry(tables: sqlite3.Connection, sweep: str) -> None:
     tables.execute("DELETE FROM sweeps WHERE id = ?", (sweep,))
-    tables.execute("DELETE FROM points WHERE sweep = ?", (sweep,))
+    tables.execute("DELETE FROM points NOT INDEXED WHERE sweep = ?", (sweep,))
 
 
 def _insert(tables: sqlite3.Connection, table: str, lines: Sequence[tuple[Any, ...]]) -> None:
     for line in lines:
-        tables.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(line))})", line)  # noqa: S608 - constant table names
+        values = ", ".join("?" * len(line))
+        tables.execute(f"INSERT INTO {table} VALUES ({values}, checksum_of({values}))", [*line, *line])  # noqa: S608 - constant table names
 
 
 def _points(landscape: Landscape) -> list[tuple[Any, ...]]:

@@ -52,8 +52,10 @@ def eliminate(sweep: Sweep, landscape: Landscape, replications: int) -> None:
 
     A point is eliminated if its paired difference to the best is below zero at the level of the look (`level_of_look`),
     divided by the number of points and of rungs (Bonferroni). The probability that the truly best point is ever
-    eliminated is therefore at most .05, and at most .075 with any number of refinements. Points of which all rows
-    diverged are eliminated too. Later replications are ignored, so that evaluating a rung again gives the same result.
+    eliminated is therefore at most .05, and at most .075 with any number of refinements. This assumes differences that
+    are nearly normal over replications: a best point whose mean rests on rare large rewards is likely to be eliminated
+    before it has seen one, and no test of four replications can prevent that. Points of which all rows diverged are
+    eliminated too. Later replications are ignored, so that evaluating a rung again gives the same result.
     ``sweep`` may be a stage of the landscape's sweep; later points are ignored then.
     """
     points = landscape.sweep.points_of(sweep)

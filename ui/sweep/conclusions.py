@@ -98,7 +98,7 @@ def interval(estimate: Estimate) -> str:
 
 def best_region(tied: int, total: int, level: float) -> str:
     """State how many points are statistically tied with the best."""
-    test = f"(paired t tests, Holm's correction, level {number(level)})"
+    test = f"(paired t tests, Tukey's correction for all pairs, level {number(level)})"
     bias = " The estimate of the best point is slightly optimistic (selection bias)."
     if tied == total > 1:
         return f"All {total} points are statistically tied {test}; more replications may separate them."
@@ -134,8 +134,8 @@ def _sensitivity(sweep: Sweep, importance: list[Importance]) -> None:
     st.dataframe(pd.DataFrame(rows), hide_index=True, height="content")
     st.caption(
         "Tied with best: values of the points that are not significantly worse than the best. Worst: the value with "
-        "which even the best choice of the other parameters earns least; the loss is relative to the best point. "
-        "Explained variance: share of the variance between points that the parameter explains by itself (first-order "
+        "which even the best choice of the other parameters earns least; the loss is relative to the best point, and "
+        "its interval allows for the choice of both points by the same data. Explained variance: share of the variance between points that the parameter explains by itself (first-order "
         "Sobol index)."
     )
 

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from bandits.base.files import Arrays
 from bandits.base.types import BoolArray, FloatArray
 from bandits.experiments.history import History
-from bandits.results import metrics, paired_tests
+from bandits.results import metrics
 from bandits.results.metrics import Estimate
 from bandits.results.result import plain
 from bandits.sweeps.axis import Axis, Value
@@ -19,9 +19,10 @@ from bandits.sweeps.blocks import block_history, point_history
 from bandits.sweeps.sweep import Sweep
 
 from . import importance
+from .best_region import Compared, compare_with_leader
 from .records import Explained, Importance, PointResult
 from .run_metrics import METRICS
-from .statistics import noise_variance, p_values, row_mean, row_variance, sobol_index
+from .statistics import noise_variance, row_mean, row_variance, sobol_index
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -169,30 +170,26 @@ class Landscape:
         return numbers - numbers[leader] if leader is not None else np.full_like(numbers, np.nan)
 
     def best_region(self, metric: str) -> BoolArray:
-        """Points that are not significantly worse than the best, bool (P,).
+        """Points that are not significantly worse than the best, bool (P,); `compare_with_leader` at `level`."""
+        compared = self._compared(metric, self.leader(metric))
+        return np.zeros(self.sweep.size, np.bool_) if compared is None else compared.region
 
-        Paired t tests with Holm's correction at `level`.
-        """
-        leader = self.leader(metric)
+    def _compared(self, metric: str, leader: int | None) -> Compared | None:
         if leader is None:
-            return np.zeros(self.sweep.size, np.bool_)
-        gaps, eligible = self.gaps(metric), self.eligible(metric)
-        p = p_values(gaps)
-        others = [i for i in np.flatnonzero(eligible) if i != leader]
-        region = np.zeros(len(eligible), np.bool_)
-        region[leader] = True
-        for i, corrected in zip(others, paired_tests.holm([float(p[i]) for i in others]), strict=True):
-            region[i] = corrected >= self.level
-        return region
+            return None
+        return compare_with_leader(self.gaps(metric), leader, self.eligible(metric), self.level)
 
     def results(self, metric: str = "click_rate") -> list[PointResult]:
         """Results of all points with at least one computed row, in order."""
-        numbers, gaps, region = self.adjusted(metric), self.gaps(metric), self.best_region(metric)
+        numbers, gaps = self.adjusted(metric), row_mean(self.gaps(metric))
+        compared = self._compared(metric, self.leader(metric)) or Compared(
+            np.zeros(self.sweep.size, np.bool_), np.full(self.sweep.size, np.nan)
+        )
         return [
             PointResult(
                 p, self.sweep.values_at(p), metrics.estimate(numbers[p]), int(np.isfinite(numbers[p]).sum()),
-                int((self.completed[p] & ~self.alive[p]).sum()), metrics.estimate(gaps[p]), bool(region[p]),
-                bool(self.dropped[p]),
+                int((self.completed[p] & ~self.alive[p]).sum()), _within(gaps[p], compared.half[p]),
+                bool(compared.region[p]), bool(self.dropped[p]),
             )
             for p in np.flatnonzero(self.completed.any(axis=1)).tolist()
         ]  # fmt: skip
@@ -229,7 +226,9 @@ class Landscape:
         if leader is None or not np.isfinite(means).all() or not self.sweep.is_grid:
             return []
         grid, region = means.reshape(self.sweep.shape), self.best_region(metric).reshape(self.sweep.shape)
-        clicks = 1000 * self.adjusted("click_rate")
+        clicks = self.numbers("click_rate")
+        losses = 1000 * (clicks[leader] - clicks)
+        half = compare_with_leader(-losses, leader, self.eligible(metric), self.level).half
         found = []
         for i, (axis, values) in enumerate(zip(self.sweep.axes, self.sweep.values, strict=True)):
             others = tuple(j for j in range(grid.ndim) if j != i)
@@ -238,7 +237,8 @@ class Landscape:
             worst = int(np.argmin(grid.max(axis=others)))
             # the best point with the worst value, against the best point of all
             at_worst = np.where(np.arange(len(values))[_broadcast(i, grid.ndim)] == worst, grid, -np.inf)
-            cost = metrics.estimate(clicks[leader] - clicks[int(np.argmax(at_worst))])
+            at = int(np.argmax(at_worst))
+            cost = _within(row_mean(losses[at][None])[0], half[at])
             best = values[int(np.unravel_index(leader, grid.shape)[i])]
             share = sobol_index(grid, others, noise_variance(numbers)) if others else float("nan")
             found.append(Importance(axis.path, best, good, values[worst], cost, share, len(good) < len(values)))
@@ -303,6 +303,10 @@ def level_of_look(sweep: Sweep) -> float:
     at most .025. Optuna's points are looked at once.
     """
     return LEVEL if sweep.looks == 1 and sweep.search != "grid" else LEVEL / 2**sweep.looks
+
+
+def _within(mean: float, half: float) -> Estimate:
+    return Estimate(float(mean), float(mean - half), float(mean + half))
 
 
 def _is_valid(sweep: Sweep, values: tuple[Value, ...]) -> bool:

@@ -24,7 +24,8 @@ class PointResult(NamedTuple):
     diverged : int
         Number of diverged replications.
     gap : Estimate
-        Paired difference to the best point; negative values are worse.
+        Paired difference to the best point; negative values are worse. The interval agrees with ``best``: it is
+        corrected for the choice of the best point by the same data.
     best : bool
         Not significantly worse than the best point.
     dropped : bool
@@ -54,7 +55,8 @@ class Importance(NamedTuple):
     worst : Value
         The value with which even the best choice of the other parameters is worst.
     cost : Estimate
-        Sensitivity: clicks per 1,000 steps lost with the worst value, paired by replication.
+        Sensitivity: clicks per 1,000 steps lost with the worst value, paired by replication; the interval is
+        corrected for the choice of both points by the same data.
     share : float
         Explained variance between points: the first-order Sobol index on the grid, corrected for sampling noise; NaN
         if there is no other parameter.

@@ -1,4 +1,4 @@
-"""Statistics over rows with missing values: means, variances, paired tests and first-order Sobol indices."""
+"""Statistics over rows with missing values: means, variances and first-order Sobol indices."""
 
 from __future__ import annotations
 
@@ -18,17 +18,6 @@ def row_variance(values: FloatArray) -> FloatArray:
     n = np.isfinite(values).sum(axis=1)
     squares = np.nansum((values - row_mean(values)[:, None]) ** 2, axis=1)
     return np.where(n > 1, squares / np.maximum(n - 1, 1), np.nan)
-
-
-def p_values(gaps: FloatArray) -> FloatArray:
-    """Two-sided p-values of paired t tests, (P,), of differences ``gaps (P, R)``; 1 without variance."""
-    from scipy import stats
-
-    n, mean, var = np.isfinite(gaps).sum(axis=1), row_mean(gaps), row_variance(gaps)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        t = mean / np.sqrt(var / n)
-        p = 2 * stats.t.sf(np.abs(t), np.maximum(n - 1, 1))
-    return np.where(np.isfinite(p) & (var > 0), p, 1.0)
 
 
 def noise_variance(numbers: FloatArray) -> float:

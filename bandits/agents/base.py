@@ -217,6 +217,11 @@ class Agent(ABC):
         return 0
 
     @classmethod
+    def least_work(cls, params: Any, spec: WorldSpec, steps: int) -> float:  # noqa: ARG003
+        """Compute a lower bound of the floating-point operations of one row in so many steps; 0 if none is known."""
+        return 0.0
+
+    @classmethod
     def requires(cls, params: Any) -> frozenset[str]:  # noqa: ARG003
         """Return the simulator capabilities that these parameters require."""
         return cls.needs

@@ -66,3 +66,14 @@ class Owners:
         """
         if not self.may_delete(item, owner):
             raise UserError(DELETE_REFUSED)
+
+
+def require_owner(started_by: str, owner: str) -> None:
+    """Check that an owner may pause, resume or stop a run; one without an owner is anyone's.
+
+    Raises
+    ------
+    UserError
+    """
+    if started_by and started_by != owner:
+        raise UserError("only the user who started this run may pause, resume or stop it")

@@ -20,8 +20,10 @@ from bandits.experiments.experiment import Experiment, read
 from bandits.experiments.race import state_for
 from bandits.storage.run_store import RUN_ID, CorruptFileError, Store
 
+from . import supervisor
 from .job import Job
-from .owners import Owners
+from .least_time import require_end
+from .owners import Owners, require_owner
 from .supervisor import Supervisor
 from .task_queue import Task
 from .worker_process import WorkerProcess
@@ -68,9 +70,11 @@ class Pool:
         Raises
         ------
         UserError
-            The owner has too many active runs, or the disk is too full to store another.
+            The owner has too many active runs, the disk is too full, or the run cannot end within its time limit.
         """
         stored = self.get(experiment.hash)
+        if self._supervisor.limited and stored is None and not saved:
+            require_end(experiment, self.workers, supervisor.TIME_LIMIT)
         with self._change:
             known = self._jobs.get(experiment.hash, stored)  # another thread may have submitted it meanwhile
             if known is not None and (known.live or known.status == "finished"):
@@ -166,12 +170,12 @@ class Pool:
         UserError
             The run belongs to another owner; so too in `resume`, `stop` and `extend`.
         """
-        _require_owner(job, owner)
+        require_owner(job.owner, owner)
         self._supervisor.end(job, "paused")
 
     def stop(self, job: Job, owner: str = "") -> None:
         """Stop a run; what it has computed stays."""
-        _require_owner(job, owner)
+        require_owner(job.owner, owner)
         self._supervisor.end(job, "stopped")
 
     def resume(self, job: Job, owner: str = "") -> None:
@@ -182,7 +186,7 @@ class Pool:
         UserError
             The run belongs to another owner, the owner has too many active runs, or the disk is too full.
         """
-        _require_owner(job, owner)
+        require_owner(job.owner, owner)
         with self._change:
             if self._supervisor.wait_until_free(job) and job.status in ("paused", "stopped", "failed"):
                 if self._jobs.setdefault(job.id, job) is not job:
@@ -248,7 +252,7 @@ class Pool:
         with self._change:
             job = self._jobs.get(run)
         if job is not None and job.live and owner is not None:
-            _require_owner(job, owner)
+            require_owner(job.owner, owner)
         self.owners.require(run, owner)
         if job is not None:
             self._supervisor.end(job, "stopped")
@@ -341,8 +345,3 @@ class Pool:
         excess = len(self._jobs) - MAX_ENDED_JOBS
         for job in [j for j in self._jobs.values() if not j.live][: max(excess, 0)]:
             del self._jobs[job.id]
-
-
-def _require_owner(job: Job, owner: str) -> None:
-    if job.owner and job.owner != owner:
-        raise UserError("only the user who started this run may pause, resume or stop it")

@@ -18,6 +18,8 @@ from .worker_process import WorkerProcess, start_worker
 
 ATTEMPTS = 3  # workers that may die while they compute the same run or task
 TIME_LIMIT = 1800.0  # seconds of wall time that one run may take
+SILENCE = 60.0  # seconds without a sign of life after which a worker is killed; it sends one every two seconds
+WATCH_INTERVAL = 1.0  # seconds between looks at time limits and signs of life
 GRACE = 3.0  # seconds that a worker has to abandon its work before it is killed
 
 
@@ -53,6 +55,7 @@ class Supervisor:
         self.closed = False
         for _ in range(workers):
             threading.Thread(target=self._serve, name="supervisor of a worker", daemon=True).start()
+        threading.Thread(target=self._watch, name="time limits of runs", daemon=True).start()
 
     @property
     def failing(self) -> bool:
@@ -77,12 +80,12 @@ class Supervisor:
                 self.division.release()
                 self.change.notify_all()
 
-    def end(self, job: Job, status: JobStatus) -> None:
+    def end(self, job: Job, status: JobStatus, error: str = "") -> None:
         """Pause or stop a run that is queued or running; its workers still send a checkpoint."""
         with self.change:
             if job.live:
                 self.scheduler.remove_run(job)
-                job.end(status)
+                job.end(status, error)
                 self._abandon_run(job)
 
     def wait_until_free(self, job: Job | None) -> bool:
@@ -120,6 +123,18 @@ class Supervisor:
         with self.change:  # so that it is not killed when it has begun something else
             if self.division.processes.get(work) is process:
                 process.kill()
+
+    def _watch(self) -> None:
+        """End runs over their limit and kill workers that give no sign of life, in a loop."""
+        while not self.closed:
+            time.sleep(WATCH_INTERVAL)
+            with self.change:
+                for job in self.division.running() if self.limited else ():
+                    if job.status == "running" and job.seconds > TIME_LIMIT:
+                        self.end(job, "stopped", f"stopped after {TIME_LIMIT / 60:.0f} minutes, the limit for one run")
+                for process in self.division.processes.values():
+                    if process.silence > SILENCE:  # its agents go on in another worker
+                        process.kill()
 
     # -- threads -------------------------------------------------------------------------------------------------
 
@@ -279,14 +294,11 @@ class Supervisor:
             job.end("finished", job.error)
 
     def _tick(self, share: Share, step: int) -> None:
-        """Note the step of a share, end a run over its limit, and see whether its agents should move."""
+        """Note the step of a share, and see whether its agents should move."""
         job = share.job
         with self.change:
             share.step = step
             job.step = min((s.step for s in self.division.shares(job) if s.step), default=step)
             job.record_time()
-            if self.limited and job.seconds > TIME_LIMIT:
-                self.end(job, "stopped")
-                job.error = f"stopped after {TIME_LIMIT / 60:.0f} minutes, the limit for one run"
             self.division.balance(job)
             self.division.release()

@@ -14,6 +14,7 @@ import queue
 import sys
 import threading
 import time
+from contextlib import suppress
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -21,14 +22,17 @@ import numpy as np
 from bandits.base.errors import UserError
 from bandits.base.processes import NICE
 
-from .protocol import UPDATE_INTERVAL, Message, receive, send
+from . import protocol
+from .protocol import UPDATE_INTERVAL, Message, receive
 
 CHECKPOINT_INTERVAL = 2.0  # seconds between checkpoints
-FIRST_CHUNK = 20  # steps, before the cost of a step is known
+FIRST_CHUNK = 1  # steps, before the cost of a step is known
+HEARTBEAT = 2.0  # seconds between signs of life
 
 HANDLERS = {"sweep": "bandits.sweeps.execution.block_handler"}  # the only modules that a message may name
 
 Inbox = queue.SimpleQueue[Message | None]
+_writing = threading.Lock()
 
 
 class PipeClosedError(Exception):
@@ -43,6 +47,7 @@ def main() -> None:
     sys.stdout = sys.stderr  # output of libraries must not mix with the messages
     _warm_up()
     send(out, {"event": "ready"})
+    threading.Thread(target=_beat, args=(out,), daemon=True).start()
     inbox: Inbox = queue.SimpleQueue()
     threading.Thread(target=_read_commands, args=(commands, inbox), daemon=True).start()
     while (received := inbox.get()) is not None:
@@ -58,6 +63,20 @@ def main() -> None:
         except Exception as error:  # noqa: BLE001 - the server reports it, and the worker goes on
             message = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
             send(out, {"event": "failed", "error": message})
+
+
+def send(out: BinaryIO, header: dict[str, Any], arrays: dict[str, Any] | None = None) -> None:
+    """Write one message; two threads do."""
+    with _writing:
+        protocol.send(out, header, arrays)
+
+
+def _beat(out: BinaryIO) -> None:
+    """Report that this process is alive, also within a step that takes minutes."""
+    with suppress(OSError):  # the server has ended, which the main thread notices
+        while True:
+            time.sleep(HEARTBEAT)
+            send(out, {"event": "alive"})
 
 
 def _read_commands(commands: BinaryIO, inbox: Inbox) -> None:
@@ -125,7 +144,7 @@ def _run_agents(header: dict[str, Any], saved: dict[str, Any], out: BinaryIO, in
                 pass
             now = time.monotonic()
             # chunks of about 0.1 s: little overhead, and plots that move
-            chunk = int(np.clip(chunk * 0.1 / max(race.seconds - began, 1e-3), 10, 5000))
+            chunk = int(np.clip(chunk * 0.1 / max(race.seconds - began, 1e-3), 1, 5000))
             if now - last_update >= UPDATE_INTERVAL:
                 send_histories()
                 last_update = now

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import time
 from contextlib import suppress
 from queue import SimpleQueue
 from typing import IO, Any, BinaryIO, cast
@@ -27,6 +28,7 @@ class WorkerProcess:
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
         self._outbox: SimpleQueue[Message | None] = SimpleQueue()
+        self._waiting_since: float | None = None
         threading.Thread(target=self._write, name="messages to a worker", daemon=True).start()
 
     @property
@@ -44,8 +46,21 @@ class WorkerProcess:
         self._outbox.put((header, arrays or {}))
 
     def receive(self) -> Message | None:
-        """Wait for its next message; return None when it has ended."""
-        return receive(_pipe(self._process.stdout))
+        """Wait for its next message other than a sign of life; return None when it has ended."""
+        try:
+            while True:
+                self._waiting_since = time.monotonic()
+                message = receive(_pipe(self._process.stdout))
+                if message is None or message[0]["event"] != "alive":
+                    return message
+        finally:
+            self._waiting_since = None
+
+    @property
+    def silence(self) -> float:
+        """Seconds for which its next message has been waited for."""
+        since = self._waiting_since
+        return 0.0 if since is None else time.monotonic() - since
 
     def poll(self) -> int | None:
         """Return its exit status, or None while it is alive."""

@@ -20,6 +20,8 @@ from tests.support import experiment
 class Scripted:
     """A worker process that sends given messages and then ends; what it is sent is kept in ``sent``."""
 
+    silence = 0.0
+
     def __init__(self, *messages: tuple[dict[str, Any], dict[str, Any]]) -> None:
         self._stream, self.sent = io.BytesIO(), list[dict[str, Any]]()
         for header, arrays in messages:

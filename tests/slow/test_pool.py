@@ -257,7 +257,7 @@ def test_a_stopped_run_stays_available_to_all_users(pool: Pool, gate: Gate) -> N
     wait_for(lambda: job.saved, "a checkpoint", over(job))
     pool.stop(job, "teacher")
     wait_for(lambda: job not in pool.processes, "the end of its worker")
-    with pytest.raises(UserError, match="only the user who started this run"):
+    with pytest.raises(UserError, match="only the browser that started this"):
         pool.discard(job.id, "pupil")
     again = pool.submit(job.experiment, "pupil")  # another user has opened the link
     assert int(again.saved["step"]) == int(job.saved["step"]) > 0  # no second computation

@@ -1,4 +1,4 @@
-"""A worker that does not read its messages: the others are served, and the pool's lock stays free."""
+"""A worker that does not read or write: the others are served, its runs end or go on elsewhere."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from bandits import run
 from bandits.experiments.race import Race
 from bandits.runtime import supervisor
 from bandits.runtime.pool import Pool
+from bandits.runtime.worker import HEARTBEAT
 from bandits.runtime.worker_process import WorkerProcess, start_worker
+from tests.gate import Gate
 from tests.support import experiment, over, same, wait_for
 
 
@@ -53,6 +55,37 @@ def test_a_large_state_for_a_suspended_worker_stops_no_other(monkeypatch: pytest
             assert after.status == "finished"
         finally:
             suspended.kill()
+        wait_for(lambda: not job.active, "the end of the run")
+        assert (job.status, job.worker_deaths) == ("finished", 1)
+    for label, history in run(e).histories.items():
+        same(job.histories[label], history)
+
+
+def test_the_time_limit_ends_a_run_whose_worker_reports_nothing(monkeypatch: pytest.MonkeyPatch, gate: Gate) -> None:
+    gate.hold(7002, 100)
+    with closing(Pool()) as pool:
+        job = pool.submit(experiment(seed=7002))
+        wait_for(lambda: gate.stands(7002), "the held run", over(job))
+        (worker,) = pool.workers_of(job)
+        os.kill(worker.pid, signal.SIGSTOP)
+        monkeypatch.setattr(supervisor, "TIME_LIMIT", 0.5)
+        wait_for(lambda: not job.active, "the end of the run")
+        assert job.error == "stopped after 0 minutes, the limit for one run"
+        after = pool.submit(experiment(seed=7003))  # the only worker has been replaced
+        wait_for(lambda: not after.active, "a run after it")
+        assert after.status == "finished"
+
+
+def test_a_worker_without_a_sign_of_life_is_replaced(monkeypatch: pytest.MonkeyPatch, gate: Gate) -> None:
+    e = experiment(seed=7004)
+    gate.hold(7004, 100)
+    with closing(Pool()) as pool:
+        job = pool.submit(e)
+        wait_for(lambda: gate.stands(7004), "the held run", over(job))
+        (worker,) = pool.workers_of(job)
+        os.kill(worker.pid, signal.SIGSTOP)
+        gate.open(7004)
+        monkeypatch.setattr(supervisor, "SILENCE", 4 * HEARTBEAT)
         wait_for(lambda: not job.active, "the end of the run")
         assert (job.status, job.worker_deaths) == ("finished", 1)
     for label, history in run(e).histories.items():

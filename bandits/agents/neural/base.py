@@ -18,7 +18,8 @@ from bandits.models.neural.optimisers import make_optimiser
 from bandits.models.neural.replay_buffer import ReplayBuffer
 from bandits.models.position_bias import targets
 
-from .training import FULL_BATCH_CHUNK, NetworkTraining
+from .params import NeuralParams
+from .training import DEFAULT_PASSES, FULL_BATCH_CHUNK, NetworkTraining
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -217,3 +218,17 @@ class NeuralAgent(NetworkTraining):
         stored = 0 if params.training == "newest" else ReplayBuffer.memory(spec.n_features, params.buffer, copies)
         stored *= 3 if params.training == "everything" else 2  # as tensors and in chunks; or with a saved copy
         return int(weights + activations + stored + 64 * spec.n_candidates + 1024)
+
+    @classmethod
+    def least_work(cls, params: Any, spec: WorldSpec, steps: int) -> float:
+        if not isinstance(params, NeuralParams):  # it trains in another way
+            return 0.0
+        widths = (spec.n_features, *params.hidden, cls.count_outputs(params, spec))
+        example = float(4 * mlp.count_weights(widths) * cls.count_copies(params))  # a forward pass and a gradient
+        observations, updates = steps * spec.slate, params.updates or DEFAULT_PASSES
+        if params.training == "newest":
+            return float(example * observations)
+        everything = params.training == "everything"
+        stored = min(observations // 2, params.buffer) if everything or params.updates is None else params.batch
+        trainings = max(observations - stored, 0) // params.every  # those that find so many stored observations
+        return float(example * trainings * updates * stored)

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -23,6 +24,8 @@ from .time_left import RunClock
 
 WRITE_INTERVAL = 1.5  # seconds between writes of a run's checkpoint
 WRITE_PAUSE = 5.0  # times the duration of a write, before the next
+RETRY_INTERVAL, RETRIES = 30.0, 120  # seconds between attempts to store a finished run, and their number
+MAX_KEPT_STATE = 8 * 2**20  # bytes of a finished run's checkpoint; without it, an extension starts anew
 JobStatus = Literal["queued", "running", "paused", "finished", "stopped", "failed"]
 
 
@@ -70,6 +73,7 @@ class Job:
     agents_left: dict[int, float] = field(default_factory=dict)  # expected seconds to the end of each agent
     writing: threading.Lock = field(default_factory=threading.Lock)  # of its checkpoint to the disk
     next_write: float = 0.0
+    unstored: bool = False  # finished, and still to be stored
 
     @classmethod
     def from_checkpoint(cls, experiment: Experiment, saved: dict[str, Any], error: str) -> Job:
@@ -202,13 +206,47 @@ def save(store: Store | None, job: Job, *, finished: bool = False, last: bool = 
         began = time.monotonic()
         if not needed and began < job.next_write:
             return
-        store.keep_checkpoint(job.id, job.experiment, pack(job.saved))
         if finished:
-            store.put(job.experiment, job.histories, job.seconds)
+            _keep_result(store, job)
+        else:
+            store.keep_checkpoint(job.id, job.experiment, pack(job.saved))
         spent = time.monotonic() - began
         job.next_write = began + spent + max(WRITE_INTERVAL, WRITE_PAUSE * spent)
     except OSError as error:
         job.error = f"this run could not be kept on disk ({error.strerror or error}); it stays until the app ends"
         job.next_write = time.monotonic() + WRITE_INTERVAL
+        if finished:
+            job.unstored = True
+            _try_again(store, job, RETRIES)
     finally:
         job.writing.release()
+
+
+def _keep_result(store: Store, job: Job) -> None:
+    """Store a finished run, then the state from which it can be extended, if that is small and fits on the disk."""
+    store.put(job.experiment, job.histories, job.seconds)
+    with suppress(OSError):
+        state = pack(job.saved)
+        if len(state) <= MAX_KEPT_STATE:
+            store.keep_checkpoint(job.id, job.experiment, state)
+        else:
+            store.drop_checkpoint(job.id)
+
+
+def _try_again(store: Store, job: Job, attempts: int) -> None:
+    """Store a finished run later: the index was locked, or the disk was full or missing."""
+
+    def attempt() -> None:
+        with job.writing:
+            if not job.unstored:  # deleted meanwhile
+                return
+            try:
+                _keep_result(store, job)
+                job.unstored, job.error = False, ""
+            except OSError:
+                _try_again(store, job, attempts - 1)
+
+    if attempts:
+        timer = threading.Timer(RETRY_INTERVAL, attempt)
+        timer.daemon = True
+        timer.start()

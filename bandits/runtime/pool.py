@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Any
 
 from bandits.base.errors import UserError
-from bandits.base.files import Arrays, unpack
+from bandits.base.files import Arrays
 from bandits.experiments.experiment import Experiment, read
 from bandits.experiments.race import state_for
 from bandits.storage.run_store import RUN_ID, CorruptFileError, Store
@@ -280,6 +280,8 @@ class Pool:
             if job is not None and job.live:
                 raise UserError("this run is active; stop it before you delete it")
             self._jobs.pop(run, None)
+        if job is not None:
+            job.unstored = False
         if self.store is not None:
             self.store.delete(run)
         self.owners.drop(run)
@@ -333,13 +335,12 @@ class Pool:
             return None
         try:
             job = Job.from_checkpoint(read(text), saved, reason)
-        except (KeyError, ValueError):  # parameters or arrays of another version: the run starts afresh
+        except (KeyError, IndexError, TypeError, ValueError, MemoryError):  # of another version, or forged
             return None
         return job if job.id == run else None  # of a plug-in that was edited meanwhile
 
     def _saved_state(self, run: str) -> dict[str, Any]:
-        data = self.store.checkpoint(run) if self.store is not None else None
-        return unpack(data) if data else {}
+        return {} if self.store is None else self.store.checkpoint_arrays(run)
 
     def _drop_ended_jobs(self) -> None:
         excess = len(self._jobs) - MAX_ENDED_JOBS

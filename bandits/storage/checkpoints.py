@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from bandits.base.errors import UserError
-from bandits.base.files import atomic_write, seal, unseal
+from bandits.base.files import Arrays, atomic_write, seal, unpack, unseal
 from bandits.experiments.experiment import Experiment, read
 
 RUN_ID = re.compile("[0-9a-f]{64}")  # an experiment's hash; any other text must not become a file name
@@ -54,6 +54,15 @@ class Checkpoints:
         """Return the state in a run's checkpoint, or None if there is no intact one."""
         content = self._read(self.folder / run) if RUN_ID.fullmatch(run) else None
         return content[1] if content else None
+
+    def arrays(self, run: str) -> Arrays:
+        """Return the state in a run's checkpoint as arrays; a file that holds no arrays is quarantined."""
+        state = self.state(run)
+        try:
+            return unpack(state) if state else {}
+        except ValueError:  # forged: its checksum is right
+            self._quarantine(self.folder / run)
+            return {}
 
     def experiment(self, run: str) -> str | None:
         """Return the experiment's JSON in a run's checkpoint, or None if there is no intact one.

@@ -30,7 +30,7 @@ from .object_files import ObjectFiles, digest, pack_run
 from .run_index import CorruptFileError, RunIndex
 from .sqlite_index import COLUMNS as INDEXED
 from .sqlite_index import checksum_of
-from .stored_run import COLUMNS, StoredRun, stored_run
+from .stored_run import COLUMNS, StoredRun, result_of, stored_run
 
 fcntl: ModuleType | None
 try:
@@ -193,7 +193,7 @@ class Store:
         if found.metadata and found.metadata.get("evicted"):
             raise EvictedError(f"the curves of run {run[:12]} were deleted to save space; run it again to restore them")
         try:
-            return _result(read(found.metadata["experiment"] if found.metadata else rows[0][0]), found.arrays)
+            return result_of(read(found.metadata["experiment"] if found.metadata else rows[0][0]), found.arrays)
         except (KeyError, IndexError, TypeError, ValueError, MemoryError) as error:
             if isinstance(error, UserError):  # a plug-in or a data set is missing
                 raise
@@ -318,6 +318,10 @@ class Store:
         """Return the state in a run's checkpoint, or None if there is no intact one."""
         return self._checkpoints.state(run)
 
+    def checkpoint_arrays(self, run: str) -> Arrays:
+        """Return the state in a run's checkpoint as arrays, empty if there is no intact one."""
+        return self._checkpoints.arrays(run)
+
     def checkpoint_experiment(self, run: str) -> str | None:
         """Return the experiment's JSON in a run's checkpoint, or None if there is no intact one."""
         return self._checkpoints.experiment(run)
@@ -335,13 +339,3 @@ class Store:
 
     def _object(self, content: Any) -> Path:
         return self._objects.path(content)
-
-
-def _result(experiment: Experiment, arrays: Arrays) -> Result:
-    """Return the result of an experiment from the arrays of its file."""
-    histories = {}
-    for i, label in enumerate(experiment.labels):
-        history, prefix = experiment.empty_history(), f"{i}/"
-        history.merge({k[len(prefix) :]: v for k, v in arrays.items() if k.startswith(prefix)})
-        histories[label] = history
-    return Result(experiment, histories)

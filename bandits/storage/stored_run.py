@@ -1,4 +1,4 @@
-"""A row of the index of stored runs."""
+"""A stored run: its row of the index, and its result."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from bandits.base.errors import UserError
+from bandits.base.files import Arrays
 from bandits.experiments.experiment import Experiment, read
 from bandits.results.headline import Headline, from_json
+from bandits.results.result import Result
 
 COLUMNS = "id, experiment, title, tags, created, seconds, bytes, evicted, starred, notes, headline"
 
@@ -64,3 +66,13 @@ def stored_run(row: tuple[Any, ...]) -> StoredRun | None:
             headline=from_json(best),
         )  # fmt: skip
     return None
+
+
+def result_of(experiment: Experiment, arrays: Arrays) -> Result:
+    """Return the result of an experiment from the arrays of its file."""
+    histories = {}
+    for i, label in enumerate(experiment.labels):
+        history, prefix = experiment.empty_history(), f"{i}/"
+        history.merge({k[len(prefix) :]: v for k, v in arrays.items() if k.startswith(prefix)})
+        histories[label] = history
+    return Result(experiment, histories)

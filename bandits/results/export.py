@@ -111,6 +111,7 @@ def report(result: Result, *, window: int = metrics.WINDOW, date: datetime | Non
     sentences = (
         [
             *text.divergence_notes(result),
+            *text.rare_reward_notes(result),
             *text.leader_comparisons(result),
             *text.shock_summary(result),
             text.learning_summary(result),

@@ -116,7 +116,7 @@ class Instant:
         changed = read(data)
         with world.lock:
             before, after = world.start(start, label), world.preview.run(changed, label)
-        gain = paired_tests.compare(after.histories[label], before.histories[label], bootstrap=False).difference
+        gain = paired_tests.compare(after.histories[label], before.histories[label]).difference
         whole = (start.steps, start.replications) == (experiment.steps, experiment.replications)
         was = experiment.agents[experiment.labels.index(label)]
         values = {name.replace("_", " "): plain_value(getattr(was, name)) for name in names}

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .decision import Why
     from .result import Result
 
+FEW_REWARDS = 20  # clicks in all replications; with fewer, an interval of a mean covers less than stated
 FEW = 5  # replications; with fewer, intervals rely on the normal distribution
 
 
@@ -186,6 +187,26 @@ def divergence_notes(result: Result) -> list[str]:
                     "curves and no totals."
                 )
     return notes
+
+
+def rare_reward_notes(result: Result) -> list[str]:
+    """Warn of agents with so few clicks that their Student t intervals cover less than stated.
+
+    Applies to rewards that are counts; coverage by number of clicks is in docs/decisions/intervals.md.
+    """
+    noun = result.experiment.simulator_class().reward_noun
+    rare = []
+    for label, history in result.histories.items():
+        rewards = metrics.total(history, "clicks")[history.alive]
+        counted = bool((rewards % 1 == 0).all() and (rewards >= 0).all())
+        if len(rewards) > 1 and counted and rewards.sum() < FEW_REWARDS:
+            rare.append(f"{label} ({count(float(rewards.sum()))})")
+    if not rare:
+        return []
+    return [
+        f"Fewer than {FEW_REWARDS} {noun} in all replications together: {', '.join(rare)}. The 95 % confidence "
+        "intervals of these means may cover as little as 60 %; use more steps or replications."
+    ]
 
 
 def caveats(result: Result) -> list[str]:

@@ -338,8 +338,8 @@ def _conclusions(_job: Job, reference: str, moment: object) -> list[str]:  # noq
     if not result.histories:
         return words.agent_notes(result)
     compared, shock = words.reference_comparisons(result, reference), words.shock_summary(result)
-    conclusions = [*words.divergence_notes(result), *compared, *shock, *words.agent_notes(result)]
-    conclusions.append(words.learning_summary(result))
+    conclusions = [*words.divergence_notes(result), *words.rare_reward_notes(result), *compared, *shock]
+    conclusions += [*words.agent_notes(result), words.learning_summary(result)]
     shared = not _job.experiment.simulator_class().layout_per_row(_job.experiment.simulator)
     if shared and _job.experiment.replications > 1:
         many = " The comparisons over the whole run hold together after correction for multiple comparisons"

@@ -62,9 +62,9 @@ def choose() -> SweepData | None:
         "Search strategy", list(_SEARCH), default=filled["search"] if filled else "grid", required=True,
         format_func=_SEARCH.__getitem__, key=f"sweep-{version}-search",
         help="Full grid: all replications of all points. Early stopping: a quarter of the replications first, then "
-        "only points that are not significantly worse than the best (successive halving by paired t tests, which assume "
-        "nearly normal results: rare large rewards need the full grid). Optuna: sequential "
-        "search for three to eight parameters; each batch of points depends on the results of earlier ones.",
+        "only points that are not significantly worse than the best (successive halving by paired t tests, which "
+        "assume nearly normal results: rare large rewards need the full grid). Optuna: sequential search for three to "
+        "eight parameters; each batch of points depends on the results of earlier ones.",
     )  # fmt: skip
     swept, simulator = experiment.agents[0], experiment.simulator
     owners: Owners = {f"agents.0.{n}": swept for n in _sweepable(type(swept))}

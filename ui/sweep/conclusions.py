@@ -30,8 +30,14 @@ def show(job: SweepJob, metric: str) -> None:
         landscape = job.landscape
         results, importance = landscape.results(metric), landscape.importance(metric)
         pairing, explained, level = landscape.pairing(metric), landscape.explained(metric), landscape.level
+        few = landscape.points_with_few_clicks()
     if not job.active:
         st.markdown(f"- {best_region(sum(r.best for r in results), len(results), level)}")
+    if few and not job.active:
+        st.markdown(
+            f"- {few} of {len(results)} points have fewer than {text.FEW_REWARDS} clicks in all replications together; "
+            "their 95 % confidence intervals may cover as little as 60 %."
+        )
     if pairing == pairing:
         st.markdown(f"- {_pairing(pairing)}")
     if importance:
@@ -135,8 +141,8 @@ def _sensitivity(sweep: Sweep, importance: list[Importance]) -> None:
     st.caption(
         "Tied with best: values of the points that are not significantly worse than the best. Worst: the value with "
         "which even the best choice of the other parameters earns least; the loss is relative to the best point, and "
-        "its interval allows for the choice of both points by the same data. Explained variance: share of the variance between points that the parameter explains by itself (first-order "
-        "Sobol index)."
+        "its interval allows for the choice of both points by the same data. Explained variance: share of the variance "
+        "between points that the parameter explains by itself (first-order Sobol index)."
     )
 
 

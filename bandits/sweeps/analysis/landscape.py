@@ -14,6 +14,7 @@ from bandits.experiments.history import History
 from bandits.results import metrics
 from bandits.results.metrics import Estimate
 from bandits.results.result import plain
+from bandits.results.text import FEW_REWARDS
 from bandits.sweeps.axis import Axis, Value
 from bandits.sweeps.blocks import block_history, point_history
 from bandits.sweeps.sweep import Sweep
@@ -109,6 +110,14 @@ class Landscape:
         """Estimate of a point and its number of replications; None without any."""
         known = self.numbers(metric)[point][self.alive[point]]
         return (metrics.estimate(known), len(known)) if len(known) else None
+
+    def points_with_few_clicks(self) -> int:
+        """Count the points whose replications earned fewer than `text.FEW_REWARDS` clicks together; 0 if not counts."""
+        clicks = self.numbers("click_rate") * self.sweep.experiment.steps
+        counts = np.round(clicks)
+        if not np.isclose(clicks, counts, atol=1e-6, equal_nan=True).all() or (counts < 0).any():
+            return 0
+        return int((np.isfinite(counts).any(axis=1) & (np.nansum(counts, axis=1) < FEW_REWARDS)).sum())
 
     @property
     def progress(self) -> float:

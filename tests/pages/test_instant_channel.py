@@ -31,8 +31,8 @@ def address() -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    config = uvicorn.Config(Starlette(routes=[channel.route], middleware=[Middleware(Guard)]), port=port, log_level="error")
-    server = uvicorn.Server(config)
+    app = Starlette(routes=[channel.route], middleware=[Middleware(Guard)])
+    server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     wait_for(lambda: server.started, "the server")

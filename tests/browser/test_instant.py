@@ -1,0 +1,224 @@
+"""A slider of the Arena answers while it moves, and its release is a run like any other."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import parse_qsl, urlsplit
+
+from playwright.sync_api import Locator, Page, expect
+
+from bandits import Experiment, run
+from bandits.experiments import url
+from tests.browser.conftest import Open
+from tests.browser.test_journeys import LOOK, set_number, status, tiles
+from tests.support import wait_for
+
+# of a plot, how often each agent is drawn (bands left out), and its axes
+CURVES = """i => document.querySelectorAll('.bp-plot')[i].data.filter(t => !t.fill && t.legendgroup)
+  .reduce((n, t) => ({...n, [t.legendgroup]: (n[t.legendgroup] ?? 0) + 1}), {})"""
+AXES = "i => ['xaxis', 'yaxis'].map(a => document.querySelectorAll('.bp-plot')[i]._fullLayout[a].range.map(Number))"
+
+
+def short_race(page: Page) -> None:
+    """The default experiment, 2,000 steps and 4 replications."""
+    status(page, "^Finished: 20,000 steps")
+    set_number(page, "Steps", 2000)
+    set_number(page, "Replications", 4)
+    page.keyboard.press("Control+Enter")
+    status(page, "^Finished: 2,000 steps, 4 replications")
+
+
+def alpha(page: Page) -> Locator:
+    return page.get_by_role("slider", name=re.compile("^Exploration bonus")).first
+
+
+def strip(slider: Locator) -> Locator:
+    return slider.locator("xpath=ancestor::*[contains(@class, 'stElementContainer')][1]").locator(".bi-strip")
+
+
+def thumb(slider: Locator) -> tuple[float, float]:
+    slider.scroll_into_view_if_needed()
+    box = slider.locator("xpath=ancestor::*[@data-rac][1]").bounding_box()
+    assert box is not None
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def drag(page: Page, slider: Locator, by: float) -> None:
+    """Press the thumb and move it, without releasing it."""
+    x, y = thumb(slider)
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + by, y, steps=8)
+
+
+def curves(page: Page) -> dict[str, int]:
+    found: dict[str, int] = page.evaluate(CURVES, 0)
+    return found
+
+
+def previewed(page: Page, label: str = "LinUCB") -> None:
+    wait_for(lambda: curves(page).get(label) == 2, "the preview")
+
+
+def rate(page: Page, label: str) -> str:
+    tile = tiles(page).filter(has=page.get_by_role("button", name=re.compile(f"^{label}$|^{label} \\d|^{label} –")))
+    return re.findall(r"\d\.\d{3}", tile.first.inner_text())[0]
+
+
+def shown(page: Page) -> Experiment:
+    """The experiment in the page's address."""
+    return url.parse_query(dict(parse_qsl(urlsplit(page.url).query))).experiment
+
+
+def test_a_drag_is_answered_and_its_release_is_a_run(visit: Open) -> None:
+    page = visit("/arena")
+    short_race(page)
+    before, axes, address = tiles(page).all_inner_texts(), page.evaluate(AXES, 0), page.url
+    slider = alpha(page)
+    drag(page, slider, 60)
+    previewed(page)
+    assert {n for label, n in curves(page).items() if label != "LinUCB"} == {1}  # the others cannot change
+    assert page.evaluate(AXES, 0)[0] == axes[0]
+    expect(strip(slider)).to_contain_text(re.compile(r"than with alpha 0\.5|No significant difference from alpha 0\.5"))
+    expect(strip(slider)).to_contain_text("4 replications, 2,000 steps")
+    trying = page.locator(".bp-trying")
+    expect(trying).to_have_count(1)
+    assert page.url == address  # nothing is run before the release
+    value = float(slider.input_value())
+    assert value > 0.5
+    wait_for(lambda: "against 0.5" in trying.inner_text(), "the tile")
+    page.mouse.up()
+    page.wait_for_url(re.compile(rf"agents\.0\.alpha={value:g}(&|$)"))
+    status(page, "^Finished: 2,000 steps, 4 replications")
+    expect(trying).to_have_count(0)
+    wait_for(lambda: curves(page)["LinUCB"] <= 2, "the preview to give way to the run")  # the dotted previous run
+    after = tiles(page).all_inner_texts()
+    same = [text for text in before if text.split("\n")[0] not in ("LinUCB",)]
+    assert len(after) == len(same) + 1
+    clicks = run(shown(page), workers=0).histories["LinUCB"].sums["clicks"][-1] / 2000
+    tile = next(text for text in after if text.split("\n")[0] == "LinUCB")
+    assert f"{clicks.mean():.3f}" in tile  # the numbers of `run`, which the link gives to anybody
+    friend = visit(page.url[page.url.index("/arena") :])
+    status(friend, "^Finished: 2,000 steps, 4 replications")
+    expect(tiles(friend)).to_have_count(len(after))
+    assert tiles(friend).all_inner_texts() == after
+
+
+def test_escape_takes_a_drag_back(visit: Open) -> None:
+    page = visit("/arena")
+    short_race(page)
+    before, address = tiles(page).all_inner_texts(), page.url
+    slider = alpha(page)
+    drag(page, slider, 60)
+    previewed(page)
+    page.keyboard.press("Escape")
+    wait_for(lambda: curves(page)["LinUCB"] == 1, "the preview to go")
+    expect(alpha(page)).to_have_value("0.5")
+    page.mouse.up()
+    expect(alpha(page)).to_have_value("0.5")
+    assert tiles(page).all_inner_texts() == before
+    expect(page.get_by_text("to update the results")).to_have_count(0)
+    assert page.url == address
+
+
+def test_back_where_it_was_nothing_is_run(visit: Open) -> None:
+    page = visit("/arena")
+    short_race(page)
+    address = page.url
+    slider = alpha(page)
+    x, y = thumb(slider)
+    drag(page, slider, 60)
+    previewed(page)
+    page.mouse.move(x, y, steps=4)
+    expect(slider).to_have_value("0.5")
+    page.mouse.up()
+    wait_for(lambda: curves(page)["LinUCB"] == 1, "the preview to go")
+    assert page.url == address
+
+
+def test_the_keyboard_alone(visit: Open) -> None:
+    page = visit("/arena")
+    short_race(page)
+    slider = alpha(page)
+    slider.focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    expect(alpha(page)).to_have_value("0.65")
+    page.wait_for_url(re.compile(r"agents\.0\.alpha=0\.65"))
+    status(page, "^Finished: 2,000 steps, 4 replications")
+    expect(page.get_by_text("to update the results")).to_have_count(0)
+    expect(alpha(page)).to_be_focused()
+    page.keyboard.press("Tab")  # to the play mark
+    mark = strip(alpha(page)).get_by_role("button")
+    expect(mark).to_be_focused()
+    expect(mark).to_have_accessible_name("Try the values of Exploration bonus of LinUCB one by one")
+    page.keyboard.press("Enter")
+    expect(strip(alpha(page))).to_contain_text(re.compile(r"^[^·]*Best of \d\d values: [\d.]+ \(0\.\d{3}\)"))
+    expect(alpha(page)).to_have_value("0.65")  # playing changes no setting
+    assert strip(alpha(page)).locator(".bi-track i").count() > 20
+    assert strip(alpha(page)).locator(".bi-best").count() >= 1
+    wait_for(lambda: page.locator(".bp-trying").count() == 0, "the preview to go")
+
+
+def test_a_reload_in_the_middle_of_a_drag_loses_nothing(visit: Open) -> None:
+    page = visit("/arena")
+    short_race(page)
+    before = tiles(page).all_inner_texts()
+    drag(page, alpha(page), 60)
+    previewed(page)
+    page.reload()
+    page.mouse.up()
+    status(page, "^Finished: 2,000 steps, 4 replications")
+    expect(tiles(page)).to_have_count(len(before))
+    assert tiles(page).all_inner_texts() == before
+    expect(alpha(page)).to_have_value("0.5")
+
+
+def test_on_a_touch_screen(visit: Open) -> None:
+    page = visit("/arena", viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    page.get_by_test_id("stExpandSidebarButton").tap()
+    short_race(page)
+    slider = alpha(page)
+    x, y = thumb(slider)
+    touch = page.context.new_cdp_session(page)
+
+    def event(kind: str, *points: tuple[float, float]) -> None:
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": a, "y": b} for a, b in points]})
+
+    event("touchStart", (x, y))
+    for i in range(1, 7):
+        event("touchMove", (x + 8 * i, y))
+        page.wait_for_timeout(LOOK / 5)
+    expect(strip(slider)).to_contain_text(re.compile("alpha 0.5"))
+    value = slider.input_value()
+    event("touchEnd")
+    page.wait_for_url(re.compile(rf"agents\.0\.alpha={float(value):g}(&|$)"))
+    status(page, "^Finished: 2,000 steps, 4 replications")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_in_a_presentation(visit: Open) -> None:
+    page = visit("/arena", viewport={"width": 1280, "height": 720})
+    short_race(page)
+    page.get_by_role("button", name="Present").click()
+    expect(page.get_by_role("button", name="Exit presentation")).to_be_visible()
+    slider = alpha(page)
+    drag(page, slider, 30)
+    previewed(page)
+    expect(strip(slider)).to_contain_text("4 replications, 2,000 steps")
+    page.keyboard.press("Escape")  # takes the drag back; the presentation goes on
+    wait_for(lambda: curves(page)["LinUCB"] == 1, "the preview to go")
+    page.mouse.up()
+    expect(page.get_by_role("button", name="Exit presentation")).to_be_visible()
+    expect(alpha(page)).to_have_value("0.5")
+
+
+def test_slow_agents_say_so_and_other_settings_wait_for_run(visit: Open) -> None:
+    page = visit("/arena")
+    short_race(page)
+    page.get_by_text("Static MLP", exact=True).first.scroll_into_view_if_needed()
+    set_number(page, "Steps", 3000)  # now more than agents differs from the run that is shown
+    slider = alpha(page)
+    wait_for(lambda: page.locator(".bi-strip").count() == 0, "the strips to go")
+    slider.press("ArrowRight")
+    expect(page.get_by_text("to update the results")).to_be_visible()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, get_args, get_origin
 from urllib.parse import parse_qsl
@@ -954,3 +955,71 @@ def test_presets_load_into_the_controls(pool: Pool, name: str) -> None:
     assert draft(at) == presets()[name].experiment
     at = settled(widget(at, "-steps").set_value(99).run())
     assert preset_box(at).value is None  # the controls hold something else
+
+
+# -- sliders that answer -----------------------------------------------------------------------------------------------
+
+
+def followed(at: AppTest) -> dict[str, Any]:
+    """What the part of the page that follows sliders was told."""
+    protos = [getattr(found.proto, "bidi_component", found.proto) for found in at.get("bidi_component")]
+    (proto,) = [proto for proto in protos if proto.component_name.endswith("instant_sliders")]
+    told: dict[str, Any] = json.loads(proto.json)
+    return told
+
+
+def test_sliders_are_followed_while_only_agents_differ_from_the_run_that_is_shown(pool: Pool) -> None:
+    e = experiment({"kind": "linucb", "alpha": 0.5}, "lints", "neural_greedy", "random", seed=971, steps=100)
+    at = arena(ended(pool.submit(e)))
+    told = followed(at)
+    assert read(told["experiment"]) == e
+    names = {(s["label"], s["name"]): s for s in told["sliders"].values()}
+    assert {("LinUCB", "alpha"), ("LinUCB", "ridge"), ("LinTS", "sigma2")} <= names.keys()
+    assert all(key.split("-")[-1] == s["name"] for key, s in told["sliders"].items())
+    assert names["LinUCB", "alpha"]["options"] is None
+    assert 1.0 in names["LinUCB", "ridge"]["options"]
+    assert not names["LinUCB", "alpha"]["slow"]
+    assert [s["slow"].partition(":")[0] for label, s in names.items() if label[0] == "Neural greedy"] == [
+        "Trains a network"
+    ]
+    before = names["LinUCB", "alpha"]["frame"], names["LinUCB", "ridge"]["frame"]
+    at = settled(widget(at, "-alpha").set_value(0.6).run())
+    again = {(s["label"], s["name"]): s for s in followed(at)["sliders"].values()}
+    assert again["LinUCB", "alpha"]["frame"] == before[0]  # what was tried stays
+    assert again["LinUCB", "ridge"]["frame"] != before[1]
+    at = settled(widget(at, "-steps").set_value(99).run())
+    assert followed(at)["sliders"] == {}
+
+
+def test_a_run_begun_by_a_slider_gives_way_to_the_next(pool: Pool, endless: Callable[[int], Job]) -> None:
+    """One begun by *Run* stays, and so does one that has ended."""
+
+    def script() -> None:
+        import streamlit as st
+
+        from bandits import read
+        from ui import session
+
+        session.submit_and_follow(read(st.session_state.wanted), by_slider=st.session_state.by)
+
+    def wanted(alpha: float, *, by: bool) -> Job:
+        e = experiment({"kind": "linucb", "alpha": alpha}, "random", seed=972, steps=3000)
+        at.session_state["wanted"], at.session_state["by"] = e.model_dump_json(), by
+        at.run()
+        assert not at.exception
+        job = pool.get(e.hash)
+        assert job is not None
+        return job
+
+    endless(972)
+    at = AppTest.from_function(script)
+    pressed = wanted(0.1, by=False)
+    first, second = wanted(0.2, by=True), wanted(0.3, by=True)
+    assert pool.get(first.id) is None
+    assert (pressed.live, second.live) == (True, True)
+    third = wanted(0.4, by=False)
+    assert pool.get(second.id) is None
+    wanted(0.5, by=True)
+    assert (pressed.live, third.live) == (True, True)
+    for job in pool.live_jobs():
+        pool.stop(job, job.owner)

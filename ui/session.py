@@ -66,7 +66,7 @@ def submit_and_follow(experiment: Experiment, *, by_slider: bool = False) -> Job
     Parameters
     ----------
     by_slider : bool
-        A slider was released, and nobody asked for the run as such: the next one replaces it if it has not ended.
+        A slider was released: the next run replaces this one if it has not ended.
 
     Raises
     ------

@@ -62,7 +62,7 @@ class Channel:
 
 
 class _Newest:
-    """The newest question; those before it that nobody took are dropped."""
+    """The newest question; those before it that were not taken are dropped."""
 
     def __init__(self) -> None:
         self._text: str | None = None

@@ -83,7 +83,7 @@ def sliders(draft: drafts.Draft, experiment: Experiment, job: Job) -> dict[str, 
                 "frame": hashlib.blake2b(json.dumps(rest).encode(), digest_size=8).hexdigest(),
             }  # fmt: skip
             if slow:
-                break  # it is said once per agent
+                break  # one statement per agent is enough
     return found
 
 

@@ -140,7 +140,7 @@ function makeFollower(parent) {
     if (shown) {
       const found = best(slider);
       const many = slider.tried.size > 2 ? ` · Best of ${slider.tried.size} values: ${found.value}` : "";
-      shown.text.setAttribute("aria-live", rest ? "polite" : "off"); // spoken when the slider rests
+      shown.text.setAttribute("aria-live", rest ? "polite" : "off"); // read out when the slider rests
       shown.text.textContent = `${header.sentence}${many}`.replaceAll(" %", "\u00a0%");
     }
     tell("preview", { label: slider.origin.label, tile: header.tile, body, seq: header.seq });

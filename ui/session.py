@@ -75,7 +75,7 @@ def submit_and_follow(experiment: Experiment, *, by_slider: bool = False) -> Job
     followed = st.session_state.get("job")
     before = pool().get(followed) if followed else None
     if before is not None and before.live and st.session_state.get("by-slider") == before.id != experiment.hash:
-        with suppress(UserError):  # somebody else has joined it
+        with suppress(UserError):  # another visitor has joined it
             pool().discard(before.id, owner())
     st.session_state["by-slider"] = experiment.hash if by_slider else None
     job = follow(pool().submit_changed(experiment, owner(), before=before))

@@ -21,6 +21,7 @@ st.markdown(
     "Which runs and sweeps are stored, and how do they compare? Select one finished run to open it, or "
     f"2 to {table.MAX_COMPARED} to compare them."
 )
+table.notice()
 active.running()
 active.unfinished()
 runs = table.finished_runs()

@@ -178,6 +178,8 @@ def atomic_write(path: Path, data: bytes, *, staging: Path | None = None) -> Non
         The disk is full or cannot be written; the old content stays.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    if staging is not None:
+        staging.mkdir(exist_ok=True)
     staged = stage(data, staging or path.parent)
     try:
         move_into_place(staged, path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -13,7 +14,8 @@ from bandits.base.errors import UserError
 from bandits.base.files import home
 from bandits.base.formatting import escaped
 from bandits.results.result import Result
-from bandits.storage import eviction
+from bandits.storage import eviction, reserve
+from bandits.storage.caches import remove_damaged_caches
 from bandits.storage.run_store import CorruptFileError, Store, StoredRun
 from bandits.sweeps.storage.block_files import evictable_sweeps, remove_damaged
 
@@ -66,7 +68,8 @@ def facts(run: StoredRun) -> dict[str, Any]:
 
 
 def _runs(parsed: argparse.Namespace) -> int:
-    runs, text = Store().runs(), parsed.search.casefold()
+    store = _open()
+    runs, text = store.runs(), parsed.search.casefold()
     matches = [run for run in runs if text in _line(run).casefold() or (text and run.id.startswith(text))]
     if parsed.json:
         print(json.dumps([facts(run) for run in matches], indent=2))
@@ -113,7 +116,7 @@ def load(given: str) -> Result:
     UserError
         There is no such run, or it cannot be read.
     """
-    store = Store()
+    store = _open()
     try:
         result = store.get(full_id(store, given))
     except CorruptFileError as error:
@@ -137,17 +140,34 @@ def full_id(store: Store, given: str) -> str:
 
 
 def _store(parsed: argparse.Namespace) -> int:
-    store = Store()
     if parsed.action == "evict":
-        items = [*eviction.evictable_runs(store), *evictable_sweeps(home() / "sweeps")]
-        print("\n".join(eviction.evict(items, eviction.budget(parsed.budget))))
-        return 0
-    messages = store.check() + remove_damaged(home() / "sweeps")
+        return _evict(eviction.budget(parsed.budget))
+    store = _open()
+    messages = store.check() + remove_damaged(home() / "sweeps") + remove_damaged_caches()
     for message in messages:
         print(message)
     if not messages:
         print(f"No damage was found. Stored runs: {len(store.runs()):,}, unfinished: {len(store.checkpoints()):,}.")
     return 1 if messages else 0
+
+
+def _evict(limit: int) -> int:
+    """Evict runs and sweeps; on a full disk, the reserve gives the space that this needs."""
+    reserve.release(home())
+    try:
+        items = [*eviction.evictable_runs(_open()), *evictable_sweeps(home() / "sweeps")]
+        print("\n".join(eviction.evict(items, limit)))
+    finally:
+        reserve.fill(home())
+    return 0
+
+
+def _open() -> Store:
+    """Open the store; where it can be read but not changed, print why."""
+    store = Store()
+    if store.notice:
+        print(store.notice, file=sys.stderr)
+    return store
 
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {"runs": _runs, "show": _show, "store": _store}

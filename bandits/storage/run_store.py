@@ -23,6 +23,7 @@ from bandits.experiments.history import History
 from bandits.results.headline import headline, to_json
 from bandits.results.result import Result
 
+from . import reserve
 from .annotations import Annotations
 from .checkpoints import RUN_ID, Checkpoints
 from .index_copy import INSERT
@@ -68,6 +69,8 @@ class Store:
         self._annotations = Annotations(self.folder / "annotations", self._objects.staging)
         self._index = RunIndex(self.folder / "index.sqlite", self._objects, self._annotations)
         self._lock: IO[str] | None = None
+        if not self.notice:
+            reserve.fill(self.folder)
 
     @property
     def notice(self) -> str:
@@ -276,6 +279,8 @@ class Store:
         if not rows:
             return 0
         experiment, title, tags, created, seconds, content, size, best = rows[0]
+        size += self._checkpoints.sizes().get(run, 0)
+        self.drop_checkpoint(run)  # this frees space and needs none
         best = self._headline(run) if best is None else best
         metadata = {"id": run, "experiment": experiment, "title": title, "tags": tags, "created": created,
                     "seconds": seconds, "evicted": 1, "headline": best}  # fmt: skip
@@ -295,8 +300,6 @@ class Store:
             self._remove_unlisted(content)
         finally:
             staged.unlink(missing_ok=True)
-        size += self._checkpoints.sizes().get(run, 0)
-        self.drop_checkpoint(run)
         return int(size) - len(data)
 
     def check(self) -> list[str]:

@@ -45,6 +45,13 @@ def finished_runs() -> list[StoredRun]:
         return []
 
 
+def notice() -> None:
+    """State why stored runs can be read but not changed, if they cannot."""
+    store = session.pool().store
+    if store is not None and store.notice:
+        st.warning(store.notice, icon=":material/lock:")
+
+
 def search(found: Sequence[StoredRun], query: str, *, starred: bool = False) -> list[StoredRun]:
     """Return the runs that contain every word in title, tags, notes, agents or simulator."""
     terms = query.casefold().split()

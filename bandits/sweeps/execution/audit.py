@@ -20,7 +20,7 @@ from bandits.sweeps.sweep import Sweep
 from .executors import Executor
 
 AUDIT_SHARE = 0.01  # of the blocks of a cluster, drawn at random, which are computed again here
-_random = random.SystemRandom()  # a worker must not foresee which
+_random = random.SystemRandom()  # a worker must not know which
 
 
 class Audit:
@@ -47,7 +47,7 @@ class Audit:
         self._executor: Executor | None = None
 
     def judge(self, sweep: Sweep, block: Block, arrays: Arrays, worker: str, future: Future[Arrays]) -> None:
-        """Settle a future with the arrays of a worker, or with those of this machine where they are in doubt."""
+        """Settle a future with the arrays of a worker, or with those of this machine where they may be wrong."""
         if worker in self.shut_out:
             self._recompute(sweep, block, None, worker, future)
         elif problem := block_problem(sweep, block, arrays):

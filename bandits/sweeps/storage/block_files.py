@@ -171,15 +171,17 @@ def remove_damaged(folder: Path) -> list[str]:
         if not sweep.is_dir() or not RUN_ID.fullmatch(sweep.name):
             continue
         if stored_sweep(folder, sweep.name) is None:
-            shutil.rmtree(sweep)
-            messages.append(f"sweep {sweep.name[:12]} had no readable sweep.json; it was removed")
+            shutil.rmtree(sweep, ignore_errors=True)
+            done = "is damaged" if sweep.exists() else "was removed"
+            messages.append(f"sweep {sweep.name[:12]} had no readable sweep.json; it {done}")
             continue
         bad = [path for path in sweep.iterdir() if path.suffix == ".part" or not is_intact(path)]
         for path in bad:
-            path.unlink()
+            with suppress(OSError):  # in a folder that cannot be written
+                path.unlink()
         if bad:
-            count = f"{len(bad)} damaged or unfinished blocks were removed"
-            messages.append(f"sweep {sweep.name[:12]}: {count}; run it again")
+            done = "are damaged" if any(path.exists() for path in bad) else "were removed"
+            messages.append(f"sweep {sweep.name[:12]}: {len(bad)} damaged or unfinished blocks {done}; run it again")
     return messages
 
 

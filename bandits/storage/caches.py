@@ -1,0 +1,21 @@
+"""Check the caches of computed arrays: weights of networks and search indexes."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from bandits.base.files import damaged_caches
+
+FOLDERS = {"weights": "network", "indexes": "search index"}
+
+
+def remove_damaged_caches() -> list[str]:
+    """Delete damaged and unfinished files of the caches; return one sentence for each."""
+    messages = []
+    for folder, what in FOLDERS.items():
+        for path in damaged_caches(folder):
+            with suppress(OSError):  # in a folder that cannot be written
+                path.unlink()
+            done = "is damaged" if path.exists() else "was damaged or unfinished and was removed"
+            messages.append(f"the cached {what} {path.stem[:12]} {done}; it is computed again when it is needed")
+    return messages

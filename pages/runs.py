@@ -49,3 +49,4 @@ if found:
 else:
     st.markdown("No run contains all of these words." if query.strip() else "No run is starred.")
 sweeps.show()
+table.usage()

@@ -13,11 +13,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from bandits.base.errors import UserError
 from bandits.base.files import pack
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
 from bandits.experiments.race import load_histories
 from bandits.results.result import Result
+from bandits.storage.budget import enforce
 from bandits.storage.run_store import Store
 
 from .time_left import RunClock
@@ -225,12 +227,13 @@ def save(store: Store | None, job: Job, *, finished: bool = False, last: bool = 
 def _keep_result(store: Store, job: Job) -> None:
     """Store a finished run, then the state from which it can be extended, if that is small and fits on the disk."""
     store.put(job.experiment, job.histories, job.seconds)
-    with suppress(OSError):
+    with suppress(OSError, UserError):  # the budget may be no size, which the page Runs states
         state = pack(job.saved)
         if len(state) <= MAX_KEPT_STATE:
             store.keep_checkpoint(job.id, job.experiment, state)
         else:
             store.drop_checkpoint(job.id)
+        enforce(store)
 
 
 def _try_again(store: Store, job: Job, attempts: int) -> None:

@@ -28,12 +28,15 @@ class Evictable(NamedTuple):
         Name for messages.
     drop : callable
         Deletes the files and returns the number of bytes freed.
+    rank : int
+        Items of a lower rank are deleted first, whatever their age.
     """
 
     when: float
     bytes: int
     name: str
     drop: Callable[[], int]
+    rank: int = 1
 
 
 def budget(text: str) -> int:
@@ -49,22 +52,40 @@ def budget(text: str) -> int:
     return int(float(match[1]) * _UNITS[match[2]])
 
 
-def evictable_runs(store: Store) -> list[Evictable]:
-    """List the curves of stored runs; an evicted run stays listed with its experiment."""
+def evictable_runs(store: Store, *, starred: bool = True) -> list[Evictable]:
+    """List the curves of stored runs, with or without starred ones; an evicted run stays listed with its experiment."""
+    kept = set() if starred else {run.id for run in store.runs() if run.starred}
     return [
-        Evictable(when, size, f"run {run[:12]}", partial(store.evict, run)) for when, size, run in store.evictable()
+        Evictable(when, size, f"run {run[:12]}", partial(store.evict, run))
+        for when, size, run in store.evictable()
+        if run not in kept
+    ]
+
+
+def evictable_checkpoints(store: Store) -> list[Evictable]:
+    """List the checkpoints of finished runs, from which these could be extended."""
+    sizes = store.checkpoint_sizes()
+
+    def drop(run: str) -> int:
+        store.drop_checkpoint(run)
+        return sizes[run]
+
+    return [
+        Evictable(run.created, sizes[run.id], f"checkpoint of run {run.id[:12]}", partial(drop, run.id), rank=0)
+        for run in store.runs()
+        if run.id in sizes
     ]
 
 
 def evict(items: Iterable[Evictable], limit: int) -> list[str]:
-    """Delete items, oldest first, until the rest takes at most ``limit`` bytes.
+    """Delete items by rank, oldest first, until the rest takes at most ``limit`` bytes.
 
     Returns
     -------
     list of str
         One sentence for each deleted item, and one for the space still used.
     """
-    oldest = sorted(items, key=lambda item: item.when)
+    oldest = sorted(items, key=lambda item: (item.rank, item.when))
     total, messages = sum(item.bytes for item in oldest), []
     for item in oldest:
         if total <= limit:

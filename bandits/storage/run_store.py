@@ -271,6 +271,10 @@ class Store:
         sizes = self._checkpoints.sizes()
         return sorted((run.created, run.bytes + sizes.get(run.id, 0), run.id) for run in self.runs() if not run.evicted)
 
+    def checkpoint_sizes(self) -> dict[str, int]:
+        """Return the bytes of each checkpoint, by run."""
+        return self._checkpoints.sizes()
+
     def evict(self, run: str) -> int:
         """Delete a finished run's curves and checkpoint; it stays listed. Return the number of bytes freed."""
         rows = self._query(

@@ -10,6 +10,7 @@ import streamlit as st
 from bandits import UserError
 from bandits.results import text as words
 from bandits.results.overlay import MAX_RUNS
+from bandits.storage import budget
 from bandits.storage.run_store import Store, StoredRun
 from ui import destructive, session
 from ui.arena import draft
@@ -50,6 +51,22 @@ def notice() -> None:
     store = session.pool().store
     if store is not None and store.notice:
         st.warning(store.notice, icon=":material/lock:")
+
+
+def usage() -> None:
+    """State how much of the disk budget is used."""
+    store = session.pool().store
+    if store is None:
+        return
+    try:
+        used, limit = budget.usage(store)
+    except (OSError, UserError) as error:
+        refuse(str(error))
+        return
+    st.caption(
+        f"Files that can be recomputed take {used / 1e6:,.0f} MB of {limit / 1e6:,.0f} MB. Beyond that, checkpoints of "
+        f"finished runs go first, then the curves of the oldest runs without a star. {budget.VARIABLE} sets the limit."
+    )
 
 
 def search(found: Sequence[StoredRun], query: str, *, starred: bool = False) -> list[StoredRun]:

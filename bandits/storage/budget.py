@@ -10,7 +10,7 @@ from typing import NamedTuple
 from bandits.base.errors import UserError
 
 from .caches import evictable_caches
-from .eviction import Evictable, budget, evict, evictable_checkpoints, evictable_runs
+from .eviction import Evictable, budget, evict, evictable_checkpoints, evictable_curves
 from .run_store import Store
 
 VARIABLE = "BANDITS_DISK_BUDGET"
@@ -63,4 +63,4 @@ def enforce(store: Store, more: Iterable[Evictable] = ()) -> list[str]:
 
 
 def _items(store: Store, more: Iterable[Evictable]) -> list[Evictable]:
-    return [*evictable_checkpoints(store), *evictable_caches(), *evictable_runs(store, starred=False), *more]
+    return [*evictable_checkpoints(store), *evictable_caches(), *evictable_curves(store), *more]

@@ -52,12 +52,19 @@ def budget(text: str) -> int:
     return int(float(match[1]) * _UNITS[match[2]])
 
 
-def evictable_runs(store: Store, *, starred: bool = True) -> list[Evictable]:
-    """List the curves of stored runs, with or without starred ones; an evicted run stays listed with its experiment."""
-    kept = set() if starred else {run.id for run in store.runs() if run.starred}
+def evictable_runs(store: Store) -> list[Evictable]:
+    """List the curves and checkpoints of stored runs; an evicted run stays listed with its experiment."""
+    return [
+        Evictable(when, size, f"run {run[:12]}", partial(store.evict, run)) for when, size, run in store.evictable()
+    ]
+
+
+def evictable_curves(store: Store) -> list[Evictable]:
+    """List the curves of stored runs that have no star."""
+    kept = {run.id for run in store.runs() if run.starred}
     return [
         Evictable(when, size, f"run {run[:12]}", partial(store.evict, run))
-        for when, size, run in store.evictable()
+        for when, size, run in store.evictable(checkpoints=False)
         if run not in kept
     ]
 

@@ -266,9 +266,9 @@ class Store:
 
     # -- disk space ----------------------------------------------------------------------------------------------
 
-    def evictable(self) -> list[tuple[float, int, str]]:
+    def evictable(self, *, checkpoints: bool = True) -> list[tuple[float, int, str]]:
         """List runs whose curves can be deleted and computed again: creation time, bytes, run; oldest first."""
-        sizes = self._checkpoints.sizes()
+        sizes = self._checkpoints.sizes() if checkpoints else {}
         return sorted((run.created, run.bytes + sizes.get(run.id, 0), run.id) for run in self.runs() if not run.evicted)
 
     def checkpoint_sizes(self) -> dict[str, int]:

@@ -138,7 +138,7 @@ def slider_values(model: type[Params], name: str, value: float) -> list[float] |
 
 
 def _decades(value: float, low: float | None, high: float | None, typical: Any) -> list[float]:
-    decades = [m * 10.0**e for e in range(-6, 5) for m in (1, 2, 5)]
+    decades = [m * 10.0**e for e in range(-6, 5) for m in (1, 1.5, 2, 3, 5, 7)]
     first, last = typical or (low if low is not None else 1e-6, high if high is not None else 1e4)
     zero = {0.0} if first <= 0 else set()
     first = first if first > 0 else last * 1e-4

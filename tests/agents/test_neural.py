@@ -345,6 +345,7 @@ def test_pre_training_requires_a_log_and_symmetric_init_even_widths() -> None:
         read({"agents": [{"kind": "neural_ucb", "scaling": "paper", "hidden": [5, 4]}]})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "params"),
     [
@@ -376,6 +377,7 @@ def test_scores_after_restoring_a_covariance_are_bit_identical(method: str, monk
         assert same(other.advance(1), lane.advance(1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "params"),
     [

@@ -111,6 +111,7 @@ def test_the_tables_of_the_readme_match_the_registries() -> None:
     assert cli.catalogue.with_tables(text) == text, again
 
 
+@pytest.mark.slow
 def test_run_writes_four_files_with_the_same_numbers_as_a_script(file: Path, tmp_path: Path) -> None:
     first, second = tmp_path / "new" / "first", tmp_path / "second"
     for out in (first, second):
@@ -323,6 +324,7 @@ def test_a_bad_sweep_is_refused_in_one_sentence(
     assert "No such file" in refused(capsys, "sweep", tmp_path / "nowhere.json", *arguments)
 
 
+@pytest.mark.slow
 def test_a_refusal_in_a_shell_is_one_line_and_status_2(tmp_path: Path) -> None:
     done = command("run", tmp_path / "nowhere.json")
     assert (done.returncode, done.stdout) == (2, "")
@@ -332,6 +334,7 @@ def test_a_refusal_in_a_shell_is_one_line_and_status_2(tmp_path: Path) -> None:
     assert "Traceback" not in usage.stderr
 
 
+@pytest.mark.slow
 def test_subprocesses_lower_their_priority_and_never_raise_it() -> None:
     code = "import os; from bandits.base.processes import start; p = start('bandits.diagnostics', stdin='{'); "
     code += "print(os.getpriority(os.PRIO_PROCESS, p.pid)); p.wait()"

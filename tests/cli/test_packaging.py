@@ -67,6 +67,7 @@ def test_the_app_is_started_from_a_checkout_only(
     assert "has no app.py; start it from a checkout" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_command_runs_as_a_module_and_as_a_script(tmp_path: Path) -> None:
     script = tmp_path / "bandits"
     script.write_text("import sys\nfrom bandits.cli.main import main\nsys.exit(main())\n", encoding="utf-8")

@@ -108,6 +108,7 @@ def registries() -> Iterator[None]:
         registry.update(kinds)
 
 
+@pytest.mark.slow
 def test_kinds_of_two_files_are_listed_and_run_and_the_agent_reaches_the_workers(tmp_path: Path) -> None:
     files = [write(tmp_path / "mine.py", AGENT), write(tmp_path / "world.py", SIMULATOR)]
     listed = bandits("list", "--json", files=files)
@@ -166,6 +167,7 @@ def test_a_kind_of_another_plug_in_is_refused(tmp_path: Path, registries: None) 
     assert "coins" not in SIMULATORS  # no kind of the second file is registered
 
 
+@pytest.mark.slow
 def test_errors_are_reported_and_the_others_work(tmp_path: Path) -> None:
     bad, missing, good = write(tmp_path / "bad.py", "1 / 0"), tmp_path / "missing.py", write(tmp_path / "a.py", AGENT)
     early = write(tmp_path / "early.py", "from bandits import Experiment")
@@ -216,6 +218,7 @@ def test_an_edited_plug_in_has_a_different_hash(tmp_path: Path, registries: None
     assert "source digest" not in hash_content(AGENTS["linucb"].Params())
 
 
+@pytest.mark.slow
 def test_check_prints_how_many_checks_passed(tmp_path: Path) -> None:
     done = bandits("check", str(write(tmp_path / "mine.py", SIMULATOR)), files=[])
     assert (done.returncode, done.stderr) == (0, "")

@@ -199,6 +199,7 @@ def well_specified(seed: int, replications: int, **changes: Any) -> dict[str, Fi
     return diagnostics.findings(run(Experiment.model_validate(data)), "LinTS")
 
 
+@pytest.mark.slow
 def test_a_well_specified_posterior_is_calibrated_within_sampling_error() -> None:
     """Of 20 runs with four replications, at most two fail per rule, as 95 % intervals allow, and none by far."""
     runs = [well_specified(seed, 4) for seed in range(20)]
@@ -218,6 +219,7 @@ def test_calibration_requires_four_replications(runs: int) -> None:
         assert actual[name].text.endswith("not separate miscalibration from chance: at least 4 are required.")
 
 
+@pytest.mark.slow
 def test_a_good_agent_raises_no_alarm_for_slow_eigenvalue_growth() -> None:
     """LinTS on the pet shop closes most of the gap to the oracle while its smallest eigenvalue grows slowly."""
     agent = {"kind": "lints", "sharing": "shared", "sigma2": 0.25}
@@ -385,6 +387,7 @@ def test_an_insignificant_gain_gives_no_verdict() -> None:
         assert (finding.verdict, "too few observations" in finding.text) == (verdict, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clicks", [False, True])
 @pytest.mark.parametrize("D", [5, 50])
 def test_the_curvature_test_holds_its_level_on_few_observations(D: int, clicks: bool) -> None:
@@ -485,6 +488,7 @@ def test_position_bias_of_slots_without_examinations_or_clicks() -> None:
     assert np.isnan(error).all()
 
 
+@pytest.mark.slow
 def test_position_bias_check_recovers_the_simulators_bias() -> None:
     settings = {"kind": "ranking", "n_users": 200, "n_items": 1000, "n_candidates": 100, "slate": 5}
     e = Experiment.model_validate(

@@ -89,6 +89,7 @@ def test_dual_and_primal_equal_the_direct_solve() -> None:
             covariance.add(chosen, ALL)
 
 
+@pytest.mark.slow
 def test_the_dual_stays_exact_for_nearly_repeated_contexts() -> None:
     walk = Walk(0.001, near=1e-6, rows=1)
     dual = DualCovariance(walk.ridge)

@@ -228,6 +228,7 @@ def test_a_finished_run_shows_its_numbers(pool: Pool) -> None:
     assert click_rate["LinTS"]["y"][-1] == pytest.approx(metrics.ctr(job.histories["LinTS"], 100).mid[-1], rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_run_whose_workers_keep_dying_is_told_in_a_sentence_and_can_be_repeated(
     pool: Pool, endless: Callable[[int], Job]
 ) -> None:

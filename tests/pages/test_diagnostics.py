@@ -80,6 +80,7 @@ def test_verdicts_of_all_agents_and_figures_of_one(pool: Pool) -> None:
     assert any("Finished: 600 steps" in c.value for c in at.caption)
 
 
+@pytest.mark.slow
 def test_a_run_whose_data_are_gone_has_no_reference_values(pool: Pool) -> None:
     name = uploads.save_dataset(csv_table.inspect(SHOP.encode()), target="bought", title="Shop")
     world = {"kind": "classification", "data": name, "encoding": "context"}
@@ -95,6 +96,7 @@ def test_a_run_whose_data_are_gone_has_no_reference_values(pool: Pool) -> None:
     assert set(table.loc["Linearity check"]) == {NOT_INFORMATIVE}
 
 
+@pytest.mark.slow
 def test_the_page_does_not_wait_for_reference_values(pool: Pool) -> None:
     job = pool.submit(experiment("linucb", "random", seed=973, steps=600))
     wait_for(lambda: job.status == "finished", "the run")
@@ -146,6 +148,7 @@ def test_a_queued_run_has_no_verdicts_yet(pool: Pool, gate: Gate) -> None:
             pool.stop(job)
 
 
+@pytest.mark.slow
 def test_a_two_stage_simulator_shows_the_regret_of_its_index(pool: Pool) -> None:
     world = {"kind": "ranking", "n_items": 900, "n_candidates": 20, "slate": 3, "retrieval": "nearest", "breadth": 2}
     e = experiment("lints", "random", seed=975, steps=150, simulator=world)

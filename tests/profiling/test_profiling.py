@@ -458,6 +458,7 @@ def test_measurements_run_one_at_a_time_in_a_limited_queue(monkeypatch: pytest.M
     wait_for(lambda: not Measurement(SMALL).active, "one more")
 
 
+@pytest.mark.slow
 def test_the_command_line_measures_and_refuses() -> None:
     def call(text: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "bandits.profiling", text]

@@ -75,6 +75,7 @@ def test_cells_are_never_formulas_and_numbers_stay_numbers(result: Result, label
 # -- script --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_script_reproduces_the_summary_in_a_new_process(result: Result, tmp_path: Path) -> None:
     text = script(result.experiment)
     assert len(text.strip().splitlines()) <= 16

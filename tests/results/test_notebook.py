@@ -96,6 +96,7 @@ def test_a_progress_bar_appears_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -
     assert steps[-1] == (20, 20)
 
 
+@pytest.mark.slow
 def test_imports_are_cheap() -> None:
     """Neither numpy nor numba for the package itself; neither pandas, scipy, torch nor plotly for an experiment."""
     heavy = {"pandas", "scipy.special", "torch", "plotly", "pyarrow", "sklearn"}

@@ -230,6 +230,7 @@ def test_agents_that_require_clicks_are_refused_where_rewards_are_numbers(agent:
     assert "binary" in StaticMLP.needs
 
 
+@pytest.mark.slow
 def test_the_preset_shows_what_its_text_states() -> None:
     e = presets()["quadratic"].experiment
     result = run(e.model_copy(update={"replications": 3, "steps": 3000}))

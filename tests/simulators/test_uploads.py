@@ -545,6 +545,7 @@ def test_tampered_files_are_refused(folder: Path) -> None:
     assert classification.load(name).classes == ("no", "yes")
 
 
+@pytest.mark.slow
 def test_two_processes_save_the_same_file_concurrently(tmp_path: Path) -> None:
     (tmp_path / "wine.csv").write_bytes(of_scikit_learn("wine", named_classes=True))
     code = (
@@ -616,6 +617,7 @@ def test_agents_run_on_uploaded_data(kind: str, encoding: str) -> None:
     assert late.mean() > 1 / 3 + 4 * np.sqrt(2 / 9 / late.size)
 
 
+@pytest.mark.slow
 def test_workers_load_the_data_and_survive_their_deletion(gate: Gate, tmp_path: Path) -> None:
     """Waiting runs fail with a message, finished runs are not found, and the worker continues with the next run."""
     name = upload(SMALL, "bought")

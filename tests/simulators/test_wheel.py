@@ -101,6 +101,7 @@ def test_agents_that_require_clicks_are_refused() -> None:
         read({"simulator": {"kind": "wheel"}, "agents": [{"kind": "beta_ts"}], "steps": 10})
 
 
+@pytest.mark.slow
 def test_the_preset_shows_what_its_text_states() -> None:
     e = presets()["wheel"].experiment
     result = run(e.model_copy(update={"replications": 4, "steps": 3000}))

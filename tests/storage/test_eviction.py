@@ -63,6 +63,7 @@ def test_the_oldest_runs_are_evicted_first_and_stay_listed(tmp_path: Path) -> No
     assert store.evictable() == []
 
 
+@pytest.mark.slow
 def test_an_evicted_run_is_recomputed_with_its_title(tmp_path: Path) -> None:
     store, e = filled(tmp_path, 1), experiment(seed=1)
     whole = run(e)

@@ -97,6 +97,7 @@ def test_flipped_bits_in_checkpoints_are_detected(tmp_path: Path) -> None:
     assert len(list((tmp_path / "quarantine").iterdir())) == times
 
 
+@pytest.mark.slow
 def test_flipped_bits_in_the_index_lose_no_run(tmp_path: Path) -> None:
     """A damaged index never raises an unexpected error; after a check every run is listed and complete."""
     results, rng = [finished(seed) for seed in (1, 2, 3)], np.random.default_rng(5)
@@ -334,6 +335,7 @@ def writer(folder: Path, first: int, last: int, limit: int = 0, program: str = P
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, cwd=root)
 
 
+@pytest.mark.slow
 def test_a_full_disk_loses_only_the_new_run(tmp_path: Path) -> None:
     kept = put(Store(tmp_path), finished(1))
     out, _ = writer(tmp_path, 2, 4, limit=4096).communicate(timeout=120)

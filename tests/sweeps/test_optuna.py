@@ -182,6 +182,7 @@ def test_worker_processes_give_identical_results(whole: Landscape, pool: Pool) -
     same(sweeps.run(scattered(), PoolExecutor(pool)), whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", [7, 19])
 def test_a_stopped_search_resumes_to_identical_results(stop: int, whole: Landscape, tmp_path: Path) -> None:
     sweep, first, second = scattered(), Counted(), Counted()

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
+from pydantic import model_validator
 
 from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams, block_length
-from bandits.base.types import BoolArray, FloatArray, IntArray, PredrawnSteps, Round, WorldAccess, WorldSpec
+from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, PredrawnSteps, Round, WorldAccess, WorldSpec
 from bandits.models.linear.ridge import Ridge
+from bandits.models.position_bias import targets
 
 from .base import LinearAgent, LinearParams
 
@@ -21,9 +23,14 @@ class LinTS(LinearAgent):
 
     score_a = theta~ . x_a with ONE draw theta~ ~ N(theta, sigma^2 A^-1) per model and step
 
+    With noise ``inverse_gamma``, each model also draws sigma^2 from IG(a0 + n/2, b0 + (sum r^2 - theta' A theta)/2);
+    per arm, with ridge .25, a0 = b0 = 6 and a constant feature, this is LinFullPost [2]_, except for its forced first
+    pulls.
+
     References
     ----------
     .. [1] Agrawal, Goyal (2013), Thompson sampling for contextual bandits with linear payoffs, Algorithm 1.
+    .. [2] Riquelme, Tucker, Snoek (2018), Deep Bayesian bandits showdown, section 3.
     """
 
     class Params(LinearParams):
@@ -34,6 +41,27 @@ class LinTS(LinearAgent):
             "values explore more; usually 0.001 to 0.3.",
             sweep=(0.001, 2),
         )  # fmt: skip
+        noise: Literal["fixed", "inverse_gamma"] = param(
+            "fixed", title="Noise model", structural=True, later=True,
+            help="fixed: a given noise variance. inverse_gamma: a noise variance per model, estimated from its "
+            "residuals (LinFullPost).",
+        )  # fmt: skip
+        a0: float = param(
+            6.0, title="Prior shape", symbol="a_0", gt=0, le=1000, typical=(1, 20), later=True,
+            help="Shape of the inverse-gamma prior (noise inverse_gamma): half the number of observations that "
+            "the prior counts as. Larger values weight the prior more; usually 1 to 20.",
+        )  # fmt: skip
+        b0: float = param(
+            6.0, title="Prior scale", symbol="b_0", gt=0, le=1000, typical=(0.1, 20), later=True,
+            help="Scale of the inverse-gamma prior (noise inverse_gamma): half the sum of squared errors that "
+            "the prior counts as. Larger values expect more noise and explore more; usually 0.1 to 20.",
+        )  # fmt: skip
+
+        @model_validator(mode="after")
+        def _no_hybrid_noise(self) -> Self:
+            if self.noise == "inverse_gamma" and self.sharing == "hybrid":
+                raise ValueError("lints: noise inverse_gamma needs sharing per_arm or shared, not hybrid")
+            return self
 
     title = "LinTS"
     formula = r"\tilde\theta_a^\top x_a,\quad\tilde\theta_a\sim\mathcal N(\hat\theta_a,\ \sigma^2A_a^{-1})"
@@ -49,21 +77,58 @@ class LinTS(LinearAgent):
         self.sigma = np.sqrt(self.column("sigma2"))
         width = Ridge.noise_width(self.spec, params[0].sharing)
         self.normals = streams.blocks("agent", lambda g, n: g.standard_normal((n, width)), width=width)
+        self.estimated = params[0].noise == "inverse_gamma"
+        if self.estimated:
+            self.a0, self.b0, M = self.column("a0"), self.column("b0"), self.model.count.shape[1]
+            self.squares = np.zeros((len(params), M))  # sum r^2 of each model
+            self.state += ("squares",)
+            self.uniforms = streams.blocks("agent", lambda g, n: g.random((n, M)), width=M, part=1)
 
     def scores(self, round: Round) -> FloatArray:
-        return self.model.sample(self.transformed(round), self.sigma, self.normals.at(round.step))
+        return self.sampled_scores(round, self.noise_deviation(round), self.normals.at(round.step))
+
+    def sampled_scores(self, round: Round, sigma: FloatArray, normals: FloatArray) -> FloatArray:
+        """Compute scores from the noise's standard deviation, (R, 1) or (R, K), and normals for theta~."""
+        round = self.transformed(round)
+        if sigma.shape[1] == 1:
+            return self.model.sample(round, sigma[:, 0], normals)
+        mean, variance = self.model.predict(round)
+        return np.asarray(mean + sigma * np.sqrt(variance) * normals)
+
+    def noise_deviation(self, round: Round, uniforms: FloatArray | None = None) -> FloatArray:
+        """Compute sigma of every candidate, (R, K), or of all, (R, 1); drawn by ``uniforms (R, M)`` if estimated."""
+        if not self.estimated:
+            return self.sigma[:, None]
+        from scipy.special import gammaincinv
+
+        explained = (self.model.theta * self.model.b).sum(axis=2)  # theta' A theta
+        a = self.a0[:, None] + self.model.count / 2
+        b = self.b0[:, None] + np.maximum(self.squares - explained, 0) / 2
+        drawn = self.uniforms.at(round.step) if uniforms is None else uniforms
+        sigma = np.sqrt(b / gammaincinv(a, np.maximum(drawn, 2.0**-54)))
+        return np.asarray(sigma if sigma.shape[1] == 1 else np.take_along_axis(sigma, round.items, axis=1))
+
+    def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
+        super().learn(round, slate, feedback)
+        if self.estimated:
+            shared = self.model.sharing == "shared"
+            models = np.zeros_like(slate) if shared else np.take_along_axis(round.items, slate, axis=1)
+            rows = np.broadcast_to(np.arange(len(slate))[:, None], slate.shape)
+            counts = self.exposure(feedback)
+            np.add.at(self.squares, (rows, models), counts * targets(feedback, counts) ** 2)
 
     def explain(self, round: Round) -> Explanation:
         mean, variance = self.model.predict(self.transformed(round))
-        return Explanation("sample", self.scores(round), mean, np.sqrt(variance), self.sigma[:, None])
+        return Explanation("sample", self.scores(round), mean, np.sqrt(variance), self.noise_deviation(round))
 
     def redraws(self, round: Round, generator: np.random.Generator) -> Iterator[FloatArray]:
-        transformed, shape = self.transformed(round), self.normals.at(round.step).shape
+        shape = self.normals.at(round.step).shape
         while True:
-            yield self.model.sample(transformed, self.sigma, generator.standard_normal(shape))
+            uniforms = generator.random(self.squares.shape) if self.estimated else None
+            yield self.sampled_scores(round, self.noise_deviation(round, uniforms), generator.standard_normal(shape))
 
     def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray | None:
-        if self.fourier is not None or self.model.sharing == "hybrid":
+        if self.estimated or self.fourier is not None or self.model.sharing == "hybrid":
             return None
         noise = self.normals.slice(steps.start, len(steps.context))
         return self.model.play(steps, alive, scale=self.sigma, noise=noise)
@@ -71,4 +136,10 @@ class LinTS(LinearAgent):
     @classmethod
     def model_memory(cls, params: Any, spec: WorldSpec) -> int:
         width = Ridge.noise_width(spec, params.sharing)
-        return super().model_memory(params, spec) + 8 * block_length(width) * width
+        models = 1 if params.sharing == "shared" else spec.n_items
+        estimated = 8 * models * (1 + block_length(models)) if params.noise == "inverse_gamma" else 0
+        return super().model_memory(params, spec) + 8 * block_length(width) * width + estimated
+
+    @classmethod
+    def test_params(cls) -> list[dict[str, Any]]:
+        return [*super().test_params(), *({"noise": "inverse_gamma", "sharing": s} for s in ("per_arm", "shared"))]

@@ -29,8 +29,10 @@ class SGDTS(Agent):
     A_j = (2 c_3 g_1(j)^2 / (alpha j) + 2 g_2(j)^2 / j) I is sigma^2 / j I, as in the authors' code, which tunes
     eta and 2 g_1^2 + 2 g_2^2 as constants (the paper's g_1, g_2 grow like sqrt(log j) and need unknown constants).
     Where the maximum-likelihood estimate of the first tau rounds is infinite, that code changes an observation; here
-    the start is a MAP estimate with a ridge. The radius of the ball, 2 in the paper (which assumes |theta*|, |x| <= 1),
-    is a parameter.
+    the start is a MAP estimate with a ridge. The first batch is used for this start alone; the paper's step on it,
+    j = 1, is left out. At a maximum-likelihood start its gradient is zero and the two agree; at a MAP start it would
+    move the weights by eta ridge theta^, away from zero. The radius of the ball, 2 in the paper (which assumes
+    |theta*|, |x| <= 1), is a parameter.
     ``sharing`` per arm is the published algorithm on the features one-hot(arm) (x) x: one clock, one ball, one draw.
 
     References

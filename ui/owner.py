@@ -28,6 +28,11 @@ def owner() -> str:
     return str(st.session_state.setdefault("owner", secrets.token_hex(16)))
 
 
+def address() -> str:
+    """Return the network address of this browser; "" on the server itself, or where it is not known."""
+    return st.context.ip_address or ""
+
+
 def deleter() -> str | None:
     """Return in whose name this browser deletes: its own; on the server itself None, which may delete everything."""
     return None if at_console() else owner()

@@ -16,10 +16,11 @@ from bandits.experiments import url
 from bandits.experiments.presets import presets
 from bandits.results.previous_run import parameter_changes
 from bandits.runtime.pool import Job, Pool
+from bandits.runtime.scheduler import SHORT_RUN, decisions
 from bandits.storage.run_store import Store
 
 from .arena import draft, refusals
-from .owner import owner
+from .owner import address, owner
 from .text import escape_markdown
 
 
@@ -78,7 +79,7 @@ def submit_and_follow(experiment: Experiment, *, by_slider: bool = False) -> Job
         with suppress(UserError):  # another visitor has joined it
             pool().discard(before.id, owner())
     st.session_state["by-slider"] = experiment.hash if by_slider else None
-    job = follow(pool().submit_changed(experiment, owner(), before=before))
+    job = follow(pool().submit_changed(experiment, owner(), before=before, address=address()))
     refusals.forget_link()
     if followed not in (None, job.id):
         st.session_state.previous = followed
@@ -105,14 +106,24 @@ def previous(job: Job) -> Job | None:
     return candidate if candidate.result.histories else None
 
 
+def _open(experiment: Experiment) -> Job:
+    """Submit the experiment of an address; a long one is only offered: no link occupies the server by itself."""
+    if decisions(experiment) <= SHORT_RUN:
+        return pool().submit(experiment, owner(), address=address())
+    st.session_state.offered = job = Job(experiment, status="offered")
+    return job
+
+
 def current() -> Job:
     """Return the run that this session follows: the one it submitted, the one in the page's address, or a preset.
 
-    An address is validated like an upload; its experiment is run unless its results are stored already.
+    An address is validated like an upload; its experiment is run unless its results are stored already, or it is long.
     """
-    followed = st.session_state.pop("job", None)
+    followed, offered = st.session_state.pop("job", None), st.session_state.get("offered")
     if followed is not None and (job := pool().get(followed)) is not None:
         return follow(job)
+    if offered is not None and followed == offered.id:
+        return follow(offered)
     if followed is not None:  # deleted meanwhile: the experiment in the address is not started again by itself
         st.toast("This run was deleted. Press Run to compute it again.", icon=":material/search_off:")
     try:
@@ -121,7 +132,7 @@ def current() -> Job:
             if not shared.same:
                 text = "This link was edited or comes from another version: its checksum does not match."
                 st.toast(text, icon=":material/edit:", duration="long")
-            job = follow(pool().get(shared.experiment.hash) or pool().submit(shared.experiment, owner()))
+            job = follow(pool().get(shared.experiment.hash) or _open(shared.experiment))
             draft.load(job.experiment)
             return job
     except UserError as error:

@@ -28,7 +28,7 @@ WRITE_INTERVAL = 1.5  # seconds between writes of a run's checkpoint
 WRITE_PAUSE = 5.0  # times the duration of a write, before the next
 RETRY_INTERVAL, RETRIES = 30.0, 120  # seconds between attempts to store a finished run, and their number
 MAX_KEPT_STATE = 8 * 2**20  # bytes of a finished run's checkpoint; without it, an extension starts anew
-JobStatus = Literal["queued", "running", "paused", "finished", "stopped", "failed"]
+JobStatus = Literal["offered", "queued", "running", "paused", "finished", "stopped", "failed"]
 
 
 @dataclass(eq=False)
@@ -40,7 +40,10 @@ class Job:
     experiment : Experiment
     owner : str
         Who submitted it, and alone may pause, resume and stop it; "" for anyone.
-    status : {"queued", "running", "paused", "finished", "stopped", "failed"}
+    address : str
+        The network address that it was submitted from; "" if that is not known.
+    status : {"offered", "queued", "running", "paused", "finished", "stopped", "failed"}
+        "offered": it was not submitted yet.
     histories : dict of str to History
         Results of each agent so far. Read them under ``lock``; the pool's lock is never waited for while it is held.
     waiting : set of str
@@ -67,6 +70,8 @@ class Job:
     interrupted: bool = False
     worker_deaths: int = 0
     failed_agents: Counter[int] = field(default_factory=Counter)  # deaths of a worker that computed the agent
+    address: str = ""
+    seen: float = field(default_factory=time.monotonic)  # when a page last asked for it
     queued: float = 0.0  # when it was queued
     started: float | None = None
     ended: float | None = None

@@ -8,6 +8,7 @@ finished run that is extended all continue from there, to the bit.
 from __future__ import annotations
 
 import atexit
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -18,12 +19,14 @@ from bandits.base.errors import UserError
 from bandits.base.files import Arrays
 from bandits.experiments.experiment import Experiment, read
 from bandits.experiments.race import state_for
-from bandits.storage.run_store import RUN_ID, CorruptFileError, Store
+from bandits.storage.run_store import Store
 
 from . import supervisor
 from .job import Job
 from .least_time import require_end
 from .owners import Owners, require_owner
+from .scheduler import MAX_QUEUED
+from .stored_jobs import saved_state, stored_job
 from .supervisor import Supervisor
 from .task_queue import Task
 from .worker_process import WorkerProcess
@@ -54,7 +57,9 @@ class Pool:
         self._change = self._supervisor.change  # guards the jobs too
         atexit.register(self.close)
 
-    def submit(self, experiment: Experiment, owner: str = "", *, saved: dict[str, Any] | None = None) -> Job:
+    def submit(
+        self, experiment: Experiment, owner: str = "", *, saved: dict[str, Any] | None = None, address: str = ""
+    ) -> Job:
         """Start an experiment, or return the job of an equal one that is finished, queued, running or paused.
 
         A run that was interrupted, stopped or failed continues from its last checkpoint, to the same bits.
@@ -66,6 +71,8 @@ class Pool:
             Who submits it, and alone may pause, resume and stop it; "" for anyone.
         saved : dict of arrays, optional
             State to start from.
+        address : str
+            The network address of the owner: addresses take turns.
 
         Raises
         ------
@@ -81,7 +88,7 @@ class Pool:
                 return known
             if known is None or not known.interrupted:
                 self._check_limits(owner)
-                job = Job(experiment, owner, saved=(known.saved if known else {}) or saved or {})
+                job = Job(experiment, owner, saved=(known.saved if known else {}) or saved or {}, address=address)
                 self._jobs[job.id] = job
                 self._drop_ended_jobs()
                 self._supervisor.enqueue(job)
@@ -98,19 +105,9 @@ class Pool:
         with self._change:
             if (job := self._jobs.get(job_id)) is not None:
                 self._jobs.move_to_end(job_id)
+                job.seen = time.monotonic()
                 return job
-        if self.store is None or not RUN_ID.fullmatch(job_id):
-            return None
-        reason = "interrupted when the app ended"
-        try:
-            result = self.store.get(job_id)
-        except (CorruptFileError, OSError, UserError) as error:  # quarantined, or its disk or its data set is missing
-            result, reason = None, str(error)
-        if result is not None:
-            job = Job(result.experiment, status="finished", step=result.experiment.steps, histories=result.histories)
-            job.seconds_before = self.store.seconds(job_id)
-            job.id = job_id  # of a plug-in that was edited meanwhile, the new hash differs
-        elif (job := self._from_checkpoint(job_id, reason)) is None:
+        if self.store is None or (job := stored_job(self.store, job_id)) is None:
             return None
         with self._change:
             self._drop_ended_jobs()
@@ -118,6 +115,7 @@ class Pool:
 
     def queue_position(self, job: Job) -> int:
         """Return the number of queued runs before this one."""
+        job.seen = time.monotonic()
         with self._change:
             return self._supervisor.scheduler.position(job)
 
@@ -202,9 +200,9 @@ class Pool:
     def extend(self, job: Job, steps: int, owner: str = "") -> Job:
         """Continue a finished run up to more steps: the job of the longer experiment, begun where this one ended."""
         longer = read({**job.experiment.model_dump(mode="json"), "steps": steps})
-        return self.submit(longer, owner, saved=job.saved or self._saved_state(job.id))
+        return self.submit(longer, owner, saved=job.saved or saved_state(self.store, job.id))
 
-    def submit_changed(self, experiment: Experiment, owner: str = "", *, before: Job | None) -> Job:
+    def submit_changed(self, experiment: Experiment, owner: str = "", *, before: Job | None, address: str = "") -> Job:
         """Submit an experiment; the agents that are the same in an ended run are not computed again.
 
         Raises
@@ -212,8 +210,9 @@ class Pool:
         UserError
             As `submit`.
         """
-        saved = {} if before is None or before.live else before.saved or self._saved_state(before.id)
-        return self.submit(experiment, owner, saved=state_for(experiment, before.experiment, saved) if before else {})
+        saved = {} if before is None or before.live else before.saved or saved_state(self.store, before.id)
+        saved = state_for(experiment, before.experiment, saved) if before else {}
+        return self.submit(experiment, owner, saved=saved, address=address)
 
     # -- unfinished and stored runs ------------------------------------------------------------------------------
 
@@ -327,20 +326,8 @@ class Pool:
             self.store.require_space()
         if owner and sum(j.live and j.owner == owner and j is not job for j in self._jobs.values()) >= MAX_ACTIVE:
             raise UserError(f"you have {MAX_ACTIVE} active runs; stop one or wait for it")
-
-    def _from_checkpoint(self, run: str, reason: str) -> Job | None:
-        """Return the job of a run that has only a checkpoint; None if there is none that this version can read."""
-        text = self.store.checkpoint_experiment(run) if self.store is not None and self.store.claim() else None
-        if text is None or not (saved := self._saved_state(run)):
-            return None
-        try:
-            job = Job.from_checkpoint(read(text), saved, reason)
-        except (KeyError, IndexError, TypeError, ValueError, MemoryError):  # of another version, or forged
-            return None
-        return job if job.id == run else None  # of a plug-in that was edited meanwhile
-
-    def _saved_state(self, run: str) -> dict[str, Any]:
-        return {} if self.store is None else self.store.checkpoint_arrays(run)
+        if not self._supervisor.make_room():
+            raise UserError(f"{MAX_QUEUED} runs are waiting already; try again in a few minutes")
 
     def _drop_ended_jobs(self) -> None:
         excess = len(self._jobs) - MAX_ENDED_JOBS

@@ -11,7 +11,7 @@ from bandits.storage.run_store import Store
 
 from .division import Division, request
 from .job import Job, JobStatus, save
-from .scheduler import Scheduler
+from .scheduler import MAX_QUEUED, Scheduler
 from .shares import Share
 from .task_queue import Task, settle
 from .worker_process import WorkerProcess, start_worker
@@ -69,6 +69,13 @@ class Supervisor:
             self.scheduler.add_run(job, first=first)
             self.division.release()
             self.change.notify_all()
+
+    def make_room(self) -> bool:
+        """Return whether another run can be queued; if the queue is full, one that no page shows gives way."""
+        with self.change:
+            if self.scheduler.n_runs >= MAX_QUEUED and (forgotten := self.scheduler.forgotten()) is not None:
+                self.end(forgotten, "stopped", "it gave way to other runs while no page showed it")
+            return self.scheduler.n_runs < MAX_QUEUED
 
     def enqueue_task(self, task: Task, *, first: bool = False) -> None:
         """Queue a task after the others of its group, or before them."""

@@ -135,6 +135,25 @@ def test_a_run_that_waits_says_how_many_are_before_it(pool: Pool, endless: Calla
     assert status(at) == "Stopped at step 0 of 3,000; results so far are kept"
 
 
+def test_a_link_to_a_long_run_waits_for_run(pool: Pool, gate: Gate) -> None:
+    long = experiment("linucb", steps=10_000_000, seed=911)
+    gate.hold(911, 100)
+    at = open_page("arena", url.to_query(long))
+    for _ in range(2):  # the page, and the page drawn again
+        at = settled(at.run())
+        assert status(at) == "Not started: a long run waits for Run"
+        assert (draft(at), address(at)) == (long, long.hash)
+        assert not {"Pause", "Resume"} & {button.label for button in at.button}
+        assert "Press Run to update" not in "".join(c.value for c in at.caption)
+    assert pool.get(long.hash) is None
+    assert pool.live_jobs() == []
+    at = press(at, "Run")
+    job = pool.get(long.hash)
+    assert job is not None
+    assert job.active
+    assert status(press(at, "Stop")).startswith("Stopped at step")
+
+
 def test_a_live_run_grows_and_can_be_stopped(pool: Pool, gate: Gate, endless: Callable[[int], Job]) -> None:
     job = under_way(endless(910))
     at = arena(job)

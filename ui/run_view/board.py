@@ -82,7 +82,7 @@ def run_buttons(job: Job, row: DeltaGenerator, *, changed: bool = False) -> Job:
         if row.button("Resume", icon=":material/resume:", shortcut="Alt+P", help="Continue from the last step."):
             session.pool().resume(job, me)
             st.rerun()
-    elif row.button("Pause", icon=":material/pause:", shortcut="Alt+P", help="Interrupt this run; queued runs start."):
+    elif job.active and row.button("Pause", icon=":material/pause:", shortcut="Alt+P", help="Queued runs start."):
         session.pool().pause(job, me)
         st.rerun()
     description = "End this run. Its results so far are kept, and it can be resumed."
@@ -231,6 +231,8 @@ def _previous_curves(
 def status(job: Job) -> str:
     """Describe the progress of a run in one line."""
     step, steps = count(_reached(job)), count(job.experiment.steps)
+    if job.status == "offered":
+        return "Not started: a long run waits for Run"
     if job.status == "queued":
         if session.pool().broken:
             return "The workers do not start (see the server's log); trying again"

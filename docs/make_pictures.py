@@ -68,7 +68,7 @@ class Camera:
 
 def finished(page: Page) -> None:
     """Wait until the run has ended and its plots are drawn."""
-    expect(page.get_by_test_id("stProgress").get_by_text(re.compile("^Finished"))).to_be_visible()
+    expect(page.get_by_text(re.compile("^Finished:")).first).to_be_visible()
     drawn(page)
 
 
@@ -171,7 +171,7 @@ def sweep(camera: Camera) -> None:
         page.wait_for_timeout(4000)
         if run.is_visible() and run.is_enabled():
             run.click()
-        expect(page.get_by_test_id("stProgress").get_by_text(re.compile("^Finished"))).to_be_visible(timeout=600_000)
+        expect(page.get_by_text(re.compile("^Finished")).first).to_be_visible(timeout=600_000)
         drawn(page)
         shoot(page, WALK / "9-sweep.png")
 
@@ -183,24 +183,56 @@ def live(camera: Camera) -> None:
         page.mouse.move(5, 400)
         expect(page.locator(".bp-plot:not([data-wait])").first).to_be_visible()
         shots: list[Image.Image] = []
-        done = page.get_by_test_id("stProgress").get_by_text(re.compile("^Finished"))
+        done = page.get_by_text(re.compile("^Finished:")).first
         while len(shots) < 40:
-            image = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
-            shots.append(image.resize((885, 675), Image.Resampling.LANCZOS))
+            shots.append(frame(page))
             if done.is_visible() and len(shots) > 6:
                 break
             page.wait_for_timeout(500)
+    film(shots, DOCS / "live-run.gif", 300)
+
+
+def drag(camera: Camera) -> None:
+    """A slider of the Arena that moves to the end and back."""
+    with camera.page(arena_of("race"), {"width": 1180, "height": 760}) as page:
+        finished(page)
+        page.get_by_role("button", name="Present").click()
+        expect(page.get_by_role("button", name="Exit presentation")).to_be_visible()
+        drawn(page)
+        alpha = page.get_by_role("slider", name=re.compile("^Exploration")).first
+        thumb = alpha.locator("xpath=ancestor::*[@data-rac][1]").bounding_box()
+        assert thumb is not None
+        x, y = thumb["x"] + thumb["width"] / 2, thumb["y"] + thumb["height"] / 2
+        shots = [frame(page)]
+        page.mouse.move(x, y)
+        page.mouse.down()
+        for by in (*range(-20, 200, 10), *range(200, 0, -20)):
+            page.mouse.move(x + by, y)
+            page.wait_for_timeout(150)
+            shots.append(frame(page))
+        page.keyboard.press("Escape")
+        page.mouse.up()
+    film(shots, DOCS / "slider.gif", 160)
+
+
+def frame(page: Page) -> Image.Image:
+    """Photograph the page, a quarter smaller."""
+    image = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+    return image.resize((image.width * 3 // 4, image.height * 3 // 4), Image.Resampling.LANCZOS)
+
+
+def film(shots: list[Image.Image], file: Path, milliseconds: int) -> None:
+    """Write an animated picture; its last frame stays for a while."""
     palette = shots[-1].quantize(160, dither=Image.Dither.NONE)  # one for all frames: colours do not flicker
     frames = [shot.quantize(palette=palette, dither=Image.Dither.NONE) for shot in shots]
-    lengths = [300] * (len(frames) - 1) + [3000]
-    file = DOCS / "live-run.gif"
+    lengths = [milliseconds] * (len(frames) - 1) + [3000]
     frames[0].save(file, save_all=True, append_images=frames[1:], duration=lengths, loop=0, optimize=True)
     print(f"{len(frames)} frames, {file.stat().st_size / 2**20:.2f} MB")
 
 
 PICTURES: dict[str, Callable[[Camera], None]] = {
     "home": home, "arena": arena, "exploration": exploration, "slider": slider, "diagnostics": diagnostics,
-    "sweep": sweep, "live": live,
+    "sweep": sweep, "live": live, "drag": drag,
 }  # fmt: skip
 
 

@@ -39,8 +39,8 @@ STEPS = (
     ),
     Step(
         "Arena: change one thing",
-        "The Arena shows the same run with all controls. Choose a preset or move a slider, then press Run: the "
-        "conclusions below the plots state which agent is better, and by how much.",
+        "The Arena shows the same run with all controls. Move a slider of an agent: its curves follow. Or choose a "
+        "preset and press Run. The conclusions below the plots state which agent is better, and by how much.",
         _page("arena"),
     ),
     Step(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -12,7 +14,7 @@ from bandits.simulators.wheel import Wheel
 from tests.contract.worlds import make
 from tests.support import experiment
 
-PARAMS = {"noise": "inverse_gamma", "ridge": 0.25, "a0": 6.0, "b0": 6.0}
+PARAMS: dict[str, Any] = {"noise": "inverse_gamma", "ridge": 0.25, "a0": 6.0, "b0": 6.0}
 ARMS, STEPS = 5, 120
 
 

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 from bandits import Experiment, read, run
 from bandits.agents import REGISTRY as AGENTS
 from bandits.simulators import REGISTRY as SIMULATORS
-from tests.slow.version_0_2_0 import NEURAL, NUMBERS, digest, nearly_equal, same_machine
+from tests.slow.version_0_2_0 import NEURAL, NUMBERS, digest, nearly_equal, same_machine, without_break_even_intervals
 
 EXPERIMENTS: dict[str, dict[str, Any]] = NUMBERS["experiments"]
 EXACT = same_machine(NUMBERS["machine"])
@@ -38,12 +38,6 @@ def without_networks(experiment: dict[str, Any], summary: dict[str, Any]) -> dic
         "agents": {label: a if label in kept else {"rows": a["rows"]} for label, a in summary["agents"].items()},
         "comparisons": [{k: v for k, v in p.items() if k not in dropped} for p in pairs],
     }
-
-
-def without_break_even_intervals(summary: dict[str, Any]) -> dict[str, Any]:
-    """Return a summary without the break-even intervals: those of version 0.2.0 covered less than they stated."""
-    kept = [{k: v for k, v in pair.items() if k != "break_even_interval"} for pair in summary["comparisons"]]
-    return {**summary, "comparisons": kept}
 
 
 def test_every_kind_of_version_0_2_0_is_covered() -> None:

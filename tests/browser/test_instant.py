@@ -160,6 +160,44 @@ def test_the_keyboard_alone(visit: Open) -> None:
     wait_for(lambda: page.locator(".bp-trying").count() == 0, "the preview to go")
 
 
+def test_two_parameters_at_once(visit: Open) -> None:
+    page = visit("/arena")
+    short_race(page)
+    button = strip(alpha(page)).get_by_role("button", name="Try Exploration bonus and Ridge together, of LinUCB")
+    button.scroll_into_view_if_needed()
+    button.click()
+    expect(button).to_have_attribute("aria-expanded", "true")
+    field = page.locator(".bi-field")
+    field.scroll_into_view_if_needed()
+    box = field.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 0.1 * box["width"], box["y"] + 0.9 * box["height"])
+    page.mouse.down()
+    for i in range(1, 6):
+        page.mouse.move(box["x"] + (0.1 + 0.1 * i) * box["width"], box["y"] + (0.9 - 0.1 * i) * box["height"])
+        wait_for(lambda n=i: field.locator(".bi-cell").count() >= n, "the background to fill")
+    previewed(page)
+    assert field.bounding_box() == box  # it stays under the pointer
+    expect(strip(alpha(page))).to_contain_text("alpha 0.5, ridge 1")
+    page.mouse.up()
+    page.wait_for_url(re.compile(r"agents\.0\.ridge="))
+    status(page, "^Finished: 2,000 steps, 4 replications")
+    agent = shown(page).agents[0].model_dump()
+    assert agent["alpha"] > 1
+    assert agent["ridge"] != 1
+    expect(alpha(page)).to_have_value(f"{agent['alpha']:g}")
+    page.locator(".bi-field, .bi-both:not([hidden])").first.scroll_into_view_if_needed()
+    if not page.locator(".bi-field").count():  # the card was drawn anew
+        strip(alpha(page)).get_by_role("button", name=re.compile("together")).click()
+    page.locator(".bi-field").focus()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowDown")
+    previewed(page)
+    page.keyboard.press("Escape")
+    wait_for(lambda: page.locator(".bp-trying").count() == 0, "the preview to go")
+    assert shown(page).agents[0].model_dump() == agent
+
+
 def test_a_reload_in_the_middle_of_a_drag_loses_nothing(visit: Open) -> None:
     page = visit("/arena")
     short_race(page)

@@ -24,7 +24,7 @@ KEY = "instant"
 _HERE = Path(__file__).parent
 _mount = st.components.v2.component(
     "bandit_instant_sliders",
-    js=(_HERE / "slider.js").read_text(encoding="utf-8"),
+    js="\n".join((_HERE / name).read_text(encoding="utf-8") for name in ("pad.js", "slider.js")),
     css=(_HERE / "slider.css").read_text(encoding="utf-8"),
     isolate_styles=False,  # what it draws stands below Streamlit's sliders
 )
@@ -40,7 +40,7 @@ def follow(job: Job, view: View) -> None:
     _mount(
         key=KEY, data={"path": PATH, "experiment": "" if experiment is None else experiment.model_dump_json(),
         "sliders": found, "view": {name: getattr(view, name) for name in ("window", "x", "log_regret", "fourth")}},
-        on_released_change=lambda: None, on_taken_back_change=take_back,
+        on_released_change=lambda: None, on_chosen_change=choose, on_taken_back_change=take_back,
     )  # fmt: skip
 
 
@@ -49,9 +49,16 @@ def _frame(experiment: Experiment) -> tuple[Any, list[str]]:
 
 
 def released() -> bool:
-    """Return whether a slider has just been released: its value is run without another press."""
+    """Return whether a slider or pad has just been released: its value is run without another press."""
     state = st.session_state.get(KEY)
-    return bool(state is not None and state.get("released"))
+    return bool(state is not None and (state.get("released") or state.get("chosen")))
+
+
+def choose() -> None:
+    """Give two sliders the values that were chosen on a pad."""
+    for key, value in (st.session_state[KEY].get("chosen") or {}).items():
+        if key in st.session_state and key.startswith(f"{drafts.current().version}-agent"):
+            st.session_state[key] = float(value)
 
 
 def take_back() -> None:

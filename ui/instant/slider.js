@@ -67,18 +67,20 @@ const element = (tag, name, text = "") => {
 };
 
 // What a slider's strip shows: a play mark, the track of the values that were tried, and a sentence.
-function makeStrip(place, play) {
+function makeStrip(place, play, openPad) {
   const strip = element("div", "bi-strip");
   const mark = element("button", "bi-play");
+  const both = element("button", "bi-play bi-both", "⊞");
   const track = element("div", "bi-track");
   const text = element("span", "bi-text");
-  mark.type = "button";
+  mark.type = both.type = "button";
   track.setAttribute("aria-hidden", "true"); // the sentence names the best value
   text.setAttribute("role", "status");
   mark.addEventListener("click", play);
-  strip.append(track, mark, text);
+  both.addEventListener("click", openPad);
+  strip.append(track, mark, both, text);
   place.append(strip);
-  return { strip, mark, track, text };
+  return { strip, mark, both, track, text };
 }
 
 // Blue to yellow, equally bright to every eye: from the lowest to the highest rate that was tried.
@@ -86,6 +88,7 @@ const SHADES = ["#35608d", "#2a788e", "#21918c", "#22a884", "#44bf70", "#7ad151"
 const shade = (share) => SHADES[Math.min(SHADES.length - 1, Math.floor(share * SHADES.length))];
 
 function drawTrack({ track }, slider, input) {
+  if (!input) return;
   const tried = [...slider.tried.entries()];
   const rates = tried.map(([, { rate }]) => rate);
   const [low, high] = [Math.min(...rates), Math.max(...rates)];
@@ -98,6 +101,15 @@ function drawTrack({ track }, slider, input) {
       return dot;
     }),
   );
+}
+
+// At most so many positions of a slider, evenly spaced, with the first one.
+function positionsOf(input, most) {
+  const [first, last, grid] = [Number(input.min), Number(input.max), Number(input.step) || 1];
+  const step = grid * Math.max(1, Math.ceil((last - first) / grid / most));
+  const found = [];
+  for (let i = 0; first + i * step <= last + 1e-9; i++) found.push(Number((first + i * step).toPrecision(10)));
+  return found;
 }
 
 const best = (slider) => [...slider.tried.values()].reduce((a, b) => (b.rate > a.rate ? b : a));
@@ -113,15 +125,17 @@ function makeFollower(parent) {
     const known = follower.sliders.get(key);
     if (known?.frame === given.frame) return Object.assign(known, given);
     const made = { ...given, key, tried: new Map() };
+    made.valueAt = (position) => (made.options ? made.options[position] : position);
+    made.paramsAt = (position) => ({ [made.name]: made.valueAt(position) });
+    made.valuesAt = (position) => ({ [key]: made.valueAt(position) });
+    made.draw = () => drawTrack(follower.strips.get(key), made, inputOf(follower.strips.get(key).strip.parentElement));
     follower.sliders.set(key, made);
     return made;
   };
 
-  const valueAt = (slider, position) => (slider.options ? slider.options[position] : position);
-
   const ask = (slider, position, { rest = false } = {}) => {
     const { view, path } = follower.data;
-    const question = { ...slider.origin, params: { [slider.name]: valueAt(slider, position) }, rest, view };
+    const question = { ...slider.origin, params: slider.paramsAt(position), rest, view };
     line(path).ask(question, { slider, position, rest });
   };
 
@@ -131,10 +145,10 @@ function makeFollower(parent) {
       if (shown) shown.text.textContent = header.error;
       return;
     }
-    const input = shown && inputOf(shown.strip.parentElement);
-    if (!rest && input) {
-      slider.tried.set(position, { rate: header.rate, value: valueAt(slider, position) });
-      drawTrack(shown, slider, input);
+    if (!rest && shown) {
+      const value = Object.values(slider.paramsAt(position)).join(" and ");
+      slider.tried.set(position, { rate: header.rate, value });
+      slider.draw();
     }
     if (follower.shown !== slider) return; // taken back meanwhile
     if (shown) {
@@ -176,7 +190,7 @@ function makeFollower(parent) {
     if (position === slider.start) return takeBack(slider);
     follower.shown = null;
     tell("preview-released");
-    follower.trigger("released", { key: slider.key, value: valueAt(slider, position) });
+    follower.trigger(slider.pad ? "chosen" : "released", slider.valuesAt(position));
   };
 
   const takeBack = (slider) => {
@@ -202,16 +216,12 @@ function makeFollower(parent) {
     const wasPlaying = follower.playing?.slider.key === key;
     const shown = follower.strips.get(key);
     const input = shown && inputOf(shown.strip.parentElement);
-    const slider = sliderOf(key);
     if (follower.playing) takeBack(follower.playing.slider);
     stopPlaying();
     if (wasPlaying || !input) return;
-    const [first, last] = [Number(input.min), Number(input.max)];
-    const grid = Number(input.step) || 1;
-    const step = grid * Math.max(1, Math.ceil((last - first) / grid / SWEEP));
-    const positions = [];
-    for (let i = 0; first + i * step <= last + 1e-9; i++) positions.push(Number((first + i * step).toPrecision(10)));
-    begin(slider, Number(input.value));
+    const slider = shown.pad?.subject ?? sliderOf(key);
+    const positions = shown.pad ? shown.pad.positions : positionsOf(input, SWEEP);
+    begin(slider, shown.pad ? shown.pad.here() : Number(input.value));
     let at = 0;
     const timer = setInterval(() => {
       if (!slider.tried.has(positions[at - 1]) && at > 0 && ++slider.waits < 40) return; // each value is drawn
@@ -253,19 +263,53 @@ function makeFollower(parent) {
     });
   };
 
+  // Two parameters of an agent at once, on the strip of the first.
+  const partnerOf = (key) => {
+    const { sliders } = follower.data;
+    const [first, second] = Object.keys(sliders).filter(
+      (one) => sliders[one].label === sliders[key].label && !sliders[one].slow && inputAt(one),
+    );
+    return key === first ? second : undefined;
+  };
+
+  const togglePad = (key) => {
+    const shown = follower.strips.get(key);
+    if (follower.shown?.pad) takeBack(follower.shown);
+    if (shown.pad) {
+      shown.pad.element.remove();
+      shown.pad = null;
+    } else {
+      const [x, y] = [key, partnerOf(key)].map((one) => ({ ...sliderOf(one), input: inputAt(one) }));
+      shown.pad = makePad(key, x, y, { begin, ask, release, rest: REST });
+      shown.text.before(shown.pad.element); // the sentence below it may grow
+    }
+    shown.both.setAttribute("aria-expanded", String(Boolean(shown.pad)));
+  };
+
+  const inputAt = (key) => {
+    const place = document.querySelector(`.st-key-${CSS.escape(key)}`);
+    return place && inputOf(place);
+  };
+
   // Streamlit draws an agent's card anew when its line changes: its sliders get their strips again.
   const dress = () => {
     for (const key of Object.keys(follower.data?.sliders ?? {})) {
-      const place = document.querySelector(`.st-key-${CSS.escape(key)}`);
-      const input = place && inputOf(place);
+      const input = inputAt(key);
       if (!input) continue;
+      const place = input.closest(`.st-key-${CSS.escape(key)}`);
       const slider = sliderOf(key);
       let shown = follower.strips.get(key);
       if (shown?.strip.isConnected && shown.slow === slider.slow) continue;
       shown?.strip.remove();
-      shown = { ...makeStrip(place, () => play(key)), slow: slider.slow };
+      shown = { ...makeStrip(place, () => play(key), () => togglePad(key)), slow: slider.slow };
       follower.strips.set(key, shown);
       shown.mark.hidden = Boolean(slider.slow);
+      const partner = partnerOf(key);
+      shown.both.hidden = !partner;
+      if (partner) {
+        shown.both.title = `Try ${slider.title} and ${sliderOf(partner).title} together`;
+        shown.both.setAttribute("aria-label", `${shown.both.title}, of ${slider.label}`);
+      }
       shown.strip.classList.toggle("bi-slow", Boolean(slider.slow));
       shown.text.textContent = slider.slow;
       nameMark(shown.mark, slider, false);

@@ -26,7 +26,7 @@ from bandits.experiments.race import make_lane
 from bandits.results.metrics import oracle_share
 from bandits.simulators import REGISTRY as SIMULATORS
 
-from .measure import machine, put, table
+from .measure import machine, put, stamp, table
 
 PAGE = Path(__file__).parents[1] / "docs" / "decisions" / "defaults.md"
 LEARNED = 0.1  # share of the oracle's gain below which no setting of an agent has learned
@@ -227,7 +227,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(" | ".join(rows[-1]), flush=True)
     if parsed.write:
         text = table(("agent", "chosen", "settings", *TESTS), rows)
-        put(PAGE, f"## Table\n\nWritten by `python -m benchmarks.defaults --write`. {began}.\n\n{text}\n")
+        put(
+            PAGE,
+            f"## Table\n\nWritten by `python -m benchmarks.defaults --write`. {began}.\n\n{text}\n\n{stamp(main)}\n",
+        )
 
 
 if __name__ == "__main__":

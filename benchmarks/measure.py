@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import ast
+import hashlib
+import inspect
 import os
 import platform
 import time
@@ -15,6 +18,7 @@ from statistics import median
 from typing import NamedTuple
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
+ROOT = Path(__file__).parents[1]
 Side = Callable[[], float]
 """Does its work once and returns the seconds it took."""
 
@@ -54,13 +58,14 @@ def ratio(over: list[float], under: list[float]) -> Ratio:
 
 @dataclass
 class Section:
-    """A section of RESULTS.md: method, a table of results, and whether the targets were met."""
+    """A section of RESULTS.md: method, a table of results, whether the targets were met, and `stamp` of its code."""
 
     title: str
     notes: str
     header: tuple[str, ...]
     rows: list[tuple[str, ...]] = field(default_factory=list)
     targets: list[tuple[str, str, bool]] = field(default_factory=list)
+    code: str = ""
 
     def __str__(self) -> str:
         parts = [f"## {self.title}", self.notes]
@@ -69,7 +74,38 @@ class Section:
         if self.targets:
             verdicts = [(what, measured, "yes" if met else "**no**") for what, measured, met in self.targets]
             parts.append(table(("target", "measured", "met"), verdicts))
+        if self.code:
+            parts.append(self.code)
         return "\n\n".join(parts) + "\n"
+
+
+def stamp(function: Callable[..., object]) -> str:
+    """Return an invisible Markdown line that names the function that writes a table, and the hash of its code.
+
+    ``tests/benchmarks/test_generated_documents.py`` fails if the code has changed since the table was written.
+    """
+    module = Path(inspect.getfile(function)).resolve().relative_to(ROOT).with_suffix("")
+    return f"<!-- code: {'.'.join(module.parts)}:{function.__name__} {code_hash(function)} -->"
+
+
+def code_hash(function: Callable[..., object]) -> str:
+    """Hash the source of a function and of all that it uses from its own module, without white space."""
+    source = Path(inspect.getfile(function)).read_text(encoding="utf-8")
+    nodes: dict[str, ast.AST] = {}
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            nodes[node.name] = node
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            nodes |= {each.id: node for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)}
+    used, open_names = set[str](), {function.__name__}
+    while open_names:
+        name = open_names.pop()
+        used.add(name)
+        names = {each.id for each in ast.walk(nodes[name]) if isinstance(each, ast.Name)}
+        open_names |= names & set(nodes) - used
+    text = "".join("".join((ast.get_source_segment(source, nodes[name]) or "").split()) for name in sorted(used))
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 def keep(section: Section) -> None:
@@ -140,6 +176,6 @@ def report(
     options = "".join(f" --{name} {value}" for name, value in sizes.items())
     for name in parsed.sections or list(sections):
         title, make = sections[name]
-        text = f"{make(**sizes)}\n\nMade by `python -m {module} {name}{options}`. {machine()}."
+        text = f"{make(**sizes)}\n\nMade by `python -m {module} {name}{options}`. {machine()}.\n\n{stamp(make)}"
         print(f"## {title}\n\n{text}\n", flush=True)
         put(file, f"## {title}\n\n{text}")

@@ -27,7 +27,7 @@ from bandits import Experiment, read, sweeps
 from bandits.experiments import url
 from bandits.sweeps import Sweep
 from bandits.sweeps import url as sweep_link
-from benchmarks.measure import Section, keep, machine
+from benchmarks.measure import Section, keep, machine, stamp
 
 from .sessions import Answer, Server, Session, Watch, session
 
@@ -211,6 +211,7 @@ def run(sessions: int, minutes: float) -> Section:
         "time from a request to the end of its answer; times of runs are as seen by the visitor, with one update per "
         "second.",
         ("what", "measured"),
+        code=stamp(run),
     )
     section.rows = rows(seen, seconds, errors)
     section.targets = targets(seen, errors)

@@ -19,7 +19,7 @@ import numpy as np
 
 from bandits import Experiment, read
 from bandits.experiments import url
-from benchmarks.measure import Section, keep, machine
+from benchmarks.measure import Section, keep, machine, stamp
 
 from .sessions import Server, Watch, session
 
@@ -84,6 +84,7 @@ def run(viewers: int, minutes: float) -> Section:
         "end of its answer; requests that arrive while another waits are answered together. Bytes are before "
         "compression; processor time is that of the server alone. Nothing is drawn.",
         ("what", "measured"),
+        code=stamp(run),
     )
     ticks = [answer for answer in watch.answers if answer.fragment]
     answered = len(ticks)

@@ -18,7 +18,7 @@ from bandits.agents.linear.linucb import LinUCB
 from bandits.base.randomness import Streams
 from bandits.base.selection import top_k
 from bandits.base.types import Contexts, Feedback, FloatArray, LoggedData, Round, WorldAccess, WorldSpec
-from benchmarks.measure import Section, interleave, ratio, stopwatch
+from benchmarks.measure import Section, interleave, ratio, stamp, stopwatch
 
 from .linear_child import PEERS
 
@@ -123,6 +123,7 @@ def run() -> Section:
         f"and the first step are not counted. The sides take turns (each library, then ours), {REPEATS} times; "
         "compiled before timing.",
         ("side", "as used", "µs per predict + update, median", "times slower than ours, median (range)"),
+        code=stamp(run),
     )
     section.rows.append(("ours", "`LinUCB` per arm", "", "1"))
     fastest: tuple[str, list[float], list[float]] | None = None

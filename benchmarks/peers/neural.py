@@ -28,7 +28,7 @@ from bandits.agents.neural.neural_ucb import NeuralUCB
 from bandits.base.randomness import Streams
 from bandits.base.selection import top_k
 from bandits.base.types import Contexts, Feedback, FloatArray, LoggedData, Round, WorldAccess, WorldSpec
-from benchmarks.measure import Section, interleave, keep, machine, ratio, stopwatch
+from benchmarks.measure import Section, interleave, keep, machine, ratio, stamp, stopwatch
 
 from .linear import ENVIRONMENT, PYTHON
 from .neural_child import BANDITS, BATCH, EPSILON, EVERY, EXPLORATION, NETWORKS, PENALTY, RATE, RIDGE, UPDATES
@@ -178,6 +178,7 @@ def run() -> Section:
             "ours with 1 row, µs", "its time over ours, median (range)",
             f"ours with {ROWS} rows, µs per row", "its time over that",
         ),
+        code=stamp(run),
     )  # fmt: skip
     if version is None:
         section.rows.append(("", "calvera", "could not be installed", "", "", "", "", ""))

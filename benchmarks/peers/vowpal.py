@@ -22,7 +22,7 @@ from bandits import Experiment
 from bandits.base.types import FloatArray
 from bandits.experiments.race import make_lane
 from bandits.results.metrics import Estimate, estimate
-from benchmarks.measure import Section, keep, machine, stopwatch
+from benchmarks.measure import Section, keep, machine, stamp, stopwatch
 
 from .linear import HERE, PYTHON, install
 
@@ -99,6 +99,7 @@ def run(steps: int = STEPS, runs: int = RUNS) -> Section:
         "persona and category, all runs together; their time includes the simulator. The difference of CTR to our "
         "first agent is paired: same shops, visitors and random numbers.",
         ("policy", "CTR", "difference", "µs per decision"),
+        code=stamp(run),
     )
     with threadpool_limits(1):
         found = {f"ours: {name}": ours(agent, steps, runs) for name, agent in OURS.items()}

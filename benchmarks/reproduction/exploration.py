@@ -24,6 +24,7 @@ from bandits.base.formatting import percent
 from bandits.base.types import FloatArray
 from bandits.results import metrics
 from bandits.results.result import Result
+from benchmarks.measure import stamp
 
 LOSS = 0.1
 REPLICATIONS = 8
@@ -263,7 +264,7 @@ def main() -> None:
     parsed = parser.parse_args()
     with ProcessPoolExecutor(parsed.workers) as pool:
         parts = pool.map(measure, *zip(*((setup, seed) for setup in SETUPS for seed in SHOWN_ON), strict=True))
-        text = document(list(rows([outcome for part in parts for outcome in part])))
+        text = document(list(rows([outcome for part in parts for outcome in part]))) + f"\n{stamp(document)}\n"
     sys.stdout.write(text)
     if parsed.write:
         DOCUMENT.write_text(text, encoding="utf-8")

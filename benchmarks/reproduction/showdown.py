@@ -18,7 +18,7 @@ from bandits import Experiment, run
 from bandits.experiments.presets import presets
 from bandits.results import metrics
 from bandits.results.metrics import Estimate, FloatArray
-from benchmarks.measure import machine, table
+from benchmarks.measure import machine, stamp, table
 
 OUT = Path(__file__).parents[2] / "docs" / "SHOWDOWN.md"
 SHOCK, EARLY, LATE = 10_000, 2_000, 2_000
@@ -184,6 +184,7 @@ def main() -> None:
         "same experiment with the simulator's *Features* set to interaction. Intervals are 95 % (Student t over "
         "replications, paired where two agents are compared); they hold for this shop, not for others.",
         f"Made by `python -m benchmarks.reproduction.showdown` in {minutes:.0f} minutes. {machine()}.",
+        stamp(main),
         "## Two claims",
         "*A shared representation learns faster than a model per arm*, and *agents that learn online recover from a "
         "shock, the frozen network does not*. Each claim is judged by 95 % intervals without correction for multiple "

@@ -11,7 +11,7 @@ from bandits.experiments.experiment import Experiment, read
 from bandits.experiments.presets import presets
 from bandits.runtime.cores import available_cores
 from bandits.runtime.pool import Pool
-from benchmarks.measure import Section, interleave, keep, machine, ratio
+from benchmarks.measure import Section, interleave, keep, machine, ratio, stamp
 
 LENGTHS = {"showdown": 1000, "race": 20_000}
 REPEATS, TARGET = 3, 0.6
@@ -37,6 +37,7 @@ def run(repeats: int = REPEATS) -> Section:
         "networks that are trained on a log come from the cache. Wall times need idle cores: the load at the start was "
         f"{os.getloadavg()[0]:.1f} on {available_cores()} cores. {machine()}.",
         ("preset", "steps", "one worker, s", "two workers, s", "ratio"),
+        code=stamp(run),
     )
     with closing(Pool(1)) as one, closing(Pool(2)) as two:
         while not (one.ready and two.ready):

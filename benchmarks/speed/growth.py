@@ -14,7 +14,7 @@ import numpy as np
 
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.race import Race, make_lane, run_to_end
-from benchmarks.measure import Section, interleave, stopwatch
+from benchmarks.measure import Section, interleave, stamp, stopwatch
 from benchmarks.peers.linear import ours
 
 REPEATS = 5
@@ -91,6 +91,7 @@ def run() -> Section:
         "Features: dense, K = 10, R = 4, without a simulator. Memory: peak resident size of a new process that runs "
         "random, ε-greedy, LinUCB and LinTS with 16 rows each. Compiled before measuring.",
         ("varied", "sizes", "seconds (MiB for memory)", "exponent (range)", "last two sizes"),
+        code=stamp(run),
     )
 
     def arms(n: int) -> float:

@@ -20,7 +20,7 @@ from bandits import Experiment, read
 from bandits.experiments.race import Race
 from bandits.results import figures
 from bandits.results.result import Result
-from benchmarks.measure import Section, keep, machine, stopwatch
+from benchmarks.measure import Section, keep, machine, stamp, stopwatch
 
 SECONDS = 2.0  # until the first points
 MILLISECONDS = 10.0  # of an update, at most
@@ -100,6 +100,7 @@ def run(times: int = 20) -> Section:
         "is in the plots of a Chromium on the same machine. One update: processor time to compute the four figures of "
         "five agents at half time and to pack them; all viewers with the same view options share the result.",
         ("what", "measured"),
+        code=stamp(run),
     )
     seconds = sorted(first_points(times))
     alone, with_ghost = tick(times, False), tick(times, True)

@@ -21,7 +21,7 @@ from bandits.experiments.race import make_lane
 from bandits.models.neural.dual_covariance import DualCovariance
 from bandits.models.neural.initialisation import initial_weights
 from bandits.models.neural.mlp import BatchedMLP, count_weights
-from benchmarks.measure import Section, interleave, keep, machine, ratio, stopwatch
+from benchmarks.measure import Section, interleave, keep, machine, ratio, stamp, stopwatch
 
 WIDTHS = (9, 128, 64, 1)
 CANDIDATES, PAST = 50, 500
@@ -114,6 +114,7 @@ def exact(widths: tuple[int, ...] = WIDTHS, candidates: int = CANDIDATES, past: 
             ("vectorised Jacobian", f"{1000 * median(times['vectorised']):,.0f}", f"{matrix / 1e6:,.0f}"),
             ("factored dual (ours)", f"{1000 * median(dual_s):,.2f}", f"{held / 1e6:,.1f}"),
         ],
+        code=stamp(exact),
     )
     section.targets += [
         ("at least 3,000 times faster than the textbook", f"{over_book:,.0f}", over_book >= 3000),
@@ -130,6 +131,7 @@ def rows() -> Section:
         f"{machine()}.\n\n{STEPS} steps in the pet shop with the default parameters of each agent, 16 rows and one "
         "row in turn, 3 times, processor time on one thread.",
         ("agent", "1 row, µs per step", "16 rows, µs per step", "ratio"),
+        code=stamp(rows),
     )
     for kind, cls in REGISTRY.items():
         if not issubclass(cls, NeuralAgent):

@@ -12,7 +12,7 @@ from statistics import median
 
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.race import Race, run_to_end
-from benchmarks.measure import Section, interleave, ratio, stopwatch
+from benchmarks.measure import Section, interleave, ratio, stamp, stopwatch
 
 from .textbook import ReplayBuffer
 
@@ -60,6 +60,7 @@ def run() -> Section:
         "training*: the cache of weights is empty, so the time includes importing torch and training the network on "
         f"200,000 interactions. *Without*: the weights are read from the cache. The sides take turns, {REPEATS} times.",
         ("steps", "textbook, one replication, s", "preset without training, s", "preset with training, s"),
+        code=stamp(run),
     )
     with tempfile.TemporaryDirectory() as home:
         _in_child(600, home)  # trains once: the weights for "without training"

@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any
 
 from bandits import Preview, read, run
-from benchmarks.measure import Section, interleave, keep, machine, ratio, stopwatch
+from benchmarks.measure import Section, interleave, keep, machine, ratio, stamp, stopwatch
 
 AGENTS: dict[str, dict[str, Any]] = {
     "LinUCB, alpha": {"kind": "linucb"},
@@ -40,6 +40,7 @@ def measure(repeats: int = 7) -> Section:
         f"which also takes snapshots; pet shop (shared models: interaction features), in turn {repeats} times. "
         f"{machine()}.",
         ("agent, parameter", "steps x replications", "preview, ms", "run, ms", "ratio"),
+        code=stamp(measure),
     )
     for (name, agent), ((steps, replications), most) in itertools.product(AGENTS.items(), SIZES.items()):
         simulator = {"kind": "petshop", "features": "interaction" if "sharing" in agent else "additive"}

@@ -27,7 +27,7 @@ from bandits.sweeps.analysis.run_metrics import METRICS
 from bandits.sweeps.blocks import Block, compute
 from bandits.sweeps.execution.dask_client import DaskExecutor
 from bandits.sweeps.execution.executors import Executor, PoolExecutor
-from benchmarks.measure import Ratio, Section, interleave, keep, machine, ratio, stopwatch
+from benchmarks.measure import Ratio, Section, interleave, keep, machine, ratio, stamp, stopwatch
 
 SAMPLE = 40  # rows of the loop that are timed; the others take as long
 HEADER = ("method", "seconds of wall time", "seconds of processor time, all processes")
@@ -93,6 +93,7 @@ def loop(sweep: Sweep) -> tuple[Section, Landscape]:
             ("a loop of `bandits.run`", f"{times['runs'][0]:,.1f}", f"{found['runs']:.2f}"),
             ("a loop of one-row lanes", f"{times['lanes'][0]:,.1f}", f"{found['lanes']:.2f}"),
         ],
+        code=stamp(loop),
     )
     section.targets += [
         ("at least 5 times faster than the loop", f"{found['runs']:.2f}", found["runs"] >= 5),
@@ -128,6 +129,7 @@ def workers(sweep: Sweep, here: Landscape, repeats: int) -> Section:
         "Processor time is that of this process, the workers and the scheduler. Medians.",
         HEADER,
         [(names[n], f"{median(times[n]):,.1f}", f"{median(seconds[n]):,.1f}") for n in executors],
+        code=stamp(workers),
     )
     section.targets += [
         ("two workers against one: efficiency at least 0.85", str(twice), twice.middle >= 0.85),

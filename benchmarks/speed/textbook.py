@@ -10,7 +10,7 @@ from bandits.base.selection import top_k
 from bandits.base.types import Feedback, FloatArray, IntArray, Round
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.race import make_lane
-from benchmarks.measure import Section, interleave, ratio, stopwatch
+from benchmarks.measure import Section, interleave, ratio, stamp, stopwatch
 
 ROWS, ALPHA = 16, 1.5
 REPLAYED, LISTED, LANE, REPEATS = 5_000, 500, 20_000, 7
@@ -122,6 +122,7 @@ def run() -> Section:
         f"runs {LANE:,} steps for the whole lane. Compiled before timing; the sides take turns, {REPEATS} times; their "
         f"scores agreed to {difference:.0e} on the {LISTED:,} decisions.",
         ("side", "µs per decision, median", "times faster than the textbook, median (range)"),
+        code=stamp(run),
     )
     names = {"listing": "textbook", "scores": "scores + learn", "lane": "whole lane"}
     for key, quotient in (("listing", "1"), ("scores", str(alone)), ("lane", str(whole))):

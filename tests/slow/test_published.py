@@ -14,6 +14,7 @@ from bandits.agents.neural.neural_ucb import NeuralUCB
 from bandits.experiments.presets import presets
 from bandits.results import metrics
 from bandits.simulators.classification import Classification
+from benchmarks import measure
 from benchmarks.measure import put
 from benchmarks.reproduction import published, showdown
 from tests.contract.worlds import make
@@ -113,6 +114,7 @@ def test_the_showdown_reports_a_recovery_only_if_there_is_one() -> None:
 
 def test_sections_replace_only_their_own_earlier_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     report = tmp_path / "REPORT.md"
+    monkeypatch.setattr(measure, "stamp", lambda _: "")
     report.write_text("# Title\n\n## Wheel bandit, NeuralLinear\n\nold\n\n## Pet shop, layout shared: long\n\nkept\n")
     monkeypatch.setattr(published, "REPORT", report)
     made = {name: (title, lambda name=name, **_: f"new {name}") for name, (title, _) in published.SECTIONS.items()}

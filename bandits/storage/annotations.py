@@ -1,10 +1,12 @@
 """What users write beside stored runs and sweeps: title, tags, star and notes, one small JSON file for each.
 
 The indexes hold copies for fast listing. An index that is rebuilt reads these files again, so nothing written is lost.
+A file carries a checksum of the run or sweep and the texts; files of earlier versions have none.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from contextlib import suppress
@@ -35,7 +37,7 @@ class Annotations:
         """Return what is written about a run or sweep; values of an unreadable file or of another type are left out."""
         with suppress(OSError, ValueError):
             data = json.loads(self._path(item).read_text(encoding="utf-8"))
-            if isinstance(data, dict):
+            if isinstance(data, dict) and data.get("checksum") in (None, _checksum(item, data)):
                 return {name: data[name] for name, kind in _TYPES.items() if isinstance(data.get(name), kind)}
         return {}
 
@@ -47,8 +49,13 @@ class Annotations:
         OSError
             The disk is full or cannot be written; the previous annotation stays.
         """
-        data = json.dumps(annotation, ensure_ascii=False).encode()
+        sealed = {**annotation, "checksum": _checksum(item, annotation)}
+        data = json.dumps(sealed, ensure_ascii=False).encode()
         atomic_write(self._path(item), data, staging=self._staging)
+
+    def is_damaged(self, item: str) -> bool:
+        """Whether there is a file for a run or sweep that cannot be read, or was written for another one."""
+        return self._path(item).exists() and not self.read(item)
 
     def drop(self, item: str) -> None:
         """Delete what is written about a run or sweep."""
@@ -56,3 +63,8 @@ class Annotations:
 
     def _path(self, item: str) -> Path:
         return self._folder / f"{item if _ID.fullmatch(item) else 'unreadable'}.json"
+
+
+def _checksum(item: str, annotation: dict[str, Any]) -> str:
+    texts = {name: annotation[name] for name in _TYPES if name in annotation}
+    return hashlib.sha256(json.dumps([item, texts], sort_keys=True).encode()).hexdigest()

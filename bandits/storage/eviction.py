@@ -71,7 +71,7 @@ def evictable_curves(store: Store) -> list[Evictable]:
 
 def evictable_checkpoints(store: Store) -> list[Evictable]:
     """List the checkpoints of finished runs, from which these could be extended."""
-    sizes = store.checkpoint_sizes()
+    sizes = store.checkpoint_files.sizes()
 
     def drop(run: str) -> int:
         store.drop_checkpoint(run)

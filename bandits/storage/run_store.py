@@ -65,7 +65,9 @@ class Store:
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or home()
         self._objects = ObjectFiles(self.folder)
-        self._checkpoints = Checkpoints(self.folder / "checkpoints", self._objects.staging, self._objects.quarantine)
+        self.checkpoint_files = Checkpoints(
+            self.folder / "checkpoints", self._objects.staging, self._objects.quarantine
+        )
         self._annotations = Annotations(self.folder / "annotations", self._objects.staging)
         self._index = RunIndex(self.folder / "index.sqlite", self._objects, self._annotations)
         self._lock: IO[str] | None = None
@@ -259,21 +261,17 @@ class Store:
 
     def delete(self, run: str) -> None:
         """Delete a run and its checkpoint, and its file unless another run has the same content."""
+        self.drop_checkpoint(run)  # first: a checkpoint without its run would be listed as unfinished
         rows = self._query("DELETE FROM runs WHERE id = ? RETURNING content", run, write=True)
         self._remove_unlisted(rows[0][0] if rows else None)
         self._annotations.drop(run)
-        self.drop_checkpoint(run)
 
     # -- disk space ----------------------------------------------------------------------------------------------
 
     def evictable(self, *, checkpoints: bool = True) -> list[tuple[float, int, str]]:
         """List runs whose curves can be deleted and computed again: creation time, bytes, run; oldest first."""
-        sizes = self._checkpoints.sizes() if checkpoints else {}
+        sizes = self.checkpoint_files.sizes() if checkpoints else {}
         return sorted((run.created, run.bytes + sizes.get(run.id, 0), run.id) for run in self.runs() if not run.evicted)
-
-    def checkpoint_sizes(self) -> dict[str, int]:
-        """Return the bytes of each checkpoint, by run."""
-        return self._checkpoints.sizes()
 
     def evict(self, run: str) -> int:
         """Delete a finished run's curves and checkpoint; it stays listed. Return the number of bytes freed."""
@@ -283,7 +281,7 @@ class Store:
         if not rows:
             return 0
         experiment, title, tags, created, seconds, content, size, best = rows[0]
-        size += self._checkpoints.sizes().get(run, 0)
+        size += self.checkpoint_files.sizes().get(run, 0)
         self.drop_checkpoint(run)  # this frees space and needs none
         best = self._headline(run) if best is None else best
         metadata = {"id": run, "experiment": experiment, "title": title, "tags": tags, "created": created,
@@ -311,35 +309,39 @@ class Store:
 
         Damaged files are quarantined, files that the index does not list are listed again.
         """
-        messages = [*self._index.check(), *self._checkpoints.check()]
-        self._objects.remove_stale()
+        messages = [*self._index.check(), *self.checkpoint_files.check()]
+        if not self.notice:
+            self._objects.remove_stale()
+            for run in [run.id for run in self.runs() if self._annotations.is_damaged(run.id)]:
+                self._annotate(run)  # written again from the index
+                messages.append(f"the file of the texts on run {run[:12]} was damaged; it was written again")
         return messages
 
     # -- checkpoints ---------------------------------------------------------------------------------------------
 
     def keep_checkpoint(self, run: str, experiment: Experiment, state: bytes) -> None:
         """Replace the checkpoint of a run; see `Checkpoints.write`."""
-        self._checkpoints.write(run, experiment, state)
+        self.checkpoint_files.write(run, experiment, state)
 
     def checkpoint(self, run: str) -> bytes | None:
         """Return the state in a run's checkpoint, or None if there is no intact one."""
-        return self._checkpoints.state(run)
+        return self.checkpoint_files.state(run)
 
     def checkpoint_arrays(self, run: str) -> Arrays:
         """Return the state in a run's checkpoint as arrays, empty if there is no intact one."""
-        return self._checkpoints.arrays(run)
+        return self.checkpoint_files.arrays(run)
 
     def checkpoint_experiment(self, run: str) -> str | None:
         """Return the experiment's JSON in a run's checkpoint, or None if there is no intact one."""
-        return self._checkpoints.experiment(run)
+        return self.checkpoint_files.experiment(run)
 
     def checkpoints(self) -> list[tuple[str, str]]:
         """List the unfinished runs: ids and experiments as JSON, newest first."""
-        return self._checkpoints.unfinished({row[0] for row in self._query("SELECT id FROM runs")})
+        return self.checkpoint_files.unfinished({row[0] for row in self._query("SELECT id FROM runs")})
 
     def drop_checkpoint(self, run: str) -> None:
         """Delete the checkpoint of a run, if there is one."""
-        self._checkpoints.drop(run)
+        self.checkpoint_files.drop(run)
 
     def _query(self, sql: str, *values: Any, write: bool = False) -> list[Any]:
         return self._index.query(sql, *values, write=write)

@@ -13,6 +13,7 @@ import numpy as np
 from bandits.base.errors import UserError
 from bandits.base.files import Arrays, atomic_write, pack, seal, unpack, unseal
 from bandits.experiments.history import History
+from bandits.storage.annotations import Annotations
 from bandits.storage.eviction import Evictable
 from bandits.storage.run_store import RUN_ID
 from bandits.sweeps.analysis.run_metrics import final_start
@@ -175,6 +176,10 @@ def remove_damaged(folder: Path) -> list[str]:
             done = "is damaged" if sweep.exists() else "was removed"
             messages.append(f"sweep {sweep.name[:12]} had no readable sweep.json; it {done}")
             continue
+        if (texts := Annotations(folder / "annotations")).is_damaged(sweep.name):
+            with suppress(OSError):
+                texts.drop(sweep.name)
+            messages.append(f"sweep {sweep.name[:12]}: the file of its star and notes was damaged; it was removed")
         bad = [path for path in sweep.iterdir() if path.suffix == ".part" or not is_intact(path)]
         for path in bad:
             with suppress(OSError):  # in a folder that cannot be written

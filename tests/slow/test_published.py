@@ -121,7 +121,7 @@ def test_sections_replace_only_their_own_earlier_text(tmp_path: Path, monkeypatc
     monkeypatch.setattr(published, "SECTIONS", made)
     published.main([])
     text = report.read_text()
-    assert text.count("\n## ") == 4
+    assert text.count("\n## ") == 5
     assert "old" not in text
     assert "kept" in text
     for name in made:

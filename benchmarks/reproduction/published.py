@@ -1,8 +1,8 @@
 """Compare published figures of neural agents with ours.
 
 ``python -m benchmarks.reproduction.published wheel|linear_wheel|synthetic|magic`` writes one section of
-docs/REPRODUCED.md each. The wheel and the synthetic functions take minutes. MAGIC takes hours, because its protocol takes 100 training steps on all
-observations after every decision.
+docs/REPRODUCED.md each. The wheel and the synthetic functions take minutes. MAGIC takes hours, because its protocol
+takes 100 training steps on all observations after every decision.
 """
 
 from __future__ import annotations

@@ -516,6 +516,7 @@ def test_a_full_disk_keeps_the_run_in_memory_with_a_message(tmp_path: Path, monk
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("bandits.storage.checkpoints.atomic_write", full)
+    monkeypatch.setattr("bandits.storage.object_files.stage", full)
     with closing(Pool(store=store)) as pool:
         job = ended(pool.submit(experiment(seed=95)))
         assert job.status == "finished"

@@ -58,6 +58,7 @@ def look(home: Path) -> tuple[View, list[str]]:
             found[run.id] = run, None
         except CorruptFileError as error:
             stated.append(str(error))
+    stated += store.check()
     for run_id, _ in store.checkpoints():
         found["checkpoint " + run_id] = store.checkpoint(run_id)
     for data in ("crash-" + path.stem.rpartition("-")[2] for path in (home / "data").glob("*.parquet")):
@@ -65,7 +66,7 @@ def look(home: Path) -> tuple[View, list[str]]:
             found[data] = uploads.load(data).to_csv()
         except UserError as error:
             stated.append(str(error))
-    stated += store.check() + remove_damaged(home / "sweeps") + remove_damaged_caches()
+    stated += remove_damaged(home / "sweeps") + remove_damaged_caches()
     for entry in Catalogue(home / "sweeps").entries():
         found["entry " + entry.sweep.hash] = entry.progress, entry.best, entry.notes
     for sweep in SWEEPS:

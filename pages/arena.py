@@ -87,7 +87,7 @@ if about and not presenting:
 with st.container(key="result"):
     place = row.container(key="run-status", width="stretch").empty()
     board.show(job, key="arena", view=view, place=place, fill=presenting, choose_reference=True)
-follower.follow(job, view)
+follower.follow(job, view, refused=bool(refused))
 if not presenting:
     if not job.active:
         decision.show(job)

@@ -130,25 +130,27 @@ def _number(common: dict[str, Any], value: Any, kind: type, optional: bool, boun
     )
 
 
-def slider_values(model: type[Params], name: str, value: float) -> list[float] | None:
-    """List the values of a logarithmic slider; None for a field whose slider is evenly spaced."""
+def slider_values(model: type[Params], name: str, value: float, key: str) -> list[float] | None:
+    """List the values of the logarithmic slider with this key; None for a field whose slider is evenly spaced."""
     field = model.model_fields[name]
     low, high = _bounds(schemas(model)[name])
-    return _decades(value, low, high, metadata(field, "typical")) if metadata(field, "log") else None
+    return _decades(value, key, low, high, metadata(field, "typical")) if metadata(field, "log") else None
 
 
-def _decades(value: float, low: float | None, high: float | None, typical: Any) -> list[float]:
+def _decades(value: float, key: str, low: float | None, high: float | None, typical: Any) -> list[float]:
+    """Return the values of a logarithmic slider; the one that it began with stays among them."""
+    began = st.session_state.setdefault(f"{key}-began", value)
     decades = [m * 10.0**e for e in range(-6, 5) for m in (1, 1.5, 2, 3, 5, 7)]
     first, last = typical or (low if low is not None else 1e-6, high if high is not None else 1e4)
     zero = {0.0} if first <= 0 else set()
     first = first if first > 0 else last * 1e-4
-    return sorted({round(d, 12) for d in decades if first <= d <= last} | zero | {value})
+    return sorted({round(d, 12) for d in decades if first <= d <= last} | zero | {began, value})
 
 
 def _slider(common: dict[str, Any], value: float, low: Any, high: Any, typical: Any, log: bool) -> float:
     """Draw a slider over the typical range, extended to hold the present value."""
     if log:
-        options = _decades(value, low, high, typical)
+        options = _decades(value, common["key"], low, high, typical)
         return float(st.select_slider(**common, options=options, value=value, format_func=lambda v: f"{v:g}"))
     first, last = typical or (low, high)
     first, last = min(first, value), max(last, value)

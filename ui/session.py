@@ -75,11 +75,16 @@ def submit_and_follow(experiment: Experiment, *, by_slider: bool = False) -> Job
     """
     followed = st.session_state.get("job")
     before = pool().get(followed) if followed else None
-    if before is not None and before.live and st.session_state.get("by-slider") == before.id != experiment.hash:
-        with suppress(UserError):  # another visitor has joined it
-            pool().discard(before.id, owner())
-    st.session_state["by-slider"] = experiment.hash if by_slider else None
+    known = pool().get(experiment.hash) is not None
+    replaced = before is not None and before.active and st.session_state.get("by-slider") == before.id
+    if before is not None and replaced:
+        replaced = before.owner == owner() and before.id != experiment.hash
+        if replaced:
+            pool().stop(before, owner())
     job = follow(pool().submit_changed(experiment, owner(), before=before, address=address()))
+    if before is not None and replaced:
+        pool().discard(before.id, owner())
+    st.session_state["by-slider"] = job.id if by_slider and not known else None
     refusals.forget_link()
     if followed not in (None, job.id):
         st.session_state.previous = followed

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Mapping
-from threading import Lock
+from threading import Lock, Semaphore
 from typing import Any, NamedTuple
 
 from bandits.base.errors import UserError
 from bandits.base.formatting import count, count_of, duration, size
-from bandits.base.params import structural_key
+from bandits.base.params import Params, metadata, structural_key
 from bandits.experiments.experiment import Experiment, read
 
 from . import paired_tests
@@ -23,7 +24,8 @@ RESTING = 400_000  # ... and while it rests: of most experiments, the whole run
 FEWEST = 4  # replications, if the experiment has as many: fewer give no useful interval
 MEMORY = 512 * 2**20  # bytes that a previewed experiment may need
 SLOWEST = 0.5  # expected seconds of an answer while a slider moves ...
-LONGEST_REST = 2.0  # ... and while it rests
+LONGEST_REST = 1.0  # ... and while it rests
+AT_ONCE = 2  # computations; further threads wait
 KEPT = 6  # simulators with their random numbers
 STARTS = 16  # results at the value where a slider was, per simulator
 
@@ -79,11 +81,17 @@ def too_slow(experiment: Experiment, label: str, seconds_per_decision: float | N
     return ""
 
 
+def can_follow(model: type[Params], name: str) -> bool:
+    """Return whether a parameter may follow a slider: a number that does not decide how large the agent is."""
+    field = model.model_fields.get(name)
+    return field is not None and field.annotation is float and not metadata(field, "structural")
+
+
 class Instant:
     """Answers for any number of visitors; what experiments with the same simulator and seed share is prepared once."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self._lock, self._computing = Lock(), Semaphore(AT_ONCE)
         self._worlds: OrderedDict[tuple[str, int], _World] = OrderedDict()
 
     def answer(self, experiment: Experiment, label: str, params: Mapping[str, Any], *, rest: bool = False) -> Answer:
@@ -109,12 +117,13 @@ class Instant:
         start = world.affordable(experiment, label, rest=rest)
         data = start.model_dump(mode="json")
         agent = data["agents"][experiment.labels.index(label)]
-        names = [name for name in params if name in agent and name not in ("kind", "label")]
-        if len(names) < len(params):
-            raise UserError("the agent has no such parameter")
+        names = list(params)
+        model = type(experiment.agents[experiment.labels.index(label)])
+        if not all(can_follow(model, name) for name in names):
+            raise UserError("the agent has no such parameter, or it decides the agent's size")
         agent |= params
         changed = read(data)
-        with world.lock:
+        with world.lock, self._computing:
             before, after = world.start(start, label), world.preview.run(changed, label)
         gain = paired_tests.compare(after.histories[label], before.histories[label]).difference
         whole = (start.steps, start.replications) == (experiment.steps, experiment.replications)
@@ -122,10 +131,17 @@ class Instant:
         values = {name.replace("_", " "): plain_value(getattr(was, name)) for name in names}
         origin = ", ".join(f"{name} {value}" for name, value in values.items())
         sentence = _sentence(gain, origin, start, whole=whole)
-        if changed.agents == start.agents:
-            sentence = f"{origin}: where the slider was"
         sign = "+" if gain.mean > 0 else "−"
         short = f"{sign}{count(abs(gain.mean))} against {', '.join(values.values())}"
+        if not whole:
+            short = f"{sign}{count(abs(gain.mean))} in {count(start.steps)} steps"
+        if changed.agents == start.agents:
+            sentence, short = f"{origin}: where the slider was", f"as with {', '.join(values.values())}"
+        alive = int((after.histories[label].alive & before.histories[label].alive).sum())
+        if alive < start.replications:
+            sentence = f"{start.replications - alive} of {start.replications} replications diverged. {sentence}"
+        if not math.isfinite(gain.mean):
+            sentence, short = "All replications diverged", "all replications diverged"
         return Answer(after, gain, sentence, short, whole)
 
     def _world(self, experiment: Experiment) -> _World:
@@ -172,9 +188,12 @@ class _World:
         key = f"{agent.kind} {structural_key(agent)}", moving.steps, moving.replications
         with self.lock:
             if key not in self._seconds:
-                self._seconds[key] = self.preview.seconds_of(moving, label)
-        if self._seconds[key] > SLOWEST:
-            raise UserError(f"takes about {duration(self._seconds[key])}: too slow to follow the slider")
+                seconds = self.preview.seconds_of(moving, label)
+                if seconds > SLOWEST:  # once more: other work of the machine may have held it up
+                    seconds = min(seconds, self.preview.seconds_of(moving, label))
+                if seconds > SLOWEST:
+                    raise UserError(f"takes about {duration(seconds)}: too slow to follow the slider")
+                self._seconds[key] = seconds
         whole = shortened(experiment, RESTING)
         longer = whole.steps * whole.replications / (moving.steps * moving.replications)
         return whole if rest and self._seconds[key] * longer <= LONGEST_REST else moving

@@ -210,8 +210,13 @@ class Pool:
         UserError
             As `submit`.
         """
-        saved = {} if before is None or before.live else before.saved or saved_state(self.store, before.id)
-        saved = state_for(experiment, before.experiment, saved) if before else {}
+        saved: dict[str, Any] = {}
+        # with another hash, plug-ins were edited since
+        if before is not None and not before.live and before.id == before.experiment.hash:
+            saved = before.saved or saved_state(self.store, before.id)
+            saved = state_for(experiment, before.experiment, saved)
+        if self._supervisor.limited and saved and self.get(experiment.hash) is None:
+            require_end(experiment, self.workers, supervisor.TIME_LIMIT)  # as if nothing were taken over
         return self.submit(experiment, owner, saved=saved, address=address)
 
     # -- unfinished and stored runs ------------------------------------------------------------------------------

@@ -1004,6 +1004,8 @@ def test_sliders_are_followed_while_only_agents_differ_from_the_run_that_is_show
     ]
     before = names["LinUCB", "alpha"]["frame"], names["LinUCB", "ridge"]["frame"]
     at = settled(widget(at, "-alpha").set_value(0.6).run())
+    assert {s["label"] for s in followed(at)["sliders"].values()} == {"LinTS", "Neural greedy"}
+    at = press(at, "Run")
     again = {(s["label"], s["name"]): s for s in followed(at)["sliders"].values()}
     assert again["LinUCB", "alpha"]["frame"] == before[0]  # what was tried stays
     assert again["LinUCB", "ridge"]["frame"] != before[1]
@@ -1039,7 +1041,23 @@ def test_a_run_begun_by_a_slider_gives_way_to_the_next(pool: Pool, endless: Call
     assert (pressed.live, second.live) == (True, True)
     third = wanted(0.4, by=False)
     assert pool.get(second.id) is None
-    wanted(0.5, by=True)
+    assert wanted(0.1, by=True) is pressed  # joined, not begun
+    fourth = wanted(0.5, by=True)
     assert (pressed.live, third.live) == (True, True)
+    pool.pause(fourth, fourth.owner)  # on purpose
+    pool.stop(third, third.owner)
+    wanted(0.6, by=True)
+    assert fourth.status == "paused"
     for job in pool.live_jobs():
         pool.stop(job, job.owner)
+
+
+def test_the_values_of_a_logarithmic_slider_are_those_of_the_page(pool: Pool) -> None:
+    """A value beside the grid stays among them after another is chosen."""
+    at = arena(ended(pool.submit(experiment({"kind": "lints", "sigma2": 0.25}, "random", seed=973))))
+    for value in (0.25, 0.05, 0.25):
+        at = settled(widget(at, "-sigma2").set_value(value).run())
+        at = press(at, "Run")
+        (told,) = [s for s in followed(at)["sliders"].values() if s["name"] == "sigma2"]
+        assert [f"{option:g}" for option in told["options"]] == widget(at, "-sigma2").options
+        assert 0.25 in told["options"]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bandits import Experiment, UserError, read, run
+from bandits import Experiment, Preview, Result, UserError, read, run
 from bandits.results import instant as module
 from bandits.results.instant import MOVING, RESTING, Instant, shortened, too_slow
 from bandits.results.metrics import t_quantile
@@ -60,6 +60,7 @@ def test_a_short_answer_says_so_and_one_replication_has_no_interval() -> None:
     found = Instant().answer(whole, "LinUCB", {"alpha": 2.0})
     assert not found.whole
     assert "4 replications, first 10,000 steps" in found.sentence
+    assert found.short.endswith(" in 10,000 steps")
     single = Instant().answer(raced(steps=200, replications=1), "LinUCB", {"alpha": 2.0})
     assert "no interval" in single.sentence
     assert "CI" not in single.sentence
@@ -72,6 +73,7 @@ def test_back_at_the_start_nothing_is_claimed() -> None:
             found = instant.answer(raced(), label, params)
             assert found.sentence == "alpha 0.5: where the slider was"
             assert found.gain.mean == 0
+            assert found.short == "as with 0.5"
 
 
 def test_a_difference_that_may_be_chance_is_called_that() -> None:
@@ -85,6 +87,7 @@ def test_a_difference_that_may_be_chance_is_called_that() -> None:
     [
         ("Nobody", {"alpha": 1.0}, "no agent of that name"),
         ("LinUCB", {"gammaa": 1.0}, "no such parameter"),
+        ("LinUCB", {"fourier": 300}, "decides the agent's size"),
         ("LinUCB", {"kind": 1.0}, "no such parameter"),
         ("LinUCB", {"label": 1.0}, "no such parameter"),
         ("LinUCB", {"alpha": -1.0}, "must be"),
@@ -124,3 +127,28 @@ def test_visitors_share_simulators_and_few_are_kept() -> None:
     assert len(instant._worlds) == module.KEPT
     (world,) = {id(w): w for (_, seed), w in instant._worlds.items() if seed == module.KEPT}.values()
     assert len(world._starts) == 2  # two experiments of one simulator and seed
+
+
+@pytest.mark.parametrize(
+    ("alive", "words"), [([True, False, True, True], "1 of 4 replications diverged."), ([False] * 4, "All")]
+)
+def test_replications_that_diverge_are_counted(monkeypatch: pytest.MonkeyPatch, alive: list[bool], words: str) -> None:
+    whole = Preview.run
+
+    def diverging(self: Preview, e: Experiment, label: str) -> Result:
+        result = whole(self, e, label)
+        result.histories[label].alive[:] = alive
+        return result
+
+    monkeypatch.setattr(Preview, "run", diverging)
+    found = Instant().answer(raced(replications=4), "LinUCB", {"alpha": 2.0})
+    assert found.sentence.startswith(words)
+
+
+def test_a_hiccup_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([9.0, 9.0, 9.0, 0.01])
+    monkeypatch.setattr(Preview, "seconds_of", lambda *_: next(times))
+    instant = Instant()
+    with pytest.raises(UserError, match="too slow"):
+        instant.answer(raced(), "LinUCB", {"alpha": 2.0})
+    assert instant.answer(raced(), "LinUCB", {"alpha": 2.0}).sentence  # held up once, and fast after all

@@ -212,6 +212,18 @@ def test_agents_that_are_unchanged_are_not_computed_again(pool: Pool, gate: Gate
         same(longer.histories[label], history)
 
 
+def test_what_is_taken_over_lifts_no_limit_and_is_of_the_same_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(Pool()) as pool:
+        before = ended(pool.submit(experiment("linucb", "random", seed=34)))
+        changed = experiment("lints", "random", seed=34)
+        with monkeypatch.context() as patched:
+            patched.setattr(supervisor, "TIME_LIMIT", 1e-6)
+            with pytest.raises(UserError, match="cannot end"):
+                pool.submit_changed(changed, before=before)
+        before.id = "0" * 64  # the plug-ins that it used were edited since
+        assert pool.submit_changed(changed, before=before).saved == {}
+
+
 @pytest.mark.parametrize("changes", [{"seed": 33}, {"steps": 800}, {"replications": 4}])
 def test_nothing_is_taken_over_from_another_experiment(changes: dict[str, int]) -> None:
     e = experiment("linucb", "random", steps=900, seed=32)

@@ -20,7 +20,7 @@ from .messages import LONGEST, answer
 
 PATH = "instant"
 MAX_CLIENTS = 100
-THREADS = 2  # they compute in turn for all clients: one that asks again waits behind the others
+THREADS = 32  # few compute at a time (`Instant`); who asks again waits behind the others
 TOO_MANY, TOO_LONG = 1013, 1009  # codes with which a connection is closed
 
 

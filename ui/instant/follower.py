@@ -11,9 +11,8 @@ import streamlit as st
 
 from bandits.agents import REGISTRY as AGENTS
 from bandits.experiments.experiment import Experiment
-from bandits.results.instant import too_slow
+from bandits.results.instant import can_follow, too_slow
 from bandits.runtime.job import Job
-from ui import session
 from ui.arena import draft as drafts
 from ui.params_form import fields, slider_values
 from ui.run_view.options import View
@@ -30,8 +29,14 @@ _mount = st.components.v2.component(
 )
 
 
-def follow(job: Job, view: View) -> None:
-    """Follow the sliders of the agents, where nothing but their parameters differs from the run that is shown."""
+def follow(job: Job, view: View, *, refused: bool = False) -> None:
+    """Follow the sliders of the agents that are as in the run that is shown, where nothing but agents differs from it.
+
+    Parameters
+    ----------
+    refused : bool
+        What was released last was not run.
+    """
     draft = drafts.current()
     experiment = draft.experiment()
     found: dict[str, dict[str, Any]] = {}
@@ -39,13 +44,17 @@ def follow(job: Job, view: View) -> None:
         found = sliders(draft, experiment, job)
     _mount(
         key=KEY, data={"path": PATH, "experiment": "" if experiment is None else experiment.model_dump_json(),
-        "sliders": found, "view": {name: getattr(view, name) for name in ("window", "x", "log_regret", "fourth")}},
+        "sliders": found, "refused": refused,
+        "view": {
+            "window": view.window, "x": view.x, "log_regret": view.log_regret,
+            "spectrum": view.fourth == "spectrum" and view.at is None and view.arm is None,
+        }},
         on_released_change=lambda: None, on_chosen_change=choose, on_taken_back_change=take_back,
     )  # fmt: skip
 
 
-def _frame(experiment: Experiment) -> tuple[Any, list[str]]:
-    return experiment.model_dump(exclude={"agents"}), [agent.kind for agent in experiment.agents]
+def _frame(experiment: Experiment) -> dict[str, Any]:
+    return experiment.model_dump(exclude={"agents"})
 
 
 def released() -> bool:
@@ -62,10 +71,17 @@ def choose() -> None:
 
 
 def take_back() -> None:
-    """Give the controls the values of the run that is shown: those before a slider was moved."""
-    job = session.pool().get(st.session_state.get("job", ""))
-    if job is not None:
-        drafts.replace(job.experiment)
+    """Give the controls that were moved the values that they had before, and draw all of them anew."""
+    draft = drafts.current()
+    for key, value in (st.session_state[KEY].get("taken_back") or {}).items():
+        version, agent, name = key.split("-", 2)
+        number = int(agent.removeprefix("agent"))
+        if version == str(draft.version) and number in draft.agents:
+            draft.agents[number] = {**draft.agents[number], name: float(value)}
+    if (experiment := draft.experiment()) is not None:
+        opened = list(draft.agents).index(draft.open_card) if draft.open_card in draft.agents else None
+        drafts.replace(experiment)
+        drafts.current().open_card = None if opened is None else list(drafts.current().agents)[opened]
 
 
 def sliders(draft: drafts.Draft, experiment: Experiment, job: Job) -> dict[str, dict[str, Any]]:
@@ -74,19 +90,21 @@ def sliders(draft: drafts.Draft, experiment: Experiment, job: Job) -> dict[str, 
     Each has the name of its agent and parameter, its values where they are not evenly spaced, why it cannot be
     followed, and a digest of everything but its own value.
     """
-    found = {}
+    found, shown = {}, dict(zip(job.labels, job.experiment.agents, strict=True))
     for (number, agent), label in zip(draft.agents.items(), experiment.labels, strict=True):
         model = AGENTS[agent["kind"]].Params
+        if label not in shown or shown[label] != experiment.agents[experiment.labels.index(label)]:
+            continue  # its curves are those of other values
         slow = too_slow(experiment, label, _seconds_per_decision(experiment, label, job))
         for name in fields(model, basic=True) + fields(model, basic=False):
-            field = model.model_fields[name]
-            if field.annotation is not float:
+            if not can_follow(model, name):
                 continue
+            field, key = model.model_fields[name], f"{draft.version}-agent{number}-{name}"
             rest = experiment.model_dump(mode="json")
             rest["agents"][experiment.labels.index(label)] |= {name: None, "label": None}
-            found[f"{draft.version}-agent{number}-{name}"] = {
+            found[key] = {
                 "label": label, "name": name, "title": str(field.title), "slow": slow,
-                "options": slider_values(model, name, float(agent.get(name, field.default))),
+                "options": slider_values(model, name, float(agent.get(name, field.default)), key),
                 "frame": hashlib.blake2b(json.dumps(rest).encode(), digest_size=8).hexdigest(),
             }  # fmt: skip
             if slow:

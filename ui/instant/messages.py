@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import logging
+import math
 from functools import lru_cache
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bandits.base.errors import UserError
+from bandits.base.formatting import short
 from bandits.experiments.experiment import Experiment, read
 from bandits.results import metrics
-from bandits.results.figures import Fourth, XAxis, board
+from bandits.results.figures import XAxis, board
 from bandits.results.instant import Instant
 from ui.live_panel.panel import pack
 
+_log = logging.getLogger(__name__)
 LONGEST = 32_768  # characters of a message
 
 
@@ -25,7 +29,7 @@ class View(BaseModel):
     window: int = Field(1000, ge=1, le=10_000_000)
     x: XAxis = "step"
     log_regret: bool = False
-    fourth: Fourth = "spectrum"
+    spectrum: bool = True
 
 
 class Question(BaseModel):
@@ -65,18 +69,21 @@ def answer(instant: Instant, text: str) -> bytes:
         return _framed({"seq": seq, "error": "this is no question about a parameter"})
     except UserError as error:
         return _framed({"seq": seq, "error": str(error)})
-    view = question.view.model_dump()
-    specs = board(found.result, **view)
-    history = found.result.histories[question.label]
-    rate = metrics.estimate(metrics.click_rate(history))
+    except Exception:  # noqa: BLE001 - the connection goes on
+        _log.exception("a question about %s could not be answered", short(text))
+        return _framed({"seq": seq, "error": "this value could not be tried; the server's log says why"})
+    view = question.view
+    specs = board(found.result, view.window, x=view.x, log_regret=view.log_regret)
+    if not (found.whole and view.spectrum):  # with fewer steps the eigenvalues are smaller for that reason alone
+        specs[-1]["data"] = []
+    rate = metrics.estimate(metrics.click_rate(found.result.histories[question.label]))
     half = (rate.high - rate.low) / 2
-    tile = {
-        "label": question.label, "rate": f"{rate.mean:.3f}", "spread": f" ± {half:.3f}" if half > 0 else "",
-        "detail": found.short,
-    }  # fmt: skip
+    shown = math.isfinite(rate.mean)
     header = {
-        "seq": seq, "label": question.label, "sentence": found.sentence, "whole": found.whole, "rate": rate.mean,
-        "tile": tile,
+        "seq": seq, "label": question.label, "sentence": found.sentence, "whole": found.whole,
+        "rate": rate.mean if shown else None,
+        "tile": {"rate": f"{rate.mean:.3f}" if shown else "–", "spread": f" ± {half:.3f}" if half > 0 else "",
+                 "detail": found.short},
     }  # fmt: skip
     return _framed(header, pack(specs, [""] * len(specs), 300))
 
@@ -91,5 +98,5 @@ def _experiment(text: str) -> Experiment:
 
 
 def _framed(header: dict[str, Any], body: bytes = b"") -> bytes:
-    written = json.dumps(header).encode()
+    written = json.dumps(header, allow_nan=False).encode()
     return len(written).to_bytes(4, "little") + written + body

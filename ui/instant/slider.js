@@ -145,7 +145,7 @@ function makeFollower(parent) {
       if (shown) shown.text.textContent = header.error;
       return;
     }
-    if (!rest && shown) {
+    if (!rest && shown && header.rate !== null) {
       const value = Object.values(slider.paramsAt(position)).join(" and ");
       slider.tried.set(position, { rate: header.rate, value });
       slider.draw();
@@ -187,6 +187,7 @@ function makeFollower(parent) {
 
   const release = (slider, position) => {
     if (follower.shown !== slider) return;
+    clearTimeout(resting);
     if (position === slider.start) return takeBack(slider);
     follower.shown = null;
     tell("preview-released");
@@ -344,12 +345,26 @@ function makeFollower(parent) {
     if (event.key !== "Escape" || !follower.shown) return;
     event.stopPropagation();
     stopPlaying();
+    const moved = follower.shown.valuesAt(follower.shown.start);
     takeBack(follower.shown);
-    follower.trigger("taken_back", performance.now());
+    follower.trigger("taken_back", moved);
   };
   document.addEventListener("keydown", escape, true);
 
-  follower.dress = dress;
+  follower.receive = (data) => {
+    if (data.refused && !follower.shown) tell("preview-end"); // what was released was not run
+    // What is being moved stays as it is until its release, also where the page already holds the new value.
+    if (follower.shown && inputAt(follower.shown.key)) return;
+    follower.shown = null;
+    follower.data = data;
+    for (const [key, { strip }] of follower.strips) {
+      if (key in data.sliders) continue;
+      strip.remove();
+      follower.strips.delete(key);
+      follower.sliders.delete(key);
+    }
+    dress();
+  };
   follower.remove = () => {
     stopPlaying();
     changes.disconnect();
@@ -364,14 +379,7 @@ function makeFollower(parent) {
 
 export default function ({ parentElement, data, setTriggerValue }) {
   const follower = followers.get(parentElement) ?? makeFollower(parentElement);
-  follower.data = data;
   follower.trigger = setTriggerValue;
-  for (const [key, { strip }] of follower.strips) {
-    if (key in data.sliders) continue;
-    strip.remove();
-    follower.strips.delete(key);
-    follower.sliders.delete(key);
-  }
-  follower.dress();
+  follower.receive(data);
   return follower.remove;
 }

@@ -5,6 +5,7 @@ const FAINT = 0.3; // opacity of the agent's curves where the slider was
 function followPreviews(panel) {
   const show = ({ detail: { label, tile, body, seq } }) => {
     if (!panel.tiles.has(label)) return;
+    if (panel.preview && panel.preview.label !== label) end();
     const { cells } = decode(body);
     panel.preview = { label, tile, seq, figures: cells.map(({ figure }) => figure) };
     drawTile(panel);
@@ -49,6 +50,7 @@ function withPreview(panel, cell, traces, layout) {
   const figure = preview?.figures[panel.cells.indexOf(cell)];
   if (!figure || preview.label === undefined || panel.hidden.has(preview.label)) return traces;
   const tried = tracesOf(panel, figure).filter(({ legendgroup }) => legendgroup === preview.label);
+  if (!tried.length) return traces;
   fixAxes(cell, tried, layout);
   const before = traces.map((trace) =>
     trace.legendgroup === preview.label ? { ...trace, opacity: FAINT * (trace.opacity ?? 1), hoverinfo: "skip" } : trace,
@@ -59,15 +61,18 @@ function withPreview(panel, cell, traces, layout) {
 function fixAxes(cell, tried, layout) {
   const full = cell.plot._fullLayout;
   if (!cell.fixed && full?.xaxis) {
-    cell.fixed = { x: [...full.xaxis.range], y: [...full.yaxis.range], zoomed: full.yaxis.autorange !== true };
+    const zoomed = full.xaxis.autorange !== true || full.yaxis.autorange !== true;
+    cell.fixed = { x: [...full.xaxis.range], y: [...full.yaxis.range], zoomed };
   }
   if (!cell.fixed) return;
   const { x, y, zoomed } = cell.fixed;
   if (!zoomed) {
-    const convert = full.yaxis.type === "log" ? Math.log10 : Number;
-    const values = tried.flatMap((trace) => Array.from(trace.y ?? [], convert)).filter(Number.isFinite);
-    y[0] = values.reduce((low, value) => Math.min(low, value), y[0]);
-    y[1] = values.reduce((high, value) => Math.max(high, value), y[1]);
+    for (const [range, axis, name] of [[x, full.xaxis, "x"], [y, full.yaxis, "y"]]) {
+      const convert = axis.type === "log" ? Math.log10 : Number;
+      const values = tried.flatMap((trace) => Array.from(trace[name] ?? [], convert)).filter(Number.isFinite);
+      range[0] = values.reduce((low, value) => Math.min(low, value), range[0]);
+      range[1] = values.reduce((high, value) => Math.max(high, value), range[1]);
+    }
   }
   layout.xaxis = { ...layout.xaxis, range: [...x], autorange: false };
   layout.yaxis = { ...layout.yaxis, range: [...y], autorange: false };

@@ -43,11 +43,6 @@ class Scheduler:
         """Number of queued runs."""
         return len(self._runs) + len(self._first)
 
-    @property
-    def short_waits(self) -> bool:
-        """Whether a short run is served next."""
-        return bool(self._runs) and not self._first and is_short(self._turn.choose(self._runs, time.monotonic()))
-
     def add_run(self, job: Job, *, first: bool = False) -> None:
         """Queue a run after the others, or before them."""
         (self._first.appendleft if first else self._runs.append)(job)

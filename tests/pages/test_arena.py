@@ -435,9 +435,9 @@ def test_menus_group_agents_and_simulators_and_describe_each(pool: Pool) -> None
 
 def test_a_preset_that_was_not_run_yet_stands_above_a_dimmed_previous_result(pool: Pool) -> None:
     at = arena(ended(pool.submit(experiment(seed=931))))
-    assert not [h for h in at.get("html") if "st-key-result{opacity" in h.proto.body]
+    assert not [h for h in at.get("html") if "st-key-result{animation:dim" in h.proto.body]
     at = settled(preset_box(at).set_value("wheel").run())
-    assert [h for h in at.get("html") if "st-key-result{opacity" in h.proto.body]
+    assert [h for h in at.get("html") if "st-key-result{animation:dim" in h.proto.body]
     assert [c.value for c in at.caption if "Previous result" in c.value and presets()["wheel"].about in c.value]
 
 
@@ -470,7 +470,7 @@ def test_a_run_that_ends_takes_no_refusal_away(
     job = under_way(endless(918))
     at = arena(job)
 
-    def refuse(e: Experiment) -> Job:
+    def refuse(e: Experiment, **_: object) -> Job:
         raise UserError("there is no such thing")
 
     def drawn_as_it_ends(packed: bytes, *, key: str) -> None:

@@ -71,7 +71,7 @@ def answer(instant: Instant, text: str) -> bytes:
         return _framed({"seq": seq, "error": str(error)})
     except Exception:  # noqa: BLE001 - the connection goes on
         _log.exception("a question about %s could not be answered", short(text))
-        return _framed({"seq": seq, "error": "this value could not be tried; the server's log says why"})
+        return _framed({"seq": seq, "error": "this value could not be tried; the reason is in the server's log"})
     view = question.view
     specs = board(found.result, view.window, x=view.x, log_regret=view.log_regret)
     if not (found.whole and view.spectrum):  # with fewer steps the eigenvalues are smaller for that reason alone

@@ -20,10 +20,10 @@ from ui.run_view.options import View
 from .channel import PATH
 
 KEY = "instant"
-_HERE = Path(__file__).parent
+_HERE, _SCRIPTS = Path(__file__).parent, ("line.js", "strip.js", "pad.js", "slider.js")
 _mount = st.components.v2.component(
     "bandit_instant_sliders",
-    js="\n".join((_HERE / name).read_text(encoding="utf-8") for name in ("pad.js", "slider.js")),
+    js="\n".join((_HERE / name).read_text(encoding="utf-8") for name in _SCRIPTS),
     css=(_HERE / "slider.css").read_text(encoding="utf-8"),
     isolate_styles=False,  # what it draws stands below Streamlit's sliders
 )

@@ -54,6 +54,7 @@ def growth(kind: str, **params: float | str) -> float:
     return float(np.polyfit(np.log(steps), np.log(regret[steps - 1]), 1)[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sharing", ["shared", "per_arm", "hybrid"])
 def test_regret_of_ucb_and_thompson_sampling_is_sublinear(sharing: str) -> None:
     assert growth("linucb", sharing=sharing, alpha=1.0) < 0.6

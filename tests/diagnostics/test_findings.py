@@ -679,6 +679,7 @@ def test_condition_number_is_relative_to_random_choices() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["race", "slates"])
 def test_a_good_agent_in_a_preset_raises_no_false_alarm(name: str) -> None:
     data = presets()[name].experiment.model_dump(mode="json")

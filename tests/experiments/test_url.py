@@ -189,6 +189,7 @@ def test_any_link_gives_an_experiment_or_one_sentence(query: dict[str, str]) -> 
         assert round_trip(parsed.experiment) == (parsed.experiment, True)
 
 
+@pytest.mark.slow
 def test_malformed_links_retain_no_memory() -> None:
     def all_of_them() -> None:
         for query in CORPUS:

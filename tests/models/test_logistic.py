@@ -318,6 +318,7 @@ def calibration(ridge: float = 1.0, **params: Any) -> tuple[float, float]:
     return float(kstest(quantiles, "uniform").statistic), float((quantiles < 0.9).mean())
 
 
+@pytest.mark.slow
 def test_the_laplace_posterior_is_calibrated() -> None:
     """After 230 observations the Laplace approximation is close enough for the limit of the exact test."""
     distance, covered = calibration()
@@ -325,6 +326,7 @@ def test_the_laplace_posterior_is_calibrated() -> None:
     assert abs(covered - 0.9) < 4 * (0.09 / RUNS) ** 0.5
 
 
+@pytest.mark.slow
 def test_without_refits_the_posterior_is_overconfident() -> None:
     """The curvature is that at earlier MAP estimates; shows that the test above detects overconfidence."""
     distance, covered = calibration(refit=0)

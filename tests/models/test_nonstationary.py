@@ -74,6 +74,7 @@ def test_a_sliding_window_equals_ridge_on_the_last_steps(sharing: str) -> None:
             np.testing.assert_allclose(model.theta[r, m], np.linalg.solve(A, b), rtol=0, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_forgetting_agents_recover_from_a_shock() -> None:
     """Paired: after the preferences change, both methods of forgetting earn more than no forgetting."""
     agents = [

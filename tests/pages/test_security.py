@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -44,7 +45,8 @@ def ask(kind: str = "http", client: str = "127.0.0.1", **headers: str) -> tuple[
 
     named = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
     scope = {"type": kind, "headers": named, "client": (client, 1), "path": "/", "method": "GET"}
-    asyncio.run(Guard(app)(scope, receive, send))
+    with ThreadPoolExecutor(1) as thread:  # a browser test of this process may have left an event loop in this one
+        thread.submit(asyncio.run, Guard(app)(scope, receive, send)).result()
     return sent, reached[0] if reached else None
 
 

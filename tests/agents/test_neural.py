@@ -55,6 +55,7 @@ def scores(lane: Lane, steps: int) -> list[Any]:
     return all_scores
 
 
+@pytest.mark.slow
 @cases
 def test_scores_of_a_row_do_not_depend_on_the_other_rows(kind: str, params: dict[str, Any]) -> None:
     steps = often(70, 150)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from playwright.sync_api import Locator, Page, expect
 
 from bandits import Experiment, run
 from bandits.experiments import url
+from bandits.experiments.presets import presets
 from tests.browser.conftest import Open
 from tests.browser.test_journeys import LOOK, set_number, status, tiles
 from tests.support import wait_for
@@ -19,13 +21,17 @@ CURVES = """i => document.querySelectorAll('.bp-plot')[i].data.filter(t => !t.fi
 AXES = "i => ['xaxis', 'yaxis'].map(a => document.querySelectorAll('.bp-plot')[i]._fullLayout[a].range.map(Number))"
 
 
-def short_race(page: Page) -> None:
-    """The default experiment, 2,000 steps and 4 replications."""
-    status(page, "^Finished: 20,000 steps")
-    set_number(page, "Steps", 2000)
-    set_number(page, "Replications", 4)
-    page.keyboard.press("Control+Enter")
+RACE = presets()["race"].experiment.model_copy(update={"steps": 2000, "replications": 4})
+LINK = f"/arena?{url.query(RACE)}"
+
+
+def short_race(visit: Open, **options: Any) -> Page:
+    """The default experiment with 2,000 steps and 4 replications, opened by its link."""
+    page = visit(LINK, **options)
     status(page, "^Finished: 2,000 steps, 4 replications")
+    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
+    expect(tiles(page)).to_have_count(6)
+    return page
 
 
 def alpha(page: Page) -> Locator:
@@ -71,8 +77,7 @@ def shown(page: Page) -> Experiment:
 
 
 def test_a_drag_is_answered_and_its_release_is_a_run(visit: Open) -> None:
-    page = visit("/arena")
-    short_race(page)
+    page = short_race(visit)
     before, axes, address = tiles(page).all_inner_texts(), page.evaluate(AXES, 0), page.url
     slider = alpha(page)
     drag(page, slider, 60)
@@ -105,8 +110,7 @@ def test_a_drag_is_answered_and_its_release_is_a_run(visit: Open) -> None:
 
 
 def test_escape_takes_a_drag_back(visit: Open) -> None:
-    page = visit("/arena")
-    short_race(page)
+    page = short_race(visit)
     before, address = tiles(page).all_inner_texts(), page.url
     slider = alpha(page)
     drag(page, slider, 60)
@@ -122,8 +126,7 @@ def test_escape_takes_a_drag_back(visit: Open) -> None:
 
 
 def test_back_where_it_was_nothing_is_run(visit: Open) -> None:
-    page = visit("/arena")
-    short_race(page)
+    page = short_race(visit)
     address = page.url
     slider = alpha(page)
     x, y = thumb(slider)
@@ -137,8 +140,7 @@ def test_back_where_it_was_nothing_is_run(visit: Open) -> None:
 
 
 def test_the_keyboard_alone(visit: Open) -> None:
-    page = visit("/arena")
-    short_race(page)
+    page = short_race(visit)
     slider = alpha(page)
     slider.focus()
     for _ in range(3):
@@ -161,8 +163,7 @@ def test_the_keyboard_alone(visit: Open) -> None:
 
 
 def test_two_parameters_at_once(visit: Open) -> None:
-    page = visit("/arena")
-    short_race(page)
+    page = short_race(visit)
     button = strip(alpha(page)).get_by_role("button", name="Try Exploration bonus and Ridge together, of LinUCB")
     button.scroll_into_view_if_needed()
     button.click()
@@ -186,21 +187,20 @@ def test_two_parameters_at_once(visit: Open) -> None:
     assert agent["alpha"] > 1
     assert agent["ridge"] != 1
     expect(alpha(page)).to_have_value(f"{agent['alpha']:g}")
-    page.locator(".bi-field, .bi-both:not([hidden])").first.scroll_into_view_if_needed()
+    wait_for(lambda: page.locator(".bp-trying").count() == 0, "the preview to give way to the run")
     if not page.locator(".bi-field").count():  # the card was drawn anew
         strip(alpha(page)).get_by_role("button", name=re.compile("together")).click()
     page.locator(".bi-field").focus()
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("ArrowDown")
-    previewed(page)
+    expect(page.locator(".bp-trying")).to_have_count(1)
     page.keyboard.press("Escape")
     wait_for(lambda: page.locator(".bp-trying").count() == 0, "the preview to go")
     assert shown(page).agents[0].model_dump() == agent
 
 
 def test_a_reload_in_the_middle_of_a_drag_loses_nothing(visit: Open) -> None:
-    page = visit("/arena")
-    short_race(page)
+    page = short_race(visit)
     before = tiles(page).all_inner_texts()
     drag(page, alpha(page), 60)
     previewed(page)
@@ -213,9 +213,8 @@ def test_a_reload_in_the_middle_of_a_drag_loses_nothing(visit: Open) -> None:
 
 
 def test_on_a_touch_screen(visit: Open) -> None:
-    page = visit("/arena", viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    page = short_race(visit, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
     page.get_by_test_id("stExpandSidebarButton").tap()
-    short_race(page)
     slider = alpha(page)
     x, y = thumb(slider)
     touch = page.context.new_cdp_session(page)
@@ -236,8 +235,7 @@ def test_on_a_touch_screen(visit: Open) -> None:
 
 
 def test_in_a_presentation(visit: Open) -> None:
-    page = visit("/arena", viewport={"width": 1280, "height": 720})
-    short_race(page)
+    page = short_race(visit, viewport={"width": 1280, "height": 720})
     page.get_by_role("button", name="Present").click()
     expect(page.get_by_role("button", name="Exit presentation")).to_be_visible()
     slider = alpha(page)
@@ -252,8 +250,7 @@ def test_in_a_presentation(visit: Open) -> None:
 
 
 def test_slow_agents_say_so_and_other_settings_wait_for_run(visit: Open) -> None:
-    page = visit("/arena")
-    short_race(page)
+    page = short_race(visit)
     page.get_by_text("Static MLP", exact=True).first.scroll_into_view_if_needed()
     set_number(page, "Steps", 3000)  # now more than agents differs from the run that is shown
     slider = alpha(page)

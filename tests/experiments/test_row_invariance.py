@@ -93,6 +93,7 @@ def test_results_do_not_depend_on_chunks_or_other_rows(cuts: list[int], case: An
     assert same(join([some.advance(b - a) for a, b in pairwise([0, *sorted(cuts), 80])]), take(all_rows, rows))
 
 
+@pytest.mark.slow
 @cases
 @pytest.mark.parametrize("environment", [PetShop, Classification, worlds.Cascade, worlds.Changing])
 def test_sixteen_rows_equal_four_times_four_rows(kind: str, params: dict[str, Any], environment: Any) -> None:

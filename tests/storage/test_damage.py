@@ -186,6 +186,7 @@ def test_flipped_bits_in_the_index_of_sweeps_change_nothing(tmp_path: Path) -> N
         index.write_bytes(whole)
 
 
+@pytest.mark.slow
 def test_flipped_bits_in_a_study_change_no_proposal(tmp_path: Path) -> None:
     data = small().model_dump(mode="json", include={"experiment", "axes"})
     sweep = sweeps.read({**data, "search": "optuna", "number": 6, "batch": 2, "sampler": "random"})
@@ -201,6 +202,7 @@ def test_flipped_bits_in_a_study_change_no_proposal(tmp_path: Path) -> None:
         files.study.write_bytes(study)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [

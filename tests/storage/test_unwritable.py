@@ -168,6 +168,7 @@ def test_a_home_that_was_emptied_is_used_again(home: Path) -> None:
     assert Store(home).runs() == store.runs()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", [1e11, 1e15, 1e300, -5.0])
 def test_a_run_of_a_wrong_clock_is_listed(when: float, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from bandits.cli.main import main

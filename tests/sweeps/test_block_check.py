@@ -124,6 +124,7 @@ def test_a_stored_block_without_curves_is_possible(honest: tuple[Sweep, Block, A
     assert files.get(block) is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lie", LIES)
 def test_a_stored_lie_does_not_stop_later_runs(lie: str, honest: tuple[Sweep, Block, Arrays], tmp_path: Path) -> None:
     """An earlier version stored what the workers of a cluster returned."""

@@ -193,21 +193,22 @@ function makeFollower(parent) {
       const place = input.closest(`.st-key-${CSS.escape(key)}`);
       const slider = sliderOf(key);
       let shown = follower.strips.get(key);
-      if (shown?.strip.isConnected && shown.slow === slider.slow) continue;
-      shown?.strip.remove();
-      shown = { ...makeStrip(place, () => play(key), () => togglePad(key)), slow: slider.slow };
-      follower.strips.set(key, shown);
-      shown.mark.hidden = Boolean(slider.slow);
-      const partner = partnerOf(key);
+      if (!shown?.strip.isConnected || shown.slow !== slider.slow) {
+        shown?.strip.remove();
+        shown = { ...makeStrip(place, () => play(key), () => togglePad(key)), slow: slider.slow };
+        follower.strips.set(key, shown);
+        shown.mark.hidden = Boolean(slider.slow);
+        shown.strip.classList.toggle("bi-slow", Boolean(slider.slow));
+        shown.text.textContent = slider.slow;
+        nameMark(shown.mark, slider, false);
+        if (slider.tried.size) drawTrack(shown, slider, input);
+      }
+      const partner = partnerOf(key); // it may be drawn later
       shown.both.hidden = !partner;
       if (partner) {
         shown.both.title = `Try ${slider.title} and ${sliderOf(partner).title} together`;
         shown.both.setAttribute("aria-label", `${shown.both.title}, of ${slider.label}`);
       }
-      shown.strip.classList.toggle("bi-slow", Boolean(slider.slow));
-      shown.text.textContent = slider.slow;
-      nameMark(shown.mark, slider, false);
-      if (slider.tried.size) drawTrack(shown, slider, input);
     }
   };
 

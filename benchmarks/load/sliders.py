@@ -21,7 +21,7 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from bandits import Experiment, read
 from benchmarks.load.sessions import Server
-from benchmarks.measure import Section, keep, machine
+from benchmarks.measure import Section, keep, machine, stamp
 
 SECONDS, INTERVAL = 10.0, 0.04
 ROUND_TRIP, RATE, THIRTY, OLDEST = 80.0, 12.0, 500.0, 2000.0  # milliseconds, and answers a second
@@ -97,6 +97,7 @@ def measure() -> Section:
         f"without a browser; each client asks at most {1 / INTERVAL:.0f} times a second. *Flood*: one more client asks "
         f"1,000 times a second. {machine()}.",
         ("clients", "median, ms", "slowest answer, ms", "answers a second, of the slowest client", "server, MiB"),
+        code=stamp(measure),
     )
     found: dict[str, tuple[float, float, float]] = {}
     with tempfile.TemporaryDirectory() as home:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from bandits import Experiment, read
 from bandits.experiments import url
 from benchmarks.load.sessions import Server
-from benchmarks.measure import Section, keep, machine
+from benchmarks.measure import Section, keep, machine, stamp
 
 MOVES, SECONDS = 60, 3.0
 AGENTS: dict[str, tuple[dict[str, Any], str]] = {
@@ -159,6 +159,7 @@ def section(alone: dict[str, Drag], busy: dict[str, Drag]) -> Section:
             "busy: median, ms",
             "busy: 95 %, ms",
         ),
+        code=stamp(section),
     )
     for name, one in alone.items():
         other, rate = busy[name], len(one.delays) / SECONDS

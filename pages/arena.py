@@ -6,7 +6,7 @@ from bandits import UserError, read
 from bandits.experiments.presets import presets
 from bandits.results import text
 from ui import session
-from ui.arena import decision, draft, preset_box, refusals, share
+from ui.arena import decision, draft, preset_box, refusals, run_buttons, run_requests, share
 from ui.arena.controls import controls
 from ui.arena.formulas import explain
 from ui.arena.main_sliders import main_sliders
@@ -41,19 +41,21 @@ drafted = draft.current().experiment()
 preset = preset_box.preset_of(drafted)
 if not presenting:
     preset_box.choose(row, preset)
-pressed = row.button("Run", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter")
+run_buttons.start(row)
 refused = st.session_state.pop("refused", [])  # just before the page was rerun
 view = options.View()
 try:
-    if pressed or follower.released() or refusals.run_requested():
-        job = session.submit_and_follow(read(draft.current().data()), by_slider=follower.released())
+    if source := run_requests.pending():
+        job = session.submit_and_follow(read(draft.current().data()), by_slider=source == "slider")
         draft.current().notice = ""
+        run_requests.forget()
 except UserError as error:
+    run_requests.forget()
     refused.append(refusals.Refusal(str(error), draft.current().data()))
 if refusals.show_link(next(iter(presets().values())).title):
     st.stop()  # no result of another experiment below it
 try:
-    job = board.run_buttons(job, row, changed=drafted != job.experiment)
+    run_buttons.control(job, row, changed=drafted != job.experiment)
     with tools.popover("View", icon=":material/visibility:", type="tertiary"):
         view = options.choose(job.experiment, job.arms, None if job.active else job.step)
     with tools.popover("Share", icon=":material/link:", type="tertiary"):
@@ -85,8 +87,7 @@ if about and not presenting:
     with about_row.popover("Read all", type="tertiary"):
         st.markdown(about)
 with st.container(key="result"):
-    place = row.container(key="run-status", width="stretch").empty()
-    board.show(job, key="arena", view=view, place=place, fill=presenting, choose_reference=True)
+    board.show(job, key="arena", view=view, above=row, fill=presenting, choose_reference=True)
 follower.follow(job, view, refused=bool(refused))
 if not presenting:
     if not job.active:

@@ -19,7 +19,7 @@ from bandits.runtime.pool import Job, Pool
 from bandits.runtime.scheduler import SHORT_RUN, decisions
 from bandits.storage.run_store import Store
 
-from .arena import draft, refusals
+from .arena import draft, refusals, run_requests
 from .owner import address, owner
 from .text import escape_markdown
 
@@ -58,6 +58,7 @@ def open_page(path: str) -> None:
     editing: draft.Draft | None = st.session_state.get("draft")
     if editing is not None and st.session_state.get("shown-page") != path:
         editing.notice = ""
+        run_requests.forget()
     st.session_state["shown-page"] = path
 
 

@@ -12,7 +12,7 @@ from bandits import Experiment, run
 from bandits.experiments import url
 from bandits.experiments.presets import presets
 from tests.browser.conftest import Open
-from tests.browser.test_journeys import LOOK, set_number, status, tiles
+from tests.browser.test_journeys import LOOK, drawn, set_number, status, tiles
 from tests.support import wait_for
 
 # of a plot, how often each agent is drawn (bands left out), and its axes
@@ -31,6 +31,8 @@ def short_race(visit: Open, **options: Any) -> Page:
     status(page, "^Finished: 2,000 steps, 4 replications")
     expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
     expect(tiles(page)).to_have_count(6)
+    drawn(page, 2)
+    page.evaluate("scrollTo(0, 0)")
     return page
 
 
@@ -149,9 +151,11 @@ def test_the_keyboard_alone(visit: Open) -> None:
     page.wait_for_url(re.compile(r"agents\.0\.alpha=0\.65"))
     status(page, "^Finished: 2,000 steps, 4 replications")
     expect(page.get_by_text("to update the results")).to_have_count(0)
+    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
     expect(alpha(page)).to_be_focused()
-    page.keyboard.press("Tab")  # to the play mark
     mark = strip(alpha(page)).get_by_role("button").first
+    expect(mark).to_be_visible()
+    page.keyboard.press("Tab")  # to the play mark
     expect(mark).to_be_focused()
     expect(mark).to_have_accessible_name("Try the values of Exploration bonus of LinUCB one by one")
     page.keyboard.press("Enter")

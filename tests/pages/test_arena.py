@@ -8,6 +8,8 @@ from typing import Any, Literal, get_args, get_origin
 from urllib.parse import parse_qsl
 
 import pytest
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 from streamlit.testing.v1 import AppTest
 
 from bandits import Experiment, UserError, read, run
@@ -40,6 +42,7 @@ from tests.pages.support import (
 )
 from tests.support import experiment, over, same, wait_for
 from ui import session
+from ui.arena import preset_box as preset_box_module
 from ui.live_panel import panel as live
 from ui.run_view import board as board_module
 
@@ -461,6 +464,31 @@ def test_only_who_started_a_run_can_end_it(pool: Pool, gate: Gate) -> None:
     wait_for(lambda: job.step > paused, "the run to go on", over(job))
     press(settled(mine.run()), "Stop")
     assert job.status == "stopped"
+
+
+@pytest.mark.parametrize("label", ["Run", "Continue"])
+def test_no_press_is_lost_where_the_page_is_interrupted(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch, label: str
+) -> None:
+    """Another event begins the page anew before it has reached the button."""
+    at = arena(ended(pool.submit(experiment(seed=945))))
+    if label == "Run":
+        widget(at, "-steps").set_value(600)
+        at = settled(at.run())
+    choose, times = preset_box_module.choose, iter([True])
+
+    def interrupted(row: DeltaGenerator, preset: str | None) -> None:
+        if next(times, False):
+            st.rerun()
+        choose(row, preset)
+
+    monkeypatch.setattr(preset_box_module, "choose", interrupted)
+    at = press(at, label)
+    assert next(times, None) is None
+    job = pool.get(address(at))
+    assert job is not None
+    assert job.experiment.steps == 600  # chosen, or twice the 300 of the run
+    assert status(settled(arena(ended(job)))).startswith("Finished: ")
 
 
 def test_a_run_that_ends_takes_no_refusal_away(

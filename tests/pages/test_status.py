@@ -12,7 +12,7 @@ from bandits.experiments.race import load_histories
 from bandits.runtime.job import Job
 from tests.support import experiment
 from ui import session
-from ui.run_view import board
+from ui.run_view.status import status
 
 
 def running(*steps: int, waiting: tuple[str, ...] = ()) -> Job:
@@ -43,24 +43,24 @@ def running(*steps: int, waiting: tuple[str, ...] = ()) -> Job:
 def test_the_status_states_what_is_still_computed(
     steps: tuple[int, ...], waiting: tuple[str, ...], expected: str
 ) -> None:
-    assert board.status(running(*steps, waiting=waiting)) == expected
+    assert status(running(*steps, waiting=waiting)) == expected
 
 
 def test_the_time_left_is_stated_once_it_is_known() -> None:
     job = running(8000, 7900)
     job.clock.seconds_left = 130.0
-    assert board.status(job) == f"Step 8,000 of 20,000 · about 2{GLUE}min left"
+    assert status(job) == f"Step 8,000 of 20,000 · about 2{GLUE}min left"
 
 
 def test_a_run_that_waits_states_what_for(monkeypatch: pytest.MonkeyPatch) -> None:
     pool = SimpleNamespace(broken=False, busy=False, starting=2, queue_position=lambda job: 0)
     monkeypatch.setattr(session, "pool", lambda: pool)
     job = Job(experiment(), queued=time.monotonic() - 4.0)
-    assert board.status(job) == "Starting workers: loading libraries · 4 s"
+    assert status(job) == "Starting workers: loading libraries · 4 s"
     pool.starting = 0
-    assert board.status(job) == "Queued: starts when a worker is free"
+    assert status(job) == "Queued: starts when a worker is free"
     pool.busy = True
-    assert board.status(job) == "Queued: starts when another run ends"
+    assert status(job) == "Queued: starts when another run ends"
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ from bandits.simulators import REGISTRY as SIMULATORS
 from ui.text import escape_markdown, refuse
 
 from . import draft as drafts
+from . import run_requests
 from .draft import Draft
 
-_RUN = "run-requested"
 _PATH = re.compile(
     r"(agents\.(?P<place>\d+)|simulator)(?:\.(?P<field>\w+))?(?P<rest>[\w.]*)(?: \((?P<label>[^()]*)\))?(?P<colon>: )?"
 )
@@ -103,12 +103,7 @@ def name_fields(message: str, data: dict[str, Any] | None = None) -> str:
     return f"{label}, {title}{path['rest']}{path['colon'] or ' '}{tail}"
 
 
-def run_requested() -> bool:
-    """Return whether the user has asked to run a repaired experiment; once per request."""
-    return bool(st.session_state.pop(_RUN, False))
-
-
 def _load_and_run(experiment: Experiment) -> None:
     forget_link()
     drafts.replace(experiment)
-    st.session_state[_RUN] = True
+    run_requests.request()

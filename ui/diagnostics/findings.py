@@ -16,6 +16,7 @@ from bandits.results.style import Spec, styles
 from bandits.runtime.pool import Job
 from ui.live_panel import panel
 from ui.run_view import board
+from ui.run_view.status import status
 from ui.text import escape_markdown
 
 from . import verdicts
@@ -41,7 +42,7 @@ def _show(job: Job, references: ReferenceTask, was_active: bool) -> None:
     found = _verdicts(job, references, version)
     if was_active and not (job.active or references.active):
         st.rerun()
-    st.caption(f"{board.status(job)}. {text.describe_experiment(job.experiment)}{_reference_status(references)}")
+    st.caption(f"{status(job)}. {text.describe_experiment(job.experiment)}{_reference_status(references)}")
     if references.error:
         key = (job.experiment, _without_agents(job.experiment))
         st.button("Recompute reference values", key="health-again", on_click=_reference_task.clear, args=key)

@@ -14,6 +14,7 @@ from bandits.experiments.experiment import Experiment
 from bandits.results.instant import can_follow, too_slow
 from bandits.runtime.job import Job
 from ui.arena import draft as drafts
+from ui.arena import run_requests
 from ui.params_form import fields, slider_values
 from ui.run_view.options import View
 
@@ -49,7 +50,7 @@ def follow(job: Job, view: View, *, refused: bool = False) -> None:
             "window": view.window, "x": view.x, "log_regret": view.log_regret,
             "spectrum": view.fourth == "spectrum" and view.at is None and view.arm is None,
         }},
-        on_released_change=lambda: None, on_chosen_change=choose, on_taken_back_change=take_back,
+        on_released_change=release, on_chosen_change=choose, on_taken_back_change=take_back,
     )  # fmt: skip
 
 
@@ -57,17 +58,17 @@ def _frame(experiment: Experiment) -> dict[str, Any]:
     return experiment.model_dump(exclude={"agents"})
 
 
-def released() -> bool:
-    """Return whether a slider or pad has just been released: its value is run without another press."""
-    state = st.session_state.get(KEY)
-    return bool(state is not None and (state.get("released") or state.get("chosen")))
+def release() -> None:
+    """Run the value of the slider that was released, without another press."""
+    run_requests.request("slider")
 
 
 def choose() -> None:
-    """Give two sliders the values that were chosen on a pad."""
+    """Give two sliders the values that were chosen on a pad, and run them."""
     for key, value in (st.session_state[KEY].get("chosen") or {}).items():
         if key in st.session_state and key.startswith(f"{drafts.current().version}-agent"):
             st.session_state[key] = float(value)
+    run_requests.request("slider")
 
 
 def take_back() -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Hashable
 from typing import NamedTuple
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from bandits.base.formatting import count, count_of, time_left
+from bandits.base.formatting import count, count_of
 from bandits.results import metrics, paired_tests
 from bandits.results import text as words
 from bandits.results.figures import Bands, bands
@@ -20,13 +19,12 @@ from bandits.results.style import styles
 from bandits.results.zoom import zoom
 from bandits.runtime.pool import Job
 from ui import session
-from ui.arena import draft
 from ui.glossary.terms import link
 from ui.live_panel import panel
-from ui.owner import owner
 
 from .frames import Frames
 from .options import View
+from .status import reached, status
 
 TICK = 1.0  # seconds between updates
 _SCOPE = "Confidence intervals cover new visitor sequences in this same environment, not other environments."
@@ -37,7 +35,7 @@ def show(
     *,
     key: str,
     view: View = View(),  # noqa: B008 - a constant
-    place: DeltaGenerator | None = None,
+    above: DeltaGenerator | None = None,
     fill: bool = False,
     choose_reference: bool = False,
 ) -> None:
@@ -45,51 +43,36 @@ def show(
 
     Parameters
     ----------
-    place : DeltaGenerator, optional
-        An ``st.empty`` for the progress; by default it is drawn above the leaderboard.
+    above : DeltaGenerator, optional
+        The container that the progress is drawn into; by default it stands above the leaderboard.
     fill : bool
         Let the plots fill the rest of the window, without the conclusions.
     choose_reference : bool
         Let the user choose the agent that the conclusions compare with.
     """
-    every = TICK if job.active else None
-    st.fragment(_board, run_every=every)(job, view, key, place, fill, choose_reference, job.active)
+    every, shown = TICK if job.active else None, _Shown(job, view, fill)
+    # A fragment of its own: one that writes to a container outside it fails where a page was interrupted before it.
+    with (above or st).container(key="run-status", width="stretch"):
+        st.fragment(_progress, run_every=every)(shown)
+    st.fragment(_board, run_every=every)(shown, key, choose_reference, job.active)
 
 
-def run_buttons(job: Job, row: DeltaGenerator, *, changed: bool = False) -> Job:
-    """Draw the buttons that suit the job's state: pause, resume or continue, and stop; return the job to show.
+class _Shown(NamedTuple):
+    """What is drawn of which run."""
 
-    Parameters
-    ----------
-    changed : bool
-        The controls differ from the run. To continue it would discard the changes, so that button is disabled.
+    job: Job
+    view: View
+    fill: bool
 
-    Raises
-    ------
-    UserError
-        Another user started the run.
-    """
-    me = owner()
-    if job.status == "finished":
-        description = "Run the same number of steps again, starting from the last step."
-        if changed:
-            description = "The controls have changed: press Run to use them, or Undo to restore those of this run."
-        if row.button("Continue", icon=":material/fast_forward:", shortcut="Alt+P", help=description, disabled=changed):
-            job = session.follow(session.pool().extend(job, 2 * job.experiment.steps, me))
-            draft.load(job.experiment)
-            st.rerun()
-    elif job.status in ("paused", "stopped", "failed"):
-        if row.button("Resume", icon=":material/resume:", shortcut="Alt+P", help="Continue from the last step."):
-            session.pool().resume(job, me)
-            st.rerun()
-    elif job.active and row.button("Pause", icon=":material/pause:", shortcut="Alt+P", help="Queued runs start."):
-        session.pool().pause(job, me)
-        st.rerun()
-    description = "End this run. Its results so far are kept, and it can be resumed."
-    if row.button("Stop", icon=":material/stop:", shortcut="Alt+S", disabled=not job.active, help=description):
-        session.pool().stop(job, me)
-        st.rerun()
-    return job
+    def content(self) -> BoardContent:
+        """Return the run at this moment: the same one in both fragments and for all sessions."""
+        job, view, fill = self
+        previous = session.previous(job) if view.previous else None
+        return _frames().get(
+            (job, view, fill, previous),
+            lambda: _moment(job, previous),
+            lambda: _content(job, view, previous, fill=fill),
+        )
 
 
 class BoardContent(NamedTuple):
@@ -100,28 +83,19 @@ class BoardContent(NamedTuple):
     packed: bytes
 
 
-def _board(
-    job: Job,
-    view: View,
-    key: str,
-    place: DeltaGenerator | None,
-    fill: bool,
-    choose_reference: bool,
-    was_active: bool,
-) -> None:
-    previous = session.previous(job) if view.previous else None
-    reference = st.session_state.get(_reference_key(job), "") if choose_reference else ""
-    content = _frames().get(
-        (job, view, fill, previous),
-        lambda: _moment(job, previous),
-        lambda: _content(job, view, previous, fill=fill),
-    )
-    place = st.container(key="run-status").empty() if place is None else place
+def _progress(shown: _Shown) -> None:
+    content = shown.content()
+    place = st.empty()  # a caption takes the place of the bar
     if content.progress is None:
         place.caption(content.status)
     else:
         place.progress(content.progress, text=content.status)
-    panel.mount(content.packed, key=key)
+
+
+def _board(shown: _Shown, key: str, choose_reference: bool, was_active: bool) -> None:
+    job, fill = shown.job, shown.fill
+    reference = st.session_state.get(_reference_key(job), "") if choose_reference else ""
+    panel.mount(shown.content().packed, key=key)
     if choose_reference and not fill and not job.active and len(job.result.histories) > 2:
         _choose_reference(job)
     if not fill and (sentences := _notes(job) if job.active else _conclusions(job, reference, (job.id, version(job)))):
@@ -228,65 +202,6 @@ def _previous_curves(
     return {plot: {label: band for label, band in of.items() if label in changed} for plot, of in found.items()}
 
 
-def status(job: Job) -> str:
-    """Describe the progress of a run in one line."""
-    step, steps = count(_reached(job)), count(job.experiment.steps)
-    if job.status == "offered":
-        return "Not started: a long run waits for Run"
-    if job.status == "queued":
-        if session.pool().broken:
-            return "The workers do not start (see the server's log); trying again"
-        if ahead := session.pool().queue_position(job):
-            return f"Queued: {count_of(ahead, 'runs')} ahead"
-        return _waiting_for_a_worker(job)
-    if job.status == "running":
-        return _running(job)
-    if job.status == "finished":
-        replications = count_of(job.experiment.replications, "replications")
-        text = f"Finished: {steps} steps, {replications}, in {job.seconds:.1f} s"
-        return f"{text} · {job.error}" if job.error else text
-    if job.status == "paused":
-        return f"Paused at step {step} of {steps}"
-    if job.status == "stopped":
-        return f"Stopped at step {step} of {steps}; results so far are kept" + (f" · {job.error}" if job.error else "")
-    return f"Failed: {job.error}"
-
-
-def _waiting_for_a_worker(job: Job) -> str:
-    if session.pool().busy:
-        return "Queued: starts when another run ends"
-    if session.pool().starting:
-        seconds = count(time.monotonic() - job.queued)
-        return f"Starting workers: loading libraries · {seconds} s"
-    return "Queued: starts when a worker is free"
-
-
-def _running(job: Job) -> str:
-    """State what is being computed, and the time left where it is known."""
-    steps, reached = job.experiment.steps, {label: h.step for label, h in job.histories.items()}
-    computing = {label: step for label, step in reached.items() if step < steps and label not in job.waiting}
-    done = len(reached) - len(computing) - len(job.waiting)
-    if not any(reached.values()) and not job.waiting:
-        parts = [f"Preparing simulator and agents · {count(job.seconds)} s"]
-    elif done == 0:
-        parts = [f"Step {count(max(reached.values(), default=0))} of {count(steps)}"]
-    elif done == len(reached):
-        parts = [f"All {count_of(done, 'agents')} finished; storing the results"]
-    else:
-        parts = [f"{done} of {count_of(len(reached), 'agents')} finished"]
-        if len(computing) > 2:
-            parts.append(f"slowest at step {count(min(computing.values()))} of {count(steps)}")
-        else:
-            parts += [f"{label} at step {count(step)} of {count(steps)}" for label, step in computing.items()]
-    parts += [f"{label} is being trained on logged data" for label in sorted(job.waiting)]
-    return " · ".join(parts + ([] if job.seconds_left is None else [time_left(job.seconds_left)]))
-
-
-def _reached(job: Job) -> int:
-    """Return the last step that any agent has reached: the one that the curves show."""
-    return max((h.step for h in job.histories.values()), default=job.step)
-
-
 def _tiles(job: Job, result: Result) -> list[dict[str, str]]:
     """Make the leaderboard, one tile per agent, best first; it is also the plots' legend."""
     tile_styles = styles(job.experiment)
@@ -307,7 +222,7 @@ def _tiles(job: Job, result: Result) -> list[dict[str, str]]:
                 rate = f"{estimate.mean:.3f}"
                 spread = f" ± {half:.3f}" if half >= 0.0005 else " ± <0.001" if half > 0 else ""
             detail = "leads" if place == 0 and alive else _difference(paired_tests.mean_lead(history, leader), noun)
-            if history.step < leader.step or history.step < _reached(job):
+            if history.step < leader.step or history.step < reached(job):
                 detail += f" · at step {count(history.step)}"
             if not alive:
                 detail = "all replications diverged"

@@ -8,7 +8,8 @@ from bandits import UserError
 from bandits.results import text as words
 from ui import destructive, session
 from ui.owner import deleter, may_delete, owner, refusal
-from ui.run_view import board
+from ui.run_view.board import TICK
+from ui.run_view.status import status
 from ui.text import refuse
 
 from .dialogs import confirm, heading, open_job
@@ -20,7 +21,7 @@ def running() -> None:
     """List the queued, running and paused runs, updated every second."""
     if jobs := session.pool().live_jobs():
         st.subheader("Running", anchor=False)
-        st.fragment(_running, run_every=board.TICK)({job.id for job in jobs})
+        st.fragment(_running, run_every=TICK)({job.id for job in jobs})
 
 
 def _running(shown_ids: set[str]) -> None:
@@ -31,7 +32,7 @@ def _running(shown_ids: set[str]) -> None:
         with st.container(border=True):
             left, right = st.columns([5, 1], vertical_alignment="center")
             left.html(heading(words.describe_agents(job.experiment), words.describe_experiment(job.experiment)))
-            left.progress(min(job.progress, 1.0), text=board.status(job))
+            left.progress(min(job.progress, 1.0), text=status(job))
             if right.button("Open", key=f"going-{job.id}", icon=":material/open_in_new:", width="stretch"):
                 open_job(job)
 

@@ -1,0 +1,65 @@
+"""The buttons that start, pause, continue and stop a run.
+
+They act in callbacks: a button's own value is lost where another event interrupts the page before the page reaches it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from bandits import UserError
+from bandits.runtime.pool import Job
+from ui import session
+from ui.owner import owner
+
+from . import draft, run_requests
+from .refusals import Refusal
+
+
+def start(row: DeltaGenerator) -> None:
+    """Draw the button that runs the experiment in the controls."""
+    row.button(
+        "Run", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter", on_click=run_requests.request
+    )
+
+
+def control(job: Job, row: DeltaGenerator, *, changed: bool = False) -> None:
+    """Draw the buttons that suit the job's state: pause, resume or continue; and stop.
+
+    Parameters
+    ----------
+    changed : bool
+        The controls differ from the run. To continue it would discard the changes, so that button is disabled.
+    """
+    pool = session.pool()
+    if job.status == "finished":
+        description = "Run the same number of steps again, starting from the last step."
+        if changed:
+            description = "The controls have changed: press Run to use them, or Undo to restore those of this run."
+        row.button("Continue", icon=":material/fast_forward:", shortcut="Alt+P", help=description, disabled=changed,
+                   on_click=_attempt, args=(_extend, job))  # fmt: skip
+    elif job.status in ("paused", "stopped", "failed"):
+        row.button("Resume", icon=":material/resume:", shortcut="Alt+P", help="Continue from the last step.",
+                   on_click=_attempt, args=(pool.resume, job))  # fmt: skip
+    elif job.active:
+        row.button("Pause", icon=":material/pause:", shortcut="Alt+P", help="Queued runs start.",
+                   on_click=_attempt, args=(pool.pause, job))  # fmt: skip
+    description = "End this run. Its results so far are kept, and it can be resumed."
+    row.button("Stop", icon=":material/stop:", shortcut="Alt+S", help=description, disabled=not job.active,
+               on_click=_attempt, args=(pool.stop, job))  # fmt: skip
+
+
+def _attempt(action: Callable[[Job, str], object], job: Job) -> None:
+    """Do what a button asks for; the page shows why where it is refused."""
+    try:
+        action(job, owner())
+    except UserError as error:
+        st.session_state.refused = [Refusal(str(error))]
+
+
+def _extend(job: Job, user: str) -> None:
+    followed = session.follow(session.pool().extend(job, 2 * job.experiment.steps, user))
+    draft.load(followed.experiment)

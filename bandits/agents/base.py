@@ -12,6 +12,7 @@ import numpy as np
 from bandits.base.explanation import Explanation
 from bandits.base.params import Params, param
 from bandits.base.randomness import Streams
+from bandits.base.selection import indicator_of_largest
 from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, PredrawnSteps, Round, WorldAccess, WorldSpec
 from bandits.models import position_bias
 from bandits.models.position_bias import Position
@@ -132,7 +133,7 @@ class Agent(ABC):
     def probabilities(self, round: Round) -> FloatArray:
         """State the probability that each candidate fills the first slot, float64 (R, K); see ``propensity``."""
         scores = np.where(round.available, self.scores(round), -np.inf)
-        return np.asarray(np.eye(scores.shape[1])[scores.argmax(axis=1)])
+        return indicator_of_largest(scores)
 
     def explain(self, round: Round) -> Explanation:
         """Decompose `scores` into mean, width or draw, without side effects."""

@@ -148,6 +148,7 @@ class BlockedDraws:
         if (kept := self._kept.get(block)) is not None:
             self._block, self._buffer = block, kept
             return
+        self._block, self._buffer = -1, np.empty(0)  # the block before may be freed before this one is allocated
         first: dict[int, int] = {}  # rows of the same replication number (points of a sweep) share their draws
         for r, row in enumerate(self._streams.rows):
             if (same := first.setdefault(row, r)) < r:

@@ -132,3 +132,10 @@ def softmax(values: FloatArray, available: BoolArray) -> FloatArray:
     offered = np.where(available, values, -np.inf)
     weights = np.exp(offered - offered.max(axis=1, keepdims=True))
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
+def indicator_of_largest(values: FloatArray) -> FloatArray:
+    """Return 1 at the largest of the last axis (ties to the lowest index) and 0 elsewhere, float64 like ``values``."""
+    out = np.zeros(values.shape)
+    np.put_along_axis(out, values.argmax(axis=-1)[..., None], 1.0, axis=-1)
+    return out

@@ -25,6 +25,8 @@ from .validation import MAX_TEXT as MAX_TEXT
 from .validation import parse
 
 MEMORY_LIMIT = 4 * 2**30  # bytes that one experiment may use
+RUN = 2**24  # bytes of a run itself: its records, and small arrays of agents and simulators
+PROBED = 96  # bytes per candidate while calibration is measured: means, widths and truth of its rounds
 _CAPABILITY_NAMES = {
     "arm_features": "features that differ between arms",
     "binary": "rewards of 0 or 1",
@@ -117,16 +119,21 @@ class Experiment(Params):
         spec = self.simulator_class().describe(self.simulator)
         layouts = self.replications if self.simulator_class().layout_per_row(self.simulator) else 1
         groups = len(self.simulator_class().segment_names())
-        total = len(self.agents) * self.simulator_class().memory(self.simulator, self.replications)
+        total = RUN + len(self.agents) * self.simulator_class().memory(self.simulator, self.replications)
         total += processes * self.simulator_class().shared_memory(self.simulator, layouts)
+        rows = []  # bytes per row of each agent
         for i, agent in enumerate(self.agents):
             cls = self.agent_class(i)
             draws = 8 * block_length(spec.n_candidates) * spec.n_candidates + 16 * block_length(1)
             per_row = cls.memory(agent, spec) + draws + 64 * spec.n_candidates * (1 + spec.n_stored)
+            if cls.uncertainty is not None:
+                per_row += PROBED * spec.n_candidates
+            rows.append(per_row)
             total += self.replications * per_row
             total += History.memory(self.steps, self.replications, spec.n_items, groups, bucket_size=spec.bucket_size)
             total += cls.shared_memory(agent, spec, layouts)
-        return total
+        # every agent's kernels are compiled with one row of its own before its first step, one agent after the other
+        return total + max(rows) + self.simulator_class().memory(self.simulator, 1)
 
     def max_processes(self) -> int:
         """Return the number of processes that its agents can be spread over within the limit of memory."""

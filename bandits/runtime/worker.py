@@ -45,7 +45,7 @@ def main() -> None:
         os.nice(NICE)
     out, commands = sys.stdout.buffer, sys.stdin.buffer
     sys.stdout = sys.stderr  # output of libraries must not mix with the messages
-    _warm_up()
+    warm_up()
     send(out, {"event": "ready"})
     threading.Thread(target=_beat, args=(out,), daemon=True).start()
     inbox: Inbox = queue.SimpleQueue()
@@ -85,7 +85,7 @@ def _read_commands(commands: BinaryIO, inbox: Inbox) -> None:
     inbox.put(None)
 
 
-def _warm_up() -> None:
+def warm_up() -> None:
     from bandits.experiments.experiment import Experiment
     from bandits.experiments.race import Race, run_to_end
 

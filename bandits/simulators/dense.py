@@ -79,7 +79,8 @@ class DenseSimulator(Simulator):
     @classmethod
     def memory(cls, params: Any, rows: int) -> int:
         K, D = cls.sizes(params)
-        drawn = (rows + 3) * block_length(K * D) * K * D  # one block of each row, and temporary arrays of one row
+        # two blocks of each row, as the rounds of a calibration lie in both, and a temporary one
+        drawn = (2 * rows + 1) * block_length(K * D) * K * D
         return int(8 * (drawn + rows * K * (3 * D + 6)))
 
     def round_at(self, step: int) -> Round:

@@ -116,7 +116,7 @@ class PetShop(Simulator):
     def memory(cls, params: Any, rows: int) -> int:
         layouts = rows if params.layout == "per_row" else 1
         n_stored = _WIDTH[params.features][1]
-        per_layout = params.n_users + params.n_products * _P * (2 * n_stored + 2)
+        per_layout = 3 * params.n_users + params.n_products * _P * (2 * n_stored + 2)
         return int(8 * (layouts * per_layout + rows * params.n_products))
 
     def round_at(self, step: int) -> Round:

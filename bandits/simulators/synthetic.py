@@ -96,7 +96,7 @@ class Synthetic(DenseSimulator):
 
     @classmethod
     def memory(cls, params: Any, rows: int) -> int:
-        layouts, D = rows if params.layout == "per_row" else 1, params.n_features
+        layouts, D = 2 * rows if params.layout == "per_row" else 1, params.n_features  # stacked from the parts
         return int(super().memory(params, rows) + 8 * layouts * D * (D if params.function == "form" else 1))
 
     def draw_weights(self, generator: np.random.Generator) -> FloatArray:

@@ -10,7 +10,7 @@ import numpy as np
 from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams
-from bandits.base.selection import epsilon_slate
+from bandits.base.selection import epsilon_slate, indicator_of_largest
 from bandits.base.types import BoolArray, FloatArray, IntArray, PredrawnSteps, Round, WorldAccess, WorldSpec
 from bandits.models.linear.ridge import Ridge
 
@@ -78,5 +78,5 @@ class EpsilonGreedy(LinearAgent):
     def probabilities(self, round: Round) -> FloatArray:
         rate = self.rate(round.step)[:, None]
         mean = np.where(round.available, self.mean(round), -np.inf)
-        greedy = np.eye(mean.shape[1])[mean.argmax(axis=1)]
+        greedy = indicator_of_largest(mean)
         return np.asarray((1 - rate) * greedy + rate * round.available / round.available.sum(axis=1, keepdims=True))

@@ -116,6 +116,7 @@ class LinUCB(LinearAgent):
     @classmethod
     def model_memory(cls, params: Any, spec: WorldSpec) -> int:
         if params.gamma < 1:
-            return DiscountedRidge.memory(spec, params.sharing)
+            own = Ridge.memory(spec, params.sharing)
+            return super().model_memory(params, spec) - own + DiscountedRidge.memory(spec, params.sharing)
         ring = 0 if params.window is None else SlidingWindowRidge.ring_memory(spec, params.window)
         return super().model_memory(params, spec) + ring

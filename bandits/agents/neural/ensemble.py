@@ -11,6 +11,7 @@ from bandits.agents.base import Uncertainty
 from bandits.base.explanation import Explanation
 from bandits.base.params import override_default, param
 from bandits.base.randomness import Streams
+from bandits.base.selection import indicator_of_largest
 from bandits.base.types import FloatArray, Round, WorldAccess, WorldSpec
 from bandits.models.neural.distinct_candidates import expand
 
@@ -113,7 +114,7 @@ class Ensemble(NeuralAgent):
             return super().probabilities(round)
         values = np.where(round.available[:, None], self.member_predictions(round), -np.inf)
         finite = np.asarray(~np.isnan(values).any(axis=2))  # drawing a member that has diverged stops the row
-        return np.asarray((np.eye(values.shape[2])[values.argmax(axis=2)] * finite[..., None]).mean(axis=1))
+        return np.asarray((indicator_of_largest(values) * finite[..., None]).mean(axis=1))
 
     def gradient(self, x: Tensor, items: Tensor, rewards: Tensor, weight: Tensor, total: Tensor) -> Tensor:
         """Compute the gradient from each member's part of the batch, about half of it."""

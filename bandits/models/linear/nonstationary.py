@@ -7,7 +7,7 @@ import numpy as np
 from bandits.base.types import Feedback, FloatArray, IntArray, Round, WorldSpec
 
 from . import discounted_kernels, ridge_kernels
-from .ridge import Ridge, Sharing, check_features
+from .ridge import Ridge, Sharing, check_features, spectrum
 
 
 class SlidingWindowRidge(Ridge):
@@ -96,7 +96,7 @@ class DiscountedRidge:
     def memory(spec: WorldSpec, sharing: Sharing) -> int:
         """Compute the bytes per row."""
         models = 1 if sharing == "shared" else spec.n_items
-        return 8 * models * (4 * spec.n_features**2 + 3 * spec.n_features + 1)
+        return 8 * models * (5 * spec.n_features**2 + 3 * spec.n_features + 1)
 
     def models(self, round: Round) -> IntArray:
         """Return the model index of every candidate, int64 (R, K); see `Ridge.models`."""
@@ -127,7 +127,7 @@ class DiscountedRidge:
 
     def spectrum(self, bases: list[FloatArray]) -> FloatArray:
         """Compute the eigenvalues of V at the present step; see `Ridge.spectrum`."""
-        now = Ridge(self.ridge, self.b.shape[2], self.b.shape[1], self.sharing)
         age = self.gamma[:, None] ** (max(self._step, int(self.stamp.max())) - self.stamp)
-        now.A = now.A + age[:, :, None, None] * self.gram
-        return now.spectrum(bases)
+        now = age[:, :, None, None] * self.gram
+        now += self.ridge[:, None, None, None] * np.eye(now.shape[-1])
+        return spectrum(now, bases)

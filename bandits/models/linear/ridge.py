@@ -19,6 +19,9 @@ from . import hybrid_kernels, play_kernels, ridge_kernels
 Sharing = Literal["per_arm", "shared", "hybrid"]
 
 
+AT_ONCE = 2**22  # bytes of the matrices that are decomposed at a time
+
+
 class Ridge:
     """Ridge models of R rows: one per arm, one shared by all arms, or hybrid (both).
 
@@ -276,14 +279,18 @@ def spectrum(A: FloatArray, bases: list[FloatArray]) -> FloatArray:
     float64 (R, M, m)
         Descending, NaN-padded.
     """
-    R, M = A.shape[:2]
+    R, M, D, _ = A.shape
     out = np.full((R, M, max(basis.shape[1] for basis in bases)), np.nan)
+    at_once = max(1, AT_ONCE // (8 * D * D))
     for width in {basis.shape[1] for basis in bases[:M]}:  # those of equal width at once
         arms = [m for m in range(M) if bases[m].shape[1] == width]
         B = np.stack([bases[m] for m in arms])
-        restricted = B.transpose(0, 2, 1) @ A[:, arms] @ B
-        sound = np.isfinite(restricted).all(axis=(2, 3))  # a diverged row has no eigenvalues
-        values = np.full(restricted.shape[:3], np.nan)
-        values[sound] = np.linalg.eigvalsh(restricted[sound])[:, ::-1]
-        out[:, arms, :width] = values
+        for begin in range(0, R * len(arms), at_once):
+            row, arm = np.divmod(np.arange(begin, min(begin + at_once, R * len(arms))), len(arms))
+            model, basis = np.take(arms, arm), B[arm]
+            restricted = basis.transpose(0, 2, 1) @ A[row, model] @ basis
+            sound = np.isfinite(restricted).all(axis=(1, 2))  # a diverged row has no eigenvalues
+            values = np.full(restricted.shape[:2], np.nan)
+            values[sound] = np.linalg.eigvalsh(restricted[sound])[:, ::-1]
+            out[row, model, :width] = values
     return out

@@ -1,0 +1,30 @@
+"""Runs take at most a quarter more memory than was estimated when they were admitted."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from benchmarks.measure import ROOT
+from benchmarks.memory import CASES, LIMIT
+
+pytestmark = pytest.mark.slow
+
+
+def test_there_are_sixty_cases() -> None:
+    assert sum(map(len, CASES.values())) >= 60
+
+
+@pytest.mark.parametrize("group", CASES)
+def test_no_run_takes_much_more_than_its_estimate(group: str) -> None:
+    one = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}  # processes are forked: no threads
+    command = [sys.executable, "-m", "benchmarks.memory", group]
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ, **one}, capture_output=True, text=True, check=True)
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(found) == len(CASES[group])
+    assert all(peak["taken"] >= 0 for peak in found), done.stderr
+    assert [peak for peak in found if peak["taken"] > LIMIT * peak["estimate"]] == []

@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 TORCH_INDEX ?=
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 APP_STAMP := $(VENV)/.app-$(shell cat requirements.txt Makefile | cksum | cut -d' ' -f1)
-DEV_STAMP := $(VENV)/.dev-$(shell cat requirements.txt requirements-cluster.txt requirements-optuna.txt requirements-dev.txt Makefile | cksum | cut -d' ' -f1)
+DEV_STAMP := $(VENV)/.dev-$(shell cat requirements.txt requirements-cluster.txt requirements-optuna.txt requirements-dev.txt requirements-reference.txt Makefile | cksum | cut -d' ' -f1)
 # numba compiles a file again when that file changes, but not when a function changes that it calls in another file
 KERNELS := $(shell grep -rl --include='*.py' 'from numba import' bandits)
 KERNEL_STAMP := $(VENV)/.kernels-$(shell cat $(KERNELS) | cksum | cut -d' ' -f1)
@@ -15,7 +15,7 @@ PORT ?= 8501
 ARGS ?=
 MINUTES ?= 30
 
-.PHONY: help setup setup-dev app test test-slow test-all lint bench stress reproduce clean
+.PHONY: help setup setup-dev app test test-slow test-all lint bench stress mutants reproduce clean
 
 help:
 	@echo "make app        install and start the app on http://127.0.0.1:$(PORT)"
@@ -26,6 +26,7 @@ help:
 	@echo "make bench      measure speed as ratios and write benchmarks/RESULTS.md (10 minutes)"
 	@echo "make reproduce  recompute the published figures and write docs/ (hours)"
 	@echo "make stress     repeat kills, bit flips, malformed input and property tests; load tests (85 minutes)"
+	@echo "make mutants    put deliberate faults into the mathematics and count those that tests notice (40 minutes)"
 	@echo "make clean      delete .venv and the caches of the tools"
 	@echo
 	@echo "TORCH_INDEX=https://download.pytorch.org/whl/cpu  installs the CPU build of torch (Linux)"
@@ -49,6 +50,7 @@ $(KERNEL_STAMP): $(APP_STAMP)
 $(DEV_STAMP): $(APP_STAMP)
 	@echo "Installing test requirements ..."
 	@$(PIP) -r requirements.txt -r requirements-dev.txt
+	@$(PIP) --no-deps --ignore-requires-python -r requirements-reference.txt
 	@$(BIN)/python -m tests.browser.chromium
 	@rm -f $(VENV)/.dev-* && touch $@
 
@@ -86,6 +88,9 @@ stress: setup-dev
 	$(BIN)/python -m benchmarks.reproduction.ranking scale
 	$(BIN)/python -m benchmarks.load.viewers --viewers 30 --minutes $(MINUTES)
 	$(BIN)/python -m benchmarks.load.mixed --sessions 50 --minutes 5
+
+mutants: setup-dev
+	$(BIN)/python -m tests.mutants $(ARGS)
 
 reproduce: setup
 	$(BIN)/python -m benchmarks.reproduction.tables

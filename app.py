@@ -6,8 +6,11 @@ The server: Streamlit, which runs ``pages/main.py`` for every visit, and our own
 import streamlit as st
 from starlette.middleware import Middleware
 
+from ui.data.kept_files import UploadLimit
 from ui.instant import channel
 from ui.live_panel import plotly
 from ui.shell.security import Guard
 
-app = st.App("pages/main.py", routes=[plotly.route, channel.route], middleware=[Middleware(Guard)])
+app = st.App(
+    "pages/main.py", routes=[plotly.route, channel.route], middleware=[Middleware(Guard), Middleware(UploadLimit)]
+)

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bandits.base.errors import UserError
     from bandits.experiments.experiment import Experiment, read
-    from bandits.experiments.history import History, Trace
+    from bandits.experiments.history import History
     from bandits.experiments.kinds import Kinds
+    from bandits.experiments.trace import Trace
     from bandits.results.metrics import Band, Estimate
     from bandits.results.paired_tests import Comparison, compare
     from bandits.results.preview import Preview
@@ -41,7 +42,7 @@ _MODULES = {
     "History": "experiments.history",
     "Preview": "results.preview",
     "Result": "results.result",
-    "Trace": "experiments.history",
+    "Trace": "experiments.trace",
     "UserError": "base.errors",
     "compare": "results.paired_tests",
     "read": "experiments.experiment",
@@ -65,6 +66,7 @@ def run(
     *,
     progress: Callable[[int, int], Any] | bool | None = None,
     workers: int | None = None,
+    twin: bool = False,
 ) -> Result:
     """Run an experiment and return its result.
 
@@ -77,6 +79,8 @@ def run(
     workers : int, optional
         Processes that a long run may use, by default one per processor; the numbers are the same. 0: this process
         alone.
+    twin : bool
+        Run the experiment without its changes too; the summary then states the clicks lost to them.
 
     Returns
     -------
@@ -91,11 +95,19 @@ def run(
     ['Oracle', 'Random']
     """
     from bandits.experiments.progress import reporting
+    from bandits.results.lost_clicks import without_changes
     from bandits.results.result import Result
     from bandits.runtime.cores import run_to_end
+    from bandits.runtime.unchanged import run_unchanged
 
+    if twin:
+        without_changes(experiment)  # fails before the run, not after it
     with reporting(progress, experiment.steps) as report:
-        return Result(experiment, run_to_end(experiment, workers, report))
+        result = Result(experiment, run_to_end(experiment, workers, report))
+    if not twin:
+        return result
+    with reporting(progress, experiment.steps) as report:
+        return run_unchanged(result, workers, report)
 
 
 def simulate(experiment: Experiment) -> Iterator[tuple[str, Trace]]:

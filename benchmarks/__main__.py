@@ -25,6 +25,9 @@ OTHERS = (
     "Sweep",
     "Cores",
     "Preview",
+    "Guards",
+    "Off-policy",
+    "Recording",
 )  # written by other commands
 
 

@@ -6,7 +6,7 @@ from bandits import UserError, read
 from bandits.experiments.presets import presets
 from bandits.results import text
 from ui import session
-from ui.arena import decision, draft, preset_box, refusals, run_buttons, run_requests, share
+from ui.arena import decision, decision_log, draft, preset_box, refusals, run_buttons, run_requests, share
 from ui.arena.controls import controls
 from ui.arena.formulas import explain
 from ui.arena.main_sliders import main_sliders
@@ -62,6 +62,8 @@ try:
         share.share(job)
     with tools.popover("Export", icon=":material/download:", type="tertiary"):
         share.files(job)
+        if not presenting:
+            decision_log.export(job)
 except UserError as error:
     refused.append(refusals.Refusal(str(error)))
 tools.button("Exit presentation" if presenting else "Present", icon=":material/cast_for_education:", key="present",
@@ -90,6 +92,10 @@ with st.container(key="result"):
     board.show(job, key="arena", view=view, above=row, fill=presenting, choose_reference=True)
 follower.follow(job, view, refused=bool(refused))
 if not presenting:
+    with st.container(key="arena-further", horizontal=True, gap="medium"):
+        st.page_link("shock_lab.py", label="Shock lab: what a change costs", icon=":material/bolt:")
+        st.page_link("guard_rails.py", label="Guard rails: safety and alarms", icon=":material/shield:")
+        st.page_link("what_if.py", label="What if?: other policies on this run's log", icon=":material/fork_right:")
     if not job.active:
         decision.show(job)
     with st.expander("Formulas and symbols", icon=":material/function:"):

@@ -1,32 +1,50 @@
-"""Cost of confidence: time and memory of the confidence widths of a neural bandit."""
+"""Cost of confidence: time and memory of the confidence widths of neural bandits and of LinUCB."""
+
+from types import ModuleType
 
 import streamlit as st
 
 from bandits import UserError
-from ui.cost import view
+from ui.cost import linear_view, view
 from ui.text import refuse
+
+
+def tab(part: ModuleType, key: str) -> None:
+    """Draw the controls, the measurement and the explanation of one tab."""
+    data = part.choose()
+    row = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
+    pressed = row.button(
+        "Measure", type="primary", icon=":material/timer:", shortcut="Ctrl+Enter", key=f"{key}-measure"
+    )
+    with row:
+        limit = view.time_limit(f"{key}-time-limit")
+        if part is view:
+            view.offer_catalogue()
+    try:
+        if pressed:
+            part.start(data)
+    except UserError as error:
+        refuse(error)
+    try:
+        measurement = part.current()
+        if part.changed(measurement, data):
+            st.caption(":material/edit: The controls have changed. Press **Measure** to update the results.")
+        part.show(measurement, limit)
+    except UserError as error:
+        refuse(error)
+    with st.expander("How the methods work", icon=":material/function:"):
+        part.explain()
+
 
 st.title("Cost of confidence", anchor=False)
 st.markdown(
-    "How much time and memory do the confidence widths of a neural bandit need on this machine? Set the sizes of your "
-    "problem and press **Measure**."
+    "How much time and memory do the confidence widths of a neural bandit or of LinUCB need on this machine? Set the "
+    "sizes of your problem and press **Measure**."
 )
-data = view.choose()
-row = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
-pressed = row.button("Measure", type="primary", icon=":material/timer:", shortcut="Ctrl+Enter")
-with row:
-    limit = view.time_limit()
-try:
-    if pressed:
-        view.start(data)
-except UserError as error:
-    refuse(error)
-try:
-    measurement = view.current()
-    if view.changed(measurement, data):
-        st.caption(":material/edit: The controls have changed. Press **Measure** to update the results.")
-    view.show(measurement, limit)
-except UserError as error:
-    refuse(error)
-with st.expander("How the methods work", icon=":material/function:"):
-    view.explain()
+neural, linear = st.tabs(["Neural networks", "LinUCB"], key="cost-tab", on_change="rerun")
+if neural.open:  # a tab is measured when it is opened first
+    with neural:
+        tab(view, "cost")
+if linear.open:
+    with linear:
+        tab(linear_view, "cost-linear")

@@ -11,6 +11,7 @@ import numpy as np
 
 from bandits import Experiment, History, Trace, simulate
 from bandits.base.types import FloatArray
+from bandits.experiments.lane import join
 from bandits.runtime.job import Job
 
 STRESS = os.environ.get("BANDITS_STRESS") == "1"
@@ -62,13 +63,7 @@ def traces(e: Experiment) -> dict[str, Trace]:
     parts: dict[str, list[Trace]] = {}
     for label, trace in simulate(e):
         parts.setdefault(label, []).append(trace)
-    return {label: joined(pieces) for label, pieces in parts.items()}
-
-
-def joined(pieces: list[Trace]) -> Trace:
-    """Concatenate consecutive traces."""
-    columns = zip(*(piece[1:-1] for piece in pieces), strict=True)
-    return Trace(0, *(np.concatenate(column) for column in columns), pieces[-1].alive)
+    return {label: join(pieces) for label, pieces in parts.items()}
 
 
 def history(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import types
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import pandas as pd
 import streamlit as st
 from pydantic import ValidationError
 
-from bandits.base.params import Params, metadata, schemas
+from bandits.base.params import Params, entry_kinds, metadata, schemas
 from bandits.experiments.validation import refusal
 from ui.text import escape_markdown, plain_symbol
 
@@ -30,20 +31,84 @@ def fields(model: type[Params], *, basic: bool, slates: bool = True) -> list[str
     return sorted(names, key=lambda name: name not in model.__annotations__)  # inherited fields come last
 
 
-def form(model: type[Params], names: list[str], values: dict[str, Any], key: str) -> dict[str, Any]:
+def form(
+    model: type[Params],
+    names: list[str],
+    values: dict[str, Any],
+    key: str,
+    suggested: Callable[[Any], dict[str, Any]] | None = None,
+) -> dict[str, Any]:
     """Draw widgets for the named fields; returns their values as plain data.
 
     A text or table that the field does not accept is refused in one sentence below its widget; the field keeps the
     value that it had.
+
+    Parameters
+    ----------
+    suggested : callable, optional
+        Returns the values that an added entry begins with, from its class, for fields that hold lists of entries.
     """
-    return {name: _widget(model, name, values, f"{key}-{name}") for name in names}
+    return {
+        name: _entry_list(model, name, values, f"{key}-{name}", suggested)
+        if suggested is not None and entry_kinds(model, name)
+        else _widget(model, name, values, f"{key}-{name}")
+        for name in names
+    }
+
+
+def _entry_list(
+    model: type[Params], name: str, values: dict[str, Any], key: str, suggested: Callable[[Any], dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Draw a list of parameter sets, each with its own form, and what adds and removes them."""
+    kinds, field = entry_kinds(model, name), model.model_fields[name]
+    entries = [dict(entry) for entry in values.get(name) or ()]
+    number = st.session_state.setdefault(f"{key}-round", 0)  # new widgets after an entry was removed
+    change = st.session_state.pop(f"{key}-change", None)
+    if isinstance(change, int):
+        del entries[change : change + 1]
+    elif change in kinds:
+        entries.append(suggested(kinds[change]))
+    found = []
+    for i, entry in enumerate(entries):
+        cls, own = kinds[entry["kind"]], f"{key}-{number}-{i}"
+        aliases = {n: f.alias or n for n, f in cls.model_fields.items()}
+        given = {n: entry.get(alias, entry.get(n, cls.model_fields[n].default)) for n, alias in aliases.items()}
+        with st.container(border=True):
+            title = st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute")
+            title.markdown(f"**{getattr(cls, 'title', entry['kind'])}**", help=(cls.__doc__ or "").split("\n\n")[0])
+            title.button(
+                ":material/delete:", key=f"{own}-remove", type="tertiary", help="Remove", on_click=_remove_entry,
+                args=(key, i),
+            )  # fmt: skip
+            options = [n for n, f in cls.model_fields.items() if get_origin(f.annotation) is Literal]
+            chosen = {n: st.session_state[f"{own}-{n}"] for n in options if f"{own}-{n}" in st.session_state}
+            given = cls.closest({**given, **chosen})  # an option may make other fields appear
+            shown = [n for n in fields(cls, basic=False) if n not in cls.idle(given)]
+            entered = given | form(cls, shown, given, own)
+        found.append({aliases[n]: value for n, value in cls.closest(entered).items()})
+    st.selectbox(
+        f"Add to {str(field.title).lower()}", list(kinds), index=None, key=f"{key}-{number}-{len(entries)}-add",
+        help=str(field.description), placeholder="none" if not entries else "another",
+        format_func=lambda kind: getattr(kinds[kind], "title", kind), on_change=_add_entry,
+        args=(key, f"{key}-{number}-{len(entries)}-add"),
+    )  # fmt: skip
+    return found
+
+
+def _remove_entry(key: str, position: int) -> None:
+    st.session_state[f"{key}-change"] = position
+    st.session_state[f"{key}-round"] += 1
+
+
+def _add_entry(key: str, chosen: str) -> None:
+    st.session_state[f"{key}-change"] = st.session_state[chosen]
 
 
 def _widget(model: type[Params], name: str, values: dict[str, Any], key: str) -> Any:
     field = model.model_fields[name]
     value = values.get(name, field.default)
     kind, optional = _unwrapped(field.annotation)
-    empty = str(metadata(field, "empty") or "none")
+    empty = model.when_empty(name, values) or "none"
     common: dict[str, Any] = {"label": label(field), "help": _help(field, kind), "key": key}
     if (choices := model.choices(name)) is not None:
         labels = {**choices, value: choices.get(value, f"{value} (not found)")}  # a link may name a deleted file
@@ -57,7 +122,8 @@ def _widget(model: type[Params], name: str, values: dict[str, Any], key: str) ->
     if kind is bool:
         return st.toggle(**common, value=value)
     if kind in (int, float):
-        return _number(common, value, kind, optional, _bounds(schemas(model)[name]), field)
+        placeholder = model.when_empty(name, values) or None
+        return _number(common, value, kind, optional, _bounds(schemas(model)[name]), field, placeholder)
     if metadata(field, "table"):
         entered: Any = _table(common, value, field, schemas(model)[name])
     elif kind is str:
@@ -113,7 +179,15 @@ def _select(common: dict[str, Any], options: list[Any], value: Any, format_func:
     return st.selectbox(**common, options=options, index=options.index(value), format_func=format_func)
 
 
-def _number(common: dict[str, Any], value: Any, kind: type, optional: bool, bounds: tuple[Any, Any], field: Any) -> Any:
+def _number(
+    common: dict[str, Any],
+    value: Any,
+    kind: type,
+    optional: bool,
+    bounds: tuple[Any, Any],
+    field: Any,
+    placeholder: str | None,
+) -> Any:
     low, high = (None if bound is None else kind(bound) for bound in bounds)
     typical, log = metadata(field, "typical"), bool(metadata(field, "log"))
     sliding = log or typical or (low is not None and high is not None)
@@ -123,7 +197,6 @@ def _number(common: dict[str, Any], value: Any, kind: type, optional: bool, boun
         if common["key"] not in st.session_state:
             st.session_state[common["key"]] = value
         value = None
-    placeholder = metadata(field, "empty") or None
     step, shown = (1, None) if kind is int else (None, "%.10g")
     return st.number_input(
         **common, value=value, min_value=low, max_value=high, step=step, format=shown, placeholder=placeholder
@@ -155,9 +228,8 @@ def _slider(common: dict[str, Any], value: float, low: Any, high: Any, typical: 
     first, last = typical or (low, high)
     first, last = min(first, value), max(last, value)
     if last - first > 100:
-        return float(
-            st.number_input(**common, value=value, min_value=float(low), max_value=float(high), format="%.10g")
-        )
+        low, high = (None if bound is None else float(bound) for bound in (low, high))
+        return float(st.number_input(**common, value=value, min_value=low, max_value=high, format="%.10g"))
     step = 1e-4 if last - first <= 0.02 else 0.01 if last - first <= 2 else 0.05
     shown = "%.4f" if step < 0.01 else "%.2f"
     low, high = float(first), float(last)

@@ -20,6 +20,7 @@ from bandits.runtime.scheduler import SHORT_RUN, decisions
 from bandits.storage.run_store import Store
 
 from .arena import draft, refusals, run_requests
+from .data import kept_files
 from .owner import address, owner
 from .text import escape_markdown
 
@@ -54,11 +55,13 @@ def _collect_and_freeze() -> None:
 
 
 def open_page(path: str) -> None:
-    """Remember which page is shown; the notice about a choice of simulator stays on the page where it was made."""
+    """Remember which page is shown, and forget what belongs to the one that was left: notices, presses, uploads."""
     editing: draft.Draft | None = st.session_state.get("draft")
     if editing is not None and st.session_state.get("shown-page") != path:
         editing.notice = ""
         run_requests.forget()
+    if st.session_state.get("shown-page") in kept_files.PAGES and st.session_state["shown-page"] != path:
+        kept_files.give_back()
     st.session_state["shown-page"] = path
 
 

@@ -17,6 +17,9 @@ from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, Predra
 from bandits.models import position_bias
 from bandits.models.position_bias import Position
 
+from .guards.params import GuardList, guards_param
+from .propensity import REDRAWS, choice_counts
+
 Propensity = Literal["exact", "monte_carlo", "deterministic"]
 Uncertainty = Literal["bonus", "posterior"]
 Representation = Literal["features", "fourier", "network"]
@@ -29,6 +32,7 @@ class AgentParams(Params):
     label: str | None = param(
         None, title="Name", help="Label of this agent in plots and tables.", pattern=r"^[\w.-][\w .-]{0,39}$"
     )
+    guards: GuardList = guards_param()
 
 
 class LearnerParams(AgentParams):
@@ -40,6 +44,11 @@ class LearnerParams(AgentParams):
         "ignored: every slot counts once, examined or not (a common mistake). aware: an examined slot counts in "
         "proportion to its position bias.",
     )  # fmt: skip
+
+
+def row_axis(name: str) -> int:
+    """Return the axis of rows of a state array: the first one, or the second of ring buffers, named ``ring_...``."""
+    return int(name.rpartition(".")[2].startswith("ring_"))
 
 
 class Agent(ABC):
@@ -63,7 +72,13 @@ class Agent(ABC):
     needs: ClassVar[frozenset[str]] = frozenset()
     offered_for: ClassVar[frozenset[str]] = frozenset()
     """Capabilities without which forms do not offer it, because it cannot tell the arms apart; it runs all the same."""
-    propensity: ClassVar[Propensity] = "deterministic"
+    propensity: Propensity = "deterministic"
+    """What `probabilities` returns: the distribution of the first slot, an estimate of it, or 1 for what is shown.
+
+    An agent whose parameters decide sets it in its constructor.
+    """
+    n_redraws: int = REDRAWS
+    """Redraws from which `probabilities` estimates, where ``propensity`` is monte_carlo."""
     learns: ClassVar[bool] = True
     """Whether it changes during a run."""
     uncertainty: ClassVar[Uncertainty | None] = None
@@ -89,8 +104,10 @@ class Agent(ABC):
     """
     alone: ClassVar[bool] = True
     """Whether a row's numbers are the same bits with and without other rows; otherwise they agree up to rounding."""
+    row_by_row: ClassVar[bool] = True
+    """Whether every array of its state has an axis of rows, so that one row can begin anew."""
     state: tuple[str, ...] = ()
-    """Names (dotted) of the arrays that learning changes: what a checkpoint saves."""
+    """Names (dotted) of the arrays that learning changes: what a checkpoint saves; see `row_axis`."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -112,6 +129,11 @@ class Agent(ABC):
             +inf is allowed; NaN stops the row.
         """
 
+    @property
+    def fell_back(self) -> BoolArray | None:
+        """The rows in which a fallback decided at the last call of `scores`, bool (R,); None without a fallback."""
+        return None
+
     def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:  # noqa: B027 - a choice
         """Learn from the feedback on ``slate (R, S)``; agents that do not learn leave this empty."""
 
@@ -131,7 +153,12 @@ class Agent(ABC):
         return None
 
     def probabilities(self, round: Round) -> FloatArray:
-        """State the probability that each candidate fills the first slot, float64 (R, K); see ``propensity``."""
+        """State the probability that each candidate fills the first slot, float64 (R, K); see ``propensity``.
+
+        Where it is estimated, `bandits.agents.propensity.standard_error` states how well.
+        """
+        if self.propensity == "monte_carlo":
+            return choice_counts(self, round, n=self.n_redraws) / self.n_redraws
         scores = np.where(round.available, self.scores(round), -np.inf)
         return indicator_of_largest(scores)
 
@@ -140,7 +167,11 @@ class Agent(ABC):
         return Explanation("score", self.scores(round))
 
     def redraws(self, round: Round, generator: np.random.Generator) -> Iterator[FloatArray]:  # noqa: ARG002
-        """Yield `scores` under other random draws, float64 (R, K), without end; nothing if it draws no samples."""
+        """Yield `scores` under other random draws, float64 (R, K), without end; nothing if it draws no samples.
+
+        A row's scores depend on the numbers of that row alone where they come from the generator's ``random``,
+        ``standard_normal`` and ``beta``, with the axis of rows first (`bandits.base.randomness.RowGenerator`).
+        """
         return iter(())
 
     def note(self) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
+
+from numpy.typing import NDArray
 
 from .types import BoolArray, FloatArray
 
@@ -15,7 +17,8 @@ class Explanation(NamedTuple):
     Attributes
     ----------
     how : {"bonus", "sample", "greedy", "score"}
-        bonus: mean + scale * width. sample: one sample around the mean. greedy: the mean alone. score: no components.
+        bonus: mean + scale * width. sample: one sample around the mean. greedy: the mean alone. score: no components;
+        a mean, where there is one, has no part in it.
     score : float64 (R, K)
         The scores that the choice used, bit-identical to `Agent.scores`.
     mean : float64 (R, K), optional
@@ -30,6 +33,9 @@ class Explanation(NamedTuple):
         Score and mean are log-odds of a reward of 1.
     randomised : bool (R,), optional
         Rows whose choice was random: drawn apart from the scores, or by scores that are themselves random draws.
+        Those that a guard decided are among them.
+    guard : str (R,), optional
+        Why a guard decided instead of the agent; empty where it did not.
     """
 
     how: How
@@ -40,3 +46,4 @@ class Explanation(NamedTuple):
     parameter: str = ""
     logit: bool = False
     randomised: BoolArray | None = None
+    guard: NDArray[Any] | None = None

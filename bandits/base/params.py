@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Sequence
 from copy import copy
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -14,7 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field
 class Params(BaseModel):
     """Frozen, strict parameters of a simulator or an agent: no unknown names, no bool for a number, no NaN."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False,
+        validate_by_name=True, validate_by_alias=True, serialize_by_alias=True,  # an alias is a reserved name: "from"
+    )  # fmt: skip
     source_digest: ClassVar[str] = ""
     """Digest of the source file of a plug-in, which is part of hashes; empty for the kinds of this package."""
 
@@ -37,6 +40,16 @@ class Params(BaseModel):
         Override it together with a validator of several fields: it is what the app offers as a repair.
         """
         return values
+
+    @classmethod
+    def idle(cls, values: dict[str, Any]) -> frozenset[str]:  # noqa: ARG003
+        """Return the fields that mean nothing together with the others: forms do not show them."""
+        return frozenset()
+
+    @classmethod
+    def when_empty(cls, name: str, values: dict[str, Any]) -> str:  # noqa: ARG003
+        """Return what an empty value of a field means beside the other values, in a word or two; empty if nothing."""
+        return str(metadata(cls.model_fields[name], "empty") or "")
 
 
 def param(
@@ -111,7 +124,7 @@ def override_default(params: type[Params], name: str, default: Any) -> Any:
 @cache
 def schemas(model: type[BaseModel]) -> dict[str, dict[str, Any]]:
     """Return the JSON schema of each field of a class: cached, because pydantic takes milliseconds; read-only."""
-    properties: dict[str, dict[str, Any]] = model.model_json_schema()["properties"]
+    properties: dict[str, dict[str, Any]] = model.model_json_schema(by_alias=False)["properties"]
     return properties
 
 
@@ -119,6 +132,18 @@ def metadata(field: Any, name: str) -> Any:
     """Return one of the entries that `param` attached to a pydantic field; None for fields declared otherwise."""
     entries = field.json_schema_extra
     return entries.get(name) if isinstance(entries, dict) else None
+
+
+def entry_kinds(model: type[Params], name: str) -> dict[str, type[Params]]:
+    """Return the classes by kind of a field that holds a list of parameter sets; empty for every other field."""
+    found: dict[str, type[Params]] = {}
+    waiting = [model.model_fields[name].annotation]
+    while waiting:
+        part = waiting.pop(0)
+        if isinstance(part, type) and issubclass(part, Params) and "kind" in part.model_fields:
+            found[str(part.model_fields["kind"].default)] = part
+        waiting = [*get_args(part), *waiting]
+    return found
 
 
 def structural_key(params: Params) -> str:

@@ -20,7 +20,9 @@ def worker_environment() -> dict[str, str]:
     return {**os.environ, **threads, "PYTHONPATH": path}
 
 
-def start(*command: str, stdin: str = "", output: int = subprocess.DEVNULL, **variables: str) -> subprocess.Popen[str]:
+def start(
+    *command: str, stdin: str = "", output: int = subprocess.DEVNULL, keep_open: bool = False, **variables: str
+) -> subprocess.Popen[str]:
     """Start ``python -m`` with a module of this package and its arguments.
 
     Parameters
@@ -28,7 +30,7 @@ def start(*command: str, stdin: str = "", output: int = subprocess.DEVNULL, **va
     command : str
         Module and arguments.
     stdin : str
-        Text for its standard input, which is then closed.
+        Text for its standard input, which is then closed unless ``keep_open``.
     output : int
         Its standard output, as for `subprocess.Popen`.
     variables : str
@@ -49,7 +51,8 @@ def start(*command: str, stdin: str = "", output: int = subprocess.DEVNULL, **va
     assert process.stdin is not None
     try:
         process.stdin.write(stdin)
-        process.stdin.close()
+        if not keep_open:
+            process.stdin.close()
     except BrokenPipeError:  # it has ended already: its exit status is reported
         pass
     return process

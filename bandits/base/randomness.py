@@ -6,15 +6,25 @@ a row's numbers depend neither on the chunk size nor on the other rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from types import FunctionType
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-Stream = Literal["world", "clicks", "agent", "layout", "log", "question", "proposal"]
-_KEYS: dict[str, int] = {"world": 0, "clicks": 1, "agent": 2, "layout": 3, "log": 4, "question": 5, "proposal": 6}
+Stream = Literal["world", "clicks", "agent", "layout", "log", "question", "proposal", "guard", "propensity"]
+_KEYS: dict[str, int] = {
+    "world": 0,
+    "clicks": 1,
+    "agent": 2,
+    "layout": 3,
+    "log": 4,
+    "question": 5,
+    "proposal": 6,
+    "guard": 7,
+    "propensity": 8,
+}
 
 KEPT = 256 * 2**20  # bytes of draws
 
@@ -39,6 +49,10 @@ class Streams:
         key = (_KEYS[stream], row, part, block)
         return np.random.Generator(np.random.PCG64(np.random.SeedSequence(self.seed, spawn_key=key)))
 
+    def of_rows(self, stream: Stream, *, part: int = 0, block: int = 0) -> RowGenerator:
+        """Return a generator that draws the numbers of each row from that row's stream."""
+        return RowGenerator([self.generator(stream, row=row, part=part, block=block) for row in self.rows])
+
     def blocks(
         self,
         stream: Stream,
@@ -49,6 +63,41 @@ class Streams:
     ) -> BlockedDraws:
         """Return the draws of every step: ``draw(generator, n)`` makes n steps of about ``width`` numbers each."""
         return BlockedDraws(self, stream, draw, width=width, part=part)
+
+
+class RowGenerator(np.random.Generator):
+    """A generator whose `random`, `standard_normal` and `beta` draw each row of an array from a stream of its own.
+
+    A row's numbers then depend on that row alone. Every other method draws from the first row's stream, as if there
+    were no rows.
+
+    Parameters
+    ----------
+    generators : sequence of Generator
+        One per row.
+    """
+
+    def __init__(self, generators: Sequence[np.random.Generator]) -> None:
+        super().__init__(generators[0].bit_generator)
+        self._generators = list(generators)
+
+    def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:  # noqa: ARG002 - numpy's
+        """Draw uniforms in [0, 1), shape ``size``, whose first axis is that of the rows."""
+        return np.stack([g.random(shape, dtype) for g, shape in self._shapes(size)])
+
+    def standard_normal(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:  # noqa: ARG002
+        """Draw standard normals, shape ``size``, whose first axis is that of the rows."""
+        return np.stack([g.standard_normal(shape, dtype) for g, shape in self._shapes(size)])
+
+    def beta(self, a: Any, b: Any, size: Any = None) -> Any:  # noqa: ARG002
+        """Draw from Beta distributions with parameters of shape (R, ...)."""
+        return np.stack([g.beta(a[r], b[r]) for r, g in enumerate(self._generators)])
+
+    def _shapes(self, size: Any) -> Iterator[tuple[np.random.Generator, tuple[int, ...]]]:
+        rows, *rest = (size,) if np.ndim(size) == 0 else size
+        if rows != len(self._generators):
+            raise ValueError(f"the first axis must be that of the {len(self._generators)} rows; got the shape {size}")
+        return ((g, tuple(rest)) for g in self._generators)
 
 
 def block_length(width: int) -> int:

@@ -141,12 +141,14 @@ class PredrawnSteps(NamedTuple):
         Number of steps before the first of these.
     users, segments, context : int64 (T, R)
     contexts : Contexts
-    probabilities : float64 (C, K)
-        Click probabilities.
-    best : int64 (C,)
+    probabilities : float64 (P, K)
+        Tables of click probabilities, one below the other: one for all steps, or one for each where they move.
+    best : int64 (P,)
         The optimal item.
-    average : float64 (C,)
+    average : float64 (P,)
         Expected reward of a uniformly random item.
+    row : int64 (T, R)
+        Row of these tables that holds at each step.
     uniforms : float64 (T, R)
         Random number of every step: a click if it is below the click probability.
     """
@@ -159,6 +161,7 @@ class PredrawnSteps(NamedTuple):
     probabilities: FloatArray
     best: IntArray
     average: FloatArray
+    row: IntArray
     uniforms: FloatArray
 
 
@@ -263,6 +266,10 @@ class Vectors(NamedTuple):
     layouts: IntArray
 
 
+def _missing(*_: object) -> Any:
+    raise NotImplementedError("this simulator does not provide it")
+
+
 class WorldAccess(NamedTuple):
     """What a simulator gives to agents that require it.
 
@@ -278,10 +285,13 @@ class WorldAccess(NamedTuple):
         Text that identifies the layouts; models trained on a log are cached under it.
     vectors : callable, () -> Vectors
         The vectors of which the features consist (requires ``vectors``).
+    round_at : callable, int -> Round
+        What an agent observes at a step, for guards that show a past round to it again.
     """
 
     probabilities: Callable[[Round], FloatArray]
     log: Callable[[int, int], LoggedData]
     layouts: IntArray
     key: str
-    vectors: Callable[[], Vectors]
+    vectors: Callable[[], Vectors] = _missing
+    round_at: Callable[[int], Round] = _missing

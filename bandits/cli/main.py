@@ -14,7 +14,7 @@ from pathlib import Path
 from bandits import __version__
 from bandits.base.errors import UserError
 
-from . import catalogue, deletion, diagnose, experiment_file, stored_runs
+from . import catalogue, deletion, diagnose, evaluate, experiment_file, keep, monitor, stored_runs
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -22,7 +22,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = _parser().parse_args(arguments)
     commands: dict[str, Callable[[argparse.Namespace], int]] = {
         "list": catalogue.run, "run": _run, "sweep": _sweep, "audit": _audit,
-        "diagnose": diagnose.run, "delete": deletion.run, "check": _check, "app": _app,
+        "diagnose": diagnose.run, "monitor": monitor.run, "evaluate": evaluate.run,
+        "delete": deletion.run, "check": _check, "app": _app,
         **stored_runs.COMMANDS,
     }  # fmt: skip
     try:
@@ -53,10 +54,21 @@ def _parser() -> argparse.ArgumentParser:
     running.add_argument(
         "--workers", metavar="N", help="processes of a long run; 0: this one; default: one per processor"
     )
+    running.add_argument(
+        "--twin", action="store_true", help="also run it without its changes, and state the clicks lost to them"
+    )
+    running.add_argument(
+        "--log", action="store_true", help="write the decisions of each agent to log/NAME.parquet in the folder"
+    )
+    running.add_argument(
+        "--keep", action="store_true", help="store the run, as the app does: it is listed by runs and on the page Runs"
+    )
     auditing = commands.add_parser("audit", help="report recall, cost and regret of a retrieval index")
     for command in (running, auditing):
         experiment_file.add_arguments(command)
     diagnose.add_command(commands)
+    monitor.add_command(commands)
+    evaluate.add_command(commands)
     sweeping = commands.add_parser("sweep", help="run one agent for all values along axes")
     sweeping.add_argument("sweep", metavar="SWEEP.json", help="sweep file, or - for standard input")
     sweeping.add_argument("--out", metavar="DIR", help="write points.parquet, summary.json and timing.json there")
@@ -78,19 +90,36 @@ def _parser() -> argparse.ArgumentParser:
 
 def _run(parsed: argparse.Namespace) -> int:
     from bandits.experiments.progress import reporting
+    from bandits.results.lost_clicks import without_changes
     from bandits.results.result import Result
     from bandits.runtime.cores import read_workers, run_to_end
+    from bandits.runtime.unchanged import run_unchanged
 
     workers = read_workers(parsed.workers)
     experiment = experiment_file.read_experiment(parsed)
+    if parsed.twin:
+        without_changes(experiment)  # fails before the run, not after it
+    if parsed.log:
+        evaluate.check_recording(experiment, parsed.out)  # as above
     if parsed.out:
         Path(parsed.out).mkdir(parents=True, exist_ok=True)  # fails before the run, not after it
+    keeper = keep.Keeper(required=not parsed.out) if parsed.keep else None
     with reporting(None, experiment.steps) as report:
-        result = Result(experiment, run_to_end(experiment, workers, report))
-    if parsed.out:
-        result.save(parsed.out)
-    print(stored_runs.leaderboard(result))
-    return 0
+        result = Result(experiment, run_to_end(experiment, workers, report, keeper))
+    if parsed.twin:
+        with reporting(None, experiment.steps) as report:
+            result = run_unchanged(result, workers, report, keeper)
+    status = 0
+    try:
+        if parsed.out:
+            result.save(parsed.out)
+        if parsed.log:
+            evaluate.record_decisions(experiment, Path(parsed.out) / "log")
+        print(stored_runs.leaderboard(result))
+    finally:  # stored runs are named where the output cannot be written
+        if keeper is not None:
+            status = keeper.report()
+    return status
 
 
 def _sweep(parsed: argparse.Namespace) -> int:

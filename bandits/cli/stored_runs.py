@@ -13,6 +13,8 @@ from typing import Any
 from bandits.base.errors import UserError
 from bandits.base.files import home
 from bandits.base.formatting import escaped
+from bandits.results import fallbacks, lost_clicks, recovery
+from bandits.results.change_marks import variation_budget
 from bandits.results.result import Result
 from bandits.storage import eviction, reserve
 from bandits.storage.caches import remove_damaged_caches
@@ -54,7 +56,8 @@ def leaderboard(result: Result) -> str:
             f"{label:<24} ctr {ctr['mean']:.4f}{interval}  "
             f"clicks {clicks['mean']:,.0f}  pseudo-regret {regret['mean']:,.0f}"
         )
-    return "\n".join(lines)
+    more = [*recovery.sentences(result), *lost_clicks.sentences(result), *fallbacks.sentences(result)]
+    return "\n".join([*lines, *more, *variation_budget(result.experiment)])
 
 
 def facts(run: StoredRun) -> dict[str, Any]:

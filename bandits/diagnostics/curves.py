@@ -42,12 +42,17 @@ def exploration_bonus(history: History) -> Band | None:
     return _of_belief_checks(history, [c.uncertainty for c in history.belief_checks])
 
 
-def exploration_rate(history: History) -> Band | None:
-    """Return the share of choices that were not the greedy choice, over time; None in runs stored without it."""
-    checks = history.exploration_checks
-    if not checks:
+def width_bound(history: History) -> Band | None:
+    """Compute √(1 / λ min) over time: the largest confidence width √(x′A⁻¹x) of features x of norm 1.
+
+    With several models, the smallest eigenvalue of all of them, so that the bound holds whichever arm is chosen. None
+    without a design matrix.
+    """
+    if not history.spectra:
         return None
-    return metrics.band(np.array([c.step for c in checks]), np.stack([c.explored for c in checks]), history.alive)
+    smallest = np.stack([np.nanmin(s.eigenvalues, axis=(1, 2)) for s in history.spectra])
+    values = 1 / np.sqrt(np.where(smallest > 0, smallest, np.nan))
+    return metrics.band(np.array([s.step for s in history.spectra]), values, history.alive)
 
 
 def random_regret(history: History) -> Band:

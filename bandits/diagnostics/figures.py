@@ -24,9 +24,12 @@ from .spectrum_figures import spectrum_map
 
 MARKS = {"healthy": "✓", "watch": "!", "alarm": "✕", "none": "–"}
 MIN_R2 = -2.0  # the curve of R² is cut off below
+WIDTH_BOUND = "√(1/λ min)"  # the name of a line
 _DASHES = ("dot", "dash", "solid")
 _LEGENDS = {
     "exploration": " Exploration rate: share of the decisions that are not the choice with the highest estimated mean.",
+    "exploration_bonus": " Thin dashed line: √(1/λ min), the largest confidence width √(x′A⁻¹x) of features of norm 1. "
+    "Times α and the norm of the features it bounds the bonus. Dotted: slope of 1/√t.",
     "regret": " Dashed: the regret of uniformly random choice.",
     "position_bias": " Filled points: estimated from clicks alone, on a few slates shown repeatedly in random order. "
     "The estimate assumes the cascade model (users scan downwards and stop at the first click) and that the click "
@@ -113,7 +116,7 @@ def _above_zero(band: Band | None) -> Band | None:
 
 
 def _exploration_rate(history: History, label: str, style: Style) -> Spec:
-    band = quantities.exploration_rate(history)
+    band = metrics.exploration_rate(history)
     band = band and clip_band(band, 0.0, 1.0)
     return _curve(band, label, style, "exploration rate", y_range=(-0.02, 1.04))
 
@@ -170,23 +173,32 @@ def _effective_dimension(history: History, params: AgentParams, label: str, styl
 
 
 def _exploration_bonus(history: History, label: str, style: Style) -> Spec:
+    """Draw the bonus with the slope of 1/√t and the bound √(1/λ min), which a legend names."""
     band = quantities.exploration_bonus(history)
-    law = None
-    if band is not None and len(band.x) > 1 and (band.mid > 0).all():
-        law = {"1/√t": _through_middle(band, band.x**-0.5)}
+    lines = {}
+    positive = band is not None and bool((band.mid > 0).all())
+    if band is not None and len(band.x) > 1 and positive:
+        lines["1/√t"] = _through_middle(band, band.x**-0.5)
+    if band is not None and (bound := quantities.width_bound(history)) is not None:
+        lines[WIDTH_BOUND] = bound
     spec = curves(
         {} if band is None else {label: band}, {label: style}, title="", note="", y_title="bonus of the chosen arm",
-        references=law, log_x=True, log_y=law is not None,
+        references=lines, log_x=True, log_y=positive,
     )  # fmt: skip
-    above = band is not None and law is not None and law["1/√t"].mid[0] > band.mid[0]
-    return _with_names(spec, "top right" if above else "bottom right")
+    spec["layout"]["showlegend"] = bool(lines)
+    for trace in spec["data"]:
+        trace["showlegend"] = "fill" not in trace
+        if trace["name"] == "1/√t":
+            trace["line"] = trace["line"] | {"dash": "dot"}
+    return spec
 
 
 def _selection_entropy(history: History, label: str, style: Style, oracle: OracleReference | None) -> Spec:
     levels = {} if oracle is None else {"oracle": oracle.entropy}
     band = metrics.entropy(history)
     spec = _curve(band, label, style, "normalised entropy", references=levels, y_range=(0, 1.04), y_format=RATE)
-    return _with_names(spec, "top left")
+    high = oracle is not None and oracle.entropy > 0.9  # a name above the line would be cut off
+    return _with_names(spec, "bottom left" if high else "top left")
 
 
 def _by_segment(bands: list[Band] | None, segments: list[str], **options: Any) -> Spec:

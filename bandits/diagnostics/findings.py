@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from bandits.agents import agent_class
 from bandits.experiments.history import FORMAT
 from bandits.results.result import Result
 
 from .conclusion import by_severity
 from .finding import OLD_FORMAT, PENDING, STOPPED, TOO_EARLY, Finding
+from .plateau import Plateau, plateau
 from .references import MIN_STEPS, LinearityCheck, OracleReference, PositionBias, has_slates
 from .rules import design_matrix, exploration, model, selection, uncertainty
 from .siblings import better_sibling
@@ -71,7 +73,7 @@ def findings(
         "calibration": uncertainty.calibration(history, params),
         "pit_histogram": uncertainty.pit_histogram(history, params),
         "predictive_r2": model.predictive_r2(history),
-        "linearity": model.linearity(params, linearity),
+        "linearity": model.linearity(params, linearity, _plateau(result, label)),
     }
     if segments := result.experiment.simulator_class().segment_names():
         found["segment_coverage"] = selection.segment_coverage(history, params, segments, learns=learns)
@@ -87,6 +89,14 @@ def findings(
         reason = TOO_EARLY if too_early else STOPPED
         return {name: finding.without_verdict(reason) for name, finding in found.items()}
     return by_severity(_weighed(found) if history.exploration_checks else found)
+
+
+def _plateau(result: Result, label: str) -> Plateau | None:
+    """Test for a plateau; None where a changing simulator or an agent that forgets on purpose may be its cause."""
+    params = result.experiment.agents[result.experiment.labels.index(label)]
+    if result.experiment.simulator.all_changes or agent_class(params).forgets(params):
+        return None
+    return plateau(result.histories[label])
 
 
 def reservations(found: dict[str, Finding]) -> list[str]:

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from bandits.agents import agent_class
 from bandits.base.formatting import count_of, number, percent
-from bandits.base.types import FloatArray
-from bandits.experiments.history import History
 from bandits.results import metrics, paired_tests
 from bandits.results.metrics import Estimate
 from bandits.results.result import Result
@@ -55,7 +51,7 @@ def better_sibling(result: Result, label: str) -> Sibling | None:
         if frozenset((label, other)) not in p_values:
             continue
         size = min(own.size, history.size)
-        before, after = (_exploration_rates(each, int(own.grid[size - 1])) for each in (own, history))
+        before, after = (metrics.mean_exploration_rate(each, int(own.grid[size - 1])) for each in (own, history))
         if before is None or after is None:
             continue
         both = own.alive & history.alive
@@ -91,9 +87,3 @@ def _siblings(result: Result, label: str) -> dict[str, str]:
             values = f"{number(getattr(params, name))} instead of {number(getattr(own, name))}"
             found[other] = f"{title[:1].lower()}{title[1:]} {values}"
     return found
-
-
-def _exploration_rates(history: History, step: int) -> FloatArray | None:
-    """Average the exploration rate of every replication up to a step, (R,); None if it is unknown."""
-    known = [check.explored for check in history.exploration_checks if check.step <= step]
-    return np.mean(known, axis=0) if known else None

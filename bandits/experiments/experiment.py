@@ -11,6 +11,8 @@ from pydantic import Field, model_validator
 from bandits import agents as _agents
 from bandits import simulators as _simulators
 from bandits.agents import Agent, AgentParams
+from bandits.agents.guards.stack import check as check_guards
+from bandits.agents.guards.stack import stack_memory
 from bandits.base.errors import UserError as UserError  # re-exported beside `read`, which raises it
 from bandits.base.params import Params, hash_content, param
 from bandits.base.randomness import block_length
@@ -125,7 +127,9 @@ class Experiment(Params):
         for i, agent in enumerate(self.agents):
             cls = self.agent_class(i)
             draws = 8 * block_length(spec.n_candidates) * spec.n_candidates + 16 * block_length(1)
-            per_row = cls.memory(agent, spec) + draws + 64 * spec.n_candidates * (1 + spec.n_stored)
+            own = cls.memory(agent, spec)
+            per_row = own + draws + 64 * spec.n_candidates * (1 + spec.n_stored)
+            per_row += stack_memory(agent.guards, spec, own)
             if cls.uncertainty is not None:
                 per_row += PROBED * spec.n_candidates
             rows.append(per_row)
@@ -149,6 +153,13 @@ class Experiment(Params):
         for i, agent in enumerate(self.agents):
             if missing := missing_capabilities(self.agent_class(i).requires(agent), self.simulator_class(), spec):
                 raise ValueError(f"agents.{i} ({self.labels[i]}) {missing}")
+            segments = len(self.simulator_class().segment_names())
+            check_guards(agent.guards, self.agent_class(i), spec, segments, f"agents.{i}.guards")
+        for name, change in self.simulator.all_changes.items():
+            if change.begins >= self.steps and name != "simulator.shock_step":  # which was always allowed
+                raise ValueError(
+                    f"{name} begins at step {change.begins:,}; it must begin before the run's end, {self.steps:,}"
+                )
         if (need := self.memory()) > MEMORY_LIMIT:
             raise ValueError(
                 f"the experiment would need about {need / 2**30:,.1f} GiB of memory; "

@@ -1,14 +1,14 @@
-"""Records of a run: every step (`Trace`), and cumulative sums and counts on a grid (`History`)."""
+"""Cumulative sums and counts of a run on a grid."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bandits.base.types import BoolArray, FloatArray, IntArray
+from bandits.base.types import FloatArray, IntArray
 
 from .snapshots import (
     SNAPSHOTS,
@@ -20,41 +20,12 @@ from .snapshots import (
     nice_spacing,
     snapshot_steps,
 )
+from .trace import Trace
 
 MAX_POINTS = 2000  # of a stored curve
 MAX_COUNTS = 200  # of stored counts per arm
 SEGMENT_CELLS = 100_000  # largest segments x items that are counted
 FORMAT = 2  # of the contents of a history; 1: no number, no counts per segment, in the oldest no belief checks
-
-
-class Trace(NamedTuple):
-    """T consecutive steps of R rows. Values of a row that has stopped are NaN.
-
-    Attributes
-    ----------
-    start : int
-        Steps done before the first of these.
-    items : int64 (T, R, S)
-        Items shown.
-    segments : int64 (T, R)
-        Segment of the user.
-    rewards, best_rewards : float64 (T, R)
-        Reward, and that of the optimal slate under the same random numbers.
-    value, best_value, random_value : float64 (T, R)
-        Expected reward of the shown slate, of the optimal one, and of a uniformly random choice.
-    alive : bool (R,)
-        Rows still running at the end.
-    """
-
-    start: int
-    items: IntArray
-    segments: IntArray
-    rewards: FloatArray
-    best_rewards: FloatArray
-    value: FloatArray
-    best_value: FloatArray
-    random_value: FloatArray
-    alive: BoolArray
 
 
 def count_spacing(steps: int, n_counted: int) -> int:
@@ -128,7 +99,8 @@ class History:
     grid : int64 (G,)
         Steps at which sums are stored; ``grid[:size]`` have been reached.
     sums : dict of float64 (G, R)
-        ``clicks, best_clicks, value, best_value, random_value`` since the start.
+        ``clicks, best_clicks, value, best_value, random_value`` since the start; with a fallback also ``fallbacks``
+        (decisions that it made) and ``fallback_value`` (expected reward of these).
     count_grid : int64 (H,)
     counts : int64 (H, R, n_counted)
         Times each item was shown since the start; in a large catalogue, each bucket of neighbouring items.
@@ -148,6 +120,7 @@ class History:
     """
 
     SUMS = ("clicks", "best_clicks", "value", "best_value", "random_value")
+    FALLBACK_SUMS = ("fallbacks", "fallback_value")
 
     def __init__(
         self,
@@ -209,9 +182,14 @@ class History:
         if trace.start != self.step:
             raise ValueError(f"the trace starts at step {trace.start}, the history ends at {self.step}")
         end = trace.start + len(trace.rewards)
-        columns = (trace.rewards, trace.best_rewards, trace.value, trace.best_value, trace.random_value)
+        values = (trace.rewards, trace.best_rewards, trace.value, trace.best_value, trace.random_value)
+        columns = dict(zip(self.SUMS, values, strict=True))
+        if trace.fell_back is not None:
+            instead = trace.fell_back.astype(np.float64)
+            columns |= dict(zip(self.FALLBACK_SUMS, (instead, instead * trace.value), strict=True))
+            self._open(self.FALLBACK_SUMS)
         low, high = np.searchsorted(self.grid, [trace.start, end], side="right")
-        for name, column in zip(self.SUMS, columns, strict=True):
+        for name, column in columns.items():
             running = np.cumsum(np.concatenate([self._sum_now[name][None], column]), axis=0)
             self.sums[name][low:high] = running[self.grid[low:high] - trace.start]
             self._sum_now[name] = running[-1]
@@ -220,6 +198,13 @@ class History:
             self.segments.extend(trace)
         self.alive = trace.alive.copy()
         self.step = end
+
+    def _open(self, names: Iterable[str]) -> None:
+        """Add sums that only some agents have."""
+        for name in [name for name in names if name not in self.sums]:
+            self.sums[name] = np.full((len(self.grid), self.rows), np.nan)
+            self.sums[name][0] = 0.0
+            self._sum_now[name] = np.zeros(self.rows)
 
     def _count(self, trace: Trace, end: int) -> None:
         if not self.n_items:
@@ -268,6 +253,7 @@ class History:
     def merge(self, added: dict[str, Any]) -> None:
         """Add what `since` returned; such a copy is for reading, not for `extend`."""
         low, count_low = int(added["from"][0]), int(added["from"][1])
+        self._open(name for name in self.FALLBACK_SUMS if f"sum.{name}" in added)
         for name, sums in self.sums.items():
             new = added[f"sum.{name}"]
             sums[low : low + len(new)] = new
@@ -304,6 +290,7 @@ class History:
         steps = int(state["steps"])
         old = History(steps, self.rows, self.n_items, self.n_segments, bucket_size=self.bucket_size)
         old.merge(state)
+        self._open(old.sums)
         _copy_common(old.grid, self.grid, old.step, old.sums, self.sums)
         _copy_common(old.count_grid, self.count_grid, old.step, {"": old.counts}, {"": self.counts})
         if self.segments is not None and (saved := old.segments) is not None:
@@ -320,7 +307,7 @@ class History:
         self.exploration_checks = [c for c in old.exploration_checks if c.step in wanted]
         self.note = old.note
         self.alive, self.step, self.seconds = old.alive, old.step, old.seconds
-        self._sum_now = {name: state[f"now.{name}"].copy() for name in self.SUMS}
+        self._sum_now = {name: state[f"now.{name}"].copy() for name in self.sums}
         self._count_now = state["now.counts"].copy()
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from bandits.agents.base import Agent
 from bandits.base.selection import top_k
-from bandits.base.types import Feedback, FloatArray
+from bandits.base.types import Feedback, FloatArray, Round
 from bandits.simulators.base import Simulator
 
-from .history import Trace
+from .trace import COLUMNS, Trace
 
 
 class Lane:
@@ -30,6 +31,7 @@ class Lane:
         self.step = 0
         self.alive = np.ones(self.rows, np.bool_)
         self.use_compiled = True  # False: always step by step, for tests
+        self.watch: Callable[[Round], None] | None = None  # sees each round before the choice; none of compiled steps
         self.seconds = 0.0  # wall time of simulator, agent and recording
 
     def advance(self, n: int) -> Trace:
@@ -52,6 +54,7 @@ class Lane:
         items = np.zeros((n, self.rows, S), np.int64)
         segments = np.empty((n, self.rows), np.int64)
         rewards, best_rewards, value, best_value, random_value = np.empty((5, n, self.rows))
+        fell_back = None if agent.fell_back is None else np.zeros((n, self.rows), np.bool_)
         stopped_at = np.where(alive, n, 0)
         n_alive = self.rows if alive.all() else int(alive.sum())
         rows = np.arange(self.rows)[:, None]
@@ -59,6 +62,8 @@ class Lane:
             step = self.step + i
             # the agent chooses
             round = simulator.round_at(step)
+            if self.watch is not None:
+                self.watch(round)
             slate = top_k(agent.scores(round), round.available, alive, S)
             if (left := int(np.count_nonzero(alive))) < n_alive:
                 stopped_at[~alive & (stopped_at == n)] = i
@@ -69,6 +74,8 @@ class Lane:
                 feedback = Feedback(feedback.rewards, feedback.examined & alive[:, None])
             agent.learn(round, slate, feedback)
             # record the step
+            if fell_back is not None:
+                fell_back[i] = agent.fell_back
             items[i], segments[i] = round.items[rows, slate], round.segments
             rewards[i] = feedback.rewards[:, 0] if S == 1 else feedback.rewards.sum(axis=1)
             value[i], best_value[i], random_value[i], best_rewards[i] = truth
@@ -77,7 +84,7 @@ class Lane:
             for column in (rewards, best_rewards, value, best_value, random_value):
                 column[after] = np.nan
         columns = rewards, best_rewards, value, best_value, random_value
-        return Trace(self.step, items, segments, *columns, alive.copy())
+        return Trace(self.step, items, segments, *columns, alive.copy(), fell_back)
 
     def _advance_compiled(self, n: int) -> Trace | None:
         """Advance many steps in compiled code; None where simulator or agent do not support it."""
@@ -85,10 +92,10 @@ class Lane:
         shown = None if predrawn is None else self.agent.play(predrawn, self.alive)
         if predrawn is None or shown is None:
             return None
-        context, uniforms = predrawn.context, predrawn.uniforms
+        row, uniforms = predrawn.row, predrawn.uniforms
         stopped = shown < 0
-        value = predrawn.probabilities[context, shown]
-        best_value = predrawn.probabilities[context, predrawn.best[context]]
+        value = predrawn.probabilities[row, shown]
+        best_value = predrawn.probabilities[row, predrawn.best[row]]
 
         def masked(column: FloatArray) -> FloatArray:
             return np.where(stopped, np.nan, column) if stopped.any() else column
@@ -101,7 +108,7 @@ class Lane:
             best_rewards=masked((uniforms < best_value).astype(np.float64)),
             value=masked(value),
             best_value=masked(best_value),
-            random_value=masked(predrawn.average[context]),
+            random_value=masked(predrawn.average[row]),
             alive=self.alive.copy(),
         )
 
@@ -120,5 +127,7 @@ class Lane:
 
 def join(traces: list[Trace]) -> Trace:
     """Concatenate consecutive traces."""
-    columns = {name: np.concatenate([getattr(t, name) for t in traces]) for name in Trace._fields[1:-1]}
-    return Trace(start=traces[0].start, alive=traces[-1].alive, **columns)
+    columns = {name: np.concatenate([getattr(t, name) for t in traces]) for name in COLUMNS}
+    fell_back = [t.fell_back for t in traces if t.fell_back is not None]
+    together = np.concatenate(fell_back) if fell_back else None
+    return Trace(start=traces[0].start, alive=traces[-1].alive, fell_back=together, **columns)

@@ -13,6 +13,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from bandits.agents import AgentParams
+from bandits.agents.guards.stack import build
 from bandits.base.params import structural_key
 from bandits.base.processes import start
 from bandits.base.randomness import Streams
@@ -21,9 +22,10 @@ from bandits.simulators import Simulator
 
 from . import calibration, exploration
 from .experiment import Experiment
-from .history import History, Trace
+from .history import History
 from .lane import Lane
 from .snapshots import BeliefCheck, Calibration, ExplorationCheck, Spectrum, snapshot_steps
+from .trace import Trace
 
 CHUNK = 500  # steps per chunk
 
@@ -61,8 +63,8 @@ def make_lane(
     streams = Streams(experiment.seed, rows)
     if simulator is None:
         simulator = experiment.simulator_class()(experiment.simulator, streams)
-    built = experiment.agent_class(agent)(params, simulator.spec, streams, simulator.access())
-    return Lane(simulator, built)
+    cls = experiment.agent_class(agent)
+    return Lane(simulator, build(cls, params, simulator.spec, streams, simulator.access()))
 
 
 def blocks(params: Sequence[AgentParams]) -> list[list[int]]:
@@ -149,15 +151,15 @@ class Race:
 
     def _make_runner(self, agent: int) -> _LaneRunner:
         experiment, spans = self.experiment, self._spans
-        params = experiment.agents[agent]
+        cls, params = experiment.agent_class(agent), experiment.agents[agent]
         lane = make_lane(experiment, agent, simulator=self.simulator if self.runners else None)
-        per_arm = lane.agent.spans_arms(params)
+        per_arm = cls.spans_arms(params)
         if per_arm is not None and per_arm not in spans:
             spans[per_arm] = lane.simulator.bases(per_arm)
         bases = None if per_arm is None else spans[per_arm]
         history = experiment.empty_history()
         runner = _LaneRunner(agent, lane, history, bases, snapshots=snapshot_steps(experiment.steps))
-        if self._background and "log" in lane.agent.requires(params) and not lane.agent.is_trained():
+        if self._background and "log" in cls.requires(params) and not lane.agent.is_trained():
             runner.training = _train_in_subprocess(experiment, agent)
         return runner
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 from bandits.agents import REGISTRY as AGENTS
 from bandits.base.errors import UserError
 from bandits.base.formatting import short
-from bandits.base.params import Params, schemas
+from bandits.base.params import Params, entry_kinds, schemas
 from bandits.simulators import REGISTRY as SIMULATORS
 
 from .labels import name_agent
@@ -98,7 +98,7 @@ def refusal(error: ValidationError, model: type[BaseModel]) -> str:
     where, kind, context = ".".join(map(short, path)) or "the experiment", first["type"], first.get("ctx", {})
     if kind == "value_error":
         message = str(context["error"])
-        if re.search(r"agents\.\d+$", where):  # parameters of one agent that are not valid together
+        if re.search(r"(agents|changes|guards)\.\d+$", where):  # parameters of one entry that are not valid together
             return f"{where}: {message.removeprefix(str(first['loc'][-1]) + ': ')}"
         return message
     if kind in ("missing", "union_tag_not_found"):
@@ -110,9 +110,12 @@ def refusal(error: ValidationError, model: type[BaseModel]) -> str:
         )
     value = short(first["input"])
     if kind == "union_tag_invalid":
+        tag = f"{where}.kind is '{short(context['tag'])}'; it must be one of"
+        if len(path) > 2:  # an entry of a list inside
+            return f"{tag} {str(context['expected_tags']).replace(chr(39), '')}"
         registry = SIMULATORS if path[:1] == ["simulator"] else AGENTS
         hint = "a kind of your own needs its plug-in, see BANDITS_PLUGINS"
-        return f"{where}.kind is '{short(context['tag'])}'; it must be one of {', '.join(registry)} ({hint})"
+        return f"{tag} {', '.join(registry)} ({hint})"
     if kind in ("model_type", "model_attributes_type"):
         return f"{where} is {value}; it must be an object of names and values"
     if expected := allowed(first["loc"], model):
@@ -123,10 +126,12 @@ def refusal(error: ValidationError, model: type[BaseModel]) -> str:
 def _path(location: Sequence[str | int]) -> list[str]:
     """The names that lead to a field, without the kinds that pydantic adds under a discriminated union."""
     kinds = {*AGENTS, *SIMULATORS}
+    lists = ("changes", "guards")  # of entries with kinds of their own
     return [
         str(part)
         for i, part in enumerate(location)
         if not (i and part in kinds and (location[i - 1] == "simulator" or isinstance(location[i - 1], int)))
+        and not (i > 1 and location[i - 2] in lists and isinstance(location[i - 1], int))
     ]
 
 
@@ -140,6 +145,11 @@ def allowed(location: Sequence[str | int], model: type[BaseModel]) -> str:
             break
     if not names or names[0] not in getattr(owner, "model_fields", {}) or not issubclass(owner, Params):
         return ""
+    if len(names) > 3 and (entry := entry_kinds(owner, str(names[0])).get(str(names[2]))):
+        by_alias = {field.alias: name for name, field in entry.model_fields.items() if field.alias}
+        owner, names = entry, [by_alias.get(str(names[3]), names[3]), *names[4:]]
+        if names[0] not in owner.model_fields:
+            return ""
     if len(names) == 1:
         return describe_range(owner, str(names[0]))
     return _describe_entry(schemas(owner)[str(names[0])].get("items", {})) if len(names) == 2 else ""
@@ -169,7 +179,8 @@ def describe_range(model: type[Params], name: str) -> str:
     if noun == "a text" and "pattern" in merged:
         noun += " of 1 to 40 letters, digits, spaces, points, dashes or underscores"
     if noun == "a list":
-        noun += f" of {merged.get('minItems', 1)} to {merged.get('maxItems', 'any number of')} entries"
+        least, most = merged.get("minItems"), merged.get("maxItems", "any number of")
+        noun += f" of at most {most} entries" if least is None else f" of {least} to {most} entries"
         entry = merged.get("items", {})
         if {"minimum", "maximum"} <= entry.keys():
             noun += f", whole numbers from {entry['minimum']:,} to {entry['maximum']:,}"

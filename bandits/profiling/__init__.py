@@ -1,6 +1,6 @@
 """Measure the cost of the confidence widths of a neural bandit.
 
-Five methods compute the width sqrt(g' A^-1 g), or approximate it, on this machine.
+Seven methods compute the width sqrt(g' A^-1 g), or approximate it, on this machine.
 
 `request` states the network and the sizes; `complexity` gives the memory of each method and the growth of its time;
 `methods` implements them; `measure` times them; `agreement` compares their widths at the same decisions; `results` fits

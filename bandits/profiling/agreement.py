@@ -30,6 +30,9 @@ SMALL_WEIGHTS, SMALL_PAST = 310, 50  # sizes for which a p x p inverse can be co
 PLOTTED = 300  # widths kept for the figure
 
 
+COMPARED = ("diagonal", "last")  # an ensemble and dropout measure another uncertainty, on another scale
+
+
 class AgreementCase(NamedTuple):
     """Simulator for a comparison, with a small network or the requested one."""
 
@@ -67,7 +70,7 @@ def compare_methods(request: ProfileRequest, case: AgreementCase) -> list[Agreem
         {"simulator": simulator, "agents": [agent], "steps": past + decisions, "replications": 1, "seed": request.seed}
     )
     lane = make_lane(experiment, 0)
-    kinds = FULL_MATRIX if case.small else ("diagonal", "last")
+    kinds = FULL_MATRIX if case.small else COMPARED
     recorder = WidthRecorder(lane.agent, kinds)  # type: ignore[arg-type]
     lane.advance(past)
     recorder.recording = True

@@ -64,7 +64,9 @@ def to_json(progress: Progress) -> dict[str, Any]:
     data: dict[str, Any] = {"share": progress.fraction, "doing": progress.activity, "timed": progress.timed}
     result = progress.result
     if isinstance(result, Timing):
-        return data | {"point": result._asdict()}
+        K, t, widths, *samples = result.sizes
+        named = dict(zip(("members", "passes"), samples, strict=True))
+        return data | {"point": {**result._asdict(), "sizes": (K, t, widths), **named}}
     if isinstance(result, Agreement):
         return data | {"agreement": {"world" if k == "simulator" else k: v for k, v in result._asdict().items()}}
     return data | {"found": None}
@@ -75,7 +77,8 @@ def from_json(data: dict[str, Any]) -> Progress:
     result: Timing | Agreement | None = None
     if timing := data.get("point"):
         K, t, widths = timing.pop("sizes")
-        result = Timing(sizes=Sizes(K, t, tuple(widths)), **timing)
+        named = {name: timing.pop(name) for name in ("members", "passes") if name in timing}  # absent earlier
+        result = Timing(sizes=Sizes(K, t, tuple(widths), **named), **timing)
     elif agreement := data.get("agreement"):
         exact, widths = (tuple(agreement.pop(name)) for name in ("exact", "widths"))
         result = Agreement(simulator=agreement.pop("world"), **agreement, exact=exact, widths=widths)

@@ -1,7 +1,7 @@
 """State the memory and the growth of the time of each method.
 
-K candidates, p weights, t observations, d weights of the last layer, f numbers in the factors of a gradient. torch is
-not imported.
+K candidates, p weights, t observations, d weights of the last layer, f numbers in the factors of a gradient, M networks
+of an ensemble, T passes of dropout. torch is not imported.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ METHODS: dict[str, MethodComplexity] = {
         "Backward passes", True,
         "One backward pass of autograd per arm gives its gradient g. The p × p matrix A = λI + Σgg′ is inverted (by "
         "Cholesky) at every decision. This is the naive implementation.",
-        r"K\,p + p^3",
+        r"K\,p^2 + p^3",
         lambda s: 8 * s.p**2 + 4 * s.K * s.p,
-        lambda s: (s.K, s.K * s.p, s.p**3),
+        lambda s: (s.K, s.K * s.p, s.p**3 + 2 * s.K * s.p**2),  # operations of the inverse and of its products
         lambda s: (1, s.p**2),
         {"p": 3, "t": 0, "K": 1},
     ),
@@ -107,6 +107,27 @@ METHODS: dict[str, MethodComplexity] = {
         lambda s: 8 * s.d**2 + 8 * s.K * s.d,
         lambda s: (1, s.K * s.p, s.K * s.d**2),
         lambda s: (1, s.d**2),
+        {"p": 1, "t": 0, "K": 1},
+    ),
+    "ensemble": MethodComplexity(
+        "Ensemble", False,
+        "M networks with different initial weights predict every candidate; the standard deviation of their M "
+        "predictions takes the place of the width. The update is a gradient step of the M − 1 further networks, "
+        "because the first one is trained with all methods.",
+        r"M\,K\,p",
+        lambda s: 8 * (s.members - 1) * s.p + 4 * s.members * s.K,
+        lambda s: (1, s.members * s.K * s.p),
+        lambda s: (1, (s.members - 1) * s.p),
+        {"p": 1, "t": 0, "K": 1},
+    ),
+    "dropout": MethodComplexity(
+        "MC dropout", False,
+        "T forward passes with random dropout masks; the standard deviation of the T predictions takes the place of "
+        "the width. Nothing is stored and nothing is updated.",
+        r"T\,K\,p",
+        lambda s: 4 * s.passes * s.K,
+        lambda s: (s.passes, s.passes * s.K * s.p),
+        lambda _: (1,),
         {"p": 1, "t": 0, "K": 1},
     ),
 }  # fmt: skip

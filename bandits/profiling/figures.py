@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,7 +19,19 @@ from .results import CostCurve, CostReport, Quantity
 _STYLES = {
     "passes": ("#D55E00", "circle"), "jacobian": ("#E69F00", "square"), "dual": ("#0072B2", "diamond"),
     "diagonal": ("#009E73", "triangle-up"), "last": ("#CC79A7", "cross"),
+    "ensemble": ("#56B4E9", "triangle-down"), "dropout": ("#7A5FD0", "star"),
 }  # fmt: skip
+
+
+class MethodStyle(NamedTuple):
+    """Name, colour and marker of a method in all plots."""
+
+    title: str
+    colour: str
+    symbol: str
+
+
+_LABELLED = {kind: MethodStyle(METHODS[kind].title, *style) for kind, style in _STYLES.items()}
 _TICKS = [m * 10.0**e for e in range(-6, 4) for m in (1, 2, 5)]
 _FEW_TICKS = {"type": "log", "tickmode": "array", "tickvals": _TICKS, "ticktext": [tick_text(t) for t in _TICKS]}
 
@@ -42,12 +55,12 @@ def cost_figures(report: CostReport, *, max_seconds: float, max_bytes: float) ->
     base = report.request.sizes
     values = {"p": f"p = {base.p:,.0f}", "t": f"t = {base.t:,.0f}", "K": f"K = {base.K:,.0f}"}
     axes: dict[CostAxis, tuple[str, str, float, float]] = {
-        "p": ("network size", "weights p", 60, max(1e6, 30 * base.p)),
+        "p": ("network size", "weights p", 60, max(3e6, 30 * base.p)),
         "t": ("observations", "observations t", 40, 1e5),
-        "K": ("candidates", "candidates K", 4, 1e4),
+        "K": ("candidates", "candidates K", 4, 3e6),
     }
     shown: tuple[tuple[CostAxis, Quantity], ...] = (
-        ("p", "seconds"), ("p", "bytes"), ("t", "seconds"), ("t", "bytes"), ("K", "seconds"),
+        ("p", "seconds"), ("p", "bytes"), ("t", "seconds"), ("t", "bytes"), ("K", "seconds"), ("K", "bytes"),
     )  # fmt: skip
     specs = []
     for axis, quantity in shown:
@@ -58,8 +71,8 @@ def cost_figures(report: CostReport, *, max_seconds: float, max_bytes: float) ->
         curves = {kind: report.curve(kind, axis, quantity, limit, until=high) for kind in METHODS}
         dotted = f"the limit of {duration(max_seconds)}" if of_time else f"the {size(max_bytes)} of this machine"
         specs.append(
-            _scaling(
-                curves, limit, quantity, x_title=x_title, x_range=(low, high),
+            scaling_figure(
+                curves, limit, quantity, styles=_LABELLED, x_title=x_title, x_range=(low, high),
                 title=f"{'Time' if of_time else 'Memory'} vs. {name}",
                 note=f"{'One decision with its update' if of_time else 'Memory without the network'}, at {fixed}. "
                 f"Points: measured. Dashed: extrapolated. Dotted: {dotted}. ×: infeasible from here.",
@@ -68,22 +81,24 @@ def cost_figures(report: CostReport, *, max_seconds: float, max_bytes: float) ->
     return [*specs, _agreement(report)]
 
 
-def _scaling(
+def scaling_figure(
     curves: Mapping[str, CostCurve],
     limit: float,
     quantity: Quantity,
     *,
+    styles: Mapping[str, MethodStyle],
     title: str,
     note: str,
     x_title: str,
     x_range: tuple[float, float],
+    fastest: float = 1e-5,
 ) -> Spec:
-    """Draw measured points, dashed extrapolations, the dotted limit, crossings as ×."""
+    """Draw measured points, dashed extrapolations, the dotted limit, crossings as ×; times from ``fastest`` seconds."""
     seconds = quantity == "seconds"
-    format_value, low, high = (duration, 1e-5, 50 * limit) if seconds else (size, 1e3, 20 * limit)
+    format_value, low, high = (duration, fastest, 50 * limit) if seconds else (size, 1e3, max(20 * limit, 1e12))
     data: list[Spec] = []
     for kind, curve in curves.items():
-        (colour, symbol), label = _STYLES[kind], METHODS[kind].title
+        label, colour, symbol = styles[kind]
         common = {"type": "scatter", "name": label, "legendgroup": label}
         visible = curve.extrapolated_y <= high
         if len(curve.extrapolated_x):
@@ -114,15 +129,14 @@ def _scaling(
     layout: Spec = {
         "title": {"text": title},
         "meta": {"note": note},
-        "xaxis": {"title": {"text": x_title}, "hoverformat": NUMBER}
-        | _decades(*x_range, lambda value: f"{value:,.0f}"),
-        "yaxis": {"title": {"text": ""}, **_decades(low, high, format_value, every=1 if seconds else 2)},
+        "xaxis": {"title": {"text": x_title}, "hoverformat": NUMBER} | decades(*x_range, lambda value: f"{value:,.0f}"),
+        "yaxis": {"title": {"text": ""}, **decades(low, high, format_value, every=1 if seconds else 2)},
         "showlegend": False,
     }
     return {"data": data, "layout": layout} if data else empty_figure(layout, "Waiting for the first measurement.")
 
 
-def _decades(low: float, high: float, format_value: Callable[[float], str], every: int = 1) -> Spec:
+def decades(low: float, high: float, format_value: Callable[[float], str], every: int = 1) -> Spec:
     """Return a logarithmic axis with a formatted label at the powers of ten."""
     tens = [10.0**e for e in range(int(np.ceil(np.log10(low))), int(np.floor(np.log10(high))) + 1, every)]
     return {

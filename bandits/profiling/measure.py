@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,8 +19,6 @@ from .results import Progress, Timing
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from .methods import WidthMethod
-
 TIME_BUDGET = 0.5  # seconds of a decision with its update, at most
 SETUP_BUDGET = 1.5  # seconds to reach the state that is measured, at most
 MEMORY_BUDGET = 256 * 2**20  # bytes of a method
@@ -30,6 +28,10 @@ SHORT_PAST = 3  # observations, for methods whose time does not depend on their 
 MIN_WEIGHTS = 120  # of the smallest network
 FEW_CANDIDATES = 50
 MAX_PASSES = 500  # candidates with one backward pass each
+MAX_CANDIDATES, MANY_CANDIDATES = (
+    5000,
+    1000,
+)  # that are measured at most; that other grids have where more are requested
 _COARSE, _FINE = (1, 3), (1, 2, 3, 5)
 
 # processor time of this thread, hardly affected by other load; wall time where its resolution is too coarse
@@ -119,13 +121,18 @@ def _anchored(kind: str, axis: CostAxis, sizes: Sizes, largest: float) -> Sizes:
     if axis == "K" and kind in FULL_MATRIX and largest < sizes.p:
         cheap = [step.widths for step in network_grid(sizes) if step.p * 3 <= largest]  # allows many candidates
         return sizes._replace(widths=cheap[-1] if cheap else network_grid(sizes)[0].widths)
+    if axis != "K" and sizes.K > MAX_CANDIDATES:
+        sizes = sizes._replace(K=MANY_CANDIDATES)
     if kind == "dual" and axis != "t" and not _fits(kind, sizes):
         return sizes._replace(t=1000)
     return sizes
 
 
 def _fits(kind: str, sizes: Sizes) -> bool:
-    if kind == "passes" and sizes.K > MAX_PASSES:
+    most = MAX_PASSES if kind == "passes" else MAX_CANDIDATES
+    if most < sizes.K:
+        return False
+    if kind == "ensemble" and 4 * sizes.members * sizes.K * sum(sizes.widths) > MEMORY_BUDGET:  # while it predicts
         return False
     matrix = 4 * sizes.p**2 if kind in FULL_MATRIX else 8 * dual_capacity(sizes.t + 1) ** 2 if kind == "dual" else 0
     return matrix <= MATRIX_BUDGET and METHODS[kind].memory(sizes) <= MEMORY_BUDGET
@@ -150,25 +157,25 @@ def _timed(kind: str, sizes: Sizes, seed: int) -> tuple[Timing, GridStep]:
     began = _clock()
     net, past, x = _inputs(sizes, seed)
     past = past if METHODS[kind].exponents["t"] else past[:SHORT_PAST]
-    method = REGISTRY[kind](net, t=int(sizes.t))
+    method = REGISTRY[kind].for_sizes(net, sizes)
     method.replay(past)
     setup = _clock() - began
     method.widths(x)
     memory = method.allocated()
     method.update(0)  # a first decision and update that are not timed
-    decide, update = _repeat(method, x)
+    decide, update = repeat(lambda: method.widths(x), method.update)
     return Timing(kind, sizes, decide, update, memory), GridStep(sizes, decide + update, setup)
 
 
-def _repeat(method: WidthMethod, x: Tensor) -> tuple[float, float]:
-    """Return the median seconds of a decision and of its update."""
+def repeat(decide_once: Callable[[], object], update_once: Callable[[int], object]) -> tuple[float, float]:
+    """Return the median seconds of a decision and of its update, which receives 0 and 1 in turn."""
     spent: list[tuple[float, float]] = []
     began = _clock()
     while len(spent) < 3 or (_clock() - began < REPEAT_FOR and len(spent) < 30):
         start = _clock()
-        method.widths(x)
+        decide_once()
         middle = _clock()
-        method.update(len(spent) % 2)
+        update_once(len(spent) % 2)
         spent.append((middle - start, _clock() - middle))
         if spent[0][0] > TIME_BUDGET:  # far slower than predicted
             break

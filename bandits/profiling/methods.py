@@ -1,4 +1,4 @@
-"""Implement five methods that compute or approximate confidence widths.
+"""Implement seven methods that compute or approximate confidence widths.
 
 Each is written as an experienced programmer would.
 
@@ -17,16 +17,21 @@ import torch
 from torch import Tensor
 
 from bandits.base.errors import UserError
+from bandits.base.randomness import Streams
 from bandits.models.neural.dual_covariance import DualCovariance
 from bandits.models.neural.gradient_covariance import DiagonalCovariance
 from bandits.models.neural.incremental_cholesky import IncrementalCholesky
-from bandits.models.neural.mlp import BatchedMLP, GradientFactors
+from bandits.models.neural.initialisation import initial_weights
+from bandits.models.neural.mlp import BatchedMLP, GradientFactors, dropout_masks
 
 from .complexity import METHODS, dual_capacity
-from .request import Sizes
+from .request import MEMBERS, PASSES, Sizes
 
 RIDGE = 1.0
 MAX_BYTES = 2**30  # that one method may allocate
+KEEP = 0.8  # probability that dropout keeps a unit; it does not affect the time
+LEARNING_RATE = 1e-4  # of the further networks of an ensemble; it does not affect the time either
+_NOT_HELD = ("_net", "_module", "_x")  # the network and the candidates belong to the caller
 
 
 class WidthMethod(ABC):
@@ -38,6 +43,8 @@ class WidthMethod(ABC):
         One row, one output.
     t : int
         Observations for which memory is allocated.
+    members, passes : int
+        Networks of an ensemble and forward passes of dropout, for the methods that use them.
 
     Raises
     ------
@@ -47,14 +54,19 @@ class WidthMethod(ABC):
 
     kind: ClassVar[str]
 
-    def __init__(self, net: BatchedMLP, *, t: int = 0) -> None:
-        complexity, sizes = METHODS[self.kind], Sizes(1, t, net.widths)
+    def __init__(self, net: BatchedMLP, *, t: int = 0, members: int = MEMBERS, passes: int = PASSES) -> None:
+        complexity, sizes = METHODS[self.kind], Sizes(1, t, net.widths, members, passes)
         if (memory := complexity.memory(sizes)) > MAX_BYTES:
             raise UserError(
                 f"{complexity.title} needs {memory / 1e9:,.1f} GB for {int(sizes.p):,} weights and {t:,} observations; "
                 f"at most {MAX_BYTES / 1e9:.1f} GB are allowed"
             )
         self._net = net
+
+    @classmethod
+    def for_sizes(cls, net: BatchedMLP, sizes: Sizes) -> WidthMethod:
+        """Create the method for the observations, members and passes that ``sizes`` states."""
+        return cls(net, t=int(sizes.t))
 
     @abstractmethod
     def widths(self, x: Tensor) -> Tensor:
@@ -81,11 +93,13 @@ def _tensors(holder: Any) -> Iterator[Tensor]:
         yield holder
     elif isinstance(holder, dict):
         for name, value in holder.items():
-            if name not in ("_net", "_module"):
+            if name not in _NOT_HELD:
                 yield from _tensors(value)
     elif isinstance(holder, (list, tuple)):
         for value in holder:
             yield from _tensors(value)
+    elif isinstance(holder, BatchedMLP):  # its layers are views
+        yield from (holder.flat, holder.gradient)
     elif isinstance(holder, (DualCovariance, DiagonalCovariance, IncrementalCholesky)):
         yield from _tensors(vars(holder))
 
@@ -213,7 +227,59 @@ class LastLayerWidths(WidthMethod):
         self.inverse.addr_(v, v, alpha=-1 / (1 + float(z @ v)))
 
 
+class EnsembleWidths(WidthMethod):
+    """Standard deviation of the predictions of M networks (Osband et al., 2016; Lu, Van Roy, 2017)."""
+
+    kind = "ensemble"
+
+    def __init__(self, net: BatchedMLP, *, t: int = 0, members: int = MEMBERS) -> None:
+        super().__init__(net, t=t, members=members)
+        weights = initial_weights(Streams(0, tuple(range(1, members))), net.widths, part=1)
+        self.networks = BatchedMLP(weights, net.widths, double=net.flat.dtype == torch.float64)
+
+    @classmethod
+    def for_sizes(cls, net: BatchedMLP, sizes: Sizes) -> WidthMethod:
+        return cls(net, members=sizes.members)
+
+    def widths(self, x: Tensor) -> Tensor:
+        self._x = x
+        further = self.networks.forward(x.expand(len(self.networks.flat), *x.shape)).out
+        self.predictions = torch.cat([self._net.forward(x[None]).out, further])[:, :, 0]
+        return self.predictions.std(0)
+
+    def update(self, arm: int) -> None:
+        x = self._x[arm].expand(len(self.networks.flat), 1, -1)
+        forward = self.networks.forward(x)
+        gradient = self.networks.backward(forward, forward.out - 1)  # of the squared error for the reward 1
+        self.networks.flat.sub_(gradient, alpha=LEARNING_RATE)
+
+
+class DropoutWidths(WidthMethod):
+    """Standard deviation over T dropout masks, each for all candidates (Gal, Ghahramani, 2016)."""
+
+    kind = "dropout"
+
+    def __init__(self, net: BatchedMLP, *, t: int = 0, passes: int = PASSES) -> None:
+        super().__init__(net, t=t, passes=passes)
+        self._passes, self._generator = passes, torch.Generator().manual_seed(0)
+
+    @classmethod
+    def for_sizes(cls, net: BatchedMLP, sizes: Sizes) -> WidthMethod:
+        return cls(net, passes=sizes.passes)
+
+    def widths(self, x: Tensor) -> Tensor:
+        units, keep = sum(self._net.widths[1:-1]), torch.full((1, 1, 1), KEEP, dtype=x.dtype)
+        self.predictions = torch.empty((self._passes, len(x)), dtype=x.dtype)
+        for row in self.predictions:
+            masks = dropout_masks(torch.rand((1, 1, units), generator=self._generator), self._net.widths, keep)
+            row.copy_(self._net.forward(x[None], masks).out[0, :, 0])
+        return self.predictions.std(0)
+
+    def update(self, arm: int) -> None:
+        """Do nothing: only the training of the network changes the predictions."""
+
+
 _CLASSES: tuple[type[WidthMethod], ...] = (
-    BackwardPassWidths, JacobianWidths, DualWidths, DiagonalWidths, LastLayerWidths,
+    BackwardPassWidths, JacobianWidths, DualWidths, DiagonalWidths, LastLayerWidths, EnsembleWidths, DropoutWidths,
 )  # fmt: skip
 REGISTRY: dict[str, type[WidthMethod]] = {cls.kind: cls for cls in _CLASSES}

@@ -14,6 +14,7 @@ from bandits.experiments.validation import refusal
 
 CostAxis = Literal["p", "t", "K"]
 MAX_WEIGHTS = 2_000_000
+MEMBERS, PASSES = 5, 10  # defaults of the agents Ensemble and MC dropout
 
 
 class Sizes(NamedTuple):
@@ -27,11 +28,17 @@ class Sizes(NamedTuple):
         Past observations.
     widths : tuple of float
         Features, hidden widths and the single output; not whole numbers where sizes are interpolated.
+    members : int
+        Networks of an ensemble, M.
+    passes : int
+        Forward passes of MC dropout, T.
     """
 
     K: float
     t: float
     widths: tuple[float, ...]
+    members: int = MEMBERS
+    passes: int = PASSES
 
     @property
     def p(self) -> float:
@@ -59,15 +66,24 @@ class Sizes(NamedTuple):
 
     def without(self, axis: CostAxis) -> Sizes:
         """Clear the size of one axis, to group sizes that differ only along it."""
-        K, t, widths = self
-        return Sizes(0 if axis == "K" else K, 0 if axis == "t" else t, () if axis == "p" else widths)
+        K, t, widths = self[:3]
+        return Sizes(0 if axis == "K" else K, 0 if axis == "t" else t, () if axis == "p" else widths, *self[3:])
 
     def along(self, axis: CostAxis) -> float:
         """Return the coordinate on one axis of a plot."""
         return {"K": self.K, "t": self.t, "p": self.p}[axis]
 
 
-class ProfileRequest(Params):
+class SizedRequest(Params):
+    """Parameters that state the sizes to measure."""
+
+    @property
+    def sizes(self) -> Sizes:
+        """The requested sizes."""
+        raise NotImplementedError
+
+
+class ProfileRequest(SizedRequest):
     """Network, candidates and observations for which the methods are timed."""
 
     n_features: int = param(
@@ -80,14 +96,24 @@ class ProfileRequest(Params):
         "cost more time and memory (usually one to three layers of 16 to 256 units).",
     )  # fmt: skip
     n_candidates: int = param(
-        50, title="Candidates", symbol="K", ge=2, le=5000, basic=True,
+        50, title="Candidates", symbol="K", ge=2, le=1_000_000, basic=True,
         help="Number of candidates per decision. Each needs a width, so the time grows in proportion (usually 10 to "
-        "500).",
+        "500); above 5,000, times are extrapolated.",
     )  # fmt: skip
     past: int = param(
         500, title="Observations", symbol="t", ge=10, le=10_000, basic=True,
         help="Number of observations before the decision. Larger values slow down the factored dual (usually 100 to "
         "5,000).",
+    )  # fmt: skip
+    members: int = param(
+        MEMBERS, title="Ensemble size", symbol="M", ge=2, le=50, basic=True, later=True,
+        help="Number of networks in the ensemble. Larger ensembles represent the uncertainty better; time and memory "
+        "grow in proportion (usually 5 to 30).",
+    )  # fmt: skip
+    passes: int = param(
+        PASSES, title="Dropout samples", symbol="T", ge=2, le=100, basic=True, later=True,
+        help="Number of forward passes of MC dropout per decision. More passes estimate the standard deviation better; "
+        "the time grows in proportion (usually 5 to 30).",
     )  # fmt: skip
     seed: int = param(
         42, title="Seed", ge=0, le=2**53 - 1,
@@ -97,7 +123,7 @@ class ProfileRequest(Params):
     @property
     def sizes(self) -> Sizes:
         """The requested sizes."""
-        return Sizes(self.n_candidates, self.past, (self.n_features, *self.hidden, 1))
+        return Sizes(self.n_candidates, self.past, (self.n_features, *self.hidden, 1), self.members, self.passes)
 
     @model_validator(mode="after")
     def _not_too_large(self) -> Self:

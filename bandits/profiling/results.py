@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, NamedTuple, Self
+from typing import ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
 
 from bandits.base.types import FloatArray
 
-from .complexity import METHODS
-from .request import CostAxis, ProfileRequest, Sizes
+from .complexity import METHODS, MethodComplexity
+from .request import CostAxis, ProfileRequest, SizedRequest, Sizes
 
 Quantity = Literal["seconds", "bytes"]
+RequestT = TypeVar("RequestT", bound=SizedRequest)
 FITTED = 4  # largest sizes of each grid to which the constants are fitted
-LOWEST: dict[CostAxis, float] = {"p": 60, "t": 40, "K": 4}  # start of the curves
 HIGHEST = 1e10  # end of the extrapolation
 STEPS, THIN = 1000, 4  # sizes of an extrapolated curve, of which every fourth is drawn
 
@@ -106,39 +106,24 @@ class CostCurve(NamedTuple):
 
 
 @dataclass(frozen=True)
-class CostReport:
-    """All results of a measurement so far.
+class ScalingReport(Generic[RequestT]):
+    """Times of several methods so far, extrapolated by their complexity.
 
     Attributes
     ----------
-    request : ProfileRequest
+    request : SizedRequest
     timings : tuple of Timing
-    agreements : tuple of Agreement
     timed : bool
         Whether all timings are complete, so that they can be extrapolated.
     """
 
-    request: ProfileRequest
+    methods: ClassVar[Mapping[str, MethodComplexity]]
+    lowest: ClassVar[Mapping[CostAxis, float]]
+    """Start of the curves."""
+
+    request: RequestT
     timings: tuple[Timing, ...] = ()
-    agreements: tuple[Agreement, ...] = ()
     timed: bool = False
-
-    @classmethod
-    def from_progress(cls, request: ProfileRequest, steps: Iterable[Progress]) -> Self:
-        """Collect all results of a measurement."""
-        report = cls(request)
-        for progress in steps:
-            report = report.updated(progress)
-        return report
-
-    def updated(self, progress: Progress) -> Self:
-        """Add the result of one more step."""
-        timings, agreements = self.timings, self.agreements
-        if isinstance(progress.result, Timing):
-            timings = (*timings, progress.result)
-        elif progress.result is not None:
-            agreements = (*agreements, progress.result)
-        return replace(self, timings=timings, agreements=agreements, timed=self.timed or progress.timed)
 
     def at_request(self, kind: str) -> Timing | None:
         """Return a method's cost at the request: measured, extrapolated, or None."""
@@ -149,7 +134,7 @@ class CostReport:
         if not self.timed or kind not in self._constants:
             return None
         decide, update = (self._predicted(kind, base, part) for part in (0, 1))
-        return Timing(kind, base, decide, update, int(METHODS[kind].memory(base)))
+        return Timing(kind, base, decide, update, int(self.methods[kind].memory(base)))
 
     def is_measured(self, kind: str) -> bool:
         """Tell whether a method was measured at the requested sizes."""
@@ -192,11 +177,13 @@ class CostReport:
         y = np.array([p.seconds if quantity == "seconds" else p.held for p in timings], dtype=np.float64)
         if not self.timed or (quantity == "seconds" and kind not in self._constants):
             return _Line(x, y, np.empty(0), np.empty(0), joined=False)
-        end = x[-1] if len(x) and METHODS[kind].exponents[axis] else None  # constant costs are drawn along the axis
+        end = (
+            x[-1] if len(x) and self.methods[kind].exponents[axis] else None
+        )  # constant costs are drawn along the axis
         steps = self._steps(axis, end)
         far = np.array([s.along(axis) for s in steps])
         if quantity == "bytes":
-            return _Line(x, y, far, np.array([METHODS[kind].memory(s) for s in steps]), joined=end is not None)
+            return _Line(x, y, far, np.array([self.methods[kind].memory(s) for s in steps]), joined=end is not None)
         beyond = np.array([self._predicted(kind, s, 0) + self._predicted(kind, s, 1) for s in steps])
         if len(y):
             beyond *= y[-1] / beyond[0]
@@ -208,13 +195,13 @@ class CostReport:
         if axis == "p":
             scales = np.geomspace(1e-3, 1e6, STEPS)
             steps = [base.scaled(float(s)) for s in scales]
-            low = LOWEST["p"] if start is None else start
+            low = self.lowest["p"] if start is None else start
             return [*([_with_weights(base, start)] if start else []), *(s for s in steps if low < s.p <= HIGHEST)]
-        values = np.geomspace(start or LOWEST[axis], HIGHEST, STEPS)
+        values = np.geomspace(start or self.lowest[axis], HIGHEST, STEPS)
         return [base._replace(K=float(v)) if axis == "K" else base._replace(t=float(v)) for v in values]
 
     def _predicted(self, kind: str, sizes: Sizes, part: int) -> float:
-        method = METHODS[kind]
+        method = self.methods[kind]
         terms = (method.decide if part == 0 else method.update)(sizes)
         return float(np.dot(self._constants[kind][part], terms))
 
@@ -222,7 +209,7 @@ class CostReport:
     def _constants(self) -> dict[str, tuple[FloatArray, FloatArray]]:
         """Fitted nonnegative constants of each method's terms, decisions and updates."""
         constants = {}
-        for kind, method in METHODS.items():
+        for kind, method in self.methods.items():
             timings = self._largest(kind)
             if timings:
                 decide = _fit([method.decide(p.sizes) for p in timings], [p.decide for p in timings])
@@ -240,6 +227,40 @@ class CostReport:
             for grid in (found for found in grids.values() if len(found) > 1):
                 selected |= {p.sizes: p for p in sorted(grid, key=lambda p: p.sizes.along(axis))[-FITTED:]}
         return list(selected.values()) or timings
+
+
+@dataclass(frozen=True)
+class CostReport(ScalingReport[ProfileRequest]):
+    """All results of a measurement so far.
+
+    Attributes
+    ----------
+    request, timings, timed
+        See `ScalingReport`.
+    agreements : tuple of Agreement
+    """
+
+    methods = METHODS
+    lowest: ClassVar[Mapping[CostAxis, float]] = {"p": 60, "t": 40, "K": 4}
+
+    agreements: tuple[Agreement, ...] = ()
+
+    @classmethod
+    def from_progress(cls, request: ProfileRequest, steps: Iterable[Progress]) -> Self:
+        """Collect all results of a measurement."""
+        report = cls(request)
+        for progress in steps:
+            report = report.updated(progress)
+        return report
+
+    def updated(self, progress: Progress) -> Self:
+        """Add the result of one more step."""
+        timings, agreements = self.timings, self.agreements
+        if isinstance(progress.result, Timing):
+            timings = (*timings, progress.result)
+        elif progress.result is not None:
+            agreements = (*agreements, progress.result)
+        return replace(self, timings=timings, agreements=agreements, timed=self.timed or progress.timed)
 
 
 def _with_weights(base: Sizes, p: float) -> Sizes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from bandits.base.formatting import count, duration, percent, rounded, size
 
@@ -33,6 +34,34 @@ def summary(report: CostReport, max_seconds: float, max_bytes: float) -> list[st
     return [sentence for sentence in sentences if sentence]
 
 
+def conclusion(report: CostReport, max_seconds: float, max_bytes: float) -> str:
+    """Name the fastest exact method and the fastest approximation within the limits; empty before all are timed."""
+    if not report.timed:
+        return ""
+    timings = {kind: timing for kind in METHODS if (timing := report.at_request(kind))}
+    within = sorted(
+        (timing.seconds, kind)
+        for kind, timing in timings.items()
+        if timing.seconds <= max_seconds and METHODS[kind].memory(report.request.sizes) <= max_bytes
+    )
+    exact = next((kind for _, kind in within if METHODS[kind].exact), "")
+    approximate = next((kind for _, kind in within if not METHODS[kind].exact), "")
+    limits = f"{duration(max_seconds)} and {size(max_bytes)}"
+    if not exact:
+        rest = f"the fastest approximation that does is {_named(report, approximate)}" if approximate else ""
+        return f"No exact method keeps the limits of {limits} at these sizes; {rest or 'no approximation does either'}."
+    sentence = f"The fastest exact method at these sizes is {_named(report, exact)}"
+    if "passes" in timings and exact != "passes":
+        ratio = timings["passes"].seconds / timings[exact].seconds
+        sentence += f", {rounded(ratio)} times as fast as backward passes with a new inverse"
+    return f"{sentence}; the fastest approximation is {_named(report, approximate)}." if approximate else f"{sentence}."
+
+
+def _named(report: CostReport, kind: str) -> str:
+    memory = size(METHODS[kind].memory(report.request.sizes))
+    return f"{METHODS[kind].title} ({_time(report, kind)}, {memory})"
+
+
 def _time(report: CostReport, kind: str) -> str:
     timing = report.at_request(kind)
     if timing is None:
@@ -56,7 +85,7 @@ def _full_matrix(report: CostReport, max_seconds: float, max_bytes: float) -> li
     first = (
         f"The same widths from a p × p matrix, which alone needs {size(4 * sizes.p**2)}, take {passes} with one "
         f"backward pass per arm and a new inverse, and {jacobian} with the vectorised Jacobian and rank-one updates of "
-        "the inverse."
+        f"the inverse. Their gradients of all candidates, K × p numbers, need {size(4 * sizes.K * sizes.p)}."
     )
     texts = {kind: _infeasible(report, kind, "p", max_seconds, max_bytes) for kind in FULL_MATRIX}
     limits = [f"{METHODS[kind].title} at {text}" for kind, text in texts.items() if text]
@@ -85,13 +114,24 @@ def _infeasible(report: CostReport, kind: str, axis: CostAxis, max_seconds: floa
     return f"{where} ({why})"
 
 
+def listed(texts: Sequence[str]) -> str:
+    """Join texts with commas, and the last one with "and"."""
+    return " and ".join(filter(None, (", ".join(texts[:-1]), *texts[-1:])))
+
+
+def _within_sentence(kind: str) -> str:
+    """Return the title of a method without its capital, unless it begins with an abbreviation."""
+    title = METHODS[kind].title
+    return title if title[1].isupper() else title[0].lower() + title[1:]
+
+
 def _approximations(report: CostReport) -> str:
-    times = [f"{_time(report, kind)} ({METHODS[kind].title.lower()})" for kind in METHODS if not METHODS[kind].exact]
-    sentence = f"The time of the approximations does not depend on t: {' and '.join(times)}."
+    times = [f"{_time(report, kind)} ({_within_sentence(kind)})" for kind in METHODS if not METHODS[kind].exact]
+    sentence = f"The time of the approximations does not depend on t: {listed(times)}."
     first = report.agreements[0].simulator if report.agreements else ""
     compared = [a for a in report.agreements if not METHODS[a.kind].exact and a.simulator == first]
     if compared:
-        shares = " and ".join(f"{percent(a.same)} ({METHODS[a.kind].title.lower()})" for a in compared)
+        shares = " and ".join(f"{percent(a.same)} ({_within_sentence(a.kind)})" for a in compared)
         sentence += " In the pet shop they lead to the same choice as exact widths in "
         sentence += f"{shares} of {compared[0].decisions} decisions."
     return sentence

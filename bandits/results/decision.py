@@ -93,6 +93,8 @@ class Why(NamedTuple):
         Samples from which choice probabilities are estimated; 0 where they are exact or absent.
     reward : float
         Observed reward.
+    guard : str
+        Why a guard decided instead of the agent; empty where it did not.
     """
 
     label: str
@@ -111,6 +113,7 @@ class Why(NamedTuple):
     above: Switch | None
     redraws: int
     reward: float
+    guard: str = ""
 
 
 def why(experiment: Experiment, agent: int | str, step: int, replication: int = 0) -> Why:
@@ -167,6 +170,7 @@ def why(experiment: Experiment, agent: int | str, step: int, replication: int = 
         randomised=_is_random(explanation),
         candidates=_candidates(round, explanation, truth, slate, names, kind, chances),
         below=below, above=above, redraws=redraws, reward=float(trace.rewards[0, row]),
+        guard="" if explanation.guard is None else str(explanation.guard[0]),
     )  # fmt: skip
 
 

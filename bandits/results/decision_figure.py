@@ -17,7 +17,8 @@ _NOTES = {
     "sample": "Dot and bar: mean ± one standard deviation. Diamond: sampled value. The candidate with the highest "
     "sample is shown (ring).",
     "greedy": "Dot: estimated mean. The candidate with the highest mean is shown (ring).",
-    "score": "Dot: score. The candidate with the highest score is shown (ring).",
+    "score": "Diamond: score. Dot: estimated mean, where there is one; it has no part in the score. The candidate with "
+    "the highest score is shown (ring).",
     "": "Random choice (ring: shown).",
 }
 _DRAWN = 12  # candidates in a figure of one decision
@@ -37,6 +38,7 @@ def decision(why: Why, style: Style) -> Spec:
 
     mean, score, spread, truth = (column(name) for name in ("mean", "score", "spread", "truth"))
     ends = (mean - spread, mean + spread) if why.how == "sample" else (mean, score)
+    ends = ends if why.how != "score" else (mean, mean)  # a mean has no part in the score
     alike = [(x, y) for y, c in zip(rows, drawn, strict=True) for x in c.others[:200] if np.isfinite(x)]
     others = np.array(alike).reshape(-1, 2)
     decided = np.where(np.isnan(score), np.where(np.isnan(mean), truth, on_axis(mean)), on_axis(score))

@@ -15,7 +15,8 @@ from bandits import __version__
 from bandits.base.formatting import count, percent
 from bandits.experiments.experiment import Experiment
 
-from . import metrics, text
+from . import fallbacks, lost_clicks, metrics, recovery, text
+from .change_marks import variation_budget
 from .figures import board
 from .result import Result
 from .style import AXIS, styles
@@ -114,6 +115,10 @@ def report(result: Result, *, window: int = metrics.WINDOW, date: datetime | Non
             *text.rare_reward_notes(result),
             *text.leader_comparisons(result),
             *text.shock_summary(result),
+            *recovery.sentences(result),
+            *fallbacks.sentences(result),
+            *lost_clicks.sentences(result),
+            *variation_budget(result.experiment),
             text.learning_summary(result),
         ]
         if result.histories
@@ -225,7 +230,8 @@ function draw() {{
   figures.forEach((figure, i) => {{
     const box = document.getElementById("plot" + i);
     const axis = {{gridcolor: line, zerolinecolor: line, linecolor: line}};
-    const layout = {{...figure.layout, title: undefined, height: 320, margin: {{l: 60, r: 15, t: 10, b: 45}},
+    const top = figure.layout.margin?.t ?? 10;  // room for the names of changes
+    const layout = {{...figure.layout, title: undefined, height: 320, margin: {{l: 60, r: 15, t: top, b: 45}},
       font: {{color: ink, family: "system-ui, sans-serif"}}, hovermode: "x unified",
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
       xaxis: {{...numbers, ...figure.layout.xaxis, ...axis}}, yaxis: {{...numbers, ...figure.layout.yaxis, ...axis}},

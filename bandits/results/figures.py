@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
 
 from . import metrics
+from .change_marks import description, mark
 from .curve_figure import MAX_POINTS, clip_band, curves, cut, empty_figure, figure, settled, thin
 from .metrics import Band
 from .previous_run import ParameterChange
@@ -26,7 +27,7 @@ __all__ = [
 ]  # fmt: skip
 Bands = dict[str, dict[str, Band]]  # by plot and label
 XAxis = Literal["step", "log step", "earned"]
-Fourth = Literal["spectrum", "calibration"]
+Fourth = Literal["spectrum", "calibration", "exploration"]
 
 
 def rate(experiment: Experiment, history: History, window: int) -> Band:
@@ -49,7 +50,7 @@ def board(
     before: Bands | None = None,
     changes: Mapping[str, ParameterChange] | None = None,
 ) -> list[Spec]:
-    """Draw the four plots of the Arena: reward per step, regret, selection entropy, and spectrum or calibration.
+    """Draw the four plots of the Arena: reward per step, regret, selection entropy, and the one chosen as ``fourth``.
 
     Parameters
     ----------
@@ -60,7 +61,7 @@ def board(
         Horizontal axis of the first three plots; "earned" is the agent's mean cumulative reward.
     log_regret : bool
         Use a logarithmic axis for the regret.
-    fourth : {"spectrum", "calibration"}
+    fourth : {"spectrum", "calibration", "exploration"}
     level : float
         Nominal level of the calibration plot: one of `snapshots.LEVELS`.
     at, arm : int, optional
@@ -91,6 +92,7 @@ def board(
     whole = all(h.alive.all() for h in result.histories.values())
     living = f"{runs} replications" if whole else "the remaining replications"
     banded = f" Bands: 95 % confidence interval of the mean over {living}." if runs > 1 else ""
+    marked = f" {changes_named}" if (changes_named := description(result.experiment)) else ""
     over = bool(result.histories) and all(h.step >= h.steps for h in result.histories.values())
     x_title = f"{noun} earned" if x == "earned" else "step"
     common: Spec = {
@@ -104,7 +106,7 @@ def board(
             caption=f"Average of the last {rate_window:,} steps",
             before=ghosts.get("rate"), empty=wait, **common,
             note=f"Moving average over {rate_window:,} steps. Dashed: oracle (upper) and random choice (lower), "
-            f"expected values: a curve can lie above the oracle by chance.{banded}{dotted}",
+            f"expected values: a curve can lie above the oracle by chance.{banded}{dotted}{marked}",
         ),
         curves(
             found["regret"], title="Cumulative regret", y_title=f"{noun} lost", log_y=log_regret, y_format=COUNT,
@@ -123,8 +125,13 @@ def board(
     ]  # fmt: skip
     for plot, name in zip(plots, ("rate", "regret", "entropy"), strict=True):
         plot["data"] += [_stop(label, *end, looks[label]) for label, end in _stops(result, found[name], name).items()]
+    if x != "earned":
+        plots = [mark(plot, result.experiment) for plot in plots]
     if fourth == "spectrum":
         return [*plots, _spectrum(found["spectrum"], looks, ghosts.get("spectrum"), changes, taken, arm, over)]
+    if fourth == "exploration":
+        drawn = _exploration(found["exploration"], ghosts.get("exploration"), over=over, **common)
+        return [*plots, drawn if x == "earned" else mark(drawn, result.experiment)]
     flat = {"x": np.array([0.0, result.experiment.steps]), "mid": np.full(2, level)}
     goal = Band(**flat, low=flat["mid"], high=flat["mid"], rows=0)
     if x != "step":  # the reference line spans the curves
@@ -140,7 +147,7 @@ def board(
         empty="None of these agents estimates its uncertainty." if over
         else "The first points appear after 5 % of the run.",
     )  # fmt: skip
-    return [*plots, calibrated]
+    return [*plots, calibrated if x == "earned" else mark(calibrated, result.experiment)]
 
 
 def _spectrum(
@@ -166,6 +173,18 @@ def _spectrum(
     if max((len(b.x) for b in found.values()), default=0) <= 10:  # there is no rank 1.5
         plot["layout"]["xaxis"]["dtick"] = 1
     return plot
+
+
+def _exploration(found: dict[str, Band], before: dict[str, Band] | None, *, over: bool, **common: Any) -> Spec:
+    return curves(
+        {label: clip_band(band, 0.0, 1.0) for label, band in found.items()},
+        title="Exploration rate", y_title="exploration rate", y_range=(-0.02, 1.04), y_format=RATE, before=before,
+        caption="Share of decisions that are not greedy", **common,
+        note="Share of the decisions that are not the agent's own choice with the highest estimated mean (of a slate: "
+        "share of its items), estimated at every snapshot on the next rounds. 0: greedy; 1: never the best estimate.",
+        empty="This run was stored by an older version without the exploration rate: run it again." if over
+        else "The first points appear after 5 % of the run.",
+    )  # fmt: skip
 
 
 def _stops(result: Result, drawn: dict[str, Band], name: str) -> dict[str, tuple[FloatArray, FloatArray, list[str]]]:
@@ -214,6 +233,9 @@ def bands(
         "entropy": {label: metrics.entropy(h, window) for label, h in histories.items()},
         "calibration": {
             label: band for label, h in histories.items() if (band := metrics.calibration(h, level)) is not None
+        },
+        "exploration": {
+            label: band for label, h in histories.items() if (band := metrics.exploration_rate(h)) is not None
         },
     }
     for curve in out.values():

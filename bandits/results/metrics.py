@@ -41,11 +41,11 @@ class Estimate(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def t_quantile(rows: int) -> float:
-    """Return the 97.5 % quantile of Student's t with ``rows - 1`` degrees of freedom."""
+def t_quantile(rows: int, family: int = 1) -> float:
+    """Return the quantile 1 - .025 / ``family`` of Student's t with ``rows - 1`` degrees of freedom."""
     from scipy.special import stdtrit
 
-    return float(stdtrit(rows - 1, 0.975))
+    return float(stdtrit(rows - 1, 1 - 0.025 / family))
 
 
 def band(x: IntArray | FloatArray, values: FloatArray, alive: np.ndarray) -> Band:
@@ -64,13 +64,16 @@ def band(x: IntArray | FloatArray, values: FloatArray, alive: np.ndarray) -> Ban
     return Band(grid, mid, mid - half, mid + half, n)
 
 
-def estimate(values: FloatArray) -> Estimate:
-    """Compute mean +- t_(n-1) s / sqrt(n) over ``values (n,)``, without NaN (diverged rows)."""
+def estimate(values: FloatArray, *, family: int = 1) -> Estimate:
+    """Compute mean +- t_(n-1) s / sqrt(n) over ``values (n,)``, without NaN (diverged rows).
+
+    All intervals of a ``family`` hold their means together in 95 % of runs (Bonferroni).
+    """
     kept = values[np.isfinite(values)]
     if len(kept) == 0:
         return Estimate(float("nan"), float("nan"), float("nan"))
     mean = float(kept.mean())
-    half = t_quantile(len(kept)) * float(kept.std(ddof=1)) / len(kept) ** 0.5 if len(kept) > 1 else float("nan")
+    half = t_quantile(len(kept), family) * float(kept.std(ddof=1)) / len(kept) ** 0.5 if len(kept) > 1 else float("nan")
     return Estimate(mean, mean - half, mean + half)
 
 
@@ -218,6 +221,23 @@ def calibration(history: History, level: float = 0.95) -> Band | None:
     return band(np.array([c.step for c in history.calibrations]), inside, history.alive)
 
 
+def exploration_rate(history: History) -> Band | None:
+    """Compute the share of decisions that are not the agent's own best estimate, at each snapshot.
+
+    Estimated on the next rounds of the run (4 to 32); of a slate, the share of its items. None in runs that were
+    stored without it, and before the first snapshot.
+    """
+    if not (checks := history.exploration_checks):
+        return None
+    return band(np.array([c.step for c in checks]), np.stack([c.explored for c in checks]), history.alive)
+
+
+def mean_exploration_rate(history: History, step: int | None = None) -> FloatArray | None:
+    """Average the exploration rate over the snapshots up to ``step``, float64 (R,); None where it is unknown."""
+    known = [check.explored for check in history.exploration_checks if step is None or check.step <= step]
+    return np.asarray(np.mean(known, axis=0)) if known else None
+
+
 def _of_spectra(history: History, of: Callable[[FloatArray, FloatArray], FloatArray]) -> Band | None:
     if not history.spectra:
         return None
@@ -272,5 +292,6 @@ CURVES: dict[str, Callable[[History], Band | None]] = {
     "smallest_eigenvalue": smallest_eigenvalue,
     "condition_number": condition_number,
     **{f"calibration_{100 * level:.0f}": partial(calibration, level=level) for level in LEVELS},
+    "exploration_rate": exploration_rate,
     "spectrum": spectrum,
 }

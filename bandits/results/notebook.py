@@ -49,6 +49,8 @@ def _spec(result: Result, name: str) -> Spec:
     for level in LEVELS:
         if name == f"calibration_{100 * level:.0f}":
             return board(result, fourth="calibration", level=level)[3]
+    if name == "exploration_rate":
+        return board(result, fourth="exploration")[3]
     noun = result.experiment.simulator_class().reward_noun
     title, y_title = (part.format(noun=noun) for part in _TITLES[name])
     found = {label: band for label, band in result.curve(name).items() if len(band.x)}

@@ -89,7 +89,7 @@ class Preview:
             while lane.step < experiment.steps:  # in parts: a trace of every step can be large
                 history.extend(lane.advance(min(PART, experiment.steps - lane.step)))
             history.note, history.seconds = lane.agent.note(), lane.seconds
-            per_arm = lane.agent.spans_arms(experiment.agents[agent])
+            per_arm = experiment.agent_class(agent).spans_arms(experiment.agents[agent])
             eigenvalues = None if per_arm is None else lane.agent.spectrum(world.bases(per_arm))
             if eigenvalues is not None:
                 history.spectra.append(Spectrum(experiment.steps, eigenvalues))

@@ -12,8 +12,11 @@ from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
 
 from . import metrics, notebook, paired_tests
+from .fallbacks import fallbacks
+from .lost_clicks import lost
 from .metrics import CURVES, Band
 from .paired_tests import Comparison
+from .recovery import recovery
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,6 +35,8 @@ class Result:
     ----------
     experiment : Experiment
     histories : dict of str to History
+    twin : Result or None
+        The result of the same experiment without changes, where it was run too.
 
     Examples
     --------
@@ -42,8 +47,8 @@ class Result:
     (True, 4)
     """
 
-    def __init__(self, experiment: Experiment, histories: dict[str, History]) -> None:
-        self.experiment, self.histories = experiment, histories
+    def __init__(self, experiment: Experiment, histories: dict[str, History], *, twin: Result | None = None) -> None:
+        self.experiment, self.histories, self.twin = experiment, histories, twin
 
     def curve(self, name: str) -> dict[str, Band]:
         """Return the curves of one metric by label, without agents that have none."""
@@ -61,7 +66,7 @@ class Result:
 
     def summary(self) -> dict[str, Any]:
         """Return totals and comparisons as plain data; equal experiments give equal bytes."""
-        agents = {}
+        agents: dict[str, dict[str, Any]] = {}
         for label, h in self.histories.items():
             clicks = metrics.total(h, "clicks")
             entropy = metrics.entropy(h)
@@ -75,6 +80,16 @@ class Result:
                 "learned": metrics.estimate(metrics.oracle_share(h))._asdict(),
                 "rows": int(h.alive.sum()),
             }
+            if (rates := metrics.mean_exploration_rate(h)) is not None:
+                agents[label]["exploration_rate"] = metrics.estimate(rates)._asdict()
+            if (found_recovery := recovery(self, label)) is not None:
+                agents[label]["recovery"] = found_recovery._asdict()
+            if (instead := fallbacks(h)) is not None:
+                agents[label]["fallbacks"] = {
+                    name: v._asdict() if isinstance(v, metrics.Estimate) else v for name, v in instead._asdict().items()
+                }
+            if self.twin is not None:
+                agents[label]["lost_to_change"] = lost(self, self.twin, label)._asdict()
         pairs = [(a, b, self.compare(a, b)) for a, b in itertools.combinations(self.histories, 2)]
         adjusted = paired_tests.holm([c.p_value for _, _, c in pairs])
         comparisons = [
@@ -96,7 +111,8 @@ class Result:
     def to_frame(self) -> pd.DataFrame:
         """Return all curves in long form: columns agent, metric, step, mid, low, high.
 
-        The spectrum is left out, because it is by rank and not by step.
+        The spectrum is left out, because it is by rank and not by step, and so is a metric that an agent does not have
+        (the exploration rate of a run of an older version).
 
         Examples
         --------

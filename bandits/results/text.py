@@ -6,6 +6,7 @@ import math
 import re
 from typing import TYPE_CHECKING
 
+from bandits.agents.guards.params import GuardParams
 from bandits.base.formatting import count, count_of, number, percent
 from bandits.experiments.experiment import Experiment
 
@@ -64,9 +65,20 @@ def describe_agents(experiment: Experiment) -> str:
 
 def plain_value(value: object) -> str:
     """Write the value of a parameter: 0.5, 64-32, per arm."""
+    if isinstance(value, GuardParams):
+        return describe_guard(value)
     if isinstance(value, tuple):
-        return "-".join(map(plain_value, value))
+        guards = any(isinstance(each, GuardParams) for each in value)
+        return (" in ".join if guards else "-".join)(map(plain_value, value)) or "none"
     return f"{value:g}" if isinstance(value, float) else str(value).replace("_", " ")
+
+
+def describe_guard(guard: GuardParams) -> str:
+    """Name a guard and the values that differ from their defaults: exploration floor (epsilon 0.1)."""
+    defaults = {name: field.default for name, field in type(guard).model_fields.items()}
+    set_ = {name: getattr(guard, name) for name in defaults if name != "kind"}
+    values = [f"{name.replace('_', ' ')} {plain_value(v)}" for name, v in set_.items() if v != defaults[name]]
+    return guard.title.lower() + (f" ({', '.join(values)})" if values else "")
 
 
 def ranking(result: Result) -> list[str]:
@@ -276,7 +288,9 @@ def explain_decision(why: Why) -> list[str]:
     name = f"{shown.name} ({why.item_noun} {shown.item})" if shown.alike > 1 else shown.name
     tied = any(c.score == shown.score for c in rest)
     won = "tied for the highest (the first of the tied candidates is chosen)" if tied else "the highest"
-    if why.randomised:
+    if why.guard:
+        reason = f"A guard chose {name} instead of {why.label}: {why.guard}."
+    elif why.randomised:
         reason = f"{why.label} chose {name} at random (exploration)."
     elif math.isinf(shown.width):
         reason = f"{why.label} chose {name}: it had no observations, and such candidates are chosen first."
@@ -315,9 +329,10 @@ def _counterfactual(why: Why) -> str:
 
 def _chances(why: Why) -> list[str]:
     """List the most probable choices over the agent's random draws."""
-    likely = sorted((c for c in why.candidates if c.chance > 0), key=lambda c: -c.chance)
-    if not likely:
+    possible = sorted((c for c in why.candidates if c.chance > 0), key=lambda c: -c.chance)
+    if not possible:
         return []
+    likely = [c for c in possible if c.chance >= min(0.005, possible[0].chance)]  # not those of 0 %
     listed = ", ".join(f"{c.name} ({percent(c.chance)})" for c in likely[:3])
     others = f", others ({percent(sum(c.chance for c in likely[3:]))})" if len(likely) > 3 else ""
     how = f"estimated from {count(why.redraws)} samples" if why.redraws else "exact"

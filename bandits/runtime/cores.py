@@ -26,6 +26,7 @@ CHUNK_SECONDS = 0.1
 POLL = 0.05  # seconds
 
 Progress = Callable[[int, int], Any]
+Keep = Callable[[Job], None]
 
 
 def available_cores() -> int:
@@ -51,7 +52,7 @@ def read_workers(text: str | None) -> int:
 
 
 def run_to_end(
-    experiment: Experiment, workers: int | None = None, progress: Progress | None = None
+    experiment: Experiment, workers: int | None = None, progress: Progress | None = None, keep: Keep | None = None
 ) -> dict[str, History]:
     """Run an experiment and return the history of each agent.
 
@@ -65,18 +66,29 @@ def run_to_end(
         Processes, at most one per agent; 0 or 1: this process alone. By default one per processor.
     progress : callable, optional
         Called as ``progress(step, steps)`` a few times a second.
+    keep : callable, optional
+        Called with the finished run: histories, last state and wall time, as a pool stores them.
     """
+    began = time.monotonic()
+    job = _finished_job(experiment, workers, progress, with_state=keep is not None)
+    if keep is not None:
+        job.seconds_before = time.monotonic() - began
+        keep(job)
+    return job.histories
+
+
+def _finished_job(experiment: Experiment, workers: int | None, progress: Progress | None, *, with_state: bool) -> Job:
     n = processes_for(experiment, available_cores() if workers is None else workers)
-    here = _run_here(experiment, {}, n, progress)
-    if isinstance(here, dict):
+    here = _run_here(experiment, {}, n, progress, with_state=with_state)
+    if isinstance(here, Job):
         return here
     with closing(here.pool) as pool:
         job = pool.submit(experiment, saved=here.state)
         here.state = {}  # the job replaces it agent by agent
         if _follow(pool, job, progress):
-            return job.histories
-    last = _run_here(experiment, job.saved, 1, progress)
-    assert isinstance(last, dict)
+            return job
+    last = _run_here(experiment, job.saved, 1, progress, with_state=with_state)
+    assert isinstance(last, Job)
     return last
 
 
@@ -101,9 +113,11 @@ class _HandOver:
 
 
 def _run_here(
-    experiment: Experiment, state: dict[str, Any], processes: int, progress: Progress | None
-) -> dict[str, History] | _HandOver:
+    experiment: Experiment, state: dict[str, Any], processes: int, progress: Progress | None, *, with_state: bool
+) -> Job | _HandOver:
     """Continue from a state in this process: to the end, or until workers can take over.
+
+    The job of a run that has ended holds the last state only where it is asked for, which takes as much memory again.
 
     Simulators and agents end with this call, so that they take no memory beside those of the workers.
     """
@@ -111,10 +125,15 @@ def _run_here(
     try:
         race.load_state_dict(state)
         if (pool := _advance(race, processes, progress)) is None:
-            return race.histories
-        return _HandOver(pool, {k: np.asarray(v) for k, v in race.state_dict().items()})
+            saved = _arrays(race) if with_state else {}
+            return Job(experiment, status="finished", step=race.step, histories=race.histories, saved=saved)
+        return _HandOver(pool, _arrays(race))
     finally:
         race.close()
+
+
+def _arrays(race: Race) -> dict[str, Any]:
+    return {k: np.asarray(v) for k, v in race.state_dict().items()}
 
 
 def _advance(race: Race, processes: int, progress: Progress | None) -> Pool | None:

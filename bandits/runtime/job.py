@@ -214,7 +214,7 @@ def save(store: Store | None, job: Job, *, finished: bool = False, last: bool = 
         if not needed and began < job.next_write:
             return
         if finished:
-            _keep_result(store, job)
+            keep_result(store, job)
         else:
             store.keep_checkpoint(job.id, job.experiment, pack(job.saved))
         spent = time.monotonic() - began
@@ -229,8 +229,16 @@ def save(store: Store | None, job: Job, *, finished: bool = False, last: bool = 
         job.writing.release()
 
 
-def _keep_result(store: Store, job: Job) -> None:
-    """Store a finished run, then the state from which it can be extended, if that is small and fits on the disk."""
+def keep_result(store: Store, job: Job) -> None:
+    """Store a finished run, then the state from which it can be extended, if that is small and fits on the disk.
+
+    What exceeds the disk budget is deleted: see `bandits.storage.budget.enforce`.
+
+    Raises
+    ------
+    OSError
+        The disk is full or cannot be written; no partial file stays.
+    """
     store.put(job.experiment, job.histories, job.seconds)
     with suppress(OSError, UserError):  # the budget may be no size, which the page Runs states
         state = pack(job.saved)
@@ -249,7 +257,7 @@ def _try_again(store: Store, job: Job, attempts: int) -> None:
             if not job.unstored:  # deleted meanwhile
                 return
             try:
-                _keep_result(store, job)
+                keep_result(store, job)
                 job.unstored, job.error = False, ""
             except OSError:
                 _try_again(store, job, attempts - 1)

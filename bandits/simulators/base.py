@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -25,12 +25,22 @@ from bandits.base.types import (
 )
 
 from . import click_kernels
+from .changes import Change
 
 
 class SimulatorParams(Params):
     """Parameters of a simulator."""
 
     kind: str
+
+    @property
+    def all_changes(self) -> dict[str, Change]:
+        """What changes during a run, by the name of the field that states it."""
+        return {f"simulator.changes.{i}": change for i, change in enumerate(getattr(self, "changes", ()))}
+
+    def without_changes(self) -> Self:
+        """Return the same parameters without anything that changes during a run."""
+        return self.model_copy(update={"changes": ()}) if "changes" in type(self).model_fields else self
 
 
 class Simulator(ABC):
@@ -113,8 +123,13 @@ class Simulator(ABC):
         return cls.describe(params).slate
 
     @classmethod
-    def shock(cls, params: Any) -> int | None:  # noqa: ARG003
-        """Return the step from which on expected rewards are different; None without one."""
+    def shock(cls, params: Any) -> int | None:
+        """Return the step of the first shock, from which on preferences are others; None without one."""
+        return min((c.begins for c in params.all_changes.values() if c.kind == "shock"), default=None)
+
+    @classmethod
+    def variation(cls, params: Any, steps: int) -> float | None:  # noqa: ARG003
+        """Compute the variation budget: the sum over steps of the largest change of an expected reward, or None."""
         return None
 
     @classmethod
@@ -153,7 +168,7 @@ class Simulator(ABC):
     def access(self) -> WorldAccess:
         """Return what agents may read if they require it."""
         key = f"{self.log_key()}|{self.streams.seed}"
-        return WorldAccess(self.probabilities, self.log, self.layouts(), key, self.vectors)
+        return WorldAccess(self.probabilities, self.log, self.layouts(), key, self.vectors, self.round_at)
 
     def log_key(self) -> str:
         """Return a text that names everything the log depends on, besides the seed."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 from importlib.resources import files
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
+from pydantic import model_validator
 
 from bandits.base.errors import UserError
 from bandits.base.formatting import short
@@ -16,7 +17,10 @@ from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, LoggedD
 from bandits.simulators.datasets.csv_table import MISSING, in_order
 
 from .base import ClickTable, Simulator, SimulatorParams
+from .changed_inputs import break_dense
+from .changes import Features, ShocksAndFaults, changes_param, check, order_at
 from .datasets import uploads
+from .datasets.scaling import Scale, scaled
 
 # rows, features, classes: known without loading, so that sizes are checked before anything is read
 SIZES = {
@@ -40,7 +44,7 @@ _ATTRIBUTIONS = {
 
 
 class DataSet(NamedTuple):
-    """``features (n, d)`` with rows of length one, ``labels (n,)`` 0 to K - 1, and the labels' names."""
+    """``features (n, d)``, ``labels (n,)`` 0 to K - 1, and the labels' names."""
 
     features: FloatArray
     labels: IntArray
@@ -66,10 +70,11 @@ def sizes(name: str) -> tuple[int, int, int]:
 
 
 @lru_cache(maxsize=8)
-def load(name: str) -> DataSet:
-    """Load a data set under the protocol of Zhang et al. (2021).
+def load(name: str, scale: Scale = "norm") -> DataSet:
+    """Load a data set, by default under the protocol of Zhang et al. (2021).
 
-    Missing values are -1, categories are coded alphabetically, each row of features is divided by its L2 norm.
+    Missing values are -1, categories are coded alphabetically, and each row of features is divided by its L2 norm or
+    scaled otherwise: see `bandits.simulators.datasets.scaling.scaled`.
     """
     if name in ("digits", "wine", "breast_cancer"):
         from sklearn import datasets
@@ -87,8 +92,7 @@ def load(name: str) -> DataSet:
         labels = target.map({text: i for i, text in enumerate(classes)}).to_numpy(np.int64)
         features = np.column_stack([_codes(frame[column]) for column in frame.columns])
     features = np.where(np.isfinite(features), features, -1.0).astype(np.float64)
-    norms = np.linalg.norm(features, axis=1, keepdims=True)
-    return DataSet(features / np.where(norms == 0, 1.0, norms), labels, classes)
+    return DataSet(scaled(features, scale), labels, classes)
 
 
 def _codes(column: Any) -> FloatArray:
@@ -115,9 +119,22 @@ class Classification(Simulator):
         )  # fmt: skip
         encoding: Literal["block", "context"] = param(
             "block", title="Encoding", basic=True,
-            help="block: a block of features per class, with which one shared model can distinguish the classes, as "
-            "published. context: the same vector for all classes, for models per arm.",
+            help="block: the interaction of class and features, a block of features per class with which one shared "
+            "model can learn each class, as published. context: the same vector for all classes, for models per arm.",
         )  # fmt: skip
+        scale: Scale = param(
+            "norm", title="Feature scaling", basic=True, later=True,
+            help="norm: each example is divided by its Euclidean norm, as published; features with small numbers then "
+            "count little. none: as in the data; features with large numbers dominate the exploration bonuses. minmax: "
+            "each feature from 0 to 1 over the data set. standard: each feature with mean 0 and standard deviation 1.",
+        )  # fmt: skip
+        changes: ShocksAndFaults = changes_param("preferences (shock)")
+
+        @model_validator(mode="after")
+        def _agree(self) -> Self:
+            if self.changes:
+                check(self.all_changes, sizes(self.data)[1])
+            return self
 
         @classmethod
         def choices(cls, name: str) -> dict[str, str] | None:
@@ -137,7 +154,7 @@ class Classification(Simulator):
 
     def __init__(self, params: Any, streams: Streams) -> None:
         super().__init__(params, streams)
-        self.data = load(params.data)
+        self.data = load(params.data, params.scale)
         R, K, d = len(streams.rows), len(self.data.classes), self.data.features.shape[1]
         offset = d * np.arange(K)[:, None] if params.encoding == "block" else np.zeros((K, 1), np.int64)
         self._columns = np.broadcast_to(offset + np.arange(d), (R, K, d)).copy()
@@ -170,7 +187,8 @@ class Classification(Simulator):
 
     def round_at(self, step: int) -> Round:
         examples = self._example(step)
-        values = np.repeat(self.data.features[examples][:, None, :], len(self.data.classes), axis=1)
+        observed = break_dense(self.data.features[examples], self.params.changes, step)
+        values = np.repeat(observed[:, None, :], len(self.data.classes), axis=1)
         contexts = Contexts(values, self._columns, self.spec.n_features)
         return Round(step, self._zeros, self._items, contexts, self._rows, self._available, self._zeros)
 
@@ -181,7 +199,9 @@ class Classification(Simulator):
         return self._table.probabilities[self._labels(round)]
 
     def features(self, item: int | None) -> FloatArray:
-        X, K = self.data.features, len(self.data.classes)
+        K, changes = len(self.data.classes), self.params.changes
+        steps = [0, *(change.begins for change in changes if isinstance(change, Features))]
+        X = np.concatenate([break_dense(self.data.features, changes, step) for step in steps])
         if self.params.encoding == "context":
             return X
         basis = np.linalg.qr(X, mode="r")  # the same span in d rows
@@ -226,4 +246,5 @@ class Classification(Simulator):
 
     def _labels(self, round: Round) -> IntArray:
         labels: IntArray = self.data.labels[self._example(round.step)]
-        return labels
+        order = order_at(self.params.changes, round.step, len(self.data.classes))
+        return labels if order is None else order[labels]

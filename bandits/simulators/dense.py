@@ -11,6 +11,8 @@ from bandits.base.randomness import Streams, block_length
 from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, LoggedData, Round, Truth, WorldSpec
 
 from .base import Simulator, single_response
+from .changed_inputs import break_dense
+from .changes import order_at
 
 
 class DenseSimulator(Simulator):
@@ -28,6 +30,7 @@ class DenseSimulator(Simulator):
     def __init__(self, params: Any, streams: Streams) -> None:
         super().__init__(params, streams)
         R, (K, D) = len(streams.rows), self.sizes(params)
+        self._changes = tuple(params.all_changes.values())
         layouts, index = np.unique(self.layouts(), return_inverse=True)
         weights = np.stack([self._layout_weights(int(layout)) for layout in layouts])
         self.weights = weights if len(layouts) == 1 else weights[index]
@@ -84,14 +87,17 @@ class DenseSimulator(Simulator):
         return int(8 * (drawn + rows * K * (3 * D + 6)))
 
     def round_at(self, step: int) -> Round:
-        contexts = Contexts(self._features.at(step), self._columns, self._columns.shape[-1])
+        observed = break_dense(self._features.at(step), self._changes, step)
+        contexts = Contexts(observed, self._columns, self._columns.shape[-1])
         return Round(step, self._zeros, self._items, contexts, self._rows, self._available, self._zeros)
 
     def respond(self, round: Round, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:
         return single_response(self.probabilities(round), slate, uniforms, self.reward, round.available)
 
     def probabilities(self, round: Round) -> FloatArray:
-        return self.expected_rewards(round.contexts.values, self.weights)
+        features = self._features.at(round.step) if self._changes else round.contexts.values
+        order = order_at(self._changes, round.step, self.weights.shape[-1])
+        return self.expected_rewards(features, self.weights if order is None else self.weights[..., order])
 
     def log(self, layout: int, n: int) -> LoggedData:
         generator, weights = self.streams.generator("log", row=layout), self._layout_weights(layout)[None]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from bandits.base.formatting import count
 from bandits.base.params import param
 from bandits.base.randomness import Streams, steps_left_in_block
 from bandits.base.types import (
@@ -21,23 +22,21 @@ from bandits.base.types import (
     WorldSpec,
 )
 
+from . import changes
 from .base import ClickTable, Simulator, SimulatorParams
+from .changed_inputs import ObservedContexts, VisitorShares
+from .changes import Change, Features, Season, Traffic, changes_param
+from .petshop_rates import CATEGORIES as CATEGORIES
+from .petshop_rates import CLICK_RATES as CLICK_RATES
+from .petshop_rates import PERSONAS as PERSONAS
+from .petshop_rates import SPOKEN_PERSONAS, Drift, RateSchedule, RateShock, Table
 
-PERSONAS = ("new_puppy_parent", "cat_connoisseur", "budget_shopper", "fish_hobbyist")
-_SPOKEN_PERSONAS = tuple(name.replace("_", " ") for name in PERSONAS)
-CATEGORIES = ("Dog Food", "Dog Toy", "Cat Food", "Cat Toy", "Fish")
-CLICK_RATES = (
-    (0.40, 0.50, 0.10, 0.05, 0.02),
-    (0.05, 0.02, 0.55, 0.45, 0.05),
-    (0.25, 0.15, 0.40, 0.20, 0.20),
-    (0.02, 0.02, 0.10, 0.08, 0.60),
-)
+KEPT_TABLES = 3  # of click probabilities
+MOVING_CELLS = 2**17  # click probabilities of moving rates that are computed at once
 _P, _C = len(PERSONAS), len(CATEGORIES)
 _WIDTH = {"additive": (_P + _C, 2), "interaction": (_P * _C, 1), "both": (_P + _C + _P * _C, 3)}  # D, N
 
-Rate = Annotated[float, Field(ge=0, le=1)]
-Rates = Annotated[tuple[Rate, Rate, Rate, Rate, Rate], Field(strict=False)]
-Table = Annotated[tuple[Rates, Rates, Rates, Rates], Field(strict=False)]
+Changes = Annotated[RateShock | Drift | Season | Traffic | Features, Field(discriminator="kind")]
 
 
 class PetShop(Simulator):
@@ -45,7 +44,7 @@ class PetShop(Simulator):
 
     Every user has one of four personas, every product one of five categories (balanced, shuffled);
     click ~ Bernoulli(click probability of the persona for the category). From ``shock_step`` on, every persona has the
-    preferences of the next one in the table, and regret is against the new optimum.
+    preferences of the next one in the table; ``changes`` hold this and more. Regret is against the optimum of the step.
     """
 
     class Params(SimulatorParams):
@@ -76,9 +75,36 @@ class PetShop(Simulator):
             "never.",
         )  # fmt: skip
         click_rates: Table = param(
-            CLICK_RATES, title="Click probabilities", table=(_SPOKEN_PERSONAS, CATEGORIES),
+            CLICK_RATES, title="Click probabilities", table=(SPOKEN_PERSONAS, CATEGORIES),
             help="One per persona (row) and product category (column). Larger values mean more clicks.",
         )  # fmt: skip
+        changes: tuple[Changes, ...] = changes_param("preferences (shock, drift, season), visitors (traffic)")
+
+        @property
+        def all_changes(self) -> dict[str, Change]:
+            found: dict[str, Change] = {f"simulator.changes.{i}": change for i, change in enumerate(self.changes)}
+            if self.shock_step is not None:
+                found["simulator.shock_step"] = RateShock(at=self.shock_step)
+            return found
+
+        def without_changes(self) -> Self:
+            return self.model_copy(update={"changes": (), "shock_step": None})
+
+        @classmethod
+        def when_empty(cls, name: str, values: dict[str, Any]) -> str:
+            if name != "shock_step" or not values.get("changes"):
+                return super().when_empty(name, values)
+            given = [c if isinstance(c, dict) else c.model_dump() for c in values["changes"]]
+            at = sorted(c["at"] for c in given if c.get("kind") == "shock" and isinstance(c.get("at"), int))
+            return f"{', '.join(map(count, at))} (in Changes)" if at else "never (see Changes)"
+
+        @model_validator(mode="after")
+        def _agree(self) -> Self:
+            changes.check(self.all_changes, _WIDTH[self.features][0])
+            for name, change in self.all_changes.items():
+                if isinstance(change, Traffic) and (n := len(change.shares)) != _P:
+                    raise ValueError(f"{name}.shares has {n} numbers; it must have {_P}, one per persona")
+            return self
 
     title = "Pet shop"
     family = "Recommendation"
@@ -92,9 +118,11 @@ class PetShop(Simulator):
         self._personas = np.stack(users)  # (L, n_users), L layouts
         self._categories = np.stack(products)  # (L, K)
         self._layout_index = np.arange(R) if len(shops) > 1 else np.zeros(R, np.int64)
-        self._contexts = self._make_contexts()
-        rates = np.array(params.click_rates)
-        self._before, self._after = self._table(rates), self._table(np.roll(rates, -1, axis=0))
+        self._changes = tuple(params.all_changes.values())
+        self._schedule = RateSchedule(params.click_rates, self._changes)
+        self._tables: dict[int, ClickTable] = {}  # by the first step with these click probabilities
+        self._observed = ObservedContexts(self._make_contexts(), self._changes, self.spec.n_stored)
+        self._traffic = VisitorShares(self._personas, self._changes)
         self._items = np.broadcast_to(np.arange(K), (R, K)).copy()
         self._available = np.ones((R, K), np.bool_)
         self._users = streams.blocks("world", lambda g, n: g.integers(0, params.n_users, size=n))
@@ -102,9 +130,12 @@ class PetShop(Simulator):
     @classmethod
     def describe(cls, params: Any) -> WorldSpec:
         n_features, n_stored = _WIDTH[params.features]
+        faults = params.all_changes.values()
+        n_stored += changes.more_stored(faults, n_stored, n_features)
+        broken = any(isinstance(change, Features) for change in faults)
         return WorldSpec(
             n_items=params.n_products, n_candidates=params.n_products, n_features=n_features, n_stored=n_stored,
-            n_users=params.n_users, fixed_contexts=_P,
+            n_users=params.n_users, fixed_contexts=0 if broken else _P,
             capabilities=frozenset({"ids", "truth", "segments", "log", "binary", "arm_features"}),
         )  # fmt: skip
 
@@ -115,15 +146,18 @@ class PetShop(Simulator):
     @classmethod
     def memory(cls, params: Any, rows: int) -> int:
         layouts = rows if params.layout == "per_row" else 1
-        n_stored = _WIDTH[params.features][1]
-        per_layout = 3 * params.n_users + params.n_products * _P * (2 * n_stored + 2)
+        n_stored, n_changes = cls.describe(params).n_stored, len(params.all_changes)
+        versions = 1 + sum(isinstance(change, Features) for change in params.all_changes.values())
+        tables = 2 if not params.changes else 2 * KEPT_TABLES
+        per_layout = (3 + 2 * bool(n_changes)) * params.n_users
+        per_layout += params.n_products * _P * (2 * n_stored * versions + tables)
         return int(8 * (layouts * per_layout + rows * params.n_products))
 
     def round_at(self, step: int) -> Round:
-        users = self._users.at(step)
+        users = self._traffic.users(self._users.at(step), self._layout_index, step)
         personas = self._personas[self._layout_index, users]
         context = personas + _P * self._layout_index
-        return Round(step, users, self._items, self._contexts, context, self._available, personas)
+        return Round(step, users, self._items, self._observed.at(step), context, self._available, personas)
 
     def respond(self, round: Round, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:
         return self._rates_at(round.step).respond(round.context, slate, uniforms)
@@ -132,48 +166,51 @@ class PetShop(Simulator):
         return self._rates_at(round.step).probabilities[round.context]
 
     def features(self, item: int | None) -> FloatArray:
-        _, columns, n_features = self._contexts
         chosen = slice(None) if item is None else slice(item, item + 1)
-        rows = np.unique(columns[:, chosen].reshape(-1, columns.shape[2]), axis=0)  # all values are one
-        dense = np.zeros((len(rows), n_features))
-        np.put_along_axis(dense, rows, 1.0, axis=1)
-        return dense
+        found = [self._distinct(contexts, chosen) for contexts in self._observed.all()]
+        return found[0] if len(found) == 1 else np.unique(np.vstack(found), axis=0)
 
     def log(self, layout: int, n: int) -> LoggedData:
-        """Return interactions logged before the shock: what is learned from them is outdated after it."""
+        """Return interactions logged before the first change: what is learned from them is outdated after it."""
         generator = self.streams.generator("log", row=layout)
         at = int(np.flatnonzero(self.layouts() == layout)[0]) if self.params.layout == "per_row" else 0
         users = generator.integers(0, self.params.n_users, size=n)
         items = generator.integers(0, self.params.n_products, size=n)
         context = self._personas[at, users] + _P * at
-        rewards = generator.random(n) < self._before.probabilities[context, items]
-        values, columns, _ = self._contexts
+        rewards = generator.random(n) < self._rates_at(0).probabilities[context, items]
+        values, columns, _ = self._observed.at(0)
         return LoggedData(users, items, values[context, items], columns[context, items], rewards.astype(np.float64))
 
     def predraw(self, step: int, n: int) -> PredrawnSteps:
         n = steps_left_in_block(step, n, self.params.n_products)
-        shock = self.params.shock_step
-        if shock is not None and step < shock:
-            n = min(n, shock - step)
-        users = self._users.slice(step, n)
+        n = min(n, self._traffic.next_change(step) - step, self._observed.next_change(step) - step)
+        end = self._schedule.interval(step)[1]
+        moving = end == step + 1
+        n = min(n, max(1, MOVING_CELLS // self._categories.size)) if moving else min(n, end - step)
+        users = self._traffic.users(self._users.slice(step, n), self._layout_index, step)
         personas = self._personas[self._layout_index, users]
         context = personas + _P * self._layout_index
+        table, row = self._rates_at(step), context
+        if moving:  # a table for each step, below each other
+            table = self._table(self._schedule.rates(step, n))
+            row = context + len(self._personas) * _P * np.arange(n)[:, None]
         uniforms = self.uniforms.slice(step, n)[:, :, 0]
-        return PredrawnSteps(step, users, personas, context, self._contexts, *self._rates_at(step), uniforms)
+        return PredrawnSteps(step, users, personas, context, self._observed.at(step), *table, row, uniforms)
 
     @classmethod
-    def shock(cls, params: Params) -> int | None:
-        return params.shock_step
+    def variation(cls, params: Params, steps: int) -> float:
+        schedule = RateSchedule(params.click_rates, tuple(params.all_changes.values()))
+        return schedule.variation(steps)
 
     def log_key(self) -> str:
-        return str(self.params.model_dump_json(exclude={"shock_step"}))
+        return str(self.params.model_dump_json(exclude={"shock_step", "changes"}))
 
     def name(self, item: int, row: int = 0) -> str:
         return CATEGORIES[self._categories[self._layout_index[row], item]]
 
     @classmethod
     def segment_names(cls) -> list[str]:
-        return list(_SPOKEN_PERSONAS)
+        return list(SPOKEN_PERSONAS)
 
     def _layout(self, layout: int) -> tuple[IntArray, IntArray]:
         """Draw the persona of every user and the category of every product."""
@@ -194,10 +231,24 @@ class PetShop(Simulator):
         stacked = np.ascontiguousarray(np.stack(columns, axis=-1).astype(np.int64))
         return Contexts(np.ones(stacked.shape), stacked, self.spec.n_features)
 
+    def _distinct(self, contexts: Contexts, chosen: slice) -> FloatArray:
+        """Return the distinct feature vectors of some items, float64 (n, D)."""
+        values, columns, n_features = contexts
+        stored = np.concatenate([values[:, chosen], columns[:, chosen]], axis=2)
+        rows = np.unique(stored.reshape(-1, stored.shape[2]), axis=0)
+        N, dense = columns.shape[2], np.zeros((len(rows), n_features))
+        np.put_along_axis(dense, rows[:, N:].astype(np.int64), rows[:, :N], axis=1)
+        return dense
+
     def _table(self, rates: FloatArray) -> ClickTable:
-        tables = rates[:, self._categories].transpose(1, 0, 2)  # (L, persona, K)
+        """Make the table of every layout and persona from click probabilities (n, persona, category), in this order."""
+        tables = rates[:, :, self._categories].transpose(0, 2, 1, 3)  # (n, L, persona, K)
         return ClickTable.of(tables.reshape(-1, tables.shape[-1]))
 
     def _rates_at(self, step: int) -> ClickTable:
-        shock = self.params.shock_step
-        return self._after if shock is not None and step >= shock else self._before
+        start, _ = self._schedule.interval(step)
+        if start not in self._tables:
+            if len(self._tables) >= KEPT_TABLES:
+                del self._tables[next(iter(self._tables))]  # the oldest
+            self._tables[start] = self._table(self._schedule.rates(start))
+        return self._tables[start]

@@ -16,12 +16,19 @@ from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Round, 
 
 from . import ann_index, ranking_kernels
 from .base import Simulator, SimulatorParams
+from .changed_inputs import break_dense
+from .changes import Features, ShocksAndFaults, changes_param, check, order_at
 from .ranking_layouts import Layouts, log_sum_exp
 
 MAX_PAIRS = 200_000_000  # users times items, where the whole catalogue is in the softmax
 BUCKETS = 10_000  # buckets of neighbouring items, in which choices from a large catalogue are counted
 MEMORY_OF_STEPS = 2**25  # bytes of candidates and click probabilities that are kept for other agents
 MAX_COUNTED = 100_000  # items up to which choices are counted per item
+
+
+def _width(params: Any) -> int:
+    """Count the features, D."""
+    return int({"concatenation": 2, "product": 1, "both": 3}[params.features] * params.embedding + params.constant)
 
 
 @dataclass
@@ -117,6 +124,7 @@ class Ranking(Simulator):
             help="shared: the same catalogue in every replication. per_row: each replication has its own, which widens "
             "the confidence bands.",
         )  # fmt: skip
+        changes: ShocksAndFaults = changes_param("preferences (shock)")
 
         @classmethod
         def closest(cls, values: dict[str, Any]) -> dict[str, Any]:
@@ -148,6 +156,7 @@ class Ranking(Simulator):
                     f"simulator.choice catalogue scores {self.n_users:,} users x {self.n_items:,} items; "
                     f"at most {MAX_PAIRS:,} pairs are allowed"
                 )
+            check(self.all_changes, _width(self))
             return self
 
     title = "Ranking"
@@ -177,10 +186,9 @@ class Ranking(Simulator):
 
     @classmethod
     def describe(cls, params: Any) -> WorldSpec:
-        parts = {"concatenation": 2, "product": 1, "both": 3}[params.features]
-        D = parts * params.embedding + params.constant
+        D = _width(params)
         capabilities = {"ids", "truth", "binary", "arm_features"}
-        if params.features == "concatenation":
+        if params.features == "concatenation" and not any(isinstance(c, Features) for c in params.changes):
             capabilities.add("vectors")
         in_buckets = params.n_items > MAX_COUNTED or params.retrieval != "random"
         return WorldSpec(
@@ -231,7 +239,7 @@ class Ranking(Simulator):
                 p.constant,
                 out,
             )
-            return out
+            return break_dense(out, p.changes, step)
 
         contexts = Contexts(features, self._columns, self.spec.n_features, partial(features, dtype=np.float32))
         return Round(step, user_ids, items, contexts, self._rows, self._available, self._zeros)
@@ -306,7 +314,8 @@ class Ranking(Simulator):
         if step is None or step.items is not round.items:
             step = _Step(round.items)
         if step.expected is None:
-            p = self.clicks(round.users, round.items, round.items)
+            order = order_at(self.params.changes, round.step, self.params.n_users)
+            p = self.clicks(round.users if order is None else order[round.users], round.items, round.items)
             step.expected = p, ranking_kernels.optimum(p, self.positions)
         return step.expected
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
+from pydantic import model_validator
 
 from bandits.base.params import param
 from bandits.base.types import FloatArray, LoggedData
 
 from .base import SimulatorParams, normal
+from .changes import ShocksAndFaults, changes_param, check
 from .dense import DenseSimulator
 
 # the reward functions of a.x, for a hidden direction a
@@ -74,6 +76,12 @@ class Synthetic(DenseSimulator):
             help="shared: the same hidden weights in every replication. per_row: each replication has its own, which "
             "widens the confidence bands.",
         )  # fmt: skip
+        changes: ShocksAndFaults = changes_param("preferences (shock)")
+
+        @model_validator(mode="after")
+        def _agree(self) -> Self:
+            check(self.all_changes, self.n_features)
+            return self
 
     title = "Synthetic"
     family = "Known functions"

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
+from pydantic import model_validator
 
 from bandits.base.params import param
 from bandits.base.randomness import Streams, block_length
 from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, LoggedData, Round, Truth, WorldSpec
 
 from .base import Simulator, SimulatorParams, normal, single_response
+from .changed_inputs import break_dense
+from .changes import ShocksAndFaults, changes_param, check, order_at
 
 ARMS = 5
 MEANS = (1.0, 1.0, 1.0, 1.0, 1.2)  # away from the rim; the last arm is the safe choice
@@ -57,6 +60,12 @@ class Wheel(Simulator):
             0.01, title="Rim noise", ge=0, le=100, typical=(0, 1),
             help="Standard deviation of the rewards of 50. Larger values blur them; usually 0.01 to 0.5.",
         )  # fmt: skip
+        changes: ShocksAndFaults = changes_param("preferences (shock)")
+
+        @model_validator(mode="after")
+        def _agree(self) -> Self:
+            check(self.all_changes, 3 if self.features == "constant" else 2)
+            return self
 
     title = "Wheel"
     family = "Known functions"
@@ -88,7 +97,8 @@ class Wheel(Simulator):
         return 8 * rows * (2 * block_length(2) + 10 * ARMS)
 
     def round_at(self, step: int) -> Round:
-        values = np.repeat(self._vectors(self._points.at(step))[:, None], ARMS, axis=1)
+        observed = break_dense(self._vectors(self._points.at(step)), self.params.changes, step)
+        values = np.repeat(observed[:, None], ARMS, axis=1)
         contexts = Contexts(values, self._columns, self.spec.n_features)
         return Round(step, self._zeros, self._items, contexts, self._rows, self._available, self._zeros)
 
@@ -96,14 +106,22 @@ class Wheel(Simulator):
         return single_response(self.probabilities(round), slate, uniforms, self._reward)
 
     def probabilities(self, round: Round) -> FloatArray:
-        return self.means(self._points.at(round.step))
+        return self.means(self._points.at(round.step), order_at(self.params.changes, round.step, ARMS - 1))
 
-    def means(self, points: FloatArray) -> FloatArray:
-        """Return the expected reward of each arm at ``points (n, 2)``, float64 (n, 5)."""
+    def means(self, points: FloatArray, order: IntArray | None = None) -> FloatArray:
+        """Return the expected reward of each arm at ``points (n, 2)``, float64 (n, 5).
+
+        Parameters
+        ----------
+        points : float64 (n, 2)
+        order : int64 (4,), optional
+            Quadrant whose arm each quadrant has; its own by default.
+        """
         means = np.tile(MEANS, (len(points), 1))
         rim = np.flatnonzero(np.hypot(points[:, 0], points[:, 1]) >= self.params.delta)
         x, y = (points[rim] > 0).T
-        means[rim, np.where(x, 0, 2) + np.where(y, 0, 1)] = HIGH
+        quadrant = np.where(x, 0, 2) + np.where(y, 0, 1)
+        means[rim, quadrant if order is None else order[quadrant]] = HIGH
         return means
 
     def features(self, item: int | None) -> FloatArray:

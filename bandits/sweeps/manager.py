@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -13,11 +14,13 @@ from bandits.base.errors import UserError
 from bandits.experiments.experiment import Experiment
 from bandits.results.metrics import Estimate
 from bandits.runtime.pool import Pool
+from bandits.storage.budget import enforce
+from bandits.storage.eviction import Evictable
 from bandits.sweeps.analysis.landscape import Landscape
 from bandits.sweeps.analysis.nearest import NearestPoint, PointLookup, nearest_points
 from bandits.sweeps.execution.audit import Audit
 from bandits.sweeps.execution.executors import Executor, FailoverExecutor, InProcessExecutor, PoolExecutor
-from bandits.sweeps.storage.block_files import BlockFiles, stored_sweep
+from bandits.sweeps.storage.block_files import BlockFiles, evictable_sweeps, stored_sweep
 from bandits.sweeps.storage.catalogue import Catalogue, CatalogueEntry, best_point
 
 from .blocks import StoppedError
@@ -183,7 +186,7 @@ class SweepManager:
             If too many sweeps are running, the sweep is too large for a server, or the disk is full.
         """
         with self._lock:
-            job = self._get(sweep.hash) or SweepJob(sweep, self._executor, self._folder, self._forget_unstored, owner)
+            job = self._get(sweep.hash) or SweepJob(sweep, self._executor, self._folder, self._ended, owner)
             if job.active or job.status == "finished":
                 return job
             if not sweep.is_grid:
@@ -229,7 +232,7 @@ class SweepManager:
 
     def _get(self, sweep: str) -> SweepJob | None:
         if sweep not in self._jobs and (found := stored_sweep(self._folder, sweep)) is not None:
-            self._jobs[sweep] = SweepJob(found, self._executor, self._folder, self._forget_unstored)
+            self._jobs[sweep] = SweepJob(found, self._executor, self._folder, self._ended)
             self._jobs[sweep].load()
             self._drop_ended_jobs(but=sweep)
         return self._jobs.get(sweep)
@@ -277,11 +280,19 @@ class SweepManager:
             job = self._jobs.get(sweep)
             self._catalogue.annotate(sweep, running=job is not None and job.active, **changes)
 
-    def _forget_unstored(self, job: SweepJob) -> None:
-        """Delete star and notes of a sweep that has ended and stored nothing: no list shows it."""
+    def _ended(self, job: SweepJob) -> None:
+        """Forget star and notes of a sweep that has ended and stored nothing: no list shows it. Keep to the budget."""
         with self._lock:
             if not job.active and not BlockFiles(job.sweep, self._folder).exists:
                 self._catalogue.forget(job.id)
+        if self._pool.store is not None:
+            with suppress(OSError, UserError):  # the budget may be no size, which the page Runs states
+                enforce(self._pool.store, self.evictable())
+
+    def evictable(self) -> list[Evictable]:
+        """List the curves of ended sweeps without a star: files that can be recomputed."""
+        kept = {entry.sweep.hash for entry in self.stored_sweeps() if entry.starred}
+        return evictable_sweeps(self._folder, but=kept | {job.id for job in self._active_jobs()})
 
     def nearest_points(self, experiment: Experiment) -> list[NearestPoint]:
         """Find results for the agents of an experiment in all sweeps (`analysis.nearest.nearest_points`)."""

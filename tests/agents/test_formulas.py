@@ -114,9 +114,10 @@ def test_lints_knows_as_much_as_ridge_regression() -> None:
     np.testing.assert_allclose(explanation.width, np.sqrt(variance), rtol=1e-9)
 
 
-def test_logistic_ts_knows_as_much_as_the_laplace_approximation() -> None:
+@pytest.mark.parametrize("kind", ["logistic_ts", "logistic_ucb"])
+def test_logistic_agents_know_as_much_as_the_laplace_approximation(kind: str) -> None:
     """With a refit at every observation, mean and width are those of an exact fit: Newton's method, written here."""
-    lane = worlds.make("logistic_ts", rows=range(4), options=BINARY, sharing="shared", ridge=2.0, sigma2=0.09, refit=1)
+    lane = worlds.make(kind, rows=range(4), options=BINARY, sharing="shared", ridge=2.0, refit=1)
     features, rewards = [], []
     for step in range(60):
         round = lane.simulator.round_at(step)

@@ -14,7 +14,7 @@ from bandits.simulators.wheel import Wheel
 from tests.contract.worlds import make
 from tests.support import experiment
 
-PARAMS: dict[str, Any] = {"noise": "inverse_gamma", "ridge": 0.25, "a0": 6.0, "b0": 6.0}
+PARAMS: dict[str, Any] = {"noise": "inverse_gamma", "ridge": 0.25, "a0": 6.0, "b0": 5.0}
 ARMS, STEPS = 5, 120
 
 
@@ -28,7 +28,7 @@ class LinFullPost:
         """Draw sigma^2 and beta; ``vector`` draws all of beta by the Cholesky factor, else its product with x."""
         precision = 0.25 * np.eye(len(x)) + self.x.T @ self.x
         mean = np.linalg.solve(precision, self.x.T @ self.y)
-        a, b = 6 + len(self.y) / 2, 6 + (self.y @ self.y - mean @ precision @ mean) / 2
+        a, b = 6 + len(self.y) / 2, 5 + (self.y @ self.y - mean @ precision @ mean) / 2
         sigma = np.sqrt(stats.invgamma.isf(uniform, a, scale=b))
         if vector:
             return float(x @ (mean + sigma * np.linalg.solve(np.linalg.cholesky(precision).T, normals)))

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 import torch
 
+from bandits import UserError, read
+from bandits.agents import REGISTRY
 from bandits.simulators.ranking import Ranking
 from tests.contract.worlds import join, make, same
 
@@ -41,19 +43,19 @@ class Published(torch.nn.Module):
 
 
 @pytest.mark.parametrize("relu", [False, True])
-@pytest.mark.parametrize("vectors", ["fixed", "tuned"])
-def test_scores_equal_those_of_a_plain_torch_implementation(relu: bool, vectors: str) -> None:
+@pytest.mark.parametrize(("vectors", "head"), [("fixed", None), ("tuned", None), ("fixed", 0.02), ("tuned", 2.0)])
+def test_scores_equal_those_of_a_plain_torch_implementation(relu: bool, vectors: str, head: float | None) -> None:
     settings = {**SETTINGS, "features": "concatenation"}
-    lane = make(
-        "neural_click_ts", Ranking, rows=[5], options=settings, relu=relu, vectors=vectors, sigma2=0.3, **PUBLISHED
-    )
+    own = {"relu": relu, "vectors": vectors, "head_learning_rate": head, **PUBLISHED}
+    lane = make("neural_click_ts", Ranking, rows=[5], options=settings, sigma2=0.3, **own)
     agent, simulator = lane.agent, lane.simulator
     assert isinstance(simulator, Ranking)
     start: torch.Tensor = agent.net.flat[0, :-1].clone()  # type: ignore[attr-defined]
     reference = Published(simulator.users[0], simulator.items[0], start, relu)
     fixed = () if vectors == "tuned" else ("users.weight", "items.weight")
-    trained = [p for n, p in reference.named_parameters() if n not in fixed]
-    optimiser, S = torch.optim.SGD(trained, lr=0.5), 1e-6 * torch.eye(4, dtype=torch.float64)
+    below = [p for n, p in reference.named_parameters() if n not in (*fixed, "head.weight")]
+    groups: list[dict[str, Any]] = [{"params": below}, {"params": [reference.head.weight], "lr": head or 0.5}]
+    optimiser, S = torch.optim.SGD(groups, lr=0.5), 1e-6 * torch.eye(4, dtype=torch.float64)
     kept: list[tuple[int, int, float, float]] = []
     for step in range(60):
         round = simulator.round_at(step)
@@ -80,6 +82,37 @@ def test_scores_equal_those_of_a_plain_torch_implementation(relu: bool, vectors:
             optimiser.step()
             kept = kept[10:]
     np.testing.assert_allclose(agent.S[0], S, rtol=1e-3, atol=1e-6)  # type: ignore[attr-defined]
+
+
+def test_the_learning_rate_of_the_network_for_its_head_too_changes_no_bit() -> None:
+    plain, stated, other = (
+        make("neural_click_ts", Ranking, options=SETTINGS, **PUBLISHED, head_learning_rate=rate).advance(80)
+        for rate in (None, PUBLISHED["learning_rate"], 0.01)
+    )
+    assert same(plain, stated)
+    assert not same(plain, other)
+
+
+def test_rows_have_head_learning_rates_of_their_own() -> None:
+    params = [REGISTRY["neural_click_ts"].Params(**PUBLISHED, head_learning_rate=rate) for rate in (0.05, 0.5)]
+    lane = make(params, Ranking, rows=[4, 4], options=SETTINGS)
+    agent: Any = lane.agent
+    before = agent.net.flat.clone()
+    for step in range(4):  # the first training is after ten items, in slates of three
+        round = lane.simulator.round_at(step)
+        slate = np.tile(np.arange(3), (2, 1))
+        feedback, _ = lane.simulator.respond(round, slate, lane.simulator.uniforms.at(step))
+        agent.learn(round, slate, feedback)
+    moved = agent.net.flat - before
+    torch.testing.assert_close(moved[0, :-5], moved[1, :-5])
+    torch.testing.assert_close(10 * moved[0, -5:-1], moved[1, -5:-1])
+    assert (moved[1, -5:-1] != 0).all()
+
+
+@pytest.mark.parametrize("rate", [0.0, -1.0, 11.0])
+def test_an_impossible_head_learning_rate_is_refused(rate: float) -> None:
+    with pytest.raises(UserError, match="it must be a number above 0 and up to 10 or null"):
+        read({"simulator": {"kind": "ranking"}, "agents": [{"kind": "neural_click_ts", "head_learning_rate": rate}]})
 
 
 def smallest(relu: bool) -> Any:

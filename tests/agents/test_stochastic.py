@@ -103,6 +103,13 @@ def test_a_run_chooses_with_the_stated_probabilities() -> None:
         assert chisquare(pairs.ravel(), a.size * np.outer(p, p).ravel()).pvalue > 1e-4
 
 
+def test_choices_are_independent_of_the_numbers_that_a_subclass_draws() -> None:
+    agent: Any = make("boltzmann").agent
+    K = agent.spec.n_candidates
+    own = agent.streams.blocks("agent", lambda g, n: g.random((n, K)), width=K)  # part 0, the default
+    assert (own.at(0) != agent._uniforms.at(0)).all()
+
+
 def test_a_slate_is_drawn_without_replacement() -> None:
     """Plackett-Luce: the ordered slate (i, j) has probability p_i p_j / (1 - p_i)."""
     p, n = np.array([0.4, 0.3, 0.2, 0.1, 0.0]), 100_000

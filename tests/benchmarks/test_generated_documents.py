@@ -15,8 +15,15 @@ import pytest
 from benchmarks import measure
 from benchmarks.measure import ROOT, Section, code_hash, stamp
 
-SECTIONS = ("docs/REPRODUCED.md", "docs/RANKING.md", "docs/decisions/defaults.md", "benchmarks/RESULTS.md")
-WHOLE = ("docs/SHOWDOWN.md", "docs/EXPLORATION.md")  # one function writes the whole document
+SECTIONS = (
+    "docs/REPRODUCED.md",
+    "docs/RANKING.md",
+    "docs/decisions/defaults.md",
+    "benchmarks/RESULTS.md",
+    "docs/OFFPOLICY.md",
+)
+# one function writes the whole document
+WHOLE = ("docs/SHOWDOWN.md", "docs/EXPLORATION.md", "docs/CHANGE.md", "docs/MONITORS.md")
 BY_HAND = ("Stress",)
 STAMP = re.compile(r"<!-- code: ([\w.]+):(\w+) ([0-9a-f]{8}) -->")
 

@@ -24,7 +24,7 @@ def test_the_default_request_is_measured_and_drawn(visit: Open, gate: Gate) -> N
     expect(page.get_by_text("Measured: ")).to_be_visible()
     expect(page.get_by_role("heading", name="Agreement with exact widths")).to_be_visible()
     expect(page.locator(".bp-plot[data-wait]")).to_have_count(0)
-    expect(drawn).to_have_count(6)
+    expect(drawn).to_have_count(7)
     expect(page.get_by_role("group", name="Time vs. observations")).to_be_visible()
     expect(page.get_by_text("one decision with exact widths and its update take")).to_be_visible()
     page.get_by_title("Hide Backward passes in all plots").click()

@@ -39,7 +39,7 @@ def test_why_and_how_well(visit: Open) -> None:
     expect(page.get_by_text("LinUCB at step 300")).to_be_visible()
     pick(page, "LinTS")
     expect(page.get_by_text("LinTS at step 300")).to_be_visible()  # the step stays
-    expect(page.get_by_text(re.compile(r"Choice probabilities \(estimated from"))).to_be_visible()
+    expect(page.get_by_text(re.compile(r"Choice probabilities \(exact"))).to_be_visible()
 
     page.get_by_role("link", name="Diagnostics").click()
     expect(page.get_by_text("Finished: 800 steps", exact=False)).to_be_visible()

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Open
+from tests.browser.test_accessibility import go_to
 
 pytestmark = pytest.mark.browser
 expect.set_options(timeout=240_000)
@@ -33,7 +34,7 @@ def test_the_sample_is_downloaded_uploaded_run_and_deleted(visit: Open, tmp_path
     assert float(rates["LinUCB"]) > 0.7 > float(rates["Random"])
     page.reload()  # the link names the run
     expect(page.locator(".st-key-run-status").get_by_text("Finished: 5,000 steps, 8 replications")).to_be_visible()
-    page.get_by_role("link", name="Your data").click()
+    go_to(page, "/data")
     page.get_by_role("button", name="Delete").click()
     page.get_by_role("button", name="Delete data set").click()
     expect(page.get_by_text("Uploaded data sets")).to_have_count(0)

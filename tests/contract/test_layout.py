@@ -16,10 +16,28 @@ SOURCE = Path(bandits.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 ORDER = (
     "base", "models", "simulators", "agents", "experiments", "results", "storage", "runtime", "diagnostics",
-    "profiling", "sweeps", "cli",
+    "monitoring", "offpolicy", "profiling", "sweeps", "cli",
 )  # fmt: skip
-APART = {("simulators", "agents"), ("agents", "simulators"), ("profiling", "diagnostics")}
-ALIASES = {"why", "export", "health", "presets", "cost", "worker"}  # public names of earlier versions
+APART = {
+    ("simulators", "agents"),
+    ("agents", "simulators"),
+    ("profiling", "diagnostics"),
+    ("profiling", "monitoring"),
+    ("monitoring", "diagnostics"),
+    ("offpolicy", "diagnostics"),
+    ("offpolicy", "monitoring"),
+    ("profiling", "offpolicy"),
+}
+ALIASES = {
+    "change",
+    "monitor",
+    "why",
+    "export",
+    "health",
+    "presets",
+    "cost",
+    "worker",
+}  # public names, most of earlier versions
 
 
 class Import(NamedTuple):

@@ -14,8 +14,9 @@ from bandits.base.types import Contexts, Round
 from bandits.experiments.contract.environments import Cascade as Cascade
 from bandits.experiments.contract.environments import Changing as Changing
 from bandits.experiments.contract.environments import Linear as Linear
-from bandits.experiments.history import Trace
 from bandits.experiments.lane import Lane
+from bandits.experiments.lane import join as join
+from bandits.experiments.trace import COLUMNS, Trace
 from bandits.simulators import Simulator
 
 
@@ -51,17 +52,13 @@ def make(
     return Lane(simulator, AGENTS[agent[0].kind](agent, simulator.spec, simulator.streams, simulator.access()))
 
 
-def join(traces: Sequence[Trace]) -> Trace:
-    """Concatenate consecutive traces."""
-    arrays = zip(*(t[1:-1] for t in traces), strict=True)
-    return Trace(traces[0].start, *(np.concatenate(a) for a in arrays), traces[-1].alive)
-
-
 def same(a: Trace, b: Trace) -> bool:
     """Return whether two traces are bit-identical, NaN included."""
-    return all(np.array_equal(x, y, equal_nan=np.asarray(x).dtype.kind == "f") for x, y in zip(a, b, strict=True))
+    names = ("start", *COLUMNS, "alive")
+    pairs = ((np.asarray(getattr(a, name)), getattr(b, name)) for name in names)
+    return all(np.array_equal(x, y, equal_nan=x.dtype.kind == "f") for x, y in pairs)
 
 
 def take(trace: Trace, rows: Sequence[int]) -> Trace:
     """Return some rows of a trace."""
-    return Trace(trace.start, *(a[:, rows] for a in trace[1:-1]), trace.alive[list(rows)])
+    return Trace(trace.start, *(getattr(trace, name)[:, rows] for name in COLUMNS), trace.alive[list(rows)])

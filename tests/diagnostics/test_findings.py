@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import plotly.graph_objects as go
@@ -88,7 +88,14 @@ class Trial(LinTS):
         window: int = 7  # width of a smoother
         alpha: float = 2.0  # shape of a prior
 
+        def _one_way_to_forget(self) -> Self:  # gamma and window are no forgetting here
+            return self
+
     title = "Trial"
+
+    @classmethod
+    def forgets(cls, params: Any) -> bool:
+        return False
 
 
 def test_diagnostics_use_declared_capabilities_not_parameter_names(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,14 +9,26 @@ import pytest
 
 from bandits import Experiment
 from bandits.agents import REGISTRY, Agent
-from bandits.experiments.history import Trace
 from bandits.experiments.lane import Lane
 from bandits.experiments.race import make_lane
+from bandits.experiments.trace import Trace
 
 SHOPS: list[dict[str, Any]] = [
     {"kind": "petshop", "shock_step": 300},
     {"kind": "petshop", "layout": "per_row", "features": "both", "n_products": 12},
     {"kind": "petshop", "features": "interaction", "n_products": 150},
+    {
+        "kind": "petshop",
+        "layout": "per_row",
+        "n_products": 12,
+        "changes": [
+            {"kind": "drift", "start": 100, "end": 300, "from": "new_puppy_parent", "to": "mature_dog_owner"},
+            {"kind": "features", "at": 260, "column": 5, "how": "shifted"},
+            {"kind": "traffic", "at": 350, "shares": [0.4, 0.3, 0.3, 0]},
+            {"kind": "shock", "at": 420, "how": "reverse"},
+        ],
+    },
+    {"kind": "petshop", "n_products": 12, "changes": [{"kind": "season", "period": 200, "amplitude": 0.5}]},
     {"kind": "petshop", "features": "both", "n_products": 4},  # more features than arms: shorter blocks of draws
 ]
 
@@ -37,10 +49,10 @@ def same(a: Trace, b: Trace) -> None:
 
 COMPILED_AGENTS = [
     {"kind": kind, **more} for kind, cls in REGISTRY.items() if cls.play is not Agent.play for more in cls.test_params()
-]
+] + [{"kind": "epsilon_greedy", "epsilon": 0.8, "decay": 0.01}]
 
 
-@pytest.mark.parametrize("shop", SHOPS, ids=["shock", "per_row", "many arms", "few arms"])
+@pytest.mark.parametrize("shop", SHOPS, ids=["shock", "per_row", "many arms", "changes", "season", "few arms"])
 @pytest.mark.parametrize("agent", COMPILED_AGENTS, ids=str)
 def test_compiled_steps_equal_interpreted_steps(shop: dict[str, Any], agent: dict[str, Any]) -> None:
     compiled, interpreted = pair(shop, agent)

@@ -249,3 +249,52 @@ def test_memory_equals_the_estimate() -> None:
         covariance.add(walk.choose(walk.candidates()), ALL)
         held = sum(a.nbytes for a in covariance.state_dict().values() if isinstance(a, np.ndarray))
         assert held <= 2 * ExactCovariance.memory(305, n_factors, 150, 64)
+
+
+def test_a_reduced_sketch_equals_frequent_directions_by_singular_values() -> None:
+    """Two reductions of 2 l = 6 rows, computed plainly: s^2 - s_(l+1)^2, and zero below; widths are those of B."""
+    rows, p, ridge = 3, 9, np.array([0.5, 2.0])
+    gradients = np.random.default_rng(12).normal(size=(2, 10, p))
+    sketch = SketchCovariance(ridge, p, rows)
+    sketch.extend(torch.tensor(gradients))
+    for r in range(2):
+        B, removed = np.zeros((0, p)), 0.0
+        for g in gradients[r]:
+            if len(B) == 2 * rows:
+                _, s, V = np.linalg.svd(B, full_matrices=False)
+                removed += s[rows] ** 2
+                B = np.sqrt(np.maximum(s[:rows] ** 2 - s[rows] ** 2, 0))[:, None] * V[:rows]
+            B = np.vstack([B, g])
+        actual = sketch.sketch[r].numpy()
+        np.testing.assert_allclose(actual.T @ actual, B.T @ B, atol=1e-9)
+        assert float(sketch.shrunk[r]) == pytest.approx(removed)
+        exact = np.linalg.inv(ridge[r] * np.eye(p) + B.T @ B)
+        inner = sketch.factor.inverse[r].numpy()
+        np.testing.assert_allclose((np.eye(p) - (inner @ actual).T @ (inner @ actual)) / ridge[r], exact, atol=1e-9)
+
+
+def test_an_observation_counts_by_the_square_of_its_root_weight() -> None:
+    walk = Walk(1.0, (9, 4, 1))
+    p = walk.net.flat.shape[1]
+    dense = [DualCovariance(walk.ridge), PrimalCovariance.empty(walk.ridge, p), SketchCovariance(walk.ridge, p, 30)]
+    diagonal = DiagonalCovariance(walk.ridge, p)
+    A = walk.ridge[:, None, None] * np.eye(p)
+    for weights in ([1.0, 0.5], [0.25, 0.0], [0.1, 1.0]):
+        chosen = walk.choose(walk.candidates())
+        g = chosen.double().dense().numpy()
+        A += np.array(weights)[:, None, None] * g.transpose(0, 2, 1) @ g
+        for covariance in (*dense, diagonal):
+            covariance.add(chosen, torch.tensor(weights).sqrt())
+    factors = walk.candidates()
+    walk.A = A
+    for covariance in dense:
+        np.testing.assert_allclose(covariance.squared_widths(factors), walk.widths(factors), rtol=1e-6)
+    np.testing.assert_allclose(diagonal.diagonal, np.diagonal(A, axis1=1, axis2=2), rtol=1e-5)
+
+
+def test_the_error_bound_is_the_root_of_one_plus_shrunk_over_ridge() -> None:
+    covariance = ExactCovariance(np.array([0.5, 2.0]), 9)
+    assert covariance.error() is None
+    covariance.method = SketchCovariance(covariance.ridge, 9, 3)
+    covariance.method.shrunk[...] = torch.tensor([1.5, 6.0])
+    np.testing.assert_allclose(covariance.error(), [2.0, 2.0])

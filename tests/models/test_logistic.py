@@ -472,3 +472,37 @@ def test_logistic_agents_learn_on_the_pet_shop() -> None:
     assert chance > 1000
     for kind in ("logistic_ucb", "logistic_ts", "sgd_ts"):
         assert regret(kind, sharing="shared") < 0.2 * chance
+
+
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+def test_an_update_with_a_weighted_observation_moves_along_the_prior_covariance(covariance: Covariance) -> None:
+    """s = reward - shows sigmoid(logit + s x' H^-1 x), theta += s H^-1 x, H += shows p (1 - p) x x' or its diagonal."""
+    spec = WorldSpec(n_items=1, n_candidates=1, n_features=3, n_stored=3)
+    model = Logistic(np.array([0.6]), spec, "shared", refit=0, history=1, covariance=covariance, joint=True)
+    theta, H = np.zeros(3), 0.6 * np.eye(3)
+    for x, shows, reward in (([0.7, -1.3, 0.4], 0.4, 1.0), ([-0.2, 2.0, 0.9], 1.0, 0.0), ([1.1, 0.3, -0.8], 0.25, 0.0)):
+        feature, inverse = np.array(x), np.linalg.inv(H)
+        quadratic, logit = feature @ inverse @ feature, feature @ theta
+        s = brentq(lambda s: reward - shows * expit(logit + s * quadratic) - s, -2, 2, xtol=1e-14)  # noqa: B023
+        theta, p = theta + s * inverse @ feature, expit(logit + s * quadratic)
+        grown = np.outer(feature, feature) if covariance == "full" else np.diag(feature**2)
+        H = H + shows * p * (1 - p) * grown
+        feedback = Feedback(np.array([[reward]]), np.ones((1, 1), np.bool_))
+        model.update(round_of(dense(feature[None, None])), np.zeros((1, 1), np.int64), feedback, np.array([[shows]]))
+    np.testing.assert_allclose(model.posterior.theta[0, 0], theta, atol=1e-9)
+    kept = H if covariance == "full" else np.diag(H)[None]
+    np.testing.assert_allclose(model.posterior.H[0, 0], kept, rtol=1e-9)
+    inverse = np.linalg.inv(H) if covariance == "full" else 1 / kept
+    np.testing.assert_allclose(model.posterior.inverse[0, 0], inverse, rtol=1e-8, atol=1e-12)
+
+
+def test_arms_with_equal_features_keep_their_own_history() -> None:
+    """With 300 arms in a hash table of 2,048 places, some begin at the same place."""
+    K, x = 300, np.array([0.5, -1.5])
+    spec = WorldSpec(n_items=K, n_candidates=K, n_features=2, n_stored=2)
+    model = Logistic(np.ones(1), spec, "per_arm", refit=1, history=500)
+    contexts = dense(np.tile(x, (1, K, 1)))
+    learn(model, [contexts] * K, np.arange(K), np.ones(K))
+    assert model.history.used[0] == K
+    assert np.unique(model.history.model[0, :K]).size == K
+    np.testing.assert_array_equal(model.posterior.theta[0], np.tile(model.posterior.theta[0, :1], (K, 1)))

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from bandits.base.randomness import Streams
-from bandits.models.neural import mlp
+from bandits.models.neural import full_batch, mlp
 from bandits.models.neural.initialisation import initial_weights
 from bandits.models.neural.mlp import BatchedMLP, count_weights, dropout_masks
 from bandits.models.neural.optimisers import make_optimiser
@@ -175,3 +175,20 @@ def test_the_device_is_that_of_the_environment_variable(monkeypatch: pytest.Monk
     monkeypatch.setenv("BANDITS_DEVICE", "abacus")
     with pytest.raises(ValueError, match=r"one of auto, cpu, cuda; got 'abacus'"):
         mlp.device()
+
+
+@pytest.mark.parametrize("log_odds", [False, True])
+def test_the_compiled_full_batch_gradient_is_that_of_the_weighted_mean_loss(log_odds: bool) -> None:
+    generator, widths = np.random.default_rng(4), (5, 7, 1)
+    net = BatchedMLP(initial_weights(Streams(2, [0]), widths, part=1), widths, double=True)
+    x, weight = generator.standard_normal((40, 5)).astype(np.float32), generator.random(40).astype(np.float32)
+    x[:20, 3:] = 0  # features that are 0 for all observations of an item are left out
+    items, rewards = np.repeat([4, 1], 20), generator.integers(0, 2, 40).astype(np.float32)
+    actual = np.zeros(net.flat.shape[1], np.float32)
+    grouped = full_batch.group_by_item(x, items, rewards, weight)
+    full_batch.gradient(net.flat[0].float().numpy(), 5, 7, *grouped, 1.5, log_odds, actual)
+    forward_pass = net.forward(torch.tensor(x[None], dtype=torch.float64))
+    out = 1.5 * forward_pass.out[..., 0]
+    slope = (out.sigmoid() if log_odds else 2 * out) - torch.tensor(rewards) * (1 if log_odds else 2)
+    delta = 1.5 * slope * torch.tensor(weight / weight.sum())
+    np.testing.assert_allclose(actual, net.backward(forward_pass, delta[..., None])[0], rtol=1e-4, atol=1e-6)

@@ -56,6 +56,9 @@ def test_discounting_weights_observations_and_keeps_the_ridge(sharing: str) -> N
             x, inverse = round.features[r, k], np.linalg.inv(V)
             assert mean[r, k] == pytest.approx(x @ inverse @ b, rel=1e-9, abs=1e-9)
             assert variance[r, k] == pytest.approx(x @ inverse @ V2 @ inverse @ x, rel=1e-9)
+            m = 0 if sharing == "shared" else k
+            spectrum = model.spectrum([np.eye(5)] * (1 if sharing == "shared" else 4))[r, m]
+            np.testing.assert_allclose(spectrum, np.linalg.eigvalsh(V)[::-1], rtol=1e-9)
 
 
 @pytest.mark.parametrize("sharing", ["per_arm", "shared"])
@@ -72,6 +75,38 @@ def test_a_sliding_window_equals_ridge_on_the_last_steps(sharing: str) -> None:
             b = sum((reward * x for _, x, reward in past), np.zeros(5))
             np.testing.assert_allclose(model.inverse[r, m], np.linalg.inv(A), rtol=0, atol=1e-8)
             np.testing.assert_allclose(model.theta[r, m], np.linalg.solve(A, b), rtol=0, atol=1e-8)
+
+
+def test_only_what_was_examined_leaves_the_window() -> None:
+    generator, window = np.random.default_rng(5), 4
+    setting = WorldSpec(n_items=4, n_candidates=4, n_features=5, n_stored=5, slate=2)
+    model, kept = SlidingWindowRidge(RIDGE, setting, "shared", window), []
+    for step in range(40):
+        round, _, _ = observation(step, generator)
+        slate = np.stack([generator.permutation(4)[:2] for _ in range(3)])
+        examined = np.array([[True, True], [True, False], [False, False]])
+        feedback = Feedback(generator.standard_normal((3, 2)), examined)
+        model.update(round, slate, feedback)
+        kept = [*kept, (round, slate, feedback)][-window:]
+    for r, slots in enumerate((2, 1, 0)):
+        x = np.array([f.features[r, slate[r, s]] for f, slate, _ in kept for s in range(slots)]).reshape(-1, 5)
+        y = np.array([feedback.rewards[r, s] for _, _, feedback in kept for s in range(slots)])
+        A = RIDGE[r] * np.eye(5) + x.T @ x
+        np.testing.assert_allclose(model.A[r, 0], A, atol=1e-9)
+        np.testing.assert_allclose(model.theta[r, 0], np.linalg.solve(A, x.T @ y), atol=1e-8)
+
+
+def test_forgetting_keeps_its_precision_where_the_ridge_is_tiny() -> None:
+    """With fewer observations than features in the window, each one that leaves changes A^-1 by 1 / ridge."""
+    generator, ridge = np.random.default_rng(6), np.full(3, 1e-6)
+    model, seen = SlidingWindowRidge(ridge, SETTING, "shared", 3), []
+    for step in range(300):
+        seen = [*seen, observation(step, generator)][-3:]
+        model.update(*seen[-1])
+    for r in range(3):
+        x = np.array([x for _, x, _ in observations_of(seen, r, None)])
+        A = 1e-6 * np.eye(5) + x.T @ x
+        np.testing.assert_allclose(model.inverse[r, 0], np.linalg.inv(A), rtol=1e-6, atol=1.0)
 
 
 @pytest.mark.slow

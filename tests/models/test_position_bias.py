@@ -10,6 +10,7 @@ from scipy.optimize import minimize
 from sklearn.linear_model import Ridge as SklearnRidge
 
 from bandits.agents.linear.linucb import LinUCB
+from bandits.agents.neural import last_layer
 from bandits.base.types import Feedback, FloatArray, IntArray
 from bandits.models import position_bias
 from bandits.simulators.ranking import Ranking
@@ -124,6 +125,47 @@ def test_a_network_descends_the_weighted_loss(position: str, loss: str) -> None:
     ((squared if loss == "squared" else logs).sum() / weight.sum().clamp_min(1.0)).backward()  # type: ignore[no-untyped-call]
     assert before.grad is not None
     np.testing.assert_allclose(agent.net.flat, (before - 0.1 * before.grad).detach(), atol=1e-6)
+
+
+@each
+def test_covariances_of_networks_weigh_slots_as_exposures(position: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of gradients, and of the hidden layer, as it is learned and as it is fitted to the replay buffer, in parts."""
+    monkeypatch.setattr(last_layer, "_MAX_ENCODED", 1)
+    network = {"hidden": (5,), "every": 10_000, "position": position}
+    ucb: Any = make("neural_ucb", Ranking, rows=[0], options=SETTINGS, ridge=2.0, **network)
+    linear: Any = make("neural_linear_ts", Ranking, rows=[0], options=SETTINGS, ridge=2.0, **network)
+    feedback = Feedback(np.array([[0.0, 1.0, 1.0, 0.0]]), np.array([[True, True, True, False]]))
+    weight = {"examined": [1.0, 1, 1, 0], "ignored": [1.0] * 4, "aware": [1, 1 / 2, 1 / 3, 0]}[position]
+    slate, round = np.array([[3, 0, 5, 1]]), ucb.simulator.round_at(0)
+    gradients = ucb.agent.net.factors(ucb.agent.forward_pass(round)).dense()[0].double().numpy()
+    shown = gradients[[3, 0, 5, 1]]
+    ucb.agent.learn(round, slate, feedback)
+    np.testing.assert_allclose(ucb.agent.confidence.diagonal[0], 2 + weight @ shown**2, rtol=1e-5)
+    agent = linear.agent
+    z = agent.net.forward(agent.tensor(round.features)).inputs[-1][0].double().numpy()[[3, 0, 5, 1]]
+    agent.learn(round, slate, feedback)
+    w = np.array(weight)
+    target = feedback.rewards[0] / np.where(w > 0, w, 1)
+    A, b = 2 * np.eye(5) + z.T @ (w[:, None] * z), (w * target) @ z
+    for refitted in (False, True):
+        squares = agent.rebuild()[0, 0] if refitted else agent.squares[0, 0]
+        np.testing.assert_allclose(agent.head.A[0, 0], A, rtol=1e-5)
+        np.testing.assert_allclose(agent.head.b[0, 0], b, rtol=1e-5, atol=1e-6)
+        assert agent.head.count[0, 0] == (w > 0).sum()
+        assert squares == pytest.approx((w * target**2).sum(), rel=1e-5)
+
+
+@each
+def test_a_stochastic_gradient_weighs_slots_as_exposures(position: str) -> None:
+    lane = make("sgd_ts", Ranking, rows=[0], options=SETTINGS, sharing="shared", batch=2, position=position)
+    lane.advance(2)  # the random start
+    agent: Any = lane.agent
+    round, slate = lane.simulator.round_at(2), np.array([[3, 0, 5, 1]])
+    agent.learn(round, slate, Feedback(np.array([[0.0, 1.0, 1.0, 0.0]]), np.array([[True, True, True, False]])))
+    weight = {"examined": [1.0, 1, 1, 0], "ignored": [1.0] * 4, "aware": [1, 1 / 2, 1 / 3, 0]}[position]
+    x = round.features[0, slate[0]]
+    error = np.array(weight) / (1 + np.exp(-x @ agent.iterate[0, 0])) - np.array([0.0, 1.0, 1.0, 0.0])
+    np.testing.assert_allclose(agent.gradient[0, 0], error @ x, rtol=1e-9, atol=1e-12)
 
 
 def test_a_stopped_row_has_no_impressions_for_any_position_model() -> None:

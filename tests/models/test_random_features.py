@@ -12,6 +12,7 @@ from bandits.base.randomness import Streams
 from bandits.base.types import Contexts, FloatArray, Round, WorldSpec
 from bandits.experiments.experiment import UserError, read
 from bandits.experiments.race import Race, run_to_end
+from bandits.experiments.trace import COLUMNS
 from bandits.models.linear import random_features
 from bandits.models.linear.random_features import RandomFourierFeatures
 from bandits.simulators.petshop import PetShop
@@ -121,7 +122,7 @@ def test_results_do_not_depend_on_chunks_or_other_rows(kind: str) -> None:
         lane = make(kind, Synthetic, rows=rows, **more)
         for part in (lane.advance(1), lane.advance(40), lane.advance(49)):
             expected = whole._replace(start=part.start, **{
-                name: getattr(whole, name)[part.start : part.start + len(part.rewards)] for name in whole._fields[1:-1]
+                name: getattr(whole, name)[part.start : part.start + len(part.rewards)] for name in COLUMNS
             })  # fmt: skip
             assert same(part, take(expected, rows))
 
@@ -213,3 +214,20 @@ def test_without_random_features_an_experiment_keeps_its_hash() -> None:
 
     assert hashed() == hashed(fourier=0, bandwidth=1.0)
     assert len({hashed(), hashed(fourier=5), hashed(fourier=6), hashed(fourier=5, bandwidth=2.0)}) == 4
+
+
+def test_shifts_are_uniform_over_the_circle() -> None:
+    spec = WorldSpec(n_items=2, n_candidates=2, n_features=3, n_stored=3)
+    shifts = RandomFourierFeatures(spec, Streams(1, [0]), 400, 1.0).shifts
+    assert 0 <= shifts.min() < 0.1
+    assert 2 * np.pi - 0.1 < shifts.max() < 2 * np.pi
+    assert abs(shifts.mean() - np.pi) < 5 * 2 * np.pi / np.sqrt(12 * 400)
+
+
+def test_a_span_has_no_direction_that_is_a_sum_of_others() -> None:
+    generator = np.random.default_rng(3)
+    features = generator.random((6, 2)) @ generator.random((2, 4))
+    basis = random_features._span(features)
+    assert basis.shape == (4, 2)
+    np.testing.assert_allclose(basis.T @ basis, np.eye(2), atol=1e-12)
+    np.testing.assert_allclose(features @ basis @ basis.T, features, atol=1e-12)

@@ -249,6 +249,7 @@ def test_sparse_and_dense_features_give_equal_models(sharing: Sharing) -> None:
         np.testing.assert_allclose(getattr(few, name), getattr(all_, name), rtol=1e-10, atol=1e-12)
     for a, b in zip(few.predict(round_of(sparse)), all_.predict(round_of(dense(x))), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(few.mean(round_of(sparse)), few.predict(round_of(sparse))[0], rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("sharing", SHARINGS)

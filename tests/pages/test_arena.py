@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from bandits import Experiment, UserError, read, run
 from bandits.agents import REGISTRY as AGENTS
 from bandits.base.docstrings import description
-from bandits.base.params import metadata
+from bandits.base.params import entry_kinds, metadata
 from bandits.experiments import url
 from bandits.experiments.presets import presets
 from bandits.experiments.snapshots import snapshot_steps
@@ -42,6 +42,7 @@ from tests.pages.support import (
 )
 from tests.support import experiment, over, same, wait_for
 from ui import session
+from ui.arena import decision as decision_section
 from ui.arena import preset_box as preset_box_module
 from ui.live_panel import panel as live
 from ui.run_view import board as board_module
@@ -746,6 +747,9 @@ def test_axes_spectrum_and_window_are_chosen_for_all_plots(pool: Pool) -> None:
     (line,) = [t for t in drawn["data"] if t["name"] == "LinUCB" and "fill" not in t]
     assert line["y"].tolist() == pytest.approx(wanted.mid.tolist(), rel=1e-6)
     assert f"at step {snapshot_steps(2000)[3]:,}" in drawn["layout"]["meta"]["note"]
+    drawn = plots(settled(at.segmented_control(key="view-fourth").set_value("exploration").run()))[3]
+    (line,) = [t for t in drawn["data"] if t["name"] == "LinUCB" and "fill" not in t]
+    assert line["y"].tolist() == pytest.approx([c.explored.mean() for c in h.exploration_checks], rel=1e-6)
     at = settled(at.segmented_control(key="view-fourth").set_value("calibration").run())
     at = settled(at.segmented_control(key="view-level").set_value(0.8).run())
     drawn = plots(at)[3]
@@ -816,10 +820,10 @@ def test_a_run_that_rests_is_asked_why_it_showed_an_arm(pool: Pool, monkeypatch:
     figure, said = asked(at)
     assert said == " ".join(words.explain_decision(whys.why(e, "LinTS", 17, 2)))
     assert len(figure["layout"]["yaxis"]["ticktext"]) == 5
-    monkeypatch.setattr(whys, "SECONDS", 1e-9)
+    monkeypatch.setattr(decision_section.explainer(), "limit", 1e-3)
     (number,) = [n for n in at.number_input if n.label == "Step"]
     at = settled(number.set_value(500).run())
-    assert refusals(at)[0].startswith("Step 500 of LinTS cannot be replayed")
+    assert refusals(at)[0].startswith("Step 500 of LinTS was not explained: it took more than")
     assert len(panels(at)) == 1
 
 
@@ -867,7 +871,9 @@ def test_every_agent_can_be_added_duplicated_named_and_removed(pool: Pool, kind:
     assert [a.kind for a in draft(at).agents] == ["random", kind]
     number = list(at.session_state["draft"].agents)[-1]
     for name, field in AGENTS[kind].Params.model_fields.items():
-        if name != "kind" and not metadata(field, "slates"):
+        if entry_kinds(AGENTS[kind].Params, name):
+            assert widget(at, f"agent{number}-{name}-0-0-add").proto.help == field.description
+        elif name != "kind" and not metadata(field, "slates"):
             told = widget(at, f"agent{number}-{name}")
             assert told.proto.help == spoken(field)
             assert told.label.startswith(field.title)
@@ -902,6 +908,11 @@ def test_every_field_of_every_simulator_has_its_widget_and_help(pool: Pool, kind
         assert draft(at).simulator == presets()[SIMULATORS[kind].preset].experiment.simulator
     for name, field in SIMULATORS[kind].Params.model_fields.items():
         if name == "kind":
+            continue
+        if name == "changes":
+            added = widget(at, f"simulator-{kind}-changes-0-0-add")
+            assert (added.proto.help, added.label) == (field.description, "Add to changes")
+            assert [change.title for change in entry_kinds(SIMULATORS[kind].Params, name).values()] == added.options
             continue
         told = widget(at, f"simulator-{kind}-{name}")
         if name == "click_rates":
@@ -945,7 +956,7 @@ def other(at: AppTest, ending: str, field: Any) -> Any:
 def test_every_widget_of_an_agent_reaches_the_experiment(pool: Pool, kind: str) -> None:
     at = press(arena(ended(pool.submit(experiment("random", seed=954)))), AGENTS[kind].title)
     number = list(at.session_state["draft"].agents)[-1]
-    fields = {n: f for n, f in AGENTS[kind].Params.model_fields.items() if n not in ("kind", "label")}
+    fields = {n: f for n, f in AGENTS[kind].Params.model_fields.items() if n not in ("kind", "label", "guards")}
     fields = {n: f for n, f in fields.items() if not metadata(f, "slates")}  # the pet shop shows one product at a time
     expected = {}
     for name, field in fields.items():
@@ -963,7 +974,8 @@ def test_every_widget_of_an_agent_reaches_the_experiment(pool: Pool, kind: str) 
 def test_every_widget_of_a_simulator_reaches_the_experiment(pool: Pool, kind: str) -> None:
     start = experiment({"kind": "random", "label": "Mine"}, seed=955, simulator={"kind": kind})
     at = arena(ended(pool.submit(start)))
-    fields = {n: f for n, f in SIMULATORS[kind].Params.model_fields.items() if n not in ("kind", "click_rates")}
+    own = ("kind", "click_rates", "changes")  # tested elsewhere
+    fields = {n: f for n, f in SIMULATORS[kind].Params.model_fields.items() if n not in own}
     expected = {}
     for name, field in fields.items():
         expected[name] = other(at, f"simulator-{kind}-{name}", field)
@@ -973,6 +985,35 @@ def test_every_widget_of_a_simulator_reaches_the_experiment(pool: Pool, kind: st
         widget(at, ending).set_value(value)
     at = settled(at.run())
     assert (draft(at).steps, draft(at).replications, draft(at).seed) == (50, 2, 2**53 - 1)
+
+
+@pytest.mark.parametrize("kind", SIMULATORS)
+def test_every_change_that_is_added_reaches_the_experiment(pool: Pool, kind: str) -> None:
+    at = arena(ended(pool.submit(experiment({"kind": "random"}, seed=957, simulator={"kind": kind}))))
+    kinds = entry_kinds(SIMULATORS[kind].Params, "changes")
+    for i, change in enumerate(kinds):
+        at = settled(widget(at, f"simulator-{kind}-changes-0-{i}-add").select(change).run())
+        assert [c.kind for c in draft(at).simulator.changes] == list(kinds)[: i + 1]
+    widget(at, f"simulator-{kind}-changes-0-0-how").set_value("reverse")
+    at = settled(widget(at, f"simulator-{kind}-changes-0-0-at").set_value(7).run())
+    first = draft(at).simulator.changes[0]
+    assert (first.at, first.how) == (7, "reverse")
+    at = settled(widget(at, f"simulator-{kind}-changes-0-0-remove").click().run())
+    assert [c.kind for c in draft(at).simulator.changes] == list(kinds)[1:]
+
+
+def test_every_guard_that_is_added_reaches_the_experiment(pool: Pool) -> None:
+    at = arena(ended(pool.submit(experiment({"kind": "linucb"}, seed=958))))
+    number = list(at.session_state["draft"].agents)[-1]
+    kinds = entry_kinds(AGENTS["linucb"].Params, "guards")
+    for i, guard in enumerate(kinds):
+        at = settled(widget(at, f"agent{number}-guards-0-{i}-add").select(guard).run())
+        assert [g.kind for g in draft(at).agents[0].guards] == list(kinds)[: i + 1]
+    at = settled(widget(at, f"agent{number}-guards-0-0-epsilon").set_value(0.2).run())
+    at = settled(widget(at, f"agent{number}-guards-0-1-remove").click().run())
+    guards = draft(at).agents[0].guards
+    assert [g.kind for g in guards] == [kind for kind in kinds if kind != "cap"]
+    assert guards[0].epsilon == 0.2
 
 
 def test_a_browser_that_is_late_does_not_choose_its_preset_again(pool: Pool) -> None:
@@ -1090,3 +1131,34 @@ def test_the_values_of_a_logarithmic_slider_are_those_of_the_page(pool: Pool) ->
         (told,) = [s for s in followed(at)["sliders"].values() if s["name"] == "sigma2"]
         assert [f"{option:g}" for option in told["options"]] == widget(at, "-sigma2").options
         assert 0.25 in told["options"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "shown"),
+    [
+        ([], "never"),
+        ([{"kind": "shock", "at": 200}], "200 (in Changes)"),
+        ([{"kind": "season", "period": 50}, {"kind": "shock", "at": 250}, {"kind": "shock", "at": 90}],
+         "90, 250 (in Changes)"),
+        ([{"kind": "season", "period": 50}], "never (see Changes)"),
+    ],
+)  # fmt: skip
+def test_an_empty_market_shock_names_the_one_among_the_changes(changes: list[dict[str, Any]], shown: str) -> None:
+    e = experiment("random", simulator={"kind": "petshop", "n_products": 10, "changes": changes}, seed=77)
+    at = open_page("arena", url.to_query(e))
+    assert not at.exception
+    (box,) = [n for n in at.number_input if n.label == "Market shock (step)"]
+    assert box.value is None
+    assert box.proto.placeholder == shown
+    if changes:  # the last one is removed: what is shown follows at once
+        [b for b in at.button if b.key and "-changes-" in b.key][-1].click().run()
+        (box,) = [n for n in at.number_input if n.label == "Market shock (step)"]
+        now = {1: "never", 3: "250 (in Changes)"}[len(changes)]
+        assert box.proto.placeholder == now
+
+
+def test_the_pages_about_changes_are_linked_below_the_results() -> None:
+    e = experiment("random", seed=78)
+    at = open_page("arena", url.to_query(e))
+    links = [link.proto.page for link in at.get("page_link")]
+    assert links == ["shock_lab", "guard_rails", "what_if"]

@@ -9,11 +9,13 @@ from streamlit.testing.v1 import AppTest
 
 from bandits.profiling import METHODS, ProfileRequest
 from bandits.profiling.background import Measurement
+from bandits.profiling.linear import LINEAR_METHODS, LinearRequest
+from bandits.profiling.linear.background import LinearMeasurement
 from bandits.runtime.pool import Pool
 from tests.pages.support import open_page, panel
 from tests.support import wait_for
 from ui import session
-from ui.cost import view
+from ui.cost import linear_view, view
 
 SMALL = ProfileRequest(hidden=(6,), n_candidates=5, past=20)
 
@@ -26,6 +28,7 @@ def pool() -> Iterator[Pool]:
     made.close()
     session.pool.clear()
     view._measurement.clear()
+    linear_view._measurement.clear()
 
 
 def visit(request: ProfileRequest = SMALL) -> AppTest:
@@ -73,7 +76,7 @@ def test_from_the_first_visit_to_tables_and_summary(pool: Pool) -> None:
     at = ended(at)
     assert status(at) == f"Measured: {len(known().report.timings)} sizes"
     cells = panel(at)["cells"]
-    assert len(cells) == 6
+    assert len(cells) == 7
     assert all(cell["figure"]["data"] for cell in cells)
     for cell in cells:
         assert cell["alt"].startswith(cell["figure"]["layout"]["title"]["text"])
@@ -86,6 +89,7 @@ def test_from_the_first_visit_to_tables_and_summary(pool: Pool) -> None:
     assert list(numbers.columns)[-3:] == ["Infeasible from p", "Infeasible from t", "Infeasible from K"]
     assert len(agreement) == 6
     assert list(agreement["Same choice"][4:]) == ["100 %"] * 2
+    assert "**The fastest exact method at these sizes is " in texts(at)
     assert "For p = 67 weights, K = 5 candidates and t = 20 observations, one decision with exact widths" in texts(at)
 
 
@@ -102,7 +106,7 @@ def test_a_nudge_of_the_controls_measures_nothing_until_it_is_asked(
 ) -> None:
     at = ended(visit())
     assert "The controls have changed" in texts(at)  # they state the default request
-    for field, value in zip(at.number_input, (9, 5, 20), strict=True):
+    for field, value in zip(at.number_input, (9, 5, 20, 5, 10), strict=True):
         field.set_value(value)
     at.text_input[0].set_value("6")
     at = settled(at.run())
@@ -178,3 +182,76 @@ def test_how_the_methods_work(pool: Pool) -> None:
     for method in METHODS.values():
         assert method.description in texts(at)
         assert method.growth in texts(at)
+
+
+def test_a_large_catalogue_is_entered_at_a_press(pool: Pool) -> None:
+    at = ended(visit())
+    (button,) = [b for b in at.button if b.label == "Large catalogue"]
+    at = settled(button.click().run())
+    assert at.number_input[1].value == 1_000_000
+    assert at.text_input[0].value == "300, 320"
+    request = view.read({"hidden": [300, 320], "n_candidates": 1_000_000}).sizes
+    assert 4 * request.K * request.p == pytest.approx(400e9, rel=0.01)
+    assert "The controls have changed" in texts(at)
+    assert "p = 67" in panel(at)["note"]  # nothing is measured before Measure is pressed
+
+
+SMALL_LINEAR = LinearRequest(n_features=4, n_arms=3, past=50)
+
+
+def visit_linear(request: LinearRequest = SMALL_LINEAR) -> AppTest:
+    """The tab LinUCB in a session that has requested this already."""
+    return settled(open_page("cost", **{"cost-tab": "LinUCB", "cost-linear-request": request.model_dump_json()}))
+
+
+def known_linear(request: LinearRequest = SMALL_LINEAR) -> LinearMeasurement:
+    return linear_view._measurement(request.model_dump_json())
+
+
+def ended_linear(at: AppTest) -> AppTest:
+    found = known_linear()
+    wait_for(lambda: not found.active, "the measurement")
+    assert found.status == "finished", found.error
+    return settled(at.run())
+
+
+def test_linucb_has_a_tab_with_condition_numbers(pool: Pool) -> None:
+    linear_view._measurement.clear()
+    with Measurement._turn:  # one measurement of either tab runs at a time
+        at = visit_linear()
+        assert [tab.label for tab in at.tabs] == ["Neural networks", "LinUCB"]
+        assert status(at).startswith("Waiting")
+    assert [tile["label"] for tile in panel(at)["legend"]] == [m.title for m in LINEAR_METHODS.values()]
+    at = ended_linear(at)
+    assert status(at) == f"Measured: {len(known_linear().report.timings)} sizes"
+    cells = panel(at)["cells"]
+    assert [cell["figure"]["layout"]["title"]["text"] for cell in cells[4:]] == [
+        "Condition number of A", "Error of the inverse",
+    ]  # fmt: skip
+    assert all(cell["figure"]["data"] for cell in cells)
+    (table,) = (frame.value for frame in at.dataframe)
+    assert list(table["Method"]) == ["Inverse at each step", "Sherman–Morrison", "Compiled"]
+    assert list(table.columns)[-2:] == ["Infeasible from d", "Infeasible from K"]
+    assert "**The fastest method at these sizes is " in texts(at)
+    assert "the condition number of A before inversion is at most" in texts(at)
+    for method in LINEAR_METHODS.values():
+        assert method.description in texts(at)
+        assert method.growth in texts(at)
+
+
+def test_linucb_is_measured_when_asked_and_refuses_in_one_sentence(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = ended_linear(visit_linear())
+    assert "The controls have changed" in texts(at)  # they state the default request
+    begun: list[LinearRequest] = []
+    monkeypatch.setattr(LinearMeasurement, "_read_output", lambda self: begun.append(self.report.request))
+    at = settled(at.number_input[0].set_value(7).run())
+    assert begun == []
+    at = press(at)
+    wait_for(lambda: begun, "the measurement")
+    assert begun == [LinearRequest(n_features=7)]
+    assert "d = 7" in panel(at)["note"]
+    with Measurement._turn:
+        waiting = [LinearMeasurement(SMALL_LINEAR) for _ in range(LinearMeasurement.max_waiting + 1)]
+        at = visit_linear(SMALL_LINEAR.model_copy(update={"seed": 8}))
+        assert "8 measurements are waiting already" in at.error[0].value
+    wait_for(lambda: not any(m.active for m in waiting), "their turns")

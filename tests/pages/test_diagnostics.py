@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -133,6 +135,31 @@ def test_the_page_opens_with_the_most_severe_conclusion(pool: Pool) -> None:
     assert len(sentences) == 1
     notes = [cell["figure"]["layout"]["meta"]["note"] for each in panels(at) for cell in each["cells"]]
     assert not [note for note in notes if "loses little reward" in note]
+
+
+def test_the_bonus_has_its_bound_and_the_linearity_check_its_plateau(pool: Pool) -> None:
+    """A shared linear model in a quadratic simulator: both are drawn and stated where the page shows their figures."""
+    world = {"kind": "synthetic", "function": "quadratic", "n_features": 8, "noise": 0.3}
+    agent = {"kind": "linucb", "sharing": "shared", "alpha": 0.5}
+    job = pool.submit(experiment(agent, "random", seed=976, steps=1500, replications=16, simulator=world))
+    wait_for(lambda: job.status == "finished", "the run")
+    at = page(job)
+    wait_for(lambda: "being computed" not in status_line(at.run()), "the reference values")
+    at = at.selectbox[0].set_value("LinUCB").run().toggle(key="health-folded").set_value(True).run()
+    assert not at.exception
+    by_title = {
+        cell["figure"]["layout"]["title"]["text"][2:]: cell["figure"] for each in panels(at) for cell in each["cells"]
+    }
+    bonus = by_title["Exploration bonus"]
+    assert bonus["layout"]["showlegend"] is True
+    (bound,) = [t for t in bonus["data"] if t["name"] == "√(1/λ min)"]
+    assert (bound["meta"], bound["line"]["dash"], bound["showlegend"]) == ("reference", "dash", True)
+    smallest = np.stack([s.eigenvalues.min(axis=(1, 2)) for s in job.result.histories["LinUCB"].spectra])
+    np.testing.assert_allclose(bound["y"], (smallest**-0.5).mean(axis=1), rtol=1e-5)
+    assert "the largest confidence width" in bonus["layout"]["meta"]["note"]
+    note = by_title["Linearity check"]["layout"]["meta"]["note"]
+    assert re.search(r"lateau: over the last third the reward per step changes by \S+ \(95 % CI \S+ to \S+\) per", note)
+    assert "below it (without exploration)." in note
 
 
 def test_a_queued_run_has_no_verdicts_yet(pool: Pool, gate: Gate) -> None:

@@ -53,6 +53,69 @@ class Everything(Params):
         return {"iris": "Iris", "wine": "Wine"} if name == "file" else None
 
 
+class Fruit(Params):
+    """An entry with a field that another one makes appear."""
+
+    kind: Literal["fruit"] = "fruit"
+    how: Literal["whole", "cut"] = param("whole", title="How", help="whole: as it is. cut: in pieces.")
+    pieces: int | None = param(None, title="Pieces", ge=1, le=9, help="Number of pieces.")
+
+    @classmethod
+    def idle(cls, values: dict[str, Any]) -> frozenset[str]:
+        return frozenset() if values.get("how") == "cut" else frozenset({"pieces"})
+
+    @classmethod
+    def closest(cls, values: dict[str, Any]) -> dict[str, Any]:
+        return {**values, "pieces": (values.get("pieces") or 2) if values["how"] == "cut" else None}
+
+
+class Bread(Params):
+    """Another entry, with a name that Python reserves."""
+
+    kind: Literal["bread"] = "bread"
+    source: str = param(..., alias="from", title="From", help="Baker.")
+
+
+class Basket(Params):
+    """A list of entries."""
+
+    items: tuple[Annotated[Fruit | Bread, Field(discriminator="kind")], ...] = param((), title="Items", help="Food.")
+
+
+def basket_page() -> None:
+    import streamlit as st
+
+    from tests.pages.test_params_form import Basket
+    from ui.params_form import form
+
+    values = st.session_state.get("values", {})
+    begin = {"fruit": {"kind": "fruit"}, "bread": {"kind": "bread", "from": "Ann"}}
+    first = lambda cls: begin[cls.model_fields["kind"].default]  # noqa: E731
+    st.session_state["values"] = form(Basket, ["items"], values, "form", first)
+
+
+def test_entries_are_added_filled_in_and_removed() -> None:
+    def items(at: AppTest) -> list[dict[str, Any]]:
+        return list(at.session_state["values"]["items"])
+
+    at = settled(AppTest.from_function(basket_page, default_timeout=60).run())
+    assert items(at) == []
+    at = settled(at.selectbox[-1].select("fruit").run())
+    at = settled(at.selectbox[-1].select("bread").run())
+    assert items(at) == [{"kind": "fruit", "how": "whole", "pieces": None}, {"kind": "bread", "from": "Ann"}]
+    assert not at.number_input
+    at = settled(at.selectbox[0].select("cut").run())
+    assert items(at)[0] == {"kind": "fruit", "how": "cut", "pieces": 2}
+    at = settled(at.number_input[0].set_value(5).run())
+    at = settled(at.text_input[0].set_value("Bob").run())
+    assert items(at) == [{"kind": "fruit", "how": "cut", "pieces": 5}, {"kind": "bread", "from": "Bob"}]
+    assert Basket.model_validate(at.session_state["values"]).items[1] == Bread(**{"from": "Bob"})
+    at = settled(at.button[0].click().run())
+    assert items(at) == [{"kind": "bread", "from": "Bob"}]
+    at = settled(at.text_input[0].set_value("Cleo").run())
+    assert items(at) == [{"kind": "bread", "from": "Cleo"}]
+
+
 def page() -> None:
     import streamlit as st
 
@@ -191,3 +254,30 @@ def test_labels_are_readable_without_latex() -> None:
     labels = [label(field) for cls in classes for field in cls.Params.model_fields.values() if field.title]
     assert {"Exploration bonus α", "Noise variance σ²", "Ridge λ"} <= set(labels)
     assert not [text for text in labels if re.search(r"[$\\^_{}]", text)]
+
+
+def logistic_page() -> None:
+    import streamlit as st
+
+    from bandits.agents.logistic.logistic_ucb import LogisticUCB
+    from ui.params_form import fields, form
+
+    values = st.session_state.get("values", {})
+    st.session_state["values"] = form(LogisticUCB.Params, fields(LogisticUCB.Params, basic=False), values, "form")
+
+
+def test_the_options_of_glm_ucb_are_in_the_form_with_their_help() -> None:
+    at = settled(AppTest.from_function(logistic_page, default_timeout=60).run())
+    boxes = {box.label: box for box in at.selectbox}
+    for name, option in (
+        ("Confidence width", "design"),
+        ("Bonus scale", "probability"),
+        ("Bonus schedule", "sqrt log"),
+    ):
+        assert f"{option}:" in boxes[name].proto.help
+        at = settled(next(box for box in at.selectbox if box.label == name).select(option.replace(" ", "_")).run())
+    at = settled(next(box for box in at.number_input if box.label == "Forced plays (steps)").set_value(20).run())
+    chosen = at.session_state["values"]
+    assert {name: chosen[name] for name in ("width", "bonus", "alpha_schedule", "forced")} == {
+        "width": "design", "bonus": "probability", "alpha_schedule": "sqrt_log", "forced": 20,
+    }  # fmt: skip

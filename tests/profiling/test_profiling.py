@@ -34,7 +34,7 @@ from bandits.profiling import (
 from bandits.profiling.agreement import CASES, compare_methods, spearman
 from bandits.profiling.background import Measurement, from_json, machine_memory, to_json
 from bandits.profiling.figures import cost_figures, method_colour
-from bandits.profiling.methods import REGISTRY, RIDGE, WidthMethod
+from bandits.profiling.methods import KEEP, REGISTRY, RIDGE, DropoutWidths, EnsembleWidths, WidthMethod
 from bandits.results.figures import figure
 from tests.support import wait_for
 
@@ -104,6 +104,28 @@ def test_the_approximations_equal_their_definitions() -> None:
         B.addr_(z[arm], z[arm])
 
 
+@pytest.mark.parametrize("double", [True, False])
+def test_an_ensemble_and_dropout_measure_the_spread_of_predictions(double: bool) -> None:
+    network = net(5, 6, 4, 1, double=double)
+    ensemble, dropout = EnsembleWidths(network, members=4), DropoutWidths(network, passes=400)
+    for x, arm in decisions(network, 3):
+        outputs = [network.forward(x[None]).out[0, :, 0]]
+        outputs += [ensemble.networks.select([m]).forward(x[None]).out[0, :, 0] for m in range(3)]
+        torch.testing.assert_close(ensemble.widths(x), torch.stack(outputs).std(0), rtol=1e-5, atol=1e-6)
+        before = ensemble.networks.select([0, 1, 2]).forward(x[arm].expand(3, 1, 5)).out
+        ensemble.update(arm)
+        after = ensemble.networks.forward(x[arm].expand(3, 1, 5)).out
+        assert bool(((after - 1).abs() < (before - 1).abs()).all())  # closer to the reward
+        dropout.widths(x)
+        dropout.update(arm)
+    assert dropout.predictions.shape == (400, 7)
+    one_layer = net(5, 3, 1)  # each of the 2^3 masks can be listed: the spread has a closed form
+    wide = DropoutWidths(one_layer, passes=4000)
+    h, v = one_layer.forward(x[None].double()).inputs[-1][0], one_layer.layers[-1][0][0, 0]
+    exact = ((h * v).square().sum(1) * (1 - KEEP) / KEEP).sqrt()
+    torch.testing.assert_close(wide.widths(x.double()), exact, rtol=0.06, atol=1e-9)  # 5 standard errors
+
+
 def test_a_dual_filled_at_once_equals_one_filled_one_by_one() -> None:
     network, generator = net(4, 7, 1), np.random.default_rng(5)
     past, x = (torch.from_numpy(generator.normal(size=(n, 4))) for n in (150, 6))
@@ -119,10 +141,12 @@ def test_a_dual_filled_at_once_equals_one_filled_one_by_one() -> None:
 
 
 @pytest.mark.parametrize("kind", list(METHODS))
-@pytest.mark.parametrize("sizes", [Sizes(3, 10, (2, 2, 1)), Sizes(5, 64, (9, 16, 8, 1)), Sizes(17, 300, (4, 30, 1))])
+@pytest.mark.parametrize(
+    "sizes", [Sizes(3, 10, (2, 2, 1)), Sizes(5, 64, (9, 16, 8, 1)), Sizes(17, 300, (4, 30, 1), 3, 7)]
+)
 def test_allocated_bytes_equal_the_stated_memory(kind: str, sizes: Sizes) -> None:
     network = net(*(int(width) for width in sizes.widths), double=False)
-    method = REGISTRY[kind](network, t=int(sizes.t))
+    method = REGISTRY[kind].for_sizes(network, sizes)
     generator = np.random.default_rng(6)
     past, x = (
         torch.from_numpy(generator.normal(size=(int(n), int(sizes.widths[0])))).float() for n in (sizes.t, sizes.K)
@@ -164,10 +188,13 @@ def test_a_matrix_beyond_a_gigabyte_is_refused_before_it_is_made(kind: str, monk
         ({"hidden": [5000]}, "hidden.0 is 5000; it must be a whole number from 1 to 1,024"),
         ({"hidden": ["x"]}, "hidden.0 is x; it must be"),
         ({"hidden": []}, r"hidden is \[\]; it must be a list of 1 to 6 entries"),
-        ({"n_candidates": 1}, "n_candidates is 1; it must be a whole number from 2 to 5,000"),
+        ({"n_candidates": 1}, "n_candidates is 1; it must be a whole number from 2 to 1,000,000"),
         ({"past": 10**9}, "past is 1000000000; it must be a whole number from 10 to 10,000"),
         ({"n_features": True}, "n_features is true; it must be a whole number from 1 to 1,000"),
-        ({"layers": 3}, "layers is not a known field; known are n_features, hidden, n_candidates, past, seed"),
+        (
+            {"layers": 3},
+            "layers is not a known field; known are n_features, hidden, n_candidates, past, members, passes, seed",
+        ),
         ([], "the request must be an object of names and values"),
     ],
 )
@@ -210,6 +237,15 @@ def test_progress_grows_from_step_to_step(measured: list[Progress]) -> None:
 
 def test_steps_survive_the_conversion_to_json(measured: list[Progress]) -> None:
     assert [from_json(json.loads(json.dumps(to_json(step)))) for step in measured] == measured
+    sizes = Sizes(2, 10, (3, 1), 4, 6)
+    step = Progress(0.5, "", Timing("dual", sizes, 0.1, 0.2, 8))
+    plain = json.loads(json.dumps(to_json(step)))
+    assert plain["point"]["sizes"] == [2, 10, [3, 1]]  # as earlier versions print it
+    assert from_json(json.loads(json.dumps(plain))) == step
+    del plain["point"]["members"], plain["point"]["passes"]
+    earlier = from_json(plain).result
+    assert isinstance(earlier, Timing)
+    assert earlier.sizes == Sizes(2, 10, (3, 1))
 
 
 def test_the_number_of_torch_threads_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,7 +273,15 @@ def test_the_number_of_torch_threads_is_restored(monkeypatch: pytest.MonkeyPatch
     assert set(seen) == {1}
 
 
-LAW = {"passes": 2e-11, "jacobian": 4e-11, "dual": 1e-11, "diagonal": 1e-10, "last": 1e-10}
+LAW = {
+    "passes": 2e-11,
+    "jacobian": 4e-11,
+    "dual": 1e-11,
+    "diagonal": 1e-10,
+    "last": 1e-10,
+    "ensemble": 2e-11,
+    "dropout": 1e-11,
+}
 
 
 def theoretical_timing(kind: str, sizes: Sizes, seed: int = 0) -> tuple[Timing, Any]:
@@ -258,10 +302,11 @@ def extrapolated(profile: ProfileRequest, monkeypatch: pytest.MonkeyPatch) -> Co
 
 
 LARGE = ProfileRequest(n_features=1000, hidden=(1024, 900), n_candidates=5000, past=10_000)
+CATALOGUE = ProfileRequest(hidden=(300, 320), n_candidates=1_000_000, members=20, passes=50)  # p = 10^5
 
 
 @pytest.mark.parametrize(
-    "profile", [ProfileRequest(), ProfileRequest(n_candidates=500), ProfileRequest(past=10_000), LARGE]
+    "profile", [ProfileRequest(), ProfileRequest(n_candidates=500), ProfileRequest(past=10_000), LARGE, CATALOGUE]
 )
 def test_nothing_large_or_slow_is_measured(profile: ProfileRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     report = extrapolated(profile, monkeypatch)
@@ -274,7 +319,7 @@ def test_nothing_large_or_slow_is_measured(profile: ProfileRequest, monkeypatch:
 
 
 @pytest.mark.parametrize(
-    "profile", [ProfileRequest(), ProfileRequest(n_candidates=500), ProfileRequest(past=10_000), LARGE]
+    "profile", [ProfileRequest(), ProfileRequest(n_candidates=500), ProfileRequest(past=10_000), LARGE, CATALOGUE]
 )
 def test_extrapolation_recovers_the_theoretical_cost(profile: ProfileRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     report = extrapolated(profile, monkeypatch)
@@ -282,8 +327,36 @@ def test_extrapolation_recovers_the_theoretical_cost(profile: ProfileRequest, mo
         cost = report.at_request(kind)
         assert cost is not None
         assert cost.seconds == pytest.approx(theoretical_timing(kind, profile.sizes)[0].seconds, rel=0.02), kind
-    assert report.is_measured("dual") == (profile.past == 500)
+    assert report.is_measured("dual") == (profile.past == 500 and profile.n_candidates <= 5000)
     assert not report.is_measured("passes")
+
+
+def test_a_million_candidates_and_1e5_weights_are_on_the_theory_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = CATALOGUE.sizes
+    assert sizes.p == pytest.approx(1e5, rel=0.01)
+    assert 4 * sizes.K * sizes.p == pytest.approx(400e9, rel=0.01)
+    report = extrapolated(CATALOGUE, monkeypatch)
+    assert max(p.sizes.K for p in report.timings) <= 5000
+    for spec in cost_figures(report, max_seconds=1.0, max_bytes=24e9):
+        if "candidates" in spec["layout"]["title"]["text"]:
+            assert 6 < spec["layout"]["xaxis"]["range"][1] < 7
+    (memory,) = [s for s in cost_figures(report, max_seconds=1.0, max_bytes=24e9)
+                 if s["layout"]["title"]["text"] == "Memory vs. candidates"]  # fmt: skip
+    line = next(t for t in memory["data"] if t["name"] == "Vectorised Jacobian" and t["mode"] == "lines")
+    assert line["x"][-1] > 1e6
+    assert line["y"][-1] == pytest.approx(METHODS["jacobian"].memory(sizes._replace(K=line["x"][-1])), rel=1e-6)
+    assert line["y"].max() < 10 ** memory["layout"]["yaxis"]["range"][1]
+    matrix = text.summary(report, 1.0, 24e9)[1].replace("\u00a0", " ")
+    assert "K × p numbers, need 399 GB" in matrix
+    passes = report.at_request("passes")
+    assert passes is not None
+    assert passes.decide > 2 * LAW["passes"] * sizes.K * sizes.p**2  # the product of K gradients with the inverse
+    ending = text.conclusion(report, 1e9, 24e9).replace("\u00a0", " ")
+    assert ending.startswith("The fastest exact method at these sizes is Factored dual (about ")
+    assert text.conclusion(report, 1e-6, 24e9).startswith(
+        "No exact method keeps the limits of 1\u00a0µs and 24\u00a0GB"
+    )
+    assert text.conclusion(report, 1e-6, 24e9).endswith("; no approximation does either.")
 
 
 def test_where_a_method_becomes_infeasible(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -374,24 +447,24 @@ def test_the_summary_states_what_the_figures_show(monkeypatch: pytest.MonkeyPatc
         "For p = 9,601 weights, K = 50 candidates and t = 500 observations, one decision with exact"
     )
     assert "a p × p matrix, which alone needs 369 MB, take about 18 s with one backward pass per arm" in matrix
-    assert "Backward passes at about p = 3,700 (1 s per decision); Vectorised Jacobian at about p" in limits
+    assert "Backward passes at about p = 3,600 (1 s per decision); Vectorised Jacobian at about p" in limits
     assert "infeasible at about t = 33,000 (24 GB, the memory of this machine)" in dual
     assert "lead to the same choice as exact widths in 79 % (diagonal) of 200 decisions." in approximations
     assert "the memory of this machine" in text.summary(report, 1e6, 1e9)[2]
 
 
-def test_there_are_five_plots_of_cost_and_one_of_agreement(measured: list[Progress]) -> None:
+def test_there_are_six_plots_of_cost_and_one_of_agreement(measured: list[Progress]) -> None:
     specs = cost_figures(CostReport.from_progress(SMALL, measured), max_seconds=1.0, max_bytes=24e9)
     assert [s["layout"]["title"]["text"] for s in specs] == [
         "Time vs. network size", "Memory vs. network size", "Time vs. observations", "Memory vs. observations",
-        "Time vs. candidates", "Agreement with exact widths",
+        "Time vs. candidates", "Memory vs. candidates", "Agreement with exact widths",
     ]  # fmt: skip
     for spec in specs:
         assert figure(spec).data
         assert figure(spec, dark=True).data
         assert spec["layout"]["xaxis"]["type"] == spec["layout"]["yaxis"]["type"] == "log"
         assert spec["layout"]["meta"]["note"].endswith(".")
-    for spec in specs[:5]:
+    for spec in specs[:6]:
         assert {t["name"] for t in spec["data"] if t.get("meta") != "reference"} == {w.title for w in METHODS.values()}
         assert spec["layout"]["yaxis"]["ticktext"][0] in ("10\u00a0µs", "1\u00a0kB")
         for trace in spec["data"]:

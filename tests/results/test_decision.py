@@ -140,15 +140,18 @@ def test_an_agent_with_the_switching_alpha_shows_the_other_arm(agent: dict[str, 
 # other random draws
 
 
-def test_the_choice_probability_of_two_gaussians_equals_the_closed_form(monkeypatch: pytest.MonkeyPatch) -> None:
-    """P(a ~ N(m, s^2) beats b ~ N(m', s'^2)) = Phi((m - m') / hypot(s, s')); Hoeffding bounds the estimate's error."""
+@pytest.mark.parametrize(("kind", "n"), [("logistic_ts", 40_000), ("lints", 0)])
+def test_the_choice_probability_of_two_gaussians_equals_the_closed_form(
+    kind: str, n: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P(a ~ N(m, s^2) beats b ~ N(m', s'^2)) = Phi((m - m') / hypot(s, s')); Hoeffding bounds an estimate's error."""
     monkeypatch.setattr(whys, "REDRAWS", 40_000)
-    e = experiment("lints", simulator={"kind": "petshop", "n_products": 2}, replications=1)
-    bound = math.sqrt(math.log(2 / 1e-9) / (2 * 40_000))
+    e = experiment(kind, simulator={"kind": "petshop", "n_products": 2}, replications=1)
+    bound = math.sqrt(math.log(2 / 1e-9) / (2 * n)) if n else 1e-9
     for step in (1, 10, 60, 300):
-        actual = why(e, "LinTS", step)
+        actual = why(e, 0, step)
         a, b = actual.candidates
-        assert actual.redraws == 40_000
+        assert actual.redraws == n
         assert a.chance + b.chance == pytest.approx(1, abs=1e-12)
         assert abs(a.chance - ndtr((a.mean - b.mean) / math.hypot(a.spread, b.spread))) < bound
 

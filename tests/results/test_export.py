@@ -60,6 +60,32 @@ def test_parquet_preserves_types(result: Result) -> None:
     assert data == table_parquet(result)
 
 
+def test_the_exploration_rate_is_exported_where_the_run_holds_it() -> None:
+    """A run of an older version has no checks: its tables lack the metric and keep all others."""
+    new = run(experiment("linucb", {"kind": "epsilon_greedy", "epsilon": 1.0}, "random", steps=400))
+    histories = {}
+    for label, history in new.histories.items():
+        kept = {name: v for name, v in history.state_dict().items() if not name.startswith("exploration.")}
+        histories[label] = new.experiment.empty_history()
+        histories[label].load_state_dict(kept)
+    old = Result(new.experiment, histories)
+    for read in (
+        lambda result: pd.read_csv(io.StringIO(table_csv(result))),
+        lambda result: pd.read_parquet(io.BytesIO(table_parquet(result))),
+    ):
+        table, without = read(new), read(old)
+        rates = table[table.metric == "exploration_rate"]
+        for label, history in new.histories.items():
+            rows = rates[rates.agent == label]
+            assert list(rows.step) == [c.step for c in history.exploration_checks]
+            np.testing.assert_allclose(rows.mid, [c.explored.mean() for c in history.exploration_checks])
+        assert rates[rates.agent == list(new.histories)[1]].mid.mean() > 0.5
+        rest = table[table.metric != "exploration_rate"].reset_index(drop=True)
+        pd.testing.assert_frame_equal(rest, without)
+    assert "exploration_rate" not in old.summary()["agents"]["LinUCB"]
+    assert "exploration_rate" in new.summary()["agents"]["LinUCB"]
+
+
 @pytest.mark.parametrize("label", ["=1+1", "+x", "-x", "@x", "\tx", "\rx", "\nx", "=cmd|' /C calc'!A0", "a=b"])
 def test_cells_are_never_formulas_and_numbers_stay_numbers(result: Result, label: str) -> None:
     text = table_csv(hostile(result, label))

@@ -122,7 +122,7 @@ def test_the_spectrum_of_one_arm_at_one_step() -> None:
 def test_the_previous_run_is_drawn_dotted_thin_and_behind_and_names_the_change() -> None:
     result = small_run()
     before = bands(run(experiment("linucb", "ucb1", steps=4000)))
-    changes = {"LinUCB": ParameterChange("alpha 0", "alpha 0 to 0.5")}
+    changes = {"LinUCB": ParameterChange("alpha 0", "alpha 0 to 0.5", "LinUCB")}
     for spec in board(result, before=before, changes=changes)[:3]:
         ghosts = [t for t in spec["data"] if t.get("meta") == "before"]
         assert [t["name"] for t in ghosts] == ["LinUCB, previous run (alpha 0 to 0.5)"]  # no agent is called UCB1
@@ -299,6 +299,27 @@ def test_the_fourth_plot_can_be_the_calibration() -> None:
     against = board(result, fourth="calibration", x="earned")[3]
     (goal,) = [t for t in against["data"] if t.get("meta") == "reference"]
     assert goal["x"][1] == max(line["x"][-1] for line in lines(against).values())
+
+
+def test_the_fourth_plot_can_be_the_exploration_rate() -> None:
+    result = small_run()
+    drawn = board(result, fourth="exploration")[3]
+    assert drawn["layout"]["title"]["text"] == "Exploration rate"
+    assert list(lines(drawn)) == list(result.histories)
+    for label, line in lines(drawn).items():
+        curve = metrics.exploration_rate(result.histories[label])
+        assert curve is not None
+        np.testing.assert_array_equal(line["y"], curve.mid)
+    outlines = [t["y"] for t in drawn["data"] if t.get("fill") == "toself"]
+    assert all(0 <= y.min() <= y.max() <= 1 for y in outlines)
+    earned = board(result, fourth="exploration", x="earned")[3]
+    assert earned["layout"]["xaxis"]["title"]["text"] == "clicks earned"
+    histories = {label: h.state_dict() for label, h in result.histories.items()}
+    for label, state in histories.items():
+        histories[label] = result.experiment.empty_history()
+        histories[label].load_state_dict({k: v for k, v in state.items() if not k.startswith("exploration.")})
+    (reason,) = board(Result(result.experiment, histories), fourth="exploration")[3]["layout"]["annotations"]
+    assert "stored by an older version" in reason["text"]
 
 
 def test_stopped_replications_are_marked_on_the_curve() -> None:

@@ -11,12 +11,14 @@ from scipy import stats
 
 from bandits import Experiment, History, Trace, run
 from bandits.experiments.history import SegmentCounts
+from bandits.experiments.lane import join
 from bandits.experiments.race import make_lane
 from bandits.experiments.snapshots import snapshot_steps
+from bandits.experiments.trace import COLUMNS
 from bandits.results import metrics, paired_tests
 from bandits.results.metrics import CURVES
 from bandits.results.result import Result
-from tests.support import experiment, history, joined, traces
+from tests.support import experiment, history, traces
 
 WINDOWS = [1, 7, 100, 1000, 10_000]
 
@@ -179,10 +181,38 @@ def test_spectra_of_one_model_per_arm() -> None:
     np.testing.assert_allclose(one.mid, np.nanmedian(values[:, 4], axis=0))
 
 
+def test_smallest_eigenvalues_of_one_model_per_arm_are_their_median() -> None:
+    h = the_run().result.histories["LinTS"]
+    smallest, condition = metrics.smallest_eigenvalue(h), metrics.condition_number(h)
+    assert smallest is not None
+    assert condition is not None
+    values = np.stack([s.eigenvalues for s in h.spectra])  # (snapshots, R, arms, m)
+    low, high = np.nanmin(values, axis=3), np.nanmax(values, axis=3)
+    np.testing.assert_allclose(smallest.mid, np.median(low, axis=2).mean(axis=1))
+    np.testing.assert_allclose(condition.mid, np.median(high / low, axis=2).mean(axis=1))
+
+
 def test_agents_without_a_design_matrix_have_no_spectrum() -> None:
     h = the_run().result.histories["Random"]
     assert [metrics.spectrum(h), metrics.smallest_eigenvalue(h), metrics.condition_number(h)] == [None] * 3
     assert metrics.spectrum(the_run().result.histories["LinUCB"], step=3) is None  # before the first snapshot
+
+
+def test_exploration_rate_averages_the_checks_of_a_run(pair: tuple[History, Trace]) -> None:
+    h, _ = pair
+    rows = np.stack([c.values[:, 0] for c in h.exploration_checks])
+    rate = metrics.exploration_rate(h)
+    assert rate is not None
+    close(rate, snapshot_steps(4103), rows)
+    mean, early = metrics.mean_exploration_rate(h), metrics.mean_exploration_rate(h, snapshot_steps(4103)[4])
+    assert mean is not None
+    assert early is not None
+    np.testing.assert_allclose(mean, rows.mean(axis=0))
+    np.testing.assert_allclose(early, rows[:5].mean(axis=0))
+    assert metrics.mean_exploration_rate(h, 0) is None
+    (label,) = [name for name, each in the_run().result.histories.items() if each is h]
+    summary = the_run().result.summary()["agents"][label]["exploration_rate"]
+    assert summary["mean"] == pytest.approx(rows.mean())
 
 
 def test_every_curve_of_a_result_is_an_attribute() -> None:
@@ -358,6 +388,54 @@ def test_one_row_gives_no_significance() -> None:
     assert actual.probability_better == 0.5
 
 
+def test_the_window_of_a_curve_is_rounded_up_to_stored_steps() -> None:
+    long = History(4_000_000, 1, 5)
+    spacing, counts = int(long.grid[1]), int(long.count_grid[1])
+    assert spacing > 1
+    assert metrics.effective_window(long, 3 * spacing + 1) == 4 * spacing
+    assert metrics.effective_window(long, 3 * spacing) == 3 * spacing
+    assert metrics.effective_window(long, 1) == spacing
+    assert metrics.effective_window(long, counts + 1, of_counts=True) == 2 * counts
+    assert metrics.effective_window(long, 5_000_000) == 4_000_000
+
+
+def test_click_rates_and_stops_are_those_of_stored_steps() -> None:
+    clicks = np.arange(10.0)[:, None] * np.ones((10, 3))
+    clicks[6:, 1] = np.nan
+    stopped = history(clicks, alive=[True, False, True])
+    assert metrics.stopped(stopped).tolist() == [6]
+    assert metrics.click_rate(stopped, 4)[0] == pytest.approx((0 + 1 + 2 + 3) / 4)
+    assert metrics.click_rate(stopped)[0] == pytest.approx(4.5)
+
+
+def test_a_comparison_from_a_step_on_counts_from_there_and_from_common_rows() -> None:
+    clicks = np.random.default_rng(2).random((20, 4))
+    a = history(clicks, alive=[True, True, False, True])
+    b = history(np.zeros((20, 4)), alive=[True, True, True, False])
+    assert paired_tests.mean_lead(a, b) == pytest.approx(clicks[:, :2].sum(axis=0).mean())
+    actual = paired_tests.compare(a, b, since=5)
+    assert actual.rows == 2
+    assert actual.difference.mean == pytest.approx(clicks[5:, :2].sum(axis=0).mean())
+
+
+def test_a_comparison_by_t_test_equals_that_of_scipy() -> None:
+    gap = np.random.default_rng(8).normal(0.4, 1, 9)
+    better, p_value = paired_tests.paired_test(gap)
+    assert p_value == pytest.approx(stats.ttest_1samp(gap, 0).pvalue)
+    assert better == pytest.approx(stats.ttest_1samp(gap, 0, alternative="greater").pvalue * -1 + 1)
+    assert paired_tests.paired_test(-gap) == pytest.approx((1 - better, p_value))
+
+
+def test_a_corrected_interval_ends_at_zero_where_the_corrected_p_value_is_5_percent() -> None:
+    a, b = histories_with_gap(*[0.5] * 5, noise=0.5)
+    comparison = paired_tests.compare(a, b)
+    d, n = comparison.difference, comparison.rows
+    wide = paired_tests.corrected(comparison, 3 * comparison.p_value)
+    half = (d.high - d.low) / 2 * stats.t.isf(0.025 / 3, n - 1) / stats.t.isf(0.025, n - 1)
+    assert (wide.mean, wide.low, wide.high) == pytest.approx((d.mean, d.mean - half, d.mean + half))
+    assert paired_tests.corrected(comparison, comparison.p_value) == d
+
+
 def test_holm_against_a_worked_example() -> None:
     assert paired_tests.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert paired_tests.holm([]) == []
@@ -369,8 +447,8 @@ def test_holm_against_a_worked_example() -> None:
 def test_a_history_does_not_depend_on_how_traces_are_split() -> None:
     e = experiment(steps=2500)
     whole = traces(e)["LinUCB"]
-    pieces = [Trace(s, *(c[s : s + 333] for c in whole[1:-1]), whole.alive) for s in range(0, 2500, 333)]
-    assert joined(pieces).rewards.shape == whole.rewards.shape
+    pieces = [Trace(s, *(getattr(whole, c)[s : s + 333] for c in COLUMNS), whole.alive) for s in range(0, 2500, 333)]
+    assert join(pieces).rewards.shape == whole.rewards.shape
     made = History(2500, 3, 10)
     for piece in pieces:
         made.extend(piece)

@@ -12,7 +12,7 @@ from bandits.base.types import FloatArray
 from bandits.experiments.snapshots import nice_spacing
 from bandits.results import metrics, paired_tests
 from bandits.results.overlay import MAX_RUNS, overlay, shade, styles_of_runs
-from bandits.results.previous_run import parameter_changes
+from bandits.results.previous_run import parameter_changes, relabelled
 from bandits.results.run_comparison import (
     MISSING,
     Outcome,
@@ -73,6 +73,25 @@ def test_a_previous_run_is_comparable_only_with_the_same_simulator_and_random_nu
     for other in ({"seed": 8}, {"steps": 200}, {"replications": 2}, {"simulator": shop}):
         assert parameter_changes(before, experiment(*agents, **other)) == {}
     assert parameter_changes(before, before) == {}
+
+
+def test_an_agent_whose_label_follows_its_value_is_the_same_one() -> None:
+    kinds = ("linucb", "lints", "linucb")
+    values = [{"label": "LinUCB gamma 0.9995", "gamma": 0.9995}, {}, {"label": "B"}]
+    now = [{"label": "LinUCB gamma 0.999", "gamma": 0.999}, {}, {"label": "B"}]
+    before, after = (
+        experiment(*({"kind": kind, **more} for kind, more in zip(kinds, each, strict=True))) for each in (values, now)
+    )
+    found = parameter_changes(before, after)
+    assert {label: (c.label, c.text) for label, c in found.items()} == {
+        "LinUCB gamma 0.999": ("LinUCB gamma 0.9995", "gamma 0.9995 to 0.999")
+    }
+    curve = object()
+    assert relabelled({"rate": {"LinUCB gamma 0.9995": curve, "B": curve}}, found) == {
+        "rate": {"LinUCB gamma 0.999": curve}
+    }
+    swapped = experiment({"kind": "linucb", "label": "B", "gamma": 0.5}, "lints", {"kind": "linucb", "label": "C"})
+    assert parameter_changes(before, swapped)["B"].label == "B"
 
 
 def test_agents_are_matched_by_label_and_not_by_position() -> None:

@@ -7,8 +7,9 @@ import pytest
 
 from bandits import run
 from bandits.results import paired_tests, text
+from bandits.results.result import Result
 from bandits.results.shock import around_shock, rates_around
-from tests.support import experiment
+from tests.support import experiment, history
 
 SHOCKED = {"kind": "petshop", "n_products": 10, "shock_step": 600}
 
@@ -57,6 +58,15 @@ def test_the_leader_after_the_shock_is_compared_over_the_steps_after_it() -> Non
     (sentence,) = text.shock_summary(result)
     assert sentence.startswith("Market shock at step 600: the click-through rate of LinUCB")
     assert f"after it, {found.leader} leads" in sentence
+
+
+def test_the_leader_after_the_shock_need_not_be_the_best_agent() -> None:
+    e = experiment("linucb", "random", simulator=SHOCKED, steps=1000, replications=3)
+    before = (np.arange(1000) < 600).astype(float)[:, None] * np.ones(3)
+    found = around_shock(Result(e, {"LinUCB": history(before, n_items=10), "Random": history(1 - before, n_items=10)}))
+    assert found is not None
+    assert (found.best, found.leader, found.runner_up) == ("LinUCB", "Random", "LinUCB")
+    assert (found.before.mean, found.after.mean, found.leader_after.mean) == (1, 0, 1)
 
 
 def test_no_shock_and_a_shock_that_is_not_reached_say_nothing() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,8 @@ def test_declared_sizes_equal_those_of_the_data(name: str) -> None:
     np.testing.assert_allclose(np.linalg.norm(data.features, axis=1), 1, rtol=1e-12)
 
 
-def test_every_data_set_is_a_choice() -> None:
+def test_every_data_set_is_a_choice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BANDITS_HOME", str(tmp_path))  # other tests upload data sets
     assert list(Classification.Params.choices("data") or ()) == list(SIZES)
 
 

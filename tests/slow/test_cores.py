@@ -7,15 +7,16 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from bandits import Experiment, UserError, run
 from bandits.agents.context_free.popularity import Popularity
 from bandits.experiments import plugins
 from bandits.experiments.experiment import MEMORY_LIMIT
-from bandits.experiments.race import Race
+from bandits.experiments.race import Race, run_to_end
 from bandits.runtime import cores, supervisor
-from bandits.runtime.pool import Pool
+from bandits.runtime.pool import Job, Pool
 from bandits.runtime.worker_process import WorkerProcess, start_worker
 from tests.gate import Gate
 from tests.support import experiment, same, wait_for
@@ -93,6 +94,24 @@ def test_more_agents_than_workers_have_the_same_bits(pools: list[Pool], workers:
         same(spread[label], history)
     assert steps[-1] == 2000
     wait_for(lambda: all(worker.returncode is not None for worker in workers), "the end of the workers")
+
+
+@pytest.mark.parametrize("n", [0, 2])
+def test_a_finished_run_can_be_kept_with_its_state(n: int, pools: list[Pool]) -> None:
+    """Whatever computed it, the state is that of all agents at the last step."""
+    e, kept, race = experiment(*FIVE, steps=2000), list[Job](), Race(experiment(*FIVE, steps=2000))
+    histories = cores.run_to_end(e, n, keep=kept.append)
+    assert len(pools) == n // 2
+    (job,) = kept
+    assert job.histories is histories
+    assert (job.experiment, job.status, job.step) == (e, "finished", 2000)
+    assert job.seconds > 0
+    run_to_end(race)
+    expected = race.state_dict()
+    assert job.saved.keys() == expected.keys()
+    for name, value in expected.items():
+        if not name.endswith("seconds"):
+            np.testing.assert_array_equal(job.saved[name], value, err_msg=name)
 
 
 def test_this_process_holds_no_simulators_and_agents_beside_those_of_its_workers(

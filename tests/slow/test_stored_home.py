@@ -30,7 +30,7 @@ from bandits.sweeps.manager import SweepJob, SweepManager
 from bandits.sweeps.runner import Runner
 from bandits.sweeps.storage.block_files import BlockFiles, stored_sweep
 from bandits.sweeps.storage.catalogue import Catalogue
-from tests.slow.version_0_2_0 import FOLDER, HOME, digest, nearly_equal, same_machine, without_break_even_intervals
+from tests.slow.version_0_2_0 import FOLDER, HOME, comparable, curves_digest, differences, digest, same_machine
 
 RUNS = {run["name"]: run for run in HOME["runs"]}
 SWEEPS = {sweep["name"]: sweep for sweep in HOME["sweeps"]}
@@ -72,10 +72,10 @@ def check_result(result: Result, expected: dict[str, Any], folder: Path) -> None
         }
         ctr[label] = plain({"points": len(band.x), "x": [int(band.x[0]), int(band.x[-1])], **ends})
     assert summary["hash"] == expected["hash"]
-    assert nearly_equal(without_break_even_intervals(summary), without_break_even_intervals(expected["summary"]))
-    assert nearly_equal(ctr, expected["ctr"])
+    assert differences(comparable(summary), comparable(expected["summary"])) == []
+    assert differences(ctr, expected["ctr"]) == []
     if EXACT:
-        assert digest(folder / "curves.parquet") == expected["curves_sha256"]
+        assert curves_digest(folder / "curves.parquet") == expected["curves_sha256"]
 
 
 def measured(summary: dict[str, Any]) -> dict[str, Any]:
@@ -96,8 +96,8 @@ def check_sweep(landscape: Landscape, expected: dict[str, Any], folder: Path) ->
     save(landscape, folder)
     means = plain(landscape.table(landscape.sweep.metric)["mean"].tolist())
     summary = json.loads((folder / "summary.json").read_bytes())
-    assert nearly_equal(measured(summary), measured(expected["summary"]))
-    assert nearly_equal(means, expected["means"])
+    assert differences(measured(summary), measured(expected["summary"])) == []
+    assert differences(means, expected["means"]) == []
     if EXACT:
         assert means == expected["means"]
 
@@ -191,7 +191,7 @@ def test_stored_sweeps_are_listed(home: Path) -> None:
         assert listed[expected["hash"]].progress == expected["done"]
         assert listed[expected["hash"]].sweep == read_sweep(expected["sweep"])
         at = catalogue.estimate_at(expected["hash"], 0)
-        assert nearly_equal(plain(None if at is None else [list(at[0]), at[1]]), expected["first_point"])
+        assert differences(plain(None if at is None else [list(at[0]), at[1]]), expected["first_point"]) == []
 
 
 @pytest.mark.parametrize("name", list(SWEEPS))

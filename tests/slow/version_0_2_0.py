@@ -5,11 +5,14 @@ from __future__ import annotations
 import gzip
 import hashlib
 import importlib.metadata
+import io
 import json
 import math
 import platform
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 FOLDER = Path(__file__).parents[1] / "data" / "version_0_2_0"
 HOME: dict[str, Any] = json.loads((FOLDER / "home.json").read_text(encoding="utf-8"))
@@ -18,6 +21,7 @@ NEURAL = {
     "neural_greedy", "neural_ucb", "neural_ts", "neural_linucb", "neural_linear_ts", "neural_click_ts", "ensemble",
     "mc_dropout", "static_mlp",
 }  # fmt: skip
+LATER = {"recovery", "exploration_rate"}  # values and curves of an agent that later versions add
 
 
 def machine(expected: dict[str, str]) -> dict[str, str]:
@@ -42,18 +46,33 @@ def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def nearly_equal(one: Any, other: Any) -> bool:
-    """Return whether structure and values are equal up to rounding."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return list(one) == list(other) and all(nearly_equal(one[name], other[name]) for name in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(nearly_equal, one, other))
+def curves_digest(path: Path) -> str:
+    """Return the SHA-256 of a file of curves without the curves that later versions add."""
+    table = pd.read_parquet(path)
+    out = io.BytesIO()
+    table[~table.metric.isin(LATER)].reset_index(drop=True).to_parquet(out, index=False)
+    return hashlib.sha256(out.getvalue()).hexdigest()
+
+
+def differences(one: Any, other: Any, path: str = "") -> list[str]:
+    """Name what differs in structure, or in value by more than rounding."""
+    if isinstance(one, dict) and isinstance(other, dict) and list(one) == list(other):
+        return [line for name in one for line in differences(one[name], other[name], f"{path}/{name}")]
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        pairs = enumerate(zip(one, other, strict=True))
+        return [line for at, (a, b) in pairs for line in differences(a, b, f"{path}/{at}")]
     if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=1e-6, abs_tol=1e-9)
-    return type(one) is type(other) and bool(one == other)
+        same = math.isclose(one, other, rel_tol=1e-6, abs_tol=1e-9)
+    else:
+        same = type(one) is type(other) and bool(one == other)
+    return [] if same else [f"{path}: {one!r:.200} is not {other!r:.200}"]
 
 
-def without_break_even_intervals(summary: dict[str, Any]) -> dict[str, Any]:
-    """Return a summary without the break-even intervals: those of version 0.2.0 covered less than they stated."""
-    kept = [{k: v for k, v in pair.items() if k != "break_even_interval"} for pair in summary["comparisons"]]
-    return {**summary, "comparisons": kept}
+def comparable(summary: dict[str, Any]) -> dict[str, Any]:
+    """Return what version 0.2.0 stated rightly: later values and break-even intervals are left out.
+
+    The break-even intervals of version 0.2.0 covered less than they stated.
+    """
+    pairs = [{k: v for k, v in pair.items() if k != "break_even_interval"} for pair in summary["comparisons"]]
+    agents = {label: {k: v for k, v in values.items() if k not in LATER} for label, values in summary["agents"].items()}
+    return {**summary, "agents": agents, "comparisons": pairs}

@@ -18,10 +18,12 @@ from bandits import UserError, sweeps
 from bandits.results.text import plain_value
 from bandits.runtime.pool import Pool
 from bandits.storage.annotations import Annotations
+from bandits.storage.budget import VARIABLE, usage
+from bandits.storage.run_store import Store
 from bandits.sweeps import Landscape
 from bandits.sweeps.analysis.nearest import nearest_points
 from bandits.sweeps.analysis.run_metrics import METRICS
-from bandits.sweeps.manager import SweepManager
+from bandits.sweeps.manager import SweepJob, SweepManager
 from bandits.sweeps.storage.block_files import BlockFiles
 from bandits.sweeps.storage.catalogue import Catalogue
 from tests.gate import Gate
@@ -207,6 +209,31 @@ def test_a_sweep_that_ends_before_its_first_block_leaves_no_star(tmp_path: Path,
         assert manager.stored_sweeps() == []
         with pytest.raises(UserError, match="this sweep has been deleted"):
             manager.note(job.id, "nothing is stored")
+
+
+def test_the_curves_of_ended_sweeps_keep_to_the_disk_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(Pool(store=Store(tmp_path / "runs"))) as pool:
+        assert pool.store is not None
+        manager = SweepManager(pool, tmp_path / "sweeps")
+
+        def ended(seed: int, *, starred: bool = False) -> SweepJob:
+            job = manager.submit(small(seed=seed))
+            manager.star(job.id, starred)  # before its end, which frees disk space
+            wait_for(lambda: not job.active, "the end of the sweep")
+            return job
+
+        def size(job: SweepJob) -> int:
+            return BlockFiles(job.sweep, tmp_path / "sweeps").bytes
+
+        first, starred = ended(8102), ended(8103, starred=True)
+        assert [item.name for item in manager.evictable()] == [f"sweep {first.id[:12]}"]
+        before, kept = size(first), size(starred)
+        assert usage(pool.store, manager.evictable()).used - usage(pool.store).used == before
+        monkeypatch.setenv(VARIABLE, "0")
+        ended(8104)
+        wait_for(lambda: size(first) < before, "the curves to go")
+        assert size(starred) == kept
+        assert manager.get(first.id) is not None
 
 
 def test_two_changes_at_the_same_time_are_both_kept(

@@ -393,6 +393,25 @@ def test_points_with_fewer_replications_are_adjusted_for_common_random_numbers()
     assert points["y"] == pytest.approx([0.5, 0.49, 0.47])
 
 
+def test_the_leader_is_not_eliminated_and_has_the_most_replications() -> None:
+    numbers = np.array([[0.5, 0.6, 0.7], [0.9, 0.9, 0.9], [0.8, 0.8, np.nan], [0.4, 0.5, 0.7]])
+    landscape = filled(numbers)
+    landscape.dropped[1], landscape.completed[2, 2] = True, False
+    assert landscape.leader("click_rate") == 0
+    assert landscape.eligible("click_rate").tolist() == [True, False, True, True]
+
+
+def test_the_worst_value_of_an_axis_is_that_whose_best_point_is_worst() -> None:
+    ridge = {"path": "agents.0.ridge", "values": [0.1, 1.0, 10.0, 100.0]}
+    landscape = Landscape(small([ALPHA, ridge], replications=5))
+    landscape.completed[...] = landscape.alive[...] = True
+    grid = np.array([[0.5, 0.5, 0.5, 0.5], [0.9, 0.0, 0.1, 0.1], [0.6, 0.4, 0.4, 0.3]])
+    landscape.numbers("click_rate")[...] = grid.ravel()[:, None] + np.linspace(0, 0.1, 5)
+    alpha = next(each for each in landscape.importance() if each.path == "agents.0.alpha")
+    assert alpha.worst == landscape.sweep.values[0][0]  # not the value with the worst point
+    assert alpha.cost.mean == pytest.approx(400)
+
+
 def test_without_finished_replications_there_is_no_best_point() -> None:
     landscape = filled(np.full((3, 4), np.nan))
     assert landscape.best() is None
@@ -466,6 +485,21 @@ def test_halving_drops_the_best_point_at_most_at_its_level() -> None:
             eliminate(halving, landscape, rung.stop)
         lost += bool(landscape.dropped[3])
     assert lost <= 19
+
+
+def test_halving_compares_with_the_best_point_that_lost_no_replication() -> None:
+    """Point 2 has the best mean but a diverged row; against it, point 1 would be eliminated."""
+    noise = 0.01 * np.random.default_rng(8).normal(size=(3, 8))
+    numbers = np.array([0.0, 0.0, 5.0])[:, None] + noise
+    numbers[2, 5] = np.nan
+    halving = small([{**ALPHA, "number": 3}], replications=8, search="halving")
+    landscape = filled(numbers)
+    eliminate(halving, landscape, 8)
+    assert landscape.dropped.tolist() == [False, False, False]
+    numbers[1] -= 1
+    landscape = filled(numbers)
+    eliminate(halving, landscape, 8)
+    assert landscape.dropped.tolist() == [False, True, False]
 
 
 def test_repeating_a_halving_round_gives_the_same_decision() -> None:

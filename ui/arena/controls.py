@@ -63,11 +63,13 @@ def _simulator(draft: Draft) -> None:
         st.caption(f":material/info: {escape_markdown(draft.notice)}")
     kind = draft.simulator["kind"]
     model, key = SIMULATORS[kind].Params, f"{draft.version}-simulator-{kind}"
-    values = form(model, fields(model, basic=True), draft.simulator, key)
+    first, others = st.container(), {}
     if more := fields(model, basic=False):
         with st.expander("More parameters"):
-            values |= form(model, more, draft.simulator, key)
-    draft.simulator = {"kind": kind, **values}
+            others = form(model, more, draft.simulator, key, lambda change: dict(change.suggested(draft.steps)))
+    with first:  # drawn last: what an empty field means may depend on the others
+        values = form(model, fields(model, basic=True), {**draft.simulator, **others}, key)
+    draft.simulator = {"kind": kind, **values, **others}
     with suppress(ValueError):  # explained in full when it is run
         if source := SIMULATORS[kind].attribution(model.model_validate(draft.simulator)):
             st.caption(f"Data: {source}")
@@ -157,7 +159,8 @@ def _agent(draft: Draft, number: int, agent: dict[str, Any]) -> None:
             "Name", agent.get("label") or "", key=_label_key(draft, number, agent), max_chars=40, placeholder=cls.title,
             help=cls.Params.model_fields["label"].description,
         )  # fmt: skip
-        values |= form(cls.Params, fields(cls.Params, basic=False, slates=slates), agent, key)
+        more = fields(cls.Params, basic=False, slates=slates)
+        values |= form(cls.Params, more, agent, key, lambda guard: dict(guard.suggested(draft.steps)))
         st.button("Duplicate", key=f"{key}-copy", icon=":material/content_copy:", on_click=draft.duplicate,
                   args=(number,), disabled=len(draft.agents) >= 12, width="stretch")  # fmt: skip
         st.button("Remove", key=f"{key}-remove", icon=":material/delete:", on_click=draft.remove, args=(number,),

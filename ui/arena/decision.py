@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import threading
-
 import streamlit as st
 
 from bandits import Experiment, UserError
 from bandits.results import text
-from bandits.results.decision import Why, why
+from bandits.results.decision import Why
 from bandits.results.decision_figure import decision
 from bandits.results.style import styles
+from bandits.runtime.explanations import BusyError, Explainer
 from bandits.runtime.pool import Job
 from ui.live_panel import panel
 from ui.text import escape_markdown, refuse
 
-_one_at_a_time = threading.Lock()  # computed in this process, which serves all users
+
+@st.cache_resource(show_spinner=False)
+def explainer() -> Explainer:
+    """Return the process that explains decisions, one per server; it starts at the first question."""
+    return Explainer()
 
 
 def show(job: Job) -> None:
@@ -38,7 +41,10 @@ def _section(job: Job) -> None:
             "Replication", 1, replications, key=f"why-run-{job.id[:12]}", width=130,
             help=f"Replication that the decision is taken from, 1 to {replications:,}.",
         )  # fmt: skip
-        explanation = _explain(job.experiment, job.id, label, step, replication - 1)
+        try:
+            explanation = _explain(job.experiment, job.id, label, step, replication - 1)
+        except BusyError as error:
+            explanation = str(error)
         if isinstance(explanation, str):
             refuse(explanation)
             return
@@ -54,7 +60,8 @@ def _section(job: Job) -> None:
 def _explain(_experiment: Experiment, run: str, label: str, step: int, replication: int) -> Why | str:  # noqa: ARG001
     """Return the explanation of a decision, or the reason why there is none; the run's hash is the key."""
     try:
-        with _one_at_a_time:
-            return why(_experiment, label, step, replication)
+        return explainer().ask(_experiment, label, step, replication)
+    except BusyError:  # the same question may be answered later
+        raise
     except UserError as error:
         return str(error)

@@ -13,6 +13,7 @@ from bandits.profiling import METHODS, CostReport, ProfileRequest, read
 from bandits.profiling import text as cost_text
 from bandits.profiling.background import Measurement, machine_memory
 from bandits.profiling.figures import cost_figures, method_colour
+from bandits.profiling.linear.background import LinearMeasurement
 from ui.live_panel import panel
 from ui.params_form import fields, form
 from ui.text import escape_markdown
@@ -38,14 +39,28 @@ def choose() -> dict[str, Any]:
     return values
 
 
-def time_limit() -> float:
+def time_limit(key: str = "cost-time-limit") -> float:
     """Draw the control of the time limit; return seconds."""
     chosen = st.segmented_control(
         "Time limit", list(TIME_LIMITS), default=1.0, required=True, format_func=TIME_LIMITS.__getitem__,
-        key="cost-time-limit", help="Longest acceptable time of one decision with its update. A method is marked as "
-        "infeasible where it exceeds the limit; larger values allow larger networks (usually 100 ms to 1 s).",
+        key=key, help="Longest acceptable time of one decision with its update. A method is marked as "
+        "infeasible where it exceeds the limit; larger values allow larger models (usually 100 ms to 1 s).",
     )  # fmt: skip
     return float(chosen)
+
+
+def offer_catalogue() -> None:
+    """Draw the button that enters a million candidates and a network with about 100,000 weights."""
+    st.button(
+        "Large catalogue", icon=":material/inventory_2:", type="tertiary", on_click=_enter_catalogue,
+        help="Enters K = 1,000,000 candidates and hidden layers with about p = 100,000 weights. The gradients of all "
+        "candidates then need about 400 GB, so that times are extrapolated.",
+    )  # fmt: skip
+
+
+def _enter_catalogue() -> None:
+    st.session_state["cost-n_candidates"] = 1_000_000
+    st.session_state["cost-hidden"] = "300, 320"
 
 
 def start(data: dict[str, Any]) -> None:
@@ -98,6 +113,7 @@ def _show(measurement: Measurement, max_seconds: float, was_active: bool) -> Non
     snapshot = _snapshot(report, max_seconds, memory, hash(report))
     panel.mount(snapshot.packed, key="cost")
     if snapshot.summary:
+        st.markdown(f"**{snapshot.conclusion}**")
         st.markdown("\n".join(f"- {sentence}" for sentence in snapshot.summary))
         _tables(report, snapshot.rows)
     if was_active and not measurement.active:
@@ -108,6 +124,7 @@ class CostSnapshot(NamedTuple):
     """State of a measurement as it is sent to all sessions with one time limit."""
 
     packed: bytes
+    conclusion: str
     summary: list[str]
     rows: list[dict[str, str]]
 
@@ -121,10 +138,11 @@ def _snapshot(_report: CostReport, max_seconds: float, memory: float, key: int) 
     alt = [f"{s['layout']['title']['text']}: {s['layout']['meta']['note']}" for s in specs]
     packed = panel.pack(specs, alt, 300, _tiles(_report), _note(_report))
     summary = cost_text.summary(_report, max_seconds, memory)
-    return CostSnapshot(packed, summary, _rows(_report, max_seconds, memory) if summary else [])
+    conclusion = cost_text.conclusion(_report, max_seconds, memory)
+    return CostSnapshot(packed, conclusion, summary, _rows(_report, max_seconds, memory) if summary else [])
 
 
-def status(measurement: Measurement) -> str:
+def status(measurement: Measurement | LinearMeasurement) -> str:
     """Describe the progress of a measurement in one line."""
     if measurement.status == "waiting":
         return "Waiting for another measurement to end: two at once would slow each other down"
@@ -200,7 +218,7 @@ def explain() -> None:
         r"width $\sqrt{g^\top A^{-1}g}$, where $g$ is the gradient of the network's output with respect to its $p$ "
         r"weights and $A=\lambda I+\sum gg^\top$ over past choices. A naive implementation stores and inverts a "
         r"$p\times p$ matrix. "
-        "This page compares five methods that compute the width, or an approximation of it."
+        "This page compares seven methods that compute the width, or an approximation of it."
     )
     for kind, method in METHODS.items():
         with st.container(border=True):
@@ -210,6 +228,6 @@ def explain() -> None:
             st.caption(f"The time of one decision with its update grows as ${method.growth}$.")
     st.caption(
         "$K$: candidates. $p$: weights of the network. $t$: past observations. $f$: numbers in the factors of one "
-        "gradient. $d$: weights of the last layer. Training the network takes the same time with all methods and is "
-        "not included."
+        "gradient. $d$: weights of the last layer. $M$: networks of the ensemble. $T$: passes of dropout. Training the "
+        "(first) network takes the same time with all methods and is not included."
     )

@@ -16,6 +16,8 @@ from bandits.simulators.datasets.samples import SAMPLES
 from ui import destructive
 from ui.text import refuse, safe_cell
 
+from .kept_files import TABLE
+
 NAMED = 6  # classes that are listed by name
 
 
@@ -155,10 +157,10 @@ def uploaded_data_sets() -> str | None:
 
 def _read(file: Any) -> Table:
     """Parse a file once per upload, not again at every rerun."""
-    file_id, table = st.session_state.get("data-table", ("", None))
+    file_id, table = st.session_state.get(TABLE, ("", None))
     if file_id != file.file_id:
         table = inspect(file.getvalue())
-        st.session_state["data-table"] = file.file_id, table
+        st.session_state[TABLE] = file.file_id, table
     parsed: Table = table
     return parsed
 

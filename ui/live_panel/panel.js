@@ -318,6 +318,7 @@ export default function ({ parentElement, data, setTriggerValue }) {
   panel.trigger = setTriggerValue;
   const { src, height, legend, caption, note, axis, fill, cells, final } = decode(data);
   Object.assign(panel, { src, height, axis, fill, legend });
+  panel.host.dataset.final = final; // nothing more will follow
   if (final && panel.preview?.released) endPreview(panel);
   writeNote(panel.note, caption, note, "the numbers of the agents");
   drawLegend(panel, legend);

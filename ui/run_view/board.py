@@ -9,11 +9,12 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from bandits.base.formatting import count, count_of
-from bandits.results import metrics, paired_tests
+from bandits.results import fallbacks, metrics, paired_tests, recovery
 from bandits.results import text as words
+from bandits.results.change_marks import variation_budget
 from bandits.results.figures import Bands, bands
 from bandits.results.figures import board as plots
-from bandits.results.previous_run import ParameterChange, parameter_changes
+from bandits.results.previous_run import ParameterChange, parameter_changes, relabelled
 from bandits.results.result import Result
 from bandits.results.style import styles
 from bandits.results.zoom import zoom
@@ -143,7 +144,7 @@ def _content(job: Job, view: View, previous: Job | None, *, fill: bool) -> Board
     changes, curves = {}, None
     if previous is not None:
         changes = parameter_changes(previous.experiment, job.experiment)
-        curves = _previous_curves(previous, view, tuple(changes), (previous.id, version(previous)))
+        curves = relabelled(_previous_curves(previous, view, (previous.id, version(previous))), changes)
     text, progress = status(job), None if job.status == "finished" else min(job.progress, 1.0)
     with job.lock:
         result = job.result
@@ -173,7 +174,10 @@ def _explanation(
     )
     described = []
     for label, change in changes.items() if previous is not None else ():
-        now, earlier = result.histories.get(label), previous.histories.get(label) if previous is not None else None
+        now, earlier = (
+            result.histories.get(label),
+            previous.histories.get(change.label) if previous is not None else None,
+        )
         if now is None or earlier is None or earlier.size < 2:
             continue
         step = min(now.step, earlier.step)
@@ -192,14 +196,12 @@ def _explanation(
 def _previous_curves(
     _previous: Job,
     view: View,
-    changed: tuple[str, ...],
     moment: object,  # noqa: ARG001 - a part of the key
 ) -> Bands:
-    """Compute the curves of the previous run, of the agents that have changed since."""
+    """Compute the curves of the previous run."""
     options = {name: v for name, v in view.figure_options().items() if name not in ("log_regret", "fourth")}
     with _previous.lock:
-        found = bands(_previous.result, **options)
-    return {plot: {label: band for label, band in of.items() if label in changed} for plot, of in found.items()}
+        return bands(_previous.result, **options)
 
 
 def _tiles(job: Job, result: Result) -> list[dict[str, str]]:
@@ -256,6 +258,7 @@ def _conclusions(_job: Job, reference: str, moment: object) -> list[str]:  # noq
         return words.agent_notes(result)
     compared, shock = words.reference_comparisons(result, reference), words.shock_summary(result)
     conclusions = [*words.divergence_notes(result), *words.rare_reward_notes(result), *compared, *shock]
+    conclusions += [*recovery.sentences(result), *fallbacks.sentences(result), *variation_budget(_job.experiment)]
     conclusions += [*words.agent_notes(result), words.learning_summary(result)]
     shared = not _job.experiment.simulator_class().layout_per_row(_job.experiment.simulator)
     if shared and _job.experiment.replications > 1:

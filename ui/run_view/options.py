@@ -63,7 +63,8 @@ def choose(experiment: Experiment, arms: int, reached: int | None = None) -> Vie
     fourth = st.segmented_control(
         "Fourth plot", get_args(Fourth), default="spectrum", required=True, key="view-fourth", **keep,
         help="Eigenvalue spectrum: information collected in each direction of feature space. Calibration: how often "
-        "the true expected reward lies in the agent's own interval.",
+        "the true expected reward lies in the agent's own interval. Exploration: how often the agent does not choose "
+        "the highest of its own estimated means.",
     )  # fmt: skip
     if fourth == "calibration":
         level = st.segmented_control(
@@ -72,6 +73,8 @@ def choose(experiment: Experiment, arms: int, reached: int | None = None) -> Vie
             help="Level of the intervals. A calibrated 80 % interval contains the true value in 80 % of the cases.",
         )  # fmt: skip
         return View(window, x or "step", log_regret, "calibration", level or LEVELS[-1], previous=previous)
+    if fourth == "exploration":
+        return View(window, x or "step", log_regret, "exploration", previous=previous)
     snapshots = snapshot_steps(experiment.steps)
     steps = [s for s in snapshots if reached is None or s <= reached] or snapshots[:1]
     key = f"view-at-{experiment.hash[:12]}-{len(steps)}"  # other steps, another slider

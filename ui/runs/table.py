@@ -15,6 +15,7 @@ from bandits.storage.run_store import Store, StoredRun
 from ui import destructive, session
 from ui.arena import draft
 from ui.owner import deleter, may_delete, refusal
+from ui.sweep.selection import manager
 from ui.text import refuse
 
 from . import listing
@@ -59,13 +60,14 @@ def usage() -> None:
     if store is None:
         return
     try:
-        used, limit = budget.usage(store)
+        used, limit = budget.usage(store, manager().evictable())
     except (OSError, UserError) as error:
         refuse(str(error))
         return
     st.caption(
         f"Files that can be recomputed take {used / 1e6:,.0f} MB of {limit / 1e6:,.0f} MB. Beyond that, checkpoints of "
-        f"finished runs go first, then the curves of the oldest runs without a star. {budget.VARIABLE} sets the limit."
+        "finished runs go first, then the curves of the oldest runs and sweeps without a star. "
+        f"{budget.VARIABLE} sets the limit."
     )
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from pydantic import model_validator
 
-from bandits.agents.base import Agent
+from bandits.agents.base import Agent, LearnerParams
+from bandits.agents.forgetting import check_one_way, closest_way, gamma_param, window_param
 from bandits.base.randomness import Streams
 from bandits.base.types import Feedback, FloatArray, IntArray, Round, WorldAccess, WorldSpec
 
@@ -36,3 +38,66 @@ class ContextFreeAgent(Agent):
         n = self.shown.shape[1]
         place = round.items + n * self._rows  # in the flat arrays, from which `take` reads faster than an index does
         return self.shown.ravel().take(place), self.clicks.ravel().take(place)
+
+
+class ForgettingCountsParams(LearnerParams):
+    """Parameters of counts that can forget."""
+
+    gamma: float = gamma_param()
+    window: int | None = window_param()
+
+    def mode(self) -> str:
+        return "discounted" if self.gamma < 1 else ""
+
+    @classmethod
+    def closest(cls, values: dict[str, Any]) -> dict[str, Any]:
+        return closest_way(values)
+
+    @model_validator(mode="after")
+    def _one_way_to_forget(self) -> Self:
+        check_one_way(self.kind, self.gamma, self.window)
+        return self
+
+
+class ForgettingContextFreeAgent(ContextFreeAgent):
+    """Counts that are multiplied by gamma at every step, or of the last ``window`` steps alone.
+
+    Attributes
+    ----------
+    ring_items, ring_shown, ring_clicks : (W, R, S)
+        What the window will take back.
+    """
+
+    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+        super().__init__(params, spec, streams, access)
+        self.gamma, self.window = self.column("gamma")[:, None], params[0].window
+        if self.window is not None:
+            shape = (self.window, len(params), spec.slate)
+            self.ring_items = np.zeros(shape, np.int64)
+            self.ring_shown, self.ring_clicks = np.zeros(shape), np.zeros(shape)
+            self.state += ("ring_items", "ring_shown", "ring_clicks")
+
+    def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
+        if self.params[0].gamma < 1:
+            self.shown *= self.gamma
+            self.clicks *= self.gamma
+        if self.window is not None:
+            at = round.step % self.window
+            old = (self._rows, self.ring_items[at])
+            np.subtract.at(self.shown, old, self.ring_shown[at])
+            np.subtract.at(self.clicks, old, self.ring_clicks[at])
+            self.ring_items[at] = round.items[self._rows, slate]
+            self.ring_shown[at], self.ring_clicks[at] = self.exposure(feedback), feedback.rewards
+        super().learn(round, slate, feedback)
+
+    @classmethod
+    def forgets(cls, params: Any) -> bool:
+        return bool(params.gamma < 1 or params.window is not None)
+
+    @classmethod
+    def memory(cls, params: Any, spec: WorldSpec) -> int:
+        return super().memory(params, spec) + 24 * spec.slate * (params.window or 0)
+
+    @classmethod
+    def test_params(cls) -> list[dict[str, Any]]:
+        return [*super().test_params(), {"gamma": 0.98}, {"window": 20}]

@@ -23,5 +23,5 @@ class Oracle(Agent):
         return self.access.probabilities(round)
 
     def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray:  # noqa: ARG002
-        best: IntArray = steps.best[steps.context]
+        best: IntArray = steps.best[steps.row]
         return best

@@ -8,26 +8,30 @@ from typing import Any, Literal
 import numpy as np
 from numba import njit
 
-from bandits.agents.base import LearnerParams
 from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams
 from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, PredrawnSteps, Round, WorldAccess, WorldSpec
 
-from .base import ContextFreeAgent
+from .base import ForgettingContextFreeAgent, ForgettingCountsParams
 
 
-class UCB1(ContextFreeAgent):
+class UCB1(ForgettingContextFreeAgent):
     """Upper confidence bound without context [1]_; the gap to LinUCB is the value of context.
 
     score_a = mean_a + alpha sqrt(2 ln t / n_a); items never shown come first. The paper has alpha = 1.
 
+    Discounted or windowed UCB [2]_: score_a = X_a / N_a + alpha sqrt(ln n / N_a), with exposures N_a and clicks X_a
+    discounted by gamma at every step, or of the window, and n = sum N_a.
+
     References
     ----------
     .. [1] Auer, Cesa-Bianchi, Fischer (2002), Finite-time analysis of the multiarmed bandit problem, Figure 1.
+    .. [2] Garivier, Moulines (2011), On upper-confidence bound policies for switching bandit problems, sections 2.2
+       and 2.3 (alpha = 2 B sqrt(xi)).
     """
 
-    class Params(LearnerParams):
+    class Params(ForgettingCountsParams):
         kind: Literal["ucb1"] = "ucb1"
         alpha: float = param(
             0.1, title="Exploration bonus", symbol=r"\alpha", ge=0, le=10, typical=(0, 4), basic=True,
@@ -49,22 +53,30 @@ class UCB1(ContextFreeAgent):
     def scores(self, round: Round) -> FloatArray:
         shows, clicks = self.counts(round)
         seen = np.where(shows > 0, shows, 1)
-        bonus = np.sqrt(2 * np.log(max(round.step, 1)) / seen)
-        return np.where(shows == 0, np.inf, clicks / seen + self.alpha[:, None] * bonus)
+        bonus = np.sqrt(self.logarithm(round) / seen)
+        return np.where(shows <= 0, np.inf, clicks / seen + self.alpha[:, None] * bonus)
 
-    def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray:
+    def logarithm(self, round: Round) -> FloatArray | float:
+        """Compute 2 ln t, or ln n (R, 1) of the exposures that are not forgotten."""
+        if not self.forgets(self.params[0]):
+            return float(2 * np.log(max(round.step, 1)))
+        return np.asarray(np.log(np.maximum(self.shown.sum(axis=1, keepdims=True), 1)))
+
+    def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray | None:
+        if self.forgets(self.params[0]):
+            return None
         once = self.exposure(Feedback(np.zeros((1, 1)), np.ones((1, 1), np.bool_)))[0, 0]
         logarithms = 2 * np.log(np.maximum(np.arange(steps.start, steps.start + len(steps.context)), 1))
         return _play(
-            self.shown, self.clicks, float(once), logarithms, self.alpha, steps.context, steps.probabilities,
+            self.shown, self.clicks, float(once), logarithms, self.alpha, steps.row, steps.probabilities,
             steps.uniforms, alive,
         )  # fmt: skip
 
     def explain(self, round: Round) -> Explanation:
         shows, clicks = self.counts(round)
         seen = np.where(shows > 0, shows, 1)
-        mean = np.where(shows == 0, np.nan, clicks / seen)
-        width = np.where(shows == 0, np.inf, np.sqrt(2 * np.log(max(round.step, 1)) / seen))
+        mean = np.where(shows <= 0, np.nan, clicks / seen)
+        width = np.where(shows <= 0, np.inf, np.sqrt(self.logarithm(round) / seen))
         return Explanation("bonus", self.scores(round), mean, width, self.alpha[:, None], "alpha")
 
 
@@ -75,13 +87,13 @@ def _play(
     exposure: float,
     logarithms: FloatArray,
     alpha: FloatArray,
-    context: IntArray,
+    row: IntArray,
     probabilities: FloatArray,
     uniforms: FloatArray,
     alive: BoolArray,
 ) -> IntArray:
     """Advance T steps with the same bits as `UCB1.scores`; ``logarithms (T,)`` are 2 ln t. Returns int64 (T, R)."""
-    T, R = context.shape
+    T, R = row.shape
     K = shown.shape[1]
     out = np.full((T, R), -1)
     for r in range(R):
@@ -97,6 +109,6 @@ def _play(
                     best, highest = k, score
             out[t, r] = best
             shown[r, best] += exposure
-            if uniforms[t, r] < probabilities[context[t, r], best]:
+            if uniforms[t, r] < probabilities[row[t, r], best]:
                 clicks[r, best] += 1.0
     return out

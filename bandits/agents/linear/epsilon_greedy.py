@@ -12,12 +12,11 @@ from bandits.base.params import param
 from bandits.base.randomness import Streams
 from bandits.base.selection import epsilon_slate, indicator_of_largest
 from bandits.base.types import BoolArray, FloatArray, IntArray, PredrawnSteps, Round, WorldAccess, WorldSpec
-from bandits.models.linear.ridge import Ridge
 
-from .base import LinearAgent, LinearParams
+from .forgetting import ForgettingLinearAgent, ForgettingLinearParams
 
 
-class EpsilonGreedy(LinearAgent):
+class EpsilonGreedy(ForgettingLinearAgent):
     """Epsilon-greedy [1]_: shows a random candidate with probability epsilon, otherwise the one with the best estimate.
 
     epsilon_t = epsilon / (1 + decay t)
@@ -27,7 +26,7 @@ class EpsilonGreedy(LinearAgent):
     .. [1] Sutton, Barto (2018), Reinforcement learning: an introduction, section 2.4.
     """
 
-    class Params(LinearParams):
+    class Params(ForgettingLinearParams):
         kind: Literal["epsilon_greedy"] = "epsilon_greedy"
         epsilon: float = param(
             0.05, title="Exploration rate", symbol=r"\varepsilon", ge=0, le=1, basic=True,
@@ -46,7 +45,6 @@ class EpsilonGreedy(LinearAgent):
     formula = r"\hat\theta_a^\top x_a,\quad\text{but a random arm with probability }\varepsilon/(1+\delta t)"
     colour = "#009E73"
     propensity = "exact"
-    model: Ridge
 
     def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
         super().__init__(params, spec, streams, access)
@@ -64,12 +62,12 @@ class EpsilonGreedy(LinearAgent):
         return Explanation("greedy", self.scores(round), mean, randomised=np.asarray(randomised))
 
     def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray | None:
-        if self.fourier is not None:
+        if (model := self.plain_model()) is None:
             return None
         n = len(steps.context)
         rates = self.rate(np.arange(steps.start, steps.start + n)[:, None])
         uniforms = self.uniforms.slice(steps.start, n)[:, :, 0]
-        return self.model.play(steps, alive, epsilon=rates, exploration=uniforms)
+        return model.play(steps, alive, epsilon=rates, exploration=uniforms)
 
     def rate(self, step: int | IntArray) -> FloatArray:
         """Compute epsilon_t, float64 (R,), or (T, R) for steps (T, 1)."""

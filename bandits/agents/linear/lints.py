@@ -8,20 +8,28 @@ from typing import Any, Literal, Self
 import numpy as np
 from pydantic import model_validator
 
+from bandits.agents.base import Propensity
 from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams, block_length
 from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, PredrawnSteps, Round, WorldAccess, WorldSpec
+from bandits.models.largest import normal_largest
 from bandits.models.linear.ridge import Ridge
 from bandits.models.position_bias import targets
 
-from .base import LinearAgent, LinearParams
+from .forgetting import ForgettingLinearAgent, ForgettingLinearParams
 
 
-class LinTS(LinearAgent):
+class LinTS(ForgettingLinearAgent):
     """Linear Thompson sampling [1]_: shows the best arm under one draw from the posterior.
 
     score_a = theta~ . x_a with ONE draw theta~ ~ N(theta, sigma^2 A^-1) per model and step
+
+    Propensities are exact per arm with fixed noise, where each candidate has a draw of its own; draws that share a
+    parameter, or an estimated noise variance, are redrawn.
+
+    It can forget: with a discount factor, theta~ ~ N(theta, sigma^2 V^-1 V~ V^-1), where V and V~ weight an observation
+    that is k steps old by gamma^k and gamma^2k [3]_; or by a sliding window.
 
     With noise ``inverse_gamma``, each model also draws sigma^2 from IG(a0 + n/2, b0 + (sum r^2 - theta' A theta)/2);
     per arm, with ridge .25, a0 = b0 = 6 and a constant feature, this is LinFullPost [2]_, except for its forced first
@@ -31,9 +39,11 @@ class LinTS(LinearAgent):
     ----------
     .. [1] Agrawal, Goyal (2013), Thompson sampling for contextual bandits with linear payoffs, Algorithm 1.
     .. [2] Riquelme, Tucker, Snoek (2018), Deep Bayesian bandits showdown, section 3.
+    .. [3] Russac, Vernade, Cappé (2019), Weighted linear bandits for non-stationary environments: the covariance of
+       its estimator.
     """
 
-    class Params(LinearParams):
+    class Params(ForgettingLinearParams):
         kind: Literal["lints"] = "lints"
         sigma2: float = param(
             0.005, title="Noise variance", symbol=r"\sigma^2", ge=0, le=100, typical=(0, 2), basic=True, log=True,
@@ -61,6 +71,8 @@ class LinTS(LinearAgent):
         def _no_hybrid_noise(self) -> Self:
             if self.noise == "inverse_gamma" and self.sharing == "hybrid":
                 raise ValueError("lints: noise inverse_gamma needs sharing per_arm or shared, not hybrid")
+            if self.noise == "inverse_gamma" and (self.gamma < 1 or self.window is not None):
+                raise ValueError("lints: noise inverse_gamma needs gamma 1 and no window")
             return self
 
     title = "LinTS"
@@ -68,9 +80,8 @@ class LinTS(LinearAgent):
     uncertainty = "posterior"
     exploration_param = "sigma2"
     colour = "#E69F00"
-    propensity = "monte_carlo"
+    propensity: Propensity = "monte_carlo"
     joint = True
-    model: Ridge
 
     def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
         super().__init__(params, spec, streams, access)
@@ -78,7 +89,10 @@ class LinTS(LinearAgent):
         width = Ridge.noise_width(self.spec, params[0].sharing)
         self.normals = streams.blocks("agent", lambda g, n: g.standard_normal((n, width)), width=width)
         self.estimated = params[0].noise == "inverse_gamma"
+        if params[0].sharing == "per_arm" and not self.estimated:  # draws of the candidates are independent normals
+            self.propensity = "exact"
         if self.estimated:
+            assert isinstance(self.model, Ridge)
             self.a0, self.b0, M = self.column("a0"), self.column("b0"), self.model.count.shape[1]
             self.squares = np.zeros((len(params), M))  # sum r^2 of each model
             self.state += ("squares",)
@@ -95,12 +109,19 @@ class LinTS(LinearAgent):
         mean, variance = self.model.predict(round)
         return np.asarray(mean + sigma * np.sqrt(variance) * normals)
 
+    def probabilities(self, round: Round) -> FloatArray:
+        if self.propensity != "exact":
+            return super().probabilities(round)
+        mean, variance = self.model.predict(self.transformed(round))
+        return normal_largest(mean, self.sigma[:, None] * np.sqrt(variance), round.available)
+
     def noise_deviation(self, round: Round, uniforms: FloatArray | None = None) -> FloatArray:
         """Compute sigma of every candidate, (R, K), or of all, (R, 1); drawn by ``uniforms (R, M)`` if estimated."""
         if not self.estimated:
             return self.sigma[:, None]
         from scipy.special import gammaincinv
 
+        assert isinstance(self.model, Ridge)
         explained = (self.model.theta * self.model.b).sum(axis=2)  # theta' A theta
         a = self.a0[:, None] + self.model.count / 2
         b = self.b0[:, None] + np.maximum(self.squares - explained, 0) / 2
@@ -128,10 +149,11 @@ class LinTS(LinearAgent):
             yield self.sampled_scores(round, self.noise_deviation(round, uniforms), generator.standard_normal(shape))
 
     def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray | None:
-        if self.estimated or self.fourier is not None or self.model.sharing == "hybrid":
+        model = self.plain_model()
+        if self.estimated or model is None or model.sharing == "hybrid":
             return None
         noise = self.normals.slice(steps.start, len(steps.context))
-        return self.model.play(steps, alive, scale=self.sigma, noise=noise)
+        return model.play(steps, alive, scale=self.sigma, noise=noise)
 
     @classmethod
     def model_memory(cls, params: Any, spec: WorldSpec) -> int:

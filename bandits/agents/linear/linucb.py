@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
-from pydantic import model_validator
 
+from bandits.agents.forgetting import gamma_param, window_param
 from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams
 from bandits.base.types import BoolArray, FloatArray, IntArray, PredrawnSteps, Round, WorldAccess, WorldSpec
-from bandits.models.linear.nonstationary import DiscountedRidge, SlidingWindowRidge
-from bandits.models.linear.ridge import Ridge
 
-from .base import LinearAgent, LinearParams
+from .forgetting import ForgettingLinearAgent, ForgettingLinearParams
 
 
-class LinUCB(LinearAgent):
+class LinUCB(ForgettingLinearAgent):
     """Linear upper confidence bound [1]_: optimism in the face of uncertainty.
 
     score_a = theta_a . x_a + alpha sqrt(x_a' A_a^-1 x_a)
@@ -33,7 +31,7 @@ class LinUCB(LinearAgent):
     .. [3] Cheung, Simchi-Levi, Zhu (2019), Learning to optimize under non-stationarity.
     """
 
-    class Params(LinearParams):
+    class Params(ForgettingLinearParams):
         kind: Literal["linucb"] = "linucb"
         alpha: float = param(
             0.5, title="Exploration bonus", symbol=r"\alpha", ge=0, le=10, typical=(0, 4), basic=True,
@@ -41,36 +39,8 @@ class LinUCB(LinearAgent):
             "values explore more; usually 0 (no exploration) to 2.",
             sweep=(0.03, 4),
         )  # fmt: skip
-        gamma: float = param(
-            1.0, title="Discount factor", symbol=r"\gamma", gt=0, le=1, typical=(0.99, 1),
-            help="Discount factor for past observations: one that is k steps old has weight γ to the power k. Larger "
-            "values forget more slowly; usually 0.99 to 1 (no forgetting).",
-        )  # fmt: skip
-        window: int | None = param(
-            None, title="Sliding window", unit="steps", empty="all steps", ge=1, le=1_000_000, structural=True,
-            help="Number of most recent steps that the models are fitted to. Larger values forget more slowly; usual "
-            "are 500 to 10,000; empty means all steps.",
-        )  # fmt: skip
-
-        def mode(self) -> str:
-            return "discounted" if self.gamma < 1 else ""
-
-        @classmethod
-        def closest(cls, values: dict[str, Any]) -> dict[str, Any]:
-            discounted, windowed = values.get("gamma", 1.0) < 1, values.get("window") is not None
-            if discounted and windowed:
-                values = {**values, "window": None}
-            if (discounted or windowed) and values.get("sharing") == "hybrid":
-                values = {**values, "sharing": "shared"}
-            return values
-
-        @model_validator(mode="after")
-        def _one_way_to_forget(self) -> Self:
-            if self.gamma < 1 and self.window is not None:
-                raise ValueError("linucb: choose gamma below 1 or a window, not both")
-            if (self.gamma < 1 or self.window is not None) and self.sharing == "hybrid":
-                raise ValueError("linucb: gamma below 1 and window need sharing per_arm or shared, not hybrid")
-            return self
+        gamma: float = gamma_param(later=False)
+        window: int | None = window_param(later=False)
 
     title = "LinUCB"
     formula = r"\hat\theta_a^\top x_a+\alpha\sqrt{x_a^\top A_a^{-1}x_a}"
@@ -82,14 +52,6 @@ class LinUCB(LinearAgent):
         super().__init__(params, spec, streams, access)
         self.alpha = self.column("alpha")
 
-    def make_model(self) -> Ridge | DiscountedRidge:
-        p, ridge = self.params[0], self.column("ridge")
-        if p.window is not None:
-            return SlidingWindowRidge(ridge, self.spec, p.sharing, p.window)
-        if p.gamma < 1:
-            return DiscountedRidge(ridge, self.column("gamma"), self.spec, p.sharing)
-        return super().make_model()
-
     def scores(self, round: Round) -> FloatArray:
         mean, variance = self.model.predict(self.transformed(round))
         return np.asarray(mean + self.alpha[:, None] * np.sqrt(variance))
@@ -99,24 +61,5 @@ class LinUCB(LinearAgent):
         return Explanation("bonus", self.scores(round), mean, np.sqrt(variance), self.alpha[:, None], "alpha")
 
     def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray | None:
-        if self.fourier is not None or type(self.model) is not Ridge:
-            return None
-        return self.model.play(steps, alive, scale=self.alpha)
-
-    @classmethod
-    def forgets(cls, params: Any) -> bool:
-        return bool(params.gamma < 1 or params.window is not None)
-
-    @classmethod
-    def test_params(cls) -> list[dict[str, Any]]:
-        forgetting: list[dict[str, Any]] = [{"gamma": 0.98}, {"window": 20}]
-        more = [{**change, "sharing": s} for change in forgetting for s in ("per_arm", "shared")]
-        return [*super().test_params(), *more]
-
-    @classmethod
-    def model_memory(cls, params: Any, spec: WorldSpec) -> int:
-        if params.gamma < 1:
-            own = Ridge.memory(spec, params.sharing)
-            return super().model_memory(params, spec) - own + DiscountedRidge.memory(spec, params.sharing)
-        ring = 0 if params.window is None else SlidingWindowRidge.ring_memory(spec, params.window)
-        return super().model_memory(params, spec) + ring
+        model = self.plain_model()
+        return None if model is None else model.play(steps, alive, scale=self.alpha)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, get_args
+from typing import Any, Self, get_args
+
+from pydantic import model_validator
 
 from bandits.agents.base import Agent, LearnerParams, Representation
+from bandits.agents.forgetting import check_one_way, closest_way, gamma_param, window_param
 from bandits.base.params import param
 from bandits.base.randomness import Streams
 from bandits.base.types import Feedback, FloatArray, IntArray, Round, WorldAccess, WorldSpec
+from bandits.models.linear.forgetting_logistic import forgetting_memory, make_logistic
 from bandits.models.linear.logistic import Covariance, Logistic, Sharing
 
 
@@ -27,15 +31,35 @@ class LogisticParams(LearnerParams):
     refit: int = param(
         100, title="Refit interval", unit="observations", ge=0, le=1_000_000, typical=(0, 1000), structural=True,
         help="Number of observations between two exact fits of a model to its history; in between, the posterior "
-        "serves as a Gaussian prior. Larger values are faster and less exact; usually 10 to 1,000; 0 never refits.",
+        "serves as a Gaussian prior. Larger values are faster and less exact; usually 10 to 1,000; 0: never. "
+        "With a discount factor or a window: number of steps between two fits of all models.",
         sweep=(10, 1000),
     )  # fmt: skip
+    gamma: float = gamma_param()
+    window: int | None = window_param()
     history: int = param(
         1000, title="History size", unit="distinct observations", ge=1, le=1_000_000, typical=(100, 10_000),
         structural=True,
         help="Number of distinct feature vectors, with exposures and clicks, that a refit uses; older ones are "
         "summarised by the posterior. Larger values are more exact and slower; usually 100 to 10,000.",
     )  # fmt: skip
+
+    def mode(self) -> str:
+        return "discounted" if self.gamma < 1 else ""
+
+    @classmethod
+    def closest(cls, values: dict[str, Any]) -> dict[str, Any]:
+        values = closest_way(values)
+        if (values.get("gamma", 1.0) < 1 or values.get("window") is not None) and values.get("refit") == 0:
+            values = {**values, "refit": 100}
+        return values
+
+    @model_validator(mode="after")
+    def _can_forget(self) -> Self:
+        check_one_way(self.kind, self.gamma, self.window)
+        if (self.gamma < 1 or self.window is not None) and self.refit == 0:
+            raise ValueError(f"{self.kind}: refit is 0; gamma below 1 and window need a refit interval of at least 1")
+        return self
 
 
 class LogisticAgent(Agent):
@@ -47,11 +71,10 @@ class LogisticAgent(Agent):
     def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
         super().__init__(params, spec, streams, access)
         p = params[0]
-        self.model = Logistic(
-            self.column("ridge"), spec, p.sharing,
-            refit=p.refit, history=p.history, covariance=self.covariance(p), joint=self.joint,
+        self.model = make_logistic(
+            self.column("ridge"), self.column("gamma"), spec, p, self.covariance(p), joint=self.joint
         )  # fmt: skip
-        self.state = tuple(f"model.{name}" for name in self.model.STATE)
+        self.state = tuple(f"model.{name}" for name in self.model.state)
 
     @classmethod
     def covariance(cls, params: Any) -> Covariance:  # noqa: ARG003
@@ -63,6 +86,10 @@ class LogisticAgent(Agent):
 
     def spectrum(self, bases: list[FloatArray]) -> FloatArray | None:
         return self.model.spectrum(bases)
+
+    @classmethod
+    def forgets(cls, params: Any) -> bool:
+        return bool(params.gamma < 1 or params.window is not None)
 
     @classmethod
     def spans_arms(cls, params: Any) -> bool | None:
@@ -82,7 +109,8 @@ class LogisticAgent(Agent):
 
     @classmethod
     def test_params(cls) -> list[dict[str, Any]]:
-        return [{"refit": 10, "history": 20, "sharing": sharing} for sharing in get_args(Sharing)]
+        small: list[dict[str, Any]] = [{"refit": 10, "history": 20, "sharing": s} for s in get_args(Sharing)]
+        return [*small, *({**part, **change} for part in small for change in ({"gamma": 0.98}, {"window": 20}))]
 
     @classmethod
     def alternatives(cls, spec: WorldSpec) -> list[dict[str, Any]]:
@@ -94,4 +122,4 @@ class LogisticAgent(Agent):
         own = Logistic.memory(
             spec, params.sharing, refit=params.refit, history=params.history, covariance=cls.covariance(params)
         )
-        return own + 8 * 41 * models * spec.n_features
+        return own + 8 * 41 * models * spec.n_features + forgetting_memory(params, spec)

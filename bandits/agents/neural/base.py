@@ -45,6 +45,7 @@ class NeuralAgent(NetworkTraining):
     WEIGHT_BYTES: ClassVar[int] = 48
     """Bytes per weight: float32, with gradient, moments, work space, and a saved copy."""
     alone = False  # a batched matrix product depends on the number of rows in its last bits
+    row_by_row = False
 
     def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
         super().__init__(params, spec, streams, access)

@@ -82,7 +82,7 @@ class Ensemble(NeuralAgent):
         self.beta = self.column("beta")
         # M uniforms for the bootstrap weights, and one that draws the member
         self.uniforms = streams.blocks("agent", lambda g, n: g.random((n, M + 1)), width=M + 1)
-        self.propensity = "exact" if params[0].strategy == "thompson" else "deterministic"  # type: ignore[misc]
+        self.propensity = "exact" if params[0].strategy == "thompson" else "deterministic"
 
     @classmethod
     def count_copies(cls, params: Any) -> int:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
+from pydantic import model_validator
 
+from bandits.agents.forgetting import check_one_way, closest_way, gamma_param, window_param
 from bandits.base.params import param
 from bandits.base.randomness import Streams
 from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Round, WorldAccess, WorldSpec
+from bandits.models.linear.nonstationary import DiscountedRidge, SlidingWindowRidge
 from bandits.models.linear.ridge import Ridge
 from bandits.models.neural.distinct_candidates import expand_array
 from bandits.models.neural.mlp import ForwardPass, count_weights
@@ -36,25 +40,53 @@ class HeadParams(NeuralParams):
         "shared", title="Linear heads", structural=True,
         help="shared: one linear head for all arms. per_arm: one head and one network output per arm.",
     )  # fmt: skip
+    gamma: float = gamma_param()
+    window: int | None = window_param()
+
+    def mode(self) -> str:
+        return "discounted" if self.gamma < 1 else ""
+
+    @classmethod
+    def closest(cls, values: dict[str, Any]) -> dict[str, Any]:
+        return closest_way(values)
+
+    @model_validator(mode="after")
+    def _one_way_to_forget(self) -> Self:
+        check_one_way(self.kind, self.gamma, self.window)
+        return self
 
 
 class HeadAgent(NeuralAgent):
     """Agent with a ridge head on z = phi(x), the last hidden layer of a network.
 
-    The head learns at every step, the network is trained at intervals.
+    The head learns at every step, the network is trained at intervals. The head can forget, by a discount factor or a
+    sliding window, and its prior is never discounted; the network forgets what leaves the replay buffer.
     """
 
     joint = False
     """Whether samples are drawn from the joint posterior of the candidates."""
-    STATE: ClassVar[tuple[str, ...]] = ("A", "inverse", "b", "theta", "count", "factor")
 
     def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
         self.per_arm = params[0].heads == "per_arm"
         super().__init__(params, spec, streams, access)
+        self.n_heads = spec.n_items if self.per_arm else 1
+        self.head = self.make_head()
+        self.state = tuple(f"head.{name}" for name in self.head.state)
+
+    def make_head(self) -> Ridge | DiscountedRidge:
+        """Create the ridge models of the last hidden layer."""
+        p, ridge, m = self.params[0], self.column("ridge"), self.widths[-2]
         sharing: Literal["per_arm", "shared"] = "per_arm" if self.per_arm else "shared"
-        width = self.widths[-2]
-        self.head = Ridge(self.column("ridge"), width, spec.n_items, sharing, joint=self.joint)
-        self.state = tuple(f"head.{name}" for name in self.STATE)
+        spec = replace(self.spec, n_features=m, n_stored=m)
+        if p.window is not None:
+            return SlidingWindowRidge(ridge, spec, sharing, p.window)
+        if p.gamma < 1:
+            return DiscountedRidge(ridge, self.column("gamma"), spec, sharing)
+        return Ridge(ridge, m, spec.n_items, sharing, joint=self.joint)
+
+    @classmethod
+    def forgets(cls, params: Any) -> bool:
+        return bool(params.gamma < 1 or params.window is not None)
 
     @classmethod
     def prior_precision(cls, params: Any) -> float | None:
@@ -68,7 +100,9 @@ class HeadAgent(NeuralAgent):
     @classmethod
     def test_params(cls) -> list[dict[str, Any]]:
         (small,) = super().test_params()
-        return [small, {**small, "heads": "per_arm"}]
+        forgetting: list[dict[str, Any]] = [{"gamma": 0.98}, {"window": 20}]
+        more = [{**small, **change, "heads": heads} for change in forgetting for heads in ("shared", "per_arm")]
+        return [small, {**small, "heads": "per_arm"}, *more]
 
     @classmethod
     def count_outputs(cls, params: Any, spec: WorldSpec) -> int:
@@ -104,23 +138,32 @@ class HeadAgent(NeuralAgent):
     def rebuild(self) -> FloatArray:
         """Encode the replay buffer by the current network and refit the head to it.
 
+        A head that forgets weighs each observation by its age in steps.
+
         Returns
         -------
         float64 (R, M)
             Sum of the squared rewards in the data of each head.
         """
-        n, R = self.replay.size, len(self.params)
-        M, m = self.head.count.shape[1], self.widths[-2]
+        n, R, M, m = self.replay.size, len(self.params), self.n_heads, self.widths[-2]
         gram, b, count = np.zeros((R, M, m, m)), np.zeros((R, M, m)), np.zeros((R, M), np.int64)
-        squares = np.zeros((R, M))
+        squares, gram2 = np.zeros((R, M)), np.zeros((R, M, m, m))
+        taken, slot = np.divmod(self.replay.numbers(), self.spec.slate)  # step and slot of each observation
+        age, discounted = taken.max() - taken, isinstance(self.head, DiscountedRidge)
+        within: list[tuple[Any, ...]] = []  # of a window: what it will take back
         step = max(1, _MAX_ENCODED // (R * max(self.widths)))
         for start in range(0, n, step):
             part = slice(start, min(n, start + step))
             x = self.tensor(self.replay.x[part].transpose(1, 0, 2))
             z = self.checked_embedding(self.net.forward(x).inputs[-1])
-            weight = self.replay.weight[part, :, 0].T.astype(np.float64)
+            decay = self.decay(age[part])
+            weight = decay * self.replay.weight[part, :, 0].T.astype(np.float64)
             reward = self.replay.reward[part].T.astype(np.float64)
             items = self.replay.item[part].T if self.per_arm else np.zeros((R, z.shape[1]), np.int64)
+            if isinstance(self.head, SlidingWindowRidge):
+                root, kept = np.sqrt(weight), np.flatnonzero(age[part] < self.head.window)
+                arrays = z * root[..., None], items, reward * root, weight > 0
+                within.append((taken[part][kept], slot[part][kept], *(a[:, kept].swapaxes(0, 1) for a in arrays)))
             for r in range(R):
                 order = np.argsort(items[r], kind="stable")
                 ends = np.searchsorted(items[r, order], np.arange(M), side="right")
@@ -131,8 +174,22 @@ class HeadAgent(NeuralAgent):
                         b[r, arm] += (w * y) @ phi
                         count[r, arm] += (w > 0).sum()
                         squares[r, arm] += (w * y**2).sum()
+                        if discounted:
+                            gram2[r, arm] += (phi * (w * decay[r, own])[:, None]).T @ phi
+        if isinstance(self.head, DiscountedRidge):
+            self.head.refit(gram, gram2, b, int(taken.max()))
+            return squares
         self.head.refit(gram, b, count)
+        if isinstance(self.head, SlidingWindowRidge):
+            self.head.replace_window(*(np.concatenate(arrays) for arrays in zip(*within, strict=True)))
         return squares
+
+    def decay(self, age: IntArray) -> FloatArray:
+        """Compute the weight that the head gives to observations of these ages in steps, float64 (R, n)."""
+        if isinstance(self.head, DiscountedRidge):
+            return np.asarray(self.head.gamma[:, None] ** age)
+        recent = age < (self.head.window if isinstance(self.head, SlidingWindowRidge) else np.inf)
+        return np.repeat(recent[None].astype(np.float64), len(self.params), axis=0)
 
     def checked_embedding(self, z: Tensor) -> FloatArray:
         """Convert embeddings (R, B, m) to float64, NaN where a network has diverged."""
@@ -141,6 +198,8 @@ class HeadAgent(NeuralAgent):
         return array
 
     def spectrum(self, bases: list[FloatArray]) -> FloatArray | None:  # noqa: ARG002 - the design matrix is that of z
+        if isinstance(self.head, DiscountedRidge):
+            return self.head.spectrum([np.eye(self.widths[-2])] * self.n_heads)
         finite = np.asarray(np.isfinite(self.head.A).all(axis=(2, 3)))
         safe = np.where(finite[..., None, None], self.head.A, np.eye(self.widths[-2]))
         return np.where(finite[..., None], np.linalg.eigvalsh(safe)[..., ::-1], np.nan)
@@ -152,7 +211,11 @@ class HeadAgent(NeuralAgent):
     @classmethod
     def memory(cls, params: Any, spec: WorldSpec) -> int:
         m, M = params.hidden[-1], spec.n_items if params.heads == "per_arm" else 1
-        head = 8 * (M * (6 * m * m + 3 * m + 1) + 41 * M * m)
+        matrices = 12 if params.gamma < 1 else 6  # with those of a refit, and a saved copy
+        head = 8 * (M * (matrices * m * m + 3 * m + 1) + 41 * M * m)
+        if params.window is not None:
+            stored = replace(spec, n_features=m, n_stored=m)
+            head += 3 * SlidingWindowRidge.ring_memory(stored, params.window)
         widths = (spec.n_features, *params.hidden, cls.count_outputs(params, spec))
         encoding = 12 * min(_MAX_ENCODED, params.buffer * sum(widths)) + 24 * spec.n_candidates * m
         return super().memory(params, spec) + int(head + encoding) + 8 * count_weights(widths)

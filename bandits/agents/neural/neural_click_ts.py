@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from bandits.agents.base import LearnerParams
+from bandits.agents.forgetting import gamma_param
 from bandits.base.explanation import Explanation
 from bandits.base.params import override_default, param
 from bandits.base.randomness import Streams, block_length
@@ -22,6 +23,9 @@ from .base import DIVERGED
 from .params import NeuralParams, Width
 from .vectors import VectorAgent
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 class NeuralClickTS(VectorAgent):
     """Thompson sampling on log-odds that are linear in a network's last layer [1]_.
@@ -33,12 +37,17 @@ class NeuralClickTS(VectorAgent):
     once. phi_a is linear in the layer below. The option of a ReLU before it shows why: some coordinates of phi are then
     0 for every candidate, and the smallest eigenvalue of S stays at epsilon.
 
+    It can forget: with ``gamma``, a training discounts the sum in S to its step, so that a phi that is k steps old has
+    weight gamma^k; epsilon is not discounted. beta and network forget at the rate of their gradient descent. There is
+    no window, because S would need every phi as it was.
+
     Notes
     -----
     The published algorithm draws independently for each candidate although all share beta (``draw`` shared draws from
     the joint posterior), and its pseudo-inverse in single precision gives directions with almost no data a variance of
     0 (``inverse`` exact does not). With ``vectors`` tuned, the vectors of user and item are trained with the network,
-    from their given values.
+    from their given values. With ``head_learning_rate``, beta has a step size of its own, and the network below keeps
+    ``learning_rate``.
 
     References
     ----------
@@ -63,6 +72,12 @@ class NeuralClickTS(VectorAgent):
         )  # fmt: skip
         hidden: tuple[Width, ...] = override_default(NeuralParams, "hidden", (32, 16))
         learning_rate: float = override_default(NeuralParams, "learning_rate", 1.0)
+        head_learning_rate: float | None = param(
+            None, title="Head learning rate", gt=0, le=10, typical=(1e-3, 1), log=True,
+            later=True, empty="that of the network",
+            help="Step size of the last layer, β, apart from the layers below. Larger values learn faster but may "
+            "diverge (usually 0.001 to 1); empty means the learning rate of the network.",
+        )  # fmt: skip
         buffer: int = param(
             32, title="Training interval", unit="items shown", ge=1, le=100_000, typical=(1, 1000), structural=True,
             help="Items shown between two trainings; each is used once. Larger values train less often (usually 1 to "
@@ -86,6 +101,11 @@ class NeuralClickTS(VectorAgent):
             "fixed", title="Input vectors", structural=True,
             help="fixed: the vectors of user and item stay as given. tuned: they are trained with the network.",
         )  # fmt: skip
+        gamma: float = gamma_param()
+
+        def mode(self) -> str:
+            own = ("discounted", self.gamma < 1), ("head rate", self.head_learning_rate is not None)
+            return " ".join(name for name, there in own if there)
 
     title = "Neural click TS"
     formula = (
@@ -106,7 +126,12 @@ class NeuralClickTS(VectorAgent):
     @classmethod
     def test_params(cls) -> list[dict[str, Any]]:
         small = {"hidden": (6, 4), "buffer": 20, "batch": 8}
-        return [small, {**small, "draw": "shared"}, {**small, "inverse": "exact"}]
+        ways: list[dict[str, Any]] = [{"draw": "shared"}, {"inverse": "exact"}, {"gamma": 0.98}]
+        return [small, *({**small, **way} for way in (*ways, {"head_learning_rate": 0.1}))]
+
+    @classmethod
+    def forgets(cls, params: Any) -> bool:
+        return bool(params.gamma < 1)
 
     def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
         p, m = params[0], params[0].hidden[-1]
@@ -117,7 +142,13 @@ class NeuralClickTS(VectorAgent):
         self.sigma = np.sqrt(self.column("sigma2"))
         self.S = self.column("epsilon")[:, None, None] * np.eye(m)
         self.state = ("S",)
+        self.gamma, self.trained_step = self.column("gamma"), np.zeros(1, np.int64)  # to which S is discounted
+        if p.gamma < 1:
+            self.state += ("trained_step",)
         self._root_inverse: FloatArray | None = None
+        self._head_rate: Tensor | None = None  # relative to the layers below, (R, 1)
+        if p.head_learning_rate is not None:
+            self._head_rate = self.tensor(self.column("head_learning_rate") / self.column("learning_rate"))[:, None]
         width = spec.n_candidates if p.draw == "independent" else m
         self.normals = streams.blocks("agent", lambda g, n: g.standard_normal((n, width)), width=width)
 
@@ -192,19 +223,34 @@ class NeuralClickTS(VectorAgent):
     def train(self) -> None:
         """Make one pass through a full buffer in order; later observations stay in it."""
         n, R = self.params[0].buffer, len(self.params)
+        weight = self.discount(n)
         for start in range(0, n, self.params[0].batch):
             index = np.arange(start, min(n, start + self.params[0].batch))
-            self.descend(*self.replay.batch(np.broadcast_to(index, (R, len(index)))))
+            self.descend(*self.replay.batch(np.broadcast_to(index, (R, len(index)))), weight[:, index])
         self.replay.drop(n)
         self._root_inverse = None
 
-    def descend(self, x: Any, items: IntArray, rewards: Any, weight: Any) -> None:
-        """Make one step of gradient descent on a batch ``(R, B, ...)`` of the buffer, and add its phi to S."""
+    def discount(self, n: int) -> FloatArray:
+        """Discount S, apart from its prior, to the present step; return the weights of n observations, (R, n)."""
+        if self.params[0].gamma == 1:
+            return np.ones((len(self.params), n))
+        now = (self.n_observed - 1) // self.spec.slate
+        taken = (self.n_observed - self.replay.size + np.arange(n)) // self.spec.slate
+        prior = self.column("epsilon")[:, None, None] * np.eye(self.S.shape[1])
+        self.S[...] = prior + (self.gamma ** (now - self.trained_step))[:, None, None] * (self.S - prior)
+        self.trained_step[:] = now
+        return np.asarray(self.gamma[:, None] ** (now - taken))
+
+    def descend(self, x: Any, items: IntArray, rewards: Any, weight: Any, decay: FloatArray) -> None:
+        """Make one step of gradient descent on a batch ``(R, B, ...)`` of the buffer, and add its phi to S.
+
+        ``decay (R, B)`` is the weight of each phi in S beside its exposure.
+        """
         users, counts = x[..., 0].astype(np.int64), self.tensor(weight[..., 0])
         forward_pass = self.net.forward(self.tensor(x if self.tables is None else self.tables.pairs(users, items)))
         phi: FloatArray = forward_pass.inputs[-1].cpu().double().numpy()
         phi[~(np.abs(phi).max(axis=(1, 2)) <= DIVERGED)] = np.nan
-        self.S += phi.transpose(0, 2, 1) @ (phi * weight)
+        self.S += phi.transpose(0, 2, 1) @ (phi * (weight * decay[..., None]))
         total = counts.sum(1, keepdim=True).clamp_min(1.0)
         delta = (self.loss_derivative(self.output(forward_pass), self.tensor(rewards)) * counts / total)[..., None]
         deltas = self.net.backpropagate(forward_pass, delta)
@@ -213,6 +259,8 @@ class NeuralClickTS(VectorAgent):
             self.tables.add(users, items, (-below * self.optimiser.rate[:, None]).cpu().numpy())
         gradient = self.net.gradients(forward_pass, deltas)
         gradient[:, -1] = 0
+        if self._head_rate is not None:
+            gradient[:, -1 - self.widths[-2] :] *= self._head_rate
         self.apply_gradient(gradient)
 
     def spectrum(self, bases: list[FloatArray]) -> FloatArray | None:  # noqa: ARG002 - S is the design matrix of phi

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
+from pydantic import model_validator
 
 from bandits.base.explanation import Explanation
 from bandits.base.params import override_default, param
 from bandits.base.randomness import Streams
 from bandits.base.types import Feedback, FloatArray, IntArray, Round, WorldAccess, WorldSpec
+from bandits.models.linear.ridge import Ridge
 from bandits.models.position_bias import targets
 
 from .last_layer import HeadAgent, HeadParams
@@ -23,12 +25,18 @@ class NeuralLinearTS(HeadAgent):
 
     After each training of the network, the head is refitted to the replay buffer, encoded by the current network;
     otherwise its data would mix embeddings of different networks (``rebuild`` off).
+
+    It can forget (``gamma``, ``window``): the covariance is then sigma^2 V^-1 V~ V^-1 [3]_, or A holds the window
+    alone. A refitted head weighs the observations in the buffer by their age.
+
     With noise ``inverse_gamma``, each head also draws sigma^2 from IG(a0 + n/2, b0 + (sum r^2 - theta' A theta)/2).
 
     References
     ----------
     .. [1] Snoek et al. (2015), Scalable Bayesian optimization using deep neural networks.
     .. [2] Riquelme, Tucker, Snoek (2018), Deep Bayesian bandits showdown: NeuralLinear.
+    .. [3] Russac, Vernade, Cappé (2019), Weighted linear bandits for non-stationary environments: the covariance of
+       its estimator.
     """
 
     class Params(HeadParams):
@@ -68,6 +76,12 @@ class NeuralLinearTS(HeadAgent):
         every: int = override_default(HeadParams, "every", 50)
         updates: int | None = override_default(HeadParams, "updates", 25)
 
+        @model_validator(mode="after")
+        def _no_noise_of_some(self) -> Self:
+            if self.noise == "inverse_gamma" and (self.gamma < 1 or self.window is not None):
+                raise ValueError("neural_linear_ts: noise inverse_gamma needs gamma 1 and no window")
+            return self
+
     title = "Neural-linear TS"
     formula = (
         r"\tilde\theta^\top z_a,\quad\tilde\theta\sim\mathcal N(\hat\theta,\ \sigma^2A^{-1}),\quad z_a=\phi(x_a;\,w)"
@@ -86,7 +100,7 @@ class NeuralLinearTS(HeadAgent):
 
     def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
         super().__init__(params, spec, streams, access)
-        M = self.head.count.shape[1]
+        M = self.n_heads
         self.sigma2, self.a0, self.b0 = self.column("sigma2"), self.column("a0"), self.column("b0")
         self.squares = np.zeros((len(self.params), M))  # sum r^2 of each head
         self.state += ("squares",)
@@ -123,6 +137,7 @@ class NeuralLinearTS(HeadAgent):
             return np.broadcast_to(self.sigma2[:, None], self.squares.shape)
         from scipy.special import gammaincinv
 
+        assert isinstance(self.head, Ridge)
         explained = (self.head.theta * self.head.b).sum(axis=2)  # theta' A theta
         a = self.a0[:, None] + self.head.count / 2
         b = self.b0[:, None] + np.maximum(self.squares - explained, 0) / 2

@@ -135,7 +135,7 @@ class StaticMLP(Agent):
 
     def _recipe(self, layout: int) -> str:
         """Return everything that the weights of a layout depend on."""
-        recipe = self.params[0].model_dump(exclude={"kind", "label"})
+        recipe = self.params[0].model_dump(exclude={"kind", "label", "guards"})
         return json.dumps(["static_mlp", 2, recipe, self.access.key, layout], sort_keys=True)
 
     def _weights(self, layout: int) -> dict[str, Any]:

@@ -10,9 +10,11 @@ from bandits.agents import AgentParams, agent_class
 from bandits.base.formatting import number, percent
 from bandits.diagnostics import curves
 from bandits.diagnostics.finding import Finding, Verdict
+from bandits.diagnostics.plateau import Plateau
 from bandits.diagnostics.references import MAX_NETWORK_GAIN, LinearityCheck, PositionBias
 from bandits.experiments.history import History
 from bandits.models.position_bias import Position
+from bandits.results.metrics import Estimate
 
 MIN_R2 = 0.5
 MAX_SLOT_DIFFERENCE = 0.05  # of click probabilities relative to slot 1, below which slots count as equivalent
@@ -41,13 +43,16 @@ def predictive_r2(history: History) -> Finding:
     return Finding(title, healthy, "healthy" if r2 >= MIN_R2 else "watch", text)
 
 
-def linearity(params: AgentParams, check: LinearityCheck | None) -> Finding:
-    """Compare a linear model with a network, on randomly logged data."""
+def linearity(params: AgentParams, check: LinearityCheck | None, plateau: Plateau | None = None) -> Finding:
+    """Compare a linear model with a network, on randomly logged data, and look for a plateau of the reward.
+
+    A plateau alone is a watch: an agent that stopped exploring too early has one too.
+    """
     title = "Linearity check"
     healthy = (
         f"A network explains at most {percent(MAX_NETWORK_GAIN)} more variance than a linear model, and residuals "
     )
-    healthy += "are not curved."
+    healthy += "are not curved; the reward per step has not stopped rising below the oracle's (plateau)."
     agent = agent_class(params)
     if not agent.linear or agent.representation(params) not in ("features", "fourier"):
         return Finding(title, healthy, "none", "Applies only to agents whose model is linear in the features.")
@@ -58,20 +63,40 @@ def linearity(params: AgentParams, check: LinearityCheck | None) -> Finding:
         return Finding(title, healthy, "none", reason)
     if agent.representation(params) == "fourier":
         return Finding(title, healthy, "none", "The agent's random Fourier features can express nonlinear rewards.")
-    curved = check.p_value < SIGNIFICANT
+    curved, stuck = check.p_value < SIGNIFICANT, plateau is not None and plateau.reached
+    third = _third_sign(plateau)
     if check.gain > MAX_NETWORK_GAIN and check.beyond <= 2:
         text = "A network seems to explain more variance, but there are too few observations to be sure."
         text += " Residuals are curved." if curved else ""
-        return Finding(title, healthy, "watch" if curved else "none", text)
+        return Finding(title, healthy, "watch" if curved or stuck else "none", text + third)
     if check.gain > MAX_NETWORK_GAIN:
         per_arm = bool(agent.spans_arms(params))
         text = f"On randomly logged data a network explains {_more(check.gain)}{' and residuals are curved' * curved}, "
         text += "so one shared linear model underfits" if per_arm else "so a linear model underfits"
-        text += "; per-arm models may still suffice." if per_arm else "."
-        return Finding(title, healthy, "watch" if per_arm else "alarm", text)
+        text += f"; per-arm models may {'underfit too' if stuck else 'still suffice'}." if per_arm else "."
+        return Finding(title, healthy, "watch" if per_arm else "alarm", text + third)
     gain = "no more variance" if check.gain <= 0 else f"{percent(check.gain)} more variance"
     text = f"A network explains {gain}; residuals are {'' if curved else 'not '}curved (p = {check.p_value:.2g})."
-    return Finding(title, healthy, "watch" if curved else "healthy", text)
+    if stuck and not curved:
+        third += " The cause may also be that the agent stopped exploring too early."
+    return Finding(title, healthy, "watch" if curved or stuck else "healthy", text + third)
+
+
+def _third_sign(plateau: Plateau | None) -> str:
+    """State slope and distance to the oracle over the last third, as a continuation; empty where unknown."""
+    if plateau is None:
+        return ""
+    state = "Plateau" if plateau.reached else "No plateau" if plateau.slope.low > 0 else "No evidence of a plateau"
+    text = f" {state}: over the last third the reward per step changes by {_interval(plateau.slope, 1000)} per 1,000 "
+    return f"{text}steps relative to the oracle's, and is {_interval(plateau.distance)} below it (without exploration)."
+
+
+def _interval(estimate: Estimate, scale: float = 1.0) -> str:
+    """Format an estimate with its interval, to two significant digits of the larger half of the interval."""
+    mean, low, high = (scale * end for end in estimate)
+    digits = max(0, 1 - math.floor(math.log10(max(high - low, 1e-6))))
+    values = [f"{round(end, digits) + 0.0:,.{digits}f}".replace("-", "−") for end in (mean, low, high)]
+    return f"{values[0]} (95 % CI {values[1]} to {values[2]})"
 
 
 def _more(gain: float) -> str:

@@ -10,12 +10,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bandits.agents import REGISTRY
+from bandits.agents.base import row_axis
+from bandits.agents.guards.base import unguarded
+from bandits.agents.guards.stack import build
+from bandits.agents.propensity import choice_counts
 from bandits.base.selection import top_k
-from bandits.experiments.history import Trace
 from bandits.experiments.lane import Lane
+from bandits.experiments.trace import COLUMNS, Trace
 
 from .environments import DEMANDING, ENVIRONMENTS, ROWS, STEPS, capabilities, make_simulator
 from .expectations import expect, expect_array, expect_equal
+
+REDRAWS = 50
 
 
 class Case(NamedTuple):
@@ -32,7 +38,9 @@ class Case(NamedTuple):
         """Create the environment and the agent."""
         cls, simulator = REGISTRY[self.kind], make_simulator(self.environment, rows)
         params = [cls.Params(**{**dict(self.params), **changes})] * len(rows)
-        return Lane(simulator, cls(params, simulator.spec, simulator.streams, simulator.access()))
+        agent = build(cls, params, simulator.spec, simulator.streams, simulator.access())
+        unguarded(agent).n_redraws = 8  # enough for checks of their form, and fast
+        return Lane(simulator, agent)
 
     def trace(self) -> Trace:
         """Return the first steps, which no other call has disturbed."""
@@ -100,7 +108,8 @@ def trace_holds_what_was_shown(case: Case) -> None:
     s = simulator.spec
     expect_array(trace.items, "items of the trace", "int64", (STEPS, len(ROWS), s.slate))
     expect_array(trace.segments, "segments of the trace", "int64", (STEPS, len(ROWS)))
-    for name, column in list(trace._asdict().items())[3:-1]:
+    for name in COLUMNS[2:]:
+        column = getattr(trace, name)
         expect_array(column, f"{name} of the trace", "float64", (STEPS, len(ROWS)))
         expect(np.isfinite(column), f"{name} of the trace must be finite")
     expect(trace.alive, "a row must not be stopped")
@@ -157,6 +166,30 @@ def probabilities_change_nothing(case: Case) -> None:
     _expect_same(traces, case, "probabilities must not change what is shown later")
 
 
+def probabilities_belong_to_the_row(case: Case) -> None:
+    """`probabilities` of a row do not depend on the other rows, and agree with independent redraws of the scores."""
+    lane, alone = case.lane(), case.lane(ROWS[1:2])
+    agent, own = lane.agent, alone.agent
+    unguarded(agent).n_redraws = unguarded(own).n_redraws = REDRAWS
+    for until in (STEPS // 4, STEPS // 2):
+        lane.advance(until - lane.step)
+        alone.advance(until - alone.step)
+        round, single = lane.simulator.round_at(until), alone.simulator.round_at(until)
+        p, q = agent.probabilities(round), own.probabilities(single)
+        message = "probabilities of a row must not depend on the other rows; use the generator as redraws documents"
+        if unguarded(agent).alone:
+            expect_equal(q[0], p[1], message)
+        expect_equal(agent.probabilities(round), p, "probabilities must be the same at every call")
+        if next(agent.redraws(round, agent.streams.of_rows("propensity")), None) is None:
+            continue
+        n = 2 * REDRAWS
+        counts = choice_counts(agent, round, n=n, part=1)
+        stated = p if agent.propensity == "exact" else (p * REDRAWS + counts) / (REDRAWS + n)
+        error = np.sqrt(stated * (1 - stated) * (1 / n + (agent.propensity != "exact") / REDRAWS))
+        apart = np.abs(counts / n - p) > 6 * error + 3 / REDRAWS
+        expect(~apart, "probabilities must be the frequencies of choice under redraws")
+
+
 def explanations_add_up_to_the_scores(case: Case) -> None:
     """The parts that `explain` states add up to the scores, and calls of it change nothing."""
     lane = case.lane()
@@ -191,17 +224,17 @@ def explanations_add_up_to_the_scores(case: Case) -> None:
             scale = agent.column(parts.parameter)
             expect_equal(np.ravel(parts.scale), scale, f"explain(round).scale must be the parameter {parts.parameter}")
         drawn = list(itertools.islice(agent.redraws(round, np.random.default_rng(step)), 2))
-        expected = 2 if agent.propensity == "monte_carlo" else 0
-        expect(
-            len(drawn) == expected, "redraws must yield scores without end where propensity is monte_carlo, else none"
-        )
+        expected = {"monte_carlo": {2}, "exact": {0, 2}, "deterministic": {0}}[agent.propensity]
+        message = "redraws must yield scores without end where propensity is monte_carlo, none where deterministic"
+        expect(len(drawn) in expected, message)
         for other in drawn:
             expect_array(other, "redraws", "float64", (R, K))
         traces.append(lane.advance(1))
     _expect_same(traces, case, "explain and redraws must not change what is shown later")
 
 
-_HOW = {"bonus": {"bonus"}, "posterior": {"sample", "score"}, None: {"greedy", "score"}}  # score: of a random start
+# score: at the start, where choices are random or forced
+_HOW = {"bonus": {"bonus", "score"}, "posterior": {"sample", "score"}, None: {"greedy", "score"}}
 
 
 def declared_capabilities_are_those_of_the_model(case: Case) -> None:
@@ -235,6 +268,13 @@ def state_is_arrays_and_plain_values(case: Case) -> None:
     lane.advance(5)
     for name, value in lane.state_dict().items():
         expect(_is_plain(value), f"the state '{name}' must be an array or a plain value; got {type(value).__name__}")
+    if not type(lane.agent).row_by_row:
+        return
+    for name, value in lane.agent.state_dict().items():
+        rows = value.shape[row_axis(name)] if isinstance(value, np.ndarray) and value.ndim > row_axis(name) else 0
+        expect(
+            rows == len(ROWS), f"the state '{name}' must have an axis of rows (see row_axis), or row_by_row be False"
+        )
 
 
 def _is_plain(value: Any) -> bool:
@@ -268,13 +308,14 @@ def memory_is_known_before_allocation(case: Case) -> None:
 
 def _expect_same(traces: list[Trace], case: Case, message: str) -> None:
     expected = case.trace()
-    columns = zip(*(trace[1:-1] for trace in traces), strict=True)
-    for actual, column in zip(map(np.concatenate, columns), expected[1:-1], strict=True):
-        expect_equal(actual, column, message)
+    for name in COLUMNS:
+        actual = np.concatenate([getattr(trace, name) for trace in traces])
+        expect_equal(actual, getattr(expected, name), message)
 
 
 CHECKS: tuple[Callable[[Case], None], ...] = (
     scores_and_slates_are_valid, trace_holds_what_was_shown, probabilities_are_frequencies_of_choice,
-    probabilities_change_nothing, explanations_add_up_to_the_scores, declared_capabilities_are_those_of_the_model,
+    probabilities_change_nothing, probabilities_belong_to_the_row, explanations_add_up_to_the_scores,
+    declared_capabilities_are_those_of_the_model,
     state_is_arrays_and_plain_values, saved_state_continues_to_the_bit, memory_is_known_before_allocation,
 )  # fmt: skip

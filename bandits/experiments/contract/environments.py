@@ -147,16 +147,33 @@ class Cascade(Simulator):
 
 
 ROWS, STEPS = (0, 1, 2), 60
+_BREAKS: list[dict[str, Any]] = [
+    {"kind": "shock", "at": 20, "how": "next"},
+    {"kind": "features", "at": 25, "column": 1, "how": "shifted", "by": 2.0},
+    {"kind": "features", "at": 40, "column": 0, "how": "swapped", "other": 1},
+]
 _PARAMS: dict[str, dict[str, Any]] = {
+    "moving shop": {
+        "n_products": 10,
+        "n_users": 40,
+        "features": "both",
+        "changes": [
+            *_BREAKS,
+            {"kind": "drift", "start": 10, "end": 30, "from": "new_puppy_parent", "to": "mature_dog_owner"},
+            {"kind": "traffic", "at": 35, "shares": [0.7, 0.1, 0.1, 0.1]},
+            {"kind": "season", "period": 25, "amplitude": 0.5},
+        ],
+    },
     "petshop": {"n_products": 10, "n_users": 40, "shock_step": 30},
     "classification": {"data": "wine"},
-    "synthetic": {"n_arms": 3, "n_features": 4, "reward": "bernoulli", "layout": "per_row"},
-    "wheel": {"delta": 0.8, "encoding": "block"},
+    "synthetic": {"n_arms": 3, "n_features": 4, "reward": "bernoulli", "layout": "per_row", "changes": _BREAKS},
+    "wheel": {"delta": 0.8, "encoding": "block", "changes": _BREAKS},
     "ranking": {"n_users": 20, "n_items": 30, "n_candidates": 8, "slate": 3, "embedding": 2, "temperature": 0.01},
 }
-_PARAMS["two stages"] = {**_PARAMS["ranking"], "retrieval": "nearest", "breadth": 2, "noise": 0.02}
+_PARAMS["two stages"] = {**_PARAMS["ranking"], "retrieval": "nearest", "breadth": 2, "noise": 0.02, "changes": _BREAKS}
 ENVIRONMENTS: dict[str, type[Simulator]] = {
-    **SIMULATORS, "two stages": SIMULATORS["ranking"], "linear": Linear, "changing": Changing, "cascade": Cascade,
+    **SIMULATORS, "moving shop": SIMULATORS["petshop"], "two stages": SIMULATORS["ranking"],
+    "linear": Linear, "changing": Changing, "cascade": Cascade,
 }  # fmt: skip
 DEMANDING = ("petshop", "classification", "changing", "cascade")  # in which every code path of an agent is checked
 

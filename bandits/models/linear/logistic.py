@@ -91,6 +91,11 @@ class Logistic:
         self.history = make_history(R, history + 1 if refit else 0, spec.n_stored)
         self._one = np.zeros((R, 1), np.int64)
 
+    @property
+    def state(self) -> tuple[str, ...]:
+        """Names of the arrays that learning changes."""
+        return self.STATE
+
     @staticmethod
     def memory(spec: WorldSpec, sharing: Sharing, *, refit: int, history: int, covariance: Covariance) -> int:
         """Compute the bytes per row."""

@@ -68,7 +68,7 @@ def shift(logit: float, quadratic: float, reward: float, shows: float = 1.0) -> 
 
 
 @njit(cache=True, nogil=True)
-def _refit(posterior: Posterior, history: History, r: int, m: int) -> None:
+def fit_exactly(posterior: Posterior, history: History, r: int, m: int) -> None:
     """Compute the exact MAP of one model given prior and history, and the Laplace posterior there."""
     theta, H, inverse = posterior.theta[r, m], posterior.H[r, m], posterior.inverse[r, m]
     D, whole = theta.shape[0], H.shape[0] > 1
@@ -207,7 +207,7 @@ def update(
                 stale = stale and not due
                 first, last = (0, M) if full else (m, m + int(due))
                 for a in range(first, last):
-                    _refit(posterior, history, r, a)
+                    fit_exactly(posterior, history, r, a)
             if full:
                 _fold(posterior, history, r)
             elif stale:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from bandits.base.types import Feedback, FloatArray, IntArray, Round, WorldSpec
+from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, Round, WorldSpec
 
 from . import discounted_kernels, ridge_kernels
-from .ridge import Ridge, Sharing, check_features, spectrum
+from .ridge import Ridge, Sharing, check_features, each_matrix, spectrum
 
 
 class SlidingWindowRidge(Ridge):
@@ -49,6 +49,32 @@ class SlidingWindowRidge(Ridge):
         self.ring_values[at], self.ring_columns[at] = values[context, slate], columns[context, slate]
         self.ring_model[at] = self.models(round)[self._rows, slate]
         self.ring_reward[at], self.ring_seen[at] = feedback.rewards, feedback.examined
+
+    def replace_window(
+        self, step: IntArray, slot: IntArray, values: FloatArray, model: IntArray, rewards: FloatArray, seen: BoolArray
+    ) -> None:
+        """Replace what the window will take back, after `refit` to the same observations with other features.
+
+        Parameters
+        ----------
+        step, slot : int64 (n,)
+            Of the observations, all within the window; those that are not given are not taken back.
+        values : float64 (n, R, D)
+        model : int64 (n, R)
+        rewards : float64 (n, R)
+        seen : bool (n, R)
+        """
+        at, sound = step % self.window, np.isfinite(self.A).all(axis=(1, 2, 3))  # a diverged row takes nothing back
+        self.ring_seen[...] = False
+        self.ring_values[at, :, slot], self.ring_columns[at, :, slot] = values, np.arange(values.shape[2])
+        self.ring_model[at, :, slot], self.ring_reward[at, :, slot] = model, rewards
+        self.ring_seen[at, :, slot] = seen & sound
+
+    def draw(self, sigma: FloatArray, normals: FloatArray) -> FloatArray:
+        """Draw the shared parameter; the factor of A, which downdates do not keep, is computed at every draw."""
+        factor = np.ascontiguousarray(_cholesky(self.A[:, :1])[:, 0])
+        noise = ridge_kernels.posterior_noise(factor, np.ascontiguousarray(normals))
+        return np.asarray(self.theta[:, 0] + sigma[:, None] * noise)
 
     @staticmethod
     def ring_memory(spec: WorldSpec, window: int) -> int:
@@ -115,6 +141,36 @@ class DiscountedRidge:
             self.vectors, self.values, self.turned, self.target,
         )  # fmt: skip
 
+    def sample(self, round: Round, sigma: FloatArray, normals: FloatArray) -> FloatArray:
+        """Compute each candidate's reward under ONE draw from N(theta, sigma^2 V^-1 V~ V^-1), float64 (R, K).
+
+        Parameters
+        ----------
+        sigma : float64 (R,)
+        normals : float64 (R, W)
+            Standard normals, W = `Ridge.noise_width`; see `Ridge.sample`.
+        """
+        if self.sharing == "per_arm":
+            mean, variance = self.predict(round)
+            return np.asarray(mean + sigma[:, None] * np.sqrt(variance) * normals)
+        values, columns, _ = round.contexts
+        theta = self.draw(round.step, sigma, normals)
+        return ridge_kernels.ridge_mean(values, columns, round.context, self.models(round), theta[:, None])
+
+    def draw(self, step: int, sigma: FloatArray, normals: FloatArray) -> FloatArray:
+        """Draw the shared parameter of each row at a step, float64 (R, D).
+
+        V = age G + ridge I and V~ = age^2 G~ + ridge I = L L', so the draw is V^-1 (age b + sigma L z), with
+        age = gamma^(step - stamp). It is a continuous function of the data: eigenvectors appear in V^-1 alone.
+        """
+        age = (self.gamma ** (step - self.stamp[:, 0]))[:, None]
+        covariance = age[..., None] ** 2 * self.gram2[:, 0] + self.ridge[:, None, None] * np.eye(self.b.shape[2])
+        factor = _cholesky(covariance[:, None])[:, 0]
+        drawn = age * self.b[:, 0] + sigma[:, None] * (factor @ normals[..., None])[..., 0]
+        y = (self.vectors[:, 0].swapaxes(1, 2) @ drawn[..., None])[..., 0]
+        y /= age * self.values[:, 0] + self.ridge[:, None]
+        return np.asarray((self.vectors[:, 0] @ y[..., None])[..., 0])
+
     def update(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
         """Update the models with the examined slots of the slate."""
         values, columns, _ = round.contexts
@@ -125,9 +181,34 @@ class DiscountedRidge:
         )  # fmt: skip
         self._step = round.step + 1
 
+    def refit(self, gram: FloatArray, gram2: FloatArray, b: FloatArray, step: int) -> None:
+        """Fit afresh from sums up to a step, whose observations have weight 1; NaN for a row that is not finite.
+
+        Parameters
+        ----------
+        gram, gram2 : float64 (R, M, D, D)
+            sum gamma^k x x' and sum gamma^2k x x'.
+        b : float64 (R, M, D)
+            sum gamma^k r x.
+        step : int
+        """
+        self.gram[...], self.gram2[...], self.b[...] = gram, gram2, b
+        finite = np.asarray(np.isfinite(gram).all(axis=(2, 3)))
+        values, self.vectors[...] = np.linalg.eigh(np.where(finite[..., None, None], gram, 0.0))
+        self.values[...] = np.where(finite[..., None], np.maximum(values, 0.0), np.nan)
+        transposed = self.vectors.swapaxes(2, 3)
+        self.turned[...] = transposed @ gram2 @ self.vectors
+        self.target[...] = (transposed @ b[..., None])[..., 0]
+        self.stamp[...], self._step = step + 1, step + 1
+
     def spectrum(self, bases: list[FloatArray]) -> FloatArray:
         """Compute the eigenvalues of V at the present step; see `Ridge.spectrum`."""
         age = self.gamma[:, None] ** (max(self._step, int(self.stamp.max())) - self.stamp)
         now = age[:, :, None, None] * self.gram
         now += self.ridge[:, None, None, None] * np.eye(now.shape[-1])
         return spectrum(now, bases)
+
+
+def _cholesky(matrices: FloatArray) -> FloatArray:
+    """Return Cholesky factors of (R, M, D, D); NaN for a row that has diverged."""
+    return each_matrix(np.linalg.cholesky, matrices)

@@ -20,6 +20,7 @@ def play_per_arm(
     columns: IntArray,
     context: IntArray,
     probabilities: FloatArray,
+    row: IntArray,
     uniforms: FloatArray,
     alive: BoolArray,
     A: FloatArray,
@@ -37,7 +38,7 @@ def play_per_arm(
     """Advance T steps with one model per arm.
 
     Mean and width of an arm in a context change only when that arm learns, so they are cached until then.
-    ``context, uniforms (T, R)``; the score is mean + scale width noise (``wide``; empty ``noise``: 1), and with
+    ``context, row, uniforms (T, R)``; the score is mean + scale width noise (``wide``; empty ``noise``: 1), and with
     probability ``epsilon (T, R)`` the item is random, decided by ``exploration (T, R, 2)``.
 
     Returns
@@ -86,7 +87,7 @@ def play_per_arm(
             if epsilon.shape[0] > 0 and exploration[t, r, 0] < epsilon[t, r]:
                 best = min(int(exploration[t, r, 1] * K), K - 1)
             out[t, r] = best
-            reward = 1.0 if uniforms[t, r] < probabilities[c, best] else 0.0
+            reward = 1.0 if uniforms[t, r] < probabilities[row[t, r], best] else 0.0
             learn_one(
                 values[c, best], columns[c, best], reward,
                 A[r, best], inverse[r, best], b[r, best], theta[r, best], factor[r, best], u, rows,
@@ -105,6 +106,7 @@ def play_shared(
     distinct: IntArray,
     context: IntArray,
     probabilities: FloatArray,
+    row: IntArray,
     uniforms: FloatArray,
     alive: BoolArray,
     A: FloatArray,
@@ -171,7 +173,7 @@ def play_shared(
             if epsilon.shape[0] > 0 and exploration[t, r, 0] < epsilon[t, r]:
                 best = min(int(exploration[t, r, 1] * K), K - 1)
             out[t, r] = best
-            reward = 1.0 if uniforms[t, r] < probabilities[c, best] else 0.0
+            reward = 1.0 if uniforms[t, r] < probabilities[row[t, r], best] else 0.0
             learn_one(
                 values[c, best], columns[c, best], reward,
                 A[r, 0], inverse[r, 0], b[r, 0], theta[r, 0], factor[r, 0], u, rows,

@@ -176,7 +176,7 @@ class Ridge:
             return None
         R, drawn = steps.context.shape[1], noise is not None
         arguments: tuple[Any, ...] = (
-            steps.context, steps.probabilities, steps.uniforms, alive,
+            steps.context, steps.probabilities, steps.row, steps.uniforms, alive,
             self.A, self.inverse, self.b, self.theta, self.count, self.factor,
             np.zeros(R) if scale is None else scale,
             scale is not None and not (drawn and self.sharing == "shared"),
@@ -226,10 +226,10 @@ class Ridge:
         self.b[...], self.count[...] = b, count
         sound = np.asarray(np.isfinite(self.A).all(axis=(2, 3)))  # a diverged row must not stop the others
         safe = np.where(sound[..., None, None], self.A, np.eye(gram.shape[-1]))
-        self.inverse[...] = np.where(sound[..., None, None], _each(np.linalg.inv, safe), np.nan)
+        self.inverse[...] = np.where(sound[..., None, None], each_matrix(np.linalg.inv, safe), np.nan)
         self.theta[...] = (self.inverse @ self.b[..., None])[..., 0]
         if self.factor.shape[-1]:
-            self.factor[...] = np.where(sound[..., None, None], _each(np.linalg.cholesky, safe), np.nan)
+            self.factor[...] = np.where(sound[..., None, None], each_matrix(np.linalg.cholesky, safe), np.nan)
 
     def spectrum(self, bases: list[FloatArray]) -> FloatArray:
         """Compute the eigenvalues of A on the span of the available features; see `spectrum`."""
@@ -254,7 +254,7 @@ def check_features(round: Round, n_features: int) -> None:
         )
 
 
-def _each(decompose: Callable[[FloatArray], Any], matrices: FloatArray) -> FloatArray:
+def each_matrix(decompose: Callable[[FloatArray], Any], matrices: FloatArray) -> FloatArray:
     """Decompose matrices (R, M, D, D); NaN where the decomposition fails."""
     try:
         return np.asarray(decompose(matrices))

@@ -87,7 +87,7 @@ class DiagonalCovariance:
 
     def add(self, chosen: GradientFactors, root_weights: Tensor) -> None:
         gradient = chosen.float().dense()[:, 0]
-        self.diagonal.addcmul_(gradient, gradient * root_weights[:, None].to(gradient.dtype))
+        self.diagonal.addcmul_(gradient, gradient * root_weights[:, None].to(gradient.dtype).square())
 
     def state_dict(self) -> Arrays:
         return {"diagonal": self.diagonal.cpu().numpy().copy()}

@@ -69,6 +69,11 @@ class ReplayBuffer:
         self.weight[slots] = weight.swapaxes(0, 1)
         self.count += len(slots)
 
+    def numbers(self) -> IntArray:
+        """Return the number of each stored observation in the order of their arrival, counted from 0, int64 (n,)."""
+        newest = self.count - 1
+        return np.asarray(newest - (newest - np.arange(self.size)) % self.capacity)
+
     def _grow(self) -> None:
         more = min(max(256, len(self.reward)), self.capacity - len(self.reward))
         for name in ("x", "reward", "item", "weight"):

@@ -1,0 +1,115 @@
+"""A cap on the share of each arm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numba import njit
+
+from bandits.agents.base import Agent
+from bandits.base.explanation import Explanation
+from bandits.base.randomness import Streams
+from bandits.base.types import BoolArray, FloatArray, IntArray, Round, WorldSpec
+
+from . import params
+from .base import Guard, decided
+
+LOWEST = -1e300  # of an arm that may be shown
+
+
+class Cap(Guard):
+    """Shows no arm in more than the share c of the last w decisions: an arm at its limit is not available.
+
+    The agent chooses among the other arms, so that a stochastic policy gives what is cut to them in proportion, and a
+    deterministic one takes its next best. In n decisions, up to w, an arm is shown at most ceil(c n) times; while
+    fewer arms than the slate needs are below that, those with the fewest shows are allowed too.
+    """
+
+    guard: params.Cap
+
+    def __init__(self, guard: params.Cap, inner: Agent, streams: Streams, position: int) -> None:
+        super().__init__(guard, inner, streams, position)
+        R = len(self.params)
+        self.ring = np.full((guard.window - 1, R, self.spec.slate), -1, np.int64)  # items of the last decisions
+        self.shows = np.zeros((R, self.spec.n_items), np.int64)  # of each item among them
+        self.state = ("ring", "shows")
+
+    def allowed(self, round: Round) -> Round:
+        """Return the round with the arms at their limit not available."""
+        n = min(round.step + 1, self.guard.window)
+        limit = int(np.ceil(self.guard.share * n - 1e-9))
+        below = allowed(self.shows, round.items, round.available, limit, self.spec.slate)
+        return round._replace(available=below)
+
+    @staticmethod
+    def _masked(scores: FloatArray, available: BoolArray) -> FloatArray:
+        return np.where(available, np.maximum(scores, LOWEST), -np.inf)  # NaN stays NaN
+
+    def scores(self, round: Round) -> FloatArray:
+        left = self.allowed(round)
+        return self._masked(self.inner.scores(left), left.available)
+
+    def shown(self, round: Round, slate: IntArray) -> None:
+        super().shown(round, slate)
+        record(self.shows, self.ring[round.step % len(self.ring)], round.items, slate)
+
+    def probabilities(self, round: Round) -> FloatArray:
+        return self.inner.probabilities(self.allowed(round))
+
+    def explain(self, round: Round) -> Explanation:
+        left = self.allowed(round)
+        inner = self.inner.explain(left)
+        best = np.where(round.available, inner.score, -np.inf).argmax(axis=1)
+        cut = ~left.available[np.arange(len(best)), best]
+        guard = decided(inner, cut, "its first choice was at the limit of the exposure cap")
+        randomised = cut if inner.randomised is None else cut | inner.randomised
+        score = self._masked(inner.score, left.available)
+        return inner._replace(score=score, randomised=randomised, guard=guard)
+
+    def redraws(self, round: Round, generator: np.random.Generator) -> Iterator[FloatArray]:
+        left = self.allowed(round)
+        for scores in self.inner.redraws(left, generator):
+            yield self._masked(scores, left.available)
+
+    @staticmethod
+    def guard_memory(guard: params.Cap, spec: WorldSpec) -> int:
+        """Compute the bytes per row."""
+        return 8 * (guard.window * spec.slate + spec.n_items + 4 * spec.n_candidates)
+
+
+@njit(cache=True, nogil=True)
+def allowed(shows: IntArray, items: IntArray, available: BoolArray, limit: int, size: int) -> BoolArray:
+    """Return the available candidates with less than ``limit`` shows, or at least ``size`` with the fewest."""
+    R, K = items.shape
+    out = np.zeros((R, K), np.bool_)
+    for r in range(R):
+        n = 0
+        for k in range(K):
+            if available[r, k] and shows[r, items[r, k]] < limit:
+                out[r, k] = True
+                n += 1
+        while n < size:
+            fewest = -1
+            for k in range(K):
+                if not available[r, k] or out[r, k]:
+                    continue
+                if fewest < 0 or shows[r, items[r, k]] < shows[r, items[r, fewest]]:
+                    fewest = k
+            if fewest < 0:
+                break
+            out[r, fewest] = True
+            n += 1
+    return out
+
+
+@njit(cache=True, nogil=True)
+def record(shows: IntArray, place: IntArray, items: IntArray, slate: IntArray) -> None:
+    """Replace the oldest decision, in ``place (R, S)``, by the items of ``slate (R, S)``."""
+    R, S = slate.shape
+    for r in range(R):
+        for s in range(S):
+            if place[r, s] >= 0:
+                shows[r, place[r, s]] -= 1
+            place[r, s] = items[r, slate[r, s]]
+            shows[r, place[r, s]] += 1

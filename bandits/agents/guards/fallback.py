@@ -1,0 +1,187 @@
+"""A fallback for agents that fail or take too long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from bandits.agents.base import Agent
+from bandits.agents.context_free.popularity import Popularity
+from bandits.agents.context_free.random import Random
+from bandits.agents.linear.epsilon_greedy import EpsilonGreedy
+from bandits.base.explanation import Explanation
+from bandits.base.randomness import Streams, block_length
+from bandits.base.selection import gumbel_scores
+from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, Round, WorldSpec
+
+from . import params
+from .base import Guard, decided
+
+POLICIES: dict[str, type[Agent]] = {"random": Random, "epsilon_greedy": EpsilonGreedy, "popularity": Popularity}
+FELL_BACK = "the fallback stood in, as the agent failed or missed its time limit"
+Z99 = 2.3263478740408408  # 99 % quantile of the standard normal distribution
+
+
+class GuardStreams(Streams):
+    """The streams of a fallback: what it draws as an agent comes from the stream of guards."""
+
+    def __init__(self, streams: Streams, part: int) -> None:
+        super().__init__(streams.seed, streams.rows)
+        self._part = part
+
+    def generator(self, stream: Any, *, row: int = 0, part: int = 0, block: int = 0) -> np.random.Generator:
+        if stream == "agent":
+            stream, part = "guard", self._part + part
+        return super().generator(stream, row=row, part=part, block=block)
+
+
+class Fallback(Guard):
+    """Another policy decides where the agent raises an error, scores NaN (it has diverged), or misses its time limit.
+
+    Response times are simulated, log-normal by median and 99th percentile, so that runs are reproducible. An error in
+    choosing counts for all rows of that step; after an error in learning the agent is not asked again.
+    """
+
+    guard: params.Fallback
+
+    def __init__(self, guard: params.Fallback, inner: Agent, streams: Streams, position: int) -> None:
+        super().__init__(guard, inner, streams, position)
+        R = len(self.params)
+        cls = POLICIES[guard.to]
+        self.policy = cls([cls.Params()] * R, self.spec, GuardStreams(streams, self._part + 1), self.access)  # type: ignore[call-arg]
+        self.normals = self.draws(lambda g, n: g.standard_normal((n, 1)), 1)
+        self.broken, self.fallbacks = np.zeros(1, np.bool_), np.zeros(R, np.int64)
+        self.state = ("broken", "fallbacks", *(f"policy.{name}" for name in self.policy.state))
+        self.error = ""
+        self._fell = np.zeros(R, np.bool_)
+        if inner.propensity == "deterministic":
+            self.propensity = "exact"
+
+    @property
+    def fell_back(self) -> BoolArray:
+        inside = self.inner.fell_back
+        return self._fell if inside is None else self._fell | inside
+
+    def late(self, step: int) -> BoolArray:
+        """Return the rows whose simulated response time exceeds the limit, bool (R,)."""
+        return np.asarray(self.normals.at(step)[:, 0] > self._deviations())
+
+    def _deviations(self) -> float:
+        """Return the limit in standard deviations of the logarithm of the response time."""
+        g = self.guard
+        sigma = np.log(g.p99_ms / g.median_ms) / Z99
+        gap = np.log(g.budget_ms / g.median_ms)
+        return float(gap / sigma) if sigma > 0 else float(np.copysign(np.inf, gap))
+
+    def scores(self, round: Round) -> FloatArray:
+        own = self._own_scores(round)
+        self._fell = self._failed(round, own) | self.late(round.step)
+        return np.where(self._fell[:, None], self.policy.scores(round), own) if self._fell.any() else own
+
+    def _own_scores(self, round: Round) -> FloatArray:
+        """Return the agent's scores; NaN where it fails."""
+        nothing = np.full(round.items.shape, np.nan)
+        if self.broken[0]:
+            return nothing
+        try:
+            return self.inner.scores(round)
+        except Exception as error:  # noqa: BLE001 - whatever it raises: that is what this guard is for
+            self.error = f"{type(error).__name__}: {error}"
+            return nothing
+
+    @staticmethod
+    def _failed(round: Round, scores: FloatArray) -> BoolArray:
+        return np.asarray((np.isnan(scores) & round.available).any(axis=1))
+
+    def shown(self, round: Round, slate: IntArray) -> None:
+        super().shown(round, slate)
+        self.fallbacks += self._fell
+
+    def deliver(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
+        self.policy.learn(round, slate, feedback)
+        self._attempt(partial(super().deliver, round, slate, feedback))
+
+    def settle(self) -> None:
+        self._attempt(super().settle)
+
+    def _attempt(self, learning: Callable[[], None]) -> None:
+        """Let the agent learn, unless it has failed in that before."""
+        if self.broken[0]:
+            return
+        try:
+            learning()
+        except Exception as error:  # noqa: BLE001 - as above
+            self.error = f"{type(error).__name__}: {error}"
+            self.broken[0] = True
+
+    def probabilities(self, round: Round) -> FloatArray:
+        from scipy.special import ndtr
+
+        instead = self.policy.probabilities(round)
+        if self.broken[0]:
+            return instead
+        try:
+            own = self.inner.probabilities(round)
+            failed = self._failed(round, self.inner.scores(round)) | np.isnan(own).any(axis=1)
+        except Exception:  # noqa: BLE001 - as above
+            return instead
+        late = np.where(failed, 1.0, ndtr(-self._deviations()))[:, None]
+        return np.asarray(np.where(failed[:, None], instead, (1 - late) * own + late * instead))
+
+    def explain(self, round: Round) -> Explanation:
+        own, policy = self._own_scores(round), self.policy.explain(round)
+        fell = self._failed(round, own) | self.late(round.step)
+        try:
+            inner = None if np.isnan(own).all() else self.inner.explain(round)
+        except Exception:  # noqa: BLE001 - as above
+            inner = None
+        if inner is None:
+            everywhere = np.ones(len(fell), np.bool_)
+            parts = Explanation("score", policy.score, randomised=everywhere)
+            return parts._replace(guard=decided(parts, everywhere, FELL_BACK))
+        randomised = fell if inner.randomised is None else fell | inner.randomised
+        score = np.where(fell[:, None], policy.score, own)
+        return inner._replace(score=score, randomised=randomised, guard=decided(inner, fell, FELL_BACK))
+
+    def spectrum(self, bases: list[FloatArray]) -> FloatArray | None:
+        try:
+            return None if self.broken[0] else self.inner.spectrum(bases)
+        except Exception:  # noqa: BLE001 - as above
+            return None
+
+    def redraws(self, round: Round, generator: np.random.Generator) -> Iterator[FloatArray]:
+        drawn = None if self.broken[0] else self.inner.redraws(round, generator)
+        policy = self.policy.probabilities(round)
+        while True:
+            scores = np.full(round.items.shape, np.nan)
+            if drawn is not None:
+                try:
+                    scores = next(drawn)
+                except StopIteration:  # the agent draws no samples
+                    return
+                except Exception:  # noqa: BLE001 - as above
+                    drawn = None
+            fell = self._failed(round, scores) | (generator.standard_normal(len(scores)) > self._deviations())
+            instead = gumbel_scores(policy, generator.random(scores.shape))
+            yield np.where(fell[:, None], instead, scores)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {**super().state_dict(), "error": self.error}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        super().load_state_dict(state)
+        self.error = str(state["error"])
+
+    def note(self) -> str:
+        counted = f"{int(self.fallbacks.sum()):,} decisions by the fallback"
+        parts = (self.inner.note(), counted, f"last error: {self.error}" if self.error else "")
+        return ", ".join(part for part in parts if part)
+
+    @staticmethod
+    def guard_memory(guard: params.Fallback, spec: WorldSpec) -> int:
+        """Compute the bytes per row."""
+        cls = POLICIES[guard.to]
+        return cls.memory(cls.Params(), spec) + 8 * block_length(1) + 32 * spec.n_candidates  # type: ignore[call-arg]

@@ -1,0 +1,74 @@
+"""The command ``monitor``: the alarms that monitors would have raised in a stored run."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bandits.base.errors import UserError
+from bandits.base.formatting import count, escaped
+from bandits.results.result import Result
+
+from . import stored_runs
+
+if TYPE_CHECKING:
+    from bandits.monitoring import Alarm
+
+FILE = "alarms.parquet"
+
+
+def add_command(commands: Any) -> None:
+    """Add the command to the subparsers of the command line."""
+    parser = commands.add_parser("monitor", help="replay a stored run and print the alarms of monitors")
+    parser.add_argument("run", metavar="RUN", help="its id, or at least the first 6 digits of it")
+    parser.add_argument("--agent", metavar="NAME", action="append", help="only this agent; can be repeated")
+    parser.add_argument("--monitor", metavar="KIND", action="append", help="only this monitor; can be repeated")
+    parser.add_argument("--out", metavar="DIR", help=f"write {FILE} to this folder")
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Print one table per agent; write all alarms to a file where asked to."""
+    from bandits import monitoring
+
+    result = stored_runs.load(parsed.run)
+    labels = list(dict.fromkeys(parsed.agent or result.histories))
+    if missing := next((label for label in labels if label not in result.histories), None):
+        raise UserError(f"the run has no agent '{escaped(missing)}'; its agents are {', '.join(result.histories)}")
+    if parsed.monitor:
+        monitoring.read(parsed.monitor)  # fails before the replay, not after it
+    if parsed.out:
+        Path(parsed.out).mkdir(parents=True, exist_ok=True)
+    found: list[Alarm] = []
+    for label in labels:
+        alarms = monitoring.alarms(result, label, parsed.monitor)
+        print("\n".join(lines(result, label, alarms)))
+        found += alarms
+    if parsed.out:
+        monitoring.table(found).to_parquet(Path(parsed.out) / FILE, index=False)
+    return 0
+
+
+def lines(result: Result, label: str, alarms: Sequence[Alarm]) -> Iterator[str]:
+    """Format the alarms of an agent, one line per monitor that raised any.
+
+    The columns: monitor, step of the first alarm, rows with an alarm, false alarms per 10,000 steps, median delay
+    after a change, and the sentence of the first alarm.
+    """
+    from bandits.monitoring import REGISTRY, score
+
+    e, steps = result.experiment, result.histories[label].step
+    yield escaped(label) if alarms else f"{escaped(label)}: no alarm in {count(steps)} steps"
+    by_kind = {kind: [alarm for alarm in alarms if alarm.monitor == kind] for kind in REGISTRY}
+    rows = [("monitor", "first", "rows", "false per 10,000", "delay", "what it observed first")] if alarms else []
+    for kind, mine in by_kind.items():
+        if mine:
+            scored = score(mine, e.simulator, rows=e.replications, steps=steps)
+            rang = f"{len({alarm.row for alarm in mine})} of {e.replications}"
+            false = f"{scored.per_10_000:.2f}" if scored.quiet_steps else "–"
+            rows.append((kind, count(mine[0].step), rang, false, count(scored.median_delay), mine[0].sentence))
+    widths = [max((len(row[i]) for row in rows), default=0) for i in range(5)]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        yield "    " + "  ".join([*cells, row[5]])

@@ -1,0 +1,182 @@
+"""Figures of guards and monitors: alarms over time, and how exposure is spread over arms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from bandits.base.formatting import count, percent
+from bandits.results import metrics
+from bandits.results.change_marks import mark
+from bandits.results.result import Result
+from bandits.results.style import STEP, Spec, log_ticks, styles
+from bandits.simulators.base import SimulatorParams
+
+from .alarm import Alarm
+from .delay import score
+from .registry import CHANGES, REGISTRY
+
+BINS = 40  # of the steps
+
+
+def timeline(result: Result, found: Mapping[str, Sequence[Alarm]], rows: int) -> Spec:
+    """Draw the alarms of each agent by monitor and step; larger where more replications rang at about this step."""
+    e, looks = result.experiment, styles(result.experiment)
+    rang = {alarm.monitor for alarms in found.values() for alarm in alarms}
+    kinds = [kind for kind in REGISTRY if kind in rang]
+    titles = {kind: REGISTRY[kind].title for kind in kinds}
+    width, data = max(1, e.steps // BINS), []
+    agents = [label for label in e.labels if label in found]
+    for i, label in enumerate(agents):
+        places: dict[tuple[str, int], list[Alarm]] = {}
+        for alarm in found[label]:
+            places.setdefault((alarm.monitor, alarm.step // width), []).append(alarm)
+        share = np.array([len({alarm.row for alarm in alarms}) / rows for alarms in places.values()])
+        offset = 0.5 * ((i + 0.5) / len(agents) - 0.5)  # agents side by side
+        data.append(
+            {
+                "type": "scatter", "mode": "markers", "name": label,
+                "x": np.array([np.mean([alarm.step for alarm in alarms]) for alarms in places.values()]),
+                "y": np.array([kinds.index(kind) + offset for kind, _ in places]),
+                "marker": {"color": looks[label].color, "size": 5 + 9 * np.sqrt(share)},
+                "text": [f"{titles[kind]}: {percent(s)} of the replications"
+                         for (kind, _), s in zip(places, share, strict=True)],
+                "hovertemplate": f"%{{text}}<br>near step %{{x:{STEP}}}<extra>%{{fullData.name}}</extra>",
+            }
+        )  # fmt: skip
+    layout: Spec = {
+        "title": {"text": "Alarms"},
+        "meta": {
+            "note": "Each point is one monitor and agent; larger where more replications raised an alarm at about this "
+            "step.",
+            "caption": "Larger: in more replications",
+        },
+        "xaxis": {"title": {"text": "step"}, "hoverformat": STEP, "range": [0, e.steps]},
+        "yaxis": {
+            "tickvals": list(range(len(kinds))), "ticktext": [titles[kind] for kind in kinds], "automargin": True,
+            "range": [-0.6, len(kinds) - 0.4],
+        },
+        "showlegend": True,
+    }  # fmt: skip
+    return mark({"data": data, "layout": layout}, e, (0, max(result.histories[label].step for label in agents)))
+
+
+def exposure(result: Result) -> Spec:
+    """Draw the share of the shows of each arm, from the most to the least shown one, mean over replications."""
+    looks, data, shares = styles(result.experiment), [], []
+    for label, history in result.histories.items():
+        shown = history.counts[history.count_size - 1][history.alive]
+        if not len(shown) or not history.step:
+            continue
+        share = np.sort(shown / shown.sum(axis=1, keepdims=True), axis=1)[:, ::-1].mean(axis=0)
+        shares.append(share)
+        data.append(
+            {
+                "type": "scatter", "mode": "lines", "name": label, "x": np.arange(1, len(share) + 1),
+                "y": np.where(share > 0, share, np.nan),
+                "line": {"color": looks[label].color, "dash": looks[label].dash},
+                "hovertemplate": "arm %{x} by shows: %{y:.2%}<extra>%{fullData.name}</extra>",
+            }
+        )  # fmt: skip
+    layout: Spec = {
+        "title": {"text": "Exposure of the arms"},
+        "meta": {
+            "note": "Share of all shows of each arm, from the most to the least shown one. A floor raises the right "
+            "end, a cap lowers the left one; a curve ends where arms are never shown.",
+            "caption": "Right end: arms that are hardly shown",
+        },
+        "xaxis": {"title": {"text": "arms by shows"}},
+        "yaxis": {"title": {"text": "share of shows"}, "type": "log", "hoverformat": ".2%", **log_ticks(shares)},
+        "showlegend": True,
+    }  # fmt: skip
+    return {"data": data, "layout": layout}
+
+
+def exposure_by_segment(result: Result) -> Spec | None:
+    """Draw, per user segment, the share of its shows that the less shown half of the arms got; None without segments.
+
+    Half of the arms by the shows in that segment and replication: 50 % under uniform choice, with enough shows.
+    """
+    names, looks, data, shares = result.experiment.simulator_class().segment_names(), styles(result.experiment), [], []
+    found = {label: h.segments for label, h in result.histories.items() if h.segments is not None and h.alive.any()}
+    for i, (label, segments) in enumerate(found.items()):
+        at = segments.reached(result.histories[label].step) - 1
+        if at < 0:
+            continue
+        shown = np.sort(segments.counts[at][result.histories[label].alive], axis=2)  # (R, G, n_items)
+        total = shown.sum(axis=2)
+        half = shown[:, :, : shown.shape[2] // 2].sum(axis=2)
+        rates = np.divide(half, total, out=np.full(half.shape, np.nan), where=total > 0)
+        estimates = np.array([metrics.estimate(rate) for rate in rates.T])  # (G, 3): mean, low, high
+        share = np.where(estimates[:, 0] > 0, estimates[:, 0], np.nan)  # the axis is logarithmic
+        low = np.maximum(estimates[:, 1], estimates[:, 0] / 10)
+        shares.append(share)
+        data.append(
+            {
+                "type": "scatter", "mode": "markers", "name": label,
+                "x": share, "y": np.arange(len(share)) - 0.6 * ((i + 0.5) / len(found) - 0.5),
+                "marker": {"color": looks[label].color, "size": 9},
+                "error_x": {"type": "data", "symmetric": False, "array": estimates[:, 2] - estimates[:, 0],
+                            "arrayminus": estimates[:, 0] - low, "color": looks[label].color, "thickness": 1.2},
+                "text": [names[g] for g in range(len(share))],
+                "hovertemplate": "%{text}: %{x:.2%}<extra>%{fullData.name}</extra>",
+            }
+        )  # fmt: skip
+    if not data:
+        return None
+    layout: Spec = {
+        "title": {"text": "Exposure by segment"},
+        "meta": {
+            "note": "For each user segment, the share of its shows that went to the half of the arms that it saw "
+            "least; 50 % if all arms are shown alike. Bars: 95 % confidence intervals over replications. A floor "
+            "raises it in every segment.",
+            "caption": "Share of the less shown half of the arms",
+        },
+        "xaxis": {"title": {"text": "share of shows"}, "type": "log", "hoverformat": ".2%", **log_ticks(shares)},
+        "yaxis": {
+            "tickvals": list(range(len(names))), "ticktext": names, "automargin": True,
+            "range": [len(names) - 0.4, -0.6],
+        },
+        "showlegend": True,
+    }  # fmt: skip
+    return {"data": data, "layout": layout}
+
+
+def alarm_table(
+    found: Mapping[str, Sequence[Alarm]], params: SimulatorParams, *, rows: int, steps: Mapping[str, int]
+) -> pd.DataFrame:
+    """Return one row per agent and monitor that raised an alarm, with its false alarms and delays, by first alarm.
+
+    Few and narrow columns: the table is also read on a phone. `first_observations` has the sentences.
+    """
+    table = []
+    for label, kind, mine in _by_monitor(found):
+        scored = score(mine, params, rows=rows, steps=steps[label])
+        rang = f"{len({alarm.row for alarm in mine})} of {rows}"
+        row = {"Agent": label, "Monitor": REGISTRY[kind].title, "First alarm": f"{count(mine[0].step)} ({rang})"}
+        if scored.cases:
+            n = f"{len(scored.delays)} of {scored.cases}"
+            row["Delay"] = f"{count(scored.median_delay)} ({n})" if len(scored.delays) else "not reported"
+        row["False alarms"] = f"{scored.per_10_000:.2f}" if kind in CHANGES and scored.quiet_steps else "–"
+        table.append(row)
+    return pd.DataFrame(table)
+
+
+def first_observations(found: Mapping[str, Sequence[Alarm]]) -> list[str]:
+    """State what each monitor of each agent observed at its first alarm, in the order of `alarm_table`."""
+    return [
+        f"{label}, {REGISTRY[kind].title}, step {count(mine[0].step)}: {mine[0].sentence}"
+        for label, kind, mine in _by_monitor(found)
+    ]
+
+
+def _by_monitor(found: Mapping[str, Sequence[Alarm]]) -> list[tuple[str, str, list[Alarm]]]:
+    """Return agent, kind and alarms of each monitor that raised any, by the step of the first one."""
+    parts = [
+        (label, kind, [alarm for alarm in alarms if alarm.monitor == kind])
+        for label, alarms in found.items()
+        for kind in REGISTRY
+    ]
+    return sorted((part for part in parts if part[2]), key=lambda part: part[2][0].step)

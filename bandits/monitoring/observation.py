@@ -1,0 +1,133 @@
+"""Advance a lane and record what a system in production sees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from scipy.special import expit
+
+from bandits.agents.propensity import choice_counts
+from bandits.base.explanation import Explanation
+from bandits.base.types import Contexts, FloatArray, IntArray, Round
+from bandits.experiments.lane import Lane, join
+from bandits.experiments.race import CHUNK
+
+from .alarm import Need, Samples, Steps, join_samples
+
+EVERY = 10  # steps from one sample of features, means and probabilities to the next
+REDRAWS = 100  # of the scores, for probabilities that an agent does not state
+SAMPLED: frozenset[Need] = frozenset({"features", "means", "probabilities"})
+
+
+def offered(lane: Lane) -> frozenset[Need]:
+    """Return what monitors can have from a lane at its first step."""
+    simulator, agent = lane.simulator, lane.agent
+    facts: dict[Need, bool] = {
+        "features": True,
+        "means": agent.explain(simulator.round_at(lane.step)).mean is not None,
+        "probabilities": agent.propensity in ("exact", "monte_carlo"),
+        "fallbacks": agent.fell_back is not None,
+        "segments": len(simulator.segment_names()) > 1,
+        "single": simulator.spec.slate == 1,
+        "binary": "binary" in simulator.spec.capabilities,
+    }
+    return frozenset(need for need, there in facts.items() if there)
+
+
+def observe(lane: Lane, to: int, needs: frozenset[Need], *, every: int = EVERY, chunk: int = CHUNK) -> Iterator[Steps]:
+    """Advance a lane to a step and yield what is seen on the way, in chunks.
+
+    Parameters
+    ----------
+    lane : Lane
+    to : int
+        The last step.
+    needs : set of str
+        What is recorded besides rewards and items.
+    every : int
+        Steps from one sample to the next.
+    chunk : int
+        Steps at a time.
+    """
+    sampler = _Sampler(lane, needs) if needs & SAMPLED else None
+    while lane.step < to:
+        start, end = lane.step, min(lane.step + chunk, to)
+        traces, samples = [], []
+        while lane.step < end:
+            sampled = sampler is not None and lane.step % every == 0
+            if sampler is not None and sampled:
+                sampler.before()
+            stop = min(lane.step - lane.step % every + every, end) if sampler is not None else end
+            trace = lane.advance(stop - lane.step)
+            traces.append(trace)
+            if sampler is not None and sampled:
+                samples.append(sampler.after(trace.items[0], trace.rewards[0]))
+        trace = join(traces) if len(traces) > 1 else traces[0]
+        yield Steps(start, trace.items, trace.segments, trace.rewards, join_samples(samples), trace.fell_back)
+
+
+class _Sampler:
+    """Record one step: what the agent states before it, and what was shown."""
+
+    def __init__(self, lane: Lane, needs: frozenset[Need]) -> None:
+        self.lane, self.needs = lane, needs
+        self.rows = np.arange(lane.rows)
+        self._contexts: Contexts | None = None
+        self._dense: FloatArray = np.empty(0)
+
+    def before(self) -> None:
+        """Look at the coming round with the current estimates; no state changes."""
+        lane, needs = self.lane, self.needs
+        self.round: Round = lane.simulator.round_at(lane.step)
+        self.explanation: Explanation | None = lane.agent.explain(self.round) if "means" in needs else None
+        self.probabilities = self._probabilities() if "probabilities" in needs else None
+
+    def after(self, shown: IntArray, rewards: FloatArray) -> Samples:
+        """Describe the step just done, which showed the items ``shown (R, S)``."""
+        round, needs = self.round, self.needs
+        places = (round.items[:, None, :] == shown[:, :, None]).argmax(axis=2)  # (R, S)
+        first = places[:, 0]
+        features = context = means = explored = weights = None
+        if "features" in needs:
+            dense = self._features(round)
+            features = dense[self.rows, first]
+            available = round.available[:, :, None]
+            context = (dense * available).sum(axis=1) / available.sum(axis=1)
+        if self.explanation is not None and self.explanation.mean is not None:
+            mean = expit(self.explanation.mean) if self.explanation.logit else self.explanation.mean
+            means = mean[self.rows, first]
+            explored = _explored(mean, round, places)
+        if self.probabilities is not None:
+            weights = 1 / (round.available.sum(axis=1) * self.probabilities[self.rows, first])
+        columns = (features, context, means, explored, weights)
+        return Samples(
+            np.array([round.step]), rewards[None], *(None if column is None else column[None] for column in columns)
+        )
+
+    def _features(self, round: Round) -> FloatArray:
+        """Return the features of the candidates, float64 (R, K, D); fixed contexts are expanded once."""
+        if not self.lane.simulator.spec.fixed_contexts:
+            return round.features
+        if round.contexts is not self._contexts:
+            self._contexts, self._dense = round.contexts, round.contexts.dense()
+        return np.asarray(self._dense[round.context])
+
+    def _probabilities(self) -> FloatArray:
+        """Return the probability that each candidate is shown first, float64 (R, K).
+
+        Where the agent does not state it, c of n redraws show a candidate: (c + 1) / (n + 1) for the one that is shown
+        in truth, because the expected value of its inverse is 1 / p but for a factor 1 - (1 - p)^(n + 1).
+        """
+        agent, round = self.lane.agent, self.round
+        if agent.propensity != "monte_carlo":
+            return agent.probabilities(round)
+        return (choice_counts(agent, round, n=REDRAWS) + 1) / (REDRAWS + 1)
+
+
+def _explored(mean: FloatArray, round: Round, places: IntArray) -> FloatArray:
+    """Compute the share of the items at ``places (R, S)`` whose mean is below the S-th highest, float64 (R,)."""
+    S = places.shape[1]
+    known = np.where(round.available & ~np.isnan(mean), mean, -np.inf)
+    highest = np.partition(known, -S, axis=1)[:, -S]
+    return np.asarray((np.take_along_axis(known, places, axis=1) < highest[:, None]).mean(axis=1))

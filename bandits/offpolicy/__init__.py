@@ -1,0 +1,32 @@
+"""Off-policy evaluation: what another policy would have earned on a log of decisions.
+
+Example
+-------
+>>> from bandits.offpolicy import evaluate
+>>> found = evaluate("open_bandit/random/men", "random", estimators=["ips", "snips"])
+>>> round(found.estimates["ips"].value, 4), found.alarms
+(0.0046, ())
+"""
+
+from .dsjson import read_dsjson, write_dsjson
+from .estimators import REGISTRY
+from .evaluation import Evaluation, Truth, evaluate
+from .greedy import Greedy
+from .intervals import Interval
+from .log import DecisionLog
+from .parquet import write_parquet
+from .reading import read_log
+from .recording import record
+from .replayed_agent import ReplayedAgent, replay_learner
+from .rounds import Rounds
+from .simulated import learned_agent, true_value
+from .support import Alarm, Support
+from .tables import from_frame
+from .target_spec import read_target
+from .targets import Always, Column, Matrix, Random, Target
+
+__all__ = [
+    "REGISTRY", "Alarm", "Always", "Column", "DecisionLog", "Evaluation", "Greedy", "Interval", "Matrix", "Random",
+    "ReplayedAgent", "Rounds", "Support", "Target", "Truth", "evaluate", "from_frame", "learned_agent", "read_dsjson",
+    "read_log", "read_target", "record", "replay_learner", "true_value", "write_dsjson", "write_parquet",
+]  # fmt: skip

@@ -1,0 +1,162 @@
+"""Check the values of a log; an error is one sentence that names row, column and the allowed range."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bandits.base.errors import UserError
+from bandits.base.formatting import short
+from bandits.base.types import BoolArray, FloatArray, IntArray
+
+TOLERANCE = 1e-6  # of sums of probabilities
+LEAST = 1e-300  # propensity
+
+
+def check_rewards(rewards: FloatArray, *, first: int = 1) -> None:
+    """Check that all rewards are finite numbers.
+
+    Parameters
+    ----------
+    rewards : float64 (n,)
+    first : int
+        Number of the first row.
+
+    Raises
+    ------
+    UserError
+        A reward is not a finite number.
+    """
+    wrong = ~np.isfinite(rewards)
+    if wrong.any():
+        i = int(wrong.argmax())
+        raise UserError(f"row {first + i}, reward: must be a finite number; got {rewards[i]}")
+
+
+def check_propensities(propensities: FloatArray, *, first: int = 1, column: str = "propensity") -> None:
+    """Check that all propensities are above 0, so far that 1 / propensity is finite, and at most 1.
+
+    Parameters
+    ----------
+    propensities : float64 (n,)
+    first : int
+        Number of the first row.
+    column : str
+
+    Raises
+    ------
+    UserError
+        A propensity is missing, 0, negative or above 1.
+    """
+    wrong = ~((propensities >= LEAST) & (propensities <= 1))
+    if wrong.any():
+        i = int(wrong.argmax())
+        got = "it is missing" if np.isnan(propensities[i]) else f"got {propensities[i]:g}"
+        raise UserError(f"row {first + i}, {column}: must be above 0 and at most 1; {got}")
+
+
+def check_distributions(probabilities: FloatArray, *, first: int = 1, column: str = "propensities") -> None:
+    """Check that each row holds probabilities with the sum 1.
+
+    Parameters
+    ----------
+    probabilities : float64 (n, K)
+    first : int
+        Number of the first row.
+    column : str
+
+    Raises
+    ------
+    UserError
+        A probability is missing, negative or above 1, or a row has another sum than 1.
+    """
+    lowest, sums = probabilities.min(axis=1), probabilities.sum(axis=1)
+    if not (lowest >= 0).all():  # where none is negative and the sum is 1, none is above 1
+        i = int((~(lowest >= 0)).argmax())
+        k = int((~((probabilities[i] >= 0) & (probabilities[i] <= 1 + TOLERANCE))).argmax())
+        raise UserError(
+            f"row {first + i}, {column}: the probability of action {k} must be between 0 and 1; "
+            f"got {probabilities[i, k]:g}"
+        )
+    wrong = np.abs(sums - 1) > TOLERANCE
+    if wrong.any():
+        i = int(wrong.argmax())
+        raise UserError(f"row {first + i}, {column}: the probabilities must sum to 1; their sum is {sums[i]:.6g}")
+
+
+def check_logged_probability(
+    distributions: FloatArray, actions: IntArray, propensities: FloatArray, *, first: int = 1
+) -> None:
+    """Check that the propensity of the logged action is its entry in the vector of propensities.
+
+    Raises
+    ------
+    UserError
+        They differ by more than one in a million.
+    """
+    entries = distributions[np.arange(len(actions)), actions]
+    wrong = np.abs(entries - propensities) > TOLERANCE
+    if wrong.any():
+        i = int(wrong.argmax())
+        raise UserError(
+            f"row {first + i}, propensity: must be the entry of the logged action in propensities, {entries[i]:g}; "
+            f"got {propensities[i]:g}"
+        )
+
+
+def check_actions(
+    actions: IntArray, n_actions: int, available: BoolArray | None, *, first: int = 1, names: tuple[str, ...] = ()
+) -> None:
+    """Check that each action is one of the K actions, and a candidate of its row.
+
+    Parameters
+    ----------
+    actions : int64 (n,)
+    n_actions : int
+        K.
+    available : bool (n, K), optional
+    first : int
+        Number of the first row.
+    names : tuple of str (K,), optional
+
+    Raises
+    ------
+    UserError
+        An action is outside the K actions or outside the candidates of its row.
+    """
+    wrong = (actions < 0) | (actions >= n_actions)
+    if wrong.any():
+        i = int(wrong.argmax())
+        raise UserError(f"row {first + i}, action: must be between 0 and {n_actions - 1}; got {actions[i]}")
+    if available is not None:
+        wrong = ~available[np.arange(len(actions)), actions]
+        if wrong.any():
+            i = int(wrong.argmax())
+            name = names[actions[i]] if names else actions[i]
+            raise UserError(f"row {first + i}, action: must be one of the candidates of its row; got {short(name)}")
+
+
+def check_unique(event_ids: Any, positions: IntArray | None, *, first: int = 1) -> None:
+    """Check that no event id appears twice, or twice at the same position.
+
+    Parameters
+    ----------
+    event_ids : object (n,)
+    positions : int64 (n,), optional
+    first : int
+        Number of the first row.
+
+    Raises
+    ------
+    UserError
+        An event id appears twice.
+    """
+    import pandas as pd
+
+    keys = {"event_id": event_ids} | ({} if positions is None else {"position": positions})
+    twice = pd.DataFrame(keys).duplicated().to_numpy()
+    if twice.any():
+        i = int(twice.argmax())
+        at = "" if positions is None else f" at position {positions[i]}"
+        raise UserError(f"row {first + i}, event_id: must be unique; '{short(str(event_ids[i]))}' appears twice{at}")

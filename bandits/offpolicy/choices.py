@@ -1,0 +1,139 @@
+"""What a page offers for a log: agents that record well, and target policies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from bandits.agents import agent_class
+from bandits.base.errors import UserError
+from bandits.experiments.experiment import Experiment, read
+from bandits.storage.run_store import StoredRun
+
+from . import recording
+from .kept_run import DIGITS, KEPT
+from .log import DecisionLog
+from .simulated import experiment_of
+
+MOST_RUNS = 10  # kept runs whose agents are offered
+
+
+DECISIONS = 100_000  # of a log that a page records, unless asked for more
+
+
+def rows_at_first(experiment: Experiment) -> int:
+    """Return how many replications a page records: at most about 100,000 decisions, at least one replication."""
+    return max(1, min(experiment.replications, DECISIONS // experiment.steps))
+
+
+class LogSummary(NamedTuple):
+    """What must be known of a log to choose a target policy.
+
+    Attributes
+    ----------
+    n : int
+        Rows.
+    names : tuple of str (K,)
+        Of the actions.
+    columns : tuple of str
+        Further numeric columns, which may hold the probabilities of a target.
+    propensities : bool
+        Whether it has them.
+    agents : mapping of str to str
+        Agents of the simulated run that can be the target, as JSON by label; empty for other logs.
+    experiment : Experiment, optional
+        Of the simulated run.
+    problem : str
+        Why the experiment of a simulated run cannot be used.
+    """
+
+    n: int
+    names: tuple[str, ...]
+    columns: tuple[str, ...] = ()
+    propensities: bool = True
+    agents: Mapping[str, str] = MappingProxyType({})
+    experiment: Experiment | None = None
+    problem: str = ""
+
+    def as_message(self) -> dict[str, Any]:
+        """Return the summary as plain data, from which `from_message` makes an equal one."""
+        experiment = None if self.experiment is None else self.experiment.model_dump(mode="json", by_alias=True)
+        return {**self._asdict(), "agents": dict(self.agents), "experiment": experiment}
+
+    @classmethod
+    def from_message(cls, message: Mapping[str, Any]) -> LogSummary:
+        """Return the summary that `as_message` was called on, also where JSON has made lists of its tuples."""
+        experiment = None if message["experiment"] is None else read(message["experiment"])
+        names, columns = tuple(message["names"]), tuple(message["columns"])
+        return cls(**{**message, "names": names, "columns": columns, "experiment": experiment})
+
+
+def summarise(log: DecisionLog) -> LogSummary:
+    """Summarise a log."""
+    experiment, problem = None, ""
+    if log.experiment:
+        try:
+            experiment = experiment_of(log)
+        except UserError as error:  # its data set is not here, say: the log itself can be evaluated all the same
+            problem = str(error)
+    agents = target_agents(experiment) if experiment else {}
+    known = log.propensities is not None
+    return LogSummary(len(log), log.names, tuple(log.columns), known, agents, experiment, problem)
+
+
+def summarise_run(experiment: Experiment, rows: int) -> LogSummary:
+    """Summarise the log that a run will have with a number of replications.
+
+    Raises
+    ------
+    UserError
+        The decisions of this run cannot be logged.
+    """
+    recording.check(experiment, range(rows))
+    items = experiment.simulator_class().describe(experiment.simulator).n_items
+    names, agents = tuple(map(str, range(items))), target_agents(experiment)
+    return LogSummary(experiment.steps * rows, names, agents=agents, experiment=experiment)
+
+
+def target_agents(experiment: Experiment) -> dict[str, str]:
+    """Return the agents that can be the target policy, as JSON by label: not those that know the truth."""
+    pairs = zip(experiment.labels, experiment.agents, strict=True)
+    return {
+        label: agent.model_copy(update={"label": label}).model_dump_json(by_alias=True)
+        for label, agent in pairs if "truth" not in agent_class(agent).needs
+    }  # fmt: skip
+
+
+def kept_agents(experiment: Experiment, runs: Sequence[StoredRun]) -> dict[str, str]:
+    """Return the agents of kept runs that can be the target on a log of an experiment: text by title.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        Of the log.
+    runs : sequence of StoredRun
+        The newest first; those with another simulator or seed are left out.
+    """
+    simulator, seed = experiment.simulator, experiment.seed
+    fitting = [run for run in runs if run.experiment.simulator == simulator and run.experiment.seed == seed]
+    return {
+        f"{label}, halfway in the run {run.id[:DIGITS]}": f"{KEPT}{run.id}:{label}"
+        for run in fitting[:MOST_RUNS] for label in target_agents(run.experiment)
+    }  # fmt: skip
+
+
+def suggested_logger(experiment: Experiment) -> str | None:
+    """Return the agent whose log can answer most: with a floor, or choosing at random, or with exact propensities.
+
+    None where the decisions of this run cannot be logged.
+    """
+    try:
+        recording.check(experiment, range(rows_at_first(experiment)))
+    except UserError:
+        return None
+    pairs = list(zip(experiment.labels, experiment.agents, strict=True))
+    floored = [label for label, agent in pairs if any(guard.kind == "floor" for guard in agent.guards)]
+    exact = [label for label, agent in pairs if agent_class(agent).propensity == "exact"]
+    uniform = [label for label, agent in pairs if label in exact and not agent_class(agent).learns]
+    return next(iter([*floored, *uniform, *exact, *experiment.labels]))

@@ -1,0 +1,98 @@
+"""What an evaluation means, in sentences: first whether the log can answer, then the answer."""
+
+from __future__ import annotations
+
+import math
+
+from bandits.base.formatting import percent, short
+
+from .estimators import REGISTRY
+from .evaluation import Evaluation
+
+UNRELIABLE = (
+    "ess", "max_weight", "mean_weight", "unsupported", "unsupported_segment", "no_variation", "estimated_propensities",
+    "model", "deterministic", "replay",
+)  # fmt: skip
+
+
+def reliable(found: Evaluation) -> bool:
+    """Return whether no alarm contradicts the estimates."""
+    return not any(alarm.kind in UNRELIABLE for alarm in found.alarms)
+
+
+def sentences(found: Evaluation) -> list[str]:
+    """State what the target would have earned, against the logging policy and, where it is known, against the truth.
+
+    Returns
+    -------
+    list of str
+        The conclusion first; alarms are not repeated.
+    """
+    policy, e, gain = described(found.target), found.estimates[found.main], found.gain
+    digits = _digits(found)
+    value, low, high, logged = (f"{x:.{digits}f}" for x in (e.value, e.low, e.high, found.logged))
+    earned = f"{value} per decision ({percent(found.level)} confidence interval {low} to {high})"
+    start = f"{policy[0].upper()}{policy[1:]} would have earned {earned}"
+    if not math.isfinite(e.value):
+        first = f"This log cannot answer what {policy} would have earned: it would never have shown what was shown."
+    elif found.weights is None:
+        first = (
+            f"This log cannot answer reliably what {policy} would have earned, because it has no propensities: "
+            f"{REGISTRY[found.main].title} estimates {value} per decision, with an unknown error."
+        )
+    elif not reliable(found):
+        first = (
+            f"This log cannot answer reliably what {policy} would have earned: {REGISTRY[found.main].title} estimates "
+            f"{earned}, but see the alarms."
+        )
+    elif gain.low == gain.high == 0:
+        first = f"{start}, the same as the logging policy."
+    elif gain.low > 0 or gain.high < 0:
+        sign, word = (1, "more") if gain.low > 0 else (-1, "less")
+        less, most = sorted((sign * gain.low, sign * gain.high))
+        first = (
+            f"{start}: {sign * gain.value:.{digits}f} {word} than the logging policy, which earned {logged} "
+            f"(interval of the difference {less:.{digits}f} to {most:.{digits}f})."
+        )
+    else:
+        first = (
+            f"{start}. The logging policy earned {logged}; this log cannot tell the two apart (interval of the "
+            f"difference {gain.low:.{digits}f} to {gain.high:.{digits}f})."
+        )
+    first = first.replace(" -", " −")
+    stated = [first]
+    if found.truth is not None:
+        inside = e.low <= found.truth.value <= e.high
+        stated.append(
+            f"The simulator knows the true value, {found.truth.value:.{digits}f}: the interval "
+            f"{'contains it' if inside else 'misses it'}."
+        )
+    if not math.isfinite(e.value) or found.weights is None or gain.low == gain.high == 0:
+        return stated
+    return [*stated, found.verdict if reliable(found) else f"Even if the estimate were right: {_lower(found.verdict)}"]
+
+
+def _lower(sentence: str) -> str:
+    return sentence[0].lower() + sentence[1:]
+
+
+def _digits(found: Evaluation) -> int:
+    """Return the decimals that show three significant digits of what the logging policy earned."""
+    scale = abs(found.logged) or abs(found.estimates[found.main].value)
+    return min(max(2 - math.floor(math.log10(scale)), 0), 8) if scale > 0 and math.isfinite(scale) else 3
+
+
+def described(target: str) -> str:
+    """Name a target policy in a sentence."""
+    kind, _, rest = target.partition(":")
+    if target == "random":
+        return "choosing at random"
+    if kind == "always" and rest:
+        return f"always choosing {short(rest)}"
+    if kind == "column" and rest:
+        return f"the policy in the column {short(rest)}"
+    if kind in ("greedy", "greedy_ips"):
+        return f"the best item by a {rest or 'ridge'} model of the log"
+    if kind == "bts":
+        return "the shop's own Thompson sampling, as it began,"
+    return short(target)

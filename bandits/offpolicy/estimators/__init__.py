@@ -1,0 +1,60 @@
+"""Estimators of a target policy's value, one file each: from rounds to contributions, whose mean is the estimate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from bandits.base.types import FloatArray
+
+from ..rounds import Rounds
+from .clipped_ips import clipped_ips
+from .dm import dm
+from .dr import dr
+from .dros import dros
+from .ips import ips
+from .replay import replay
+from .sndr import sndr
+from .snips import snips
+from .switch_dr import switch_dr
+
+
+class Kind(NamedTuple):
+    """An estimator and what it requires.
+
+    Attributes
+    ----------
+    title : str
+    estimate : callable
+        From `Rounds` to contributions, float64 (n,); with ``tuned``, also takes that keyword.
+    weights, model : bool
+        Whether it uses importance weights and predicted rewards.
+    tuned : str
+        The parameter that SLOPE++ chooses; empty where there is none.
+    reference : str
+        For a biased estimator: the unbiased one that its interval is extended by; otherwise empty.
+    """
+
+    title: str
+    estimate: Callable[..., FloatArray]
+    weights: bool = True
+    model: bool = False
+    tuned: str = ""
+    reference: str = ""
+
+
+REGISTRY: Mapping[str, Kind] = {
+    "ips": Kind("IPS", ips),
+    "clipped_ips": Kind("Clipped IPS", clipped_ips, tuned="clip", reference="ips"),
+    "snips": Kind("SNIPS", snips),
+    "dm": Kind("DM", dm, weights=False, model=True, reference="dr"),
+    "dr": Kind("DR", dr, model=True),
+    "sndr": Kind("SNDR", sndr, model=True),
+    "switch_dr": Kind("Switch-DR", switch_dr, model=True, tuned="tau", reference="dr"),
+    "dros": Kind("DR with shrinkage", dros, model=True, tuned="shrinkage", reference="dr"),
+    "replay": Kind("Replay", replay, weights=False),
+}
+
+__all__ = [
+    "REGISTRY", "Kind", "Rounds", "clipped_ips", "dm", "dr", "dros", "ips", "replay", "sndr", "snips", "switch_dr",
+]  # fmt: skip

@@ -1,0 +1,341 @@
+"""Evaluate a target policy on a log: estimates, intervals, support and alarms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bandits.base.errors import UserError
+from bandits.base.formatting import short
+from bandits.base.types import FloatArray
+
+from .anytime import anytime
+from .estimators import REGISTRY, Kind
+from .gain import extended, gain, half_width_in_errors, reward_bounds
+from .intervals import Interval, bootstrap, check_level, empirical_bernstein, normal
+from .kept_run import KEPT, kept_policy
+from .log import DecisionLog
+from .reading import read_log
+from .regression import cross_fit, estimated_propensities, read_model
+from .rounds import Rounds
+from .simulated import learned_agent, true_value
+from .slope import slope, weight_grid
+from .support import Alarm, Support, alarms, measure, verdict
+from .target_spec import read_target
+from .targets import Matrix, Target, blocks
+from .weights import Histogram, histogram
+
+INTERVALS = ("normal", "bootstrap", "bernstein", "anytime")
+DEFAULT = ("ips", "snips", "dm", "dr", "sndr", "switch_dr", "dros")
+BOUNDED = ("ips", "clipped_ips")  # contributions within known bounds, for the Bernstein interval
+MAIN = ("dr", "snips", "ips")  # the first of these that is computed is the one that conclusions use
+
+
+class Truth(NamedTuple):
+    """The known value of the target policy, where a simulator has one."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a log states about a target policy.
+
+    Attributes
+    ----------
+    n : int
+        Rows of the log.
+    target : str
+    estimates : mapping of str to Interval
+        By estimator; NaN where a ratio has the denominator 0.
+    tuned : mapping of str to float
+        Parameters that SLOPE++ chose, by estimator.
+    support : Support
+    alarms : tuple of Alarm
+    truth : Truth, optional
+    verdict : str
+        In words, which differences the log can resolve.
+    main : str
+        The estimator that conclusions use.
+    logged : float
+        Mean reward of the log.
+    gain : Interval
+        Value of the target minus that of the logging policy, by the main estimator, paired by decision; its interval
+        is of the kind of the others.
+    weights : Histogram, optional
+        Of the importance weights; None without propensities.
+    level : float
+        Confidence level of all intervals.
+    """
+
+    n: int
+    target: str
+    estimates: Mapping[str, Interval]
+    tuned: Mapping[str, float]
+    support: Support
+    alarms: tuple[Alarm, ...]
+    truth: Truth | None
+    verdict: str
+    main: str
+    logged: float
+    gain: Interval
+    weights: Histogram | None
+    level: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the content of ``estimates.json``; numbers that are not finite are None."""
+        return {
+            "n": self.n,
+            "target": self.target,
+            "estimates": {k: {f: _finite(x) for f, x in e._asdict().items()} for k, e in self.estimates.items()},
+            "ess": _finite(self.support.ess),
+            "max_weight": _finite(self.support.max_weight),
+            "mean_weight": _finite(self.support.mean_weight),
+            "unsupported_mass": _finite(self.support.unsupported_mass),
+            "alarms": [alarm._asdict() for alarm in self.alarms],
+            "truth": None if self.truth is None else self.truth._asdict(),
+            "main": self.main,
+            "logged": _finite(self.logged),
+            "gain": {name: _finite(x) for name, x in self.gain._asdict().items()},
+        }
+
+
+def evaluate(
+    log: DecisionLog | str | Path,
+    target: Target | str | FloatArray,
+    *,
+    estimators: Sequence[str] | None = None,
+    q: FloatArray | None = None,
+    model: str | None = None,
+    interval: str = "normal",
+    level: float = 0.95,
+    estimate_propensities: bool = False,
+    truth: Truth | None = None,
+    generator: np.random.Generator | None = None,
+) -> Evaluation:
+    """Estimate what a target policy would have earned in place of the logging policy.
+
+    Parameters
+    ----------
+    log : DecisionLog, str or Path
+        n rounds, K actions; a file or the name of a shipped log is read.
+    target : Target, str or float64 (n, K)
+        A policy, its text (`read_target`), its probabilities, or, where the log is one of a simulated run, an agent
+        as JSON (it learns from the first half of the log and is evaluated on the other half) or ``run:ID:LABEL``, an
+        agent of a kept run as it was after half of the log's steps.
+    estimators : sequence of str, optional
+        Names in `REGISTRY`; by default all that the log and the target allow, except `clipped_ips` and `replay`.
+    q : float64 (n, K), optional
+        Predicted rewards; by default cross-fitted.
+    model : {"logistic", "ridge", "gradient_boosting"}, optional
+        Regression for q; by default logistic for rewards of 0 and 1, otherwise ridge.
+    interval : {"normal", "bootstrap", "bernstein", "anytime"}
+        ``bernstein`` is for ips and clipped_ips, ``anytime`` for ips. Their bounds of rewards are 0 and 1, or the
+        range of the log where rewards leave it. Intervals of biased estimators are extended to hold the interval of
+        the unbiased one, `Kind.reference`, where the log has propensities; alone they would be too narrow.
+    level : float
+        Confidence level, between 0 and 1.
+    estimate_propensities : bool
+        Where the log has no propensities, estimate them; an alarm marks it.
+    truth : Truth, optional
+        By default that of the simulator, where the log is one of a simulated run.
+    generator : numpy.random.Generator, optional
+        Draws folds, resamples and replayed actions; by default with the seed 0.
+
+    Raises
+    ------
+    UserError
+        An argument is not allowed, or the log lacks what an estimator requires.
+    """
+    generator = np.random.default_rng(0) if generator is None else generator
+    log = log if isinstance(log, DecisionLog) else read_log(log)
+    if isinstance(target, str) and target.lstrip().startswith("{"):
+        log, target = learned_agent(log, target)
+    elif isinstance(target, str) and target.startswith(KEPT):
+        log, target = kept_policy(log, target)
+    if not isinstance(target, Target):
+        target = read_target(target, generator) if isinstance(target, str) else Matrix(target)
+    check_level(level)
+    if interval not in INTERVALS:
+        raise UserError(f"interval '{short(interval)}': must be one of {', '.join(INTERVALS)}")
+    estimated = log.propensities is None and estimate_propensities
+    if estimated:
+        log = log.with_propensities(estimated_propensities(log, generator), "estimated")
+    target.check(log)
+    names = _names(estimators, log, target, interval)
+    unknown: list[Alarm] = []
+    if truth is None and log.experiment and target.whole:
+        try:
+            truth = Truth(*true_value(log, target)[:3])
+        except UserError as error:
+            unknown.append(Alarm("truth", f"The true value is not known: {error}."))
+    rounds = _rounds(log, target, names, q, model, generator)
+    support = measure(log, target, None if log.propensities is None else rounds.weights)
+    estimates: dict[str, Interval] = {}
+    tuned: dict[str, float] = {}
+    main, more = next((name for name in MAIN if name in names), names[0]), Interval(*[float("nan")] * 4)
+    for name in names:
+        contributions, value = _contributions(REGISTRY[name], rounds)
+        if value is not None:
+            tuned[name] = value
+        clip, reference = value if name == "clipped_ips" else None, REGISTRY[name].reference
+        compute = partial(_interval, rounds=rounds, log=log, kind=interval, level=level, generator=generator)
+        unbiased = REGISTRY[reference].estimate(rounds) if reference and log.propensities is not None else None
+        other = None if unbiased is None else compute(unbiased)
+        estimates[name] = extended(compute(contributions, clip=clip), other)
+        if name == main:
+            more = gain(
+                contributions, unbiased, rounds, log, kind=interval, level=level, largest=_largest(rounds, clip),
+                generator=generator,
+            )  # fmt: skip
+    flat = [name for name, e in estimates.items() if e.standard_error == 0]
+    raised = (*_assumptions(log, names, estimated, flat), *unknown, *alarms(len(log), support))
+    logged = float(log.rewards.mean())
+    stated = verdict(len(log), logged, half_width_in_errors(more, level))
+    drawn = None if log.propensities is None else histogram(rounds.weights)
+    return Evaluation(
+        len(log), target.name, estimates, tuned, support, raised, truth, stated, main, logged, more, drawn, level
+    )
+
+
+def _names(asked: Sequence[str] | None, log: DecisionLog, target: Target, interval: str) -> list[str]:
+    """Return the estimators to compute.
+
+    Raises
+    ------
+    UserError
+        One is unknown, or the log, the target or the interval does not allow it.
+    """
+    allowed = {"bernstein": BOUNDED, "anytime": ("ips",)}.get(interval, tuple(REGISTRY))
+    possible = [name for name in asked or DEFAULT if name in REGISTRY and not _obstacle(name, log, target)]
+    if asked is None:
+        names = [name for name in possible if name in allowed]
+        if names:
+            return names
+        asked = allowed[:1]
+    for name in asked:
+        if name not in REGISTRY:
+            raise UserError(f"estimator '{short(name)}': must be one of {', '.join(REGISTRY)}")
+        if obstacle := _obstacle(name, log, target):
+            raise UserError(f"estimator {name}: {obstacle}")
+        if name not in allowed:
+            raise UserError(f"estimator {name}: the interval {interval} is only for {', '.join(allowed)}")
+    return list(dict.fromkeys(asked))
+
+
+def _obstacle(name: str, log: DecisionLog, target: Target) -> str:
+    kind = REGISTRY[name]
+    if kind.weights and log.propensities is None:
+        return "requires propensities, and the log has none; dm, replay or estimated propensities remain"
+    if (kind.model or name == "replay") and not target.whole:
+        return f"requires the target's probabilities of all actions; {short(target.name)} has those of the logged ones"
+    return ""
+
+
+def _rounds(
+    log: DecisionLog, target: Target, names: Sequence[str], q: FloatArray | None, model: str | None,
+    generator: np.random.Generator,
+) -> Rounds:  # fmt: skip
+    """Compute what the estimators need; predicted rewards only where one needs them."""
+    n, nothing = len(log), np.zeros(len(log))
+    chosen = target.logged(log)
+    logged_q = target_q = nothing
+    weights = nothing if log.propensities is None else chosen / log.propensities
+    if any(REGISTRY[name].model for name in names):
+        if q is not None and q.shape != (n, log.n_actions):
+            raise UserError(f"q: must have the shape (n, K) = ({n}, {log.n_actions}); got {q.shape}")
+        logged_q, target_q = given(log, target, q) if q is not None else fitted(log, target, model, generator)
+        if not np.isfinite(target_q).all():
+            i = int((~np.isfinite(target_q)).argmax())
+            raise UserError(f"row {log.first + i}, q: must hold finite numbers; the target's mean is {target_q[i]}")
+    accepted = (generator.random(n) < chosen).astype(np.float64) if "replay" in names else nothing
+    return Rounds(log.rewards, weights, logged_q, target_q, accepted)
+
+
+def given(log: DecisionLog, target: Target, q: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return q of the logged actions and of the target policy, both float64 (n,), from q, float64 (n, K)."""
+    target_q = np.empty(len(log))
+    for rows in blocks(log):
+        np.einsum("mk,mk->m", target.probabilities(log, rows), q[rows], out=target_q[rows])
+    return q[np.arange(len(log)), log.actions], target_q
+
+
+def fitted(
+    log: DecisionLog, target: Target, model: str | None, generator: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """Return cross-fitted q of the logged actions and of the target policy, both float64 (n,)."""
+    binary = bool(np.isin(log.rewards, (0.0, 1.0)).all())
+    regression = read_model(model or ("logistic" if binary else "ridge"))
+    logged_q, target_q = np.empty(len(log)), np.empty(len(log))
+    for rows, block in cross_fit(regression, log, generator):
+        logged_q[rows] = block[np.arange(len(rows)), log.actions[rows]]
+        target_q[rows] = np.einsum("mk,mk->m", target.probabilities(log, rows), block)
+    return logged_q, target_q
+
+
+def _contributions(kind: Kind, rounds: Rounds) -> tuple[FloatArray, float | None]:
+    """Return the contributions, and the parameter where one was chosen."""
+    if not kind.tuned:
+        return kind.estimate(rounds), None
+    grid = weight_grid(rounds.weights, square=kind.tuned == "shrinkage")
+    value, contributions = slope(lambda x: kind.estimate(rounds, **{kind.tuned: x}), grid)
+    return contributions, value
+
+
+def _interval(
+    contributions: FloatArray, *, rounds: Rounds, log: DecisionLog, kind: str, level: float,
+    generator: np.random.Generator, clip: float | None = None,
+) -> Interval:  # fmt: skip
+    """Compute the interval of one estimator."""
+    if np.isnan(contributions).any():
+        return Interval(*[float("nan")] * 4)
+    low, high = reward_bounds(log)
+    if kind == "anytime":
+        return anytime(rounds.weights, rounds.rewards, low=low, high=high, level=level)
+    if kind == "bernstein":
+        largest = _largest(rounds, clip)
+        return empirical_bernstein(contributions, low * largest, high * largest, level=level, groups=log.groups)
+    compute = partial(bootstrap, generator=generator) if kind == "bootstrap" else normal
+    return compute(contributions, level=level, groups=log.groups)
+
+
+def _largest(rounds: Rounds, clip: float | None) -> float:
+    """Return the largest weight that contributes."""
+    return min(np.inf if clip is None else clip, float(rounds.weights.max()))
+
+
+def _assumptions(log: DecisionLog, names: Sequence[str], estimated: bool, flat: Sequence[str]) -> list[Alarm]:
+    """State assumptions that the log does not show to hold."""
+    found = []
+    if estimated or (log.kinds is not None and (log.kinds == "estimated").any()):
+        found.append(Alarm("estimated_propensities", "Propensities are estimated from the log, not recorded: estimates "
+                           "that use weights are biased where that model is wrong."))  # fmt: skip
+    if log.kinds is not None and (log.kinds == "deterministic").any():
+        found.append(Alarm("deterministic", "Part of the log was chosen without randomness: actions that were not "
+                           "chosen have no support there."))  # fmt: skip
+    if flat:
+        found.append(Alarm("no_variation", f"All contributions to {', '.join(flat)} are equal: the standard error is 0 "
+                           "and their intervals mean nothing."))  # fmt: skip
+    if "dm" in names and log.propensities is None:
+        found.append(Alarm("model", "The interval of dm leaves out the error of the predicted rewards, which cannot be "
+                           "measured without propensities."))  # fmt: skip
+    if "replay" in names:
+        if log.propensities is None:
+            found.append(
+                Alarm("replay", "Replay assumes a uniformly random log; this one has no propensities to check.")
+            )
+        elif np.ptp(log.propensities) > 1e-9 and log.available is None:
+            found.append(Alarm("replay", "Replay is right for uniformly random logs only; the propensities of this log "
+                               f"vary from {log.propensities.min():.3g} to {log.propensities.max():.3g}."))  # fmt: skip
+    return found
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None

@@ -1,0 +1,159 @@
+"""A log of decisions: what was shown, with which probability, and what it earned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandits.base.errors import UserError
+from bandits.base.types import BoolArray, FloatArray, IntArray
+
+from . import checks
+
+TextArray = NDArray[np.object_]
+
+MAX_ROWS = 2_000_000
+MAX_CELLS = 200_000_000  # of a matrix of rows by actions
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DecisionLog:
+    """Decisions of a logging policy, one row per event and position.
+
+    n rounds, K actions, D features; S positions. Two logs are equal if all their arrays are.
+
+    Attributes
+    ----------
+    actions : int64 (n,)
+        Index of the action that was shown, from 0.
+    rewards : float64 (n,)
+    names : tuple of str (K,)
+        Names of the actions.
+    propensities : float64 (n,), optional
+        Probability with which the logging policy chose the action.
+    kinds : str (n,), optional
+        How the propensity is known: exact, monte_carlo, deterministic or estimated.
+    distributions : float64 (n, K), optional
+        Propensities of all actions.
+    features : float64 (n, D), optional
+        The context.
+    feature_names : tuple of str (D,)
+    available : bool (n, K), optional
+        The candidates; by default all actions.
+    positions : int64 (n,), optional
+    segments, event_ids, times, versions : str (n,), optional
+        Segment of the user, identifier of the event, time, version of the model.
+    rows, steps, contexts : int64 (n,), optional
+        Replication, step and index of the context in the simulator.
+    columns : mapping of str to float64 (n,)
+        Other numeric columns, such as probabilities of a target policy.
+    first : int
+        Number of the first row in the file, for messages.
+    experiment : str
+        Of a simulated run: the experiment as JSON, from which the truth is known. Empty for other logs.
+
+    Raises
+    ------
+    UserError
+        A value is not allowed; the sentence names row and column.
+    """
+
+    actions: IntArray
+    rewards: FloatArray
+    names: tuple[str, ...]
+    propensities: FloatArray | None = None
+    kinds: TextArray | None = None
+    distributions: FloatArray | None = None
+    features: FloatArray | None = None
+    feature_names: tuple[str, ...] = ()
+    available: BoolArray | None = None
+    positions: IntArray | None = None
+    segments: TextArray | None = None
+    event_ids: TextArray | None = None
+    times: TextArray | None = None
+    versions: TextArray | None = None
+    rows: IntArray | None = None
+    steps: IntArray | None = None
+    contexts: IntArray | None = None
+    columns: Mapping[str, FloatArray] = field(default_factory=dict)
+    first: int = 1
+    experiment: str = ""
+
+    def __post_init__(self) -> None:
+        n, K, first = len(self.actions), len(self.names), self.first
+        if not 1 <= n <= MAX_ROWS:
+            raise UserError(f"a log must have 1 to {MAX_ROWS:,} rows; got {n:,}")
+        for name, array in self._arrays().items():
+            if len(array) != n:
+                raise UserError(f"{name}: must have {n:,} rows as actions has; got {len(array):,}")
+        for name in ("available", "distributions"):
+            wide = getattr(self, name)
+            if wide is not None and wide.shape != (n, K):
+                raise UserError(f"{name}: must have the shape (n, K) = ({n}, {K}); got {wide.shape}")
+        D = 0 if self.features is None else self.features.shape[1]
+        if self.feature_names and len(self.feature_names) != D:
+            raise UserError(f"feature_names: must have {D} names, one for each feature; got {len(self.feature_names)}")
+        checks.check_rewards(self.rewards, first=first)
+        checks.check_actions(self.actions, K, self.available, first=first, names=self.names)
+        if self.propensities is not None:
+            checks.check_propensities(self.propensities, first=first)
+        if self.distributions is not None:
+            checks.check_distributions(self.distributions, first=first)
+            if self.propensities is not None:
+                checks.check_logged_probability(self.distributions, self.actions, self.propensities, first=first)
+        if self.event_ids is not None:
+            checks.check_unique(self.event_ids, self.positions, first=first)
+        if self.features is not None and not np.isfinite(self.features).all():
+            i, d = np.argwhere(~np.isfinite(self.features))[0].tolist()
+            column = self.feature_names[d] if self.feature_names else f"feature {d}"
+            raise UserError(f"row {first + i}, {column}: must be a finite number; got {self.features[i, d]}")
+
+    def __len__(self) -> int:
+        return len(self.actions)
+
+    @property
+    def n_actions(self) -> int:
+        """K, the number of actions."""
+        return len(self.names)
+
+    @property
+    def groups(self) -> IntArray | None:
+        """Index of the event of each row, int64 (n,); None where each row is its own event."""
+        if self.event_ids is None or self.positions is None:
+            return None
+        import pandas as pd
+
+        codes, unique = pd.factorize(self.event_ids)
+        return codes.astype(np.int64) if len(unique) < len(codes) else None
+
+    def with_propensities(self, propensities: FloatArray, kind: str) -> DecisionLog:
+        """Return the log with other propensities, of one kind, without vectors of propensities."""
+        kinds = np.full(len(self), kind, dtype=object)
+        return replace(self, propensities=propensities, kinds=kinds, distributions=None)
+
+    def select(self, index: IntArray | BoolArray) -> DecisionLog:
+        """Return some of the rows."""
+        mine = {name: array for name, array in self._arrays().items() if not name.startswith("columns.")}
+        arrays: dict[str, Any] = {name: array[index] for name, array in mine.items()}
+        return replace(self, **arrays, columns={name: array[index] for name, array in self.columns.items()})
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        """Return all arrays that are there, by name; those of ``columns`` as ``columns.NAME``."""
+        own = {f.name: getattr(self, f.name) for f in fields(self)}
+        arrays = {name: array for name, array in own.items() if isinstance(array, np.ndarray)}
+        return arrays | {f"columns.{name}": array for name, array in self.columns.items()}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, DecisionLog):
+            return NotImplemented
+        mine, theirs = self._arrays(), other._arrays()
+        same_names = (self.names, self.feature_names, self.experiment) == (
+            other.names, other.feature_names, other.experiment,
+        )  # fmt: skip
+        return same_names and mine.keys() == theirs.keys() and all(np.array_equal(mine[k], theirs[k]) for k in mine)
+
+    __hash__ = None  # type: ignore[assignment]

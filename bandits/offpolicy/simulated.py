@@ -1,0 +1,159 @@
+"""What is known of a log of a simulated run: the true value of a target, and agents that learn from the log.
+
+The simulator is a pure function of the step, so that every round of the log can be made again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from bandits.base.errors import UserError
+from bandits.base.formatting import short
+from bandits.base.types import Feedback, FloatArray, IntArray, Round
+from bandits.experiments.experiment import Experiment, read
+from bandits.experiments.lane import Lane
+from bandits.experiments.race import make_lane
+from bandits.simulators.base import Simulator
+
+from .intervals import Interval, normal
+from .log import DecisionLog
+from .recording import by_item
+from .targets import Matrix, Target
+
+SHARE = 0.5  # of the steps, from which an agent learns
+MAX_CELLS = 200_000_000  # decisions times actions
+
+
+def true_value(log: DecisionLog, target: Target) -> Interval:
+    """Compute the expected reward of a target policy for the users of the log, from the simulator's truth.
+
+    Its interval is that of the mean over users, of whom the log has a sample.
+
+    Raises
+    ------
+    UserError
+        The log is not one of a simulated run.
+    """
+    lane = _lane(log, experiment_of(log).model_dump(mode="json", by_alias=True)["agents"][0])
+    values = np.empty(len(log))
+    for round, rows, index in rounds_of(log, lane.simulator):
+        truth = by_item(round, lane.simulator.probabilities(round), log.n_actions)
+        values[index] = np.einsum("mk,mk->m", target.probabilities(log, index), truth[rows])
+    return normal(values)
+
+
+def learned_agent(log: DecisionLog, agent: str) -> tuple[DecisionLog, Matrix]:
+    """Let an agent learn from the first half of a log, freeze it, and return the other half with its probabilities.
+
+    Parameters
+    ----------
+    log : DecisionLog
+        Of a simulated run.
+    agent : str
+        Parameters of the agent as JSON, with its ``kind``.
+
+    Raises
+    ------
+    UserError
+        The log is not one of a simulated run, the agent is not possible there, or the log is too large.
+    """
+    try:
+        params: dict[str, Any] = json.loads(agent)
+    except ValueError as error:
+        raise UserError(f"target: {short(agent)} is not JSON ({error})") from error
+    lane = _lane(log, params)
+    first, rest = split(log)
+    check_cells(rest)
+    found: FloatArray = np.empty((len(rest), log.n_actions))
+    with threadpool_limits(1):
+        lane.agent.prepare()
+        for round, rows, index in rounds_of(first, lane.simulator):
+            lane.agent.learn(round, *_logged(first, round, rows, index))
+        for round, rows, index in rounds_of(rest, lane.simulator):
+            found[index] = by_item(round, lane.agent.probabilities(round), log.n_actions)[rows]
+    return rest, Matrix(found, str(params.get("label") or lane.agent.title))
+
+
+def split(log: DecisionLog, at_most: int | None = None) -> tuple[DecisionLog, DecisionLog]:
+    """Divide a log after the first half of its steps, or after ``at_most`` steps of its run if that is earlier.
+
+    Raises
+    ------
+    UserError
+        One of the parts would be empty.
+    """
+    steps = np.asarray(log.steps)
+    last = int(np.quantile(steps, SHARE))
+    if at_most is not None:
+        last = min(last, at_most - 1)
+    if not (steps > last).any() or not (steps <= last).any():
+        raise UserError("target: an agent learns from the first steps of the log; this log has too few steps")
+    return log.select(steps <= last), log.select(steps > last)
+
+
+def check_cells(log: DecisionLog) -> None:
+    """Check that an agent can be evaluated on a log: a probability is computed for each decision and action.
+
+    Raises
+    ------
+    UserError
+        There are too many.
+    """
+    cells = len(log) * log.n_actions
+    if cells > MAX_CELLS:
+        raise UserError(f"target: an agent may be evaluated on at most {MAX_CELLS:,} decisions times actions; this log "
+                        f"has {cells:,}")  # fmt: skip
+
+
+def _logged(log: DecisionLog, round: Round, rows: IntArray, index: IntArray) -> tuple[IntArray, Feedback]:
+    """Return what was shown in a round, int64 (R, 1), and the response; rows that the log lacks were not examined."""
+    R = len(round.users)
+    shown, rewards, examined = round.items[:, 0].copy(), np.zeros((R, 1)), np.zeros((R, 1), np.bool_)
+    shown[rows], rewards[rows, 0], examined[rows, 0] = log.actions[index], log.rewards[index], True
+    return (round.items == shown[:, None]).argmax(axis=1)[:, None], Feedback(rewards, examined)
+
+
+def experiment_of(log: DecisionLog) -> Experiment:
+    """Return the experiment of a log.
+
+    Raises
+    ------
+    UserError
+        The log is not one of a simulated run.
+    """
+    if not log.experiment or log.rows is None or log.steps is None:
+        raise UserError("the log is not one of a simulated run: neither the truth nor its rounds are known")
+    experiment = read(json.loads(log.experiment))
+    for name, values, end in (("row", log.rows, experiment.replications), ("step", log.steps, experiment.steps)):
+        wrong = (values < 0) | (values >= end)
+        if wrong.any():
+            i = int(wrong.argmax())
+            raise UserError(f"row {log.first + i}, {name}: must be between 0 and {end - 1}, as in the experiment of "
+                            f"the log; got {values[i]}")  # fmt: skip
+    return experiment
+
+
+def _lane(log: DecisionLog, agent: dict[str, Any]) -> Lane:
+    """Build the lane of an agent in the simulator of the log, with the replications of the log."""
+    experiment = read({**experiment_of(log).model_dump(mode="json", by_alias=True), "agents": [agent]})
+    return make_lane(experiment, 0, rows=replications_of(log))
+
+
+def replications_of(log: DecisionLog) -> list[int]:
+    """Return the replications that a log of a simulated run holds, in ascending order."""
+    found: list[int] = np.unique(np.asarray(log.rows)).tolist()
+    return found
+
+
+def rounds_of(log: DecisionLog, simulator: Simulator) -> Iterator[tuple[Round, IntArray, IntArray]]:
+    """Yield each round of a log, with the rows (m,) of the simulator and the indices (m,) of its decisions."""
+    place = np.searchsorted(replications_of(log), np.asarray(log.rows))
+    order = np.argsort(np.asarray(log.steps), kind="stable")
+    steps, first = np.unique(np.asarray(log.steps)[order], return_index=True)
+    for step, index in zip(steps.tolist(), np.split(order, first[1:]), strict=True):
+        yield simulator.round_at(step), place[index], index

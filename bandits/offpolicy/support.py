@@ -1,0 +1,230 @@
+"""Whether a log can answer for a target policy: support, weights, and alarms in plain sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+
+from bandits.base.formatting import count, number, percent, rounded, short
+from bandits.base.types import BoolArray, FloatArray, IntArray
+
+from .log import DecisionLog
+from .targets import Target, blocks
+
+MIN_ESS, MIN_ESS_SHARE = 100.0, 0.01
+MAX_SHARE = 0.10
+MAX_DISTANCE = 4.0  # standard errors
+MAX_UNSUPPORTED = 0.01
+POWER = 0.8
+
+
+class Alarm(NamedTuple):
+    """A reason why the log may not answer.
+
+    Attributes
+    ----------
+    kind : str
+    sentence : str
+        One plain sentence with the measured value and its bound.
+    """
+
+    kind: str
+    sentence: str
+
+
+class Support(NamedTuple):
+    """How well the logged actions support the target policy.
+
+    Attributes
+    ----------
+    ess : float
+        Effective sample size (sum w)² / sum w².
+    max_weight : float
+    largest_share : float
+        Largest share of one event in the sum of weights.
+    mean_weight, mean_weight_error : float
+        Mean weight, 1 in expectation where the log supports the target, and its standard error.
+    unsupported_mass : float
+        Mean probability of the target on actions that the log never takes; NaN where it is not known.
+    by_segment : mapping of str to float
+        The same by segment, with the actions that the log never takes in that segment.
+    """
+
+    ess: float
+    max_weight: float
+    largest_share: float
+    mean_weight: float
+    mean_weight_error: float
+    unsupported_mass: float
+    by_segment: Mapping[str, float]
+
+
+def measure(log: DecisionLog, target: Target, weights: FloatArray | None) -> Support:
+    """Measure the support of a target policy in a log.
+
+    Parameters
+    ----------
+    log : DecisionLog
+        n rounds.
+    target : Target
+    weights : float64 (n,), optional
+        Importance weights; without them all but the masses is NaN.
+
+    References
+    ----------
+    Owen (2013), Monte Carlo theory, methods and examples, section 9.3 (effective sample size, equation 9.13).
+    """
+    overall, by_segment = unsupported(log, target) if target.whole else (float("nan"), {})
+    if weights is None:
+        unknown = float("nan")
+        return Support(unknown, unknown, unknown, unknown, unknown, overall, by_segment)
+    n, total, groups = len(weights), float(weights.sum()), log.groups
+    per_event = weights if groups is None else np.bincount(groups, weights=weights)
+    squares = float(weights @ weights)
+    return Support(
+        ess=total**2 / squares if squares else 0.0,
+        max_weight=float(weights.max()),
+        largest_share=float(per_event.max()) / total if total else 1.0,
+        mean_weight=total / n,
+        mean_weight_error=float(weights.std(ddof=1)) / n**0.5 if n > 1 else float("nan"),
+        unsupported_mass=overall,
+        by_segment=by_segment,
+    )
+
+
+def unsupported(log: DecisionLog, target: Target) -> tuple[float, dict[str, float]]:
+    """Average the target's probability of actions that the log never takes, over all rows and over each segment.
+
+    With vectors of propensities an action is never taken in a row where its propensity is 0; otherwise where no row, or
+    no row of the segment, shows it.
+
+    Returns
+    -------
+    overall : float
+    by_segment : dict of str to float
+        Empty without segments.
+    """
+    taken = np.bincount(log.actions, minlength=log.n_actions) > 0
+    names, place = _segments(log)
+    seen = np.zeros((len(names), log.n_actions), bool)
+    if len(names):
+        seen[place, log.actions] = True
+    mass, mass_in_segment = 0.0, np.zeros(len(names))
+    if log.distributions is None and taken.all() and seen.all():
+        return 0.0, dict.fromkeys(names, 0.0)
+    for rows in blocks(log):
+        p = target.probabilities(log, rows)
+        if log.distributions is not None:
+            missing = _missing(p, log.distributions[rows] > 0)
+            mass += float(missing.sum())
+            in_segment = missing
+        else:
+            mass += float((p @ (~taken).astype(np.float64)).sum())
+            in_segment = _missing(p, seen[place[rows]]) if len(names) else np.zeros(0)
+        if len(names):
+            mass_in_segment += np.bincount(place[rows], weights=in_segment, minlength=len(names))
+    sizes = np.bincount(place, minlength=len(names)) if len(names) else np.zeros(0)
+    return mass / len(log), dict(zip(names, (mass_in_segment / np.maximum(sizes, 1)).tolist(), strict=True))
+
+
+def alarms(n: int, support: Support) -> tuple[Alarm, ...]:
+    """Raise an alarm for each bound that is crossed.
+
+    Parameters
+    ----------
+    n : int
+        Rows of the log.
+    support : Support
+    """
+    found = []
+    least = max(MIN_ESS, MIN_ESS_SHARE * n)
+    if support.ess < least:
+        text = f"The effective sample size is {count(support.ess)} of {count(n)} decisions; at least {count(least)} is "
+        found.append(Alarm("ess", f"{text}required."))
+    if support.largest_share > MAX_SHARE:
+        text = (
+            f"One event has {percent(support.largest_share)} of the sum of all weights (its rows have weights of up to "
+        )
+        text += f"{number(support.max_weight)}); at most {percent(MAX_SHARE)} is allowed."
+        found.append(Alarm("max_weight", text))
+    distance = abs(support.mean_weight - 1)
+    if distance > max(MAX_DISTANCE * support.mean_weight_error, 1e-9):
+        errors = distance / support.mean_weight_error if support.mean_weight_error else np.inf
+        times = f"{number(errors)} standard errors" if np.isfinite(errors) else "without variation"
+        text = f"The mean weight is {number(support.mean_weight)}, {times} from 1 (allowed: {number(MAX_DISTANCE)}): "
+        found.append(Alarm("mean_weight", f"{text}propensities are wrong or actions of the target are not in the log."))
+    bound = f"at most {percent(MAX_UNSUPPORTED)} is allowed."
+    if support.unsupported_mass > MAX_UNSUPPORTED:
+        text = (
+            f"The target gives {percent(support.unsupported_mass, 1)} of its probability to actions that the log never "
+        )
+        found.append(Alarm("unsupported", f"{text}takes; {bound}"))
+    for segment, mass in support.by_segment.items():
+        if mass > MAX_UNSUPPORTED and mass != support.unsupported_mass:
+            text = f"In the segment {short(segment)} the target gives {percent(mass, 1)} of its probability to actions "
+            found.append(Alarm("unsupported_segment", f"{text}that the log never takes there; {bound}"))
+    return tuple(found)
+
+
+def decisions_required(n: int, value: float, standard_error: float, *, difference: float = 0.1) -> float:
+    """Compute how many decisions of this kind would tell a relative difference apart.
+
+    With the power of 80 % at the level of 5 %: n ((z_.975 + z_.8) se / (difference V))².
+
+    Parameters
+    ----------
+    n : int
+        Rows of the log.
+    value, standard_error : float
+        Of the quantity, and of the difference from it, on this log.
+    difference : float
+        Relative to the value.
+    """
+    if not value or not np.isfinite(standard_error):
+        return float("nan")
+    z = float(ndtri(0.975) + ndtri(POWER))
+    return n * (z * standard_error / (difference * value)) ** 2
+
+
+def verdict(n: int, logged: float, standard_error: float) -> str:
+    """State in words which differences from the logging policy the log can tell apart.
+
+    Parameters
+    ----------
+    n : int
+        Rows of the log.
+    logged : float
+        Mean reward of the log.
+    standard_error : float
+        Of the difference.
+    """
+    required = decisions_required(n, logged, standard_error)
+    if not np.isfinite(required):
+        return "The logged rewards or the difference have no finite value: the log cannot tell any difference apart."
+    if not standard_error:
+        return "The target chooses as the logging policy does."
+    least = float(ndtri(0.975)) * standard_error / abs(logged)
+    can = f"tell apart {percent(least, 0 if least >= 0.1 else 1)} or more" if least < 1 else "miss even a doubling"
+    return (
+        f"To tell 10 % apart on this log would take about {rounded(max(required, 1))} decisions; its {count(n)} {can} "
+        "(differences from the logging policy)."
+    )
+
+
+def _segments(log: DecisionLog) -> tuple[list[str], IntArray]:
+    """Return the names of the segments, and the index of each row's."""
+    if log.segments is None:
+        return [], np.zeros(0, np.int64)
+    import pandas as pd
+
+    codes, names = pd.factorize(log.segments, sort=True)
+    return [str(name) for name in names], codes.astype(np.int64)
+
+
+def _missing(p: FloatArray, taken: BoolArray) -> FloatArray:
+    """Add up the probabilities of actions that are not taken, float64 (m,)."""
+    missing: FloatArray = np.einsum("mk,mk->m", p, ~taken)
+    return missing

@@ -1,0 +1,63 @@
+"""The figures of a change, agent by agent: reward before and after it, recovery, clicks lost."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+
+from bandits.base.formatting import count
+from bandits.experiments.history import History
+
+from . import metrics, recovery
+from .lost_clicks import lost
+from .metrics import Estimate
+from .result import Result
+
+
+def change_table(result: Result, unchanged: Result | None, *, pending: str = "–") -> pd.DataFrame:
+    """Return one row per agent; "–" where nothing is known yet.
+
+    Parameters
+    ----------
+    result : Result
+        A run in which the simulator changes.
+    unchanged : Result, optional
+        The same run without the changes.
+    pending : str
+        What the column of lost clicks shows while that run is not at hand: it has its place from the beginning.
+    """
+    rate, noun = result.experiment.simulator_class().rate_title, result.experiment.simulator_class().reward_noun
+    short = "CTR" if rate == "Click-through rate" else rate
+    begins = min(c.begins for c in result.experiment.simulator.all_changes.values())
+    rows = []
+    for label in result.experiment.labels:
+        history = result.histories.get(label)
+        row = {"Agent": label}
+        if begins:
+            row[f"{short} before"] = "–" if history is None else _rate(_between(history, 0, begins))
+        row[f"{short} after"] = "–" if history is None else _rate(_between(history, begins, history.step))
+        row["Recovery"] = "–" if history is None else recovery.in_words(result, label)
+        known = None if history is None or unchanged is None else lost(result, unchanged, label)
+        row[f"{noun.capitalize()} lost"] = pending if known is None else _count(known)
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _between(history: History, first: int, last: int) -> Estimate:
+    """Estimate the reward per step between two steps, to the next stored points."""
+    grid, rewards = history.grid[: history.size], history.sums["clicks"]
+    low, high = (min(int(grid.searchsorted(step)), len(grid) - 1) for step in (first, last))
+    if low == high:
+        return Estimate(math.nan, math.nan, math.nan)
+    return metrics.estimate((rewards[high] - rewards[low])[history.alive] / (grid[high] - grid[low]))
+
+
+def _rate(e: Estimate) -> str:
+    if math.isnan(e.mean):
+        return "–"
+    return f"{e.mean:.3f}" if math.isnan(e.low) else f"{e.mean:.3f} ± {e.high - e.mean:.3f}"
+
+
+def _count(e: Estimate) -> str:
+    return count(e.mean) if math.isnan(e.low) else f"{count(e.mean)} ± {count(e.high - e.mean)}"

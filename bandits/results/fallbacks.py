@@ -1,0 +1,68 @@
+"""How often a fallback decided in place of an agent, and what it cost in clicks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from bandits.base.formatting import count, percent
+from bandits.experiments.history import History
+
+from . import metrics
+from .metrics import Estimate
+
+if TYPE_CHECKING:
+    from .result import Result
+
+
+class Fallbacks(NamedTuple):
+    """Decisions of a fallback.
+
+    Attributes
+    ----------
+    decisions : Estimate
+        Their number per replication.
+    share : float
+        Of all decisions.
+    cost : Estimate
+        Expected clicks that they earned less than as many average decisions of the agent itself, per replication;
+        without numbers where the agent made none.
+    """
+
+    decisions: Estimate
+    share: float
+    cost: Estimate
+
+
+def fallbacks(history: History) -> Fallbacks | None:
+    """Count what a fallback decided; None for an agent without one."""
+    if "fallbacks" not in history.sums:
+        return None
+    n, instead, value = (metrics.total(history, name) for name in ("fallbacks", "fallback_value", "value"))
+    steps = int(history.grid[history.size - 1])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        own = (value - instead) / (steps - n)
+    share = float(n[history.alive].mean() / max(steps, 1)) if history.alive.any() else 0.0
+    return Fallbacks(metrics.estimate(n), share, metrics.estimate(n * own - instead))
+
+
+def sentences(result: Result) -> list[str]:
+    """State in one sentence per agent with a fallback how often it decided, and at what cost."""
+    found = []
+    for label, history in result.histories.items():
+        if (f := fallbacks(history)) is None:
+            continue
+        if f.decisions.mean == 0:
+            found.append(f"{label}: the fallback never decided.")
+            continue
+        text = f"{label}: the fallback made {percent(f.share)} of the decisions ({count(f.decisions.mean)} a run)"
+        if not np.isfinite(f.cost.mean):
+            found.append(f"{text}, all of them.")
+            continue
+        sign = 1 if f.cost.mean >= 0 else -1
+        ends = sorted((sign * f.cost.low, sign * f.cost.high))
+        interval = f" (95 % CI {count(ends[0])} to {count(ends[1])})" if np.isfinite(f.cost.low) else ""
+        less = f"{count(abs(f.cost.mean))} clicks {'less' if f.cost.mean >= 0 else 'more'}"
+        found.append(f"{text}; they earned {less}{interval} than as many average decisions of its own.")
+    return found

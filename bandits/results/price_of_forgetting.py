@@ -1,0 +1,157 @@
+"""What forgetting costs while nothing changes, and what it earns when something does, over values of one parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bandits.base.errors import UserError
+from bandits.base.formatting import count
+from bandits.base.types import FloatArray
+from bandits.experiments.experiment import Experiment, read
+from bandits.experiments.history import History
+
+from . import metrics
+from .metrics import Estimate
+from .paired_tests import holm, paired_test
+from .result import Result
+from .style import AXIS, COUNT, REFERENCE, Spec, styles
+
+GAMMAS = (1.0, 0.9999, 0.9998, 0.9995, 0.999, 0.998, 0.995)
+WINDOWS = (None, 20_000, 10_000, 5_000, 2_000, 1_000, 500)
+
+_SIDES = ("top left", "bottom center", "top right", "bottom center")  # names of neighbours do not touch
+
+
+class Forgetting(NamedTuple):
+    """An agent that forgets, against the same agent without forgetting, on the same users.
+
+    Attributes
+    ----------
+    name : str
+        The parameter and its value.
+    price : Estimate
+        Expected clicks that it earns less in the run without changes, paired by replication.
+    gain : Estimate
+        Expected clicks that it earns more in the run with changes. The 95 % intervals of all values hold together, as
+        the best value is chosen by the same data (Bonferroni, separately for price and gain).
+    p_value : float
+        Two-sided paired t test of the gain, corrected for the number of values (Holm).
+    """
+
+    name: str
+    price: Estimate
+    gain: Estimate
+    p_value: float
+
+
+def variants(experiment: Experiment, label: str, parameter: str) -> Experiment:
+    """Return the experiment with one agent alone, once for each value of how it forgets, the first without forgetting.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    label : str
+        Of an agent with the parameter.
+    parameter : {"gamma", "window"}
+
+    Raises
+    ------
+    UserError
+        The agent has no such parameter.
+    """
+    agent = experiment.agents[experiment.labels.index(label)]
+    if parameter not in type(agent).model_fields:
+        raise UserError(f"{label} has no parameter {parameter}")
+    values: tuple[Any, ...] = {"gamma": GAMMAS, "window": WINDOWS}[parameter]
+    plain = {**agent.model_dump(mode="json", by_alias=True), "gamma": 1.0, "window": None}
+    plain = {name: value for name, value in plain.items() if name in type(agent).model_fields}
+    agents = [{**plain, parameter: value, "label": _name(parameter, value)} for value in values]
+    return read({**experiment.model_dump(mode="json", by_alias=True), "agents": agents})
+
+
+def _name(parameter: str, value: float | None) -> str:
+    return "all steps" if value in (None, 1.0) else f"{parameter} {value:g}"
+
+
+def compare(changed: Result, unchanged: Result) -> list[Forgetting]:
+    """Compare each agent with the first one, in the run with changes and in that without."""
+    first, *others = changed.histories
+    lost = [_difference(unchanged.histories[first], unchanged.histories[name]) for name in others]
+    gained = [_difference(changed.histories[name], changed.histories[first]) for name in others]
+    return estimated(others, lost, gained)
+
+
+def estimated(names: Sequence[str], lost: Sequence[FloatArray], gained: Sequence[FloatArray]) -> list[Forgetting]:
+    """Estimate price and gain of each value from paired differences, each float64 (R,)."""
+    corrected = holm([paired_test(gap)[1] for gap in gained])
+    prices, gains = ([metrics.estimate(gap, family=len(names)) for gap in gaps] for gaps in (lost, gained))
+    return [Forgetting(*each) for each in zip(names, prices, gains, corrected, strict=True)]
+
+
+def _difference(a: History, b: History) -> FloatArray:
+    at, both = min(a.size, b.size) - 1, a.alive & b.alive
+    return np.asarray((a.sums["value"][at] - b.sums["value"][at])[both])
+
+
+def figure(found: list[Forgetting], changed: Result) -> Spec:
+    """Draw the gain of each value against its price; the diagonal is where the two are equal."""
+    noun = changed.experiment.simulator_class().reward_noun
+    note = (
+        "Each point is one value, against the same agent with all steps; bars: 95 % confidence intervals over "
+        f"{changed.experiment.replications} paired replications, widened so that they hold for all values. Above "
+        "the dashed line, forgetting earns more in the run with changes than it costs in the run without."
+    )
+    look = next(iter(styles(changed.experiment).values()))
+    price, gain = (np.array([getattr(f, name) for f in found], np.float64) for name in ("price", "gain"))
+    ends = np.array([min(price.min(), gain.min(), 0.0), max(price.max(), gain.max())])
+    bars: dict[str, Spec] = {
+        f"error_{axis}": {
+            "type": "data", "symmetric": False, "array": e[:, 2] - e[:, 0], "arrayminus": e[:, 0] - e[:, 1],
+            "thickness": 1, "width": 3,
+        }
+        for axis, e in (("x", price), ("y", gain))
+    }  # fmt: skip
+    data: list[Spec] = [
+        {"type": "scatter", "mode": "lines", "x": ends, "y": ends, "meta": "reference", "hoverinfo": "skip",
+         "showlegend": False, "line": {"color": REFERENCE, "dash": "dash", "width": 1}},
+        {"type": "scatter", "mode": "markers+text", "name": "forgetting", "x": price[:, 0], "y": gain[:, 0],
+         "text": [f.name.rpartition(" ")[2] for f in found], "hovertext": [f.name for f in found],
+         "textposition": [_SIDES[i % len(_SIDES)] for i in range(len(found))], "cliponaxis": False,
+         "showlegend": False, "marker": {"color": look.color, "size": 9}, **bars,
+         "hovertemplate": f"%{{hovertext}}<br>costs %{{x:{COUNT}}}, earns %{{y:{COUNT}}}<extra></extra>"},
+    ]  # fmt: skip
+    axes = {
+        "xaxis": {**AXIS, "title": {"text": f"{noun} lost without changes"}, "range": _range(price)},
+        "yaxis": {**AXIS, "title": {"text": f"{noun} gained with changes"}, "range": _range(gain)},
+    }
+    meta = {"note": note, "caption": "Up: better with changes; right: worse without"}
+    return {"data": data, "layout": {"title": {"text": "What forgetting costs and earns"}, "meta": meta, **axes}}
+
+
+def _range(estimates: FloatArray) -> list[float]:
+    """Return the range of an axis that holds 0 and the bars of ``estimates (n, 3)``, with room for their names."""
+    low, high = min(float(np.nanmin(estimates)), 0.0), max(float(np.nanmax(estimates)), 0.0)
+    room = 0.12 * (high - low) or 1.0
+    return [low - room, high + room]
+
+
+def conclusion(found: list[Forgetting], noun: str = "clicks") -> str:
+    """State which value earns most over both runs, of those that earn significantly more in the run with changes.
+
+    Its interval covers in at least 95 % of runs although the value is chosen by the same data (measured in
+    `tests/results/test_price_of_forgetting.py`).
+    """
+    better = [f for f in found if f.gain.mean > 0 and f.p_value <= 0.05]
+    best = max(better, key=lambda f: f.gain.mean - f.price.mean, default=None)
+    if best is None:
+        return "No value earns significantly more than no forgetting (all steps) in this run with changes."
+    spread = f"{count(abs(best.price.mean))} ± {count(best.price.high - best.price.mean)}"
+    other = (
+        f"costs {spread} in the run without" if best.price.mean >= 0 else f"earns {spread} more in the run without too"
+    )
+    gain = f"{count(best.gain.mean)} ± {count(best.gain.high - best.gain.mean)} {noun}"
+    more = f"earns {gain} more than no forgetting (all steps) in the run with changes"
+    return f"Best over both runs: {best.name} {more} and {other}."

@@ -1,0 +1,29 @@
+"""Guard rails: agents with a guard and without it, and the alarms that monitors would have raised."""
+
+import streamlit as st
+
+from bandits import UserError
+from bandits.experiments.guarding import with_and_without
+from ui import session
+from ui.guards import choice, view
+from ui.text import refuse
+
+st.title("Guard rails", anchor=False)
+st.markdown(
+    "What does insurance cost, and which alarms are reliable? Put a guard around agents of the run that you viewed "
+    "last and press **Run**: each agent runs with the guard and without it."
+)
+job = session.current()
+with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+    experiment = choice.base(job)
+    guard, labels, drawn = choice.choose(job, experiment)
+    pressed = st.button("Run", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter", disabled=not labels)
+try:
+    if pressed:
+        session.submit_and_follow(with_and_without(experiment, guard, labels))
+        st.rerun()
+    if labels and not drawn:
+        st.caption(":material/touch_app: Shown below: the run that you viewed last. Press **Run** for the guard above.")
+except UserError as error:
+    refuse(error)
+view.show(job)

@@ -1,0 +1,33 @@
+"""Shock lab: what a change of the simulator costs each agent, and how quickly it recovers."""
+
+import streamlit as st
+
+from bandits import UserError
+from ui import session
+from ui.change import choice, view
+from ui.text import escape_markdown, refuse
+
+st.title("Shock lab", anchor=False)
+st.markdown(
+    "What does a change cost, and who recovers? Choose a change and press **Run**; change the discount factor to see "
+    "how agents that forget faster or more slowly would have done (dotted: the run before)."
+)
+job = session.current()
+row = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
+experiment = None
+try:
+    with row:
+        experiment = choice.choose(job)
+        st.button("Run", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter", on_click=choice.request)
+    st.caption(escape_markdown(choice.about(experiment)).replace(" %", "\u00a0%"))
+    if source := choice.requested():
+        choice.submitted(view.start(experiment, by_slider=source == "slider"))
+        st.rerun()
+except UserError as error:
+    refuse(error)
+if job.experiment.simulator.all_changes:
+    if experiment is not None and experiment.hash != job.experiment.hash:
+        st.caption(":material/touch_app: Shown below: the last run. Press **Run** for the change above.")
+    view.show(job)
+else:
+    st.caption(":material/touch_app: Nothing changes in the run that you viewed last. Press **Run**.")

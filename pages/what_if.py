@@ -1,0 +1,30 @@
+"""What if?: what another policy would have earned on a log of decisions."""
+
+import streamlit as st
+
+from bandits import UserError
+from ui import session
+from ui.text import refuse
+from ui.what_if import formulas, source, target, view
+
+st.title("What if?", anchor=False)
+st.markdown(
+    "What would another policy have earned on these decisions, without showing it to anyone? Choose a log and a target "
+    "policy, then press **Evaluate**."
+)
+try:
+    row = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
+    with row:
+        chosen = source.choose(session.current())
+    log = source.load(session.current(), chosen)
+    if log is not None:
+        with row:
+            policy = target.choose(log)
+            options = target.options(log.summary)
+            pressed = st.button("Evaluate", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter")
+        st.caption(source.describe(log))
+        view.show(log, policy, options, pressed=pressed)
+except UserError as error:
+    refuse(error)
+with st.expander("Formulas", icon=":material/function:"):
+    formulas.explain()

@@ -1,0 +1,84 @@
+"""Slates from scores and probabilities equal a plain implementation, candidate by candidate."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bandits.base.selection import epsilon_slate, gumbel_scores, indicator_of_largest, softmax, top_k
+from bandits.base.types import BoolArray, FloatArray
+
+ROWS, ITEMS = 200, 7
+
+
+def candidates(seed: int) -> tuple[FloatArray, BoolArray]:
+    """Return scores with many ties, and candidates of which at least three are available."""
+    generator = np.random.default_rng(seed)
+    available = generator.random((ROWS, ITEMS)) < 0.6
+    available[:, -3:] = True
+    return generator.integers(0, 4, (ROWS, ITEMS)).astype(float), available
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_the_best_available_candidates_are_shown_in_order_and_ties_go_to_the_lowest(size: int) -> None:
+    scores, available = candidates(size)
+    alive = np.ones(ROWS, np.bool_)
+    actual = top_k(scores, available, alive, size)
+    for r in range(ROWS):
+        order = sorted(np.flatnonzero(available[r]), key=lambda k: -scores[r, k])
+        assert actual[r].tolist() == order[:size]
+    assert alive.all()
+
+
+def test_nan_stops_a_row_unless_the_candidate_is_unavailable() -> None:
+    scores = np.array([[0.0, np.nan, 2.0], [0.0, np.nan, 2.0], [0.0, 1.0, 2.0]])
+    available = np.array([[True, True, True], [True, False, True], [True, True, True]])
+    alive = np.array([True, True, False])
+    assert top_k(scores, available, alive, 2).tolist() == [[0, 0], [2, 0], [0, 0]]
+    assert alive.tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_slots_explore_among_the_candidates_that_are_left(size: int) -> None:
+    scores, available = candidates(10 + size)
+    generator = np.random.default_rng(20 + size)
+    uniforms, epsilon = generator.random((ROWS, size, 2)), generator.choice([0.0, 0.3, 1.0], ROWS)
+    actual = epsilon_slate(scores, available, epsilon, uniforms)
+    shown = top_k(actual, available, np.ones(ROWS, np.bool_), size)
+    for r in range(ROWS):
+        left, expected = np.flatnonzero(available[r]).tolist(), []
+        for s in range(size):
+            explores = uniforms[r, s, 0] < epsilon[r]
+            best = max(left, key=lambda k: scores[r, k])
+            expected.append(left[int(uniforms[r, s, 1] * len(left))] if explores else best)
+            left.remove(expected[-1])
+        assert shown[r].tolist() == expected
+        if not (uniforms[r, :, 0] < epsilon[r]).any():
+            assert actual[r].tolist() == scores[r].tolist()
+
+
+def test_exploration_ends_when_no_candidate_is_left() -> None:
+    available = np.array([[False, True, True, False]])
+    actual = epsilon_slate(np.zeros((1, 4)), available, np.ones(1), np.full((1, 3, 2), 0.999))
+    assert actual.tolist() == [[0.0, 2.0, 3.0, 0.0]]
+
+
+def test_gumbel_scores_are_log_probabilities_plus_noise() -> None:
+    probabilities = np.array([[0.2, 0.0, 0.8, np.nan]])
+    uniforms = np.array([[0.1, 0.5, 0.9, 0.5]])
+    actual = gumbel_scores(probabilities, uniforms)[0]
+    noise = -np.log(-np.log(1 - uniforms[0]))
+    np.testing.assert_allclose(actual[[0, 2]], np.log([0.2, 0.8]) + noise[[0, 2]], rtol=1e-12)
+    assert actual[1] == -np.inf
+    assert np.isnan(actual[3])
+
+
+def test_softmax_is_proportional_to_the_exponential_of_what_is_available() -> None:
+    values = np.array([[0.0, np.log(3.0), 50.0], [800.0, 800.0 + np.log(4.0), -900.0]])
+    actual = softmax(values, np.array([[True, True, False], [True, True, True]]))
+    np.testing.assert_allclose(actual, [[0.25, 0.75, 0.0], [0.2, 0.8, 0.0]], rtol=1e-12)
+
+
+def test_the_indicator_is_one_at_the_first_of_the_largest() -> None:
+    values = np.array([[[1.0, 3.0, 3.0], [-np.inf, -2.0, -5.0]]])
+    assert indicator_of_largest(values).tolist() == [[[0.0, 1.0, 0.0], [0.0, 1.0, 0.0]]]

@@ -1,0 +1,34 @@
+"""Figures of guards: what they draw is what the counts say."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bandits import run
+from bandits.experiments.guarding import with_and_without
+from bandits.monitoring.figures import exposure, exposure_by_segment
+from tests.support import experiment
+
+SHOP = {"kind": "petshop", "n_products": 10}
+
+
+def test_exposure_by_segment_is_the_share_of_the_less_shown_half() -> None:
+    plain = experiment({"kind": "linucb", "alpha": 0.2}, "random", simulator=SHOP, steps=4000, replications=4)
+    result = run(with_and_without(plain, {"kind": "floor", "epsilon": 0.3}, ["LinUCB", "Random"]), workers=0)
+    spec = exposure_by_segment(result)
+    assert spec is not None
+    drawn = {trace["name"]: trace for trace in spec["data"]}
+    shown = result.histories["LinUCB"].segments
+    assert shown is not None
+    last = np.sort(shown.counts[-1], axis=2)
+    np.testing.assert_allclose(drawn["LinUCB"]["x"], (last[:, :, :5].sum(axis=2) / last.sum(axis=2)).mean(axis=0))
+    assert (drawn["LinUCB exploration floor"]["x"] > 0.3 / 2 * 0.8).all()  # half of what the floor draws, with noise
+    assert (drawn["LinUCB exploration floor"]["x"] > drawn["LinUCB"]["x"]).all()
+    assert (drawn["Random"]["x"] > 0.4).all()
+    assert list(spec["layout"]["yaxis"]["ticktext"]) == result.experiment.simulator_class().segment_names()
+    assert len(exposure(result)["data"]) == len(drawn)
+
+
+def test_a_simulator_without_segments_has_no_such_figure() -> None:
+    result = run(experiment("random", simulator={"kind": "synthetic"}, steps=300, replications=2), workers=0)
+    assert exposure_by_segment(result) is None

@@ -1,0 +1,290 @@
+"""Conclusions of an evaluation: the gain over the logging policy, its sentences, weights, and background tasks."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bandits.base.errors import UserError
+from bandits.offpolicy import DecisionLog, Matrix, conclusion, evaluate, figures, read_log, write_parquet
+from bandits.offpolicy.anytime import anytime
+from bandits.offpolicy.background import EvaluationTask, RecordTask, from_message, summarise_file, to_message
+from bandits.offpolicy.choices import rows_at_first, suggested_logger, summarise, summarise_run, target_agents
+from bandits.offpolicy.intervals import empirical_bernstein
+from bandits.offpolicy.recording import record
+from bandits.offpolicy.tables import suggested_map
+from bandits.offpolicy.weights import histogram
+from tests.offpolicy.support import simulate
+from tests.support import experiment, wait_for
+
+
+def test_the_gain_is_the_paired_difference_from_the_logged_rewards() -> None:
+    setting = simulate(np.random.default_rng(1), 4000)
+    found = evaluate(setting.log, Matrix(setting.target), estimators=["ips", "snips"])
+    w = setting.target[np.arange(4000), setting.log.actions] / setting.log.propensities
+    r, mean = setting.log.rewards, w.mean()
+    ratio = (w * r).mean() / mean
+    d = ratio + (w * r - ratio * w) / mean - r
+    assert found.main == "snips"
+    assert found.logged == r.mean()
+    assert found.gain.value == pytest.approx(d.mean(), rel=1e-12)
+    assert found.gain.standard_error == pytest.approx(d.std(ddof=1) / 4000**0.5, rel=1e-12)
+
+
+def test_the_gain_of_a_biased_estimator_holds_that_of_the_unbiased_one() -> None:
+    setting = simulate(np.random.default_rng(2), 2000)
+    both = [evaluate(setting.log, Matrix(setting.target), estimators=[name]) for name in ("dm", "dr")]
+    assert [found.main for found in both] == ["dm", "dr"]
+    assert both[0].gain.low <= both[1].gain.low < both[1].gain.high <= both[0].gain.high
+
+
+@pytest.mark.slow
+def test_the_interval_of_the_gain_covers_and_seldom_sees_a_difference_that_is_not_there() -> None:
+    """2,000 logs of 1,000 decisions; shares within 5 standard errors of 95 % and 5 %, and 1 point for the small n."""
+    g, repetitions, n = np.random.default_rng(3), 2000, 1000
+    many = simulate(g, 400_000, 4, vectors=False)
+    difference = many.value - float((many.logging * many.rewards).sum(axis=1).mean())
+    covered = wrong = 0
+    for _ in range(repetitions):
+        setting = simulate(g, n, 4, vectors=False)
+        gain = evaluate(setting.log, Matrix(setting.target), estimators=["snips"]).gain
+        covered += gain.low <= difference <= gain.high
+        alike = replace(setting.log, rewards=(g.random(n) < 0.3).astype(float))  # all actions earn the same
+        gain = evaluate(alike, Matrix(setting.target), estimators=["snips"]).gain
+        wrong += not gain.low <= 0 <= gain.high
+    bound = 5 * (0.05 * 0.95 / repetitions) ** 0.5 + 0.01
+    assert abs(covered / repetitions - 0.95) < bound
+    assert abs(wrong / repetitions - 0.05) < bound
+
+
+def test_the_first_sentence_says_more_less_apart_or_that_the_log_cannot_answer() -> None:
+    setting = simulate(np.random.default_rng(4), 20_000)
+    best = np.eye(5)[setting.rewards.argmax(axis=1)] * 0.5 + 0.1
+    worst = np.eye(5)[setting.rewards.argmin(axis=1)] * 0.5 + 0.1
+    more, less, same = (
+        conclusion.sentences(evaluate(setting.log, Matrix(p)))[0] for p in (best, worst, setting.logging)
+    )
+    shape = (
+        r"Matrix would have earned (0\.\d{3}) per decision \(95 % confidence interval 0\.\d{3} to 0\.\d{3}\): "
+        r"(0\.\d{3}) (more|less) than the logging policy, which earned (0\.\d{3}) "
+        r"\(interval of the difference (0\.\d{3}) to (0\.\d{3})\)\."
+    )
+    for sentence, word, sign in ((more, "more", 1), (less, "less", -1)):
+        found = re.fullmatch(shape, sentence)
+        assert found is not None, sentence
+        value, difference, logged, low, high = (float(found[i]) for i in (1, 2, 4, 5, 6))
+        assert found[3] == word
+        assert low < difference < high
+        assert value - logged == pytest.approx(sign * difference, abs=0.0011)
+    assert "cannot tell the two apart" in same
+    few = setting.log.select(np.arange(60))
+    assert conclusion.sentences(evaluate(few, "always:item 2"))[0].startswith("This log cannot answer reliably what")
+    exact = evaluate(setting.log, "column:propensity")
+    assert conclusion.sentences(exact)[0].endswith(", the same as the logging policy.")
+
+
+def test_replay_of_a_log_that_is_not_uniform_answers_nothing() -> None:
+    """Item 1 is shown with .9 where rewards are frequent and with .1 where they are rare: replay sees the former."""
+    g, n = np.random.default_rng(10), 20_000
+    good = g.random(n) < 0.5
+    p = np.where(good, 0.9, 0.1)
+    actions = (g.random(n) < p).astype(int)
+    rewards = (g.random(n) < np.where(good, 0.46, 0.12)).astype(float)
+    log = DecisionLog(actions=actions, rewards=rewards, names=("0", "1"), propensities=np.where(actions == 1, p, 1 - p))
+    found = evaluate(log, "always:1", estimators=["replay"])
+    assert found.gain.low > 0.1  # the truth is 0
+    assert conclusion.sentences(found)[0].startswith("This log cannot answer reliably")
+    assert not evaluate(log, "always:1").gain.low > 0.02
+
+
+@pytest.mark.parametrize("interval", ["bootstrap", "bernstein", "anytime"])
+def test_the_gain_has_the_kind_of_interval_that_was_asked_for(interval: str) -> None:
+    setting = simulate(np.random.default_rng(11), 2000)
+    w = setting.target[np.arange(2000), setting.log.actions] / setting.log.propensities
+    r = setting.log.rewards
+    found = evaluate(setting.log, Matrix(setting.target), estimators=["ips"], interval=interval)
+    plain = evaluate(setting.log, Matrix(setting.target), estimators=["ips"])
+    assert found.gain.value == plain.gain.value == pytest.approx(((w - 1) * r).mean())
+    if interval == "bootstrap":
+        assert found.gain.low == pytest.approx(plain.gain.low, abs=0.01)
+    elif interval == "bernstein":
+        expected = empirical_bernstein((w - 1) * r, -1, w.max() - 1)
+        assert (found.gain.low, found.gain.high) == pytest.approx((expected.low, expected.high))
+    else:
+        target, logged = anytime(w, r, level=0.975), anytime(np.ones(2000), r, level=0.975)
+        assert (found.gain.low, found.gain.high) == pytest.approx((target.low - logged.high, target.high - logged.low))
+
+
+def test_looking_again_and_again_finds_no_difference_that_is_not_there() -> None:
+    """60 logs without a difference, looked at four times: chances of 5 % give more than 9 with probability .001."""
+    g, wrong = np.random.default_rng(12), 0
+    for _ in range(60):
+        actions, rewards = g.integers(0, 2, 6000), (g.random(6000) < 0.09).astype(float)
+        log = DecisionLog(actions=actions, rewards=rewards, names=("0", "1"), propensities=np.full(6000, 0.5))
+        looks = (log.select(np.arange(n)) for n in range(300, 6001, 1900))
+        gains = [evaluate(look, "always:1", estimators=["ips"], interval="anytime").gain for look in looks]
+        wrong += any(not gain.low <= 0 <= gain.high for gain in gains)
+    assert wrong <= 9
+
+
+def test_what_the_target_would_never_show_has_no_answer() -> None:
+    g = np.random.default_rng(13)
+    log = DecisionLog(
+        actions=g.integers(0, 2, 50), rewards=g.random(50), names=("0", "1"), propensities=np.full(50, 0.5),
+        columns={"never": np.zeros(50)},
+    )  # fmt: skip
+    found = evaluate(log, "column:never", estimators=["snips"])
+    assert conclusion.sentences(found) == [
+        "This log cannot answer what the policy in the column never would have earned: it would never have shown what "
+        "was shown."
+    ]
+
+
+def test_a_log_whose_simulator_is_not_here_can_be_evaluated_all_the_same() -> None:
+    log = record(experiment("random", seed=14, steps=50), 0)
+    strange = replace(log, experiment=log.experiment.replace('"petshop"', '"later"', 1))
+    found = summarise(strange)
+    assert found.agents == {}
+    assert found.problem
+    evaluation = evaluate(strange, "random", estimators=["ips"])
+    assert evaluation.truth is None
+    assert [alarm.kind for alarm in evaluation.alarms if alarm.kind == "truth"] == ["truth"]
+    wrong = replace(log, steps=np.asarray(log.steps) + 50)
+    assert "step: must be between 0 and 49" in summarise(wrong).problem
+
+
+def test_a_file_is_summarised_in_a_process_of_its_own(tmp_path: Path) -> None:
+    e = experiment("random", "linucb", seed=15, steps=50)
+    write_parquet(record(e, 0), tmp_path / "log.parquet")
+    found = summarise_file((tmp_path / "log.parquet").read_bytes(), ".parquet", None)
+    assert found == summarise_run(e, 3)
+    with pytest.raises(UserError, match="row 3, click: must be a number"):
+        summarise_file(b"item,click\n1,0\n2,x\n", ".csv", {"action": "item", "reward": "click"})
+
+
+def test_numbers_have_the_digits_of_the_logged_mean() -> None:
+    found = evaluate("open_bandit/bts/all", "random")
+    assert conclusion.sentences(found)[0] == (
+        "Choosing at random would have earned 0.00288 per decision (95 % confidence interval 0.00106 to 0.00469). The "
+        "logging policy earned 0.00420; this log cannot tell the two apart (interval of the difference −0.00308 to "
+        "0.00044)."
+    )
+
+
+def test_the_truth_is_compared_with_the_interval() -> None:
+    e = experiment("epsilon_greedy", "linucb", seed=5, steps=400, replications=2)
+    log = record(e, 0)
+    found = evaluate(log, "random", estimators=["snips"])
+    assert "The simulator knows the true value" in conclusion.sentences(found)[1]
+    assert found.truth is not None
+    far = found.truth._replace(value=9.0, low=9.0, high=9.0)
+    assert conclusion.sentences(replace(found, truth=far))[1].endswith("the interval misses it.")
+
+
+def test_a_histogram_of_weights_holds_every_decision_and_all_of_the_weight() -> None:
+    g = np.random.default_rng(6)
+    weights = np.where(g.random(1000) < 0.3, 0.0, g.lognormal(size=1000))
+    found = histogram(weights)
+    assert found.zero == pytest.approx((weights == 0).mean())
+    assert sum(found.decisions) + found.zero == pytest.approx(1)
+    assert sum(found.weight) == pytest.approx(1)
+    expected, _ = np.histogram(weights[weights > 0], bins=found.edges)
+    np.testing.assert_allclose(np.asarray(found.decisions) * 1000, expected, atol=1e-6)
+    assert sum(histogram(np.ones(7)).decisions) == pytest.approx(1)
+    assert histogram(np.zeros(3)).zero == 1
+
+
+def test_figures_show_estimates_logging_policy_and_truth() -> None:
+    e = experiment("epsilon_greedy", seed=7, steps=300, replications=2)
+    found = evaluate(record(e, 0), "random")
+    spec = figures.forest(found)
+    bars = {
+        (x, x - down, x + up)
+        for trace in spec["data"] if "text" in trace
+        for x, down, up in zip(trace["x"], trace["error_x"]["arrayminus"], trace["error_x"]["array"], strict=True)
+    }  # fmt: skip
+    expected = [tuple(e[:3]) for e in found.estimates.values()]
+    np.testing.assert_allclose(sorted(bars), sorted(expected))
+    lines = {trace["name"]: set(trace["x"]) for trace in spec["data"] if trace["mode"] == "lines"}
+    assert found.truth is not None
+    assert lines == {"logging policy": {found.logged}, "true value": {found.truth.value}}
+    drawn = figures.weights(found)
+    assert drawn is not None
+    assert [trace["name"] for trace in drawn["data"]] == ["share of decisions", "share of sum of weights"]
+    assert figures.weights(replace(found, weights=None)) is None
+
+
+@pytest.mark.parametrize("target", ["random", "always:3", "column:propensity"])
+def test_a_message_keeps_the_whole_evaluation(target: str) -> None:
+    found = evaluate("open_bandit/bts/men", target)
+    again = from_message(json.loads(json.dumps(to_message(found))))
+    assert repr(again) == repr(found)  # NaN too
+
+
+def test_tasks_record_and_evaluate_as_direct_calls_do() -> None:
+    e = experiment("epsilon_greedy", "linucb", seed=8, steps=300, replications=3)
+    task = RecordTask(e, "ε-greedy", 2)
+    wait_for(lambda: not task.active, "the recording")
+    assert task.error == ""
+    assert task.steps == 300
+    evaluation = EvaluationTask(task.content, ".parquet", None, "random", {"estimators": ["ips", "dr"]})
+    wait_for(lambda: not evaluation.active, "the evaluation")
+    direct = evaluate(record(e, 0, rows=[0, 1]), "random", estimators=["ips", "dr"])
+    assert repr(evaluation.evaluation) == repr(direct)
+    wait_for(lambda: not task._folder.exists() and not evaluation._folder.exists(), "the removal of the folders")
+
+
+def test_a_task_that_is_refused_says_why() -> None:
+    evaluation = EvaluationTask("open_bandit/bts/all", "", None, "always:no such item", {})
+    wait_for(lambda: not evaluation.active, "the refusal")
+    assert evaluation.status == "failed"
+    assert evaluation.evaluation is None
+    assert "'no such item' is no action of the log" in evaluation.error
+
+
+def test_a_page_offers_what_a_log_can_answer(tmp_path: Path) -> None:
+    e = experiment("linucb", "epsilon_greedy", "random", "oracle", seed=9, steps=200, replications=2)
+    assert suggested_logger(e) == "Random"
+    assert suggested_logger(experiment("linucb", "epsilon_greedy")) == "ε-greedy"
+    assert suggested_logger(experiment("linucb")) == "LinUCB"
+    assert list(target_agents(e)) == ["LinUCB", "ε-greedy", "Random"]
+    before = summarise_run(e, 2)
+    write_parquet(record(e, "ε-greedy"), tmp_path / "log.parquet")
+    after = summarise(read_log(tmp_path / "log.parquet"))
+    assert after == before
+    floor = [{"kind": "floor", "epsilon": 0.1}]
+    floored = experiment({"kind": "linucb", "guards": floor}, "epsilon_greedy", seed=9, steps=200)
+    assert suggested_logger(floored) == floored.labels[0]
+    slates = experiment("linucb", simulator={"kind": "ranking"}, steps=100)
+    assert suggested_logger(slates) is None
+    with pytest.raises(UserError, match="one item at once"):
+        summarise_run(slates, 1)
+
+
+def test_a_page_records_about_100_000_decisions() -> None:
+    assert rows_at_first(experiment("linucb", steps=20_000, replications=16)) == 5
+    assert rows_at_first(experiment("linucb", steps=20_000, replications=2)) == 2
+    assert rows_at_first(experiment("linucb", steps=1_000_000, replications=2)) == 1
+
+
+def test_columns_are_guessed_by_their_usual_names() -> None:
+    names = [
+        "timestamp",
+        "item_id",
+        "position",
+        "click",
+        "propensity_score",
+        "user_feature_0",
+        "user_feature_1",
+        "other",
+    ]
+    assert suggested_map(names) == {
+        "action": "item_id", "reward": "click", "propensity": "propensity_score", "position": "position",
+        "time": "timestamp", "features": "user_feature_0|user_feature_1",
+    }  # fmt: skip
+    assert suggested_map(["a", "b"]) == {}

@@ -1,0 +1,340 @@
+"""Logs written and read back are equal; bad input is refused in one sentence that names the place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bandits.base.errors import UserError
+from bandits.offpolicy import DecisionLog, evaluate, from_frame, read_log, reading, write_dsjson, write_parquet
+from bandits.offpolicy.dsjson import lines, read_dsjson
+from bandits.offpolicy.tables import read_map
+from tests.offpolicy.support import full_log, simulate
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 1000), left_out=st.sets(st.sampled_from([
+    "kinds", "distributions", "features", "available", "segments", "event_ids", "times", "versions", "rows", "steps",
+    "contexts",
+])))  # fmt: skip
+def test_a_log_written_and_read_back_is_equal(seed: int, left_out: set[str], tmp_path_factory: Any) -> None:
+    log = full_log(np.random.default_rng(seed), 12)
+    changes: dict[str, Any] = dict.fromkeys(left_out)
+    if "features" in left_out:
+        changes["feature_names"] = ()
+    log, folder = replace(log, **changes), tmp_path_factory.mktemp("log")
+    write_parquet(log, folder / "a.parquet")
+    write_dsjson(log, folder / "a.dsjson")
+    assert read_log(folder / "a.parquet") == log
+    assert read_log(folder / "a.dsjson") == log
+    assert log != replace(log, rewards=log.rewards + 1)
+
+
+def test_parquet_has_the_stated_columns_and_zstd(tmp_path: Path) -> None:
+    log = full_log(np.random.default_rng(0))
+    write_parquet(log, tmp_path / "a.parquet")
+    file = pq.ParquetFile(tmp_path / "a.parquet")
+    names = {"row", "step", "event_id", "segment", "context", "action", "position", "propensity", "propensity_kind",
+             "reward", "version", "propensities"}  # fmt: skip
+    assert names <= set(file.schema_arrow.names)
+    assert file.metadata.row_group(0).column(0).compression == "ZSTD"
+    many = simulate(np.random.default_rng(0), 20, 201).log
+    write_parquet(many, tmp_path / "b.parquet")
+    assert "propensities" not in pq.ParquetFile(tmp_path / "b.parquet").schema_arrow.names
+    assert read_log(tmp_path / "b.parquet") == replace(many, distributions=None)
+
+
+def test_a_changed_value_does_not_fit_the_checksum(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    write_parquet(full_log(np.random.default_rng(0)), path)
+    table = pq.read_table(path)
+    rewards = table.column("reward").to_pylist()
+    place = table.column_names.index("reward")
+    changed = table.set_column(place, "reward", [[rewards[0] + 1, *rewards[1:]]])
+    pq.write_table(changed.replace_schema_metadata(table.schema.metadata), path)
+    with pytest.raises(UserError, match="does not fit its checksum"):
+        read_log(path)
+    path.write_bytes(path.read_bytes()[:500])
+    with pytest.raises(UserError, match="is not a Parquet file, or is damaged"):
+        read_log(path)
+
+
+def test_a_line_of_dsjson_has_the_fields_of_the_format() -> None:
+    log = full_log(np.random.default_rng(0))
+    first = next(lines(log))
+    entry = json.loads(first)
+    action, available = int(log.actions[0]), np.flatnonzero(np.asarray(log.available)[0])
+    assert first.startswith('{"_label_cost": ')
+    assert entry["_label_cost"] == -log.rewards[0]
+    assert entry["_label_Action"] == entry["_labelIndex"] + 1 == entry["a"][0]
+    assert entry["c"]["_multi"][entry["_labelIndex"]] == {"item": log.names[action]}
+    assert len(entry["c"]["_multi"]) == len(available) == len(entry["a"])
+    assert entry["_label_probability"] == entry["p"][0] == np.asarray(log.propensities)[0]
+    assert sorted(entry["a"]) == list(range(1, len(available) + 1))
+    assert sum(entry["p"]) == pytest.approx(1)
+    assert (entry["Version"], entry["EventId"], entry["VWState"]) == ("1", "e0", {"m": "v0"})
+
+
+FOREIGN = {
+    "_label_cost": -1.0, "_label_probability": 0.75, "_label_Action": 2, "_labelIndex": 1, "Version": "1",
+    "Timestamp": "2026-01-01T00:00:00Z", "EventId": "x", "a": [2, 1], "p": [0.75, 0.25], "VWState": {"m": "m1"},
+    "c": {"User": {"age": 3, "city": "Rome"}, "_multi": [{"id": "news"}, {"id": "sport"}]},
+}  # fmt: skip
+
+
+def test_dsjson_of_another_writer_is_read() -> None:
+    other = {
+        **FOREIGN,
+        "EventId": "y",
+        "_label_cost": 0,
+        "c": {**FOREIGN["c"], "User": {"age": 4}},
+        "_skipLearn": False,
+    }  # type: ignore[dict-item]
+    skipped = {**FOREIGN, "EventId": "z", "_skipLearn": True}
+    log = read_dsjson(json.dumps(entry) for entry in (FOREIGN, other, skipped))
+    assert log.names == ("news", "sport")
+    assert log.actions.tolist() == [1, 1]
+    assert log.rewards.tolist() == [1, 0]
+    assert np.asarray(log.distributions).tolist() == [[0.25, 0.75]] * 2
+    assert log.feature_names == ("User.age", "User.city=Rome")
+    assert np.asarray(log.features).tolist() == [[3, 1], [4, 0]]
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"Version": "2"}, 'line 2, Version: must be "1"; got "2"'),
+        ({"Version": None}, 'line 2, Version: must be "1"; got null'),
+        ({"c": None}, "line 2: a reward without its decision"),
+        ({"a": None}, "line 2: a reward without its decision"),
+        ({"_label_cost": "x"}, "line 2: a value cannot be read"),
+        ({"_label_cost": float("nan")}, "row 2, reward: must be a finite number; got nan"),
+        ({"_label_probability": 0}, "row 2, propensity: must be above 0 and at most 1; got 0"),
+        ({"_label_Action": 3}, "line 2, _label_Action: must be between 1 and 2; got 3"),
+        ({"_labelIndex": 0}, "line 2, _labelIndex: must be 1; got 0"),
+        ({"a": [2, 3]}, "line 2, a: actions must be between 1 and 2"),
+        ({"p": [0.75]}, "line 2, p: must have one probability for each different action"),
+        ({"p": [0.75, 0.5]}, "row 2, propensities: the probabilities must sum to 1; their sum is 1.25"),
+        ({"p": [0.5, 0.5]}, "row 2, propensity: must be the entry of the logged action in propensities, 0.5; got 0.75"),
+        ({"EventId": "w"}, "row 2, event_id: must be unique; 'w' appears twice"),
+        ({"c": {"_multi": []}}, "line 2, c._multi: must be a list of candidates"),
+        ({"c": {"_multi": [{"id": 1}, {"id": 1}]}}, "line 2, c._multi: candidates must have different names"),
+        ({"pdrop": 0.5}, "line 2, pdrop: must be 0, sampled logs are not supported; got 0.5"),
+    ],
+)
+def test_bad_dsjson_is_refused(change: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UserError) as refused:
+        read_dsjson([json.dumps({**FOREIGN, "EventId": "w"}), json.dumps({**FOREIGN, **change})])
+    assert sentence in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", "3", '{"EventId": "x"}', "[" * 100_000])
+def test_lines_that_are_no_decisions_are_refused(text: str) -> None:
+    with pytest.raises(UserError, match=r"^line 1: (must be one JSON object|a reward without its decision)"):
+        read_dsjson([text])
+    with pytest.raises(UserError, match=r"a log must have 1 to 2,000,000 rows; got 0"):
+        read_dsjson(["\n"])
+
+
+TABLE = {
+    "action": ["a", "b", "a"], "reward": [1, 0, 1], "propensity": [0.5, 0.25, 1.0], "event_id": ["x", "y", "z"],
+    "candidates": ["a|b", "a|b|c", "a"], "position": [1, 2, 1],
+}  # fmt: skip
+
+
+def table(**columns: list[Any]) -> pd.DataFrame:
+    return pd.DataFrame({**TABLE, **columns})
+
+
+@pytest.mark.parametrize(
+    ("columns", "sentence"),
+    [
+        ({"propensity": [0.5, 0, 1]}, "row 3, propensity: must be above 0 and at most 1; got 0"),
+        ({"propensity": [0.5, -0.1, 1]}, "row 3, propensity: must be above 0 and at most 1; got -0.1"),
+        ({"propensity": [0.5, 1.1, 1]}, "row 3, propensity: must be above 0 and at most 1; got 1.1"),
+        ({"propensity": [0.5, None, 1]}, "row 3, propensity: must be above 0 and at most 1; it is missing"),
+        ({"propensity": ["0.5", "half", "1"]}, "row 3, propensity: must be a number; got 'half'"),
+        ({"reward": ["1", "click", "0"]}, "row 3, reward: must be a number; got 'click'"),
+        ({"reward": [1, 0, None]}, "row 4, reward: must be a finite number; got nan"),
+        ({"reward": [1, 0, float("inf")]}, "row 4, reward: must be a finite number; got inf"),
+        ({"action": ["a", "b", "c"]}, "row 4, action: must be one of the candidates of its row; got c"),
+        ({"action": ["a", None, "a"]}, "row 3, action: is required; it is missing"),
+        ({"event_id": ["x", "y", "x"]}, "row 4, event_id: must be unique; 'x' appears twice at position 1"),
+        ({"position": [1, 1.5, 2]}, "row 3, position: must be a whole number; got 1.5"),
+    ],
+)
+def test_bad_values_of_a_table_are_refused(columns: dict[str, Any], sentence: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    table(**columns).to_csv(path, index=False)
+    with pytest.raises(ValueError, match="row") as refused:
+        read_log(path)
+    assert str(refused.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("vectors", "sentence"),
+    [
+        (
+            ["[0.5, 0.5]", "[0.5, 0.6]", "[1, 0]"],
+            "row 2, propensities: the probabilities must sum to 1; their sum is 1.1",
+        ),
+        (["[0.5, 0.5]", "[1.5, -0.5]", "[1, 0]"], "row 2, propensities: the probability of action 0 must be between 0"),
+        (["[0.5, 0.5]", "[1]", "[1, 0]"], "row 2, propensities: must have 2 entries as the first row has; got 1"),
+        (["[0.5, 0.5]", "[a, 1]", "[1, 0]"], "row 2, propensities: must have 2 entries as the first row has; got 1"),
+        (["[0.5, 0.5]", '["a", 1]', "[1, 0]"], "row 2, propensities: entries must be numbers"),
+    ],
+)
+def test_bad_vectors_are_refused(vectors: list[str], sentence: str) -> None:
+    frame = pd.DataFrame({"action": [0, 1, 0], "reward": 1.0, "propensities": vectors})
+    with pytest.raises(UserError) as refused:
+        from_frame(frame)
+    assert sentence in str(refused.value)
+
+
+def test_a_table_is_read_by_its_mapping(tmp_path: Path) -> None:
+    frame = pd.DataFrame({
+        "item_id": [10, 9, 10], "click": [1, 0, 0], "score": [0.5, 0.25, 0.5], "age": [30, 40, 50],
+        "city": ["Rome", "Bonn", "Rome"], "pi": [0.1, 0.2, 0.3],
+    })  # fmt: skip
+    mapping = read_map("action=item_id,reward=click,propensity=score,features=age|city")
+    for name in ("a.csv", "a.parquet"):
+        frame.to_csv(tmp_path / name, index=False) if name == "a.csv" else frame.to_parquet(tmp_path / name)
+        log = read_log(tmp_path / name, mapping)
+        assert log.names == ("9", "10")
+        assert log.actions.tolist() == [1, 0, 1]
+        assert log.feature_names == ("age", "city=Rome")
+        assert np.asarray(log.features).tolist() == [[30, 1], [40, 0], [50, 1]]
+        found = evaluate(log, "column:pi", estimators=["ips", "snips"])
+        assert found.estimates["ips"].value == pytest.approx((0.1 / 0.5) / 3)
+        assert found.as_dict()["unsupported_mass"] is None
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("action", "map: each part must be ROLE=COLUMN; got 'action'"),
+        ("akt=x", "map: 'akt' is no role; allowed are action, reward"),
+        ("action=a,action=b", "map: the role action appears twice"),
+    ],
+)
+def test_bad_mappings_are_refused(text: str, sentence: str) -> None:
+    with pytest.raises(UserError) as refused:
+        read_map(text)
+    assert sentence in str(refused.value)
+
+
+def test_columns_that_are_missing_are_named() -> None:
+    with pytest.raises(UserError, match=r"column 'action' is required; the table has x; name it by map"):
+        from_frame(pd.DataFrame({"x": [1]}))
+    with pytest.raises(UserError, match=r"column 'y' for reward: the table has x"):
+        from_frame(pd.DataFrame({"x": [1]}), {"reward": "y"})
+
+
+def test_files_that_are_too_large_or_of_another_kind_are_refused(tmp_path: Path, monkeypatch: Any) -> None:
+    for name in ("a.csv", "a.parquet", "a.dsjson"):
+        (tmp_path / name).write_bytes(b"\xff\x00{" * 10)
+        with pytest.raises(UserError):
+            read_log(tmp_path / name)
+    (tmp_path / "a.txt").write_text("x")
+    with pytest.raises(UserError, match=r"'a.txt': a log must end in .parquet, .csv"):
+        read_log(tmp_path / "a.txt")
+    with pytest.raises(FileNotFoundError):
+        read_log(tmp_path / "b.csv")
+    with pytest.raises(UserError, match="is no shipped log; known are open_bandit/bts/all"):
+        read_log("open_bandit/bts/none")
+    pd.DataFrame(TABLE).to_parquet(tmp_path / "c.parquet")
+    monkeypatch.setattr(reading, "MAX_UNPACKED", 10)
+    with pytest.raises(UserError, match=r"'c.parquet': must have at most 10.B unpacked; got"):
+        read_log(tmp_path / "c.parquet")
+    monkeypatch.setattr(reading, "MAX_BYTES", 10)
+    with pytest.raises(UserError, match=r"'a.csv': a file must have at most 10.B; it has 30.B"):
+        read_log(tmp_path / "a.csv")
+
+
+def test_the_number_of_rows_is_bounded(monkeypatch: Any) -> None:
+    monkeypatch.setattr("bandits.offpolicy.tables.MAX_ROWS", 2)
+    with pytest.raises(UserError, match="a log must have 1 to 2 rows; got 3"):
+        from_frame(table())
+    monkeypatch.setattr("bandits.offpolicy.dsjson.MAX_CELLS", 3)
+    with pytest.raises(UserError, match="rows times actions must be at most 3; got 2 rows and 2 actions"):
+        read_dsjson([json.dumps({**FOREIGN, "EventId": str(i)}) for i in range(2)])
+    monkeypatch.setattr("bandits.offpolicy.tables.MAX_ROWS", 3)
+    monkeypatch.setattr("bandits.offpolicy.tables.MAX_CELLS", 8)
+    with pytest.raises(UserError, match="candidates: rows times actions must be at most 8; got 9"):
+        from_frame(table())
+    monkeypatch.setattr("bandits.offpolicy.dsjson.MAX_ROWS", 1)
+    with pytest.raises(UserError, match="a log must have 1 to 1 rows; got 2"):
+        read_dsjson([json.dumps({**FOREIGN, "EventId": str(i)}) for i in range(2)])
+
+
+def test_arrays_that_do_not_fit_are_refused() -> None:
+    names, actions, rewards = ("a", "b"), np.array([0, 1]), np.array([0.0, 1.0])
+    with pytest.raises(UserError, match="rewards: must have 2 rows as actions has; got 1"):
+        DecisionLog(actions=actions, rewards=rewards[:1], names=names)
+    with pytest.raises(UserError, match=r"available: must have the shape \(n, K\) = \(2, 2\); got \(2, 3\)"):
+        DecisionLog(actions=actions, rewards=rewards, names=names, available=np.ones((2, 3), bool))
+    with pytest.raises(UserError, match="row 2, action: must be between 0 and 1; got 2"):
+        DecisionLog(actions=actions * 2, rewards=rewards, names=names)
+    with pytest.raises(UserError, match="row 1, age: must be a finite number; got nan"):
+        DecisionLog(
+            actions=actions, rewards=rewards, names=names, features=np.array([[np.nan], [1.0]]), feature_names=("age",)
+        )
+
+
+def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    for key, part in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield (*path, key)
+        yield from paths(part, (*path, key))
+
+
+VALUES = (
+    None,
+    True,
+    -1,
+    0,
+    2.5,
+    10**400,
+    1e400,
+    "x",
+    [],
+    [1],
+    ["a"],
+    {},
+    {"a": 1},
+    [[1]],
+    [None],
+    -(10**30),
+    "9" * 5000,
+)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@settings(max_examples=300, deadline=None)
+@given(data=st.data())
+def test_a_damaged_dsjson_is_read_or_refused_in_one_sentence(data: Any) -> None:
+    entries = [json.loads(line) for line in lines(full_log(np.random.default_rng(0), 3))]
+    *above, last = data.draw(st.sampled_from(list(paths(entries))[1:]))
+    if not above:
+        return
+    place = entries
+    for key in above:
+        place = place[key]
+    if data.draw(st.booleans()):
+        place[last] = data.draw(st.sampled_from(VALUES))
+    else:
+        del place[last]
+    try:
+        read_dsjson(json.dumps(entry) for entry in entries)
+    except UserError as error:
+        refused = str(error)
+        assert len(refused.splitlines()) == 1

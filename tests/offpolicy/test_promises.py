@@ -1,0 +1,107 @@
+"""What docs/OFFPOLICY.md states: coverage, many looks, choices, and propensities from redraws."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bandits.agents.propensity import inverse_propensity
+from bandits.experiments.lane import Lane
+from bandits.experiments.race import make_lane
+from bandits.offpolicy import REGISTRY, evaluate, record
+from benchmarks.reproduction.offpolicy import LINTS, choices, coverage, looks
+from tests.support import experiment, often
+
+SMALL_SHOP = {"kind": "petshop", "n_products": 5}
+EXTENDED = [name for name, kind in REGISTRY.items() if kind.reference]
+
+
+@pytest.mark.slow
+def test_intervals_hold_the_value_in_93_to_97_percent_of_2000_logs() -> None:
+    """Effective sample sizes above 500; intervals of biased estimators are extended, and hold it more often."""
+    found, ess = coverage()
+    assert ess > 500
+    for name, each in found.items():
+        assert each.value > 0.93, name
+        assert each.value < (1 if name in EXTENDED else 0.97), name
+
+
+@pytest.mark.slow
+def test_anytime_intervals_hold_the_value_at_the_worst_of_100_looks_and_normal_ones_do_not() -> None:
+    """The share of 500 logs: at least 95 % at all looks together, so also at the worst of them."""
+    found = looks(500)
+    worst, together = found["anytime"]
+    assert worst.value >= together.value >= 0.95
+    assert found["normal"][1].value < 0.8
+
+
+@pytest.mark.slow
+def test_the_lower_end_chooses_no_worse_than_the_estimate_where_support_is_little() -> None:
+    """Paired 95 % intervals of the difference in regret over 200 logs: below 0 for SNIPS, not above 0 for IPS."""
+    found = choices(similar=True)
+    assert all(each.ess < 100 for each in found.values())
+    assert found["snips"].high < 0
+    assert found["ips"].low <= 0
+    assert found["ips"].high < 0.01
+
+
+@pytest.mark.slow
+def test_redrawn_propensities_recover_a_known_value() -> None:
+    """IPS of uniform choice on logs of shared LinTS with 1,000 redraws, each replication a log; |z| < 4.
+
+    Four standard errors are less than 20 % of the value, so that weights wrong by that much would show.
+    """
+    R = often(80, 200)
+    log = record(experiment(LINTS, simulator=SMALL_SHOP, steps=25, replications=R, seed=5))
+    assert set(np.asarray(log.kinds)) == {"monte_carlo"}
+    distances, scale = [], []
+    for r in range(R):
+        found = evaluate(log.select(np.asarray(log.rows) == r), "random", estimators=["ips"])
+        assert found.truth is not None
+        distances.append(found.estimates["ips"].value - found.truth.value)
+        scale.append(found.truth.value)
+    error = np.std(distances, ddof=1) / R**0.5
+    assert abs(np.mean(distances)) < 4 * error
+    assert 4 * error < 0.2 * np.mean(scale)
+
+
+def test_a_decision_counts_as_one_more_redraw() -> None:
+    """No propensity is 0, and vectors agree with the propensities of what is shown."""
+    e = experiment({"kind": "lints", "sharing": "shared", "sigma2": 0.05}, simulator=SMALL_SHOP, steps=12)
+    log, lane = record(e), make_lane(e, 0)
+    lane.use_compiled = False
+    stated = np.concatenate([_stated(lane) for _ in range(12)])
+    counts = 1000 * stated
+    counts[np.arange(len(log)), log.actions] += 1
+    np.testing.assert_allclose(np.asarray(log.distributions), counts / 1001, rtol=1e-12)
+    assert np.asarray(log.propensities).min() >= 1 / 1001
+    np.testing.assert_array_equal(np.asarray(log.distributions)[np.arange(len(log)), log.actions], log.propensities)
+
+
+def test_redraws_that_a_floor_mixes_are_logged_as_they_are() -> None:
+    guarded = {"kind": "lints", "sharing": "shared", "guards": [{"kind": "floor", "epsilon": 0.2}]}
+    e = experiment(guarded, simulator=SMALL_SHOP, steps=6)
+    log, lane = record(e), make_lane(e, 0)
+    lane.use_compiled = False
+    np.testing.assert_array_equal(np.asarray(log.distributions), np.concatenate([_stated(lane) for _ in range(6)]))
+
+
+def _stated(lane: Lane) -> np.ndarray:
+    """Return the probabilities of the next decisions, float64 (R, K), and take the step."""
+    p = lane.agent.probabilities(lane.simulator.round_at(lane.step))
+    lane.advance(1)
+    return np.asarray(p)
+
+
+@pytest.mark.slow
+def test_geometric_redraws_are_unbiased_below_the_cap() -> None:
+    """The mean of 600 estimates of 1/p of each product against the frequency among 30,000 redraws; |z| < 4."""
+    lane = make_lane(experiment(LINTS, simulator=SMALL_SHOP, steps=60, replications=1), 0)
+    lane.advance(40)
+    agent, round = lane.agent, lane.simulator.round_at(40)
+    agent.n_redraws, n = 30_000, 600
+    p = agent.probabilities(round)[0]
+    for k in np.flatnonzero(p > 0.02):
+        found = np.array([inverse_propensity(agent, round, np.array([k]), part=i)[0] for i in range(n)])
+        error = (found.var(ddof=1) / n + (1 - p[k]) / p[k] ** 3 / 30_000) ** 0.5
+        assert abs(found.mean() - 1 / p[k]) < 4 * error

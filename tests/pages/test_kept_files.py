@@ -1,0 +1,57 @@
+"""Uploads take a bounded amount of memory, and none once their page is left."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from starlette.types import Message, Receive, Scope, Send
+from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+from streamlit.runtime.uploaded_file_manager import UploadedFileRec
+
+from tests.pages.support import open_page
+from ui.data import kept_files
+from ui.data.kept_files import MAX_FILES, TABLE, UploadLimit
+
+
+def put(manager: MemoryUploadedFileManager, session: str, file: str, prefix: str = "") -> None:
+    """Upload a file as Streamlit's route does, behind the limit."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        manager.add_file(session, UploadedFileRec(file, "a.csv", "text/csv", b"12345"))
+
+    async def receive() -> Message:
+        return {"type": "http.request"}
+
+    async def send(message: Message) -> None:
+        raise AssertionError(message)
+
+    scope = {"type": "http", "method": "PUT", "path": f"{prefix}/_stcore/upload_file/{session}/{file}", "headers": []}
+    with ThreadPoolExecutor(1) as thread:  # a browser test of this process may have left an event loop in this one
+        thread.submit(asyncio.run, UploadLimit(app, lambda: manager)(scope, receive, send)).result()
+
+
+@pytest.mark.parametrize("prefix", ["", "/bandits"])
+def test_a_visitor_leaves_a_few_files_at_most(prefix: str) -> None:
+    manager = MemoryUploadedFileManager("/_stcore/upload_file")
+    put(manager, "another", "theirs", prefix)
+    for i in range(20):
+        put(manager, "mine", f"file{i}", prefix)
+        assert len(manager.file_storage["mine"]) <= MAX_FILES
+    assert list(manager.file_storage["mine"]) == [f"file{i}" for i in range(20 - MAX_FILES, 20)]
+    assert list(manager.file_storage["another"]) == ["theirs"]
+
+
+def test_a_page_that_is_left_keeps_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    manager = MemoryUploadedFileManager("/_stcore/upload_file")
+    monkeypatch.setattr(kept_files, "_manager", lambda: manager)
+    at = open_page("data")
+    at = next(b for b in at.button if (b.key or "").startswith("try-")).click().run()
+    assert not at.exception
+    assert at.session_state[TABLE]
+    manager.add_file("test session id", UploadedFileRec("file", "a.csv", "text/csv", b"12345"))
+    at.switch_page("glossary.py").run()
+    assert not at.exception
+    assert TABLE not in at.session_state
+    assert not manager.file_storage.get("test session id")

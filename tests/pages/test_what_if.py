@@ -1,0 +1,174 @@
+"""The page What if?: logs, target policies, evaluations, files, and the decision log in the Arena."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from bandits.experiments import url
+from bandits.experiments.experiment import Experiment
+from bandits.offpolicy import open_bandit, parquet, record
+from bandits.runtime.pool import Pool
+from tests.pages.support import ended, open_page, panels, refusals
+from tests.support import experiment, wait_for
+from ui import session
+from ui.what_if.source import recorded
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Pool]:
+    """The app's own."""
+    made = session.pool()
+    yield made
+    made.close()
+    session.pool.clear()
+
+
+def visit(pool: Pool, e: Experiment) -> AppTest:
+    ended(pool.submit(e))
+    at = open_page("what_if", url.to_query(e))
+    assert not at.exception
+    return at
+
+
+def box(at: AppTest, label: str) -> Any:
+    return next(b for b in at.selectbox if b.label == label)
+
+
+def evaluated(at: AppTest) -> AppTest:
+    next(b for b in at.button if b.label == "Evaluate").click().run()
+    wait_for(lambda: not at.run().get("progress"), "the evaluation")
+    assert not at.exception
+    return at
+
+
+def titles(at: AppTest) -> list[str]:
+    return [cell["figure"]["layout"]["title"]["text"] for p in panels(at) for cell in p["cells"]]
+
+
+def test_an_agent_is_evaluated_on_the_log_of_another(pool: Pool) -> None:
+    at = visit(pool, experiment("linucb", "epsilon_greedy", "lints", seed=61, steps=400))
+    assert box(at, "Log").options[:3] == ["Run: LinUCB", "Run: ε-greedy", "Run: LinTS"]
+    assert len(box(at, "Log").options) == 3 + len(open_bandit.NAMES) + 1
+    assert box(at, "Log").value == "run:ε-greedy"
+    assert box(at, "Target policy").value == "agent:LinUCB"
+    assert any("1,200 decisions, 10 items in the simulator Pet shop" in c.value for c in at.caption)
+    evaluated(at)
+    assert titles(at) == ["Estimated value", "Importance weights"]
+    texts = [m.value for m in at.markdown]
+    assert any("LinUCB would have earned" in text for text in texts)
+    assert any("The simulator knows the true value" in text for text in texts)
+    assert any("the other 600 decisions" in c.value for c in at.caption)
+    assert [b.label for b in at.get("download_button")] == ["Estimates (JSON)", "Decision log (Parquet)"]
+    box(at, "Target policy").select("random").run()
+    assert not panels(at)
+    assert any("Press **Evaluate**" in c.value for c in at.caption)
+
+
+@pytest.mark.parametrize("name", open_bandit.NAMES)
+def test_the_open_bandit_sample_says_what_it_can_answer(pool: Pool, name: str) -> None:
+    at = visit(pool, experiment("linucb", seed=62, steps=200))
+    box(at, "Log").select(name).run()
+    assert any("CC BY 4.0" in c.value for c in at.caption)
+    box(at, "Target policy").select("always").run()
+    assert box(at, "Item").options
+    assert "Thompson sampling of the shop" in box(at, "Target policy").options
+    box(at, "Target policy").select("random").run()
+    evaluated(at)
+    assert any("o tell 10 % apart" in m.value.replace("\u00a0", " ") for m in at.markdown)
+
+
+def table(**columns: Any) -> bytes:
+    g = np.random.default_rng(1)
+    n = 400
+    items = g.integers(0, 3, n)
+    frame = {"item": items, "clicked": (g.random(n) < 0.3).astype(int), "p": np.full(n, 1 / 3)}
+    frame |= {"feature_age": g.integers(20, 60, n), "target": np.where(items == 0, 0.5, 0.25)}
+    out = io.BytesIO()
+    pd.DataFrame({**frame, **columns}).drop(columns=[k for k, v in columns.items() if v is None]).to_csv(
+        out, index=False
+    )
+    return out.getvalue()
+
+
+def with_file(at: AppTest, content: bytes, name: str = "log.csv") -> AppTest:
+    box(at, "Log").select("file").run()
+    return at.file_uploader[0].upload(name, content, "text/csv").run()
+
+
+def test_a_file_with_propensities(pool: Pool) -> None:
+    at = with_file(visit(pool, experiment("linucb", seed=63, steps=200)), table())
+    assert [box(at, label).value for label in ("Action", "Reward", "Propensity")] == ["item", "clicked", "p"]
+    assert next(m for m in at.multiselect if m.label == "Features").value == ["feature_age"]
+    assert "Probabilities in a column" in box(at, "Target policy").options
+    box(at, "Target policy").select("column").run()
+    assert box(at, "Column").options == ["target"]
+    evaluated(at)
+    assert any("The policy in the column target would have earned" in m.value for m in at.markdown)
+    box(at, "Target policy").select("always").run()
+    evaluated(at)
+    assert titles(at) == ["Estimated value", "Importance weights"]
+    assert any("Always choosing 0 would have earned" in m.value for m in at.markdown)
+    assert at.warning == []
+    box(at, "Propensity").select_index(0).run()
+    assert any("only DM and replay are possible" in c.value for c in at.caption)
+
+
+def test_a_file_without_propensities_says_what_is_still_possible(pool: Pool) -> None:
+    at = with_file(visit(pool, experiment("linucb", seed=64, steps=200)), table(p=None))
+    assert any("only DM and replay are possible" in c.value for c in at.caption)
+    box(at, "Target policy").select("always").run()
+    evaluated(at)
+    assert titles(at) == ["Estimated value"]
+    assert any("because it has no propensities" in m.value for m in at.markdown)
+    assert any("leaves out the error of the predicted rewards" in w.value for w in at.warning)
+    next(t for t in at.toggle if t.label == "Estimate propensities").set_value(True).run()
+    evaluated(at)
+    assert titles(at) == ["Estimated value", "Importance weights"]
+    assert any("Propensities are estimated" in w.value for w in at.warning)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (table(p=np.where(np.arange(400) == 6, 0.0, 1 / 3)), "Row 8, propensity"),
+        (table(p=np.where(np.arange(400) == 6, 1.2, 1 / 3)), "Row 8, propensity"),
+        (table(clicked=["yes"] * 400), "Row 2, clicked: must be a number"),
+        (b"\xff\xfe\x00", "is not a table"),
+    ],
+)
+def test_a_wrong_file_is_refused_in_one_sentence(pool: Pool, content: bytes, message: str) -> None:
+    at = with_file(visit(pool, experiment("linucb", seed=65, steps=200)), content)
+    assert not at.exception
+    (refusal,) = refusals(at)
+    assert message.casefold() in refusal.casefold()
+
+
+def test_the_arena_exports_decisions(pool: Pool) -> None:
+    e = experiment("linucb", "epsilon_greedy", seed=66, steps=300)
+    ended(pool.submit(e))
+    at = open_page("arena", url.to_query(e))
+    assert box(at, "Decisions of").value == "ε-greedy"
+    at.number_input(key=f"log-rows-{e.hash[:12]}").set_value(2).run()
+    next(b for b in at.button if b.label == "Record decisions").click().run()
+    wait_for(lambda: any(b.label == "Decisions (Parquet)" for b in at.run().get("download_button")), "the log")
+    assert not at.exception
+    log = parquet.from_table(pq.read_table(io.BytesIO(recorded(e, "ε-greedy", 2).content)))
+    assert log == record(e, "ε-greedy", rows=[0, 1])
+
+
+def test_a_run_that_cannot_be_logged_says_why(pool: Pool) -> None:
+    e = experiment(
+        "linucb", simulator={"kind": "ranking", "n_items": 60, "n_candidates": 20}, seed=67, steps=100, replications=1
+    )
+    at = visit(pool, e)
+    assert box(at, "Log").value == open_bandit.NAMES[0]
+    at = open_page("arena", url.to_query(e))
+    assert any("one item at once" in c.value for c in at.caption)

@@ -1,0 +1,69 @@
+"""Export the decisions of an agent with their probabilities, for off-policy evaluation."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from bandits import UserError
+from bandits.base.formatting import count
+from bandits.offpolicy import recording
+from bandits.offpolicy.background import RecordTask
+from bandits.offpolicy.choices import rows_at_first, suggested_logger
+from bandits.offpolicy.log import MAX_ROWS
+from bandits.runtime.pool import Job
+from ui.text import escape_markdown, refuse, sentence
+from ui.what_if.source import recorded
+
+_ASKED = "decision-log-asked"
+
+
+def export(job: Job) -> None:
+    """Draw the switch that records decisions, and the download once they are recorded."""
+    st.markdown("**Decision log**")
+    st.caption("Every decision of an agent with its probability, to evaluate other policies.")
+    experiment = job.experiment
+    try:
+        recording.check(experiment, range(rows_at_first(experiment)))
+    except UserError as error:
+        st.caption(escape_markdown(sentence(str(error))))
+        return
+    key, labels = experiment.hash[:12], experiment.labels
+    left, right = st.columns([3, 2], vertical_alignment="bottom")
+    suggested = labels.index(suggested_logger(experiment) or labels[0])
+    label = left.selectbox("Decisions of", labels, suggested, key=f"log-agent-{key}")
+    most = max(1, min(experiment.replications, MAX_ROWS // experiment.steps))
+    rows = right.number_input("Replications", 1, most, rows_at_first(experiment), key=f"log-rows-{key}",
+                              help="The first replications of the run are recorded.")  # fmt: skip
+    wanted = f"{experiment.hash}-{label}-{rows}"
+    if st.button(
+        "Record decisions", icon=":material/radio_button_checked:", width="stretch",
+        help="Replays the agent and writes each decision with its probability. *What if?* evaluates other policies on "
+        "such a log.",
+    ):  # fmt: skip
+        st.session_state[_ASKED] = wanted
+    if st.session_state.get(_ASKED) == wanted:
+        try:
+            task = recorded(experiment, label, rows)
+            if task.status == "failed":
+                st.session_state.pop(_ASKED)  # the next press tries again
+        except UserError as error:
+            refuse(error)
+            return
+        st.fragment(_show, run_every=1.0 if task.active else None)(task, task.active)
+
+
+def _show(task: RecordTask, was_active: bool) -> None:
+    if task.active:
+        done = task.steps / task.experiment.steps
+        st.progress(done, text=f"Recording: step {count(task.steps)} of {count(task.experiment.steps)}")
+        return
+    if was_active:
+        st.rerun()
+    if task.error:
+        refuse(task.error)
+        return
+    st.download_button(
+        "Decisions (Parquet)", task.content, f"{task.label}.parquet", "application/octet-stream", on_click="ignore",
+        icon=":material/download:", width="stretch",
+    )  # fmt: skip
+    st.page_link("what_if.py", label="What if?: evaluate other policies", icon=":material/fork_right:")

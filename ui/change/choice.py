@@ -1,0 +1,80 @@
+"""The controls of the Shock lab: which change, and how quickly the agents forget."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from bandits import Experiment, read
+from bandits.experiments.labels import following_label
+from bandits.experiments.presets import presets
+from bandits.results.change_marks import description
+from bandits.results.price_of_forgetting import GAMMAS
+from bandits.runtime.pool import Job
+from ui.arena.run_requests import Source
+
+_OWN = "own"
+_RUN = "change-run-requested"
+
+
+def choose(job: Job) -> Experiment:
+    """Draw the controls; return the experiment that they describe."""
+    changing = {name: p for name, p in presets().items() if p.experiment.simulator.all_changes}
+    given = st.session_state.get("change-given")
+    if given != job.id and job.experiment.simulator.all_changes:  # of the Arena, a link, or the last run of this page
+        st.session_state["change-given"], st.session_state["change-base"] = job.id, job.experiment
+        same = [name for name, p in changing.items() if p.experiment.hash == job.experiment.hash]
+        st.session_state["change-name"] = same[0] if same else _OWN
+    own: Experiment | None = st.session_state.get("change-base")
+    names = [*([_OWN] if own is not None else []), *changing]
+    name = st.selectbox(
+        "Change", names, key="change-name", width=320, index=names.index("forgetting"),
+        format_func=lambda n: "That of the last run" if n == _OWN else changing[n].title,
+        help="What changes during the run. In the Arena, *More parameters* of the simulator offers all kinds.",
+    )  # fmt: skip
+    base = own if name == _OWN and own is not None else changing[name].experiment
+    return _forgetting(base)
+
+
+def _forgetting(base: Experiment) -> Experiment:
+    """Draw the choice of the discount factor; return the experiment with it."""
+    forgetful = [i for i, agent in enumerate(base.agents) if getattr(agent, "gamma", 1.0) < 1]
+    if not forgetful:
+        st.caption("No agent of this run forgets by a discount factor.", width=320)
+        return base
+    now = getattr(base.agents[forgetful[0]], "gamma", 1.0)
+    options = sorted({*GAMMAS, now}, reverse=True)
+    gamma = st.selectbox(
+        "Discount factor γ", options, options.index(now), key=f"change-gamma-{base.hash[:12]}", width=320,
+        on_change=request, args=("slider",),
+        format_func=lambda value: "1 (no forgetting)" if value == 1 else f"{value:g}",
+        help="Of the agents that discount past observations. Smaller values forget faster.",
+    )  # fmt: skip
+    if gamma == now:
+        return base
+    agents = [agent.model_dump(mode="json", by_alias=True) for agent in base.agents]
+    for i in forgetful:
+        after = {**agents[i], "gamma": gamma}
+        agents[i] = {**after, "label": following_label(agents[i].get("label"), agents[i], after)}
+    return read({**base.model_dump(mode="json", by_alias=True), "agents": agents})
+
+
+def about(experiment: Experiment) -> str:
+    """Describe the chosen preset, or the changes of the last run."""
+    chosen = presets().get(st.session_state["change-name"])
+    return description(experiment) if chosen is None else chosen.about
+
+
+def request(source: Source = "button") -> None:
+    """Ask for a run: a button was pressed, or a value chosen."""
+    st.session_state[_RUN] = source
+
+
+def requested() -> Source | None:
+    """Return, once, where a run was asked for."""
+    source: Source | None = st.session_state.pop(_RUN, None)
+    return source
+
+
+def submitted(job: Job) -> None:
+    """Keep the controls as they are beside a run that they have started."""
+    st.session_state["change-given"] = job.id

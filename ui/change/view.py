@@ -1,0 +1,145 @@
+"""Draw a run with changes: what they cost each agent, the curves around them, and the price of forgetting."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from bandits import Experiment, UserError
+from bandits.results import figures, lost_clicks, recovery
+from bandits.results import price_of_forgetting as price
+from bandits.results.change_table import change_table
+from bandits.results.lost_clicks import without_changes
+from bandits.results.previous_run import parameter_changes, relabelled
+from bandits.results.style import Spec
+from bandits.runtime.pool import Job
+from ui import session
+from ui.live_panel import panel
+from ui.owner import address, owner
+from ui.run_view.status import status
+from ui.text import escape_markdown, refuse
+
+_COLUMNS = (
+    ".st-key-change-table table{table-layout:fixed;width:100%}"
+    ".st-key-change-table th{width:18%}.st-key-change-table th:nth-last-child(2){width:25%}"
+    ".st-key-change-table th:last-child{width:21%}"
+    ".st-key-change-table :is(th,td){overflow-wrap:anywhere}"
+    "@media(max-width:640px){.st-key-change-table td{height:5.75rem}}"  # four lines, which an interval needs
+)
+_PRICE = "price"  # field of the address: the comparison that is shown
+
+
+def start(experiment: Experiment, *, by_slider: bool) -> Job:
+    """Start a run, and the same run without changes behind it; a slider's runs replace those that have not ended."""
+    twin = session.pool().get(st.session_state.get("change-twin", ""))
+    unchanged = without_changes(experiment)
+    if by_slider and twin is not None and twin.active and twin.owner == owner() and twin.id != unchanged.hash:
+        session.pool().stop(twin, owner())
+    job = session.submit_and_follow(experiment, by_slider=by_slider)
+    st.session_state["change-twin"] = _submit(unchanged).id
+    return job
+
+
+def _submit(experiment: Experiment) -> Job:
+    return session.pool().submit(experiment, owner(), address=address())
+
+
+def show(job: Job) -> None:
+    """Draw a run with changes; update while it or its twin is computed."""
+    twin = session.pool().get(without_changes(job.experiment).hash)
+    active = job.active or (twin is not None and twin.active)
+    st.fragment(_show, run_every=1.0 if active else None)(job, twin, active)
+    if not job.active and job.result.histories:
+        _price(job)
+
+
+def _show(job: Job, twin: Job | None, was_active: bool) -> None:
+    active = job.active or (twin is not None and twin.active)
+    if was_active and not active:
+        st.rerun()
+    st.caption(escape_markdown(status(job)))
+    if not job.result.histories:
+        return
+    previous = session.previous(job)
+    changes, before = {}, None
+    if previous is not None:
+        changes = parameter_changes(previous.experiment, job.experiment)
+        with previous.lock:
+            before = relabelled(figures.bands(previous.result, recovery.WINDOW), changes)
+    with job.lock:
+        result = job.result
+        done = twin is not None and twin.status == "finished" and not job.active
+        unchanged = twin.result if done and twin is not None else None
+        conclusions = [] if job.active else [*recovery.sentences(result), *lost_clicks.sentences(result, unchanged)]
+        table = change_table(result, unchanged, pending="computing" if active else "press Run")
+        specs = figures.board(result, recovery.WINDOW, before=before, changes=changes)[:2]
+    with st.container(key="change-table"):  # nothing moves while numbers come in
+        st.table(table, hide_index=True)
+        st.html(f"<style>{_COLUMNS}</style>")
+    st.caption(_CAPTION.format(noun=job.experiment.simulator_class().reward_noun).replace(" %", "\u00a0%"))
+    _draw(specs, job.id, "change-board")
+    bullets = "\n".join(f"- {escape_markdown(sentence)}" for sentence in conclusions)  # last: nothing moves below them
+    st.markdown(bullets.replace(" %", "\u00a0%"))  # no line begins with a percent sign
+
+
+_CAPTION = (
+    "± 95 % confidence interval over replications. CTR: click-through rate, before and from the start of the "
+    "change on. Recovery: back within 5 % of the best "
+    "choice, over 500 steps. Lost: {noun} against the same run without changes, on the same users and random numbers; "
+    "a negative number is what the change earned."
+)
+
+
+def _draw(specs: list[Spec], revision: str, key: str) -> None:
+    for spec in specs:
+        spec["layout"]["uirevision"] = revision
+    alt = [f"{s['layout']['title']['text']}: {s['layout']['meta']['note']}" for s in specs]
+    panel.mount(panel.pack(specs, alt, 320), key=key)
+
+
+def _price(job: Job) -> None:
+    """Draw what forgetting costs and earns, on request."""
+    able = {label: [n for n in ("gamma", "window") if n in type(agent).model_fields]
+            for label, agent in zip(job.experiment.labels, job.experiment.agents, strict=True)}  # fmt: skip
+    able = {label: names for label, names in able.items() if names}
+    if not able:
+        return
+    st.subheader("What forgetting costs and earns", anchor=False)
+    row = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
+    labels, linked = list(job.experiment.labels), st.query_params.get(_PRICE, "")  # agent and parameter: 1.gamma
+    named = next((label for label in able if linked.startswith(f"{labels.index(label)}.")), next(iter(able)))
+    label = row.selectbox("Agent", list(able), list(able).index(named), key=f"change-agent-{job.id[:12]}", width=260)
+    offered, words = able[label], {"gamma": "discount factor", "window": "sliding window"}
+    place = next((i for i, name in enumerate(offered) if linked == f"{labels.index(label)}.{name}"), 0)
+    name = row.selectbox("Vary", offered, place, key=f"change-parameter-{job.id[:12]}-{label}", width=180,
+                         format_func=words.__getitem__)  # fmt: skip
+    wanted, varied = f"{labels.index(label)}.{name}", price.variants(job.experiment, label, name)
+    pair = (varied, without_changes(varied))
+    if row.button("Compare values", icon=":material/balance:", help="Seven values, with and without the changes."):
+        try:
+            for each in pair:
+                _submit(each)
+            st.query_params[_PRICE] = linked = wanted  # the link to this page holds it
+        except UserError as error:
+            refuse(error)
+    changed, unchanged = (session.pool().get(each.hash) if linked == wanted else None for each in pair)
+    if changed is None or unchanged is None:
+        st.caption("Seven values of one agent, with the changes and without: how much each earns and costs.")
+        return
+    active = changed.active or unchanged.active
+    st.fragment(_show_price, run_every=1.0 if active else None)(changed, unchanged, active)
+
+
+def _show_price(changed: Job, unchanged: Job, was_active: bool) -> None:
+    if changed.active or unchanged.active:
+        done = (changed.progress + unchanged.progress) / 2
+        st.progress(min(done, 1.0), text="Fourteen runs of one agent")
+        return
+    if was_active:
+        st.rerun()
+    if changed.status != "finished" or unchanged.status != "finished":
+        st.caption(escape_markdown(status(changed if changed.status != "finished" else unchanged)))
+        return
+    found = price.compare(changed.result, unchanged.result)
+    noun = changed.experiment.simulator_class().reward_noun
+    st.markdown(f"**{price.conclusion(found, noun)}**")
+    _draw([price.figure(found, changed.result)], changed.id, "change-price-figure")

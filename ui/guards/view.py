@@ -1,0 +1,114 @@
+"""Draw how guards and monitors act in a run: the result, exposure of arms, and alarms."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from bandits import Experiment, UserError
+from bandits.base.formatting import count_of
+from bandits.monitoring.background import AlarmTask
+from bandits.monitoring.conclusion import conclusion
+from bandits.monitoring.figures import alarm_table, exposure, exposure_by_segment, first_observations, timeline
+from bandits.results import fallbacks, guard_cost, text
+from bandits.results.change_marks import description
+from bandits.results.figures import board
+from bandits.results.style import Spec
+from bandits.runtime.pool import Job
+from ui.live_panel import panel
+from ui.run_view.status import status
+from ui.text import escape_markdown, refuse, sentence
+
+
+def show(job: Job) -> None:
+    """Draw a run; update while it is computed."""
+    st.fragment(_show, run_every=1.0 if job.active else None)(job, job.active)
+    if not job.active and job.result.histories:
+        _alarms(job)
+
+
+def _show(job: Job, was_active: bool) -> None:
+    if was_active and not job.active:
+        st.rerun()
+    about = f"{status(job)}. {text.describe_experiment(job.experiment)}. {description(job.experiment)}"
+    st.caption(escape_markdown(about.strip()))
+    if not job.result.histories:
+        return
+    with job.lock:
+        result = job.result
+        by_segment = exposure_by_segment(result)
+        specs = [board(result)[0], exposure(result), *([] if by_segment is None else [by_segment])]
+        sentences = [] if job.active else [*guard_cost.sentences(result), *fallbacks.sentences(result)]
+    if sentences:
+        bullets = "\n".join(f"- {escape_markdown(sentence)}" for sentence in sentences)
+        st.markdown(bullets.replace(" %", "\u00a0%"))  # no line begins with a percent sign
+    _draw(specs, job.id, "guard-board")
+
+
+def _draw(specs: list[Spec], revision: str, key: str, height: int = 340) -> None:
+    for spec in specs:
+        spec["layout"]["uirevision"] = revision
+    alt = [f"{s['layout']['title']['text']}: {s['layout']['meta']['note']}" for s in specs]
+    panel.mount(panel.pack(specs, alt, height), key=key)
+
+
+def _alarms(job: Job) -> None:
+    """Find the alarms of monitors on request: it takes a replay of the run."""
+    st.subheader("Alarms", anchor=False)
+    st.caption(
+        "What monitors would have reported that see only what production sees: rewards, items, features and the "
+        "agent's own statements, never the true click probabilities."
+    )
+    reached = {label: h.step for label, h in job.result.histories.items() if h.alive.any()}
+    wanted = f"{job.id}-{sorted(reached.items())}"
+    if st.button("Find alarms", icon=":material/notifications:", help="Replays the first replications of this run."):
+        st.session_state["alarms-of"] = wanted
+    if st.session_state.get("alarms-of") != wanted:
+        return
+    try:
+        task = _task(job.experiment, reached, wanted)
+        if task.status == "failed" and not task.alarms:
+            _task.clear(job.experiment, reached, wanted)  # the next press searches again
+            st.session_state.pop("alarms-of")
+    except UserError as error:
+        refuse(error)
+        return
+    st.fragment(_show_alarms, run_every=1.0 if task.active else None)(job, task, task.active)
+
+
+def _show_alarms(job: Job, task: AlarmTask, was_active: bool) -> None:
+    if task.active:
+        done = len(task.alarms) / max(len(task.steps), 1)
+        st.progress(done, text=f"Replaying: {len(task.alarms)} of {len(task.steps)} agents")
+        return
+    if was_active:
+        st.rerun()
+    if task.error:
+        left = [label for label in task.steps if label not in task.alarms]
+        refuse(f"{sentence(task.error)} Not searched: {', '.join(left)}")
+        if not task.alarms:
+            return
+    simulator, alarms = job.experiment.simulator, dict(task.alarms)
+    found = conclusion(alarms, simulator, rows=task.rows, steps=task.steps, monitors=task.monitors)
+    st.markdown(escape_markdown(found).replace(" %", "\u00a0%"))  # no line begins with a percent sign
+    if not any(alarms.values()):
+        return
+    drawn = timeline(job.result, alarms, task.rows)
+    rang = len(drawn["layout"]["yaxis"]["tickvals"])  # monitors; on a phone the legend has a line for each agent
+    _draw([drawn], job.id, "guard-alarms", height=160 + 18 * len(alarms) + 22 * rang)
+    also = " and one change" if simulator.all_changes else ""
+    st.caption(
+        f"Of {task.rows} replications of {count_of(len(alarms), 'agents')}; a case is one replication of one agent"
+        f"{also}. First alarm: its step, and in how many replications the monitor rang. Delay: median of the steps "
+        "from a change to the first alarm after it, and in how many cases there was one. False alarms: of monitors of "
+        "change, per 10,000 steps before the first change; while an agent learns, its rewards rise, and they report "
+        "that too."
+    )
+    st.table(alarm_table(alarms, simulator, rows=task.rows, steps=task.steps), hide_index=True)
+    with st.expander("What each monitor observed first"):
+        st.markdown("\n".join(f"- {escape_markdown(text)}" for text in first_observations(alarms)))
+
+
+@st.cache_resource(ttl=3600, max_entries=32, show_spinner=False)
+def _task(_experiment: Experiment, _steps: dict[str, int], key: str) -> AlarmTask:  # noqa: ARG001 - the key
+    """Start one search per run and steps reached, shared by all users."""
+    return AlarmTask(_experiment, _steps)

@@ -1,0 +1,91 @@
+"""The target policy, and how its value is estimated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from bandits.offpolicy.choices import LogSummary, kept_agents
+from bandits.offpolicy.estimators import REGISTRY
+from bandits.offpolicy.evaluation import BOUNDED, DEFAULT, INTERVALS
+from bandits.offpolicy.regression import MODELS
+from ui.runs import table
+
+from .source import Source
+
+_INTERVALS = {
+    "normal": "Normal", "bootstrap": "Bootstrap", "bernstein": "Empirical Bernstein", "anytime": "Anytime-valid",
+}  # fmt: skip
+_MODELS = {"logistic": "Logistic regression", "ridge": "Ridge regression", "gradient_boosting": "Gradient boosting"}
+
+
+def choose(source: Source) -> str:
+    """Draw the choice of a target policy; return its text, as `bandits.offpolicy.evaluate` reads it."""
+    summary, key = source.summary, source.key[:40]
+    agents = {f"agent:{label}": text for label, text in summary.agents.items()}
+    kept: dict[str, str] = {}
+    if summary.experiment is not None:
+        found = kept_agents(summary.experiment, table.finished_runs())
+        kept = {f"agent:{title}": text for title, text in found.items()}
+    production = [f"bts:{source.log.rpartition('/')[2]}"] if isinstance(source.log, str) and source.log else []
+    options = [
+        *agents,
+        "random",
+        *production,
+        "always",
+        *(["column"] if summary.columns else []),
+        "greedy:ridge",
+        *kept,
+    ]
+    first = next((o for o in agents if o.removeprefix("agent:") != source.label), options[0])
+    chosen = st.selectbox(
+        "Target policy", options, options.index(first), key=f"whatif-target-{key}", width=300, format_func=_title,
+        help="The policy whose value is estimated. An agent learns from the first half of the log, is then frozen, and "
+        "is evaluated on the second half. Of stored runs with the same users, an agent can also be the target as it "
+        "was halfway in its own run.",
+    )  # fmt: skip
+    if chosen == "always":
+        item = st.selectbox("Item", summary.names, key=f"whatif-item-{key}", width=140)
+        return f"always:{item}"
+    if chosen == "column":
+        about = "Probability with which the target would have chosen the item that was shown"
+        return f"column:{st.selectbox('Column', summary.columns, key=f'whatif-column-{key}', width=180, help=about)}"
+    return (agents | kept).get(chosen, chosen)
+
+
+def _title(option: str) -> str:
+    if option.startswith("bts:"):
+        return "Thompson sampling of the shop"
+    named = {"random": "Random choice", "always": "Always one item", "column": "Probabilities in a column",
+             "greedy:ridge": "Best item by a model of the log"}  # fmt: skip
+    return named.get(option, option.removeprefix("agent:"))
+
+
+def options(summary: LogSummary) -> dict[str, Any]:
+    """Draw the settings: estimators, intervals, the model of rewards, and propensities that are estimated."""
+    with st.popover("Settings", icon=":material/tune:", type="tertiary"):
+        kind = st.selectbox(
+            "Intervals", INTERVALS, format_func=_INTERVALS.__getitem__, key="whatif-interval",
+            help="Normal and bootstrap hold for large logs. Empirical Bernstein (IPS) holds for every number of "
+            "decisions; anytime-valid (IPS) also if you look again and again while the log grows.",
+        )  # fmt: skip
+        possible = {"bernstein": BOUNDED, "anytime": ("ips",)}.get(kind, tuple(REGISTRY))
+        usual = [n for n in DEFAULT if n in possible]
+        names = st.multiselect(
+            "Estimators", possible, usual, key=f"whatif-estimators-{kind}",
+            format_func=lambda name: REGISTRY[name].title, placeholder="All that this log allows",
+        )  # fmt: skip
+        model = st.selectbox(
+            "Model of rewards", ["", *MODELS], key="whatif-model",
+            format_func=lambda name: _MODELS.get(name, "By the rewards: logistic for 0 and 1, otherwise ridge"),
+            help="Predicts the reward of every item for DM, DR and what is built on them; three-fold cross-fitting.",
+        )  # fmt: skip
+        estimated = not summary.propensities and st.toggle(
+            "Estimate propensities", key="whatif-estimate",
+            help="By a logistic regression of the item on the features. Estimates are biased where it is wrong.",
+        )  # fmt: skip
+    return {
+        "estimators": None if names == usual else names or None, "interval": kind, "model": model or None,
+        "estimate_propensities": estimated,
+    }  # fmt: skip

@@ -97,11 +97,14 @@ def summarise_run(experiment: Experiment, rows: int) -> LogSummary:
 
 
 def target_agents(experiment: Experiment) -> dict[str, str]:
-    """Return the agents that can be the target policy, as JSON by label: not those that know the truth."""
+    """Return the agents that can be the target policy, as JSON by label: not those that know the truth.
+
+    Nor random choice, which is a target without an agent.
+    """
     pairs = zip(experiment.labels, experiment.agents, strict=True)
     return {
         label: agent.model_copy(update={"label": label}).model_dump_json(by_alias=True)
-        for label, agent in pairs if "truth" not in agent_class(agent).needs
+        for label, agent in pairs if agent.kind != "random" and "truth" not in agent_class(agent).needs
     }  # fmt: skip
 
 
@@ -118,7 +121,7 @@ def kept_agents(experiment: Experiment, runs: Sequence[StoredRun]) -> dict[str, 
     simulator, seed = experiment.simulator, experiment.seed
     fitting = [run for run in runs if run.experiment.simulator == simulator and run.experiment.seed == seed]
     return {
-        f"{label}, halfway in the run {run.id[:DIGITS]}": f"{KEPT}{run.id}:{label}"
+        f"{label} as it was halfway in run {run.id[:DIGITS]}": f"{KEPT}{run.id}:{label}"
         for run in fitting[:MOST_RUNS] for label in target_agents(run.experiment)
     }  # fmt: skip
 

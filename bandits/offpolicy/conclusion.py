@@ -29,7 +29,7 @@ def sentences(found: Evaluation) -> list[str]:
         The conclusion first; alarms are not repeated.
     """
     policy, e, gain = described(found.target), found.estimates[found.main], found.gain
-    digits = _digits(found)
+    digits = decimals(found)
     value, low, high, logged = (f"{x:.{digits}f}" for x in (e.value, e.low, e.high, found.logged))
     earned = f"{value} per decision ({percent(found.level)} confidence interval {low} to {high})"
     start = f"{policy[0].upper()}{policy[1:]} would have earned {earned}"
@@ -49,10 +49,11 @@ def sentences(found: Evaluation) -> list[str]:
         first = f"{start}, the same as the logging policy."
     elif gain.low > 0 or gain.high < 0:
         sign, word = (1, "more") if gain.low > 0 else (-1, "less")
+        difference = abs(float(value) - float(logged))  # of what is printed, so that the numbers subtract
         less, most = sorted((sign * gain.low, sign * gain.high))
         first = (
-            f"{start}: {sign * gain.value:.{digits}f} {word} than the logging policy, which earned {logged} "
-            f"(interval of the difference {less:.{digits}f} to {most:.{digits}f})."
+            f"{start}: {difference:.{digits}f}{_relative(found)} {word} than the logging policy, which earned "
+            f"{logged} (interval of the difference {less:.{digits}f} to {most:.{digits}f})."
         )
     else:
         first = (
@@ -67,6 +68,11 @@ def sentences(found: Evaluation) -> list[str]:
             f"The simulator knows the true value, {found.truth.value:.{digits}f}: the interval "
             f"{'contains it' if inside else 'misses it'}."
         )
+    if found.weights is None:
+        stated.append(
+            "To answer, record with every decision the probability with which it was made, or estimate these "
+            "propensities from the features, if nothing else decided what was shown."
+        )
     if not math.isfinite(e.value) or found.weights is None or gain.low == gain.high == 0:
         return stated
     return [*stated, found.verdict if reliable(found) else f"Even if the estimate were right: {_lower(found.verdict)}"]
@@ -76,7 +82,15 @@ def _lower(sentence: str) -> str:
     return sentence[0].lower() + sentence[1:]
 
 
-def _digits(found: Evaluation) -> int:
+def _relative(found: Evaluation) -> str:
+    """State the difference as a share of what the logging policy earned, in parentheses; empty where that is 0."""
+    if found.logged <= 0:
+        return ""
+    share = abs(found.gain.value) / found.logged
+    return f" ({percent(share, 0 if share >= 0.1 else 1)})"
+
+
+def decimals(found: Evaluation) -> int:
     """Return the decimals that show three significant digits of what the logging policy earned."""
     scale = abs(found.logged) or abs(found.estimates[found.main].value)
     return min(max(2 - math.floor(math.log10(scale)), 0), 8) if scale > 0 and math.isfinite(scale) else 3

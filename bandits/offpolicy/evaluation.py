@@ -195,7 +195,7 @@ def evaluate(
                 contributions, unbiased, rounds, log, kind=interval, level=level, largest=_largest(rounds, clip),
                 generator=generator,
             )  # fmt: skip
-    flat = [name for name, e in estimates.items() if e.standard_error == 0]
+    flat = [REGISTRY[name].title for name, e in estimates.items() if e.standard_error == 0]
     raised = (*_assumptions(log, names, estimated, flat), *unknown, *alarms(len(log), support))
     logged = float(log.rewards.mean())
     stated = verdict(len(log), logged, half_width_in_errors(more, level))
@@ -324,7 +324,7 @@ def _assumptions(log: DecisionLog, names: Sequence[str], estimated: bool, flat: 
         found.append(Alarm("no_variation", f"All contributions to {', '.join(flat)} are equal: the standard error is 0 "
                            "and their intervals mean nothing."))  # fmt: skip
     if "dm" in names and log.propensities is None:
-        found.append(Alarm("model", "The interval of dm leaves out the error of the predicted rewards, which cannot be "
+        found.append(Alarm("model", "The interval of DM leaves out the error of the predicted rewards, which cannot be "
                            "measured without propensities."))  # fmt: skip
     if "replay" in names:
         if log.propensities is None:

@@ -26,13 +26,13 @@ def forest(found: Evaluation) -> Spec:
         color = MAIN_COLOR if main else OTHER_COLOR
         data.append(
             {
-                "type": "scatter", "mode": "markers", "showlegend": False,
+                "type": "scatter", "mode": "markers",
                 "name": "used in the conclusion" if main else "other estimators",
                 "x": values[:, 0], "y": np.array(places, float),
                 "marker": {"color": color, "size": 11 if main else 8},
                 "error_x": {"type": "data", "symmetric": False, "array": values[:, 2] - values[:, 0],
                             "arrayminus": values[:, 0] - values[:, 1], "color": color, "thickness": 2 if main else 1.2},
-                "text": [f"{REGISTRY[names[i]].title}: {_text(found, names[i])}" for i in places],
+                "text": [_text(found, names[i]) for i in places],
                 "hovertemplate": "%{text}<extra></extra>",
             }
         )  # fmt: skip
@@ -45,10 +45,11 @@ def forest(found: Evaluation) -> Spec:
             "note": f"Mean reward per decision under the target policy by each estimator, with {percent(found.level)} "
             f"confidence intervals; the conclusion uses {REGISTRY[found.main].title}. Lines: what the logging policy "
             "earned" + (", and the true value, which the simulator knows. " if found.truth else ". ")
-            + "Intervals of biased estimators are extended to hold those of the unbiased ones.",
+            + "Estimates differ by chance, and where large weights are replaced by predicted rewards (DM, Switch-DR, "
+            "DR with shrinkage) also by bias: these intervals are extended to hold those of the unbiased estimators.",
             "caption": f"Mean reward per decision, {percent(found.level)} confidence intervals",
         },
-        "xaxis": {"title": {"text": "mean reward per decision"}, "hoverformat": ".4~r"},
+        "xaxis": {"title": {"text": "mean reward per decision"}, "hoverformat": ".4~r", "range": _range(found)},
         "yaxis": {
             "tickvals": list(range(len(names))), "ticktext": [REGISTRY[name].title for name in names],
             "automargin": True, "range": [len(names) - 0.5, -0.5], "showgrid": False, "zeroline": False,
@@ -56,6 +57,15 @@ def forest(found: Evaluation) -> Spec:
         "showlegend": True,
     }  # fmt: skip
     return {"data": data, "layout": layout}
+
+
+def _range(found: Evaluation) -> list[float]:
+    """Return ends between which all intervals and lines lie with some space around them."""
+    ends = [x for e in found.estimates.values() for x in e[:3]] + [found.logged]
+    ends += [] if found.truth is None else [found.truth.value]
+    low, high = (f(x for x in ends if np.isfinite(x)) for f in (min, max))
+    space = 0.06 * (high - low) or 0.5
+    return [low - space, high + space]
 
 
 def _line(name: str, value: float, rows: int, look: Spec) -> Spec:
@@ -67,7 +77,8 @@ def _line(name: str, value: float, rows: int, look: Spec) -> Spec:
 
 def _text(found: Evaluation, name: str) -> str:
     e = found.estimates[name]
-    return f"{e.value:.4g} ({e.low:.4g} to {e.high:.4g})"
+    kind = REGISTRY[name]
+    return f"{kind.title}: {e.value:.4g} ({e.low:.4g} to {e.high:.4g})<br>{kind.words}"
 
 
 def weights(found: Evaluation) -> Spec | None:

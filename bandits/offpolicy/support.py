@@ -206,11 +206,11 @@ def verdict(n: int, logged: float, standard_error: float) -> str:
         return "The logged rewards or the difference have no finite value: the log cannot tell any difference apart."
     if not standard_error:
         return "The target chooses as the logging policy does."
-    least = float(ndtri(0.975)) * standard_error / abs(logged)
-    can = f"tell apart {percent(least, 0 if least >= 0.1 else 1)} or more" if least < 1 else "miss even a doubling"
+    least = 0.1 * (required / n) ** 0.5
+    own = f"tell {percent(least, 0 if least >= 0.1 else 1)} apart" if least < 1 else "do not even tell a doubling apart"
     return (
-        f"To tell 10 % apart on this log would take about {rounded(max(required, 1))} decisions; its {count(n)} {can} "
-        "(differences from the logging policy)."
+        f"To tell 10 % apart on this log would take about {rounded(max(required, 1))} decisions; its {count(n)} {own} "
+        f"(differences from the logging policy that are found in {percent(POWER)} of such logs)."
     )
 
 

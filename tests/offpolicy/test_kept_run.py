@@ -68,7 +68,7 @@ def test_a_kept_run_is_found_by_its_id(tmp_path: Path, monkeypatch: pytest.Monke
     assert (
         kept_agents(e, Store().runs())
         == {  # not the oracle
-            f"LinUCB, halfway in the run {kept.hash[:8]}": f"run:{kept.hash}:LinUCB"
+            f"LinUCB as it was halfway in run {kept.hash[:8]}": f"run:{kept.hash}:LinUCB"
         }
     )
     assert kept_agents(experiment("random", **{**LOG, "seed": 82}), Store().runs()) == {}

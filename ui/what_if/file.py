@@ -61,19 +61,19 @@ def columns(file: LogFile) -> Mapping[str, str] | None:
         return None
     guessed = suggested_map(names)
     found = dict.fromkeys(ROLES, "")  # a column without a role has none, whatever its name
-    with st.container(horizontal=True, gap="small"):
+    with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
         for role in ("action", "reward"):
             found[role] = st.selectbox(
                 role.capitalize(), names, names.index(guessed[role]) if role in guessed else 0, width=180,
                 key=f"whatif-{role}-{file.identity}",
                 help="The item that was shown" if role == "action" else "What it earned: a click is 1, no click 0",
             )  # fmt: skip
-        for role, about in _OPTIONAL.items():
-            found[role] = st.selectbox(
-                role.replace("_id", " identifier").capitalize(), [None, *names],
-                names.index(guessed[role]) + 1 if role in guessed else 0, width=180, help=about,
-                key=f"whatif-{role}-{file.identity}", format_func=lambda name: "None" if name is None else name,
-            ) or ""  # fmt: skip
+        optional = iter(_OPTIONAL)
+        role = next(optional)
+        found[role] = _optional(role, names, guessed, file)
+        with st.container(width="content"), st.popover("More columns", icon=":material/view_column:"):
+            for role in optional:
+                found[role] = _optional(role, names, guessed, file)
     able = [name for name in names if name not in found.values() and "|" not in name]
     features = st.multiselect(
         "Features", able, [name for name in guessed.get("features", "").split("|") if name in able],
@@ -81,6 +81,15 @@ def columns(file: LogFile) -> Mapping[str, str] | None:
         help="What was known of the user; models of rewards use it.",
     )  # fmt: skip
     return found | {"features": "|".join(features)}
+
+
+def _optional(role: str, names: list[str], guessed: Mapping[str, str], file: LogFile) -> str:
+    chosen = st.selectbox(
+        role.replace("_id", " identifier").capitalize(), [None, *names],
+        names.index(guessed[role]) + 1 if role in guessed else 0, width=180, help=_OPTIONAL[role],
+        key=f"whatif-{role}-{file.identity}", format_func=lambda name: "None" if name is None else name,
+    )  # fmt: skip
+    return chosen or ""
 
 
 def summary(file: LogFile, mapping: Mapping[str, str] | None) -> LogSummary:

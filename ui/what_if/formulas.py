@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from bandits.offpolicy.estimators import REGISTRY
 from ui.glossary.terms import link
 
 _TEXT = """
@@ -12,25 +13,32 @@ divided by the {propensity}), reward $r$ and predicted reward $q$:
 
 | Estimator | Formula | In words |
 |---|---|---|
-| DM | $\\mathbb{{E}}[q(x, \\pi_e)]$ | predicted rewards of what the target would choose |
-| {ips} | $\\mathbb{{E}}[w r]$ | observed rewards, weighted; unbiased where the log supports the target |
-| SNIPS | $\\mathbb{{E}}[w r] / \\mathbb{{E}}[w]$ | IPS, divided by the mean weight: less variance |
-| {dr} | $\\mathbb{{E}}[q(x, \\pi_e) + w (r - q(x, a))]$ | predicted rewards, corrected by observed ones |
-| SNDR | as DR, with $w / \\mathbb{{E}}[w]$ | less variance |
-| Switch-DR | as DR, with $w$ only where $w \\le \\tau$ | large weights are left to the prediction |
-| DR with shrinkage | as DR, with $\\lambda w / (w^2 + \\lambda)$ | large weights are shrunk |
-| Replay | mean of $r$ where the target chose $a$ | for uniformly random logs |
+{rows}
 
-SLOPE++ chooses $\\tau$ and $\\lambda$. Clipped IPS, DM, Switch-DR and DR with shrinkage are biased; their intervals are
-extended to hold those of IPS or DR.
+SLOPE++ chooses $c$, $\\tau$ and $\\lambda$. Clipped IPS, DM, Switch-DR and DR with shrinkage are biased; their
+intervals are extended to hold those of IPS or DR.
 """
+
+_FORMULAS = {
+    "dm": "$\\mathbb{E}[q(x, \\pi_e)]$",
+    "ips": "$\\mathbb{E}[w r]$",
+    "clipped_ips": "as IPS, with $\\min(w, c)$",
+    "snips": "$\\mathbb{E}[w r] / \\mathbb{E}[w]$",
+    "dr": "$\\mathbb{E}[q(x, \\pi_e) + w (r - q(x, a))]$",
+    "sndr": "as DR, with $w / \\mathbb{E}[w]$",
+    "switch_dr": "as DR, with $w$ only where $w \\le \\tau$",
+    "dros": "as DR, with $\\lambda w / (w^2 + \\lambda)$",
+    "replay": "mean of $r$ where the target chose $a$",
+}
 
 
 def explain() -> None:
     """Draw the formulas."""
     links = {
         "weight": link("importance-weight", "importance weight"), "target": link("target-policy", "target policy"),
-        "propensity": link("propensity", "propensity"), "ips": link("inverse-propensity-scoring", "IPS"),
-        "dr": link("doubly-robust-estimation", "DR"),
+        "propensity": link("propensity", "propensity"),
     }  # fmt: skip
-    st.markdown(_TEXT.format(**links))
+    titles = {name: kind.title for name, kind in REGISTRY.items()}
+    titles |= {"ips": link("inverse-propensity-scoring", "IPS"), "dr": link("doubly-robust-estimation", "DR")}
+    rows = "\n".join(f"| {titles[name]} | {text} | {REGISTRY[name].words} |" for name, text in _FORMULAS.items())
+    st.markdown(_TEXT.format(rows=rows, **links))

@@ -42,8 +42,8 @@ def choose(source: Source) -> str:
     chosen = st.selectbox(
         "Target policy", options, options.index(first), key=f"whatif-target-{key}", width=300, format_func=_title,
         help="The policy whose value is estimated. An agent learns from the first half of the log, is then frozen, and "
-        "is evaluated on the second half. Of stored runs with the same users, an agent can also be the target as it "
-        "was halfway in its own run.",
+        "is evaluated on the second half. *As it was halfway* is an agent of a stored run with the same users, as half "
+        "of that run had trained it.",
     )  # fmt: skip
     if chosen == "always":
         item = st.selectbox("Item", summary.names, key=f"whatif-item-{key}", width=140)
@@ -57,7 +57,7 @@ def choose(source: Source) -> str:
 def _title(option: str) -> str:
     if option.startswith("bts:"):
         return "Thompson sampling of the shop"
-    named = {"random": "Random choice", "always": "Always one item", "column": "Probabilities in a column",
+    named = {"random": "Uniformly random choice", "always": "Always one item", "column": "Probabilities in a column",
              "greedy:ridge": "Best item by a model of the log"}  # fmt: skip
     return named.get(option, option.removeprefix("agent:"))
 

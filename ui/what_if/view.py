@@ -105,11 +105,15 @@ def draw(found: Evaluation) -> None:
         spec["layout"]["uirevision"] = f"{found.target}{found.n}"
     alt = [f"{s['layout']['title']['text']}: {s['layout']['meta']['note']}" for s in specs]
     panel.mount(panel.pack(specs, alt, 340), key="whatif-figures")
+    digits = conclusion.decimals(found)
     with st.expander("Numbers"):
         st.table({
             "Estimator": [REGISTRY[name].title for name in found.estimates],
-            "Value": [number(e.value) for e in found.estimates.values()],
-            "95 % interval": [f"{number(e.low)} to {number(e.high)}" for e in found.estimates.values()],
+            "Value": [f"{e.value:.{digits}f}" for e in found.estimates.values()],
+            f"{percent(found.level)} interval": [
+                f"{e.low:.{digits}f} to {e.high:.{digits}f}" for e in found.estimates.values()
+            ],
+            "What it averages": [REGISTRY[name].words for name in found.estimates],
         })  # fmt: skip
         s = found.support
         st.markdown(

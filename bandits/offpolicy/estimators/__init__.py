@@ -25,6 +25,8 @@ class Kind(NamedTuple):
     Attributes
     ----------
     title : str
+    words : str
+        What it averages, in a few words.
     estimate : callable
         From `Rounds` to contributions, float64 (n,); with ``tuned``, also takes that keyword.
     weights, model : bool
@@ -36,6 +38,7 @@ class Kind(NamedTuple):
     """
 
     title: str
+    words: str
     estimate: Callable[..., FloatArray]
     weights: bool = True
     model: bool = False
@@ -44,15 +47,21 @@ class Kind(NamedTuple):
 
 
 REGISTRY: Mapping[str, Kind] = {
-    "ips": Kind("IPS", ips),
-    "clipped_ips": Kind("Clipped IPS", clipped_ips, tuned="clip", reference="ips"),
-    "snips": Kind("SNIPS", snips),
-    "dm": Kind("DM", dm, weights=False, model=True, reference="dr"),
-    "dr": Kind("DR", dr, model=True),
-    "sndr": Kind("SNDR", sndr, model=True),
-    "switch_dr": Kind("Switch-DR", switch_dr, model=True, tuned="tau", reference="dr"),
-    "dros": Kind("DR with shrinkage", dros, model=True, tuned="shrinkage", reference="dr"),
-    "replay": Kind("Replay", replay, weights=False),
+    "ips": Kind("IPS", "observed rewards, weighted; unbiased where the log supports the target", ips),
+    "clipped_ips": Kind("Clipped IPS", "IPS with bounded weights", clipped_ips, tuned="clip", reference="ips"),
+    "snips": Kind("SNIPS", "IPS, divided by the mean weight: less variance", snips),
+    "dm": Kind(
+        "DM", "predicted rewards of what the target would choose", dm, weights=False, model=True, reference="dr"
+    ),
+    "dr": Kind("DR", "predicted rewards, corrected by observed ones", dr, model=True),
+    "sndr": Kind("SNDR", "DR, divided by the mean weight: less variance", sndr, model=True),
+    "switch_dr": Kind(
+        "Switch-DR", "DR; large weights are left to the prediction", switch_dr, model=True, tuned="tau", reference="dr"
+    ),
+    "dros": Kind(
+        "DR with shrinkage", "DR; large weights are shrunk", dros, model=True, tuned="shrinkage", reference="dr"
+    ),
+    "replay": Kind("Replay", "rewards where the target chose what was shown; for random logs", replay, weights=False),
 }
 
 __all__ = [

@@ -12,14 +12,13 @@ from ui.text import refuse
 def tab(part: ModuleType, key: str) -> None:
     """Draw the controls, the measurement and the explanation of one tab."""
     data = part.choose()
-    row = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
+    row = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     pressed = row.button(
         "Measure", type="primary", icon=":material/timer:", shortcut="Ctrl+Enter", key=f"{key}-measure"
     )
     with row:
+        data |= part.more()
         limit = view.time_limit(f"{key}-time-limit")
-        if part is view:
-            view.offer_catalogue()
     try:
         if pressed:
             part.start(data)
@@ -37,10 +36,7 @@ def tab(part: ModuleType, key: str) -> None:
 
 
 st.title("Cost of confidence", anchor=False)
-st.markdown(
-    "How much time and memory do the confidence widths of a neural bandit or of LinUCB need on this machine? Set the "
-    "sizes of your problem and press **Measure**."
-)
+st.markdown("The time and memory that confidence widths need on this machine, for the sizes of your problem.")
 neural, linear = st.tabs(["Neural networks", "LinUCB"], key="cost-tab", on_change="rerun")
 if neural.open:  # a tab is measured when it is opened first
     with neural:

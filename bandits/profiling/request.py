@@ -106,12 +106,12 @@ class ProfileRequest(SizedRequest):
         "5,000).",
     )  # fmt: skip
     members: int = param(
-        MEMBERS, title="Ensemble size", symbol="M", ge=2, le=50, basic=True, later=True,
+        MEMBERS, title="Ensemble size", symbol="M", ge=2, le=50, later=True,
         help="Number of networks in the ensemble. Larger ensembles represent the uncertainty better; time and memory "
         "grow in proportion (usually 5 to 30).",
     )  # fmt: skip
     passes: int = param(
-        PASSES, title="Dropout samples", symbol="T", ge=2, le=100, basic=True, later=True,
+        PASSES, title="Dropout samples", symbol="T", ge=2, le=100, later=True,
         help="Number of forward passes of MC dropout per decision. More passes estimate the standard deviation better; "
         "the time grows in proportion (usually 5 to 30).",
     )  # fmt: skip

@@ -42,7 +42,7 @@ PATIENCE = 300.0
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     with tarfile.open(FOLDER / "home.tar.gz") as tar:
-        tar.extractall(tmp_path, filter="data")
+        tar.extractall(tmp_path, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
     monkeypatch.setenv("BANDITS_HOME", str(tmp_path / "home"))
     return tmp_path / "home"
 

@@ -38,6 +38,11 @@ def choose() -> dict[str, Any]:
     return values
 
 
+def more() -> dict[str, Any]:
+    """Draw nothing: every size is in the row of controls."""
+    return {}
+
+
 def start(data: dict[str, Any]) -> None:
     """Measure what the controls state; a repeated request is measured again.
 

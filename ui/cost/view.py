@@ -49,13 +49,16 @@ def time_limit(key: str = "cost-time-limit") -> float:
     return float(chosen)
 
 
-def offer_catalogue() -> None:
-    """Draw the button that enters a million candidates and a network with about 100,000 weights."""
-    st.button(
-        "Large catalogue", icon=":material/inventory_2:", type="tertiary", on_click=_enter_catalogue,
-        help="Enters K = 1,000,000 candidates and hidden layers with about p = 100,000 weights. The gradients of all "
-        "candidates then need about 400 GB, so that times are extrapolated.",
-    )  # fmt: skip
+def more() -> dict[str, Any]:
+    """Draw what is seldom changed, behind a click: sizes of two methods, and a button for a large catalogue."""
+    with st.popover("More", icon=":material/tune:", type="tertiary"):
+        values = form(ProfileRequest, ["members", "passes"], ProfileRequest().model_dump(mode="json"), "cost")
+        st.button(
+            "Large catalogue", icon=":material/inventory_2:", on_click=_enter_catalogue,
+            help="Enters K = 1,000,000 candidates and hidden layers with about p = 100,000 weights. The gradients of "
+            "all candidates then need about 400 GB, so that times are extrapolated.",
+        )  # fmt: skip
+    return values
 
 
 def _enter_catalogue() -> None:

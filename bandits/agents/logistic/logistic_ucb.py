@@ -7,7 +7,6 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from pydantic import model_validator
-from scipy.special import expit
 
 from bandits.base.explanation import Explanation
 from bandits.base.params import param
@@ -128,6 +127,8 @@ class LogisticUCB(LogisticAgent):
 
     def components(self, round: Round) -> tuple[FloatArray, FloatArray]:
         """Compute mean and confidence width of every candidate, on the scale of the bonus, two of float64 (R, K)."""
+        from scipy.special import expit  # imported slowly, and seldom needed
+
         p = self.params[0]
         mean, variance = self.model.predict(round)
         if self.design is not None:
@@ -146,6 +147,8 @@ class LogisticUCB(LogisticAgent):
         return np.where(new > 0, new, known)
 
     def explain(self, round: Round) -> Explanation:
+        from scipy.special import expit
+
         if round.step < self.forced:
             return Explanation("score", self.scores(round), expit(self.model.predict(round)[0]))
         logit = self.params[0].bonus == "logit"

@@ -136,6 +136,38 @@ def softmax(values: FloatArray, available: BoolArray) -> FloatArray:
 
 def indicator_of_largest(values: FloatArray) -> FloatArray:
     """Return 1 at the largest of the last axis (ties to the lowest index) and 0 elsewhere, float64 like ``values``."""
+    return np.asarray(_indicator(values.reshape(-1, values.shape[-1])).reshape(values.shape))
+
+
+@njit(cache=True, nogil=True)
+def _indicator(values: FloatArray) -> FloatArray:
     out = np.zeros(values.shape)
-    np.put_along_axis(out, values.argmax(axis=-1)[..., None], 1.0, axis=-1)
+    for r in range(len(values)):
+        largest = 0
+        for k in range(values.shape[1]):
+            if np.isnan(values[r, k]):  # the first NaN, as numpy's argmax
+                largest = k
+                break
+            if values[r, k] > values[r, largest]:
+                largest = k
+        out[r, largest] = 1.0
+    return out
+
+
+@njit(cache=True, nogil=True)
+def mixed_with_uniform(probabilities: FloatArray, share: FloatArray, available: BoolArray) -> FloatArray:
+    """Mix a policy with uniform choice: (1 - share) p + share / n over the n available candidates.
+
+    Parameters
+    ----------
+    probabilities : float64 (R, K)
+    share : float64 (R,)
+        In [0, 1].
+    available : bool (R, K)
+    """
+    out = np.empty(probabilities.shape)
+    for r in range(len(probabilities)):
+        each = share[r] / available[r].sum()
+        for k in range(probabilities.shape[1]):
+            out[r, k] = (1 - share[r]) * probabilities[r, k] + (each if available[r, k] else 0.0)
     return out

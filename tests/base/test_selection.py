@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bandits.base.selection import epsilon_slate, gumbel_scores, indicator_of_largest, softmax, top_k
+from bandits.base.selection import (
+    epsilon_slate,
+    gumbel_scores,
+    indicator_of_largest,
+    mixed_with_uniform,
+    softmax,
+    top_k,
+)
 from bandits.base.types import BoolArray, FloatArray
 
 ROWS, ITEMS = 200, 7
@@ -82,3 +89,20 @@ def test_softmax_is_proportional_to_the_exponential_of_what_is_available() -> No
 def test_the_indicator_is_one_at_the_first_of_the_largest() -> None:
     values = np.array([[[1.0, 3.0, 3.0], [-np.inf, -2.0, -5.0]]])
     assert indicator_of_largest(values).tolist() == [[[0.0, 1.0, 0.0], [0.0, 1.0, 0.0]]]
+
+
+def test_the_indicator_is_that_of_numpys_argmax() -> None:
+    g = np.random.default_rng(5)
+    values = g.integers(0, 3, (200, 2, 4)).astype(float)
+    values[g.random(values.shape) < 0.1] = np.nan
+    values[g.random(values.shape) < 0.1] = -np.inf
+    expected = np.eye(4)[values.argmax(axis=-1)]
+    np.testing.assert_array_equal(indicator_of_largest(values), expected)
+    np.testing.assert_array_equal(indicator_of_largest(values[:, 0]), expected[:, 0])
+
+
+def test_a_policy_is_mixed_with_uniform_choice_of_what_is_available() -> None:
+    p = np.array([[0.5, 0.5, 0.0], [0.0, 1.0, 0.0]])
+    available = np.array([[True, True, False], [True, True, True]])
+    mixed = mixed_with_uniform(p, np.array([0.2, 0.3]), available)
+    np.testing.assert_allclose(mixed, [[0.5, 0.5, 0.0], [0.1, 0.8, 0.1]], rtol=0, atol=1e-15)

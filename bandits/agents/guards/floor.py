@@ -9,6 +9,7 @@ import numpy as np
 from bandits.agents.base import Agent
 from bandits.base.explanation import Explanation
 from bandits.base.randomness import Streams, block_length
+from bandits.base.selection import mixed_with_uniform
 from bandits.base.types import BoolArray, FloatArray, IntArray, Round, WorldSpec
 
 from . import params
@@ -31,6 +32,7 @@ class Floor(Guard):
         self.shows = np.zeros((R, self.spec.n_items if guard.shows else 0), np.int64)
         self.state = ("shows",)
         self._epsilon = np.array(guard.segments or [guard.epsilon]) * (K if guard.per == "arm" else 1)
+        self._everywhere, self._nothing = np.full(R, self._epsilon[0]), np.zeros(R)
         if inner.propensity == "deterministic":
             self.propensity = "exact"
 
@@ -53,7 +55,9 @@ class Floor(Guard):
 
     def _shares(self, round: Round, new: BoolArray) -> tuple[FloatArray, FloatArray]:
         """Return the probability of a random arm and of a random new arm, two of float64 (R,)."""
-        epsilon = self._epsilon[round.segments] if self.guard.segments else np.repeat(self._epsilon, len(new))
+        epsilon = self._epsilon[round.segments] if self.guard.segments else self._everywhere
+        if not self.guard.shows:
+            return epsilon, self._nothing
         return epsilon, np.where(new.any(axis=1), np.minimum(self.guard.new, 1 - epsilon), 0.0)
 
     def _new(self, round: Round) -> BoolArray:
@@ -70,11 +74,13 @@ class Floor(Guard):
 
     def probabilities(self, round: Round) -> FloatArray:
         new = self._new(round)
-        epsilon, share = (each[:, None] for each in self._shares(round, new))
+        epsilon, share = self._shares(round, new)
+        if not self.guard.shows:
+            return mixed_with_uniform(self.inner.probabilities(round), epsilon, round.available)
         uniform = round.available / round.available.sum(axis=1, keepdims=True)
         among_new = new / np.maximum(new.sum(axis=1, keepdims=True), 1)
-        own = (1 - epsilon - share) * self.inner.probabilities(round)
-        return np.asarray(own + epsilon * uniform + share * among_new)
+        own = (1 - epsilon - share)[:, None] * self.inner.probabilities(round)
+        return np.asarray(own + epsilon[:, None] * uniform + share[:, None] * among_new)
 
     def explain(self, round: Round) -> Explanation:
         inner, uniforms = self.inner.explain(round), self.uniforms.at(round.step)

@@ -10,7 +10,7 @@ import numpy as np
 from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams
-from bandits.base.selection import epsilon_slate, indicator_of_largest
+from bandits.base.selection import epsilon_slate, indicator_of_largest, mixed_with_uniform
 from bandits.base.types import BoolArray, FloatArray, IntArray, PredrawnSteps, Round, WorldAccess, WorldSpec
 
 from .forgetting import ForgettingLinearAgent, ForgettingLinearParams
@@ -74,7 +74,6 @@ class EpsilonGreedy(ForgettingLinearAgent):
         return self.epsilon / (1 + self.decay * step)
 
     def probabilities(self, round: Round) -> FloatArray:
-        rate = self.rate(round.step)[:, None]
         mean = np.where(round.available, self.mean(round), -np.inf)
         greedy = indicator_of_largest(mean)
-        return np.asarray((1 - rate) * greedy + rate * round.available / round.available.sum(axis=1, keepdims=True))
+        return mixed_with_uniform(greedy, self.rate(round.step), round.available)

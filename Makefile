@@ -72,7 +72,7 @@ test: lint
 	$(PYTEST) -m "not slow" $(ARGS)
 
 test-slow: setup-dev
-	$(PYTEST) -m slow $(ARGS)
+	$(PYTEST) -m slow --durations=30 $(ARGS)
 
 test-all: test test-slow
 

@@ -214,6 +214,9 @@ def test_figures_show_estimates_logging_policy_and_truth() -> None:
     lines = {trace["name"]: set(trace["x"]) for trace in spec["data"] if trace["mode"] == "lines"}
     assert found.truth is not None
     assert lines == {"logging policy": {found.logged}, "true value": {found.truth.value}}
+    low, high = spec["layout"]["xaxis"]["range"]
+    assert low < min(e.low for e in found.estimates.values())
+    assert high > max(e.high for e in found.estimates.values())
     drawn = figures.weights(found)
     assert drawn is not None
     assert [trace["name"] for trace in drawn["data"]] == ["share of decisions", "share of sum of weights"]
@@ -259,7 +262,7 @@ def test_a_page_offers_what_a_log_can_answer(tmp_path: Path) -> None:
     after = summarise(read_log(tmp_path / "log.parquet"))
     assert after == before
     floor = [{"kind": "floor", "epsilon": 0.1}]
-    floored = experiment({"kind": "linucb", "guards": floor}, "epsilon_greedy", seed=9, steps=200)
+    floored = experiment({"kind": "linucb", "guards": floor}, "epsilon_greedy", "random", seed=9, steps=200)
     assert suggested_logger(floored) == floored.labels[0]
     slates = experiment("linucb", simulator={"kind": "ranking"}, steps=100)
     assert suggested_logger(slates) is None

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from bandits import UserError
+from bandits.agents.linear.epsilon_greedy import EpsilonGreedy
+from bandits.base.types import FloatArray, Round
 from bandits.experiments.race import make_lane
 from bandits.offpolicy import DecisionLog, record, replay_learner
 from benchmarks.reproduction.offpolicy import AGENTS, replays
@@ -105,3 +107,35 @@ def test_what_cannot_be_replayed_is_refused() -> None:
             replay_learner(each, agent, generator=g)
     with pytest.raises(UserError, match="level must be between 0 and 1"):
         replay_learner(log, LINUCB, generator=g, level=1)
+
+
+def test_the_interval_compares_replications_by_the_error_of_a_ratio() -> None:
+    """The standard error of sums over counts by the textbook's formula, from the replays of each replication alone."""
+    log = uniform_log(steps=300, replications=4)
+    alone = [log.select(np.asarray(log.rows) == row) for row in range(4)]
+    found = replay_learner(log, LINUCB, generator=np.random.default_rng(3))
+    each = [replay_learner(one, LINUCB, generator=np.random.default_rng(3)) for one in alone]
+    n, sums = np.array([e.accepted for e in each]), np.array([e.value * e.accepted for e in each])
+    assert tuple(n) == found.steps
+    ratio = sums.sum() / n.sum()
+    variance = ((sums - ratio * n) ** 2).sum() / 3 / 4 / n.mean() ** 2
+    assert found.value == pytest.approx(ratio)
+    assert found.standard_error == pytest.approx(variance**0.5)
+    assert found.high - found.value == pytest.approx(3.182446 * variance**0.5)
+
+
+def test_time_passes_for_the_agent_with_the_events_that_it_accepts() -> None:
+    """What depends on the step, as a decaying rate of exploration does, sees the number of accepted events."""
+    log, decaying = uniform_log(steps=3000, replications=1), {"kind": "epsilon_greedy", "epsilon": 1.0, "decay": 1.0}
+    rounds, g = [], np.random.default_rng(4)
+    original = EpsilonGreedy.scores
+
+    def seen(self: EpsilonGreedy, round: Round) -> FloatArray:
+        rounds.append(round.step)
+        return original(self, round)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(EpsilonGreedy, "scores", seen)
+        found = replay_learner(log, decaying, generator=g)
+    assert max(rounds) in (found.accepted - 1, found.accepted)
+    assert rounds == sorted(rounds)

@@ -113,7 +113,7 @@ def description(experiment: Experiment) -> str:
 
 
 def variation_budget(experiment: Experiment) -> list[str]:
-    """State the variation budget in one sentence; nothing without changes of rates."""
+    """State the variation budget in one sentence; nothing without changes of rates, or where it is unknown."""
     found = experiment.simulator_class().variation(experiment.simulator, experiment.steps)
     meaning = "the largest change of any click probability, summed over the steps"
     return [f"Variation budget B = {found:.3g}: {meaning}."] if found else []

@@ -198,10 +198,13 @@ class ClickTable(NamedTuple):
     average: FloatArray
 
     @classmethod
-    def of(cls, probabilities: FloatArray) -> ClickTable:
-        """Derive the optimum (ties to the lowest index) and the average."""
+    def of(cls, probabilities: FloatArray, available: BoolArray | None = None) -> ClickTable:
+        """Derive the optimum (ties to the lowest index) and the average, of the items ``available (C, K)``."""
         table = np.ascontiguousarray(probabilities, dtype=np.float64)
-        return cls(table, table.argmax(axis=1), table.mean(axis=1))
+        if available is None:
+            return cls(table, table.argmax(axis=1), table.mean(axis=1))
+        best = np.where(available, table, -np.inf).argmax(axis=1)
+        return cls(table, best, np.where(available, table, 0.0).sum(axis=1) / available.sum(axis=1))
 
     def respond(self, context: IntArray, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:
         """Draw Bernoulli clicks by the uniform numbers."""

@@ -11,6 +11,7 @@ from bandits.base.formatting import count
 from bandits.base.params import param
 from bandits.base.randomness import Streams, steps_left_in_block
 from bandits.base.types import (
+    BoolArray,
     Contexts,
     Feedback,
     FloatArray,
@@ -23,9 +24,11 @@ from bandits.base.types import (
 )
 
 from . import changes
+from .availability import Launch, Stock, Withdraw, check_stock
 from .base import ClickTable, Simulator, SimulatorParams
 from .changed_inputs import ObservedContexts, VisitorShares
 from .changes import Change, Features, Season, Traffic, changes_param
+from .petshop_items import ProductLaunch, ProductTraits, ProductWithdrawal, draw_personas, draw_traits, scaled
 from .petshop_rates import CATEGORIES as CATEGORIES
 from .petshop_rates import CLICK_RATES as CLICK_RATES
 from .petshop_rates import PERSONAS as PERSONAS
@@ -33,10 +36,14 @@ from .petshop_rates import SPOKEN_PERSONAS, Drift, RateSchedule, RateShock, Tabl
 
 KEPT_TABLES = 3  # of click probabilities
 MOVING_CELLS = 2**17  # click probabilities of moving rates that are computed at once
+HINTED = 1000  # products whose hints are enough to span those of all
 _P, _C = len(PERSONAS), len(CATEGORIES)
 _WIDTH = {"additive": (_P + _C, 2), "interaction": (_P * _C, 1), "both": (_P + _C + _P * _C, 3)}  # D, N
+_EQUAL = (1 / _P,) * _P
 
-Changes = Annotated[RateShock | Drift | Season | Traffic | Features, Field(discriminator="kind")]
+Changes = Annotated[
+    RateShock | Drift | Season | Traffic | Features | ProductLaunch | ProductWithdrawal, Field(discriminator="kind")
+]
 
 
 class PetShop(Simulator):
@@ -78,7 +85,31 @@ class PetShop(Simulator):
             CLICK_RATES, title="Click probabilities", table=(SPOKEN_PERSONAS, CATEGORIES),
             help="One per persona (row) and product category (column). Larger values mean more clicks.",
         )  # fmt: skip
-        changes: tuple[Changes, ...] = changes_param("preferences (shock, drift, season), visitors (traffic)")
+        changes: tuple[Changes, ...] = changes_param(
+            "preferences (shock, drift, season), visitors (traffic), products (launch, withdraw)"
+        )
+        variety: float = param(
+            0.0, title="Variety", symbol="v", ge=0, le=0.5, later=True,
+            help="How much products of one category differ: click probabilities are multiplied by exp(v z − v²/2) with "
+            "z standard normal, up to 0.95. Larger values make single products matter more; usually 0.1 to 0.3.",
+        )  # fmt: skip
+        hints: float = param(
+            0.0, title="Hints", symbol="h", ge=0, le=1, later=True,
+            help="Correlation of one more feature with the quality z of a product; with persona x category features "
+            "also its product with each of them. Larger values let models predict new products; 0: no such feature.",
+        )  # fmt: skip
+        persona_shares: tuple[float, ...] = param(
+            _EQUAL, title="Persona shares", later=True, min_length=_P, max_length=_P,
+            help="Share of the users with each persona; they add up to 1. A smaller share makes a persona rarer.",
+        )  # fmt: skip
+
+        @property
+        def width(self) -> tuple[int, int]:
+            """The number of features D, and the number of stored ones N."""
+            n_features, n_stored = _WIDTH[self.features]
+            if not self.hints:
+                return n_features, n_stored
+            return (n_features + 1, n_stored + 1) if self.features == "additive" else (n_features + 21, n_stored + 2)
 
         @property
         def all_changes(self) -> dict[str, Change]:
@@ -100,7 +131,11 @@ class PetShop(Simulator):
 
         @model_validator(mode="after")
         def _agree(self) -> Self:
-            changes.check(self.all_changes, _WIDTH[self.features][0])
+            changes.check(self.all_changes, self.width[0])
+            check_stock(self.all_changes, [len(range(c, self.n_products, _C)) for c in range(_C)])
+            if min(self.persona_shares) < 0 or abs(sum(self.persona_shares) - 1) > 1e-6:
+                given = ", ".join(f"{share:g}" for share in self.persona_shares)
+                raise ValueError(f"simulator.persona_shares are {given}; they must be from 0 to 1 and add up to 1")
             for name, change in self.all_changes.items():
                 if isinstance(change, Traffic) and (n := len(change.shares)) != _P:
                     raise ValueError(f"{name}.shares has {n} numbers; it must have {_P}, one per persona")
@@ -114,22 +149,32 @@ class PetShop(Simulator):
         super().__init__(params, streams)
         R, K = len(streams.rows), params.n_products
         shops = streams.rows if params.layout == "per_row" else (0,)
-        users, products = zip(*(self._layout(layout) for layout in shops), strict=True)
+        users, products, traits = zip(*(self._layout(layout) for layout in shops), strict=True)
         self._personas = np.stack(users)  # (L, n_users), L layouts
         self._categories = np.stack(products)  # (L, K)
+        self._hints = np.stack([t.hint for t in traits]) if params.hints else None
         self._layout_index = np.arange(R) if len(shops) > 1 else np.zeros(R, np.int64)
         self._changes = tuple(params.all_changes.values())
         self._schedule = RateSchedule(params.click_rates, self._changes)
+        self._stock = Stock(
+            self._changes,
+            self._categories,
+            lambda layout, part: streams.generator("layout", row=shops[layout], part=part),
+        )
+        self._factor = self._stock.quality  # of the click probabilities, (L, K); None: all 1
+        if params.variety:
+            factor = np.stack([t.factor for t in traits])
+            self._factor = factor if self._factor is None else factor * self._factor
         self._tables: dict[int, ClickTable] = {}  # by the first step with these click probabilities
         self._observed = ObservedContexts(self._make_contexts(), self._changes, self.spec.n_stored)
         self._traffic = VisitorShares(self._personas, self._changes)
         self._items = np.broadcast_to(np.arange(K), (R, K)).copy()
-        self._available = np.ones((R, K), np.bool_)
+        self._available = {0: self._stock.at(0)[self._layout_index]}  # by the first step at which these are
         self._users = streams.blocks("world", lambda g, n: g.integers(0, params.n_users, size=n))
 
     @classmethod
     def describe(cls, params: Any) -> WorldSpec:
-        n_features, n_stored = _WIDTH[params.features]
+        n_features, n_stored = params.width
         faults = params.all_changes.values()
         n_stored += changes.more_stored(faults, n_stored, n_features)
         broken = any(isinstance(change, Features) for change in faults)
@@ -151,13 +196,15 @@ class PetShop(Simulator):
         tables = 2 if not params.changes else 2 * KEPT_TABLES
         per_layout = (3 + 2 * bool(n_changes)) * params.n_users
         per_layout += params.n_products * _P * (2 * n_stored * versions + tables)
-        return int(8 * (layouts * per_layout + rows * params.n_products))
+        stocks = sum(isinstance(change, Launch | Withdraw) for change in params.all_changes.values())
+        per_layout += params.n_products * (4 * bool(params.variety or params.hints or stocks) + stocks)
+        return int(8 * (layouts * per_layout + rows * params.n_products * (1 + stocks // 8)))
 
     def round_at(self, step: int) -> Round:
         users = self._traffic.users(self._users.at(step), self._layout_index, step)
         personas = self._personas[self._layout_index, users]
         context = personas + _P * self._layout_index
-        return Round(step, users, self._items, self._observed.at(step), context, self._available, personas)
+        return Round(step, users, self._items, self._observed.at(step), context, self._available_at(step), personas)
 
     def respond(self, round: Round, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:
         return self._rates_at(round.step).respond(round.context, slate, uniforms)
@@ -166,7 +213,7 @@ class PetShop(Simulator):
         return self._rates_at(round.step).probabilities[round.context]
 
     def features(self, item: int | None) -> FloatArray:
-        chosen = slice(None) if item is None else slice(item, item + 1)
+        chosen = slice(None if self._hints is None else HINTED) if item is None else slice(item, item + 1)
         found = [self._distinct(contexts, chosen) for contexts in self._observed.all()]
         return found[0] if len(found) == 1 else np.unique(np.vstack(found), axis=0)
 
@@ -176,14 +223,20 @@ class PetShop(Simulator):
         at = int(np.flatnonzero(self.layouts() == layout)[0]) if self.params.layout == "per_row" else 0
         users = generator.integers(0, self.params.n_users, size=n)
         items = generator.integers(0, self.params.n_products, size=n)
+        if not self._stock.complete(0):
+            offered = np.flatnonzero(self._stock.at(0)[at])
+            items = offered[items * len(offered) // self.params.n_products]
         context = self._personas[at, users] + _P * at
         rewards = generator.random(n) < self._rates_at(0).probabilities[context, items]
         values, columns, _ = self._observed.at(0)
         return LoggedData(users, items, values[context, items], columns[context, items], rewards.astype(np.float64))
 
-    def predraw(self, step: int, n: int) -> PredrawnSteps:
+    def predraw(self, step: int, n: int) -> PredrawnSteps | None:
+        if not self._stock.complete(step):  # compiled steps offer every item
+            return None
         n = steps_left_in_block(step, n, self.params.n_products)
         n = min(n, self._traffic.next_change(step) - step, self._observed.next_change(step) - step)
+        n = min(n, self._stock.interval(step)[1] - step)
         end = self._schedule.interval(step)[1]
         moving = end == step + 1
         n = min(n, max(1, MOVING_CELLS // self._categories.size)) if moving else min(n, end - step)
@@ -192,44 +245,77 @@ class PetShop(Simulator):
         context = personas + _P * self._layout_index
         table, row = self._rates_at(step), context
         if moving:  # a table for each step, below each other
-            table = self._table(self._schedule.rates(step, n))
+            table = self._table(self._schedule.rates(step, n), step)
             row = context + len(self._personas) * _P * np.arange(n)[:, None]
         uniforms = self.uniforms.slice(step, n)[:, :, 0]
         return PredrawnSteps(step, users, personas, context, self._observed.at(step), *table, row, uniforms)
 
     @classmethod
-    def variation(cls, params: Params, steps: int) -> float:
+    def variation(cls, params: Params, steps: int) -> float | None:
+        if params.variety:  # that of products depends on what is drawn
+            return None
         schedule = RateSchedule(params.click_rates, tuple(params.all_changes.values()))
         return schedule.variation(steps)
 
     def log_key(self) -> str:
-        return str(self.params.model_dump_json(exclude={"shock_step", "changes"}))
+        later = {"variety", "hints", "persona_shares"}
+        fields = type(self.params).model_fields
+        default = {name for name in later if getattr(self.params, name) == fields[name].default}
+        key = str(self.params.model_dump_json(exclude={"shock_step", "changes", *default}))
+        launched = {name: c for name, c in self.params.all_changes.items() if isinstance(c, Launch)}
+        return key + "".join(f"|{name}: {c.model_dump_json(exclude={'at'})}" for name, c in launched.items())
 
     def name(self, item: int, row: int = 0) -> str:
-        return CATEGORIES[self._categories[self._layout_index[row], item]]
+        layout = self._layout_index[row]
+        category = CATEGORIES[self._categories[layout, item]]
+        differs = self.params.hints or (self._factor is not None and self._factor[layout, item] != 1)
+        return f"{category} {item}" if differs else category
 
     @classmethod
     def segment_names(cls) -> list[str]:
         return list(SPOKEN_PERSONAS)
 
-    def _layout(self, layout: int) -> tuple[IntArray, IntArray]:
-        """Draw the persona of every user and the category of every product."""
-        generator = self.streams.generator("layout", row=layout)
-        products = generator.permutation(np.arange(self.params.n_products) % _C)
-        return generator.integers(0, _P, size=self.params.n_users), products
+    def _layout(self, layout: int) -> tuple[IntArray, IntArray, ProductTraits]:
+        """Draw the persona of every user, the category of every product, and what makes products differ."""
+        p, generator = self.params, self.streams.generator("layout", row=layout)
+        products = generator.permutation(np.arange(p.n_products) % _C)
+        if p.persona_shares == _EQUAL:
+            users = generator.integers(0, _P, size=p.n_users)
+        else:
+            users = draw_personas(generator, p.n_users, p.persona_shares)
+        n = p.n_products if p.variety or p.hints else 0
+        own = self.streams.generator("layout", row=layout, part=1)
+        return users, products, draw_traits(own, n, p.variety, p.hints)
+
+    def _available_at(self, step: int) -> BoolArray:
+        """Return the products that can be shown at a step, bool (R, K)."""
+        start, _ = self._stock.interval(step)
+        if start not in self._available:
+            self._available = {start: self._stock.at(step)[self._layout_index]}
+        return self._available[start]
 
     def _make_contexts(self) -> Contexts:
         """Return one context per layout and persona, in that order."""
         persona = np.arange(_P)[None, :, None]
         category = self._categories[:, None, :]
+        K = self.params.n_products
         persona, category = (a.reshape(-1, a.shape[-1]) for a in np.broadcast_arrays(persona, category))
         columns = {
             "additive": [persona, _P + category],
             "interaction": [persona * _C + category],
             "both": [persona, _P + category, _P + _C + persona * _C + category],
         }[self.params.features]
+        D, N = self.params.width
+        values = np.ones((*persona.shape, N))
+        if self._hints is not None:
+            shown = np.broadcast_to(self._hints[:, None], (len(self._hints), _P, K)).reshape(-1, K)
+            values[..., len(columns) :] = shown[..., None]
+            first = _WIDTH[self.params.features][0]
+            columns.append(np.full(persona.shape, first))
+            if len(columns) < N:
+                columns.append(first + 1 + persona * _C + category)
         stacked = np.ascontiguousarray(np.stack(columns, axis=-1).astype(np.int64))
-        return Contexts(np.ones(stacked.shape), stacked, self.spec.n_features)
+        return Contexts(values, stacked, D)
 
     def _distinct(self, contexts: Contexts, chosen: slice) -> FloatArray:
         """Return the distinct feature vectors of some items, float64 (n, D)."""
@@ -240,15 +326,21 @@ class PetShop(Simulator):
         np.put_along_axis(dense, rows[:, N:].astype(np.int64), rows[:, :N], axis=1)
         return dense
 
-    def _table(self, rates: FloatArray) -> ClickTable:
+    def _table(self, rates: FloatArray, step: int) -> ClickTable:
         """Make the table of every layout and persona from click probabilities (n, persona, category), in this order."""
         tables = rates[:, :, self._categories].transpose(0, 2, 1, 3)  # (n, L, persona, K)
-        return ClickTable.of(tables.reshape(-1, tables.shape[-1]))
+        if self._factor is not None:
+            tables = scaled(tables, self._factor[:, None])
+        K = tables.shape[-1]
+        if self._stock.complete(step):
+            return ClickTable.of(tables.reshape(-1, K))
+        offered = np.broadcast_to(self._stock.at(step)[:, None], tables.shape)
+        return ClickTable.of(tables.reshape(-1, K), offered.reshape(-1, K))
 
     def _rates_at(self, step: int) -> ClickTable:
-        start, _ = self._schedule.interval(step)
+        start = max(self._schedule.interval(step)[0], self._stock.interval(step)[0])
         if start not in self._tables:
             if len(self._tables) >= KEPT_TABLES:
                 del self._tables[next(iter(self._tables))]  # the oldest
-            self._tables[start] = self._table(self._schedule.rates(start))
+            self._tables[start] = self._table(self._schedule.rates(start), start)
         return self._tables[start]

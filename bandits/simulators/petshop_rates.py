@@ -12,12 +12,12 @@ from bandits.base.params import param
 from bandits.base.types import FloatArray
 
 from .changes import NEVER, Change, Season, permutation, step_param
+from .petshop_items import CATEGORIES as CATEGORIES
 
 Persona = Literal["new_puppy_parent", "cat_connoisseur", "budget_shopper", "fish_hobbyist"]
 Destination = Literal["new_puppy_parent", "cat_connoisseur", "budget_shopper", "fish_hobbyist", "mature_dog_owner"]
 PERSONAS: tuple[str, ...] = get_args(Persona)
 SPOKEN_PERSONAS = tuple(name.replace("_", " ") for name in PERSONAS)
-CATEGORIES = ("Dog Food", "Dog Toy", "Cat Food", "Cat Toy", "Fish")
 CLICK_RATES = (
     (0.40, 0.50, 0.10, 0.05, 0.02),
     (0.05, 0.02, 0.55, 0.45, 0.05),

@@ -234,8 +234,8 @@ class WorldSpec:
     capabilities : frozenset of str
         ``ids`` (users and items have identities), ``truth`` (expected rewards), ``segments`` (users form groups),
         ``log`` (logged interactions), ``binary`` (rewards are 0 or 1), ``arm_features`` (features differ between the
-        candidates of a round), ``vectors`` (the features are the user's vector, the item's, of one width, and constants
-        of 1).
+        candidates of a round), ``categories`` (items belong to categories), ``vectors`` (the features are the user's
+        vector, the item's, of one width, and constants of 1).
     """
 
     n_items: int
@@ -287,6 +287,8 @@ class WorldAccess(NamedTuple):
         The vectors of which the features consist (requires ``vectors``).
     round_at : callable, int -> Round
         What an agent observes at a step, for guards that show a past round to it again.
+    categories : callable, () -> int64 (R, n_items)
+        The category of every item, from 0 (requires ``categories``).
     """
 
     probabilities: Callable[[Round], FloatArray]
@@ -295,3 +297,4 @@ class WorldAccess(NamedTuple):
     key: str
     vectors: Callable[[], Vectors] = _missing
     round_at: Callable[[int], Round] = _missing
+    categories: Callable[[], IntArray] = _missing

@@ -32,6 +32,7 @@ PROBED = 96  # bytes per candidate while calibration is measured: means, widths 
 _CAPABILITY_NAMES = {
     "arm_features": "features that differ between arms",
     "binary": "rewards of 0 or 1",
+    "categories": "categories of items",
     "ids": "user and item identifiers",
     "log": "logged interactions",
     "segments": "user segments",

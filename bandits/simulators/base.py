@@ -101,6 +101,10 @@ class Simulator(ABC):
         """Return the vectors of users and items of which the features consist (capability ``vectors``)."""
         raise NotImplementedError(f"{type(self).__name__} provides no vectors of users and items")
 
+    def categories(self) -> IntArray:
+        """Return the category of every item, from 0, int64 (R, n_items) (capability ``categories``)."""
+        raise NotImplementedError(f"{type(self).__name__} provides no categories of items")
+
     @classmethod
     def memory(cls, params: Any, rows: int) -> int:
         """Return the bytes that ``rows`` rows need, by arithmetic, before anything is allocated."""
@@ -168,7 +172,8 @@ class Simulator(ABC):
     def access(self) -> WorldAccess:
         """Return what agents may read if they require it."""
         key = f"{self.log_key()}|{self.streams.seed}"
-        return WorldAccess(self.probabilities, self.log, self.layouts(), key, self.vectors, self.round_at)
+        observed = self.vectors, self.round_at, self.categories
+        return WorldAccess(self.probabilities, self.log, self.layouts(), key, *observed)
 
     def log_key(self) -> str:
         """Return a text that names everything the log depends on, besides the seed."""

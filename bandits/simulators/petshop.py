@@ -181,7 +181,7 @@ class PetShop(Simulator):
         return WorldSpec(
             n_items=params.n_products, n_candidates=params.n_products, n_features=n_features, n_stored=n_stored,
             n_users=params.n_users, fixed_contexts=0 if broken else _P,
-            capabilities=frozenset({"ids", "truth", "segments", "log", "binary", "arm_features"}),
+            capabilities=frozenset({"ids", "truth", "segments", "log", "binary", "arm_features", "categories"}),
         )  # fmt: skip
 
     @classmethod
@@ -216,6 +216,9 @@ class PetShop(Simulator):
         chosen = slice(None if self._hints is None else HINTED) if item is None else slice(item, item + 1)
         found = [self._distinct(contexts, chosen) for contexts in self._observed.all()]
         return found[0] if len(found) == 1 else np.unique(np.vstack(found), axis=0)
+
+    def categories(self) -> IntArray:
+        return self._categories[self._layout_index]
 
     def log(self, layout: int, n: int) -> LoggedData:
         """Return interactions logged before the first change: what is learned from them is outdated after it."""

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
+from pydantic import model_validator
 
 from bandits.agents.base import Propensity
+from bandits.agents.priors import check_prior, closest_prior, every_param, groups_of
 from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams
 from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, PredrawnSteps, Round, WorldAccess, WorldSpec
 from bandits.models.beta_draws import BetaStreams
+from bandits.models.beta_prior import LEAST_CLICKS, LEAST_MISSES, beta_prior
 from bandits.models.largest import beta_largest
 
 from .base import ForgettingContextFreeAgent, ForgettingCountsParams
-
-LEAST_CLICKS, LEAST_MISSES = 0.1, 0.5  # of a prior; below, draws in double precision tie at 0 or 1
 
 
 class BetaTS(ForgettingContextFreeAgent):
@@ -25,6 +26,9 @@ class BetaTS(ForgettingContextFreeAgent):
 
     Discounted Thompson sampling [2]_ multiplies clicks and misses by gamma at every step; a window counts its steps
     alone. The prior is kept whole.
+
+    With ``prior`` category or pooled, the prior is estimated from the items of the same category, or from all items,
+    every ``prior_every`` steps (empirical Bayes, `bandits.models.beta_prior`); the given one holds until then.
 
     Propensities are exact with a prior of at least 0.1 clicks and 0.5 misses; others make many draws equal to 1.
 
@@ -46,6 +50,21 @@ class BetaTS(ForgettingContextFreeAgent):
             help="Pseudo-exposures without a click before any data (Beta prior). Larger values start from a lower "
             "CTR; a = b = 1 is the uniform prior.",
         )  # fmt: skip
+        prior: Literal["given", "category", "pooled"] = param(
+            "given", title="Prior", structural=True, later=True,
+            help="Where the CTR of an item starts. given: at the prior clicks and misses. category: at the CTRs of the "
+            "items of the same category (empirical Bayes). pooled: at those of all items.",
+        )  # fmt: skip
+        prior_every: int = every_param()
+
+        @classmethod
+        def closest(cls, values: dict[str, Any]) -> dict[str, Any]:
+            return closest_prior(super().closest(values), "given")
+
+        @model_validator(mode="after")
+        def _can_be_estimated(self) -> Self:
+            check_prior(self.kind, dict(self), "given")
+            return self
 
     title = "Beta Thompson"
     formula = r"\tilde p_a\sim\mathrm{Beta}\big(a+\text{clicks}_a,\ b+\text{misses}_a\big)"
@@ -60,13 +79,21 @@ class BetaTS(ForgettingContextFreeAgent):
         if self.a.min() >= LEAST_CLICKS and self.b.min() >= LEAST_MISSES:
             self.propensity = "exact"
         # rejection sampling uses a varying amount of numbers: every step starts at its own place in the row's stream
+        p = params[0]
+        self.prior, self.every = p.prior, p.prior_every
+        if self.prior != "given":
+            self.groups = groups_of(self.prior, len(params), spec, access)
+            shape = len(params), int(self.groups.max()) + 1
+            self.prior_clicks = np.broadcast_to(self.a[:, None], shape).copy()  # of each group
+            self.prior_misses = np.broadcast_to(self.b[:, None], shape).copy()
+            self.state += ("prior_clicks", "prior_misses")
         self._draws = BetaStreams([streams.generator("agent", row=row) for row in streams.rows])
 
     def scores(self, round: Round) -> FloatArray:
         return self._draws.draw(round.step, *self.posterior(round))
 
     def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray | None:
-        if self.forgets(self.params[0]):
+        if self.forgets(self.params[0]) or self.prior != "given":
             return None
         once = self.exposure(Feedback(np.zeros((1, 1)), np.ones((1, 1), np.bool_)))[0, 0]
         return self._draws.play(
@@ -74,9 +101,25 @@ class BetaTS(ForgettingContextFreeAgent):
             np.ascontiguousarray(steps.uniforms), alive,
         )  # fmt: skip
 
+    def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
+        super().learn(round, slate, feedback)
+        if self.prior != "given" and (round.step + 1) % self.every == 0:
+            self.estimate()
+
+    def estimate(self) -> None:
+        """Estimate the priors of all groups from the items' data."""
+        for r, g in np.ndindex(*self.prior_clicks.shape):
+            own = self.groups[r] == g
+            if (found := beta_prior(self.shown[r, own], self.clicks[r, own])) is not None:
+                self.prior_clicks[r, g], self.prior_misses[r, g] = found
+
     def posterior(self, round: Round) -> tuple[FloatArray, FloatArray]:
         """Return the Beta parameters of the candidates, two of float64 (R, K)."""
         shows, clicks = self.counts(round)
+        if self.prior != "given":
+            group = np.take_along_axis(self.groups, round.items, axis=1)
+            a, b = (np.take_along_axis(p, group, axis=1) for p in (self.prior_clicks, self.prior_misses))
+            return a + clicks, b + np.maximum(shows - clicks, 0)
         return self.a[:, None] + np.maximum(clicks, 0), self.b[:, None] + np.maximum(shows - clicks, 0)
 
     def probabilities(self, round: Round) -> FloatArray:
@@ -93,3 +136,23 @@ class BetaTS(ForgettingContextFreeAgent):
         a, b = self.posterior(round)
         while True:
             yield generator.beta(a, b)
+
+    @classmethod
+    def requires(cls, params: Any) -> frozenset[str]:
+        return super().requires(params) | ({"categories"} if params.prior == "category" else set())
+
+    @classmethod
+    def generalises(cls, params: Any) -> bool:
+        return bool(params.prior != "given")
+
+    @classmethod
+    def alternatives(cls, spec: WorldSpec) -> list[dict[str, Any]]:
+        return [] if "categories" in spec.capabilities else [{"prior": "given"}]
+
+    @classmethod
+    def memory(cls, params: Any, spec: WorldSpec) -> int:
+        return super().memory(params, spec) + 24 * spec.n_items * int(params.prior != "given")
+
+    @classmethod
+    def test_params(cls) -> list[dict[str, Any]]:
+        return [*super().test_params(), *({"prior": p, "prior_every": 7} for p in ("category", "pooled"))]

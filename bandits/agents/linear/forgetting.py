@@ -1,4 +1,4 @@
-"""Linear agents that can forget: by a discount factor or a sliding window."""
+"""Linear agents that can forget (discount factor, sliding window) or estimate the prior of an arm from other arms."""
 
 from __future__ import annotations
 
@@ -7,18 +7,23 @@ from typing import Any, Self
 from pydantic import model_validator
 
 from bandits.agents.forgetting import check_one_way, closest_way, gamma_param, window_param
+from bandits.agents.priors import check_prior, closest_prior, every_param, groups_of, prior_param
 from bandits.base.types import WorldSpec
+from bandits.models.linear.empirical_bayes import Prior, PriorState
 from bandits.models.linear.nonstationary import DiscountedRidge, SlidingWindowRidge
+from bandits.models.linear.prior_ridge import PriorRidge
 from bandits.models.linear.ridge import Ridge
 
 from .base import LinearAgent, LinearParams
 
 
 class ForgettingLinearParams(LinearParams):
-    """Parameters of a ridge model that can forget."""
+    """Parameters of a ridge model that can forget, or estimate its prior."""
 
     gamma: float = gamma_param()
     window: int | None = window_param()
+    prior: Prior = prior_param()
+    prior_every: int = every_param()
 
     def mode(self) -> str:
         return "discounted" if self.gamma < 1 else ""
@@ -28,13 +33,14 @@ class ForgettingLinearParams(LinearParams):
         values = closest_way(values)
         if (values.get("gamma", 1.0) < 1 or values.get("window") is not None) and values.get("sharing") == "hybrid":
             values = {**values, "sharing": "shared"}
-        return values
+        return closest_prior(values)
 
     @model_validator(mode="after")
     def _one_way_to_forget(self) -> Self:
         check_one_way(self.kind, self.gamma, self.window)
         if (self.gamma < 1 or self.window is not None) and self.sharing == "hybrid":
             raise ValueError(f"{self.kind}: gamma below 1 and window need sharing per_arm or shared, not hybrid")
+        check_prior(self.kind, dict(self))
         return self
 
 
@@ -47,11 +53,32 @@ class ForgettingLinearAgent(LinearAgent):
             return SlidingWindowRidge(ridge, self.spec, p.sharing, p.window)
         if p.gamma < 1:
             return DiscountedRidge(ridge, self.column("gamma"), self.spec, p.sharing)
+        if p.prior != "zero":
+            D, K = self.spec.n_features, self.spec.n_items
+            return PriorRidge(
+                ridge, D, K, p.prior, p.prior_every, groups_of(p.prior, len(ridge), self.spec, self.access)
+            )
         return super().make_model()
 
     def plain_model(self) -> Ridge | None:
         """Return the models if they have compiled steps (`Ridge.play`): on the features, without forgetting."""
-        return self.model if self.fourier is None and type(self.model) is Ridge else None
+        model = self.model
+        if self.fourier is not None or not isinstance(model, Ridge) or isinstance(model, SlidingWindowRidge):
+            return None
+        return model
+
+    @classmethod
+    def requires(cls, params: Any) -> frozenset[str]:
+        return super().requires(params) | ({"categories"} if params.prior == "category" else set())
+
+    @classmethod
+    def alternatives(cls, spec: WorldSpec) -> list[dict[str, Any]]:
+        without = [] if "categories" in spec.capabilities else [{"prior": "zero"}]
+        return [*without, *super().alternatives(spec)]
+
+    @classmethod
+    def generalises(cls, params: Any) -> bool:
+        return super().generalises(params) or bool(params.prior != "zero")
 
     @classmethod
     def forgets(cls, params: Any) -> bool:
@@ -61,7 +88,8 @@ class ForgettingLinearAgent(LinearAgent):
     def test_params(cls) -> list[dict[str, Any]]:
         forgetting: list[dict[str, Any]] = [{"gamma": 0.98}, {"window": 20}]
         more = [{**change, "sharing": s} for change in forgetting for s in ("per_arm", "shared")]
-        return [*super().test_params(), *more]
+        priors: list[dict[str, Any]] = [{"prior": prior, "prior_every": 7} for prior in ("category", "pooled")]
+        return [*super().test_params(), *more, *priors]
 
     @classmethod
     def model_memory(cls, params: Any, spec: WorldSpec) -> int:
@@ -69,4 +97,5 @@ class ForgettingLinearAgent(LinearAgent):
             own = Ridge.memory(spec, params.sharing)
             return super().model_memory(params, spec) - own + DiscountedRidge.memory(spec, params.sharing)
         ring = 0 if params.window is None else SlidingWindowRidge.ring_memory(spec, params.window)
-        return super().model_memory(params, spec) + ring
+        learned = 0 if params.prior == "zero" else PriorState.memory(spec.n_items, spec.n_features)
+        return super().model_memory(params, spec) + ring + learned

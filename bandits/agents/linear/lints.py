@@ -73,6 +73,8 @@ class LinTS(ForgettingLinearAgent):
                 raise ValueError("lints: noise inverse_gamma needs sharing per_arm or shared, not hybrid")
             if self.noise == "inverse_gamma" and (self.gamma < 1 or self.window is not None):
                 raise ValueError("lints: noise inverse_gamma needs gamma 1 and no window")
+            if self.noise == "inverse_gamma" and self.prior != "zero":
+                raise ValueError(f"lints: prior {self.prior} needs noise fixed, not inverse_gamma")
             return self
 
     title = "LinTS"

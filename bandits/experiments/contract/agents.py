@@ -67,7 +67,8 @@ def cases(kind: str, environments: tuple[str, ...] = tuple(ENVIRONMENTS), *, red
     demanding = ("petshop", "cascade") if reduced else DEMANDING
     for i, params in enumerate(cls.test_params()):
         for environment in environments:
-            if cls.needs <= capabilities(environment) and (i == 0 or environment in demanding):
+            required = cls.requires(cls.Params(kind=kind, **params))
+            if required <= capabilities(environment) and (i == 0 or environment in demanding):
                 yield Case(kind, tuple(params.items()), environment)
 
 

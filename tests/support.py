@@ -97,6 +97,13 @@ def same(a: History, b: History) -> None:
     if a.segments is not None and b.segments is not None:
         reached = a.segments.reached(a.step)
         np.testing.assert_array_equal(a.segments.counts[:reached], b.segments.counts[:reached])
+    assert (a.segment_sums is None) == (b.segment_sums is None)
+    if a.segment_sums is not None and b.segment_sums is not None:
+        reached = a.segment_sums.reached(a.step)
+        np.testing.assert_array_equal(a.segment_sums.sums[:reached], b.segment_sums.sums[:reached])
+    assert [c.step for c in a.segment_checks] == [c.step for c in b.segment_checks]
+    for left, right in zip(a.segment_checks, b.segment_checks, strict=True):
+        np.testing.assert_array_equal(left.values, right.values)
     np.testing.assert_array_equal(a.alive, b.alive)
     assert [s.step for s in a.spectra] == [s.step for s in b.spectra]
     for own, other in zip(a.spectra, b.spectra, strict=True):

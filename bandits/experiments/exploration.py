@@ -20,6 +20,23 @@ def measure(lane: Lane, rounds: list[ProbedRound]) -> FloatArray:
     float64 (R, 5)
         The columns of `snapshots.ExplorationCheck`, means over the rounds; NaN in rows that have stopped.
     """
+    return _mean(each_round(lane, rounds), lane)
+
+
+def checks(lane: Lane, rounds: list[ProbedRound], n_segments: int) -> tuple[FloatArray, FloatArray]:
+    """Return what `measure` does, and the sums by user segment (`snapshots.SegmentCheck`), (R, 5) and (R, G, 2)."""
+    values = each_round(lane, rounds)
+    by_segment = np.zeros((values.shape[1], n_segments, 2))
+    if n_segments > 1:
+        for probed, explored in zip(rounds, values[:, :, 0], strict=True):
+            rows = np.flatnonzero(lane.alive & np.isfinite(explored))
+            by_segment[rows, probed.round.segments[rows], 0] += explored[rows]
+            by_segment[rows, probed.round.segments[rows], 1] += 1
+    return _mean(values, lane), by_segment
+
+
+def each_round(lane: Lane, rounds: list[ProbedRound]) -> FloatArray:
+    """Return the columns of `snapshots.ExplorationCheck` for each round, float64 (n, R, 5)."""
     simulator = lane.simulator
     S, alive = simulator.spec.slate, lane.alive
     values = np.empty((len(rounds), len(alive), 5))
@@ -32,8 +49,12 @@ def measure(lane: Lane, rounds: list[ProbedRound]) -> FloatArray:
         greedy_value = simulator.respond(round, greedy, half)[1].value
         explored = 1 - _in_common(chosen, greedy)
         values[i] = np.stack([explored, truth.value, greedy_value, truth.best_value, truth.random_value], axis=1)
+    return values
+
+
+def _mean(values: FloatArray, lane: Lane) -> FloatArray:
     mean = values.mean(axis=0)
-    mean[~alive] = np.nan
+    mean[~lane.alive] = np.nan
     return np.asarray(mean)
 
 

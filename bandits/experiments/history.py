@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 
 from bandits.base.types import FloatArray, IntArray
 
+from .segment_sums import SegmentCounts as SegmentCounts
+from .segment_sums import SegmentSums
 from .snapshots import (
-    SNAPSHOTS,
     BeliefCheck,
     Calibration,
     ExplorationCheck,
+    SegmentCheck,
     Spectrum,
     grid_points,
     nice_spacing,
@@ -24,7 +26,6 @@ from .trace import Trace
 
 MAX_POINTS = 2000  # of a stored curve
 MAX_COUNTS = 200  # of stored counts per arm
-SEGMENT_CELLS = 100_000  # largest segments x items that are counted
 FORMAT = 2  # of the contents of a history; 1: no number, no counts per segment, in the oldest no belief checks
 
 
@@ -32,53 +33,6 @@ def count_spacing(steps: int, n_counted: int) -> int:
     """Return the steps between stored counts: a few hundred points, fewer for many counted items."""
     points = max(2, min(MAX_COUNTS, 400_000 // max(n_counted, 1)))
     return nice_spacing(steps, points)
-
-
-class SegmentCounts:
-    """Counts of how often each item was shown to each user segment, at the snapshots.
-
-    Attributes
-    ----------
-    grid : int64 (P,)
-        Fewer points than there are snapshots where the catalogue is large.
-    counts : int64 (P, R, G, n_items)
-        Times each item was shown to each of the G segments since the start.
-    """
-
-    def __init__(self, steps: int, rows: int, n_segments: int, n_items: int) -> None:
-        self.n_segments, self.n_items = n_segments, n_items
-        self.grid = grid_points(steps, nice_spacing(steps, self.points(n_segments, n_items)))
-        self.counts = np.zeros((len(self.grid), rows, n_segments, n_items), np.int64)
-        self.now = np.zeros((rows, n_segments, n_items), np.int64)
-
-    @staticmethod
-    def points(n_segments: int, n_items: int) -> int:
-        """Return the number of stored points; 0 with a single segment or too many cells."""
-        cells = n_segments * n_items
-        return 0 if n_segments < 2 or cells > SEGMENT_CELLS else min(SNAPSHOTS, 4 * SEGMENT_CELLS // cells)
-
-    def reached(self, step: int) -> int:
-        """Return the number of grid points up to a step."""
-        return int(np.searchsorted(self.grid, step, side="right"))
-
-    def extend(self, trace: Trace) -> None:
-        """Add the next steps."""
-        end = trace.start + len(trace.rewards)
-        group = np.arange(len(self.now)) * self.n_segments + trace.segments
-        cells = group[:, :, None] * self.n_items + trace.items
-        if not trace.alive.all():  # a stopped row shows nothing
-            cells[np.isnan(trace.rewards)] = -1
-        points = range(self.reached(trace.start), self.reached(end))
-        begin = 0
-        for point in points:
-            stop = int(self.grid[point]) - trace.start
-            self._add(cells[begin:stop])
-            self.counts[point] = self.now
-            begin = stop
-        self._add(cells[begin:])
-
-    def _add(self, cells: IntArray) -> None:
-        self.now += np.bincount(cells[cells >= 0], minlength=self.now.size).reshape(self.now.shape)
 
 
 class History:
@@ -111,8 +65,12 @@ class History:
     belief_checks : list of BeliefCheck
     exploration_checks : list of ExplorationCheck
         Empty in runs stored by versions without them.
+    segment_checks : list of SegmentCheck
+        Empty without user segments, and in runs stored by versions without them.
     segments : SegmentCounts, optional
         None without user segments, with too many cells, or in runs stored by versions without them.
+    segment_sums : SegmentSums, optional
+        None without user segments, or in runs stored by versions without them.
     format : int
         Version of the stored format: see `FORMAT`.
     note : str
@@ -142,6 +100,8 @@ class History:
         self.calibrations: list[Calibration] = []
         self.belief_checks: list[BeliefCheck] = []
         self.exploration_checks: list[ExplorationCheck] = []
+        self.segment_checks: list[SegmentCheck] = []
+        self.segment_sums = SegmentSums(steps, rows, n_segments) if n_segments > 1 else None
         counted = SegmentCounts.points(n_segments, n_items) > 0
         self.segments = SegmentCounts(steps, rows, n_segments, n_items) if counted else None
         self.format = FORMAT
@@ -165,7 +125,8 @@ class History:
         points, counted = min(steps, MAX_POINTS) + 1, -(-n_items // bucket_size)
         kept = SegmentCounts.points(n_segments, n_items)
         by_segment = n_items * n_segments * (steps // nice_spacing(steps, kept) + 3) if kept else 0
-        return 8 * rows * (5 * points + counted * (steps // count_spacing(steps, counted) + 3) + by_segment)
+        sums = SegmentSums.memory(n_segments) if n_segments > 1 else 0
+        return rows * (8 * (5 * points + counted * (steps // count_spacing(steps, counted) + 3) + by_segment) + sums)
 
     @property
     def size(self) -> int:
@@ -196,6 +157,8 @@ class History:
         self._count(trace, end)
         if self.segments is not None:
             self.segments.extend(trace)
+        if self.segment_sums is not None:
+            self.segment_sums.extend(trace)
         self.alive = trace.alive.copy()
         self.step = end
 
@@ -234,6 +197,8 @@ class History:
             first = segments.reached(step) if step else 0
             new = segments.counts[first : segments.reached(self.step)].astype(np.int32)
             by_segment = {"segments.from": np.array(first), "segments.counts": new}
+        if self.segment_sums is not None:
+            by_segment |= self.segment_sums.since(step, self.step)
         return {
             "format": np.array(self.format),
             "from": np.array([size, count_size]),
@@ -248,6 +213,7 @@ class History:
             **{f"calibration.{c.step}": c.inside for c in self.calibrations if c.step > step},
             **{f"checkup.{c.step}": c.values for c in self.belief_checks if c.step > step},
             **{f"exploration.{c.step}": c.values for c in self.exploration_checks if c.step > step},
+            **{f"segment_exploration.{c.step}": c.values for c in self.segment_checks if c.step > step},
         }
 
     def merge(self, added: dict[str, Any]) -> None:
@@ -267,11 +233,17 @@ class History:
         if self.segments is not None:
             first, new = int(added["segments.from"]), added["segments.counts"]
             self.segments.counts[first : first + len(new)] = new
+        if "segment_sums.sums" not in added:
+            self.segment_sums = None
+        if self.segment_sums is not None:
+            self.segment_sums.merge(added)
         self.spectra += [Spectrum(*new) for new in _snapshots(added, "spectrum.", self.spectra)]
         self.calibrations += [Calibration(*new) for new in _snapshots(added, "calibration.", self.calibrations)]
         self.belief_checks += [BeliefCheck(*new) for new in _snapshots(added, "checkup.", self.belief_checks)]
         known = self.exploration_checks
         self.exploration_checks += [ExplorationCheck(*new) for new in _snapshots(added, "exploration.", known)]
+        split = self.segment_checks
+        self.segment_checks += [SegmentCheck(*new) for new in _snapshots(added, "segment_exploration.", split)]
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state as arrays and plain values, from which a run continues bit-identically."""
@@ -280,6 +252,8 @@ class History:
         plain = {"steps": self.steps, "now.counts": self._count_now}
         if self.segments is not None:
             plain["now.segments"] = self.segments.now
+        if self.segment_sums is not None:
+            plain["now.segment_sums"] = self.segment_sums.now
         return {k: np.array(v) for k, v in {**everything, **now, **plain}.items()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -299,12 +273,18 @@ class History:
             self.segments.now = state["now.segments"].copy()
         else:
             self.segments = None
+        if self.segment_sums is not None and (sums := old.segment_sums) is not None:
+            _copy_common(sums.grid, self.segment_sums.grid, old.step, {"": sums.sums}, {"": self.segment_sums.sums})
+            self.segment_sums.now = state["now.segment_sums"].copy()
+        else:
+            self.segment_sums = None
         self.format = old.format
         wanted = set(snapshot_steps(self.steps))
         self.spectra = [s for s in old.spectra if s.step in wanted]
         self.calibrations = [c for c in old.calibrations if c.step in wanted]
         self.belief_checks = [c for c in old.belief_checks if c.step in wanted]
         self.exploration_checks = [c for c in old.exploration_checks if c.step in wanted]
+        self.segment_checks = [c for c in old.segment_checks if c.step in wanted]
         self.note = old.note
         self.alive, self.step, self.seconds = old.alive, old.step, old.seconds
         self._sum_now = {name: state[f"now.{name}"].copy() for name in self.sums}
@@ -312,7 +292,9 @@ class History:
 
 
 def _snapshots(
-    added: dict[str, Any], prefix: str, known: Sequence[Spectrum | Calibration | BeliefCheck | ExplorationCheck]
+    added: dict[str, Any],
+    prefix: str,
+    known: Sequence[Spectrum | Calibration | BeliefCheck | ExplorationCheck | SegmentCheck],
 ) -> list[tuple[int, FloatArray]]:
     """Return the new snapshots of one type by step, without those repeated after a restart."""
     last = known[-1].step if known else 0

@@ -24,7 +24,7 @@ from . import calibration, exploration
 from .experiment import Experiment
 from .history import History
 from .lane import Lane
-from .snapshots import BeliefCheck, Calibration, ExplorationCheck, Spectrum, snapshot_steps
+from .snapshots import BeliefCheck, Calibration, ExplorationCheck, SegmentCheck, Spectrum, snapshot_steps
 from .trace import Trace
 
 CHUNK = 500  # steps per chunk
@@ -122,7 +122,10 @@ class _LaneRunner:
             self.history.calibrations.append(Calibration(step, inside))
         if values is not None:
             self.history.belief_checks.append(BeliefCheck(step, values))
-        self.history.exploration_checks.append(ExplorationCheck(step, exploration.measure(self.lane, rounds)))
+        explored, by_segment = exploration.checks(self.lane, rounds, self.history.n_segments)
+        self.history.exploration_checks.append(ExplorationCheck(step, explored))
+        if self.history.segment_sums is not None:
+            self.history.segment_checks.append(SegmentCheck(step, by_segment))
 
 
 class Race:

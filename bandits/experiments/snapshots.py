@@ -113,6 +113,17 @@ class ExplorationCheck:
 
 
 @dataclass(slots=True)
+class SegmentCheck:
+    """Decisions for each user segment against an agent's own best estimates, over the next rounds: (R, G, 2).
+
+    Sum of the shares of the shown items that are not among those with the highest estimated means, and rounds.
+    """
+
+    step: int
+    values: FloatArray
+
+
+@dataclass(slots=True)
 class Spectrum:
     """Eigenvalues of the design matrix at one step, float64 (R, M, m), descending, NaN-padded."""
 

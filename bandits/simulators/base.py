@@ -101,6 +101,10 @@ class Simulator(ABC):
         """Return the vectors of users and items of which the features consist (capability ``vectors``)."""
         raise NotImplementedError(f"{type(self).__name__} provides no vectors of users and items")
 
+    def launched(self) -> dict[int, list[IntArray]]:
+        """Return the items of each launch, by its place among the changes: those of each row, ascending."""
+        return {}
+
     def categories(self) -> IntArray:
         """Return the category of every item, from 0, int64 (R, n_items) (capability ``categories``)."""
         raise NotImplementedError(f"{type(self).__name__} provides no categories of items")

@@ -28,6 +28,7 @@ from .availability import Launch, Stock, Withdraw, check_stock
 from .base import ClickTable, Simulator, SimulatorParams
 from .changed_inputs import ObservedContexts, VisitorShares
 from .changes import Change, Features, Season, Traffic, changes_param
+from .petshop_features import distinct, feature_width, make_contexts
 from .petshop_items import ProductLaunch, ProductTraits, ProductWithdrawal, draw_personas, draw_traits, scaled
 from .petshop_rates import CATEGORIES as CATEGORIES
 from .petshop_rates import CLICK_RATES as CLICK_RATES
@@ -38,7 +39,6 @@ KEPT_TABLES = 3  # of click probabilities
 MOVING_CELLS = 2**17  # click probabilities of moving rates that are computed at once
 HINTED = 1000  # products whose hints are enough to span those of all
 _P, _C = len(PERSONAS), len(CATEGORIES)
-_WIDTH = {"additive": (_P + _C, 2), "interaction": (_P * _C, 1), "both": (_P + _C + _P * _C, 3)}  # D, N
 _EQUAL = (1 / _P,) * _P
 
 Changes = Annotated[
@@ -106,10 +106,7 @@ class PetShop(Simulator):
         @property
         def width(self) -> tuple[int, int]:
             """The number of features D, and the number of stored ones N."""
-            n_features, n_stored = _WIDTH[self.features]
-            if not self.hints:
-                return n_features, n_stored
-            return (n_features + 1, n_stored + 1) if self.features == "additive" else (n_features + 21, n_stored + 2)
+            return feature_width(self.features, hinted=bool(self.hints))
 
         @property
         def all_changes(self) -> dict[str, Change]:
@@ -214,8 +211,11 @@ class PetShop(Simulator):
 
     def features(self, item: int | None) -> FloatArray:
         chosen = slice(None if self._hints is None else HINTED) if item is None else slice(item, item + 1)
-        found = [self._distinct(contexts, chosen) for contexts in self._observed.all()]
+        found = [distinct(contexts, chosen) for contexts in self._observed.all()]
         return found[0] if len(found) == 1 else np.unique(np.vstack(found), axis=0)
+
+    def launched(self) -> dict[int, list[IntArray]]:
+        return {i: [items[at] for at in self._layout_index] for i, items in self._stock.cohorts.items()}
 
     def categories(self) -> IntArray:
         return self._categories[self._layout_index]
@@ -299,35 +299,8 @@ class PetShop(Simulator):
 
     def _make_contexts(self) -> Contexts:
         """Return one context per layout and persona, in that order."""
-        persona = np.arange(_P)[None, :, None]
-        category = self._categories[:, None, :]
-        K = self.params.n_products
-        persona, category = (a.reshape(-1, a.shape[-1]) for a in np.broadcast_arrays(persona, category))
-        columns = {
-            "additive": [persona, _P + category],
-            "interaction": [persona * _C + category],
-            "both": [persona, _P + category, _P + _C + persona * _C + category],
-        }[self.params.features]
-        D, N = self.params.width
-        values = np.ones((*persona.shape, N))
-        if self._hints is not None:
-            shown = np.broadcast_to(self._hints[:, None], (len(self._hints), _P, K)).reshape(-1, K)
-            values[..., len(columns) :] = shown[..., None]
-            first = _WIDTH[self.params.features][0]
-            columns.append(np.full(persona.shape, first))
-            if len(columns) < N:
-                columns.append(first + 1 + persona * _C + category)
-        stacked = np.ascontiguousarray(np.stack(columns, axis=-1).astype(np.int64))
-        return Contexts(values, stacked, D)
-
-    def _distinct(self, contexts: Contexts, chosen: slice) -> FloatArray:
-        """Return the distinct feature vectors of some items, float64 (n, D)."""
-        values, columns, n_features = contexts
-        stored = np.concatenate([values[:, chosen], columns[:, chosen]], axis=2)
-        rows = np.unique(stored.reshape(-1, stored.shape[2]), axis=0)
-        N, dense = columns.shape[2], np.zeros((len(rows), n_features))
-        np.put_along_axis(dense, rows[:, N:].astype(np.int64), rows[:, :N], axis=1)
-        return dense
+        p = self.params
+        return make_contexts(p.features, self._categories, self._hints, p.width)
 
     def _table(self, rates: FloatArray, step: int) -> ClickTable:
         """Make the table of every layout and persona from click probabilities (n, persona, category), in this order."""

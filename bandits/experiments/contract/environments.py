@@ -6,6 +6,7 @@ larger catalogue.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from typing import Any, Literal
 
@@ -44,6 +45,14 @@ class Linear(DenseSimulator):
     @classmethod
     def layout_per_row(cls, params: Any) -> bool:
         return bool(params.layout == "per_row")
+
+    @classmethod
+    def describe(cls, params: Any) -> WorldSpec:
+        spec = super().describe(params)
+        return replace(spec, capabilities=spec.capabilities | {"categories"})
+
+    def categories(self) -> IntArray:
+        return np.tile(np.arange(self.spec.n_items) % 2, (len(self.streams.rows), 1))
 
     @property
     def theta(self) -> FloatArray:
@@ -112,8 +121,12 @@ class Cascade(Simulator):
     def describe(cls, params: Any) -> WorldSpec:
         return WorldSpec(
             n_items=params.n_items, n_candidates=params.n_arms, n_features=params.n_features,
-            n_stored=params.n_features, slate=cls.SLATE, capabilities=frozenset({"truth", "binary", "arm_features"}),
+            n_stored=params.n_features, slate=cls.SLATE,
+            capabilities=frozenset({"truth", "binary", "arm_features", "categories"}),
         )  # fmt: skip
+
+    def categories(self) -> IntArray:
+        return np.tile(np.arange(self.spec.n_items) % 3, (len(self.streams.rows), 1))
 
     def round_at(self, step: int) -> Round:
         items = np.ascontiguousarray(self._what.at(step).argsort(axis=1)[:, : self.params.n_arms])

@@ -1,0 +1,132 @@
+"""What happened to each user segment: items shown, visits, clicks and expected rewards, cumulative on a grid."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from bandits.base.types import FloatArray, IntArray
+
+from .snapshots import SNAPSHOTS, grid_points, nice_spacing
+from .trace import Trace
+
+SEGMENT_CELLS = 100_000  # largest segments x items that are counted
+
+
+@njit(cache=True, nogil=True)
+def _add(segments: IntArray, rewards: FloatArray, value: FloatArray, best_value: FloatArray, now: FloatArray) -> None:
+    """Add steps to ``now (R, G, 4)`` one by one, so that rounding does not depend on chunks."""
+    T, R = segments.shape
+    for t in range(T):
+        for r in range(R):
+            if np.isnan(rewards[t, r]):  # a stopped row
+                continue
+            own = now[r, segments[t, r]]
+            own[0] += 1.0
+            own[1] += rewards[t, r]
+            own[2] += value[t, r]
+            own[3] += best_value[t, r]
+
+
+class SegmentCounts:
+    """Counts of how often each item was shown to each user segment, at the snapshots.
+
+    Attributes
+    ----------
+    grid : int64 (P,)
+        Fewer points than there are snapshots where the catalogue is large.
+    counts : int64 (P, R, G, n_items)
+        Times each item was shown to each of the G segments since the start.
+    """
+
+    def __init__(self, steps: int, rows: int, n_segments: int, n_items: int) -> None:
+        self.n_segments, self.n_items = n_segments, n_items
+        self.grid = grid_points(steps, nice_spacing(steps, self.points(n_segments, n_items)))
+        self.counts = np.zeros((len(self.grid), rows, n_segments, n_items), np.int64)
+        self.now = np.zeros((rows, n_segments, n_items), np.int64)
+
+    @staticmethod
+    def points(n_segments: int, n_items: int) -> int:
+        """Return the number of stored points; 0 with a single segment or too many cells."""
+        cells = n_segments * n_items
+        return 0 if n_segments < 2 or cells > SEGMENT_CELLS else min(SNAPSHOTS, 4 * SEGMENT_CELLS // cells)
+
+    def reached(self, step: int) -> int:
+        """Return the number of grid points up to a step."""
+        return int(np.searchsorted(self.grid, step, side="right"))
+
+    def extend(self, trace: Trace) -> None:
+        """Add the next steps."""
+        end = trace.start + len(trace.rewards)
+        group = np.arange(len(self.now)) * self.n_segments + trace.segments
+        cells = group[:, :, None] * self.n_items + trace.items
+        if not trace.alive.all():  # a stopped row shows nothing
+            cells[np.isnan(trace.rewards)] = -1
+        points = range(self.reached(trace.start), self.reached(end))
+        begin = 0
+        for point in points:
+            stop = int(self.grid[point]) - trace.start
+            self._add(cells[begin:stop])
+            self.counts[point] = self.now
+            begin = stop
+        self._add(cells[begin:])
+
+    def _add(self, cells: IntArray) -> None:
+        self.now += np.bincount(cells[cells >= 0], minlength=self.now.size).reshape(self.now.shape)
+
+
+class SegmentSums:
+    """Sums of each user segment since the start, at the snapshots.
+
+    Attributes
+    ----------
+    grid : int64 (P,)
+    sums : float64 (P, R, G, 4)
+        Visits, clicks, expected rewards of what was shown and of the optimum: `NAMES`.
+    """
+
+    NAMES = ("visits", "clicks", "value", "best_value")
+
+    def __init__(self, steps: int, rows: int, n_segments: int) -> None:
+        self.grid = grid_points(steps, nice_spacing(steps, SNAPSHOTS))
+        self.sums = np.zeros((len(self.grid), rows, n_segments, len(self.NAMES)))
+        self.now = np.zeros(self.sums.shape[1:])
+
+    @staticmethod
+    def memory(n_segments: int) -> int:
+        """Compute the bytes per row."""
+        return 8 * (SNAPSHOTS + 3) * n_segments * len(SegmentSums.NAMES)
+
+    def reached(self, step: int) -> int:
+        """Return the number of grid points up to a step."""
+        return int(np.searchsorted(self.grid, step, side="right"))
+
+    def extend(self, trace: Trace) -> None:
+        """Add the next steps."""
+        begin = 0
+        for point in range(self.reached(trace.start), self.reached(trace.start + len(trace.rewards))):
+            stop = int(self.grid[point]) - trace.start
+            self._extend(trace, slice(begin, stop))
+            self.sums[point] = self.now
+            begin = stop
+        self._extend(trace, slice(begin, None))
+
+    def _extend(self, trace: Trace, part: slice) -> None:
+        rewards, value, best = (np.ascontiguousarray(c[part]) for c in (trace.rewards, trace.value, trace.best_value))
+        _add(np.ascontiguousarray(trace.segments[part]), rewards, value, best, self.now)
+
+    def total(self, name: str, step: int) -> FloatArray:
+        """Return a sum of each segment at the last stored point up to a step, float64 (R, G)."""
+        return self.sums[self.reached(step) - 1, :, :, self.NAMES.index(name)]
+
+    def since(self, step: int, last: int) -> dict[str, Any]:
+        """Return what was added after a step (0: everything), for `merge` in another process."""
+        first = self.reached(step) if step else 0
+        return {"segment_sums.from": np.array(first), "segment_sums.sums": self.sums[first : self.reached(last)]}
+
+    def merge(self, added: dict[str, Any]) -> None:
+        """Add what `since` returned."""
+        first, new = int(added["segment_sums.from"]), added["segment_sums.sums"]
+        self.sums[first : first + len(new)] = new

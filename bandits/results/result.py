@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
 
-from . import metrics, notebook, paired_tests
+from . import fairness, metrics, notebook, paired_tests
+from .demand import demand
 from .fallbacks import fallbacks
+from .launches import launches
 from .lost_clicks import lost
 from .metrics import CURVES, Band
 from .paired_tests import Comparison
@@ -67,6 +69,7 @@ class Result:
     def summary(self) -> dict[str, Any]:
         """Return totals and comparisons as plain data; equal experiments give equal bytes."""
         agents: dict[str, dict[str, Any]] = {}
+        segment_names, wanted = self.experiment.simulator_class().segment_names(), demand(self.experiment)
         for label, h in self.histories.items():
             clicks = metrics.total(h, "clicks")
             entropy = metrics.entropy(h)
@@ -88,6 +91,15 @@ class Result:
                 agents[label]["fallbacks"] = {
                     name: v._asdict() if isinstance(v, metrics.Estimate) else v for name, v in instead._asdict().items()
                 }
+            if (by_segment := fairness.segments(h)) is not None:
+                agents[label]["segments"] = {
+                    name: {key: e._asdict() for key, e in own._asdict().items()}
+                    for name, own in zip(segment_names, by_segment, strict=True)
+                }
+            if wanted is not None and (exposure := fairness.exposure(h, wanted.merit)) is not None:
+                agents[label]["exposure"] = {key: e._asdict() for key, e in exposure._asdict().items()}
+            if wanted is not None and (found_launches := launches(h, wanted)):
+                agents[label]["launches"] = [{**one._asdict(), "share": one.share._asdict()} for one in found_launches]
             if self.twin is not None:
                 agents[label]["lost_to_change"] = lost(self, self.twin, label)._asdict()
         pairs = [(a, b, self.compare(a, b)) for a, b in itertools.combinations(self.histories, 2)]

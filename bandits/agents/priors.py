@@ -44,11 +44,14 @@ def check_prior(kind: str, values: Mapping[str, Any], fixed: str = "zero") -> No
         raise ValueError(f"{kind}: prior {prior} needs sharing per_arm, not {values['sharing']}")
     if values["gamma"] < 1 or values["window"] is not None:
         raise ValueError(f"{kind}: prior {prior} needs gamma 1 and no window")
+    if values.get("covariance", "full") != "full":
+        raise ValueError(f"{kind}: prior {prior} needs covariance full, not {values['covariance']}")
 
 
 def closest_prior(values: dict[str, Any], fixed: str = "zero") -> dict[str, Any]:
     """Return parameters that are valid together: without an estimated prior where the models cannot have one."""
     other = values.get("gamma", 1.0) < 1 or values.get("window") is not None or values.get("noise") == "inverse_gamma"
+    other = other or values.get("covariance", "full") != "full"
     if values.get("prior", fixed) != fixed and (other or values.get("sharing", "per_arm") != "per_arm"):
         return {**values, "prior": fixed}
     return values

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 from bandits import UserError, read
 from bandits.base.randomness import Streams
@@ -194,6 +195,10 @@ def test_pooled_equals_the_hybrid_where_the_data_are_large_against_the_ridge() -
         ({"kind": "lints", "prior": "pooled", "gamma": 0.9}, ("agents.0", "prior pooled needs gamma 1 and no window")),
         ({"kind": "lints", "prior": "pooled", "noise": "inverse_gamma"}, ("prior pooled needs noise fixed",)),
         ({"kind": "linucb", "prior": "flat"}, ("agents.0.prior (LinUCB) is flat", "zero, category, pooled")),
+        (
+            {"kind": "logistic_ts", "prior": "pooled", "covariance": "diagonal"},
+            ("agents.0", "prior pooled needs covariance full, not diagonal"),
+        ),
         ({"kind": "beta_ts", "prior": "category", "window": 9}, ("prior category needs gamma 1 and no window",)),
         ({"kind": "beta_ts", "prior": "zero"}, ("agents.0.prior (Beta Thompson) is zero", "given, category, pooled")),
         ({"kind": "linucb", "prior_every": 0}, ("agents.0.prior_every (LinUCB) is 0", "from 1 to 1,000,000")),
@@ -257,6 +262,46 @@ def test_beta_thompson_starts_new_items_at_their_category() -> None:
         expected = beta_prior(agent.shown[0, group], agent.clicks[0, group])  # type: ignore[attr-defined]
         assert expected is not None
         np.testing.assert_allclose(np.stack([a[0, new], b[0, new]], axis=1), [expected, expected], rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["logistic_ucb", "logistic_ts"])
+def test_one_arm_per_category_leaves_logistic_models_to_the_bit(kind: str) -> None:
+    plain, learned = lane({"kind": kind}, n=5), lane({"kind": kind, "prior": "category", "prior_every": 50}, n=5)
+    a, b = plain.advance(300), learned.advance(300)
+    assert np.array_equal(a.items, b.items)
+    for name in ("theta", "H", "inverse", "anchor", "center"):
+        one, other = (getattr(each.agent.model.posterior, name) for each in (plain, learned))  # type: ignore[attr-defined]
+        assert np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("refit", [0, 20])
+@pytest.mark.parametrize("prior", ["category", "pooled"])
+def test_logistic_models_are_those_of_the_prior_and_their_own_data(prior: str, refit: int) -> None:
+    agent = {"kind": "logistic_ucb", "prior": prior, "prior_every": 100, "alpha": 1.0, "refit": refit}
+    played = lane(agent, n=10, variety=0.3, features="interaction")
+    trace = played.advance(400)  # the last step estimates the prior
+    model = played.agent.model  # type: ignore[attr-defined]
+    p, groups = model.posterior, model.prior.groups[0]
+    P, target = model.prior.precision[0, groups], model.prior.target[0, groups]
+    mean = np.linalg.solve(P, target[..., None])[..., 0]
+    assert np.abs(mean).max() > 0.1
+    np.testing.assert_allclose(p.inverse[0] @ p.H[0], np.broadcast_to(np.eye(20), (10, 20, 20)), atol=1e-8)
+    if prior == "pooled":
+        np.testing.assert_allclose(mean[0], model.pool.posterior.theta[0, 0], atol=1e-10)
+    if refit:  # the gradient of the log posterior is 0, and H is its curvature
+        features = np.stack([played.simulator.round_at(t).features[0, trace.items[t, 0, 0]] for t in range(400)])
+        for arm in range(10):
+            own = trace.items[:, 0, 0] == arm
+            x, clicks = features[own], trace.rewards[own, 0]
+            rate = expit(x @ p.theta[0, arm])
+            gradient = x.T @ (clicks - rate) - P[arm] @ (p.theta[0, arm] - mean[arm])
+            np.testing.assert_allclose(gradient, 0, atol=1e-7)
+            np.testing.assert_allclose(p.H[0, arm], P[arm] + (x.T * (rate * (1 - rate))) @ x, atol=1e-7)
+    again = lane(agent, n=10, variety=0.3, features="interaction")
+    cut = lane(agent, n=10, variety=0.3, features="interaction")
+    cut.advance(150)
+    again.load_state_dict(cut.state_dict())
+    assert np.array_equal(again.advance(250).items, trace.items[150:])
 
 
 def test_one_item_per_category_leaves_the_prior_that_is_given() -> None:

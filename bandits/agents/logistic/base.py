@@ -9,11 +9,14 @@ from pydantic import model_validator
 
 from bandits.agents.base import Agent, LearnerParams, Representation
 from bandits.agents.forgetting import check_one_way, closest_way, gamma_param, window_param
+from bandits.agents.priors import check_prior, closest_prior, every_param, groups_of, prior_param
 from bandits.base.params import param
 from bandits.base.randomness import Streams
 from bandits.base.types import Feedback, FloatArray, IntArray, Round, WorldAccess, WorldSpec
+from bandits.models.linear.empirical_bayes import Prior, PriorState
 from bandits.models.linear.forgetting_logistic import forgetting_memory, make_logistic
 from bandits.models.linear.logistic import Covariance, Logistic, Sharing
+from bandits.models.linear.prior_logistic import PriorLogistic
 
 
 class LogisticParams(LearnerParams):
@@ -44,6 +47,9 @@ class LogisticParams(LearnerParams):
         "summarised by the posterior. Larger values are more exact and slower; usually 100 to 10,000.",
     )  # fmt: skip
 
+    prior: Prior = prior_param()
+    prior_every: int = every_param()
+
     def mode(self) -> str:
         return "discounted" if self.gamma < 1 else ""
 
@@ -52,13 +58,14 @@ class LogisticParams(LearnerParams):
         values = closest_way(values)
         if (values.get("gamma", 1.0) < 1 or values.get("window") is not None) and values.get("refit") == 0:
             values = {**values, "refit": 100}
-        return values
+        return closest_prior(values)
 
     @model_validator(mode="after")
     def _can_forget(self) -> Self:
         check_one_way(self.kind, self.gamma, self.window)
         if (self.gamma < 1 or self.window is not None) and self.refit == 0:
             raise ValueError(f"{self.kind}: refit is 0; gamma below 1 and window need a refit interval of at least 1")
+        check_prior(self.kind, dict(self))
         return self
 
 
@@ -71,9 +78,14 @@ class LogisticAgent(Agent):
     def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
         super().__init__(params, spec, streams, access)
         p = params[0]
-        self.model = make_logistic(
-            self.column("ridge"), self.column("gamma"), spec, p, self.covariance(p), joint=self.joint
-        )  # fmt: skip
+        ridge = self.column("ridge")
+        if p.prior != "zero":
+            groups = groups_of(p.prior, len(ridge), spec, access)
+            self.model: Logistic = PriorLogistic(
+                ridge, spec, p.prior, p.prior_every, groups, refit=p.refit, history=p.history
+            )
+        else:
+            self.model = make_logistic(ridge, self.column("gamma"), spec, p, self.covariance(p), joint=self.joint)
         self.state = tuple(f"model.{name}" for name in self.model.state)
 
     @classmethod
@@ -104,22 +116,30 @@ class LogisticAgent(Agent):
         return "features"
 
     @classmethod
+    def requires(cls, params: Any) -> frozenset[str]:
+        return super().requires(params) | ({"categories"} if params.prior == "category" else set())
+
+    @classmethod
     def generalises(cls, params: Any) -> bool:
-        return bool(params.sharing != "per_arm")
+        return bool(params.sharing != "per_arm" or params.prior != "zero")
 
     @classmethod
     def test_params(cls) -> list[dict[str, Any]]:
         small: list[dict[str, Any]] = [{"refit": 10, "history": 20, "sharing": s} for s in get_args(Sharing)]
-        return [*small, *({**part, **change} for part in small for change in ({"gamma": 0.98}, {"window": 20}))]
+        priors = [{**small[0], "sharing": "per_arm", "prior": p, "prior_every": 7} for p in ("category", "pooled")]
+        forgetting = [{**part, **change} for part in small for change in ({"gamma": 0.98}, {"window": 20})]
+        return [*small, *forgetting, *priors]
 
     @classmethod
     def alternatives(cls, spec: WorldSpec) -> list[dict[str, Any]]:
-        return [{"sharing": "shared"}] if "arm_features" in spec.capabilities else []
+        without = [] if "categories" in spec.capabilities else [{"prior": "zero"}]
+        return [*without, *([{"sharing": "shared"}] if "arm_features" in spec.capabilities else [])]
 
     @classmethod
     def memory(cls, params: Any, spec: WorldSpec) -> int:
         models = 1 if params.sharing == "shared" else spec.n_items  # and 41 spectra at most
-        own = Logistic.memory(
-            spec, params.sharing, refit=params.refit, history=params.history, covariance=cls.covariance(params)
-        )
+        kept = {"refit": params.refit, "history": params.history, "covariance": cls.covariance(params)}
+        own = Logistic.memory(spec, params.sharing, **kept)
+        if params.prior != "zero":
+            own += PriorState.memory(spec.n_items, spec.n_features) + Logistic.memory(spec, "shared", **kept)
         return own + 8 * 41 * models * spec.n_features + forgetting_memory(params, spec)

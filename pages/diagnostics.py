@@ -3,7 +3,7 @@
 import streamlit as st
 
 from ui import session
-from ui.diagnostics import findings, retrieval
+from ui.diagnostics import fairness, findings, retrieval
 
 st.title("Diagnostics", anchor=False)
 st.markdown(
@@ -15,4 +15,5 @@ st.caption(
     "gain of the oracle over random choice. The text above each figure states its rule."
 )
 findings.show(session.current())
+fairness.show(session.current())
 retrieval.show(session.current())

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bandits.base.errors import UserError
 from bandits.base.randomness import Streams
 from bandits.base.types import BoolArray, FloatArray, IntArray
 from bandits.experiments.experiment import Experiment, read
@@ -53,9 +54,11 @@ class Demand(NamedTuple):
 
 
 def demand(experiment: Experiment) -> Demand | None:
-    """Measure it; None for simulators whose items have no identity, or that are too large."""
-    cls = experiment.simulator_class()
-    spec = cls.describe(experiment.simulator)
+    """Measure it; None for simulators whose items have no identity, that are too large, or whose data are gone."""
+    try:
+        spec = experiment.simulator_class().describe(experiment.simulator)
+    except (UserError, ValueError):
+        return None
     n = min(ROUNDS, experiment.steps, CELLS // (experiment.replications * spec.n_items))
     if (
         not {"ids", "truth"} <= spec.capabilities

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -30,8 +31,17 @@ class Launched(NamedTuple):
     fair_share : float
         That of an optimal choice, since then.
     steps_to_fair_share : int or None
-        Steps from the launch until the share of the following 1,000 steps, of all replications together, stays within
-        20 % of the fair one; None: never in this run.
+        Steps from the launch until the share of the following 1,000 steps stays near the fair one: the median of the
+        replications; None: at least half of them never reach it in this run. Near is within 20 % of it, or within
+        three standard deviations of 1,000 draws with that share, where these are more.
+    low, high : int or None
+        95 % interval of the median, by order statistics [1]_; None: beyond the run, or fewer than six replications.
+    reached : float
+        Share of the replications that reached it.
+
+    References
+    ----------
+    .. [1] Conover (1999), Practical nonparametric statistics, section 3.2: a confidence interval for a quantile.
     """
 
     step: int
@@ -39,6 +49,9 @@ class Launched(NamedTuple):
     share: Estimate
     fair_share: float
     steps_to_fair_share: int | None
+    low: int | None
+    high: int | None
+    reached: float
 
 
 def launches(history: History, demand: Demand) -> list[Launched]:
@@ -61,20 +74,38 @@ def _launched(history: History, demand: Demand, cohort: Cohort) -> Launched | No
     if len(grid) < 2:
         return None
     share = (shown[-1] - shown[0]) / (grid[-1] - grid[0])
+    fair_share = _fair(demand, cohort, grid[0], grid[-1])
+    steps = _steps(grid, shown, [_fair(demand, cohort, a, a + WINDOW) for a in grid]) - cohort.step
+    middle, low, high = (None if not math.isfinite(s) else max(int(s), 0) for s in median(steps))
+    reached, items = float(np.isfinite(steps).mean()), int(cohort.items[0].sum())
+    return Launched(cohort.step, items, estimate(share), fair_share, middle, low, high, reached)
+
+
+def _steps(grid: FloatArray, shown: FloatArray, deserved: list[float]) -> FloatArray:
+    """Return the first step of each replication from which on every window is near the fair share; inf: none."""
     ends = np.arange(len(grid))
     starts = np.searchsorted(grid, grid - WINDOW, side="right") - 1
     ends, starts = ends[starts >= 0], starts[starts >= 0]
-    reached = None
+    out = np.full(shown.shape[1], np.inf)
     if len(ends):
-        mean = shown.mean(axis=1)
-        got = (mean[ends] - mean[starts]) / (grid[ends] - grid[starts])
-        fair = np.array([_fair(demand, cohort, grid[a], grid[b]) for a, b in zip(starts, ends, strict=True)])
-        near = np.abs(got - fair) <= NEAR * fair
-        after = len(near) - int(np.argmin(near[::-1])) if not near.all() else 0  # the first of the last run of True
-        reached = int(grid[starts[after]]) - cohort.step if after < len(near) else None
-    fair_share = _fair(demand, cohort, grid[0], grid[-1])
-    items = int(cohort.items[0].sum())
-    return Launched(cohort.step, items, estimate(share), fair_share, None if reached is None else max(reached, 0))
+        got = (shown[ends] - shown[starts]) / (grid[ends] - grid[starts])[:, None]
+        fair = np.array(deserved)[starts, None]
+        apart = np.abs(got - fair) > np.maximum(NEAR * fair, 3 * np.sqrt(fair * (1 - fair) / WINDOW))
+        far = len(ends) - np.argmax(apart[::-1], axis=0)  # the window after the last that is not near
+        after = np.where(apart.any(axis=0), far, 0)
+        inside = after < len(ends)
+        out[inside] = grid[starts[after[inside]]]
+    return out
+
+
+def median(values: FloatArray) -> tuple[float, float, float]:
+    """Return the median of ``values (n,)``, the lower of two, and its 95 % interval by order statistics; inf counts."""
+    from scipy.special import bdtr
+
+    ordered, n = np.sort(values), len(values)
+    below = [k for k in range(n // 2) if bdtr(k, n, 0.5) <= 0.025]  # P(at most k of n lie below the median)
+    low, high = (ordered[below[-1]], ordered[n - 1 - below[-1]]) if below else (np.inf, np.inf)
+    return float(ordered[(n - 1) // 2]), float(low), float(high)
 
 
 def _fair(demand: Demand, cohort: Cohort, first: float, last: float) -> float:

@@ -59,7 +59,7 @@ def test_verdicts_of_all_agents_and_figures_of_one(pool: Pool) -> None:
     job = pool.submit(experiment({"kind": "linucb", "alpha": 10.0}, "lints", "random", seed=971, steps=600))
     wait_for(lambda: job.status == "finished", "the run")
     at = page(job)
-    (table,) = at.dataframe
+    table, *_ = at.dataframe
     assert sorted(table.value.columns) == ["Diagnostic / agent", "LinTS", "LinUCB", "Random"]
     assert len(table.value) == 13
     assert list(table.value["Diagnostic / agent"])[:2] == ["Exploration", "Regret"]
@@ -186,3 +186,17 @@ def test_a_two_stage_simulator_shows_the_regret_of_its_index(pool: Pool) -> None
     rows = dict(table.value.to_numpy().tolist())
     assert {"Recall", "Search time", "Regret of the index", "Regret of LinTS", "Regret of Random"} <= set(rows)
     assert [h.value for h in at.subheader] == ["Candidate retrieval"]
+
+
+def test_segments_and_items_have_tables_of_what_they_got(pool: Pool) -> None:
+    launch = {"kind": "launch", "at": 1000, "items": 2, "category": "Fish", "quality": 1.5}
+    shop = {"kind": "petshop", "n_products": 20, "persona_shares": [0.5, 0.3, 0.15, 0.05], "changes": [launch]}
+    job = pool.submit(experiment("linucb", "random", seed=979, steps=3000, replications=4, simulator=shop))
+    wait_for(lambda: job.status == "finished", "the run")
+    at = page(job)
+    assert "Fairness" in [s.value for s in at.subheader]
+    segments, items = (d.value for d in at.dataframe if "Agent" in d.value.columns and len(d.value) in (2, 8))
+    assert segments.columns.tolist()[:2] == ["Agent", "Segment"]
+    assert len(segments) == 8
+    assert re.fullmatch(r"-?\d\.\d{3} \(-?\d\.\d{3} to -?\d\.\d{3}\)", segments["Disparity"].iloc[0])
+    assert items["Launch at 1,000: share"].str.contains(" of 0.").all()

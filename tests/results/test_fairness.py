@@ -15,8 +15,10 @@ from bandits.experiments.race import Race, make_lane, run_to_end
 from bandits.experiments.snapshots import SegmentCheck
 from bandits.results.demand import Cohort, Demand, demand
 from bandits.results.fairness import Ratio, exposure, gini, segments, worst_ratio
-from bandits.results.launches import launches
+from bandits.results.fairness_table import item_table, segment_table
+from bandits.results.launches import launches, median
 from bandits.results.result import Result
+from bandits.simulators.petshop_rates import SPOKEN_PERSONAS
 
 EQUAL = [[0.3] * 5] * 4
 LAUNCH = {"kind": "launch", "at": 1000, "items": 2, "category": "Fish", "quality": 1.5}
@@ -227,10 +229,34 @@ def test_steps_to_the_fair_share(shares: list[float], expected: int | None) -> N
     (found,) = launches(played(shares), Demand(steps, np.ones((1, 2)), [cohort]))
     assert (found.step, found.items, found.fair_share) == (2000, 1, 0.5)
     assert found.share.mean == pytest.approx(np.mean(shares[2:]), abs=1e-3)
+    assert (found.low, found.high) == (None, None)  # one replication
+    assert found.reached == (expected is not None)
     if expected is None:
         assert found.steps_to_fair_share is None
     else:
         assert found.steps_to_fair_share == pytest.approx(expected, abs=40)  # the spacing of stored counts
+
+
+def test_replications_that_cancel_out_have_not_reached_the_fair_share() -> None:
+    """Half of them show the item always and half never: together as often as an optimal choice, but not one does."""
+    history = History(4000, 8, 2)
+    history.counts[:, ::2, 0], history.step = history.count_grid[:, None], 4000
+    steps = np.arange(0, 4000, 10)
+    cohort = Cohort(1000, np.tile([True, False], (8, 1)), np.where(steps < 1000, np.nan, 0.5))
+    (found,) = launches(history, Demand(steps, np.ones((8, 2)), [cohort]))
+    assert found.share.mean == found.fair_share == 0.5
+    assert found.steps_to_fair_share is None
+    assert found.reached == 0
+
+
+def test_the_interval_of_a_median_holds_it() -> None:
+    assert median(np.arange(16.0)) == (7, 3, 12)
+    assert median(np.array([1.0, 2, 3, np.inf, np.inf, np.inf])) == (3, 1, np.inf)
+    assert median(np.array([5.0, 6])) == (5, np.inf, np.inf)
+    drawn = np.random.default_rng(6).exponential(size=(4000, 16))
+    ends = np.array([median(row)[1:] for row in drawn])
+    held = ((ends[:, 0] <= np.log(2)) & (np.log(2) <= ends[:, 1])).mean()
+    assert 0.95 < held < 0.995
 
 
 def test_the_summary_holds_segments_exposure_and_launches() -> None:
@@ -248,9 +274,28 @@ def test_the_summary_holds_segments_exposure_and_launches() -> None:
     assert lost == pytest.approx(summary["LinUCB"]["pseudo_regret"]["mean"])
     (launch,) = summary["Oracle"]["launches"]
     assert (launch["step"], launch["items"], launch["steps_to_fair_share"]) == (1000, 2, 0)
+    assert launch["reached"] == 1
     assert launch["share"]["mean"] == pytest.approx(launch["fair_share"], rel=0.15)
     assert summary["Random"]["launches"][0]["share"]["mean"] == pytest.approx(0.1, abs=0.01)
     assert result.summary() == result.summary()
+
+
+def test_the_tables_state_what_the_summary_holds() -> None:
+    result = the_run()
+    summary = result.summary()["agents"]
+    by_segment, by_item = segment_table(result), item_table(result)
+    assert by_segment is not None
+    assert by_item is not None
+    assert by_segment[["Agent", "Segment"]].values.tolist() == [[a, s] for a in summary for s in SPOKEN_PERSONAS]
+    rare = by_segment.query("Agent == 'LinUCB' and Segment == 'fish hobbyist'").iloc[0]
+    disparity = summary["LinUCB"]["segments"]["fish hobbyist"]["disparity"]
+    assert rare["Disparity"] == "{mean:.3f} ({low:.3f} to {high:.3f})".format(**disparity)
+    oracle = by_item.query("Agent == 'Oracle'").iloc[0]
+    assert oracle["Launch at 1,000: fair share"] == "after 0 steps"
+    assert by_item.query("Agent == 'Random'").iloc[0]["Launch at 1,000: fair share"] == "never"
+    empty = Result(result.experiment, {label: result.experiment.empty_history() for label in result.experiment.labels})
+    assert segment_table(empty) is None
+    assert item_table(empty) is None
 
 
 def test_too_few_counts_have_no_exposure() -> None:

@@ -1,0 +1,54 @@
+"""The document of new items: its verdicts follow from the numbers, and its main statements hold on a smaller scale."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bandits.base.types import FloatArray
+from bandits.results.fairness import SegmentFairness
+from bandits.results.launches import Launched
+from bandits.results.metrics import Estimate
+from benchmarks.reproduction import new_items
+from benchmarks.reproduction.new_items import DOCUMENT, FINDERS, ORDER, SERVED, Found, Outcomes
+
+NOISE = np.random.default_rng(0).normal(size=16)
+
+
+def outcomes(*, prior: float = 0.7, shared: float = 0.64, floor: int | None = 900, popular: float = 0.0) -> Outcomes:
+    rates = dict(zip(ORDER, (0.92, 0.86, 0.8, prior, 0.65, 0.6, 0.46, shared), strict=True))
+    order: dict[str, FloatArray] = {name: np.stack([rate + 0.001 * NOISE] * 2) for name, rate in rates.items()}
+    hit = {}
+    for name in FINDERS:
+        for guarded in (False, True):
+            steps = (floor, floor, floor) if guarded else (1200, 1100, 1300)
+            launched = Launched(10_000, 1, Estimate(0.2, 0.1, 0.3), 0.25, *steps, 1.0)
+            late = np.full(16, popular) if name == "Popularity" else np.full(16, 0.2)
+            hit[name, guarded] = Found(9000 + NOISE, 4000 + NOISE, launched, late)
+    segment = SegmentFairness(*[Estimate(0.5, 0.4, 0.6)] * 6)
+    return Outcomes(order, hit, {"LinUCB per arm": 3 + NOISE}, {name: [segment] * 4 for name in SERVED})
+
+
+def verdicts(found: Outcomes) -> list[str]:
+    return [line.split("**")[1] for line in new_items.verdicts(found)]
+
+
+def test_verdicts_follow_from_the_numbers() -> None:
+    assert verdicts(outcomes()) == ["Confirmed"] * 6
+    assert verdicts(outcomes(prior=0.59))[:2] == ["Not confirmed"] * 2
+    assert verdicts(outcomes(shared=0.5))[2] == "Not confirmed"
+    assert verdicts(outcomes(floor=None))[4] == "Not confirmed"
+    assert verdicts(outcomes(popular=0.2))[5] == "Not confirmed"
+    assert "| LinUCB hybrid | 1,200 (1,100 to 1,300) | 900 (900 to 900) | 0.200" in new_items.document(outcomes())
+
+
+def test_the_document_is_that_of_today() -> None:
+    text = DOCUMENT.read_text(encoding="utf-8")
+    assert all(f"| {name} | " in text for name in (*ORDER, *FINDERS, *SERVED))
+
+
+@pytest.mark.slow
+def test_what_the_document_states_holds_on_a_smaller_scale() -> None:
+    found = new_items.found_hit(FINDERS["Popularity"], 8)
+    assert (found.late < 0.01).mean() > 0.5
+    assert found.launched.steps_to_fair_share is None

@@ -1,0 +1,40 @@
+"""Show what user segments and items got on the page Diagnostics."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from bandits.results.demand import demand
+from bandits.results.fairness_table import item_table, segment_table
+from bandits.runtime.pool import Job
+from ui.text import safe_cell
+
+
+def show(job: Job) -> None:
+    """Show a table of segments and one of items, where the simulator has them."""
+    demand(job.experiment)  # takes a while the first time: outside the lock
+    with job.lock:
+        segments, items = segment_table(job.result), item_table(job.result)
+    if segments is None and items is None:
+        return
+    st.subheader("Fairness", anchor=False)
+    if segments is not None:
+        st.markdown(
+            "What does each user segment get? *Disparity* is its regret per visit minus that of all other visitors: "
+            "above 0, it loses more clicks than they do. *Exploration* is the share of its decisions that were not the "
+            "agent's best estimate. 95 % intervals in brackets."
+        )
+        st.dataframe(_safe(segments), hide_index=True, key="fairness-segments")
+    if items is not None:
+        st.markdown(
+            "What does each item get? *Gini* is 0 if all are shown equally often and 1 if one takes everything. "
+            "*Exposure over merit* is the share of exposure of the worst tenth of the items over their share of the "
+            "expected clicks: 1 is what they merit, 0 is never shown. After a launch: the share of the new items, that "
+            "of an optimal choice, and when it was reached (from then on within 20 % of it in every 1,000 steps)."
+        )
+        st.dataframe(_safe(items), hide_index=True, key="fairness-items")
+
+
+def _safe(table: pd.DataFrame) -> pd.DataFrame:
+    return table.assign(Agent=[safe_cell(label) for label in table["Agent"]])

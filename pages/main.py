@@ -19,6 +19,7 @@ page = st.navigation(
             st.Page("sweep.py", title="Sweep", icon=":material/grid_on:", url_path="sweep"),
             st.Page("diagnostics.py", title="Diagnostics", icon=":material/ecg_heart:", url_path="diagnostics"),
             st.Page("runs.py", title="Runs", icon=":material/inventory_2:", url_path="runs"),
+            st.Page("lessons.py", title="Lessons", icon=":material/school:", url_path="lessons"),
         ],
         "Data": [
             st.Page("data.py", title="Your data", icon=":material/upload_file:", url_path="data"),

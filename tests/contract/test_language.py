@@ -58,6 +58,7 @@ DOCUMENTS = (
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "tests/README.md",
+    *(f"bandits/lessons/{p.name}" for p in (ROOT / "bandits" / "lessons").glob("*.md")),
     *(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md")),
     *(f"benchmarks/{p.name}" for p in (ROOT / "benchmarks").glob("*.md")),
 )

@@ -16,7 +16,7 @@ SOURCE = Path(bandits.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 ORDER = (
     "base", "models", "simulators", "agents", "experiments", "results", "storage", "runtime", "diagnostics",
-    "monitoring", "offpolicy", "profiling", "sweeps", "cli",
+    "monitoring", "offpolicy", "profiling", "sweeps", "lessons", "cli",
 )  # fmt: skip
 APART = {
     ("simulators", "agents"),

@@ -1,0 +1,100 @@
+"""Draw what a lesson shows: plots of some agents of a run, with predictions as dashed marks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from bandits.base.formatting import number
+from bandits.results import metrics
+from bandits.results.curve_figure import curves
+from bandits.results.figures import board
+from bandits.results.result import Result
+from bandits.results.style import COUNT, Spec, styles
+
+from .answers import Prediction
+from .lesson import Lesson, NumberAnswer, Plot, SeeStep
+
+_BOARD: tuple[Plot, ...] = ("ctr", "regret", "entropy", "spectrum")
+COLOUR = "#D55E00"  # of a prediction
+
+
+def see(lesson: Lesson, step: SeeStep, result: Result, predictions: Mapping[str, Prediction]) -> list[Spec]:
+    """Draw the plots of a step; predictions that have been made are dashed lines in the plots that their marks name.
+
+    Parameters
+    ----------
+    result : Result
+        Of the run that the step shows; it may still be computed.
+    """
+    drawn = _plots(step, result)
+    for name in step.predictions:
+        answer = lesson.predictions[name].answer
+        value = predictions.get(name)
+        if isinstance(answer, NumberAnswer) and answer.mark is not None and isinstance(value, (int, float)):
+            plot = drawn.get(answer.mark.plot)
+            if plot is not None:
+                _mark(plot, float(value), answer.mark.axis)
+    return [plot if step.until is None else _cut(plot, step.until) for plot in drawn.values()]
+
+
+def _cut(plot: Spec, until: int) -> Spec:
+    """Keep the points up to a step, so that the vertical axis fits them."""
+    data = []
+    for trace in plot["data"]:
+        kept = np.asarray(trace["x"]) <= until
+        if kept.any():
+            data.append({**trace, "x": np.asarray(trace["x"])[kept], "y": np.asarray(trace["y"])[kept]})
+    return {**plot, "data": data}
+
+
+def _plots(step: SeeStep, result: Result) -> dict[Plot, Spec]:
+    labels = step.agents or result.experiment.labels
+    chosen = {label: h for label, h in result.histories.items() if label in labels}
+    shown = Result(result.experiment, chosen)
+    by_name: dict[Plot, Spec] = dict(zip(_BOARD, board(shown, step.window), strict=True))
+    if "lead" in step.plots:
+        by_name["lead"] = lead(result, *step.agents)
+    return {name: by_name[name] for name in step.plots}
+
+
+def lead(result: Result, a: str, b: str) -> Spec:
+    """Draw the difference in cumulative clicks of two agents on the same visitors, with its 95 % band."""
+    noun = result.experiment.simulator_class().reward_noun
+    bands = {}
+    if a in result.histories and b in result.histories:
+        first, second = result.histories[a], result.histories[b]
+        size = min(first.size, second.size)
+        gap = first.sums["clicks"][:size] - second.sums["clicks"][:size]
+        bands = {a: metrics.band(first.grid[:size], gap, first.alive & second.alive)}
+    plot = curves(
+        bands, styles(result.experiment), title=f"Lead of {a}", y_title=f"{noun} more than {b}", y_format=COUNT,
+        note=f"{noun.capitalize()} of {a} minus {noun} of {b} so far, paired by replication. Below zero {a} is behind.",
+        empty="Waiting for the first points.",
+    )  # fmt: skip
+    if plot["data"]:
+        x = bands[a].x[[0, -1]]
+        zero = {"x": x, "y": np.zeros(2), "name": "equal", "meta": "reference", "line": {"dash": "dash", "width": 1.2}}
+        plot["data"].append({"type": "scatter", "mode": "lines", **zero})
+    return plot
+
+
+def _mark(plot: Spec, value: float, axis: str) -> None:
+    """Add a dashed line at a predicted value, and its name."""
+    drawn = [trace for trace in plot["data"] if len(trace["x"])]
+    if not drawn:
+        return
+    low, high = (f(float(f(trace["x"])) for trace in drawn) for f in (min, max))
+    bottom, top = (f(float(np.nanmin(t["y"]) if f is min else np.nanmax(t["y"])) for t in drawn) for f in (min, max))
+    ends = ([low, high], [value, value]) if axis == "y" else ([value, value], [bottom, top])
+    plot["data"].append(
+        {
+            "type": "scatter", "mode": "lines", "name": f"your prediction: {number(value)}", "x": np.array(ends[0]),
+            "y": np.array(ends[1]), "line": {"color": COLOUR, "width": 2, "dash": "dash"}, "hoverinfo": "name",
+        }
+    )  # fmt: skip
+    if axis == "y" and "ends" in plot["layout"]["meta"]:
+        plot["layout"]["meta"]["ends"][f"your prediction: {number(value)}"] = "your prediction"
+    else:
+        plot["layout"]["meta"]["note"] += f" Dashed, in orange: your prediction, {number(value)}."

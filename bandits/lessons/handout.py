@@ -1,0 +1,121 @@
+"""Print a lesson: one HTML page that works offline, with blanks, or with the answers and the numbers of its runs."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Mapping
+
+from bandits import __version__
+from bandits.base.formatting import count, number
+from bandits.results.result import Result
+
+from . import svg
+from .answers import number_answer, true_options, true_order
+from .expressions import Source
+from .figures import see
+from .lesson import ChoiceAnswer, Lesson, NumberAnswer, PredictStep, RunStep, SeeStep, Step, TryStep
+from .markdown_html import inline, table, to_html
+from .rules import task_of
+from .texts import fill
+from .worked import Table
+
+BLANK = "`______`"
+
+
+def handout(lesson: Lesson, results: Mapping[str, Result], *, answers: bool) -> str:
+    """Write a lesson as one page.
+
+    Parameters
+    ----------
+    results : dict of str to Result
+        Runs by step; needed for the answers only.
+    answers : bool
+        The teacher's copy. Without, numbers of runs are blanks, and plots are empty axes.
+    """
+    body = "".join(_step(lesson, step, results, answers=answers) for step in lesson.data.steps)
+    data = lesson.data
+    copy = "Teacher's copy: answers, and the numbers of this run." if answers else "Name: ____________________________"
+    return _PAGE.format(
+        title=html.escape(data.title), about=html.escape(data.about), copy=html.escape(copy), body=body,
+        minutes=data.minutes, needs=html.escape(data.needs), version=__version__,
+    )  # fmt: skip
+
+
+def _step(lesson: Lesson, step: Step, results: Mapping[str, Result], *, answers: bool) -> str:
+    section = lesson.texts[step.id]
+    sources: Mapping[str, Source] = {**lesson.sources(results), **task_of(step)}
+    # a task states its goal in both copies; all other numbers are for the teacher's
+    blank = None if answers or isinstance(step, TryStep) else BLANK
+    parts = [f"<h2>{html.escape(section.title)}</h2>", to_html(fill(section.body, sources, blank=blank))]
+    if isinstance(step, PredictStep):
+        parts += _prediction(step, section.happened, sources, answers=answers)
+    elif isinstance(step, RunStep) and step.worked is not None:
+        params = step.example.Params.model_validate(step.given)
+        parts += [_table(each) for each in step.example.tables(params)]
+        parts += [svg.figure(spec) for spec in step.example.figures(params)] if answers else []
+    elif isinstance(step, SeeStep) and lesson.runs[step.run].worked is None:
+        shown = results.get(step.run) or Result(lesson.runs[step.run].resolved, {})
+        parts += [svg.figure(spec, empty=not answers) for spec in see(lesson, step, shown, {})]
+    elif isinstance(step, TryStep):
+        parts += [f"<p>My value of {html.escape(step.parameter)}: {_line(10)} Result: {_line(16)}</p>"]
+        if answers:
+            hints = "".join(f"<li>{inline(fill(hint, sources))}</li>" for hint in section.hints)
+            solution = f"{html.escape(step.parameter)} = {number(step.solution)} reaches the goal."
+            parts.append(f'<div class="answer"><p>{solution} Hints:</p><ul>{hints}</ul></div>')
+    return f"<section>{''.join(parts)}</section>"
+
+
+def _prediction(step: PredictStep, happened: str, sources: Mapping[str, Source], *, answers: bool) -> Iterator[str]:
+    answer = step.answer
+    if isinstance(answer, NumberAnswer):
+        between = f"between {number(answer.low)} and {number(answer.high)}"
+        yield f"<p>My prediction, {between}: {_line(14)} {html.escape(answer.unit)}</p>"
+        truth = number_answer(answer, sources) if answers else 0.0
+        solved = f"{count(truth) if answer.step >= 1 else number(truth)} {answer.unit}"
+    elif isinstance(answer, ChoiceAnswer):
+        yield f"<ul class=choice>{''.join(f'<li>☐ {html.escape(option.text)}</li>' for option in answer.options)}</ul>"
+        solved = ", ".join(answer.options[i].text for i in true_options(answer, sources)) if answers else ""
+    else:
+        items = "".join(f"<li>___ {html.escape(option.text)}</li>" for option in answer.options)
+        yield f"<ul class=choice>{items}</ul>"
+        solved = ", ".join(answer.options[i].text for i in true_order(answer, sources)) if answers else ""
+    if answers:
+        yield f'<div class="answer"><p>Answer: {html.escape(solved)}.</p>{to_html(fill(happened, sources))}</div>'
+
+
+def _line(width: int) -> str:
+    return f'<span class="line" style="width:{width}ch"></span>'
+
+
+def _table(found: Table) -> str:
+    rows = [list(found.columns), *(list(row) for row in found.rows)]
+    return f"<p><strong>{html.escape(found.title)}</strong></p>{table(rows)}"
+
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>{title}</title>
+<style>
+body{{font:15px/1.5 Georgia,serif;color:#111;background:#fff;max-width:46rem;margin:2rem auto;padding:0 1rem}}
+h1,h2{{font-family:system-ui,sans-serif;line-height:1.25}}h1{{font-size:1.7rem;margin-bottom:.2rem}}
+h2{{font-size:1.1rem;margin:1.4rem 0 .3rem;break-after:avoid}}
+table{{border-collapse:collapse;font-size:.85rem;break-inside:avoid}}
+td,th{{border:1px solid #999;padding:.2rem .5rem;text-align:left}}
+figure{{margin:.8rem 0;break-inside:avoid}}figcaption{{font:600 .9rem system-ui,sans-serif}}
+svg{{width:100%;height:auto;font:12px system-ui,sans-serif}}
+.legend{{list-style:none;padding:0;margin:0;display:flex;flex-wrap:wrap;gap:.2rem 1rem;font-size:.8rem}}
+.legend span{{display:inline-block;width:1.2rem;height:.25rem;margin-right:.3rem;vertical-align:middle;
+print-color-adjust:exact}}
+.choice{{list-style:none;padding-left:.5rem}}.line{{display:inline-block;border-bottom:1px solid #111;height:1em}}
+.answer{{border-left:4px solid #0072B2;background:#eef5fb;padding:.1rem .8rem;break-inside:avoid;
+print-color-adjust:exact}}
+.root{{border-top:1px solid #111}}.formula{{white-space:nowrap}}code{{font-size:.9em}}
+footer{{color:#555;font-size:.8rem;margin-top:2rem}}
+@page{{margin:18mm}}
+</style></head><body>
+<h1>{title}</h1><p>{about}</p><p>{minutes} minutes. You need: {needs}</p><p>{copy}</p>
+{body}
+<footer>Bandit Playground {version}, page Lessons.</footer>
+</body></html>
+"""

@@ -1,0 +1,99 @@
+"""Draw a figure of lines and points as SVG, for paper."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+
+import numpy as np
+
+from bandits.base.formatting import number
+from bandits.base.types import FloatArray
+from bandits.results.style import Spec
+
+WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 640, 300, 64, 44, 12
+_DASHES = {"dash": "8 4", "dashdot": "8 3 2 3", "longdash": "14 5", "dot": "2 3"}
+
+
+def figure(spec: Spec, *, empty: bool = False) -> str:
+    """Draw a figure.
+
+    Parameters
+    ----------
+    spec : dict
+        A figure of lines and points as plain plotly data.
+    empty : bool
+        Draw the axes without curves and without numbers: a place to draw one's own.
+    """
+    layout = spec["layout"]
+    traces = [trace for trace in spec["data"] if len(trace["x"]) and trace.get("fill") is None]
+    x_range, y_range = (_range([np.asarray(trace[axis], dtype=float) for trace in traces]) for axis in ("x", "y"))
+    parts = [_axes(layout, x_range, y_range, numbers=not empty)]
+    if not empty:
+        parts += [_trace(trace, x_range, y_range) for trace in traces]
+    title = html.escape(str(layout["title"]["text"]))
+    legend = "" if empty else _legend(traces)
+    return (
+        f'<figure><figcaption>{title}</figcaption><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{title}">'
+        f"{''.join(parts)}</svg>{legend}</figure>"
+    )
+
+
+def _range(values: Sequence[FloatArray]) -> tuple[float, float]:
+    finite = np.concatenate([v[np.isfinite(v)] for v in values]) if values else np.empty(0)
+    if not len(finite):
+        return 0.0, 1.0
+    low, high = float(finite.min()), float(finite.max())
+    room = 0.04 * (high - low) or 0.5
+    return low - (room if low < 0 or low > 0.2 * high else low), high + room
+
+
+def _place(x: FloatArray, y: FloatArray, x_range: tuple[float, float], y_range: tuple[float, float]) -> list[str]:
+    across = LEFT + (x - x_range[0]) / (x_range[1] - x_range[0]) * (WIDTH - LEFT - 12)
+    down = HEIGHT - BOTTOM - (y - y_range[0]) / (y_range[1] - y_range[0]) * (HEIGHT - BOTTOM - TOP)
+    return [f"{a:.1f},{d:.1f}" for a, d in zip(across, down, strict=True) if np.isfinite(a) and np.isfinite(d)]
+
+
+def _trace(trace: Spec, x_range: tuple[float, float], y_range: tuple[float, float]) -> str:
+    x, y = (np.asarray(trace[axis], dtype=float) for axis in ("x", "y"))
+    points = _place(x, y, x_range, y_range)
+    if trace["mode"] == "markers":
+        color = trace["marker"]["color"]
+        centres = (point.split(",") for point in points)
+        return "".join(f'<circle cx="{a}" cy="{d}" r="5" fill="{color}"/>' for a, d in centres)
+    line = trace.get("line", {})
+    dash = _DASHES.get(line.get("dash", ""), "")
+    return (
+        f'<polyline points="{" ".join(points)}" fill="none" stroke="{line.get("color", "#666")}" '
+        f'stroke-width="{line.get("width", 2)}"{f" stroke-dasharray={chr(34)}{dash}{chr(34)}" if dash else ""}/>'
+    )
+
+
+def _axes(layout: Spec, x_range: tuple[float, float], y_range: tuple[float, float], *, numbers: bool) -> str:
+    right, floor = WIDTH - 12, HEIGHT - BOTTOM
+    parts = [f'<path d="M{LEFT},{TOP}V{floor}H{right}" fill="none" stroke="#444"/>']
+    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
+        across, down = LEFT + share * (right - LEFT), floor - share * (floor - TOP)
+        parts.append(f'<path d="M{across:.1f},{floor}v5M{LEFT},{down:.1f}h-5" stroke="#444"/>')
+        if numbers:
+            x, y = (low + share * (high - low) for low, high in (x_range, y_range))
+            parts.append(f'<text x="{across:.1f}" y="{floor + 18}" text-anchor="middle">{number(x)}</text>')
+            parts.append(f'<text x="{LEFT - 8}" y="{down + 4:.1f}" text-anchor="end">{number(y)}</text>')
+    x_title, y_title = (html.escape(str(layout[axis]["title"]["text"])) for axis in ("xaxis", "yaxis"))
+    middle = (floor + TOP) / 2
+    return (
+        f'{"".join(parts)}<text x="{(LEFT + right) / 2}" y="{HEIGHT - 6}" text-anchor="middle">{x_title}</text>'
+        f'<text x="14" y="{middle}" text-anchor="middle" transform="rotate(-90 14 {middle})">{y_title}</text>'
+    )
+
+
+def _legend(traces: Sequence[Spec]) -> str:
+    """Name each line once, with its colour."""
+    seen: dict[str, str] = {}
+    for trace in traces:
+        if trace.get("showlegend", True) is False and trace.get("legendgroup") == "error":
+            continue
+        style = trace.get("line") or trace.get("marker") or {}
+        seen.setdefault(str(trace.get("name", "")), str(style.get("color", "#666")))
+    items = "".join(f'<li><span style="background:{color}"></span>{name}</li>' for name, color in seen.items())
+    return f'<ul class="legend">{items}</ul>'

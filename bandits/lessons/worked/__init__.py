@@ -1,0 +1,18 @@
+"""Worked examples by name: one small file each."""
+
+from __future__ import annotations
+
+from .base import Table as Table
+from .base import Values as Values
+from .base import WorkedExample as WorkedExample
+from .logbook import Logbook
+from .peeking import Peeking
+from .rare_feature import RareFeature
+from .shop import Shop
+
+REGISTRY: dict[str, type[WorkedExample]] = {
+    "logbook": Logbook,
+    "peeking": Peeking,
+    "rare_feature": RareFeature,
+    "shop": Shop,
+}

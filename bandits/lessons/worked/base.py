@@ -1,0 +1,52 @@
+"""Base class of worked examples: small calculations that a reader can change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
+
+from bandits.base.params import Params
+from bandits.results.style import Spec
+
+Values = Mapping[str, float]
+
+
+class Table(NamedTuple):
+    """A small table of a worked example, as text.
+
+    Attributes
+    ----------
+    title : str
+    columns : tuple of str
+    rows : tuple of tuple of str
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+class WorkedExample:
+    """A calculation with parameters: numbers by name, tables and figures."""
+
+    Params: ClassVar[type[Params]] = Params
+    title: ClassVar[str] = ""
+    formula: ClassVar[str] = ""
+    """What is computed, in LaTeX."""
+    known: ClassVar[tuple[str, ...]] = ()
+    """Names of the numbers that a question may state: data and parameters, not results."""
+
+    @classmethod
+    def values(cls, params: Any) -> Values:
+        """Compute all numbers of the example by name; NaN where one does not exist."""
+        raise NotImplementedError
+
+    @classmethod
+    def tables(cls, params: Any) -> list[Table]:  # noqa: ARG003
+        """Return the tables to show."""
+        return []
+
+    @classmethod
+    def figures(cls, params: Any) -> list[Spec]:  # noqa: ARG003
+        """Draw the figures to show."""
+        return []

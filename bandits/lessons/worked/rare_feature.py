@@ -1,0 +1,162 @@
+"""A feature that was seen once, with a click: why least squares overrates it, and what ridge does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bandits.base.formatting import number
+from bandits.base.params import Params, param
+from bandits.base.types import FloatArray
+from bandits.results.style import NUMBER, REFERENCE, Spec, distinct_styles
+
+from .base import Table, Values, WorkedExample
+
+GRAM = np.array([[100.0, 1.0], [1.0, 1.0]])  # visits with the common feature, with the rare one, with both
+CLICKS = np.array([20.0, 1.0])  # clicks with each feature
+RARE = np.array([1.0, 1.0])  # a visit with both features
+COMMON = np.array([1.0, 0.0])
+_ANGLES = np.linspace(0, 2 * np.pi, 181)
+
+
+class RareFeatureParams(Params):
+    """The ridge penalty and the exploration coefficient."""
+
+    ridge: float = param(
+        1.0, title="Ridge penalty", symbol=r"\lambda", ge=0, le=100, basic=True, typical=(0, 10),
+        help="Added to the diagonal of D'D. Larger values shrink the weights more strongly; usually 0.1 to 10.",
+    )  # fmt: skip
+    alpha: float = param(
+        1.0, title="Exploration", symbol=r"\alpha", ge=0, le=10, basic=True,
+        help="Exploration coefficient of LinUCB: multiplies the confidence width to give the exploration bonus. Larger "
+        "values explore more; usually 0.1 to 2.",
+    )  # fmt: skip
+
+
+class RareFeature(WorkedExample):
+    """Two weights from a hundred visits, of which one had the rare feature."""
+
+    Params = RareFeatureParams
+    title = "A feature that was seen once"
+    formula = r"\hat\theta=(D^\top D+\lambda I)^{-1}D^\top c"
+    known = ("visits", "rare_visits", "clicks", "rare_clicks", "ridge", "alpha")
+
+    @classmethod
+    def weights(cls, ridge: float) -> FloatArray:
+        """Solve for theta, float64 (2,)."""
+        return np.asarray(np.linalg.solve(GRAM + ridge * np.eye(2), CLICKS))
+
+    @classmethod
+    def error(cls, theta: FloatArray) -> float:
+        """Compute the sum of squared errors of weights theta (2,): c'c - 2 theta'D'c + theta'D'D theta."""
+        return float(CLICKS[0] - 2 * theta @ CLICKS + theta @ GRAM @ theta)
+
+    @classmethod
+    def width(cls, x: FloatArray, ridge: float) -> float:
+        """Compute the confidence width sqrt(x'A^-1 x) of features x (2,)."""
+        return float(np.sqrt(x @ np.linalg.solve(GRAM + ridge * np.eye(2), x)))
+
+    @classmethod
+    def values(cls, params: Any) -> Values:
+        """Return both solutions, their errors, and the widths of a visit with and without the rare feature."""
+        plain, ridged = cls.weights(0.0), cls.weights(params.ridge)
+        return {
+            "visits": GRAM[0, 0], "rare_visits": GRAM[1, 1], "clicks": CLICKS[0], "rare_clicks": CLICKS[1],
+            "ridge": params.ridge, "alpha": params.alpha,
+            "plain_common": float(plain[0]), "plain_rare": float(plain[1]),
+            "ridge_common": float(ridged[0]), "ridge_rare": float(ridged[1]),
+            "plain_error": cls.error(plain), "ridge_error": cls.error(ridged),
+            "width_common": cls.width(COMMON, params.ridge), "width_rare": cls.width(RARE, params.ridge),
+            "bonus_common": params.alpha * cls.width(COMMON, params.ridge),
+            "bonus_rare": params.alpha * cls.width(RARE, params.ridge),
+        }  # fmt: skip
+
+    @classmethod
+    def tables(cls, params: Any) -> list[Table]:
+        """Show D'D, D'c and both solutions."""
+        plain, ridged = cls.weights(0.0), cls.weights(params.ridge)
+        rows = tuple(
+            (name, *(number(x) for x in GRAM[i]), number(CLICKS[i]), f"{plain[i]:.4f}", f"{ridged[i]:.4f}")
+            for i, name in enumerate(("common", "rare"))
+        )
+        columns = (
+            "feature",
+            "D'D: common",
+            "D'D: rare",
+            "D'c",
+            "weight, least squares",
+            f"weight, λ = {number(params.ridge)}",
+        )
+        return [Table("What the visits add up to, and the weights", columns, rows)]
+
+    @classmethod
+    def figures(cls, params: Any) -> list[Spec]:
+        """Draw the sum of squared errors around its minimum, and the confidence ellipse with its shadow on x."""
+        return [cls._errors(params), cls._ellipse(params)]
+
+    @classmethod
+    def _errors(cls, params: Any) -> Spec:
+        plain, ridged = cls.weights(0.0), cls.weights(params.ridge)
+        looks = distinct_styles(("least squares", "ridge", "path"))
+        data: list[Spec] = []
+        for k, excess in enumerate((0.1, 0.5, 1.0, 2.0)):
+            x, y = _level(plain, GRAM, excess)
+            name = f"error {number(cls.error(plain) + excess)}"
+            data.append(_line(x, y, name, REFERENCE, dash="solid", width=1.0, group="error", opacity=1 - 0.2 * k))
+        path = np.array([cls.weights(r) for r in np.geomspace(1e-3, 100, 80)])
+        data.append(_line(path[:, 0], path[:, 1], "ridge from 0.001 to 100", looks["path"].color, dash="dash"))
+        data.append(_point(plain, "least squares: the minimum", looks["least squares"].color, "circle"))
+        data.append(_point(ridged, f"ridge, λ = {number(params.ridge)}", looks["ridge"].color, "diamond"))
+        note = (
+            "Grey: weights with the same sum of squared errors, which is smallest at the least-squares solution. "
+            "The valley is long in the direction of the rare weight, so ridge can move far along it at a small cost."
+        )
+        return {"data": data, "layout": _layout("Sum of squared errors", "common weight", "rare weight", note)}
+
+    @classmethod
+    def _ellipse(cls, params: Any) -> Spec:
+        A, theta = GRAM + params.ridge * np.eye(2), cls.weights(params.ridge)
+        looks = distinct_styles(("ellipse", "shadow"))
+        x, y = _level(theta, A, params.alpha**2)
+        data = [_line(x, y, "weights within the bonus", looks["ellipse"].color)]
+        middle, bonus = float(RARE @ theta), params.alpha * cls.width(RARE, params.ridge)
+        span = np.array([theta[0] - 0.45, theta[0] + 0.45])
+        for sign, name in ((-1, "lowest prediction"), (1, "highest prediction: the score")):
+            at = middle + sign * bonus
+            data.append(_line(span, at - span, f"{name}, {number(at)}", looks["shadow"].color, dash="dash"))
+        data.append(_point(theta, f"weights; prediction {number(middle)}", looks["ellipse"].color, "diamond"))
+        note = (
+            "Each dashed line holds all weights that give a visit with both features the same prediction. The two "
+            "lines touch the ellipse; half of the distance between their predictions is the exploration bonus."
+        )
+        return {"data": data, "layout": _layout("Confidence ellipse", "common weight", "rare weight", note)}
+
+
+def _level(centre: FloatArray, matrix: FloatArray, value: float) -> tuple[FloatArray, FloatArray]:
+    """Return the ellipse (theta - centre)' matrix (theta - centre) = value as x and y, float64 (181,) each."""
+    root = np.linalg.cholesky(matrix)
+    circle = np.stack([np.cos(_ANGLES), np.sin(_ANGLES)])
+    points = centre[:, None] + np.sqrt(value) * np.linalg.solve(root.T, circle)
+    return points[0], points[1]
+
+
+def _line(
+    x: FloatArray, y: FloatArray, name: str, color: str, *, dash: str = "solid", width: float = 2.0, group: str = "",
+    opacity: float = 1.0,
+) -> Spec:  # fmt: skip
+    line = {"color": color, "width": width, "dash": dash}
+    return {
+        "type": "scatter", "mode": "lines", "x": x, "y": y, "name": name, "line": line, "opacity": opacity,
+        "showlegend": not group, "legendgroup": group or name,
+    }  # fmt: skip
+
+
+def _point(theta: FloatArray, name: str, color: str, symbol: str) -> Spec:
+    marker = {"color": color, "size": 11, "symbol": symbol}
+    return {"type": "scatter", "mode": "markers", "x": theta[:1], "y": theta[1:], "name": name, "marker": marker}
+
+
+def _layout(title: str, x: str, y: str, note: str) -> Spec:
+    axes = ((key, {"title": {"text": text}, "hoverformat": NUMBER}) for key, text in (("xaxis", x), ("yaxis", y)))
+    return {"title": {"text": title}, "meta": {"note": note}, "showlegend": True, **dict(axes)}

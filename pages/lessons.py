@@ -1,0 +1,25 @@
+"""Lessons: predict, run, see, explain, try."""
+
+import streamlit as st
+
+from bandits import UserError
+from ui.lessons import listing, place, player
+from ui.run_view import layout, options
+from ui.text import refuse
+
+lesson = place.current()
+if options.presenting() and lesson is not None:
+    layout.enlarge()
+st.title("Lessons", anchor=False)
+try:
+    if lesson is None:
+        st.markdown(
+            "What is a contextual bandit, and why does it explore? Choose a lesson and press **Start**: you predict, "
+            "see a run, and compare."
+        )
+        listing.show()
+    else:
+        player.show(lesson)
+except UserError as error:
+    refuse(error)
+place.write_link(lesson)

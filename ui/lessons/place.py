@@ -1,0 +1,95 @@
+"""Where a reader is: the lesson, the step and the predictions, in the session and in the page's address."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from bandits.lessons import Lesson, lessons
+from bandits.lessons.answers import Prediction
+from bandits.lessons.progress import from_link, reachable, to_link
+
+_OPEN, _STEPS, _PREDICTIONS = "lesson-open", "lesson-steps", "lesson-predictions"
+
+
+def current() -> Lesson | None:
+    """Return the lesson that is open: of the session, or of a link that opened it; None on the list."""
+    if _OPEN not in st.session_state:
+        _follow_link()
+    return lessons().get(st.session_state[_OPEN])
+
+
+def _follow_link() -> None:
+    name = st.query_params.get("lesson", "")
+    lesson = lessons().get(name)
+    st.session_state[_OPEN] = name if lesson else ""
+    if lesson is None:
+        return
+    if name not in _predictions():
+        _predictions()[name] = from_link(lesson, st.query_params.get("predictions", ""))
+    step = st.query_params.get("step", "1")
+    go_to(lesson, int(step) - 1 if step.isdecimal() and len(step) < 4 else 0)
+
+
+def write_link(lesson: Lesson | None) -> None:
+    """Put the place into the address, so that a reload or another reader continues here."""
+    fields = {}
+    if lesson is not None:
+        fields = {"lesson": lesson.name, "step": str(step(lesson) + 1)}
+        if made := to_link(predictions(lesson)):
+            fields["predictions"] = made
+    if st.query_params.to_dict() != fields:
+        st.query_params.from_dict(fields)
+
+
+def step(lesson: Lesson) -> int:
+    """Return the place of the step that is shown; the number of steps on the card at the end."""
+    return min(int(_steps().get(lesson.name, 0)), reachable(lesson, predictions(lesson)))
+
+
+def started(lesson: Lesson) -> bool:
+    """Tell whether this reader has been in the lesson."""
+    return lesson.name in _steps()
+
+
+def predictions(lesson: Lesson) -> dict[str, Prediction]:
+    """Return the predictions that this reader has made."""
+    found: dict[str, Prediction] = _predictions().setdefault(lesson.name, {})
+    return found
+
+
+def open_lesson(name: str) -> None:
+    """Open a lesson where the reader left it."""
+    st.session_state[_OPEN] = name
+    _steps().setdefault(name, 0)
+
+
+def close() -> None:
+    """Return to the list."""
+    st.session_state[_OPEN] = ""
+
+
+def go_to(lesson: Lesson, place: int) -> None:
+    """Go to a step, at most to the first prediction that has not been made."""
+    _steps()[lesson.name] = max(0, min(place, reachable(lesson, predictions(lesson))))
+
+
+def restart(lesson: Lesson) -> None:
+    """Forget the predictions and begin again."""
+    _predictions()[lesson.name] = {}
+    _steps()[lesson.name] = 0
+    st.session_state["lesson-round"] = round_number() + 1
+
+
+def round_number() -> int:
+    """Return how often lessons were restarted: new widgets after each time."""
+    return int(st.session_state.get("lesson-round", 0))
+
+
+def _steps() -> dict[str, int]:
+    steps: dict[str, int] = st.session_state.setdefault(_STEPS, {})
+    return steps
+
+
+def _predictions() -> dict[str, dict[str, Prediction]]:
+    made: dict[str, dict[str, Prediction]] = st.session_state.setdefault(_PREDICTIONS, {})
+    return made

@@ -1,0 +1,58 @@
+"""Ask for a prediction and keep it."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from bandits.lessons import Lesson
+from bandits.lessons.answers import Prediction, in_words
+from bandits.lessons.lesson import ChoiceAnswer, NumberAnswer, PredictStep
+
+from . import place
+
+
+def show(lesson: Lesson, step: PredictStep) -> None:
+    """Draw the question, or the prediction that has been kept."""
+    made = place.predictions(lesson).get(step.id)
+    if made is not None:
+        st.info(f"Your prediction: {in_words(step, made)}", icon=":material/push_pin:")
+        return
+    value = _ask(lesson, step)
+    st.button(
+        "Keep my prediction", type="primary", icon=":material/push_pin:", shortcut="Ctrl+Enter", disabled=value is None,
+        on_click=_keep, args=(lesson, step, value), help="It cannot be changed afterwards; then the lesson goes on",
+    )  # fmt: skip
+
+
+def _ask(lesson: Lesson, step: PredictStep) -> Prediction | None:
+    answer, key = step.answer, f"lesson-{lesson.name}-{step.id}-{place.round_number()}"
+    if isinstance(answer, NumberAnswer):
+        whole = answer.step == int(answer.step)
+        number = int if whole else float
+        middle = answer.low + answer.step * round((answer.high - answer.low) / 2 / answer.step)
+        return st.slider(
+            f"Your prediction, in {answer.unit}" if answer.unit else "Your prediction",
+            number(answer.low), number(answer.high), number(middle), number(answer.step),
+            key=key, format="%d" if whole else "%g",
+        )  # fmt: skip
+    texts = [option.text for option in answer.options]
+    if isinstance(answer, ChoiceAnswer):
+        return st.radio("Your prediction", range(len(texts)), None, texts.__getitem__, key=key)
+    chosen: list[int] = []
+    names = ["Most", *["Then"] * (len(texts) - 2), "Least"]
+    for rank, name in enumerate(names):
+        left = [i for i in range(len(texts)) if i not in chosen]
+        label = f"{name} (place {rank + 1})" if name == "Then" and len(texts) > 3 else name
+        picked = st.selectbox(
+            label, left, None if len(left) > 1 else 0, texts.__getitem__,
+            key=f"{key}-{rank}-{'-'.join(map(str, chosen))}", placeholder="Choose",
+        )  # fmt: skip
+        if picked is None:
+            return None
+        chosen.append(picked)
+    return tuple(chosen)
+
+
+def _keep(lesson: Lesson, step: PredictStep, value: Prediction) -> None:
+    place.predictions(lesson)[step.id] = value
+    place.go_to(lesson, place.step(lesson) + 1)

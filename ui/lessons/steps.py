@@ -1,0 +1,81 @@
+"""Draw one step of a lesson."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import streamlit as st
+
+from bandits.lessons import Lesson, figures
+from bandits.lessons.expressions import Source
+from bandits.lessons.lesson import PredictStep, RunStep, SeeStep, Step, TryStep
+from bandits.lessons.rules import task_of
+from bandits.lessons.texts import fill, needs
+from bandits.results.style import Spec
+from bandits.runtime.pool import Job
+from ui.live_panel import panel
+
+from . import place, predicting, runs, trying, worked
+
+
+def show(lesson: Lesson, step: Step, jobs: dict[str, Job]) -> None:
+    """Draw a step; where it needs a run that has not ended, its progress stands there instead."""
+    section, results = lesson.texts[step.id], runs.finished(jobs)
+    st.subheader(section.title, anchor=False)
+    waiting = [name for name in needs(section.body) if name in lesson.runs and lesson.runs[name].worked is None]
+    missing = [name for name in waiting if name not in results]
+    if missing:
+        st.caption("This text is filled with the numbers of the run, which is still being computed.")
+        runs.wait(next(job for job in jobs.values() if job.status != "finished"))
+        return
+    sources: Mapping[str, Source] = {**lesson.sources(results), **task_of(step)}
+    text(fill(section.body, sources))
+    if isinstance(step, PredictStep):
+        predicting.show(lesson, step)
+    elif isinstance(step, RunStep) and step.worked is not None:
+        worked.show(lesson, step)
+    elif isinstance(step, RunStep):
+        if step.id in jobs:
+            runs.wait(jobs[step.id])
+        else:
+            runs.wait(next(job for job in jobs.values() if job.active))
+    elif isinstance(step, SeeStep):
+        _see(lesson, step, jobs)
+    elif isinstance(step, TryStep):
+        trying.show(lesson, step, section, sources)
+
+
+def text(markdown: str) -> None:
+    """Draw a text of a lesson."""
+    st.markdown(markdown.replace(" %", "\u00a0%"))  # no line begins with a percent sign
+
+
+def draw(specs: list[Spec], revision: str, key: str) -> None:
+    """Draw figures side by side."""
+    for spec in specs:
+        spec["layout"]["uirevision"] = revision
+    alt = [f"{s['layout']['title']['text']}: {s['layout']['meta']['note']}" for s in specs]
+    panel.mount(panel.pack(specs, alt, 340), key=key)
+
+
+def _see(lesson: Lesson, step: SeeStep, jobs: dict[str, Job]) -> None:
+    run = lesson.runs[step.run]
+    if run.worked is not None:
+        params = worked.params(lesson, run)
+        draw(run.example.figures(params), run.worked, f"lesson-see-{step.id}")
+        return
+    job = jobs.get(step.run)
+    if job is None:  # it starts when the run before it has ended
+        runs.wait(next(each for each in jobs.values() if each.active))
+        return
+    st.fragment(_plots, run_every=1.0 if job.active else None)(lesson, step, job, job.active)
+
+
+def _plots(lesson: Lesson, step: SeeStep, job: Job, was_active: bool) -> None:
+    if was_active and not job.active:
+        st.rerun()
+    with job.lock:
+        drawn = figures.see(lesson, step, job.result, place.predictions(lesson))
+    draw(drawn, job.id, f"lesson-see-{step.id}")
+    if job.active:
+        runs.wait(job)

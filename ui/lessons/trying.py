@@ -1,0 +1,68 @@
+"""Draw a task: a value to choose, a run with it, whether the goal is reached, and hints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import streamlit as st
+
+from bandits import UserError
+from bandits.lessons import Lesson
+from bandits.lessons.answers import measured, reached_goal
+from bandits.lessons.expressions import Source
+from bandits.lessons.lesson import Section, TryStep
+from bandits.lessons.texts import fill
+from bandits.results.result import Result
+from ui import session
+from ui.owner import address, owner
+from ui.text import refuse
+
+from . import runs, steps
+
+HINTS = ("First hint", "Second hint", "Third hint")
+
+
+def show(lesson: Lesson, step: TryStep, section: Section, sources: Mapping[str, Source]) -> None:
+    """Draw the slider, the last attempt and the hints."""
+    run, key = lesson.runs[step.run], f"lesson-{lesson.name}-{step.id}"
+    value = st.slider(
+        f"Your value of {step.parameter}",
+        float(step.low),
+        float(step.high),
+        float(step.start),
+        float(step.step),
+        key=key,
+    )
+    pressed = st.button("Run", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter", key=f"{key}-run")
+    attempts: list[float] = st.session_state.setdefault(f"{key}-attempts", [])
+    try:
+        if pressed:
+            if run.worked is None:
+                session.pool().submit(step.changed(run, value), owner(), address=address())
+            attempts[:] = [*(each for each in attempts if each != value), value]
+        for attempt in reversed(attempts[-5:]):
+            _result(lesson, step, attempt, sources)
+    except UserError as error:
+        refuse(error)
+    for title, hint in zip(HINTS, section.hints, strict=True):
+        with st.expander(title, icon=":material/lightbulb:"):
+            steps.text(fill(hint, sources))
+
+
+def _result(lesson: Lesson, step: TryStep, value: float, sources: Mapping[str, Source]) -> None:
+    """State whether a value reaches the goal, once its run has ended."""
+    run = lesson.runs[step.run]
+    found: Result | None = None
+    if run.worked is None:
+        job = session.pool().get(step.changed(run, value).hash)
+        if job is None:
+            return
+        if job.status != "finished":
+            runs.wait(job)
+            return
+        found = job.result
+    text = f"{step.parameter} = {value:g}: {measured(step, run, value, sources, found)}."
+    if reached_goal(step, run, value, sources, found):
+        st.success(f"{text} The goal is reached.", icon=":material/check_circle:")
+    else:
+        st.info(f"{text} Not yet.", icon=":material/adjust:")

@@ -186,7 +186,7 @@ class TryStep(_Step):
     def source(self, run: RunStep, value: float, results: Mapping[str, Any]) -> RunSource | WorkedSource:
         """Return the numbers of the run with another value of the parameter, from the results by content hash."""
         if run.worked is not None:
-            params = run.example.Params.model_validate({**run.given, self.parameter: value})
+            params = run.example.Params.model_validate({**run.given, self.parameter: _whole(value)})
             return WorkedSource(run.example, params)
         changed = self.changed(run, value)
         return RunSource(changed, results.get(changed.hash))
@@ -200,8 +200,13 @@ class TryStep(_Step):
         """
         experiment = run.resolved
         agent = experiment.agents[experiment.labels.index(str(self.agent))].model_dump(mode="json", by_alias=True)
-        after = {**agent, self.parameter: value, "label": YOURS}
+        after = {**agent, self.parameter: _whole(value), "label": YOURS}
         return read({**experiment.model_dump(mode="json", by_alias=True), "agents": [after]})
+
+
+def _whole(value: float) -> float:
+    """Return a whole number as int, which parameters that count require."""
+    return int(value) if float(value).is_integer() else value
 
 
 Step = Annotated[

@@ -22,7 +22,7 @@ from .lesson import (
     TextStep,
     TryStep,
 )  # fmt: skip
-from .sources import TaskSource, WorkedSource
+from .sources import ComingRun, TaskSource, WorkedSource
 from .texts import check_expression, check_text
 
 MAX_SECONDS = 60.0  # of one run of a lesson
@@ -48,7 +48,8 @@ def check_lesson(lesson: Lesson) -> None:
     labels = [label for run in lesson.runs.values() if run.worked is None for label in run.resolved.labels]
     allowed = [*labels, *lesson.data.allowed_numbers]
     seen: dict[str, Source] = {}  # worked examples, and the runs that the reader has passed
-    seen.update({name: source for name, source in sources.items() if isinstance(source, WorkedSource)})
+    for name, source in sources.items():
+        seen[name] = source if isinstance(source, WorkedSource) else ComingRun(source.experiment)
     for step in lesson.data.steps:
         try:
             _check_step(lesson, step, sources, seen)
@@ -112,9 +113,14 @@ def _check_answer(lesson: Lesson, step: PredictStep, sources: Mapping[str, Sourc
         raise UserError("a prediction needs a part '### Happened' in its section")
 
 
+def _check_passed(name: str, seen: Mapping[str, Source]) -> None:
+    if name not in seen or isinstance(seen[name], ComingRun):
+        passed = [each for each, source in seen.items() if not isinstance(source, ComingRun)]
+        raise UserError(f"there is no run '{name}' before it; there are {', '.join(passed) or 'none'}")
+
+
 def _check_see(lesson: Lesson, step: SeeStep, seen: Mapping[str, Source]) -> None:
-    if step.run not in seen:
-        raise UserError(f"it shows '{step.run}'; runs before it are {', '.join(seen) or 'none'}")
+    _check_passed(step.run, seen)
     run = lesson.runs[step.run]
     if (run.worked is not None) != (step.plots == ("worked",)):
         raise UserError("the plot 'worked' is for worked examples, the others for runs")
@@ -128,8 +134,7 @@ def _check_see(lesson: Lesson, step: SeeStep, seen: Mapping[str, Source]) -> Non
 
 
 def _check_try(lesson: Lesson, step: TryStep, seen: Mapping[str, Source]) -> None:
-    if step.run not in seen:
-        raise UserError(f"it changes '{step.run}'; runs before it are {', '.join(seen) or 'none'}")
+    _check_passed(step.run, seen)
     if len(lesson.texts[step.id].hints) != HINTS:
         raise UserError(f"a task has {HINTS} hints: three parts '### Hint' in its section")
     if not (step.low <= step.start <= step.high and step.low <= step.solution <= step.high):

@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bandits.agents.neural.static_mlp import StaticMLP
 from bandits.base.errors import UserError
 from bandits.base.formatting import short
 from bandits.experiments.experiment import Experiment
+from bandits.experiments.race import make_lane
 from bandits.results import metrics, paired_tests
 from bandits.results.metrics import Estimate
 from bandits.results.recovery import before_change, change_span, recovery
@@ -152,6 +154,15 @@ def _share_before(source: RunSource, label: str) -> Found:
     return NONE if found is None else found.share
 
 
+def _log_loss(source: RunSource, label: str) -> Found:
+    """Log loss on held-out data of a network that was trained before the run; its weights are cached."""
+    agent = make_lane(source.experiment, source.experiment.labels.index(label), (0,)).agent
+    if not isinstance(agent, StaticMLP):
+        return NONE
+    agent.prepare()
+    return agent.validation_loss
+
+
 def _change_step(source: RunSource) -> Found:
     span = change_span(source.experiment.simulator)
     return NONE if span is None else float(span[0])
@@ -187,7 +198,18 @@ QUANTITIES: dict[str, _Kind] = {
     "largest_difference": _Kind(2, lambda source, a, b: _least_and_most(source, a, b, most=True)),
     "recovery": _Kind(1, _recovery),
     "share_before": _Kind(1, _share_before),
+    "log_loss": _Kind(1, _log_loss),
 }
+
+
+class ComingRun(RunSource):
+    """A run that the reader has not passed yet: what is known before it may be named, its results may not."""
+
+    def check(self, name: str, arguments: tuple[Any, ...]) -> None:
+        """Check that the quantity exists and is known before the run."""
+        super().check(name, arguments)
+        if not self.given(name):
+            raise UserError(f"'{name}' is a result of a run that comes later")
 
 
 class WorkedSource:

@@ -144,7 +144,7 @@ def check_text(text: str, sources: Mapping[str, Source], labels: Iterable[str], 
             if name not in _FORMATS or interval not in ("", "ci"):
                 raise UserError(f"'{short(form)}' is not a format; there are {', '.join(_FORMATS)}, each also with ci")
             check_expression(expression, sources)
-    rest = PLACEHOLDER.sub(" ", text)
+    rest = " ".join(PLACEHOLDER.sub(" ", text).split())  # a name may be broken across lines
     for phrase in sorted({*labels, *allowed}, key=len, reverse=True):
         rest = rest.replace(phrase, " ")
     if (found := re.search(r"[^\s]*\d[^\s]*", rest)) is not None:
@@ -175,8 +175,8 @@ def check_expression(text: str, sources: Mapping[str, Source]) -> Any:
     return tree
 
 
-def needs(text: str) -> list[str]:
-    """Return the runs whose numbers a text holds."""
+def needs(text: str, sources: Mapping[str, Source]) -> list[str]:
+    """Return the runs whose results a text holds."""
     inner = [found for found in PLACEHOLDER.findall(text) if formula(found) is None]
-    named = [each.source for found in inner for each in quantities(parse(split_format(found)[0]))]
-    return sorted(set(named))
+    named = [each for found in inner for each in quantities(parse(split_format(found)[0]))]
+    return sorted({each.source for each in named if not sources[each.source].given(each.name)})

@@ -21,14 +21,14 @@ from . import place, predicting, runs, trying, worked
 def show(lesson: Lesson, step: Step, jobs: dict[str, Job]) -> None:
     """Draw a step; where it needs a run that has not ended, its progress stands there instead."""
     section, results = lesson.texts[step.id], runs.finished(jobs)
+    sources: Mapping[str, Source] = {**lesson.sources(results), **task_of(step)}
     st.subheader(section.title, anchor=False)
-    waiting = [name for name in needs(section.body) if name in lesson.runs and lesson.runs[name].worked is None]
-    missing = [name for name in waiting if name not in results]
-    if missing:
+    texts = "\n".join((section.body, *section.hints))
+    waiting = [name for name in needs(texts, sources) if name in lesson.runs and lesson.runs[name].worked is None]
+    if any(name not in results for name in waiting):
         st.caption("This text is filled with the numbers of the run, which is still being computed.")
         runs.wait(next(job for job in jobs.values() if job.status != "finished"))
         return
-    sources: Mapping[str, Source] = {**lesson.sources(results), **task_of(step)}
     text(fill(section.body, sources))
     if isinstance(step, PredictStep):
         predicting.show(lesson, step)

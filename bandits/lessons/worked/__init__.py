@@ -9,10 +9,12 @@ from .logbook import Logbook
 from .peeking import Peeking
 from .rare_feature import RareFeature
 from .shop import Shop
+from .trial import Trial
 
 REGISTRY: dict[str, type[WorkedExample]] = {
     "logbook": Logbook,
     "peeking": Peeking,
     "rare_feature": RareFeature,
     "shop": Shop,
+    "trial": Trial,
 }

@@ -1,0 +1,92 @@
+"""A trial of one product: the share of visitors that clicked, and its confidence interval."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bandits.base.formatting import count
+from bandits.base.params import Params, param
+from bandits.base.types import FloatArray
+from bandits.results.style import RATE, STEP, Spec, distinct_styles
+
+from .base import Table, Values, WorkedExample
+
+_NORMAL = 1.959963984540054  # 97.5 % quantile
+_MOST = 3000  # visits in the figure
+
+
+class TrialParams(Params):
+    """Visits of the trial, and the share of them with a click."""
+
+    visits: int = param(
+        100, title="Visits", symbol="n", ge=1, le=100_000, basic=True, typical=(10, 3_000),
+        help="Number of visits in the trial. More visits give a narrower interval; usually 100 to 10,000.",
+    )  # fmt: skip
+    rate: float = param(
+        0.53, title="Observed CTR", symbol="r", ge=0, le=1, basic=True,
+        help="Share of the visits with a click. Larger values mean more clicks.",
+    )  # fmt: skip
+
+
+class Trial(WorkedExample):
+    """The normal approximation of a binomial interval."""
+
+    Params = TrialParams
+    title = "A trial and its interval"
+    formula = r"r\pm1.96\sqrt{r(1-r)/n}"
+    known = ("visits", "clicks", "rate")
+
+    @classmethod
+    def half_width(cls, rate: float, visits: Any) -> Any:
+        """Compute half of the width of the interval, for a number of visits or an array of them."""
+        return _NORMAL * np.sqrt(rate * (1 - rate) / visits)
+
+    @classmethod
+    def values(cls, params: Any) -> Values:
+        """Return the share and the ends of its interval."""
+        half = float(cls.half_width(params.rate, params.visits))
+        return {
+            "visits": float(params.visits), "clicks": params.rate * params.visits, "rate": params.rate,
+            "low": max(0.0, params.rate - half), "high": min(1.0, params.rate + half),
+        }  # fmt: skip
+
+    @classmethod
+    def tables(cls, params: Any) -> list[Table]:
+        """Show the interval."""
+        found = cls.values(params)
+        row = (
+            count(found["visits"]),
+            count(found["clicks"]),
+            *(f"{found[key]:.3f}" for key in ("rate", "low", "high")),
+        )
+        return [Table("The trial", ("visits", "clicks", "share", "interval from", "to"), (row,))]
+
+    @classmethod
+    def figures(cls, params: Any) -> list[Spec]:
+        """Draw the ends of the interval against the number of visits."""
+        visits: FloatArray = np.unique(np.geomspace(20, _MOST, 200).round())
+        half = cls.half_width(params.rate, visits)
+        look = distinct_styles(("ends",))["ends"]
+        line: Spec = {"type": "scatter", "mode": "lines", "x": visits, "line": {"color": look.color, "width": 2.2}}
+        data: list[Spec] = [
+            {**line, "y": np.minimum(params.rate + half, 1), "name": "upper end"},
+            {**line, "y": np.maximum(params.rate - half, 0), "name": "lower end", "showlegend": False},
+            {"type": "scatter", "mode": "lines", "x": visits[[0, -1]], "y": np.full(2, params.rate),
+             "name": "observed share", "meta": "reference", "line": {"dash": "dash", "width": 1.2}},
+        ]  # fmt: skip
+        if visits[0] <= params.visits <= _MOST:
+            at, width = np.full(2, float(params.visits)), float(cls.half_width(params.rate, params.visits))
+            ends = np.array([params.rate - width, params.rate + width])
+            marker = {"color": look.color, "size": 11}
+            data.append(
+                {"type": "scatter", "mode": "markers", "x": at, "y": ends, "name": "this trial", "marker": marker}
+            )
+        layout: Spec = {
+            "title": {"text": "Interval by number of visits"}, "showlegend": True,
+            "meta": {"note": "Ends of the 95 % confidence interval, if the observed share stays the same."},
+            "xaxis": {"title": {"text": "visits"}, "hoverformat": STEP},
+            "yaxis": {"title": {"text": "click-through rate"}, "hoverformat": RATE},
+        }  # fmt: skip
+        return [{"data": data, "layout": layout}]

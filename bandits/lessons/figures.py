@@ -40,12 +40,15 @@ def see(lesson: Lesson, step: SeeStep, result: Result, predictions: Mapping[str,
 
 
 def _cut(plot: Spec, until: int) -> Spec:
-    """Keep the points up to a step, so that the vertical axis fits them."""
+    """Keep the points up to a step, so that the vertical axis fits them; lines between two points end there."""
     data = []
     for trace in plot["data"]:
-        kept = np.asarray(trace["x"]) <= until
-        if kept.any():
-            data.append({**trace, "x": np.asarray(trace["x"])[kept], "y": np.asarray(trace["y"])[kept]})
+        x, y = np.asarray(trace["x"]), np.asarray(trace["y"])
+        kept = x <= until
+        if len(x) == 2 and kept.any():
+            data.append({**trace, "x": np.minimum(x, until)})
+        elif kept.any():
+            data.append({**trace, "x": x[kept], "y": y[kept]})
     return {**plot, "data": data}
 
 

@@ -17,7 +17,7 @@ expect.set_options(timeout=240_000)
 
 PAGES = {
     "/": "Bandit Playground", "/arena": "Arena", "/sweep": "Sweep", "/diagnostics": "Diagnostics",
-    "/shock_lab": "Shock lab", "/guard_rails": "Guard rails", "/runs": "Runs",
+    "/shock_lab": "Shock lab", "/guard_rails": "Guard rails", "/runs": "Runs", "/lessons": "Lessons",
     "/data": "Your data", "/what_if": "What if?", "/cost": "Cost of confidence", "/glossary": "Glossary",
 }  # fmt: skip
 SECTIONS = {

@@ -31,12 +31,13 @@ def show(lesson: Lesson) -> None:
         steps.show(lesson, step, jobs)
     row = st.container(horizontal=True, gap="small", key="lesson-buttons")
     row.button("Back", icon=":material/arrow_back:", disabled=at == 0, on_click=place.go_to, args=(lesson, at - 1))
-    unanswered = isinstance(step, PredictStep) and step.id not in place.predictions(lesson)
-    if not unanswered:
-        main = not isinstance(step, TryStep)  # whose own button is the main one
+    onwards = (lesson, at + 1)
+    if isinstance(step, TryStep):  # its own button is the main one
+        row.button("Next", icon=":material/arrow_forward:", on_click=place.go_to, args=onwards)
+    elif not isinstance(step, PredictStep) or step.id in place.predictions(lesson):
         row.button(
-            "Next", icon=":material/arrow_forward:", type="primary" if main else "secondary",
-            shortcut="Ctrl+Enter" if main else None, on_click=place.go_to, args=(lesson, at + 1),
+            "Next", type="primary", icon=":material/arrow_forward:", shortcut="Ctrl+Enter", on_click=place.go_to,
+            args=onwards,
         )  # fmt: skip
 
 

@@ -41,16 +41,15 @@ def _ask(lesson: Lesson, step: PredictStep) -> Prediction | None:
     chosen: list[int] = []
     names = ["Most", *["Then"] * (len(texts) - 2), "Least"]
     for rank, name in enumerate(names):
-        left = [i for i in range(len(texts)) if i not in chosen]
+        left, waits = [i for i in range(len(texts)) if i not in chosen], len(chosen) < rank
         label = f"{name} (place {rank + 1})" if name == "Then" and len(texts) > 3 else name
         picked = st.selectbox(
-            label, left, None if len(left) > 1 else 0, texts.__getitem__,
+            label, left, None if len(left) > 1 else 0, texts.__getitem__, disabled=waits,
             key=f"{key}-{rank}-{'-'.join(map(str, chosen))}", placeholder="Choose",
         )  # fmt: skip
-        if picked is None:
-            return None
-        chosen.append(picked)
-    return tuple(chosen)
+        if picked is not None and not waits:
+            chosen.append(picked)
+    return tuple(chosen) if len(chosen) == len(texts) else None
 
 
 def _keep(lesson: Lesson, step: PredictStep, value: Prediction) -> None:

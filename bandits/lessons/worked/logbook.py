@@ -9,7 +9,7 @@ import numpy as np
 from bandits.base.formatting import number
 from bandits.base.params import Params, param
 from bandits.base.types import FloatArray
-from bandits.simulators.petshop_rates import PERSONAS, SPOKEN_PERSONAS, Persona
+from bandits.simulators.petshop_rates import PERSONAS, Persona
 
 from .base import Table, Values, WorkedExample
 
@@ -89,10 +89,9 @@ class Logbook(WorkedExample):
             (f"visitor {'ABCD'[row]}", *(number(x) for x in D[row]), number(c[row])) for row in range(ROWS)
         )  # fmt: skip
         solved = tuple(
-            (persona, *(number(x) for x in gram[i]), number(b[i]), number(theta[i]))
-            for i, persona in enumerate(SPOKEN_PERSONAS)
+            (persona, *(number(x) for x in gram[i]), number(b[i]), number(theta[i])) for i, persona in enumerate(SHORT)
         )
         return [
-            Table("The logbook as numbers: D, one row per visit, and c", ("", *SPOKEN_PERSONAS, "click c"), log),
-            Table("Added up by persona: D'D, D'c and the weights", ("", *SPOKEN_PERSONAS, "D'c", "weight θ"), solved),
+            Table("The logbook as numbers: D, one row per visit, and c", ("", *SHORT, "click c"), log),
+            Table("Added up by persona: D'D, D'c and the weights", ("", *SHORT, "D'c", "weight θ"), solved),
         ]

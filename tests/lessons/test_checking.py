@@ -1,0 +1,159 @@
+"""Claims, predictions, tasks and texts are checked against the runs; a changed default turns the check red."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bandits import run
+from bandits.experiments.experiment import Experiment
+from bandits.lessons import Lesson, check, lessons, stored_or_run
+from bandits.lessons.answers import card, in_words, number_answer, true_options, true_order
+from bandits.lessons.figures import see
+from bandits.lessons.lesson import ChoiceAnswer, NumberAnswer, OrderAnswer, SeeStep
+from bandits.lessons.progress import from_link, reachable, to_link
+from bandits.lessons.running import Computed, results_of
+from bandits.lessons.texts import fill
+from bandits.lessons.worked.rare_feature import RareFeature, RareFeatureParams
+from bandits.storage.run_store import Store
+from tests.lessons.support import MARKDOWN, data, lesson
+
+COMPUTED: dict[str, Computed] = {}
+
+
+def compute(experiment: Experiment) -> Computed:
+    if experiment.hash not in COMPUTED:
+        COMPUTED[experiment.hash] = Computed(run(experiment, progress=False, workers=0), 1.0)
+    return COMPUTED[experiment.hash]
+
+
+def results(small: Lesson) -> dict[str, Any]:
+    return {name: found.result for name, found in results_of(small, compute).items()}
+
+
+def test_a_true_lesson_has_no_failures() -> None:
+    assert check(lesson(), compute) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        (("claims", 0, "holds"), 'shop.ctr("Oracle") < shop.ctr("Random")',
+         """small: 'The oracle wins' is not true: shop.ctr("Oracle") < shop.ctr("Random") with 0."""),
+        (("claims", 0, "holds"), "shop.steps / (shop.agents - 3) > 0", "'The oracle wins' cannot be checked: "),
+        (("steps", 1, "answer", "high"), 0.2, "but the slider goes from 0 to 0.2"),
+        (("steps", 2, "answer", "options", 1, "when"), "shop.steps > 0", "2 of the options are true; it must be one"),
+        (("steps", 8, "solution"), 2, "ridge = 2 does not reach the goal"),
+        (("steps", 8, "start"), 15, "ridge = 15 reaches the goal"),
+    ],
+)  # fmt: skip
+def test_a_false_statement_is_one_line(path: tuple[Any, ...], value: Any, words: str) -> None:
+    changed = data()
+    place: Any = changed
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    (line,) = check(lesson(changed), compute)
+    assert words in line
+
+
+def test_a_slow_run_and_a_missing_number_are_lines() -> None:
+    slow = check(lesson(), lambda experiment: compute(experiment)._replace(seconds=61.0))
+    assert slow == ["small: step 'shop': the run takes 61 s; a run of a lesson may take 60 s"]
+    changed = data()
+    missing = MARKDOWN.replace("By {{shop.difference", 'At {{shop.recovery("Oracle")}} by {{shop.difference')
+    assert check(lesson(changed, missing), compute) == [
+        "small: step 'pick': no run gives a number for shop.recovery(\"Oracle\")"
+    ]
+
+
+@pytest.fixture
+def other_default() -> Iterator[None]:
+    """The ridge penalty of the worked example is smaller by default."""
+    field = RareFeatureParams.model_fields["ridge"]
+    before, field.default = field.default, 0.001
+    RareFeatureParams.model_rebuild(force=True)
+    yield
+    field.default = before
+    RareFeatureParams.model_rebuild(force=True)
+
+
+@pytest.mark.usefixtures("other_default")
+def test_a_changed_default_turns_the_check_red() -> None:
+    failures = check(lessons()["ridge-regression-by-hand"], compute)
+    assert any("The rare weight with ridge is the source's" in failure for failure in failures)
+
+
+def test_the_worked_lesson_needs_no_run() -> None:
+    def refuse(experiment: Experiment) -> Computed:
+        raise AssertionError(experiment)
+
+    assert check(lessons()["ridge-regression-by-hand"], refuse) == []
+    assert RareFeature.Params().ridge == 1
+
+
+def test_answers_and_card() -> None:
+    small = lesson()
+    found, made = results(small), {"guess": 0.3, "pick": 1, "rank": (0, 1)}
+    sources = small.sources(found)
+    answers = [step.answer for step in small.predictions.values()]
+    assert isinstance(answers[0], NumberAnswer)
+    assert isinstance(answers[1], ChoiceAnswer)
+    assert isinstance(answers[2], OrderAnswer)
+    assert number_answer(answers[0], sources) == found["shop"].summary()["agents"]["Oracle"]["ctr"]["mean"]
+    assert true_options(answers[1], sources) == [0]
+    assert true_order(answers[2], sources) == (1, 0)
+    shown = card(small, made, found)
+    assert [outcome.predicted for outcome in shown] == ["0.3 clicks per visit", "Random", "Random, Oracle"]
+    assert shown[1].happened.startswith("By ")
+    assert in_words(small.predictions["pick"], 0) == "Oracle"
+
+
+def test_texts_are_filled_with_the_numbers_of_the_run() -> None:
+    small = lesson()
+    found = results(small)
+    text = fill(small.texts["tell"].body, small.sources(found))
+    rate = found["shop"].summary()["agents"]["LinUCB alpha 1"]["ctr"]["mean"]
+    assert f"{rate:.3f}" in text
+    assert r"$\hat\theta_a^\top x_a+\alpha\sqrt{x_a^\top A_a^{-1}x_a}$" in text
+    blanks = fill(small.texts["guess"].happened + small.texts["welcome"].body, small.sources({}), blank="___")
+    assert blanks == "It was ___.1,000 visits."  # what is known before the run is stated
+
+
+def test_predictions_are_dashed_lines_and_plots_end_where_the_step_wants() -> None:
+    small = lesson()
+    step = next(each for each in small.data.steps if isinstance(each, SeeStep))
+    rate, lead = see(small, step, results(small)["shop"], {"guess": 0.3})
+    (line,) = [trace for trace in rate["data"] if trace["name"] == "your prediction: 0.3"]
+    assert list(line["y"]) == [0.3, 0.3]
+    assert line["line"]["dash"] == "dash"
+    assert max(max(trace["x"]) for trace in lead["data"]) == 800
+    unpredicted = see(small, step, results(small)["shop"], {})
+    assert not [trace for trace in unpredicted[0]["data"] if "prediction" in trace["name"]]
+
+
+def test_progress_stops_at_the_first_prediction_that_is_not_made() -> None:
+    small = lesson()
+    made = {"guess": 0.3, "pick": 1, "rank": (1, 0)}
+    assert [reachable(small, {}), reachable(small, {"guess": 0.3}), reachable(small, made)] == [1, 2, 9]
+    assert from_link(small, to_link(made)) == made
+    assert from_link(small, "guess=7;pick=9;rank=0-0;other=1;guess=nan;x") == {}
+
+
+def test_runs_come_from_the_store(tmp_path: Path) -> None:
+    store, small = Store(tmp_path), lesson()
+    runner = stored_or_run(store, 0)
+    first = runner(small.runs["shop"].resolved)
+    assert store.get(small.runs["shop"].resolved.hash) is not None
+    again = runner(small.runs["shop"].resolved)
+    assert again.result.summary() == first.result.summary()
+    assert again.seconds == pytest.approx(first.seconds)
+
+
+@pytest.mark.slow
+def test_every_statement_of_every_lesson_is_true(tmp_path: Path) -> None:
+    runner = stored_or_run(Store(tmp_path))
+    assert [failure for each in lessons().values() for failure in check(each, runner)] == []

@@ -1,0 +1,56 @@
+"""Handouts: one page offline, with blanks, or with the answers and the numbers of the run."""
+
+from __future__ import annotations
+
+import re
+
+from bandits.lessons.handout import handout
+from bandits.lessons.markdown_html import formula, to_html
+from tests.lessons.support import lesson
+from tests.lessons.test_checking import results
+
+
+def test_the_pupils_copy_has_blanks_and_no_result() -> None:
+    page = handout(lesson(), {}, answers=False)
+    assert "My prediction, between 0 and 1:" in page
+    assert "☐ Oracle" in page
+    assert "Answer:" not in page
+    assert page.count("______</code>") == 1
+    assert "<polyline" not in page  # axes to draw into
+    assert "1,000 visits" in page
+    assert "Below 0.1." in page
+
+
+def test_the_teachers_copy_has_answers_and_numbers() -> None:
+    small = lesson()
+    found = results(small)
+    page = handout(small, found, answers=True)
+    rate = found["shop"].summary()["agents"]["Oracle"]["ctr"]["mean"]
+    assert f"Answer: {rate:.3g} clicks per visit." in page
+    assert "Answer: Oracle, Random." in page
+    assert "<polyline" in page
+    assert "______</code>" not in page
+    assert "ridge = 10 reaches the goal." in page
+
+
+def test_a_page_works_offline_and_has_no_markup_of_its_texts() -> None:
+    page = handout(lesson(), {}, answers=False)
+    assert not re.search(r"https?://|<script|<link|url\(", page)
+    assert "{{" not in page
+    assert "**" not in page
+
+
+def test_markdown_of_lessons_becomes_html() -> None:
+    html = to_html("A *b* **c** `d` <e>\n\n- one\n- two\n  more\n\n| | x |\n|---|---|\n| y | 1 |")
+    assert "<p>A <em>b</em> <strong>c</strong> <code>d</code> &lt;e&gt;</p>" in html
+    assert "<ul><li>one</li><li>two\n  more</li></ul>" in html
+    assert "<th>x</th>" in html
+    assert "<td>y</td><td>1</td>" in html
+
+
+def test_formulas_are_written_without_a_typesetter() -> None:
+    text = formula(r"\hat\theta_a^\top x_a+\alpha\sqrt{x_a^\top A_a^{-1}x_a}")
+    assert "θ\u0302<sub>a</sub><sup>⊤</sup>" in text
+    assert '√<span class="root">x<sub>a</sub><sup>⊤</sup>A<sub>a</sub><sup>-1</sup>x<sub>a</sub></span>' in text
+    assert "\\" not in text
+    assert "{" not in text

@@ -1,0 +1,95 @@
+"""Worked examples: closed forms, the sources' digits, and the agents' own models."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bandits.lessons.expressions import evaluate, parse
+from bandits.lessons.sources import WorkedSource
+from bandits.lessons.worked import REGISTRY, WorkedExample
+from bandits.lessons.worked.logbook import Logbook
+from bandits.lessons.worked.peeking import false_alarms
+from bandits.lessons.worked.rare_feature import CLICKS, GRAM, RARE, RareFeature
+from bandits.lessons.worked.shop import Shop
+from bandits.lessons.worked.trial import Trial
+from bandits.models.linear.ridge import Ridge
+
+
+def model(gram: np.ndarray, b: np.ndarray, ridge: float) -> Ridge:
+    """The agents' own ridge model after the same observations."""
+    made = Ridge(np.array([ridge]), len(b), 1, "per_arm")
+    made.refit(gram[None, None], b[None, None], np.array([[4]]))
+    return made
+
+
+def test_the_rare_feature_has_the_quoted_weights_and_the_closed_form() -> None:
+    values = RareFeature.values(RareFeature.Params())
+    for name, quoted in (
+        ("plain_common", 0.1919),
+        ("plain_rare", 0.8081),
+        ("ridge_common", 0.1940),
+        ("ridge_rare", 0.4030),
+    ):
+        assert round(values[name], 4) == quoted
+    assert values["plain_rare"] == pytest.approx(80 / 99, abs=1e-12)
+    assert values["plain_common"] == pytest.approx(19 / 99, abs=1e-12)
+    assert values["ridge_rare"] == pytest.approx((101 * 1 - 1 * 20) / (101 * 2 - 1), abs=1e-12)
+    assert values["plain_error"] == pytest.approx(20 - CLICKS @ np.linalg.solve(GRAM, CLICKS), abs=1e-12)
+
+
+@pytest.mark.parametrize("ridge", [0.5, 1.0, 7.0])
+def test_the_examples_compute_what_the_agents_compute(ridge: float) -> None:
+    rare = model(GRAM, CLICKS, ridge)
+    np.testing.assert_allclose(RareFeature.weights(ridge), rare.theta[0, 0], atol=1e-12)
+    variance = RARE @ rare.inverse[0, 0] @ RARE
+    assert RareFeature.width(RARE, ridge) == pytest.approx(np.sqrt(variance), abs=1e-12)
+    params = Logbook.Params(ridge=ridge)
+    D, c = Logbook.data(params)
+    np.testing.assert_allclose(Logbook.weights(params), model(D.T @ D, D.T @ c, ridge).theta[0, 0], atol=1e-12)
+
+
+def test_the_shadow_of_the_ellipse_is_the_bonus() -> None:
+    params = RareFeature.Params(ridge=2.0, alpha=1.5)
+    ellipse = RareFeature.figures(params)[1]["data"][0]
+    predictions = RARE[0] * ellipse["x"] + RARE[1] * ellipse["y"]
+    bonus = RareFeature.values(params)["bonus_rare"]
+    assert (predictions.max() - predictions.min()) / 2 == pytest.approx(bonus, rel=1e-3)
+
+
+def test_a_logbook_without_penalty_leaves_an_unseen_weight_open() -> None:
+    values = Logbook.values(Logbook.Params(ridge=0.0))
+    assert np.isnan(values["weight_fish"])
+    assert values["weight_puppy"] == 0.5
+    changed = Logbook.values(Logbook.Params(visitor_d="fish_hobbyist"))
+    assert (changed["visits_budget"], changed["weight_fish"]) == (0, 0.5)
+
+
+def test_shop_and_trial_have_the_quoted_numbers() -> None:
+    shop, trial = Shop.values(Shop.Params()), Trial.values(Trial.Params())
+    assert (round(shop["random"], 4), round(shop["best"], 4), round(shop["log_loss"], 4)) == (0.2105, 0.5125, 0.3995)
+    assert (round(trial["low"], 2), round(trial["high"], 2)) == (0.43, 0.63)
+
+
+def test_false_alarms_begin_at_the_level_and_grow() -> None:
+    curve = false_alarms()
+    assert curve[0] == pytest.approx(0.05, abs=0.005)
+    assert curve[9] == pytest.approx(0.193, abs=0.01)  # Armitage, McPherson, Rowe (1969)
+    assert (np.diff(curve) >= 0).all()
+
+
+@pytest.mark.parametrize("example", REGISTRY.values(), ids=list(REGISTRY))
+def test_every_example_draws_and_names_its_numbers(example: type[WorkedExample]) -> None:
+    params = example.Params()
+    assert set(example.known) <= set(example.values(params))
+    assert example.tables(params) or example.figures(params)
+    for figure in example.figures(params):
+        assert figure["layout"]["meta"]["note"]
+        assert all(len(trace["x"]) == len(trace["y"]) for trace in figure["data"])
+
+
+def test_expressions_hold_arithmetic_and_comparisons_only() -> None:
+    sources = {"storm": WorkedSource(RareFeature, RareFeature.Params())}
+    assert evaluate(parse("storm.visits / (storm.clicks - 10) + max(1, -2)"), sources) == 11
+    assert evaluate(parse("0 < storm.ridge <= 1 and storm.alpha < 2"), sources) is True
+    assert evaluate(parse("0 < storm.ridge < 1"), sources) is False

@@ -1,0 +1,148 @@
+"""The page Lessons: the list, predictions that are kept, filled texts, tasks, links and the card."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from bandits.lessons import lessons
+from bandits.runtime.pool import Pool
+from tests.pages.support import ended, open_page, panels
+from ui import session
+
+RIDGE = "ridge-regression-by-hand"
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Pool]:
+    """The app's own, which all sessions share."""
+    made = session.pool()
+    yield made
+    made.close()
+    session.pool.clear()
+
+
+def press(at: AppTest, label: str) -> AppTest:
+    next(b for b in at.button if b.label == label).click()
+    return settled(at.run())
+
+
+def settled(at: AppTest) -> AppTest:
+    assert not at.exception
+    assert [title.value for title in at.title] == ["Lessons"]
+    return at
+
+
+def heading(at: AppTest) -> str:
+    return str(at.subheader[0].value)
+
+
+def text(at: AppTest) -> str:
+    return "\n".join(m.value for m in at.main.markdown)
+
+
+def test_the_list_has_every_lesson_with_minutes_and_a_handout(pool: Pool) -> None:
+    at = settled(open_page("lessons"))
+    titles = [f"{i}. {each.data.title}" for i, each in enumerate(lessons().values(), 1)]
+    assert [s.value for s in at.subheader] == titles
+    assert at.caption[0].value.startswith("25 minutes · ")
+    assert len(at.get("download_button")) == len(titles)
+    assert at.query_params == {}
+
+
+def test_a_lesson_from_its_beginning_to_its_card(pool: Pool) -> None:
+    at = settled(open_page("lessons"))
+    at.button(key=f"lesson-open-{RIDGE}").click().run()
+    assert heading(at) == "A logbook"
+    at = press(at, "Next")
+    assert not [b for b in at.button if b.label == "Next"]  # nothing is shown before the prediction
+    at.slider[0].set_value(0.5).run()
+    at = press(at, "Keep my prediction")
+    assert "half=0.5" in at.query_params["predictions"]
+    at = press(at, "Back")
+    assert [i.value for i in at.info] == ["Your prediction: 0.5 clicks per visit"]
+    assert not at.slider
+    at = press(at, "Next")
+    assert next(b for b in at.button if b.label == "Keep my prediction").disabled
+    at.radio[0].set_value(0).run()
+    at = press(at, "Keep my prediction")
+    assert heading(at) == "From the logbook to the estimate"
+    at.selectbox[0].set_value("fish_hobbyist").run()
+    assert not at.exception
+    at = press(at, "Next")
+    assert "0.333 for puppy parents" in text(at)
+    assert r"$\hat\theta=(D^\top D+\lambda I)^{-1}D^\top c$" in text(at)
+    at = press(press(press(at, "Next"), "Next"), "Keep my prediction")
+    at.selectbox[0].set_value(2).run()
+    at.selectbox[1].set_value(1).run()
+    at = press(at, "Keep my prediction")
+    assert heading(at) == "The perfect storm"
+    titles = [cell["figure"]["layout"]["title"]["text"] for p in panels(at) for cell in p["cells"]]
+    assert titles == ["Sum of squared errors", "Confidence ellipse"]
+    for _ in range(5):
+        at = press(at, "Next")
+    assert heading(at) == "Your turn: how much penalty?"
+    at = press(at, "Run")
+    assert at.info[0].value == "ridge = 1: 0.403. Not yet."
+    at.slider[0].set_value(9.0).run()
+    at = press(at, "Run")
+    assert at.success[0].value == "ridge = 9: 0.0817. The goal is reached."
+    assert [e.label for e in at.expander] == ["First hint", "Second hint", "Third hint"]
+    at = press(press(at, "Next"), "Next")
+    assert heading(at) == "What you predicted, and what happened"
+    assert "You predicted: 0.5 clicks per visit." in text(at)
+    assert "The banner's weight" not in text(at)
+    assert "the banner's weight was 0.8081" in text(at)
+    at = press(at, "Start again")
+    assert heading(at) == "A logbook"
+    assert "predictions" not in at.query_params
+
+
+def test_a_link_continues_where_it_was_made(pool: Pool) -> None:
+    link = {"lesson": RIDGE, "step": "5", "predictions": "half=0.5;unseen=0"}
+    at = settled(open_page("lessons", link))
+    assert heading(at) == "Count, then divide"
+    ahead = settled(open_page("lessons", {"lesson": RIDGE, "step": "14", "predictions": "half=0.5"}))
+    assert heading(ahead) == "A visitor who was never seen"  # at most to the first prediction
+    for broken in ({"lesson": "nothing"}, {"lesson": RIDGE, "step": "x", "predictions": "half=2;=;unseen=-1"}):
+        assert settled(open_page("lessons", broken)).subheader[0].value in ("1. A shop and a log", "A logbook")
+
+
+@pytest.mark.slow
+def test_a_run_is_shared_and_the_prediction_is_drawn(pool: Pool) -> None:
+    lesson = lessons()["explore-or-exploit"]
+    link = {"lesson": lesson.name, "step": "5", "predictions": "off=0.4;best=1-0-2"}
+    at = settled(open_page("lessons", link))
+    job = pool.get(lesson.runs["shop"].resolved.hash)
+    assert job is not None
+    assert job.owner == ""  # one run for all readers
+    ended(job)
+    at = settled(at.run())
+    names = [trace["name"] for p in panels(at) for cell in p["cells"] for trace in cell["figure"]["data"]]
+    assert "your prediction: 0.4" in names
+    at = press(at, "Next")
+    assert "0.295 (95" in text(at)
+
+
+def test_waiting_texts_show_the_progress_of_their_run(pool: Pool) -> None:
+    lesson = lessons()["fair-comparisons"]
+    job = pool.get(lesson.runs["runs"].resolved.hash)
+    if job is not None and job.status == "finished":
+        pytest.fail("this test begins without the run")
+    at = settled(open_page("lessons", {"lesson": lesson.name, "step": "5", "predictions": "one_run=1"}))
+    assert any("still being computed" in c.value for c in at.caption)
+    made = pool.get(lesson.runs["runs"].resolved.hash)
+    assert made is not None
+    pool.stop(made, made.owner)
+    ended(made)
+
+
+def test_places_are_kept_per_lesson(pool: Pool) -> None:
+    at = settled(open_page("lessons"))
+    at.button(key=f"lesson-open-{RIDGE}").click().run()
+    at = press(press(at, "Next"), "All lessons")
+    assert any(bar.proto.text.startswith("Step 2 of") for bar in at.get("progress"))
+    at.button(key=f"lesson-open-{RIDGE}").click().run()
+    assert heading(at) == "How likely is a puppy parent to click?"

@@ -100,6 +100,14 @@ def _mean_of(name: str) -> Callable[[RunSource], Found]:
     return compute
 
 
+def _early_ctr(source: RunSource, label: str) -> Found:
+    """CTR over the first tenth of the steps."""
+    history = source.known.histories[label]
+    at = int(np.searchsorted(history.grid[: history.size], history.steps / 10))
+    at = min(at, history.size - 1)
+    return metrics.estimate(history.sums["clicks"][at] / history.grid[at])
+
+
 def _end_of(curve: str) -> Callable[[RunSource, str], Found]:
     def compute(source: RunSource, label: str) -> Found:
         band = source.known.curve(curve)[label]
@@ -185,6 +193,7 @@ QUANTITIES: dict[str, _Kind] = {
     "regret": _Kind(1, _total("pseudo_regret")),
     "share": _Kind(1, _total("learned")),
     "final_entropy": _Kind(1, _total("entropy")),
+    "early_ctr": _Kind(1, _early_ctr),
     "final_ctr": _Kind(1, _end_of("ctr")),
     "exploration": _Kind(1, _exploration_share),
     "difference": _Kind(2, _of_pair("difference")),

@@ -8,6 +8,7 @@ import pytest
 from bandits.lessons.expressions import evaluate, parse
 from bandits.lessons.sources import WorkedSource
 from bandits.lessons.worked import REGISTRY, WorkedExample
+from bandits.lessons.worked.articles import VISITOR, Articles
 from bandits.lessons.worked.logbook import Logbook
 from bandits.lessons.worked.peeking import false_alarms
 from bandits.lessons.worked.rare_feature import CLICKS, GRAM, RARE, RareFeature
@@ -69,6 +70,15 @@ def test_shop_and_trial_have_the_quoted_numbers() -> None:
     shop, trial = Shop.values(Shop.Params()), Trial.values(Trial.Params())
     assert (round(shop["random"], 4), round(shop["best"], 4), round(shop["log_loss"], 4)) == (0.2105, 0.5125, 0.3995)
     assert (round(trial["low"], 2), round(trial["high"], 2)) == (0.43, 0.63)
+
+
+def test_the_first_bonuses_of_the_listing_are_quoted_and_the_agents() -> None:
+    found = Articles.bonuses(VISITOR, 1.0)
+    assert [round(bonus, 2) for bonus in found] == [21.50, 21.16, 41.77]
+    x = Articles.features(VISITOR, 1.0)
+    shared = model(np.zeros((9, 9)), np.zeros(9), 1.0)
+    widths = np.sqrt(np.einsum("kd,de,ke->k", x, shared.inverse[0, 0], x))
+    np.testing.assert_allclose(found, 1.5 * widths, rtol=1e-12)
 
 
 def test_false_alarms_begin_at_the_level_and_grow() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .articles import Articles
 from .base import Table as Table
 from .base import Values as Values
 from .base import WorkedExample as WorkedExample
@@ -12,6 +13,7 @@ from .shop import Shop
 from .trial import Trial
 
 REGISTRY: dict[str, type[WorkedExample]] = {
+    "articles": Articles,
     "logbook": Logbook,
     "peeking": Peeking,
     "rare_feature": RareFeature,

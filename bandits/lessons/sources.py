@@ -110,7 +110,9 @@ def _early_ctr(source: RunSource, label: str) -> Found:
 
 def _end_of(curve: str) -> Callable[[RunSource, str], Found]:
     def compute(source: RunSource, label: str) -> Found:
-        band = source.known.curve(curve)[label]
+        band = source.known.curve(curve).get(label)
+        if band is None:
+            return NONE
         return Estimate(float(band.mid[-1]), float(band.low[-1]), float(band.high[-1]))
 
     return compute
@@ -191,10 +193,12 @@ QUANTITIES: dict[str, _Kind] = {
     "ctr": _Kind(1, _total("ctr")),
     "clicks": _Kind(1, _total("clicks")),
     "regret": _Kind(1, _total("pseudo_regret")),
+    "realised_regret": _Kind(1, _total("realised_regret")),
     "share": _Kind(1, _total("learned")),
     "final_entropy": _Kind(1, _total("entropy")),
     "early_ctr": _Kind(1, _early_ctr),
     "final_ctr": _Kind(1, _end_of("ctr")),
+    "smallest_eigenvalue": _Kind(1, _end_of("smallest_eigenvalue")),
     "exploration": _Kind(1, _exploration_share),
     "difference": _Kind(2, _of_pair("difference")),
     "break_even": _Kind(2, _of_pair("break_even_step")),

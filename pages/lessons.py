@@ -11,6 +11,7 @@ lesson = place.current()
 if options.presenting() and lesson is not None:
     layout.enlarge()
 st.title("Lessons", anchor=False)
+st.html("<style>[data-testid=stSliderThumbValue],[data-testid=stSliderThumbValue] *{color:inherit!important}</style>")
 try:
     if lesson is None:
         st.markdown(

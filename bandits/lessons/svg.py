@@ -11,7 +11,7 @@ from bandits.base.formatting import number
 from bandits.base.types import FloatArray
 from bandits.results.style import Spec
 
-WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 640, 300, 64, 44, 12
+WIDTH, HEIGHT, LEFT, RIGHT, BOTTOM, TOP = 640, 300, 64, 24, 44, 12
 _DASHES = {"dash": "8 4", "dashdot": "8 3 2 3", "longdash": "14 5", "dot": "2 3"}
 
 
@@ -49,7 +49,7 @@ def _range(values: Sequence[FloatArray]) -> tuple[float, float]:
 
 
 def _place(x: FloatArray, y: FloatArray, x_range: tuple[float, float], y_range: tuple[float, float]) -> list[str]:
-    across = LEFT + (x - x_range[0]) / (x_range[1] - x_range[0]) * (WIDTH - LEFT - 12)
+    across = LEFT + (x - x_range[0]) / (x_range[1] - x_range[0]) * (WIDTH - LEFT - RIGHT)
     down = HEIGHT - BOTTOM - (y - y_range[0]) / (y_range[1] - y_range[0]) * (HEIGHT - BOTTOM - TOP)
     return [f"{a:.1f},{d:.1f}" for a, d in zip(across, down, strict=True) if np.isfinite(a) and np.isfinite(d)]
 
@@ -70,21 +70,30 @@ def _trace(trace: Spec, x_range: tuple[float, float], y_range: tuple[float, floa
 
 
 def _axes(layout: Spec, x_range: tuple[float, float], y_range: tuple[float, float], *, numbers: bool) -> str:
-    right, floor = WIDTH - 12, HEIGHT - BOTTOM
+    right, floor = WIDTH - RIGHT, HEIGHT - BOTTOM
     parts = [f'<path d="M{LEFT},{TOP}V{floor}H{right}" fill="none" stroke="#444"/>']
-    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
-        across, down = LEFT + share * (right - LEFT), floor - share * (floor - TOP)
-        parts.append(f'<path d="M{across:.1f},{floor}v5M{LEFT},{down:.1f}h-5" stroke="#444"/>')
-        if numbers:
-            x, y = (low + share * (high - low) for low, high in (x_range, y_range))
-            parts.append(f'<text x="{across:.1f}" y="{floor + 18}" text-anchor="middle">{number(x)}</text>')
-            parts.append(f'<text x="{LEFT - 8}" y="{down + 4:.1f}" text-anchor="end">{number(y)}</text>')
+    for x in _ticks(*x_range) if numbers else ():
+        across = LEFT + (x - x_range[0]) / (x_range[1] - x_range[0]) * (right - LEFT)
+        parts.append(f'<path d="M{across:.1f},{floor}v5" stroke="#444"/>')
+        parts.append(f'<text x="{across:.1f}" y="{floor + 18}" text-anchor="middle">{number(x)}</text>')
+    for y in _ticks(*y_range) if numbers else ():
+        down = floor - (y - y_range[0]) / (y_range[1] - y_range[0]) * (floor - TOP)
+        parts.append(f'<path d="M{LEFT},{down:.1f}h-5" stroke="#444"/>')
+        parts.append(f'<text x="{LEFT - 8}" y="{down + 4:.1f}" text-anchor="end">{number(y)}</text>')
     x_title, y_title = (html.escape(str(layout[axis]["title"]["text"])) for axis in ("xaxis", "yaxis"))
     middle = (floor + TOP) / 2
     return (
         f'{"".join(parts)}<text x="{(LEFT + right) / 2}" y="{HEIGHT - 6}" text-anchor="middle">{x_title}</text>'
         f'<text x="14" y="{middle}" text-anchor="middle" transform="rotate(-90 14 {middle})">{y_title}</text>'
     )
+
+
+def _ticks(low: float, high: float) -> FloatArray:
+    """Return round numbers between two ends, about five."""
+    rough = (high - low) / 5
+    power = 10 ** np.floor(np.log10(rough))
+    step = power * min((1, 2, 5, 10), key=lambda m: abs(m * power - rough))
+    return np.asarray(np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step)
 
 
 def _legend(traces: Sequence[Spec]) -> str:

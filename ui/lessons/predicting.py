@@ -39,17 +39,17 @@ def _ask(lesson: Lesson, step: PredictStep) -> Prediction | None:
     if isinstance(answer, ChoiceAnswer):
         return st.radio("Your prediction", range(len(texts)), None, texts.__getitem__, key=key)
     chosen: list[int] = []
-    names = ["Most", *["Then"] * (len(texts) - 2), "Least"]
-    for rank, name in enumerate(names):
-        left, waits = [i for i in range(len(texts)) if i not in chosen], len(chosen) < rank
-        label = f"{name} (place {rank + 1})" if name == "Then" and len(texts) > 3 else name
+    for rank in range(len(texts)):  # the next place is asked for when this one is taken
+        left = [i for i in range(len(texts)) if i not in chosen]
+        label = "Most" if rank == 0 else "Least" if rank == len(texts) - 1 else f"Place {rank + 1}"
         picked = st.selectbox(
-            label, left, None if len(left) > 1 else 0, texts.__getitem__, disabled=waits,
+            label, left, None if len(left) > 1 else 0, texts.__getitem__,
             key=f"{key}-{rank}-{'-'.join(map(str, chosen))}", placeholder="Choose",
         )  # fmt: skip
-        if picked is not None and not waits:
-            chosen.append(picked)
-    return tuple(chosen) if len(chosen) == len(texts) else None
+        if picked is None:
+            return None
+        chosen.append(picked)
+    return tuple(chosen)
 
 
 def _keep(lesson: Lesson, step: PredictStep, value: Prediction) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from bandits.base.formatting import count
+from bandits.base.params import Params, param
 from bandits.base.types import IntArray
 
 from .base import Table, Values, WorkedExample
@@ -15,9 +16,19 @@ ITEMS = ("A", "B", "C")
 CLICKED = (2, 0, 2, 1, 2, 2, 0, 2, 1, 0)  # places of the items that were clicked, one a round
 
 
+class PopularityLogParams(Params):
+    """How many of the ten rounds are counted."""
+
+    rounds: int = param(
+        10, title="Rounds", symbol="n", ge=1, le=10, basic=True,
+        help="Number of clicks that are counted. Larger values show more rounds of the table.",
+    )  # fmt: skip
+
+
 class PopularityLog(WorkedExample):
     """Ten clicks: a count per item, and a count that is set to zero unless its item was clicked just now."""
 
+    Params = PopularityLogParams
     title = "Ten clicks"
     known = ("rounds", "items")
 
@@ -35,21 +46,23 @@ class PopularityLog(WorkedExample):
         return np.array(after)
 
     @classmethod
-    def values(cls, params: Any) -> Values:  # noqa: ARG003 - it has none
+    def values(cls, params: Any) -> Values:
         """Return what is remembered after the last round, and in how many rounds the two lists lead differently."""
-        right, wrong = cls.counts(reset=False), cls.counts(reset=True)
+        right, wrong = (cls.counts(reset=reset)[: params.rounds] for reset in (False, True))
+        differs = right.argmax(axis=1) != wrong.argmax(axis=1)
         return {
-            "rounds": float(len(CLICKED)), "items": float(len(ITEMS)),
+            "rounds": float(params.rounds), "items": float(len(ITEMS)),
             "remembered": float(wrong[-1].sum()), "clicks": float(right[-1].sum()), "most": float(right[-1].max()),
-            "different": float((right.argmax(axis=1) != wrong.argmax(axis=1)).sum()),
+            "different": float(differs.sum()), "differs_now": float(differs[-1]),
         }  # fmt: skip
 
     @classmethod
-    def tables(cls, params: Any) -> list[Table]:  # noqa: ARG003
+    def tables(cls, params: Any) -> list[Table]:
         """Show both counts round by round."""
-        right, wrong = cls.counts(reset=False), cls.counts(reset=True)
-        columns = ("round", "clicked", *(f"{i}, right" for i in ITEMS), *(f"{i}, reset" for i in ITEMS))
+        right, wrong = (cls.counts(reset=reset)[: params.rounds] for reset in (False, True))
+        columns = ("", "click", *(f"{i} right" for i in ITEMS), *(f"{i} reset" for i in ITEMS))
         rows = tuple(
-            (count(n + 1), ITEMS[arm], *map(count, right[n]), *map(count, wrong[n])) for n, arm in enumerate(CLICKED)
+            (count(n + 1), ITEMS[arm], *map(count, right[n]), *map(count, wrong[n]))
+            for n, arm in enumerate(CLICKED[: params.rounds])
         )
         return [Table("Clicks counted, round by round", columns, rows)]

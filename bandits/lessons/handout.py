@@ -51,7 +51,7 @@ def _step(lesson: Lesson, step: Step, results: Mapping[str, Result], *, answers:
         parts += _prediction(step, section.happened, sources, answers=answers)
     elif isinstance(step, RunStep) and step.worked is not None:
         params = step.example.Params.model_validate(step.given)
-        parts += [_table(each) for each in step.example.tables(params)]
+        parts += [_table(each, answers=answers) for each in step.example.tables(params)]
         parts += [svg.figure(spec) for spec in step.example.figures(params)] if answers else []
     elif isinstance(step, SeeStep) and lesson.runs[step.run].worked is None:
         shown = results.get(step.run) or Result(lesson.runs[step.run].resolved, {})
@@ -87,8 +87,9 @@ def _line(width: int) -> str:
     return f'<span class="line" style="width:{width}ch"></span>'
 
 
-def _table(found: Table) -> str:
-    rows = [list(found.columns), *(list(row) for row in found.rows)]
+def _table(found: Table, *, answers: bool) -> str:
+    hidden = () if answers else found.results
+    rows = [list(found.columns), *(["" if i in hidden else c for i, c in enumerate(row)] for row in found.rows)]
     return f"<p><strong>{html.escape(found.title)}</strong></p>{table(rows)}"
 
 
@@ -101,7 +102,7 @@ body{{font:15px/1.5 Georgia,serif;color:#111;background:#fff;max-width:46rem;mar
 h1,h2{{font-family:system-ui,sans-serif;line-height:1.25}}h1{{font-size:1.7rem;margin-bottom:.2rem}}
 h2{{font-size:1.1rem;margin:1.4rem 0 .3rem;break-after:avoid}}
 table{{border-collapse:collapse;font-size:.85rem;break-inside:avoid}}
-td,th{{border:1px solid #999;padding:.2rem .5rem;text-align:left}}
+td,th{{border:1px solid #999;padding:.2rem .5rem;text-align:left;height:1.3em}}
 figure{{margin:.8rem 0;break-inside:avoid}}figcaption{{font:600 .9rem system-ui,sans-serif}}
 svg{{width:100%;height:auto;font:12px system-ui,sans-serif}}
 .legend{{list-style:none;padding:0;margin:0;display:flex;flex-wrap:wrap;gap:.2rem 1rem;font-size:.8rem}}

@@ -19,6 +19,7 @@ def test_the_pupils_copy_has_blanks_and_no_result() -> None:
     assert "<polyline" not in page  # axes to draw into
     assert "1,000 visits" in page
     assert "Below 0.1." in page
+    assert "0.4030" not in page  # computed columns of tables are blank
 
 
 def test_the_teachers_copy_has_answers_and_numbers() -> None:
@@ -31,6 +32,7 @@ def test_the_teachers_copy_has_answers_and_numbers() -> None:
     assert "<polyline" in page
     assert "______</code>" not in page
     assert "ridge = 10 reaches the goal." in page
+    assert "<td>0.4030</td>" in page
 
 
 def test_a_page_works_offline_and_has_no_markup_of_its_texts() -> None:

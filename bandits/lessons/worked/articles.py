@@ -72,7 +72,7 @@ class Articles(WorkedExample):
         """Show the features in hours of each article, and its bonus."""
         x, found = cls.features(VISITOR, params.unit), cls.bonuses(VISITOR, params.unit)
         rows = tuple((name, number(x[i, _HOUR]), number(x[i, _AGE]), f"{found[i]:.2f}") for i, name in enumerate(NAMES))
-        return [Table("The first visit", ("article", "hour feature", "age feature", "bonus"), rows)]
+        return [Table("The first visit", ("article", "hour feature", "age feature", "bonus"), rows, (3,))]
 
     @classmethod
     def figures(cls, params: Any) -> list[Spec]:

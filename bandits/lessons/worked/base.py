@@ -19,11 +19,14 @@ class Table(NamedTuple):
     title : str
     columns : tuple of str
     rows : tuple of tuple of str
+    results : tuple of int
+        Columns that are computed: blanks in a copy without answers.
     """
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    results: tuple[int, ...] = ()
 
 
 class WorkedExample:

@@ -91,7 +91,13 @@ class Logbook(WorkedExample):
         solved = tuple(
             (persona, *(number(x) for x in gram[i]), number(b[i]), number(theta[i])) for i, persona in enumerate(SHORT)
         )
+        columns = ("", *SHORT, "D'c", "weight θ")
         return [
             Table("The logbook as numbers: D, one row per visit, and c", ("", *SHORT, "click c"), log),
-            Table("Added up by persona: D'D, D'c and the weights", ("", *SHORT, "D'c", "weight θ"), solved),
+            Table(
+                "Added up by persona: D'D, D'c and the weights",
+                ("", *SHORT, "D'c", "weight θ"),
+                solved,
+                (1, 2, 3, 4, 5, 6),
+            ),
         ]

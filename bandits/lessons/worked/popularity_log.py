@@ -65,4 +65,4 @@ class PopularityLog(WorkedExample):
             (count(n + 1), ITEMS[arm], *map(count, right[n]), *map(count, wrong[n]))
             for n, arm in enumerate(CLICKED[: params.rounds])
         )
-        return [Table("Clicks counted, round by round", columns, rows)]
+        return [Table("Clicks counted, round by round", columns, rows, tuple(range(2, 2 + 2 * len(ITEMS))))]

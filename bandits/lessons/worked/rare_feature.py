@@ -88,7 +88,7 @@ class RareFeature(WorkedExample):
             "weight, least squares",
             f"weight, λ = {number(params.ridge)}",
         )
-        return [Table("What the visits add up to, and the weights", columns, rows)]
+        return [Table("What the visits add up to, and the weights", columns, rows, (4, 5))]
 
     @classmethod
     def figures(cls, params: Any) -> list[Spec]:

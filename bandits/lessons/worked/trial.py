@@ -61,7 +61,7 @@ class Trial(WorkedExample):
             count(found["clicks"]),
             *(f"{found[key]:.3f}" for key in ("rate", "low", "high")),
         )
-        return [Table("The trial", ("visits", "clicks", "share", "interval from", "to"), (row,))]
+        return [Table("The trial", ("visits", "clicks", "share", "interval from", "to"), (row,), (3, 4))]
 
     @classmethod
     def figures(cls, params: Any) -> list[Spec]:

@@ -1,0 +1,91 @@
+"""A lesson in the browser: from a prediction to the card, by keyboard where a reader would; a handout on paper."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from bandits.lessons import lessons
+from bandits.lessons.handout import handout
+from tests.browser.conftest import Open
+
+pytestmark = pytest.mark.browser
+expect.set_options(timeout=120_000)
+
+
+def heading(page: Page, text: str) -> None:
+    expect(page.get_by_role("heading", name=text, exact=True)).to_be_visible()
+    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
+
+
+def onwards(page: Page) -> None:
+    """Press the main button by its shortcut."""
+    page.keyboard.press("Control+Enter")
+
+
+def choose(page: Page, label: str, option: str) -> None:
+    page.get_by_role("combobox", name=re.compile(label)).click()
+    page.get_by_role("option", name=re.compile(re.escape(option))).click()
+
+
+def test_lesson_two_from_its_first_prediction_to_its_card(visit: Open) -> None:
+    page = visit("/lessons")
+    page.get_by_role("button", name="Start").nth(1).click()
+    heading(page, "A choice in every visit")
+    onwards(page)
+    heading(page, "First act: an agent that never explores")
+    page.get_by_role("slider").focus()
+    for _ in range(4):
+        page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("slider")).to_have_value("0.4")
+    page.get_by_role("button", name="Keep my prediction").click()
+    heading(page, "Three ways to choose")
+    choose(page, "Most", "LinUCB alpha 1")
+    choose(page, "Place 2", "LinUCB alpha 0")
+    page.get_by_role("button", name="Keep my prediction").click()
+    heading(page, "Open the shop")
+    onwards(page)
+    heading(page, "Clicks per visit")
+    expect(page.locator(".bp-plot:not([data-wait])").first).to_be_visible()
+    expect(page.get_by_text("your prediction").first).to_be_visible()
+    onwards(page)
+    expect(page.get_by_text("It closed 28")).to_be_visible()
+    for name in ("How many products does it show?", "A bonus for the unknown"):
+        onwards(page)
+        heading(page, name)
+    onwards(page)
+    heading(page, "Second act: what does exploring cost?")
+    page.get_by_role("button", name="Keep my prediction").click()
+    for name in ("The lead of the explorer", "The beginning, close up", "An investment that pays", "More of it?"):
+        heading(page, name)
+        if name != "More of it?":
+            onwards(page)
+    page.get_by_text("About as little as without exploration").click()
+    page.get_by_role("button", name="Keep my prediction").click()
+    for name in ("None, some, too much", "Two ways to lose the same", "What the visitor reveals"):
+        heading(page, name)
+        onwards(page)
+    heading(page, "Your turn: how much is right?")
+    page.get_by_role("button", name="Run", exact=False).click()
+    expect(page.get_by_text("Not yet.")).to_be_visible()
+    page.get_by_role("button", name="Next").click()
+    heading(page, "What to remember")
+    onwards(page)
+    heading(page, "What you predicted, and what happened")
+    expect(page.get_by_text("You predicted: 0.4 clicks per visit.")).to_be_visible()
+    expect(page.get_by_text("After 330 visits")).to_be_visible()
+    page.reload()
+    heading(page, "What you predicted, and what happened")  # the link holds the place and the predictions
+
+
+def test_no_plot_of_a_handout_is_clipped_on_paper(visit: Open) -> None:
+    page = visit("/lessons")
+    page.set_content(handout(lessons()["ridge-regression-by-hand"], {}, answers=True))
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 658, "height": 1000})  # A4 without its margins
+    beyond = "[...document.querySelectorAll('svg,table,svg text')].filter(e => {"
+    beyond += "const b = e.getBoundingClientRect(); return b.right > innerWidth + 1 || b.left < -1})"
+    assert page.evaluate(f"{beyond}.map(e => e.outerHTML.slice(0, 120))") == []
+    assert page.locator("svg").count() == 2

@@ -94,10 +94,5 @@ class Logbook(WorkedExample):
         columns = ("", *SHORT, "D'c", "weight θ")
         return [
             Table("The logbook as numbers: D, one row per visit, and c", ("", *SHORT, "click c"), log),
-            Table(
-                "Added up by persona: D'D, D'c and the weights",
-                ("", *SHORT, "D'c", "weight θ"),
-                solved,
-                (1, 2, 3, 4, 5, 6),
-            ),
+            Table("Added up by persona: D'D, D'c and the weights", columns, solved, tuple(range(1, len(columns)))),
         ]

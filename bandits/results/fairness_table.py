@@ -6,11 +6,11 @@ import math
 
 import pandas as pd
 
-from bandits.base.formatting import count
+from bandits.base.formatting import count, percent
 
 from . import fairness
 from .demand import demand
-from .launches import launches
+from .launches import Launched, launches
 from .metrics import Estimate
 from .result import Result
 
@@ -43,11 +43,19 @@ def item_table(result: Result) -> pd.DataFrame | None:
             continue
         row = {"Agent": label, "Gini": _rate(found.gini), "Exposure over merit": _rate(found.exposure_merit_ratio)}
         for one in launches(history, wanted):
-            steps = "never" if one.steps_to_fair_share is None else f"after {count(one.steps_to_fair_share)} steps"
             row[f"Launch at {count(one.step)}: share"] = f"{_rate(one.share)} of {one.fair_share:.3f}"
-            row[f"Launch at {count(one.step)}: fair share"] = steps
+            row[f"Launch at {count(one.step)}: fair share"] = _steps(one)
         rows.append(row)
     return pd.DataFrame(rows).fillna("–") if rows else None
+
+
+def _steps(one: Launched) -> str:
+    if one.steps_to_fair_share is None:
+        return f"never ({percent(one.reached)} of the replications reached it)"
+    text = f"after {count(one.steps_to_fair_share)} steps"
+    if one.low is None:
+        return text
+    return f"{text} ({count(one.low)} to {'beyond the run' if one.high is None else count(one.high)})"
 
 
 def _rate(e: Estimate) -> str:

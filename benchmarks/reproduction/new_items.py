@@ -238,15 +238,11 @@ def document(found: Outcomes) -> str:
     rows = [(name, *(rate(metrics.estimate(part)) for part in values)) for name, values in found.order.items()]
     text += table(("agent", "20,000 steps", "60,000 steps"), rows)
     text += "\n\n## A hit: who finds it\n\n"
-    text += (
-        "Steps from the launch until the share of the next 1,000 steps, over all replications, stays within 20 % of "
-    )
-    text += (
-        f"that of an optimal choice ({next(iter(found.hit.values())).launched.fair_share:.3f}); its share of the last "
-    )
-    text += (
-        "2,000 steps; and what the floor costs before the launch, where no item is new after 200 shows, and in all.\n\n"
-    )
+    fair = next(iter(found.hit.values())).launched.fair_share
+    text += "Steps from the launch until the share of the next 1,000 steps stays within 20 % of that of an optimal "
+    text += f"choice ({fair:.3f}): median of the replications, and 95 % interval by order statistics. Its share of the "
+    text += "last 2,000 steps. What the floor costs before the launch, where every product is new until it was shown "
+    text += "200 times, and in the whole run.\n\n"
 
     def spoken(steps: int | None) -> str:
         return "never" if steps is None else count(steps)
@@ -263,7 +259,7 @@ def document(found: Outcomes) -> str:
         shares = (rate(metrics.estimate(each.late)) for each in (plain, floor))
         costs = (metrics.estimate(a - b) for a, b in ((plain.before, floor.before), (plain.clicks, floor.clicks)))
         rows.append((name, *steps, *shares, *map(amount, costs)))
-    header = ("agent", "steps", "with the floor", "share at the end", "with the floor")
+    header = ("agent", "steps", "steps with the floor", "share at the end", "share with the floor")
     text += table((*header, "clicks the floor costs before", "in all"), rows)
     text += "\n\n## Ten flops: clicks lost per flop\n\n"
     text += "Clicks of the same run in which the ten are never launched, minus those of the run, divided by ten.\n\n"

@@ -291,8 +291,8 @@ def test_the_tables_state_what_the_summary_holds() -> None:
     disparity = summary["LinUCB"]["segments"]["fish hobbyist"]["disparity"]
     assert rare["Disparity"] == "{mean:.3f} ({low:.3f} to {high:.3f})".format(**disparity)
     oracle = by_item.query("Agent == 'Oracle'").iloc[0]
-    assert oracle["Launch at 1,000: fair share"] == "after 0 steps"
-    assert by_item.query("Agent == 'Random'").iloc[0]["Launch at 1,000: fair share"] == "never"
+    assert oracle["Launch at 1,000: fair share"] == "after 0 steps (0 to 0)"
+    assert by_item.query("Agent == 'Random'").iloc[0]["Launch at 1,000: fair share"].startswith("never (")
     empty = Result(result.experiment, {label: result.experiment.empty_history() for label in result.experiment.labels})
     assert segment_table(empty) is None
     assert item_table(empty) is None

@@ -30,8 +30,9 @@ def show(job: Job) -> None:
         st.markdown(
             "What does each item get? *Gini* is 0 if all are shown equally often and 1 if one takes everything. "
             "*Exposure over merit* is the share of exposure of the worst tenth of the items over their share of the "
-            "expected clicks: 1 is what they merit, 0 is never shown. After a launch: the share of the new items, that "
-            "of an optimal choice, and when it was reached (from then on within 20 % of it in every 1,000 steps)."
+            "expected clicks: 1 is what they merit, 0 is never shown. After a launch: the share of the new items and "
+            "that of an optimal choice; then from when on every 1,000 steps were within 20 % of it, or within chance "
+            "where that is more (median of the replications)."
         )
         st.dataframe(_safe(items), hide_index=True, key="fairness-items")
 

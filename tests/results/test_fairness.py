@@ -58,6 +58,9 @@ def test_exposure_merit_ratios_of_tables() -> None:
     assert worst_ratio(first, second, merit)[0] == pytest.approx(0.05 / 0.05)
     tied = np.array([[7, 7, 9, 9, 9, 9, 9, 9, 9, 9]])  # two share the place of the worst: 10 of 100
     assert worst_ratio(tied, second, np.ones((1, 10)))[0] == pytest.approx(0.5)
+    twenty = np.array([[0, 5, 5, *[9] * 17]])  # the worst two: the first, and half of each of the next
+    measured = np.array([[0, 10, 20, *[10] * 17]])
+    assert worst_ratio(twenty, measured, np.ones((1, 20)))[0] == pytest.approx((15 / 200) / (2 / 20))
     nothing = np.array([[0.0] * 5 + [2.0] * 5])  # half of them merit nothing: they are left out
     assert worst_ratio(first, second, nothing)[0] == pytest.approx((10 / 60) / (1 / 5))
     assert np.isnan(worst_ratio(first, second, np.zeros((1, 10)))[0])
@@ -84,8 +87,10 @@ def test_random_choice_gives_every_item_what_it_merits() -> None:
     assert summary["Popularity"]["exposure"]["gini"]["low"] > summary["Random"]["exposure"]["gini"]["high"]
 
 
-def test_merit_is_the_expected_reward_over_the_visitors() -> None:
-    e = experiment("random", steps=400, replications=3, variety=0.3, changes=[{**LAUNCH, "at": 100}])
+@pytest.mark.parametrize(("variety", "quality"), [(0.3, 1.5), (0.0, 1.0)])  # without variety, many are the best
+def test_merit_is_the_expected_reward_over_the_visitors(variety: float, quality: float) -> None:
+    launch = {**LAUNCH, "at": 100, "quality": quality}
+    e = experiment("random", steps=400, replications=3, variety=variety, changes=[launch])
     found, simulator = demand(e), Race(e).simulator
     assert found is not None
     p = np.zeros((400, 3, 20))
@@ -94,8 +99,8 @@ def test_merit_is_the_expected_reward_over_the_visitors() -> None:
         p[t] = simulator.probabilities(round) * round.available
     np.testing.assert_allclose(found.merit, np.broadcast_to(p.mean(axis=(0, 1)), (3, 20)), rtol=1e-12)
     best = p == p.max(axis=2, keepdims=True)
-    new = ~simulator.round_at(0).available
-    np.testing.assert_allclose(found.cohorts[0].deserved[100:], (best & new).sum(axis=2)[100:].mean(), rtol=1e-12)
+    shared = (best & ~simulator.round_at(0).available).sum(axis=2) / best.sum(axis=2)
+    np.testing.assert_allclose(found.cohorts[0].deserved[100:], shared[100:].mean(), rtol=1e-12)
     assert np.isnan(found.cohorts[0].deserved[:100]).all()
     assert demand(read({"simulator": {"kind": "wheel"}, "agents": [{"kind": "random"}]})) is None
 

@@ -67,6 +67,10 @@ def typical(model: type[Params], name: str) -> st.SearchStrategy[Any]:
     default = field.default
     if choices:
         return st.sampled_from(choices)
+    if isinstance(default, tuple) and default and isinstance(default[0], float):  # shares
+        weights = st.lists(st.integers(1, 9), min_size=len(default), max_size=len(default))
+        shares = weights.map(lambda w: [x / sum(w) for x in w])
+        return st.one_of(st.just(list(default)), shares, st.lists(st.floats(0, 1), max_size=7))
     if isinstance(default, tuple):
         return st.one_of(st.just(json.loads(json.dumps(default))), st.lists(st.integers(0, 2000), max_size=7))
     if isinstance(default, int):

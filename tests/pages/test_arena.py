@@ -939,6 +939,9 @@ def other(at: AppTest, ending: str, field: Any) -> Any:
     if ending.endswith("-hidden"):
         found.set_value("16,8, 4")
         return (16, 8, 4)
+    if ending.endswith("-persona_shares"):
+        found.set_value("0.4, 0.3, 0.2, 0.1")
+        return (0.4, 0.3, 0.2, 0.1)
     if field.annotation is bool:
         value = not found.value
     elif type(found).__name__ == "SelectSlider":

@@ -152,10 +152,11 @@ def _check(tree: ast.expr, text: str) -> None:
         allowed = tree.attr in _ENDS and _inner_quantity(tree.value) is not None
         children = []
     elif isinstance(tree, ast.Constant):
-        allowed = type(tree.value) in (int, float)
+        allowed = type(tree.value) in (int, float) and abs(float(str(tree.value))) < 1e15
     elif isinstance(tree, ast.Call):
-        allowed = isinstance(tree.func, ast.Name) and tree.func.id in _FUNCTIONS and not tree.keywords
-        allowed, children = allowed and bool(tree.args), tree.args
+        name = tree.func.id if isinstance(tree.func, ast.Name) else ""
+        enough = len(tree.args) == 1 if name == "abs" else len(tree.args) > 1
+        allowed, children = name in _FUNCTIONS and not tree.keywords and enough, tree.args
     elif isinstance(tree, ast.Compare):
         allowed = all(type(op) in _COMPARISONS for op in tree.ops)
     elif isinstance(tree, ast.BinOp):

@@ -20,7 +20,7 @@ def reachable(lesson: Lesson, predictions: Mapping[str, Prediction]) -> int:
 def to_link(predictions: Mapping[str, Prediction]) -> str:
     """Write predictions for a link: ``off=0.3;best=1;order=2-0-1``."""
     parts = {
-        name: "-".join(map(str, value)) if isinstance(value, tuple) else f"{value:g}"
+        name: "-".join(map(str, value)) if isinstance(value, tuple) else f"{float(value):.12g}"
         for name, value in predictions.items()
     }
     return ";".join(f"{name}={value}" for name, value in parts.items())

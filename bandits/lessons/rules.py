@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bandits.base.errors import UserError
+from bandits.base.formatting import short
 from bandits.runtime.least_time import least_seconds
 
 from .expressions import Source
@@ -54,6 +55,9 @@ def check_lesson(lesson: Lesson) -> None:
         try:
             _check_step(lesson, step, sources, seen)
             section, task = lesson.texts[step.id], task_of(step)
+            for text in (section.title, *_options(step)):
+                if "{{" in text:
+                    raise UserError(f"'{short(text)}': numbers are filled into texts, not into titles and options")
             for text in (section.title, section.body, *section.hints):
                 check_text(text, {**seen, **task}, labels, allowed)
             for text in (section.happened, *_options(step)):  # shown after all runs
@@ -140,6 +144,11 @@ def _check_try(lesson: Lesson, step: TryStep, seen: Mapping[str, Source]) -> Non
     if not (step.low <= step.start <= step.high and step.low <= step.solution <= step.high):
         raise UserError(f"start and solution must lie between {step.low:g} and {step.high:g}")
     run = lesson.runs[step.run]
+    for value in (step.low, step.high, step.start):
+        try:
+            step.source(run, value, {})
+        except ValueError as error:
+            raise UserError(f"{step.parameter} = {value:g} is not possible: {error}") from None
     if run.worked is None and step.agent not in run.resolved.labels:
         raise UserError(f"there is no agent '{step.agent}'; there are {', '.join(run.resolved.labels)}")
     try:

@@ -57,6 +57,8 @@ class RunSource:
         for label in arguments[: kind.agents]:
             if label not in self.experiment.labels:
                 raise UserError(f"there is no agent '{short(label)}'; there are {', '.join(self.experiment.labels)}")
+        if kind.agents > 1 and len(set(arguments[: kind.agents])) == 1:
+            raise UserError(f"'{name}' compares two agents; '{short(arguments[0])}' is named twice")
         if kind.parameter:
             agent = self.experiment.agents[self.experiment.labels.index(arguments[0])]
             if not isinstance(getattr(agent, str(arguments[1]), None), (int, float)):

@@ -104,5 +104,6 @@ def _legend(traces: Sequence[Spec]) -> str:
             continue
         style = trace.get("line") or trace.get("marker") or {}
         seen.setdefault(str(trace.get("name", "")), str(style.get("color", "#666")))
-    items = "".join(f'<li><span style="background:{color}"></span>{name}</li>' for name, color in seen.items())
+    safe = {html.escape(name): html.escape(color) for name, color in seen.items()}
+    items = "".join(f'<li><span style="background:{color}"></span>{name}</li>' for name, color in safe.items())
     return f'<ul class="legend">{items}</ul>'

@@ -10,7 +10,7 @@ from bandits.base.formatting import count, percent
 
 from . import fairness
 from .demand import demand
-from .launches import Launched, launches
+from .launches import WINDOW, Launched, launches
 from .metrics import Estimate
 from .result import Result
 
@@ -42,14 +42,18 @@ def item_table(result: Result) -> pd.DataFrame | None:
         if wanted is None or history is None or (found := fairness.exposure(history, wanted.merit)) is None:
             continue
         row = {"Agent": label, "Gini": _rate(found.gini), "Exposure over merit": _rate(found.exposure_merit_ratio)}
-        for one in launches(history, wanted):
-            row[f"Launch at {count(one.step)}: share"] = f"{_rate(one.share)} of {one.fair_share:.3f}"
-            row[f"Launch at {count(one.step)}: fair share"] = _steps(one)
+        for i, one in enumerate(found_launches := launches(history, wanted)):
+            alone = [each.step for each in found_launches].count(one.step) == 1
+            name = f"Launch at {count(one.step)}" if alone else f"Launch {i + 1} at {count(one.step)}"
+            row[f"{name}: share"] = f"{_rate(one.share)} of {one.fair_share:.3f}"
+            row[f"{name}: fair share"] = _steps(one)
         rows.append(row)
     return pd.DataFrame(rows).fillna("–") if rows else None
 
 
 def _steps(one: Launched) -> str:
+    if math.isnan(one.reached):
+        return f"unknown (fewer than {count(WINDOW)} steps follow)"
     if one.steps_to_fair_share is None:
         return f"never ({percent(one.reached)} of the replications reached it)"
     text = f"after {count(one.steps_to_fair_share)} steps"

@@ -15,6 +15,7 @@ from .metrics import Estimate, estimate
 
 WINDOW = 1000  # steps
 NEAR = 0.2  # relative distance from the fair share
+LEAST = 0.01  # distance that counts as near even where the fair share is 0: a few shows are no unfairness
 
 
 class Launched(NamedTuple):
@@ -32,12 +33,12 @@ class Launched(NamedTuple):
         That of an optimal choice, since then.
     steps_to_fair_share : int or None
         Steps from the launch until the share of the following 1,000 steps stays near the fair one: the median of the
-        replications; None: at least half of them never reach it in this run. Near is within 20 % of it, or within
-        three standard deviations of 1,000 draws with that share, where these are more.
+        replications; None: more than half of them never reach it in this run, or it is not known. Near is within 20 %
+        of it, or within three standard deviations of 1,000 draws with that share, or within 0.01, where these are more.
     low, high : int or None
         95 % interval of the median, by order statistics [1]_; None: beyond the run, or fewer than six replications.
     reached : float
-        Share of the replications that reached it.
+        Share of the replications that reached it; NaN where too few steps follow to tell: less than 1,000.
 
     References
     ----------
@@ -77,7 +78,8 @@ def _launched(history: History, demand: Demand, cohort: Cohort) -> Launched | No
     fair_share = _fair(demand, cohort, grid[0], grid[-1])
     steps = _steps(grid, shown, [_fair(demand, cohort, a, a + WINDOW) for a in grid]) - cohort.step
     middle, low, high = (None if not math.isfinite(s) else max(int(s), 0) for s in median(steps))
-    reached, items = float(np.isfinite(steps).mean()), int(cohort.items[0].sum())
+    reached = float("nan") if np.isnan(steps).any() else float(np.isfinite(steps).mean())
+    items = int(cohort.items[0].sum())
     return Launched(cohort.step, items, estimate(share), fair_share, middle, low, high, reached)
 
 
@@ -86,11 +88,11 @@ def _steps(grid: FloatArray, shown: FloatArray, deserved: list[float]) -> FloatA
     ends = np.arange(len(grid))
     starts = np.searchsorted(grid, grid - WINDOW, side="right") - 1
     ends, starts = ends[starts >= 0], starts[starts >= 0]
-    out = np.full(shown.shape[1], np.inf)
+    out = np.full(shown.shape[1], np.inf if len(ends) else np.nan)
     if len(ends):
         got = (shown[ends] - shown[starts]) / (grid[ends] - grid[starts])[:, None]
         fair = np.array(deserved)[starts, None]
-        apart = np.abs(got - fair) > np.maximum(NEAR * fair, 3 * np.sqrt(fair * (1 - fair) / WINDOW))
+        apart = np.abs(got - fair) > np.maximum(np.maximum(NEAR * fair, LEAST), 3 * np.sqrt(fair * (1 - fair) / WINDOW))
         far = len(ends) - np.argmax(apart[::-1], axis=0)  # the window after the last that is not near
         after = np.where(apart.any(axis=0), far, 0)
         inside = after < len(ends)

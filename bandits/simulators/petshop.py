@@ -255,7 +255,8 @@ class PetShop(Simulator):
 
     @classmethod
     def variation(cls, params: Params, steps: int) -> float | None:
-        if params.variety:  # that of products depends on what is drawn
+        launched = (change for change in params.all_changes.values() if isinstance(change, Launch))
+        if params.variety or any(launch.quality != 1 for launch in launched):  # products differ by what is drawn
             return None
         schedule = RateSchedule(params.click_rates, tuple(params.all_changes.values()))
         return schedule.variation(steps)

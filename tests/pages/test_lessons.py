@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from bandits.lessons import lessons
+from bandits.lessons.lesson import ChoiceAnswer, NumberAnswer
+from bandits.lessons.progress import to_link
 from bandits.runtime.pool import Pool
 from tests.pages.support import ended, open_page, panels
 from ui import session
@@ -135,6 +138,36 @@ def test_waiting_texts_show_the_progress_of_their_run(pool: Pool) -> None:
     assert made is not None
     pool.stop(made, made.owner)
     ended(made)
+
+
+def test_the_card_waits_for_the_runs(pool: Pool) -> None:
+    lesson = lessons()["fair-comparisons"]
+    pool.delete(lesson.runs["runs"].resolved.hash)  # of other tests
+    link = to_link({name: _any(step.answer) for name, step in lesson.predictions.items()})
+    last = str(len(lesson.data.steps) + 1)
+    at = settled(open_page("lessons", {"lesson": lesson.name, "step": last, "predictions": link}))
+    assert heading(at) == "What you predicted, and what happened"
+    assert any("still being computed" in c.value for c in at.caption)
+    assert "Start again" in [b.label for b in at.button]
+    job = pool.get(lesson.runs["runs"].resolved.hash)
+    assert job is not None
+    pool.stop(job, job.owner)
+    ended(job)
+
+
+def _any(answer: Any) -> Any:
+    if isinstance(answer, NumberAnswer):
+        return answer.low
+    return 0 if isinstance(answer, ChoiceAnswer) else tuple(range(len(answer.options)))
+
+
+def test_values_of_a_task_are_written_with_all_their_digits(pool: Pool) -> None:
+    lesson = lessons()[RIDGE]
+    place = next(i for i, step in enumerate(lesson.data.steps) if step.kind == "try")
+    link = to_link({name: _any(step.answer) for name, step in lesson.predictions.items()})
+    at = settled(open_page("lessons", {"lesson": RIDGE, "step": str(place + 1), "predictions": link}))
+    slider = next(s for s in at.slider if s.label.startswith("Your value of"))
+    assert slider.proto.format == "%g"
 
 
 def test_places_are_kept_per_lesson(pool: Pool) -> None:

@@ -309,3 +309,15 @@ def test_too_few_counts_have_no_exposure() -> None:
     found = exposure(history, None)
     assert found is not None
     assert np.isnan(found.exposure_merit_ratio.mean)
+
+
+def test_what_is_launched_too_late_is_unknown_and_a_few_shows_of_a_flop_are_fair() -> None:
+    steps = np.arange(0, 8000, 10)
+    late = Cohort(7500, np.array([[True, False]]), np.where(steps < 7500, np.nan, 0.5))
+    flop = Cohort(2000, np.array([[True, False]]), np.where(steps < 2000, np.nan, 0.0))
+    (found,) = launches(played([0.5] * 8), Demand(steps, np.ones((1, 2)), [late]))
+    assert np.isnan(found.reached)
+    assert found.steps_to_fair_share is None
+    seldom, often = (launches(played([0, 0, *[s] * 6]), Demand(steps, np.ones((1, 2)), [flop])) for s in (0.005, 0.05))
+    assert seldom[0].steps_to_fair_share == 0
+    assert often[0].steps_to_fair_share is None

@@ -33,6 +33,13 @@ def experiment(agents: list[Any], *changes: dict[str, Any], steps: int = 120, **
 # products that differ
 
 
+def test_the_variation_of_products_of_another_quality_is_not_that_of_the_categories() -> None:
+    """A product of three times the rate changes more at a shock than any category does."""
+    for quality, known in ((1.0, True), (3.0, False)):
+        e = experiment(["random"], {"kind": "shock", "at": 50}, {**LAUNCH, "quality": quality})
+        assert (e.simulator_class().variation(e.simulator, e.steps) is not None) == known
+
+
 def test_a_shop_without_variety_keeps_its_hash_and_its_numbers() -> None:
     new = {"variety": 0.0, "hints": 0.0, "persona_shares": [0.25] * 4}
     bare, stated = (read({"simulator": {"kind": "petshop", **o}, "agents": [{"kind": "linucb"}]}) for o in ({}, new))

@@ -20,14 +20,15 @@ def show(lesson: Lesson, step: PredictStep) -> None:
     value = _ask(lesson, step)
     st.button(
         "Keep my prediction", type="primary", icon=":material/push_pin:", shortcut="Ctrl+Enter", disabled=value is None,
-        on_click=_keep, args=(lesson, step, value), help="It cannot be changed afterwards; then the lesson goes on",
+        on_click=_keep, args=(lesson, step, value),
     )  # fmt: skip
+    st.caption("A prediction that is kept cannot be changed.")
 
 
 def _ask(lesson: Lesson, step: PredictStep) -> Prediction | None:
     answer, key = step.answer, f"lesson-{lesson.name}-{step.id}-{place.round_number()}"
     if isinstance(answer, NumberAnswer):
-        whole = answer.step == int(answer.step)
+        whole = all(float(x).is_integer() for x in (answer.step, answer.low, answer.high))
         number = int if whole else float
         middle = answer.low + answer.step * round((answer.high - answer.low) / 2 / answer.step)
         return st.slider(

@@ -24,10 +24,10 @@ def start(lesson: Lesson) -> dict[str, Job]:
         if step.worked is not None:
             continue
         job = session.pool().get(step.resolved.hash)
-        if job is None or job.status == "stopped":  # it has no owner: one run for all readers
+        if job is None or job.status in ("stopped", "paused", "failed"):  # it has no owner: one run for all readers
             job = session.pool().submit(step.resolved)
         jobs[name] = job
-        if job.active:
+        if job.status != "finished":
             break
     return jobs
 
@@ -40,6 +40,14 @@ def finished(jobs: dict[str, Job]) -> dict[str, Result]:
 def wait(job: Job) -> None:
     """Draw the progress of a run; the page is drawn again when it ends."""
     st.fragment(_progress, run_every=0.5 if job.active else None)(job, job.active)
+
+
+def wait_for_any(jobs: dict[str, Job]) -> None:
+    """Draw the progress of the run that the others wait for; where it has just ended, draw the page again."""
+    left = [job for job in jobs.values() if job.status != "finished"]
+    if not left:
+        st.rerun()
+    wait(left[0])
 
 
 def _progress(job: Job, was_active: bool) -> None:

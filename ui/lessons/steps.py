@@ -26,8 +26,7 @@ def show(lesson: Lesson, step: Step, jobs: dict[str, Job]) -> None:
     texts = "\n".join((section.body, *section.hints))
     waiting = [name for name in needs(texts, sources) if name in lesson.runs and lesson.runs[name].worked is None]
     if any(name not in results for name in waiting):
-        st.caption("This text is filled with the numbers of the run, which is still being computed.")
-        runs.wait(next(job for job in jobs.values() if job.status != "finished"))
+        still_computed(jobs)
         return
     text(fill(section.body, sources))
     if isinstance(step, PredictStep):
@@ -38,11 +37,17 @@ def show(lesson: Lesson, step: Step, jobs: dict[str, Job]) -> None:
         if step.id in jobs:
             runs.wait(jobs[step.id])
         else:
-            runs.wait(next(job for job in jobs.values() if job.active))
+            runs.wait_for_any(jobs)
     elif isinstance(step, SeeStep):
         _see(lesson, step, jobs)
     elif isinstance(step, TryStep):
         trying.show(lesson, step, section, sources)
+
+
+def still_computed(jobs: dict[str, Job]) -> None:
+    """Say that a text waits for a run, and draw the run's progress."""
+    st.caption("This text is filled with the numbers of the run, which is still being computed.")
+    runs.wait_for_any(jobs)
 
 
 def text(markdown: str) -> None:
@@ -66,7 +71,7 @@ def _see(lesson: Lesson, step: SeeStep, jobs: dict[str, Job]) -> None:
         return
     job = jobs.get(step.run)
     if job is None:  # it starts when the run before it has ended
-        runs.wait(next(each for each in jobs.values() if each.active))
+        runs.wait_for_any(jobs)
         return
     st.fragment(_plots, run_every=1.0 if job.active else None)(lesson, step, job, job.active)
 

@@ -17,22 +17,18 @@ from ui import session
 from ui.owner import address, owner
 from ui.text import refuse
 
-from . import runs, steps
+from . import place, runs, steps
 
 HINTS = ("First hint", "Second hint", "Third hint")
 
 
 def show(lesson: Lesson, step: TryStep, section: Section, sources: Mapping[str, Source]) -> None:
     """Draw the slider, the last attempt and the hints."""
-    run, key = lesson.runs[step.run], f"lesson-{lesson.name}-{step.id}"
+    run, key = lesson.runs[step.run], f"lesson-{lesson.name}-{step.id}-{place.round_number()}"
     value = st.slider(
-        f"Your value of {step.parameter}",
-        float(step.low),
-        float(step.high),
-        float(step.start),
-        float(step.step),
-        key=key,
-    )
+        f"Your value of {step.parameter}", float(step.low), float(step.high), float(step.start), float(step.step),
+        key=f"{key}-value", format="%g",
+    )  # fmt: skip
     pressed = st.button("Run", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter", key=f"{key}-run")
     attempts: list[float] = st.session_state.setdefault(f"{key}-attempts", [])
     try:

@@ -316,7 +316,7 @@ def test_on_a_phone_at_night(visit: Open) -> None:
     expect(page.get_by_role("heading", name="Arena")).to_be_visible()
     fits()
     page.get_by_test_id("stExpandSidebarButton").tap()
-    first = page.get_by_test_id("stSlider").first  # the browser's own input in it is hidden
+    first = page.get_by_test_id("stSlider").filter(visible=True).first  # the browser's own input in it is hidden
     first.scroll_into_view_if_needed()
     expect(first).to_be_in_viewport()
     box = first.bounding_box()

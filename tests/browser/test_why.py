@@ -43,7 +43,7 @@ def test_why_and_how_well(visit: Open) -> None:
 
     page.get_by_role("link", name="Diagnostics").click()
     expect(page.get_by_text("Finished: 800 steps", exact=False)).to_be_visible()
-    expect(page.get_by_test_id("stDataFrame")).to_be_visible()
+    expect(page.get_by_test_id("stDataFrame").first).to_be_visible()
     page.get_by_text(re.compile(r"^Show the \d+ figures")).click()
     cells = page.locator(".bp-cell")
     expect(cells).to_have_count(14)

@@ -85,14 +85,14 @@ def submit_and_follow(experiment: Experiment, *, by_slider: bool = False) -> Job
         replaced = before.owner == owner() and before.id != experiment.hash
         if replaced:
             pool().stop(before, owner())
-    job = follow(pool().submit_changed(experiment, owner(), before=before, address=address()))
+    job = pool().submit_changed(experiment, owner(), before=before, address=address())
     if before is not None and replaced:
         pool().discard(before.id, owner())
     st.session_state["by-slider"] = job.id if by_slider and not known else None
     refusals.forget_link()
     if followed not in (None, job.id):
         st.session_state.previous = followed
-    return job
+    return follow(job)  # last: where another event interrupts the page, the request is repeated from the run before
 
 
 def follow(job: Job) -> Job:
@@ -128,12 +128,13 @@ def current() -> Job:
 
     An address is validated like an upload; its experiment is run unless its results are stored already, or it is long.
     """
-    followed, offered = st.session_state.pop("job", None), st.session_state.get("offered")
+    followed, offered = st.session_state.get("job"), st.session_state.get("offered")
     if followed is not None and (job := pool().get(followed)) is not None:
         return follow(job)
     if offered is not None and followed == offered.id:
         return follow(offered)
     if followed is not None:  # deleted meanwhile: the experiment in the address is not started again by itself
+        del st.session_state.job
         st.toast("This run was deleted. Press Run to compute it again.", icon=":material/search_off:")
     try:
         if followed is None and url.holds_experiment(st.query_params):

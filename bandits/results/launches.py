@@ -33,8 +33,9 @@ class Launched(NamedTuple):
         That of an optimal choice, since then.
     steps_to_fair_share : int or None
         Steps from the launch until the share of the following 1,000 steps stays near the fair one: the median of the
-        replications; None: more than half of them never reach it in this run, or it is not known. Near is within 20 %
-        of it, or within three standard deviations of 1,000 draws with that share, or within 0.01, where these are more.
+        replications (of an even number, the lower of the middle two); None: more than half of them never reach it in
+        this run, or it is not known. Near is within 20 % of it, or within three standard deviations of 1,000 draws
+        with that share, or within 0.01, where these are more.
     low, high : int or None
         95 % interval of the median, by order statistics [1]_; None: beyond the run, or fewer than six replications.
     reached : float

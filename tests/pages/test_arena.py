@@ -696,6 +696,28 @@ def test_the_previous_run_is_dotted_and_names_what_changed(pool: Pool) -> None:
     assert ghosts(at) == [[]] * 4
 
 
+def test_a_submission_that_another_event_interrupts_keeps_the_previous_run(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = ended(pool.submit(experiment(steps=600, seed=959)))
+    at = arena(first)
+    widget(at, "-alpha").set_value(3.0)
+    at.run()
+    follow, interrupted = session.follow, []
+
+    def interrupted_once(job: Job) -> Job:
+        st.session_state.job = job.id
+        if job is not first and not interrupted:
+            interrupted.append(job)
+            st.rerun()  # as Streamlit does, for any event, while the address is written
+        return follow(job)
+
+    monkeypatch.setattr(session, "follow", interrupted_once)
+    at = run_again(at, pool)
+    assert len(interrupted) == 1
+    assert panel(at)["caption"].startswith("Dotted: previous run. LinUCB: alpha")
+
+
 @pytest.mark.parametrize("changed", ["-seed", "-steps", "-replications", "-n_products"])
 def test_a_run_with_other_random_numbers_is_no_previous_run(pool: Pool, changed: str) -> None:
     at = arena(ended(pool.submit(experiment(seed=962, simulator={"kind": "petshop", "n_products": 5}))))

@@ -101,6 +101,9 @@ def test_a_lesson_from_its_beginning_to_its_card(pool: Pool) -> None:
     at = press(at, "Start again")
     assert heading(at) == "A logbook"
     assert "predictions" not in at.query_params
+    assert at.session_state["lesson-rounds"] == {RIDGE: 1}  # the sliders of other lessons stay where they are
+    at = press(at, "Next")
+    assert at.slider[0].key == f"lesson-{RIDGE}-half-1"
 
 
 def test_a_link_continues_where_it_was_made(pool: Pool) -> None:

@@ -72,7 +72,10 @@ def test_an_agent_is_evaluated_on_the_log_of_another(pool: Pool) -> None:
     assert any("Press **Evaluate**" in c.value for c in at.caption)
 
 
-@pytest.mark.parametrize("name", open_bandit.NAMES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[] if name == "open_bandit/bts/all" else pytest.mark.slow) for name in open_bandit.NAMES],
+)
 def test_the_open_bandit_sample_says_what_it_can_answer(pool: Pool, name: str) -> None:
     at = visit(pool, experiment("linucb", seed=62, steps=200))
     box(at, "Log").select(name).run()

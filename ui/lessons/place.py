@@ -77,12 +77,17 @@ def restart(lesson: Lesson) -> None:
     """Forget the predictions and begin again."""
     _predictions()[lesson.name] = {}
     _steps()[lesson.name] = 0
-    st.session_state["lesson-round"] = round_number() + 1
+    _rounds()[lesson.name] = round_number(lesson) + 1
 
 
-def round_number() -> int:
-    """Return how often lessons were restarted: new widgets after each time."""
-    return int(st.session_state.get("lesson-round", 0))
+def round_number(lesson: Lesson) -> int:
+    """Return how often the lesson was started again: it has new widgets after each time."""
+    return _rounds().get(lesson.name, 0)
+
+
+def _rounds() -> dict[str, int]:
+    rounds: dict[str, int] = st.session_state.setdefault("lesson-rounds", {})
+    return rounds
 
 
 def _steps() -> dict[str, int]:

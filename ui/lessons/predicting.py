@@ -26,7 +26,7 @@ def show(lesson: Lesson, step: PredictStep) -> None:
 
 
 def _ask(lesson: Lesson, step: PredictStep) -> Prediction | None:
-    answer, key = step.answer, f"lesson-{lesson.name}-{step.id}-{place.round_number()}"
+    answer, key = step.answer, f"lesson-{lesson.name}-{step.id}-{place.round_number(lesson)}"
     if isinstance(answer, NumberAnswer):
         whole = all(float(x).is_integer() for x in (answer.step, answer.low, answer.high))
         number = int if whole else float

@@ -24,7 +24,7 @@ HINTS = ("First hint", "Second hint", "Third hint")
 
 def show(lesson: Lesson, step: TryStep, section: Section, sources: Mapping[str, Source]) -> None:
     """Draw the slider, the last attempt and the hints."""
-    run, key = lesson.runs[step.run], f"lesson-{lesson.name}-{step.id}-{place.round_number()}"
+    run, key = lesson.runs[step.run], f"lesson-{lesson.name}-{step.id}-{place.round_number(lesson)}"
     value = st.slider(
         f"Your value of {step.parameter}", float(step.low), float(step.high), float(step.start), float(step.step),
         key=f"{key}-value", format="%g",

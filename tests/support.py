@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+import pytest
 
 from bandits import Experiment, History, Trace, simulate
 from bandits.base.types import FloatArray
@@ -21,6 +22,25 @@ PATIENCE = 240.0  # seconds after which waiting for a condition fails
 def often(usually: int, stress: int) -> int:
     """Return the number of repetitions: the second one under ``make stress``."""
     return stress if STRESS else usually
+
+
+def thinned(cases: Iterable[Any], quick: Callable[[int], bool]) -> list[Any]:
+    """Mark the cases of a parametrized test as slow whose number is not quick: `make test` leaves them out.
+
+    Parameters
+    ----------
+    cases : iterable
+        Values, tuples of values or `pytest.param`.
+    quick : callable
+        From the number of a case to whether it is quick.
+    """
+    found = []
+    for number, case in enumerate(cases):
+        if not isinstance(case, pytest.ParameterSet):
+            case = pytest.param(*case if isinstance(case, tuple) else (case,))
+        marks = case.marks if quick(number) else [*case.marks, pytest.mark.slow]
+        found.append(pytest.param(*case.values, id=case.id, marks=marks))
+    return found
 
 
 def wait_for(condition: Callable[[], object], what: str, unless: Callable[[], object] = lambda: None) -> None:

@@ -127,6 +127,7 @@ def smallest(relu: bool) -> Any:
     return np.array(eigenvalues)
 
 
+@pytest.mark.slow
 def test_the_smallest_eigenvalue_grows_without_a_relu_and_stalls_with_it() -> None:
     """Su et al.: where a ReLU cuts embeddings off at zero, some directions are never observed."""
     linear, cut = smallest(relu=False), smallest(relu=True)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import itertools
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -18,17 +19,38 @@ from bandits.agents.guards.base import Guard
 from bandits.agents.guards.stack import GUARDS
 from bandits.base.params import Params
 from bandits.experiments.contract import agents, kinds
+from bandits.experiments.contract.environments import DEMANDING
 from bandits.experiments.experiment import Experiment
 from bandits.simulators import REGISTRY as SIMULATORS
 from bandits.simulators import Simulator
 from tests.contract.worlds import NEURAL
 
-CASES = [case for kind in AGENTS for case in agents.cases(kind, reduced=kind in NEURAL)]
+LONG = {
+    agents.probabilities_are_frequencies_of_choice, agents.probabilities_change_nothing,
+    agents.probabilities_belong_to_the_row, agents.explanations_add_up_to_the_scores,
+    agents.saved_state_continues_to_the_bit,
+}  # fmt: skip
+Check = Callable[[agents.Case], None]
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
-@pytest.mark.parametrize("check", agents.CHECKS, ids=lambda check: check.__name__)
-def test_an_agent_fulfils_the_contract(check: Callable[[agents.Case], None], case: agents.Case) -> None:
+def checks() -> Iterator[Any]:
+    """Yield every check of every case.
+
+    Quick are, with an agent's first parameters, the short checks in all environments and the long ones in those that
+    lead through every path of an agent; with others, all checks in one of these in turn.
+    """
+    for kind, cls in AGENTS.items():
+        for i, params in enumerate(cls.test_params()):
+            own = [c for c in agents.cases(kind, reduced=kind in NEURAL) if c.params == tuple(params.items())]
+            paths = [c for c in own if c.environment in DEMANDING]
+            for case, check in itertools.product(own, agents.CHECKS):
+                quick = check not in LONG or case in paths if i == 0 else case == paths[i % len(paths)]
+                marks = () if quick else pytest.mark.slow
+                yield pytest.param(check, case, id=f"{check.__name__}-{case}", marks=marks)
+
+
+@pytest.mark.parametrize(("check", "case"), list(checks()))
+def test_an_agent_fulfils_the_contract(check: Check, case: agents.Case) -> None:
     check(case)
 
 

@@ -25,7 +25,7 @@ from bandits.simulators.classification import Classification
 from bandits.simulators.petshop import PetShop
 from tests.contract import worlds
 from tests.contract.worlds import join, make, same, take
-from tests.support import often
+from tests.support import often, thinned
 
 
 def fits(kind: Any, params: Any, environment: type[Simulator]) -> bool:
@@ -41,7 +41,7 @@ CASES: list[Any] = [
     if kind != "static_mlp" and kind not in worlds.NEURAL  # see test_neural
     for params in AGENTS[kind].test_params()
 ]
-cases = pytest.mark.parametrize(("kind", "params"), CASES)
+cases = pytest.mark.parametrize(("kind", "params"), thinned(CASES, lambda number: number % 3 == 0))
 ENVIRONMENTS: tuple[type[Simulator], ...] = (PetShop, Classification, worlds.Cascade, worlds.Changing)
 CASES_EVERYWHERE: list[Any] = [
     pytest.param(*case.values, environment, id=f"{environment.__name__}-{case.id}")
@@ -179,7 +179,9 @@ def test_a_history_holds_the_sums_of_its_trace() -> None:
         history.extend(trace)
 
 
-@pytest.mark.parametrize("environment", [PetShop, Classification, worlds.Linear, worlds.Cascade])
+@pytest.mark.parametrize(
+    "environment", thinned([PetShop, worlds.Cascade, Classification, worlds.Linear], lambda number: number < 2)
+)
 def test_all_agents_share_users_and_random_numbers(environment: Any) -> None:
     """Agents that show the same item get the same reward; the reward of the best item is common to all."""
     reference = make("oracle", environment).advance(400)

@@ -138,6 +138,7 @@ def test_any_text_is_refused_in_one_sentence(text: str | bytes) -> None:
     refused(text)
 
 
+@pytest.mark.slow
 def test_many_generated_experiments_are_valid() -> None:
     """Otherwise the tests above would check only refusals."""
     valid = []

@@ -159,6 +159,7 @@ def test_a_log_whose_simulator_is_not_here_can_be_evaluated_all_the_same() -> No
     assert "step: must be between 0 and 49" in summarise(wrong).problem
 
 
+@pytest.mark.slow
 def test_a_file_is_summarised_in_a_process_of_its_own(tmp_path: Path) -> None:
     e = experiment("random", "linucb", seed=15, steps=50)
     write_parquet(record(e, 0), tmp_path / "log.parquet")

@@ -215,6 +215,7 @@ def ended_linear(at: AppTest) -> AppTest:
     return settled(at.run())
 
 
+@pytest.mark.slow
 def test_linucb_has_a_tab_with_condition_numbers(pool: Pool) -> None:
     linear_view._measurement.clear()
     with Measurement._turn:  # one measurement of either tab runs at a time

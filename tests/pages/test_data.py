@@ -103,6 +103,7 @@ def test_a_sample_is_one_click_away_and_gives_way_to_an_upload(pool: Pool, sampl
     assert (kept.target, kept.rows) == (target, n)
 
 
+@pytest.mark.slow
 def test_from_a_csv_to_its_race(pool: Pool) -> None:
     at = upload(visit(), csv_table.sample(), "iris (1).csv")
     shown = at.dataframe[0].value

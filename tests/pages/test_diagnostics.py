@@ -137,6 +137,7 @@ def test_the_page_opens_with_the_most_severe_conclusion(pool: Pool) -> None:
     assert not [note for note in notes if "loses little reward" in note]
 
 
+@pytest.mark.slow
 def test_the_bonus_has_its_bound_and_the_linearity_check_its_plateau(pool: Pool) -> None:
     """A shared linear model in a quadratic simulator: both are drawn and stated where the page shows their figures."""
     world = {"kind": "synthetic", "function": "quadratic", "n_features": 8, "noise": 0.3}

@@ -68,6 +68,7 @@ def test_every_guard_is_offered_with_settings_that_run(pool: Pool, kind: str) ->
     assert any(SHOWN in c.value for c in at.caption)
 
 
+@pytest.mark.slow
 def test_alarms_are_found_on_request(pool: Pool) -> None:
     changes = [{"kind": "features", "at": 3000, "column": 0}]
     simulator = {"kind": "petshop", "n_products": 10, "changes": changes}

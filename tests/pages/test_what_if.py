@@ -124,6 +124,7 @@ def test_a_file_with_propensities(pool: Pool) -> None:
     assert any("only DM and replay are possible" in c.value for c in at.caption)
 
 
+@pytest.mark.slow
 def test_a_file_without_propensities_says_what_is_still_possible(pool: Pool) -> None:
     at = with_file(visit(pool, experiment("linucb", seed=64, steps=200)), table(p=None))
     assert any("only DM and replay are possible" in c.value for c in at.caption)
@@ -154,6 +155,7 @@ def test_a_wrong_file_is_refused_in_one_sentence(pool: Pool, content: bytes, mes
     assert message.casefold() in refusal.casefold()
 
 
+@pytest.mark.slow
 def test_the_arena_exports_decisions(pool: Pool) -> None:
     e = experiment("linucb", "epsilon_greedy", seed=66, steps=300)
     ended(pool.submit(e))

@@ -212,6 +212,7 @@ def measured() -> list[Progress]:
     return list(measure(SMALL))
 
 
+@pytest.mark.slow
 def test_every_method_is_timed_at_the_requested_sizes(measured: list[Progress]) -> None:
     report = CostReport.from_progress(SMALL, measured)
     for kind, method in METHODS.items():

@@ -104,6 +104,7 @@ class _Never:
         """Do nothing."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "kept"), [(10, True), (2_000_000, False)])
 def test_a_finished_run_keeps_a_small_checkpoint_only(size: int, kept: bool, tmp_path: Path) -> None:
     store, job = Store(tmp_path), finished_job(size)

@@ -77,6 +77,7 @@ def test_an_agent_in_training_does_not_move() -> None:
     assert move.agents == {3}
 
 
+@pytest.mark.slow
 def test_agents_that_are_computed_apart_have_the_same_bits() -> None:
     """Agents go from one process to another at different steps, and wait there for the slowest."""
     e = experiment(*AGENTS, steps=700)

@@ -120,6 +120,7 @@ def test_a_large_index_is_cached_and_a_damaged_file_is_rebuilt(tmp_path: Path, m
     assert np.array_equal(ann_index.IVFIndex(items).search(users, 20, 3), first)
 
 
+@pytest.mark.slow
 def test_search_cost_is_sublinear_in_the_number_of_items() -> None:
     """sqrt(n) lists of sqrt(n): at the same breadth a hundred thousand items cost sqrt(10) = 3.2 times ten thousand."""
     users, looked = points(50, seed=1), {}

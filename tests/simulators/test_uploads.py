@@ -652,6 +652,7 @@ def test_workers_load_the_data_and_survive_their_deletion(gate: Gate, tmp_path: 
         pool.close()
 
 
+@pytest.mark.slow
 def test_a_damaged_file_fails_a_run_in_one_sentence(folder: Path) -> None:
     name = upload(SMALL, "bought")
     path = folder / f"{name}.parquet"

@@ -384,6 +384,7 @@ def test_concurrent_writers_lose_nothing(tmp_path: Path) -> None:
     assert len(list((tmp_path / "objects").glob("*/*"))) == len(expected)
 
 
+@pytest.mark.slow
 def test_a_killed_writer_leaves_only_complete_files(tmp_path: Path) -> None:
     process = writer(tmp_path, 1, 2, program=ENDLESS)
     assert process.stdout is not None

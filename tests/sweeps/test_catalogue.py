@@ -180,6 +180,7 @@ def test_star_and_notes_stay_when_the_index_is_lost_and_do_not_change_the_date(k
     assert catalogue.entries() == [before]
 
 
+@pytest.mark.slow
 def test_a_running_sweep_keeps_star_and_notes_from_before_its_first_block(tmp_path: Path, gate: Gate) -> None:
     sweep = small(seed=8100)
     gate.hold(8100)
@@ -197,6 +198,7 @@ def test_a_running_sweep_keeps_star_and_notes_from_before_its_first_block(tmp_pa
         assert (line.progress, line.starred, line.notes) == (1.0, True, "for the lecture")
 
 
+@pytest.mark.slow
 def test_a_sweep_that_ends_before_its_first_block_leaves_no_star(tmp_path: Path, gate: Gate) -> None:
     gate.hold(8101)
     with closing(Pool()) as pool:
@@ -211,6 +213,7 @@ def test_a_sweep_that_ends_before_its_first_block_leaves_no_star(tmp_path: Path,
             manager.note(job.id, "nothing is stored")
 
 
+@pytest.mark.slow
 def test_the_curves_of_ended_sweeps_keep_to_the_disk_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with closing(Pool(store=Store(tmp_path / "runs"))) as pool:
         assert pool.store is not None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
-from .measure import RESULTS, machine
+from .measure import RESULTS, Section, machine, name
 from .peers import linear
 from .speed import growth, preset, textbook
 
@@ -15,37 +16,23 @@ thread each; other commands write the sections that name them. Times are process
 machine distorts less. A ratio is the median over the pairs, with the smallest and the largest in brackets."""
 
 
-OTHERS = (
-    "Stress",
-    "Vowpal",
-    "Viewers",
-    "Load",
-    "Live",
-    "Neural",
-    "Sweep",
-    "Cores",
-    "Preview",
-    "Guards",
-    "Off-policy",
-    "Recording",
-)  # written by other commands
-
-
-def _others() -> list[str]:
+def _others(own: Sequence[Section]) -> list[str]:
     """Return the sections of the present file that other commands write."""
+    names = {name(str(section).removeprefix("## ")) for section in own}
     text = RESULTS.read_text(encoding="utf-8") if RESULTS.exists() else ""
-    return [f"## {section.rstrip()}" for section in text.split("\n## ")[1:] if section.startswith(OTHERS)]
+    return [f"## {section.rstrip()}" for section in text.split("\n## ")[1:] if name(section) not in names]
 
 
 def main() -> None:
     """Print each section once it is measured; replace the file at the end."""
-    parts = [INTRODUCTION, machine() + "."]
-    print("\n\n".join(parts), end="\n\n", flush=True)
+    head = [INTRODUCTION, machine() + "."]
+    print("\n\n".join(head), end="\n\n", flush=True)
+    own: list[Section] = []
     for part in (textbook, preset, linear, growth):
-        section = part.run()
-        parts.append(str(section).rstrip())
-        print(section, flush=True)
-    RESULTS.write_text("\n\n".join([*parts, *_others()]) + "\n", encoding="utf-8")
+        own.append(part.run())
+        print(own[-1], flush=True)
+    parts = [*head, *(str(section).rstrip() for section in own), *_others(own)]
+    RESULTS.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     print(f"written to {RESULTS.name}", file=sys.stderr)
 
 

@@ -113,14 +113,15 @@ def keep(section: Section) -> None:
     put(RESULTS, str(section))
 
 
+def name(section: str) -> str:
+    """Return the heading of a section, without its marks, up to a colon: what is written in place of it has it too."""
+    return section.split("\n")[0].split(":")[0]
+
+
 def put(file: Path, section: str) -> None:
     """Write a section into a Markdown file, in place of the one with the same heading up to a colon."""
     head, *parts = file.read_text(encoding="utf-8").split("\n## ")
     text = section.removeprefix("## ").rstrip() + "\n"
-
-    def name(part: str) -> str:
-        return part.split("\n")[0].split(":")[0]
-
     places = [i for i, part in enumerate(parts) if name(part) == name(text)]
     assert len(places) <= 1, f"{file.name} has several sections called '{name(text)}'"
     if places:

@@ -1,10 +1,12 @@
 """Measure the server under many simultaneous sessions, ten of them with runs and two with sweeps.
 
     python -m benchmarks.load.mixed --sessions 50 --minutes 5 --write
+    python -m benchmarks.load.mixed --sessions 30 --minutes 60 --pause 60 --write
 
 starts the app in an empty home; one visitor opens every page. Then ten sessions start runs: all at once, then one of
 them alone, then all at once again, each run with another seed. Two sessions run sweeps, one after the other. All others
-open page after page. All actions go through the pages, as those of a browser (`sessions`).
+open page after page. All actions go through the pages, as those of a browser (`sessions`). From half an hour on it is a
+soak: memory and file descriptors must not grow in its second half.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ SAMPLE = 5.0  # seconds between readings of the memory
 READING = (5.0, 20.0)  # seconds on a page before the next one is opened
 PAGES = ("home", "arena", "sweep", "diagnostics", "runs", "data", "cost")
 BEGUN, ENDED = re.compile(r"Step [1-9]|Finished"), re.compile(r"Finished")
-SOON, STILL = 20.0, 30.0  # seconds, targets
+SOON, STILL, PAGE = 20.0, 30.0, 3.0  # seconds, targets
+SOAK = 30.0  # minutes from which a measurement is a soak, with stricter targets for what may not grow
 
 
 class Wait(NamedTuple):
@@ -66,6 +69,8 @@ class Observations:
         For each session with sweeps: times, and the number of sweeps completed by then.
     resident, others : list of float
         MiB of the server, and of all processes it has started, every few seconds.
+    descriptors : list of int
+        Open file descriptors of the server, at the same times.
     """
 
     watch: Watch = field(default_factory=Watch)
@@ -74,6 +79,7 @@ class Observations:
     swept: list[list[tuple[float, float]]] = field(default_factory=lambda: [[] for _ in range(SWEEPERS)])
     resident: list[float] = field(default_factory=list)
     others: list[float] = field(default_factory=list)
+    descriptors: list[int] = field(default_factory=list)
     processor: float = 0.0
 
 
@@ -113,7 +119,9 @@ async def walk(host: str, watch: Watch, generator: random.Random) -> None:
             await visitor.go(generator.choice([page for page in PAGES if page != visitor.page]))
 
 
-async def sweep(host: str, watch: Watch, seeds: Iterator[int], reached: list[tuple[float, float]]) -> None:
+async def sweep(
+    host: str, watch: Watch, seeds: Iterator[int], reached: list[tuple[float, float]], pause: float
+) -> None:
     """Run one sweep after the other."""
     async with session(host, watch) as visitor:
         await visitor.enter("sweep", sweep_link.query(landscape(next(seeds))))
@@ -122,6 +130,7 @@ async def sweep(host: str, watch: Watch, seeds: Iterator[int], reached: list[tup
             while not ENDED.match(text := await visitor.news()):
                 if share := re.match(r"Sweeping: (\d+) %", text):
                     reached.append((time.monotonic(), through + int(share[1]) / 100))
+            await asyncio.sleep(pause)
             await visitor.press("Run", Seed=next(seeds))
 
 
@@ -140,7 +149,7 @@ async def wait(visitor: Session, seed: int, waits: list[Wait]) -> None:
     waits.append(Wait(news, time.monotonic() - began))
 
 
-async def compete(host: str, seen: Observations, seeds: Iterator[int], racers: int) -> None:
+async def compete(host: str, seen: Observations, seeds: Iterator[int], racers: int, pause: float) -> None:
     """Run all sessions at once, then one alone, and repeat."""
     async with AsyncExitStack() as stack:
         visitors = [await stack.enter_async_context(session(host, seen.watch)) for _ in range(racers)]
@@ -148,9 +157,9 @@ async def compete(host: str, seen: Observations, seeds: Iterator[int], racers: i
             waits: list[Wait] = []
             seen.together.append(waits)
             await asyncio.gather(*(guarded(seen.watch, wait(one, next(seeds), waits)) for one in visitors))
-            await asyncio.sleep(2)
+            await asyncio.sleep(2 + pause)
             await wait(visitors[turn % racers], next(seeds), seen.alone)
-            await asyncio.sleep(2)
+            await asyncio.sleep(2 + pause)
 
 
 async def warm(host: str) -> None:
@@ -164,12 +173,12 @@ async def warm(host: str) -> None:
 # -- measuring -------------------------------------------------------------------------------------------------------
 
 
-async def measure(server: Server, sessions: int, seconds: float) -> Observations:
+async def measure(server: Server, sessions: int, seconds: float, pause: float) -> Observations:
     """Start the sessions one by one and observe them."""
     seen, seeds = Observations(), itertools.count(1)
     await warm(server.host)
-    doing: list[Awaitable[None]] = [sweep(server.host, seen.watch, seeds, reached) for reached in seen.swept]
-    doing.append(compete(server.host, seen, seeds, RACERS))
+    doing: list[Awaitable[None]] = [sweep(server.host, seen.watch, seeds, reached, pause) for reached in seen.swept]
+    doing.append(compete(server.host, seen, seeds, RACERS, pause))
     walkers = range(sessions - RACERS - SWEEPERS)
     doing += [walk(server.host, seen.watch, random.Random(number)) for number in walkers]
     going = []
@@ -180,6 +189,7 @@ async def measure(server: Server, sessions: int, seconds: float) -> Observations
     while (left := began + seconds - time.monotonic()) > 0:
         seen.resident.append(server.resident())
         seen.others.append(sum(server.others()))
+        seen.descriptors.append(server.descriptors())
         await asyncio.sleep(min(SAMPLE, left))
     seen.watch.counting = False
     seen.processor += server.processor()
@@ -189,19 +199,19 @@ async def measure(server: Server, sessions: int, seconds: float) -> Observations
     return seen
 
 
-def run(sessions: int, minutes: float) -> Section:
+def run(sessions: int, minutes: float, pause: float) -> Section:
     """Measure."""
     seconds = 60 * minutes
     with tempfile.TemporaryDirectory() as home:
         server = Server.start(home)
         try:
-            seen = asyncio.run(measure(server, sessions, seconds))
+            seen = asyncio.run(measure(server, sessions, seconds, pause))
             errors = server.errors()
         finally:
             server.stop()
     e, s = ordinary(1), landscape(1)
     section = Section(
-        f"Load: {sessions} sessions for {minutes:g} minutes",
+        f"{'Soak' if minutes >= SOAK else 'Load'}: {sessions} sessions for {minutes:g} minutes",
         f"{machine()}.\n\n`python -m benchmarks.load.mixed`: {sessions} websockets use Streamlit's protocol with one "
         f"server. {RACERS} of them start runs ({len(e.agents)} agents, {e.steps:,} steps, {e.replications} "
         "replications, different seeds): all at once, then one alone, and again. "
@@ -209,12 +219,12 @@ def run(sessions: int, minutes: float) -> Section:
         "steps), one after the other. All others open a page, stay for 5 to 20 seconds and open another. Workers and "
         "measurements of pages compute on the same machine; every page has been opened once before. A delay is the "
         "time from a request to the end of its answer; times of runs are as seen by the visitor, with one update per "
-        "second.",
+        "second." + (f" Sessions with runs and sweeps pause for {pause:g} s between them." if pause else ""),
         ("what", "measured"),
         code=stamp(run),
     )
     section.rows = rows(seen, seconds, errors)
-    section.targets = targets(seen, errors)
+    section.targets = soaked(seen, errors) if minutes >= SOAK else targets(seen, errors)
     return section
 
 
@@ -235,6 +245,8 @@ def rows(seen: Observations, seconds: float, errors: Sequence[str]) -> list[tupl
         ("server processor load", f"{seen.processor / seconds:.2f} cores"),
         ("server memory: start, middle, end, maximum", mib(seen.resident)),
         ("memory of all its workers: start, middle, end, maximum", mib(seen.others)),
+        ("open file descriptors of the server: start, middle, end, maximum", ", ".join(
+            f"{count}" for count in of_interest(seen.descriptors))),
         (f"{len(waits)} runs, {RACERS} at once, time to the first steps: median, maximum",
          spread(waits, lambda w: w.news)),
         ("– time to the end", spread(waits, lambda w: w.end)),
@@ -252,12 +264,15 @@ def targets(seen: Observations, errors: Sequence[str]) -> list[tuple[str, str, b
     grown = seen.resident[-1] / seen.resident[len(seen.resident) // 2]
     whole = [together for together in seen.together if len(together) == RACERS]
     unfair = max((max(ends) / float(np.median(ends)) for ends in ([w.end for w in t] for t in whole)), default=np.nan)
+    pages = [answer.seconds for answer in seen.watch.answers if not answer.fragment]
+    slow = float(np.quantile(pages, 0.95)) if pages else np.nan
     soon = max((w.news for w in seen.alone), default=np.nan)
     still = max(map(stood, seen.swept))
     shares = sorted(map(through, seen.swept))
     return [
         ("no session and no script of the server fails", f"{wrong}", wrong == 0),
         ("server memory at the end at most 1.25 times that in the middle", f"{grown:.2f} times", grown <= 1.25),
+        (f"95 % of the pages are answered within {PAGE:g} s", f"{slow:.1f} s", slow <= PAGE),
         (f"{RACERS} equal runs at once share one queue: the last ends within 2.5 times the median", f"{unfair:.2f}",
          unfair <= 2.5),
         (f"a run alone beside {SWEEPERS} sweeps has its first steps within {SOON:g} s", f"{soon:.1f} s", soon <= SOON),
@@ -265,6 +280,17 @@ def targets(seen: Observations, errors: Sequence[str]) -> list[tuple[str, str, b
         ("the slower session completes at least half as many sweeps", f"{shares[0]:.2f} of {shares[1]:.2f}",
          shares[0] >= shares[1] / 2 > 0),
     ]  # fmt: skip
+
+
+def soaked(seen: Observations, errors: Sequence[str]) -> list[tuple[str, str, bool]]:
+    """Return the targets of a soak: nothing fails, and nothing grows in the second half."""
+    wrong = len(seen.watch.failures) + len(errors)
+    memory, files = settled(seen.resident), settled(seen.descriptors)
+    return [
+        ("no session and no script of the server fails", f"{wrong}", wrong == 0),
+        ("server memory at the end at most 1.1 times that in the middle", f"{memory:.2f} times", memory <= 1.1),
+        ("open file descriptors at the end at most 1.1 times those in the middle", f"{files:.2f} times", files <= 1.1),
+    ]
 
 
 def counted(messages: Sequence[str]) -> str:
@@ -280,7 +306,18 @@ def late(answers: Sequence[Answer]) -> str:
 
 def mib(found: Sequence[float]) -> str:
     """Format the value at the start, in the middle, at the end, and the maximum."""
-    return ", ".join(f"{m:,.0f} MiB" for m in (found[0], found[len(found) // 2], found[-1], max(found)))
+    return ", ".join(f"{m:,.0f} MiB" for m in of_interest(found))
+
+
+def of_interest(found: Sequence[float]) -> tuple[float, float, float, float]:
+    """Return the value at the start, in the middle, at the end, and the maximum."""
+    return found[0], found[len(found) // 2], found[-1], max(found)
+
+
+def settled(found: Sequence[float]) -> float:
+    """Divide the mean of the last twentieth of the values by that of the twentieth in the middle."""
+    part, middle = max(len(found) // 20, 1), len(found) // 2
+    return float(np.mean(found[-part:]) / np.mean(found[middle : middle + part]))
 
 
 def spread(waits: Sequence[Wait], of: Callable[[Wait], float]) -> str:
@@ -305,11 +342,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.load.mixed", description=__doc__.split("\n")[0])
     parser.add_argument("--sessions", type=int, default=50)
     parser.add_argument("--minutes", type=float, default=5.0)
+    parser.add_argument("--pause", type=float, default=0.0, help="seconds between two runs or sweeps of a session")
     parser.add_argument("--write", action="store_true", help="put the table into RESULTS.md")
     parsed = parser.parse_args(arguments)
     if parsed.sessions < RACERS + SWEEPERS:
         parser.error(f"--sessions is {parsed.sessions}; it must be at least {RACERS + SWEEPERS}")
-    section = run(parsed.sessions, parsed.minutes)
+    section = run(parsed.sessions, parsed.minutes, parsed.pause)
     print(section)
     if parsed.write:
         keep(section)

@@ -90,6 +90,10 @@ class Server:
         """Read the resident memory in MiB, without its workers."""
         return _resident(self.process.pid)
 
+    def descriptors(self) -> int:
+        """Count the open file descriptors of the server."""
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
     def others(self) -> list[float]:
         """Read the resident memory in MiB of each process that the server has started."""
         found = []

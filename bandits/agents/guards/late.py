@@ -69,10 +69,8 @@ class LateFeedback(Guard):
         heappush(self._waiting, (due, round.step, place))
 
     def settle(self) -> None:
-        waiting, ready = self._waiting, []
-        while waiting and waiting[0][0] <= self._now:
-            ready.append(heappop(waiting)[1:])
-        for _, place in sorted(ready):  # by step
+        while self._waiting and self._waiting[0][0] <= self._now:
+            *_, place = heappop(self._waiting)  # in the order of their steps
             self.due[place] = -1
             heappush(self._free, place)
             shown, feedback = self._rounds.pop(place), Feedback(self.rewards[place], self.examined[place])

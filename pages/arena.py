@@ -10,6 +10,7 @@ from ui.arena import decision, decision_log, draft, preset_box, refusals, run_bu
 from ui.arena.controls import controls
 from ui.arena.formulas import explain
 from ui.arena.main_sliders import main_sliders
+from ui.change import unchanged
 from ui.instant import follower
 from ui.run_view import board, layout, options
 from ui.sweep import previous_results
@@ -92,6 +93,7 @@ with st.container(key="result"):
     board.show(job, key="arena", view=view, above=row, fill=presenting, choose_reference=True)
 follower.follow(job, view, refused=bool(refused))
 if not presenting:
+    unchanged.offer(job)
     with st.container(key="arena-further", horizontal=True, gap="medium"):
         st.page_link("shock_lab.py", label="Shock lab: what a change costs", icon=":material/bolt:")
         st.page_link("guard_rails.py", label="Guard rails: safety and alarms", icon=":material/shield:")

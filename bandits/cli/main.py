@@ -55,8 +55,9 @@ def _parser() -> argparse.ArgumentParser:
         "--workers", metavar="N", help="processes of a long run; 0: this one; default: one per processor"
     )
     running.add_argument(
-        "--twin", action="store_true", help="also run it without its changes, and state the clicks lost to them"
-    )
+        "--twin", action=argparse.BooleanOptionalAction,
+        help="also run it without its changes, and state the clicks lost to them; default where something changes",
+    )  # fmt: skip
     running.add_argument(
         "--log", action="store_true", help="write the decisions of each agent to log/NAME.parquet in the folder"
     )
@@ -98,7 +99,8 @@ def _run(parsed: argparse.Namespace) -> int:
 
     workers = read_workers(parsed.workers)
     experiment = experiment_file.read_experiment(parsed)
-    if parsed.twin:
+    twin = bool(experiment.simulator.all_changes) if parsed.twin is None else parsed.twin
+    if twin:
         without_changes(experiment)  # fails before the run, not after it
     if parsed.log:
         evaluate.check_recording(experiment, parsed.out)  # as above
@@ -107,7 +109,7 @@ def _run(parsed: argparse.Namespace) -> int:
     keeper = keep.Keeper(required=not parsed.out) if parsed.keep else None
     with reporting(None, experiment.steps) as report:
         result = Result(experiment, run_to_end(experiment, workers, report, keeper))
-    if parsed.twin:
+    if twin:
         with reporting(None, experiment.steps) as report:
             result = run_unchanged(result, workers, report, keeper)
     status = 0

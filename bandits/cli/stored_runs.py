@@ -100,7 +100,7 @@ def _line(run: StoredRun) -> str:
 
 
 def _show(parsed: argparse.Namespace) -> int:
-    result = load(parsed.run)
+    result = _with_twin(load(parsed.run))
     if parsed.out:
         result.save(parsed.out)
     if parsed.json:
@@ -109,6 +109,18 @@ def _show(parsed: argparse.Namespace) -> int:
         print(leaderboard(result))
         print(result.experiment.model_dump_json(indent=2))
     return 0
+
+
+def _with_twin(result: Result) -> Result:
+    """Return a stored run together with the run without its changes, where that is stored too."""
+    if not result.experiment.simulator.all_changes:
+        return result
+    try:
+        twin = _open().get(lost_clicks.without_changes(result.experiment).hash)
+    except (CorruptFileError, UserError):  # it is listed, but its curves are gone: the run itself is whole
+        twin = None
+    finished = twin is not None and all(h.step == twin.experiment.steps for h in twin.histories.values())
+    return Result(result.experiment, result.histories, twin=twin) if finished else result
 
 
 def load(given: str) -> Result:

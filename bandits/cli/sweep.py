@@ -131,7 +131,7 @@ def summary_text(landscape: Landscape) -> str:
 
 def _point(sweep: Sweep, point: int) -> str:
     values = zip(sweep.axes, sweep.values_at(point), strict=True)
-    return ", ".join(f"{axis.name} {short(value)}" for axis, value in values)
+    return ", ".join(f"{axis.spoken} {short(value)}" for axis, value in values)
 
 
 def _interval(estimate: tuple[float, float, float]) -> str:

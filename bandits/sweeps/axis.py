@@ -25,8 +25,9 @@ class Axis(Params):
     """
 
     path: str = param(
-        ..., title="Parameter", pattern=r"^(simulator|agents\.0)\.[a-z0-9_]{1,40}$",
-        help="Path of the parameter in the experiment, such as agents.0.alpha or simulator.noise.",
+        ..., title="Parameter", pattern=r"^(simulator|agents\.0(\.guards\.[0-9])?)\.[a-z0-9_]{1,40}$",
+        help="Path of the parameter in the experiment, such as agents.0.alpha, simulator.noise or "
+        "agents.0.guards.0.epsilon.",
     )  # fmt: skip
     values: tuple[Value, ...] | None = param(
         None, title="Values", max_length=64, strict=False, help="The values to try, at least two."
@@ -54,6 +55,17 @@ class Axis(Params):
     def name(self) -> str:
         """Name of the parameter, without its path."""
         return self.path.rpartition(".")[2]
+
+    @property
+    def guard(self) -> int | None:
+        """Position of the guard that the parameter belongs to; None if it belongs to the agent or the simulator."""
+        parts = self.path.split(".")
+        return int(parts[3]) if len(parts) == 5 else None
+
+    @property
+    def spoken(self) -> str:
+        """Name of the parameter, with its guard where it belongs to one: guards.0.epsilon."""
+        return self.name if self.guard is None else f"guards.{self.guard}.{self.name}"
 
     @model_validator(mode="after")
     def _check_values(self) -> Axis:

@@ -197,7 +197,7 @@ class Sweep(Params):
         data = self.experiment.model_dump(mode="json")
         for axis, value in zip(self.axes, values, strict=True):
             part = data["simulator"] if axis.path.startswith("simulator.") else data["agents"][0]
-            part[axis.name] = value
+            (part if axis.guard is None else part["guards"][axis.guard])[axis.name] = value
         return Experiment.model_validate_json(json.dumps(data))
 
     @model_validator(mode="after")
@@ -265,13 +265,17 @@ class Sweep(Params):
                 raise ValueError(f"axes: {axis.path} takes the value {short(value)}; it must be {allowed}") from None
 
 
-def owner_of(experiment: Experiment, axis: Axis) -> Params:
-    """Return the parameters that an axis belongs to: the simulator's or the agent's."""
-    owner: Params = experiment.simulator if axis.path.startswith("simulator.") else experiment.agents[0]
-    return owner
+def owner_of(experiment: Experiment, axis: Axis, agent: int = 0) -> Params:
+    """Return the parameters that an axis belongs to: those of the simulator, of an agent or of one of its guards."""
+    params = experiment.agents[agent]
+    owner: Params = experiment.simulator if axis.path.startswith("simulator.") else params
+    return owner if axis.guard is None else params.guards[axis.guard]
 
 
 def _check_parameter(experiment: Experiment, axis: Axis, position: int) -> None:
+    if axis.guard is not None and axis.guard >= (n := len(experiment.agents[0].guards)):
+        has = f"{n} guard{'s' * (n > 1)}, numbered from 0" if n else "no guards"
+        raise ValueError(f"axes.{position}.path is {axis.path}; the agent has {has}")
     owner = type(owner_of(experiment, axis))
     if axis.name not in owner.model_fields:
         kind = owner.model_fields["kind"].default

@@ -16,6 +16,7 @@ from bandits.agents import REGISTRY
 from bandits.agents.base import row_axis
 from bandits.agents.guards.base import unguarded
 from bandits.agents.guards.cap import allowed
+from bandits.agents.guards.floor import count_shows, mixed
 from bandits.agents.linear.linucb import LinUCB
 from bandits.base.types import Feedback, FloatArray, IntArray, Round
 from bandits.experiments.contract import agents as contract
@@ -224,6 +225,29 @@ def test_a_floor_mixes_as_stated(floor: dict[str, Any]) -> None:
             share = 0.2 if new.any() else 0.0
             expected = (1 - epsilon - share) * greedy[r] + epsilon * offered[r] / n + share * new / max(new.sum(), 1)
             np.testing.assert_allclose(p[r], expected, atol=1e-12)
+
+
+def test_a_floor_decides_where_its_random_number_is_below_the_share() -> None:
+    """Against a plain implementation: shares by segment, items in any order, new arms only where they are available."""
+    rng, R, K, n = np.random.default_rng(5), 300, 6, 9
+    scores, uniforms = rng.random((R, K)), rng.random((R, K + 1))
+    scores[0, 2] = np.nan
+    epsilon, segments = np.array([0.1, 0.5, 0.0]), rng.integers(0, 3, R)
+    items = np.stack([rng.permutation(n)[:K] for _ in range(R)])
+    available, shows = rng.random((R, K)) < 0.7, rng.integers(0, 4, (R, n))
+    out, decides = mixed(scores, uniforms, epsilon, segments, items, available, shows, 1, 0.4)
+    new = available & (np.take_along_axis(shows, items, axis=1) < 1)
+    share = np.where(new.any(axis=1), 0.4, 0.0)
+    explores = uniforms[:, 0] < epsilon[segments]
+    tries = ~explores & (uniforms[:, 0] < epsilon[segments] + share)
+    assert np.array_equal(decides, explores | tries)
+    assert 20 < tries.sum() < 100
+    drawn = np.where(np.isnan(scores), np.nan, uniforms[:, 1:] + (new & tries[:, None]))
+    assert np.array_equal(out, np.where(decides[:, None], drawn, scores), equal_nan=True)
+    slate, before = rng.integers(0, K, (R, 1)), shows.copy()
+    count_shows(shows, items, slate)
+    assert np.array_equal((shows - before).argmax(axis=1), items[np.arange(R), slate[:, 0]])
+    assert (shows - before).sum() == R
 
 
 def test_a_floor_does_not_hide_that_its_agent_has_diverged() -> None:

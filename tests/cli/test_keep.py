@@ -36,7 +36,7 @@ def file_of(folder: Path, *agents: Any, **changes: Any) -> str:
 
 def test_a_kept_run_is_listed_and_opened(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     e, out = experiment(simulator=SHOCK), tmp_path / "out"
-    arguments = [file_of(tmp_path, simulator=SHOCK), "--keep", "--twin", "--log", "--out", str(out)]
+    arguments = [file_of(tmp_path, simulator=SHOCK), "--keep", "--log", "--out", str(out)]
     assert cli.main(["run", *arguments]) == 0
     unchanged = without_changes(e)
     ids = [each.hash[:12] for each in (e, unchanged)]
@@ -51,7 +51,9 @@ def test_a_kept_run_is_listed_and_opened(folder: Path, tmp_path: Path, capsys: p
     listed = capsys.readouterr().out
     assert all(run in listed for run in ids)
     assert cli.main(["show", ids[0]]) == 0
-    assert "LinUCB" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "LinUCB" in shown
+    assert "Clicks lost to the changes" in shown  # the run without them is stored too
 
 
 def test_without_the_option_nothing_is_stored(folder: Path, tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_discounting_weights_observations_and_keeps_the_ridge(sharing: str) -> N
 def test_a_sliding_window_equals_ridge_on_the_last_steps(sharing: str) -> None:
     generator, window = np.random.default_rng(2), 50
     model, seen = SlidingWindowRidge(RIDGE, SETTING, sharing, window), []
-    for step in range(often(4_000, 20_000)):
+    for step in range(often(4_000, 50_000)):
         seen = [*seen, observation(step, generator)][-window:]
         model.update(*seen[-1])
     for r in range(3):

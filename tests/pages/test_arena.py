@@ -22,6 +22,8 @@ from bandits.experiments.snapshots import snapshot_steps
 from bandits.results import decision as whys
 from bandits.results import metrics
 from bandits.results import text as words
+from bandits.results.export import report
+from bandits.results.lost_clicks import without_changes
 from bandits.results.result import Result
 from bandits.runtime.pool import Job, Pool
 from bandits.runtime.supervisor import ATTEMPTS
@@ -44,6 +46,7 @@ from tests.support import experiment, over, same, wait_for
 from ui import session
 from ui.arena import decision as decision_section
 from ui.arena import preset_box as preset_box_module
+from ui.change import unchanged
 from ui.live_panel import panel as live
 from ui.run_view import board as board_module
 
@@ -1190,3 +1193,21 @@ def test_the_pages_about_changes_are_linked_below_the_results() -> None:
     at = open_page("arena", url.to_query(e))
     links = [link.proto.page for link in at.get("page_link")]
     assert links == ["shock_lab", "guard_rails", "what_if"]
+
+
+def test_the_clicks_lost_to_changes_are_computed_on_request(pool: Pool) -> None:
+    changes = [{"kind": "shock", "at": 300}]
+    e = experiment("linucb", seed=77, steps=600, simulator={"kind": "petshop", "n_products": 10, "changes": changes})
+    ended(pool.submit(e))
+    at = open_page("arena", url.to_query(e))
+    at.button(key="unchanged").click().run()
+    assert not at.exception
+    twin = pool.get(without_changes(e).hash)
+    assert twin is not None
+    ended(twin)
+    at.run()
+    assert any("Clicks lost to the changes, against the same run without them" in m.value for m in at.markdown)
+    assert not [b for b in at.button if b.key == "unchanged"]
+    job = pool.get(e.hash)
+    assert job is not None
+    assert "Clicks lost to the changes" in report(unchanged.result_of(job))

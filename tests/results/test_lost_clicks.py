@@ -124,10 +124,12 @@ def test_files_reports_and_the_command_line_state_the_loss(tmp_path: Path, capsy
     assert sentence in report(result)
     file = tmp_path / "experiment.json"
     file.write_text(plain.experiment.model_dump_json(), encoding="utf-8")
-    assert cli.main(["run", str(file), "--twin", "--workers", "0", "--out", str(tmp_path / "out")]) == 0
+    assert cli.main(["run", str(file), "--workers", "0", "--out", str(tmp_path / "out")]) == 0  # no option is needed
     assert sentence in capsys.readouterr().out
     saved = json.loads((tmp_path / "out" / "summary.json").read_text(encoding="utf-8"))
     assert saved == json.loads(json.dumps(result.summary()))
+    assert cli.main(["run", str(file), "--no-twin", "--workers", "0"]) == 0
+    assert "lost to the changes" not in capsys.readouterr().out
     assert cli.main(["run", str(file), "--twin", "--set", "simulator.changes=[]"]) == 2
     assert "nothing changes" in capsys.readouterr().err
 

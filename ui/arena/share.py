@@ -13,6 +13,7 @@ from bandits.experiments import url
 from bandits.experiments.experiment import MAX_TEXT
 from bandits.results import export
 from bandits.runtime.pool import Job
+from ui.change import unchanged
 
 from . import draft
 
@@ -39,7 +40,7 @@ def share(job: Job) -> None:
 
 def files(job: Job) -> None:
     """Draw the downloads; each file is made when its button is pressed."""
-    result, name = job.result, f"bandits-{job.id[:8]}"
+    result, name = unchanged.result_of(job), f"bandits-{job.id[:8]}"
     if not result.histories:
         st.caption("This run has no results to export yet.")
         return

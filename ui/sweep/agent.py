@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import streamlit as st
 
 from bandits import Experiment
@@ -44,8 +46,13 @@ def _labels(draft: Draft) -> list[str]:
 
 def _swept(experiment: Experiment | None, sweep: Sweep) -> str | None:
     """Return the label of the agent that equals the swept one up to swept parameters; None without one."""
-    swept = [axis.path.split(".") for axis in sweep.axes]
-    of_agent, of_simulator = ({path[-1] for path in swept if path[0] == part} for part in ("agents", "simulator"))
+    of_simulator = {axis.name for axis in sweep.axes if axis.path.startswith("simulator.")}
+    of_agent: dict[str, Any] = {}
+    for axis in sweep.axes:
+        if axis.guard is not None:
+            of_agent.setdefault("guards", {}).setdefault(axis.guard, set()).add(axis.name)
+        elif axis.path.startswith("agents."):
+            of_agent[axis.name] = True
     rest = {"agents": True} | ({"simulator": of_simulator} if of_simulator else {})
     if experiment is None or experiment.model_dump(exclude=rest) != sweep.experiment.model_dump(exclude=rest):
         return None

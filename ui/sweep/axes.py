@@ -8,8 +8,10 @@ import streamlit as st
 
 from bandits import UserError, read
 from bandits.agents import REGISTRY as AGENTS
+from bandits.agents.guards.params import GuardParams
 from bandits.base.formatting import count_of
 from bandits.base.params import Params
+from bandits.experiments.guarding import guard_kinds
 from bandits.simulators import REGISTRY as SIMULATORS
 from bandits.sweeps import Axis, Sweep
 from bandits.sweeps.analysis.run_metrics import METRICS
@@ -68,6 +70,8 @@ def choose() -> SweepData | None:
     )  # fmt: skip
     swept, simulator = experiment.agents[0], experiment.simulator
     owners: Owners = {f"agents.0.{n}": swept for n in _sweepable(type(swept))}
+    for i, guard in enumerate(swept.guards):
+        owners |= {f"agents.0.guards.{i}.{n}": guard for n in _sweepable(type(guard))}
     owners |= {f"simulator.{n}": simulator for n in _sweepable(type(simulator))}
     data: SweepData = {"search": search, "metric": filled["metric"] if filled else "click_rate"}
     if search == "optuna":
@@ -197,10 +201,14 @@ def title(data: SweepData, path: str) -> str:
     """Return the title of a swept parameter."""
     part = data["experiment"]["simulator"] if path.startswith("simulator.") else data["experiment"]["agents"][0]
     registry: dict[str, Any] = {**SIMULATORS} if path.startswith("simulator.") else {**AGENTS}
+    if ".guards." in path:
+        return _title(guard_kinds()[part["guards"][int(path.split(".")[3])]["kind"]], path)
     return _title(registry[part["kind"]].Params, path)
 
 
 def _title(owner: Params | type[Params], path: str) -> str:
     model = owner if isinstance(owner, type) else type(owner)
     field = model.model_fields[path.rpartition(".")[2]]
+    if issubclass(model, GuardParams):
+        return f"{model.title}: {field.title}"
     return ("Simulator: " if path.startswith("simulator.") else "") + str(field.title)

@@ -35,6 +35,7 @@ class Guard(Agent):
     def __init__(self, guard: Any, inner: Agent, streams: Streams, position: int) -> None:
         super().__init__(inner.params, inner.spec, streams, inner.access)
         self.guard, self.inner = guard, inner
+        self._within = inner if isinstance(inner, Guard) else None
         self._part = PARTS * position
         self.propensity = inner.propensity
 
@@ -70,20 +71,20 @@ class Guard(Agent):
 
     def shown(self, round: Round, slate: IntArray) -> None:
         """Take note of what is shown."""
-        if isinstance(self.inner, Guard):
-            self.inner.shown(round, slate)
+        if self._within is not None:
+            self._within.shown(round, slate)
 
     def deliver(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
         """Pass feedback on, to a guard inside or to the agent."""
-        if isinstance(self.inner, Guard):
-            self.inner.deliver(round, slate, feedback)
+        if self._within is not None:
+            self._within.deliver(round, slate, feedback)
         else:
             self.inner.learn(round, slate, feedback)
 
     def settle(self) -> None:
         """Let go, at the end of a step, of what has been held back long enough."""
-        if isinstance(self.inner, Guard):
-            self.inner.settle()
+        if self._within is not None:
+            self._within.settle()
 
     # everything else
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -38,17 +39,13 @@ class Cap(Guard):
     def allowed(self, round: Round) -> Round:
         """Return the round with the arms at their limit not available."""
         n = min(round.step + 1, self.guard.window)
-        limit = int(np.ceil(self.guard.share * n - 1e-9))
+        limit = math.ceil(self.guard.share * n - 1e-9)
         below = allowed(self.shows, round.items, round.available, limit, self.spec.slate)
-        return round._replace(available=below)
-
-    @staticmethod
-    def _masked(scores: FloatArray, available: BoolArray) -> FloatArray:
-        return np.where(available, np.maximum(scores, LOWEST), -np.inf)  # NaN stays NaN
+        return Round(*round[:5], below, round.segments)
 
     def scores(self, round: Round) -> FloatArray:
         left = self.allowed(round)
-        return self._masked(self.inner.scores(left), left.available)
+        return masked(self.inner.scores(left), left.available)
 
     def shown(self, round: Round, slate: IntArray) -> None:
         super().shown(round, slate)
@@ -64,18 +61,29 @@ class Cap(Guard):
         cut = ~left.available[np.arange(len(best)), best]
         guard = decided(inner, cut, "its first choice was at the limit of the exposure cap")
         randomised = cut if inner.randomised is None else cut | inner.randomised
-        score = self._masked(inner.score, left.available)
+        score = masked(inner.score, left.available)
         return inner._replace(score=score, randomised=randomised, guard=guard)
 
     def redraws(self, round: Round, generator: np.random.Generator) -> Iterator[FloatArray]:
         left = self.allowed(round)
         for scores in self.inner.redraws(left, generator):
-            yield self._masked(scores, left.available)
+            yield masked(scores, left.available)
 
     @staticmethod
     def guard_memory(guard: params.Cap, spec: WorldSpec) -> int:
         """Compute the bytes per row."""
         return 8 * (guard.window * spec.slate + spec.n_items + 4 * spec.n_candidates)
+
+
+@njit(cache=True, nogil=True)
+def masked(scores: FloatArray, available: BoolArray) -> FloatArray:
+    """Return the scores (R, K), -inf where a candidate is not available; NaN stays NaN."""
+    out = np.empty(scores.shape)
+    for r in range(len(scores)):
+        for k in range(scores.shape[1]):
+            score = scores[r, k]
+            out[r, k] = (score if not score < LOWEST else LOWEST) if available[r, k] else -np.inf
+    return out
 
 
 @njit(cache=True, nogil=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
+from numba import njit
 
 from bandits.agents.base import Agent
 from bandits.agents.context_free.popularity import Popularity
@@ -57,6 +57,7 @@ class Fallback(Guard):
         self.state = ("broken", "fallbacks", *(f"policy.{name}" for name in self.policy.state))
         self.error = ""
         self._fell = np.zeros(R, np.bool_)
+        self._limit = deviations(guard)
         if inner.propensity == "deterministic":
             self.propensity = "exact"
 
@@ -65,21 +66,16 @@ class Fallback(Guard):
         inside = self.inner.fell_back
         return self._fell if inside is None else self._fell | inside
 
-    def late(self, step: int) -> BoolArray:
-        """Return the rows whose simulated response time exceeds the limit, bool (R,)."""
-        return np.asarray(self.normals.at(step)[:, 0] > self._deviations())
-
-    def _deviations(self) -> float:
-        """Return the limit in standard deviations of the logarithm of the response time."""
-        g = self.guard
-        sigma = np.log(g.p99_ms / g.median_ms) / Z99
-        gap = np.log(g.budget_ms / g.median_ms)
-        return float(gap / sigma) if sigma > 0 else float(np.copysign(np.inf, gap))
+    def _fallen(self, round: Round, scores: FloatArray) -> BoolArray:
+        """Return the rows in which the agent scores NaN, or its response time exceeds the limit, bool (R,)."""
+        return fallen(scores, round.available, self.normals.at(round.step), self._limit)
 
     def scores(self, round: Round) -> FloatArray:
         own = self._own_scores(round)
-        self._fell = self._failed(round, own) | self.late(round.step)
-        return np.where(self._fell[:, None], self.policy.scores(round), own) if self._fell.any() else own
+        self._fell = self._fallen(round, own)
+        if not np.count_nonzero(self._fell):
+            return own
+        return np.where(self._fell[:, None], self.policy.scores(round), own)
 
     def _own_scores(self, round: Round) -> FloatArray:
         """Return the agent's scores; NaN where it fails."""
@@ -98,21 +94,23 @@ class Fallback(Guard):
 
     def shown(self, round: Round, slate: IntArray) -> None:
         super().shown(round, slate)
-        self.fallbacks += self._fell
+        if np.count_nonzero(self._fell):
+            self.fallbacks += self._fell
 
     def deliver(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
         self.policy.learn(round, slate, feedback)
-        self._attempt(partial(super().deliver, round, slate, feedback))
+        self._attempt(super().deliver, round, slate, feedback)
 
     def settle(self) -> None:
-        self._attempt(super().settle)
+        if self._within is not None:
+            self._attempt(super().settle)
 
-    def _attempt(self, learning: Callable[[], None]) -> None:
+    def _attempt(self, learning: Callable[..., None], *arguments: Any) -> None:
         """Let the agent learn, unless it has failed in that before."""
         if self.broken[0]:
             return
         try:
-            learning()
+            learning(*arguments)
         except Exception as error:  # noqa: BLE001 - as above
             self.error = f"{type(error).__name__}: {error}"
             self.broken[0] = True
@@ -128,12 +126,12 @@ class Fallback(Guard):
             failed = self._failed(round, self.inner.scores(round)) | np.isnan(own).any(axis=1)
         except Exception:  # noqa: BLE001 - as above
             return instead
-        late = np.where(failed, 1.0, ndtr(-self._deviations()))[:, None]
+        late = np.where(failed, 1.0, ndtr(-self._limit))[:, None]
         return np.asarray(np.where(failed[:, None], instead, (1 - late) * own + late * instead))
 
     def explain(self, round: Round) -> Explanation:
         own, policy = self._own_scores(round), self.policy.explain(round)
-        fell = self._failed(round, own) | self.late(round.step)
+        fell = self._fallen(round, own)
         try:
             inner = None if np.isnan(own).all() else self.inner.explain(round)
         except Exception:  # noqa: BLE001 - as above
@@ -164,7 +162,7 @@ class Fallback(Guard):
                     return
                 except Exception:  # noqa: BLE001 - as above
                     drawn = None
-            fell = self._failed(round, scores) | (generator.standard_normal(len(scores)) > self._deviations())
+            fell = self._failed(round, scores) | (generator.standard_normal(len(scores)) > self._limit)
             instead = gumbel_scores(policy, generator.random(scores.shape))
             yield np.where(fell[:, None], instead, scores)
 
@@ -185,3 +183,24 @@ class Fallback(Guard):
         """Compute the bytes per row."""
         cls = POLICIES[guard.to]
         return cls.memory(cls.Params(), spec) + 8 * block_length(1) + 32 * spec.n_candidates  # type: ignore[call-arg]
+
+
+def deviations(guard: params.Fallback) -> float:
+    """Return the time limit in standard deviations of the logarithm of the response time."""
+    sigma = np.log(guard.p99_ms / guard.median_ms) / Z99
+    gap = np.log(guard.budget_ms / guard.median_ms)
+    return float(gap / sigma) if sigma > 0 else float(np.copysign(np.inf, gap))
+
+
+@njit(cache=True, nogil=True)
+def fallen(scores: FloatArray, available: BoolArray, normals: FloatArray, limit: float) -> BoolArray:
+    """Return the rows with a NaN among the available scores (R, K), or with ``normals (R, 1)`` above the limit."""
+    R, K = scores.shape
+    out = np.empty(R, np.bool_)
+    for r in range(R):
+        out[r] = normals[r, 0] > limit
+        for k in range(K):
+            if available[r, k] and np.isnan(scores[r, k]):
+                out[r] = True
+                break
+    return out

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numba import njit
 
 from bandits.agents.base import Agent
 from bandits.base.explanation import Explanation
@@ -32,32 +33,20 @@ class Floor(Guard):
         self.shows = np.zeros((R, self.spec.n_items if guard.shows else 0), np.int64)
         self.state = ("shows",)
         self._epsilon = np.array(guard.segments or [guard.epsilon]) * (K if guard.per == "arm" else 1)
-        self._everywhere, self._nothing = np.full(R, self._epsilon[0]), np.zeros(R)
         if inner.propensity == "deterministic":
             self.propensity = "exact"
 
     def scores(self, round: Round) -> FloatArray:
-        return self._mixed(round, self.inner.scores(round), self.uniforms.at(round.step))
+        return self._mixed(round, self.inner.scores(round), self.uniforms.at(round.step))[0]
 
-    def _mixed(self, round: Round, scores: FloatArray, uniforms: FloatArray) -> FloatArray:
-        new = self._new(round)
-        explores, tries = self._deciding(round, new, uniforms[:, 0])
-        if not explores.any() and not tries.any():
-            return scores
-        drawn = uniforms[:, 1:] + (new & tries[:, None])  # new arms first
-        drawn[np.isnan(scores)] = np.nan  # a row that has diverged stops here too
-        return np.where((explores | tries)[:, None], drawn, scores)
-
-    def _deciding(self, round: Round, new: BoolArray, uniforms: FloatArray) -> tuple[BoolArray, BoolArray]:
-        """Return the rows that a random arm is shown in, and those that a random new arm is shown in."""
-        epsilon, share = self._shares(round, new)
-        return uniforms < epsilon, (uniforms >= epsilon) & (uniforms < epsilon + share)
+    def _mixed(self, round: Round, scores: FloatArray, uniforms: FloatArray) -> tuple[FloatArray, BoolArray]:
+        """Return the scores, random ones where the floor decides, and the rows in which it does."""
+        arms = round.segments, round.items, round.available
+        return mixed(scores, uniforms, self._epsilon, *arms, self.shows, self.guard.shows, self.guard.new)
 
     def _shares(self, round: Round, new: BoolArray) -> tuple[FloatArray, FloatArray]:
         """Return the probability of a random arm and of a random new arm, two of float64 (R,)."""
-        epsilon = self._epsilon[round.segments] if self.guard.segments else self._everywhere
-        if not self.guard.shows:
-            return epsilon, self._nothing
+        epsilon = self._epsilon[round.segments if self.guard.segments else 0 * round.segments]
         return epsilon, np.where(new.any(axis=1), np.minimum(self.guard.new, 1 - epsilon), 0.0)
 
     def _new(self, round: Round) -> BoolArray:
@@ -69,8 +58,7 @@ class Floor(Guard):
     def shown(self, round: Round, slate: IntArray) -> None:
         super().shown(round, slate)
         if self.guard.shows:
-            rows = np.arange(len(slate))[:, None]
-            self.shows[rows, round.items[rows, slate]] += 1  # the items of a slate are distinct
+            count_shows(self.shows, round.items, slate)
 
     def probabilities(self, round: Round) -> FloatArray:
         new = self._new(round)
@@ -83,18 +71,84 @@ class Floor(Guard):
         return np.asarray(own + epsilon[:, None] * uniform + share[:, None] * among_new)
 
     def explain(self, round: Round) -> Explanation:
-        inner, uniforms = self.inner.explain(round), self.uniforms.at(round.step)
-        randomised = np.logical_or(*self._deciding(round, self._new(round), uniforms[:, 0]))
+        inner = self.inner.explain(round)
+        score, randomised = self._mixed(round, inner.score, self.uniforms.at(round.step))
         if inner.randomised is not None:
             randomised = randomised | inner.randomised
-        return inner._replace(score=self._mixed(round, inner.score, uniforms), randomised=randomised)
+        return inner._replace(score=score, randomised=randomised)
 
     def redraws(self, round: Round, generator: np.random.Generator) -> Iterator[FloatArray]:
         for scores in self.inner.redraws(round, generator):
-            yield self._mixed(round, scores, generator.random((len(scores), scores.shape[1] + 1)))
+            yield self._mixed(round, scores, generator.random((len(scores), scores.shape[1] + 1)))[0]
 
     @staticmethod
     def guard_memory(guard: params.Floor, spec: WorldSpec) -> int:
         """Compute the bytes per row."""
         K = spec.n_candidates
         return 8 * (block_length(K + 1) * (K + 1) + 6 * K + (spec.n_items if guard.shows else 0))
+
+
+@njit(cache=True, nogil=True)
+def mixed(
+    scores: FloatArray,
+    uniforms: FloatArray,
+    epsilon: FloatArray,
+    segments: IntArray,
+    items: IntArray,
+    available: BoolArray,
+    shows: IntArray,
+    limit: int,
+    share: float,
+) -> tuple[FloatArray, BoolArray]:
+    """Replace scores by random numbers in the rows in which a floor decides.
+
+    Parameters
+    ----------
+    scores : float64 (R, K)
+    uniforms : float64 (R, K + 1)
+        What decides, and the score of each candidate if it is the floor.
+    epsilon : float64 (1,) or (n_segments,)
+        Share of random arms.
+    segments : int64 (R,)
+    items, available : (R, K)
+    shows : int64 (R, n_items)
+        Shows of each item; without columns if no arm is new.
+    limit : int
+        Shows below which an arm is new; 0: none is.
+    share : float
+        Of random new arms, while there is one.
+
+    Returns
+    -------
+    float64 (R, K)
+        A candidate without a number keeps none: a row that has diverged stops here too. New arms come first where one
+        of them is shown.
+    bool (R,)
+    """
+    R, K = scores.shape
+    out, decides = scores.copy(), np.zeros(R, np.bool_)
+    for r in range(R):
+        mine = epsilon[segments[r]] if len(epsilon) > 1 else epsilon[0]
+        any_new = False
+        for k in range(K):
+            if limit == 0 or any_new:
+                break
+            any_new = available[r, k] and shows[r, items[r, k]] < limit
+        theirs = min(share, 1 - mine) if any_new else 0.0
+        explores, tries = uniforms[r, 0] < mine, mine <= uniforms[r, 0] < mine + theirs
+        if not explores and not tries:
+            continue
+        decides[r] = True
+        for k in range(K):
+            if not np.isnan(scores[r, k]):
+                first = tries and available[r, k] and shows[r, items[r, k]] < limit
+                out[r, k] = uniforms[r, k + 1] + (1.0 if first else 0.0)
+    return out, decides
+
+
+@njit(cache=True, nogil=True)
+def count_shows(shows: IntArray, items: IntArray, slate: IntArray) -> None:
+    """Count the items of ``slate (R, S)``, candidates among ``items (R, K)``, in ``shows (R, n_items)``."""
+    for r in range(len(slate)):
+        for s in range(slate.shape[1]):
+            shows[r, items[r, slate[r, s]]] += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from heapq import heappop, heappush
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,8 @@ class LateFeedback(Guard):
         self.examined = np.zeros((W, R, S), np.bool_)
         self.state = ("step", "due", "slates", "rewards", "examined")
         self._rounds: dict[int, Round] = {}  # by place
+        self._free = list(range(W))  # places, a heap: the lowest is taken
+        self._waiting: list[tuple[int, int, int]] = []  # due, step and place, a heap
         self._now = 0
 
     @abstractmethod
@@ -59,23 +62,27 @@ class LateFeedback(Guard):
         self._now = round.step
 
     def deliver(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
-        free = int(np.argmin(self.due >= 0))
-        self.step[free], self.due[free] = round.step, self.due_at(round.step, self._now)
-        self.slates[free], self.rewards[free], self.examined[free] = slate, feedback.rewards, feedback.examined
-        self._rounds[free] = round
+        place, due = heappop(self._free), self.due_at(round.step, self._now)
+        self.step[place], self.due[place], self.slates[place] = round.step, due, slate
+        self.rewards[place], self.examined[place] = feedback
+        self._rounds[place] = round
+        heappush(self._waiting, (due, round.step, place))
 
     def settle(self) -> None:
-        ready = np.flatnonzero((self.due >= 0) & (self.due <= self._now))
-        for place in ready[np.argsort(self.step[ready])]:
+        while self._waiting and self._waiting[0][0] <= self._now:
+            *_, place = heappop(self._waiting)  # in the order of their steps
             self.due[place] = -1
-            shown, feedback = self._rounds.pop(int(place)), Feedback(self.rewards[place], self.examined[place])
+            heappush(self._free, place)
+            shown, feedback = self._rounds.pop(place), Feedback(self.rewards[place], self.examined[place])
             super().deliver(shown, self.slates[place], feedback)
         super().settle()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         super().load_state_dict(state)
-        waiting = np.flatnonzero(self.due >= 0)
-        self._rounds = {int(place): self.access.round_at(int(self.step[place])) for place in waiting}
+        waits = np.flatnonzero(self.due >= 0).tolist()
+        self._rounds = {place: self.access.round_at(int(self.step[place])) for place in waits}
+        self._waiting = sorted((int(self.due[place]), int(self.step[place]), place) for place in waits)
+        self._free = np.flatnonzero(self.due < 0).tolist()
 
 
 def late_memory(guards: Sequence[params.GuardParams], spec: WorldSpec) -> int:

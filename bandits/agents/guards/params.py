@@ -129,7 +129,8 @@ class Reset(GuardParams):
     monitor: Literal["page_hinkley", "adwin"] | None = param(
         None, title="Detector", empty="none",
         help="Detector of changes of the mean reward that resets the agent, each replication by itself. "
-        "page_hinkley: the Page-Hinkley test. adwin: adaptive windowing.",
+        "page_hinkley: the Page-Hinkley test. adwin: adaptive windowing. Not for "
+        "networks, whose replications share the batches and steps of their training: give an interval.",
     )  # fmt: skip
 
     title = "Reset"

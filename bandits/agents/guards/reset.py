@@ -6,7 +6,7 @@ import numpy as np
 
 from bandits.agents.base import Agent, row_axis
 from bandits.base.randomness import Streams
-from bandits.base.types import BoolArray, Feedback, IntArray, Round, WorldSpec
+from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, Round, WorldSpec
 from bandits.models.detectors import Adwin, PageHinkley
 
 from . import params
@@ -53,10 +53,8 @@ class Reset(Guard):
                 self._restart(np.ones(len(slate), np.bool_))
             return
         assert self.detector is not None
-        there: BoolArray = np.asarray(feedback.examined.any(axis=1))
-        seen = np.maximum(feedback.examined.sum(axis=1), 1)
-        rings = self.detector.update(feedback.rewards.sum(axis=1) / seen, there)
-        if rings.any():
+        rings = self.detector.update(*mean_reward(feedback))
+        if np.count_nonzero(rings):
             self._restart(rings)
 
     def _restart(self, rows: BoolArray) -> None:
@@ -78,3 +76,11 @@ class Reset(Guard):
     def guard_memory(guard: params.Reset, spec: WorldSpec) -> int:  # noqa: ARG004
         """Compute the bytes per row, without the copy of the agent's state at the beginning."""
         return 8 + (0 if guard.monitor is None else DETECTORS[guard.monitor].memory())
+
+
+def mean_reward(feedback: Feedback) -> tuple[FloatArray, BoolArray]:
+    """Return the mean reward of the slots examined, and whether there are any, float64 (R,) and bool (R,)."""
+    if feedback.rewards.shape[1] == 1:
+        return feedback.rewards[:, 0], feedback.examined[:, 0]
+    seen = np.maximum(feedback.examined.sum(axis=1), 1)
+    return feedback.rewards.sum(axis=1) / seen, np.asarray(feedback.examined.any(axis=1))

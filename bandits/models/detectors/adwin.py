@@ -54,9 +54,12 @@ class Adwin(Detector):
         self.width, self.total, self.variance = np.zeros((3, rows))  # variance: sum of squared deviations
 
     def detect(self, values: FloatArray, there: BoolArray | None = None) -> Detections:
-        kernel: Any = _detect
+        return Detections(*self._run(*prepared(values, there)))
+
+    def _run(self, values: FloatArray, there: BoolArray) -> tuple[Any, ...]:
         window = self.totals, self.buckets, self.ticks, self.width, self.total, self.variance
-        return Detections(*kernel(*prepared(values, there), *window, self.delta))
+        found: tuple[Any, ...] = _detect(values, there, *window, self.delta)
+        return found
 
     def reset(self, rows: BoolArray) -> None:
         for name in self.state:

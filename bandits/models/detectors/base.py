@@ -43,6 +43,10 @@ class Detector(ABC):
         self.rows = rows
 
     @abstractmethod
+    def _run(self, values: FloatArray, there: BoolArray) -> tuple[Any, ...]:
+        """Process T steps in compiled code; return first where changes are detected, bool (T, R)."""
+
+    @abstractmethod
     def detect(self, values: FloatArray, there: BoolArray | None = None) -> Detections:
         """Process T steps in one compiled loop.
 
@@ -64,11 +68,13 @@ class Detector(ABC):
 
     def update(self, values: FloatArray, there: BoolArray | None = None) -> BoolArray:
         """Process one step: values (R,), where ``there (R,)``. Return where a change is detected, bool (R,)."""
-        return np.asarray(self.detect(values[None], None if there is None else there[None]).there[0])
+        found: BoolArray = self._run(*prepared(values[None], None if there is None else there[None]))[0][0]
+        return found
 
     def update_many(self, values: FloatArray, there: BoolArray | None = None) -> BoolArray:
         """Process T steps: values (T, R), where ``there (T, R)``. Return where changes are detected, bool (T, R)."""
-        return self.detect(values, there).there
+        found: BoolArray = self._run(*prepared(values, there))[0]
+        return found
 
     def state_dict(self) -> dict[str, Any]:
         """Copy the state arrays, by name."""

@@ -58,13 +58,16 @@ class PageHinkley(Detector):
         self.lowest, self.highest = np.full(rows, np.inf), np.full(rows, -np.inf)
 
     def detect(self, values: FloatArray, there: BoolArray | None = None) -> Detections:
-        kernel: Any = _detect
-        arrays = self.count, self.mean, self.rise, self.fall, self.lowest, self.highest
-        settings = self.delta, self.threshold, self.min_steps, self.forgetting
-        found, statistic = kernel(*prepared(values, there), *arrays, *settings)
+        found, statistic = self._run(*prepared(values, there))
         threshold = np.full(statistic.shape, np.nan)
         threshold[found] = self.threshold
         return Detections(found, statistic, threshold)
+
+    def _run(self, values: FloatArray, there: BoolArray) -> tuple[Any, ...]:
+        arrays = self.count, self.mean, self.rise, self.fall, self.lowest, self.highest
+        settings = self.delta, self.threshold, self.min_steps, self.forgetting
+        found: tuple[Any, ...] = _detect(values, there, *arrays, *settings)
+        return found
 
     def reset(self, rows: BoolArray) -> None:
         for name in ("count", "mean", "rise", "fall"):

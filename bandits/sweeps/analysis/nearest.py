@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bandits.base.params import Params, hash_content
 from bandits.experiments.experiment import Experiment
 from bandits.results.metrics import Estimate
 from bandits.sweeps.axis import Axis, Value
-from bandits.sweeps.sweep import Sweep
+from bandits.sweeps.sweep import Sweep, owner_of
 
 NEAR = 0.1  # of the range of every parameter, within which a scattered point stands for a setting
 PointLookup = Callable[[int], tuple[Estimate, int] | None]  # point -> click-through rate and replications
@@ -58,7 +58,7 @@ def _positions(sweep: Sweep, experiment: Experiment, agent: int) -> list[float] 
         ("agents.0", swept.agents[0], experiment.agents[agent]),
     )
     for prefix, theirs, ours in pairs:
-        free = {axis.name for axis in sweep.axes if axis.path.startswith(f"{prefix}.")} | {"label"}
+        free = [axis for axis in sweep.axes if axis.path.startswith(f"{prefix}.")]
         if _fixed(theirs, free) != _fixed(ours, free):
             return None
     found = [
@@ -114,13 +114,20 @@ def nearest_proposed(sweep: Sweep, lookup: PointLookup, experiment: Experiment, 
     return None
 
 
-def _fixed(params: Params, free: set[str]) -> dict[str, object]:
-    return {name: value for name, value in hash_content(params).items() if name not in free}
+def _fixed(params: Params, free: list[Axis]) -> dict[str, Any]:
+    """Return what no axis varies; the label does not matter."""
+    content = hash_content(params)
+    content.pop("label", None)
+    for axis in free:
+        if axis.guard is None:
+            content.pop(axis.name, None)
+        elif axis.guard < len(content.get("guards", ())):
+            content["guards"][axis.guard].pop(axis.name, None)
+    return content
 
 
 def _value(experiment: Experiment, agent: int, axis: Axis) -> Value:
-    owner = experiment.simulator if axis.path.startswith("simulator.") else experiment.agents[agent]
-    value: Value = getattr(owner, axis.name)
+    value: Value = getattr(owner_of(experiment, axis, agent), axis.name)
     return value
 
 

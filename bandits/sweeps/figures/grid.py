@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from bandits.agents.guards.params import GuardParams
 from bandits.base.formatting import number, short
 from bandits.base.params import metadata
 from bandits.base.types import BoolArray, FloatArray
@@ -143,7 +144,9 @@ def _ticks(sweep: Sweep, axis: int) -> Spec:
 
 def parameter_title(sweep: Sweep, axis: int) -> str:
     """Return the title of the parameter of an axis."""
-    return str(_field(sweep, axis).title)
+    swept, title = sweep.axes[axis], str(_field(sweep, axis).title)
+    owner = owner_of(sweep.experiment, swept)
+    return f"{owner.title}: {title}" if isinstance(owner, GuardParams) else title
 
 
 def parameter_label(sweep: Sweep, axis: int) -> str:

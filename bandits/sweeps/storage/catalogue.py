@@ -251,7 +251,7 @@ def best_point(landscape: Landscape) -> Headline | None:
     found = [landscape.estimate_at(point, name) for name in ("click_rate", "pseudo_regret")]
     ctr, regret = (Estimate(np.nan, np.nan, np.nan) if each is None else each[0] for each in found)
     values = zip(sweep.axes, sweep.values_at(point), strict=True)
-    setting = ", ".join(f"{axis.name.replace('_', ' ')} {plain_value(value)}" for axis, value in values)
+    setting = ", ".join(f"{axis.spoken.replace('_', ' ')} {plain_value(value)}" for axis, value in values)
     return Headline(f"{sweep.experiment.labels[0]} ({setting})", ctr, regret)
 
 

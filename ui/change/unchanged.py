@@ -1,0 +1,65 @@
+"""The same run without its changes: where it is at hand, and on request in the Arena."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from bandits import UserError
+from bandits.results import lost_clicks
+from bandits.results.lost_clicks import without_changes
+from bandits.results.result import Result
+from bandits.runtime.pool import Job
+from ui import session
+from ui.owner import address, owner
+from ui.run_view.status import status
+from ui.text import escape_markdown, refuse
+
+
+def submit(job: Job) -> Job:
+    """Start the run without changes."""
+    return session.pool().submit(without_changes(job.experiment), owner(), address=address())
+
+
+def find(job: Job) -> Job | None:
+    """Return the run without changes, if it was ever started."""
+    if not job.experiment.simulator.all_changes:
+        return None
+    return session.pool().get(without_changes(job.experiment).hash)
+
+
+def result_of(job: Job) -> Result:
+    """Return the result of a run, together with that of the run without changes where both have ended."""
+    twin = None if job.active else find(job)
+    if twin is None or twin.status != "finished":
+        return job.result
+    return Result(job.experiment, job.result.histories, twin=twin.result)
+
+
+def offer(job: Job) -> None:
+    """State the clicks lost to the changes of a run that has ended, or offer to compute them."""
+    if job.active or not job.experiment.simulator.all_changes or not job.result.histories:
+        return
+    twin = find(job)
+    if twin is None or (not twin.active and twin.status != "finished"):
+        noun = job.experiment.simulator_class().reward_noun
+        about = "Computes the same run without its changes: as many steps again."
+        if st.button(f"{noun.capitalize()} lost to the changes", icon=":material/bolt:", help=about, key="unchanged"):
+            try:
+                twin = submit(job)
+            except UserError as error:
+                refuse(error)
+    if twin is not None:
+        st.fragment(_show, run_every=1.0 if twin.active else None)(job, twin, twin.active)
+
+
+def _show(job: Job, twin: Job, was_active: bool) -> None:
+    if twin.active:
+        st.progress(min(twin.progress, 1.0), text="The same run without its changes")
+        return
+    if was_active:
+        st.rerun()
+    if twin.status != "finished":
+        st.caption(escape_markdown(status(twin)))
+        return
+    bullets = "\n".join(f"- {escape_markdown(text)}" for text in lost_clicks.sentences(job.result, twin.result))
+    st.markdown(bullets.replace(" %", "\u00a0%"))  # no line begins with a percent sign

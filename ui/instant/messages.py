@@ -14,7 +14,7 @@ from bandits.base.errors import UserError
 from bandits.base.formatting import short
 from bandits.experiments.experiment import Experiment, read
 from bandits.results import metrics
-from bandits.results.figures import XAxis, board
+from bandits.results.figures import XAxis, agent_traces
 from bandits.results.instant import Instant
 from ui.live_panel.panel import pack
 
@@ -73,9 +73,8 @@ def answer(instant: Instant, text: str) -> bytes:
         _log.exception("a question about %s could not be answered", short(text))
         return _framed({"seq": seq, "error": "this value could not be tried; the reason is in the server's log"})
     view = question.view
-    specs = board(found.result, view.window, x=view.x, log_regret=view.log_regret)
-    if not (found.whole and view.spectrum):  # with fewer steps the eigenvalues are smaller for that reason alone
-        specs[-1]["data"] = []
+    spectrum = found.whole and view.spectrum  # with fewer steps the eigenvalues are smaller for that reason alone
+    plots = agent_traces(found.result, view.window, x=view.x, spectrum=spectrum)
     rate = metrics.estimate(metrics.click_rate(found.result.histories[question.label]))
     half = (rate.high - rate.low) / 2
     shown = math.isfinite(rate.mean)
@@ -85,7 +84,7 @@ def answer(instant: Instant, text: str) -> bytes:
         "tile": {"rate": f"{rate.mean:.3f}" if shown else "–", "spread": f" ± {half:.3f}" if half > 0 else "",
                  "detail": found.short},
     }  # fmt: skip
-    return _framed(header, pack(specs, [""] * len(specs), 300))
+    return _framed(header, pack([{"data": traces} for traces in plots], [""] * len(plots), 300))
 
 
 @lru_cache(maxsize=32)

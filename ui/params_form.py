@@ -213,7 +213,7 @@ def slider_values(model: type[Params], name: str, value: float, key: str) -> lis
 def _decades(value: float, key: str, low: float | None, high: float | None, typical: Any) -> list[float]:
     """Return the values of a logarithmic slider; the one that it began with stays among them."""
     began = st.session_state.setdefault(f"{key}-began", value)
-    decades = [m * 10.0**e for e in range(-6, 5) for m in (1, 1.5, 2, 3, 5, 7)]
+    decades = [m * 10.0**e for e in range(-6, 5) for m in (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8)]
     first, last = typical or (low if low is not None else 1e-6, high if high is not None else 1e4)
     zero = {0.0} if first <= 0 else set()
     first = first if first > 0 else last * 1e-4

@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
+from http.client import HTTPConnection
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ def address() -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    app = Starlette(routes=[channel.route], middleware=[Middleware(Guard)])
+    app = Starlette(routes=channel.routes, middleware=[Middleware(Guard)])
     server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -79,6 +80,37 @@ def test_an_answer_holds_the_plots_of_the_agent(address: str) -> None:
     assert np.asarray(regret["y"])[-1] == pytest.approx(lost, rel=1e-5)
 
 
+def posted(address: str, text: str, origin: str = "", path: str = "instant") -> tuple[int, bytes]:
+    """Ask without a websocket: the status, and the body of the answer."""
+    connection = HTTPConnection(address, timeout=120)
+    connection.request("POST", f"/{path}", text.encode(), {"Origin": origin or f"http://{address}"})
+    answer = connection.getresponse()
+    status, body = answer.status, answer.read()
+    connection.close()
+    return status, body
+
+
+def test_without_a_websocket_the_answer_is_the_same(address: str) -> None:
+    with line(address) as client:
+        client.send(question(7))
+        expected = client.recv(timeout=120)
+    assert posted(address, question(7)) == (200, expected)
+    assert posted(address, question(7), path="behind/a/proxy/instant") == (200, expected)
+    status, body = posted(address, question(params={"alpha": -3}))
+    assert status == 200
+    assert b"must be a number from 0 to 10" in body
+    assert posted(address, "x" * (messages.LONGEST + 1))[0] == 413
+    assert posted(address, question(7)) == (200, expected)
+
+
+def test_requests_that_wait_are_few(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert posted(address, question())[0] == 200
+    monkeypatch.setattr(channel, "WAITING", channel._channel().waiting)
+    assert posted(address, question())[0] == 503
+    with line(address) as client:
+        assert asked(client, question())[0]["label"] == "LinUCB"
+
+
 def test_it_answers_below_any_path(address: str) -> None:
     with line(address, "behind/a/proxy/instant") as client:
         assert asked(client, question())[0]["label"] == "LinUCB"
@@ -89,6 +121,7 @@ def test_other_origins_are_refused(address: str, origin: str) -> None:
     with pytest.raises(InvalidStatus) as refusal, line(address, origin=origin):
         pass
     assert refusal.value.response.status_code == 403
+    assert posted(address, question(), origin)[0] == 403
 
 
 @pytest.mark.parametrize(

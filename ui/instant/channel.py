@@ -1,6 +1,7 @@
 """A websocket beside Streamlit's own: a browser asks while a slider moves, and the newest question is answered.
 
-Pages of other sites are refused by `ui.shell.security.Guard`, like everywhere in the app.
+Behind a proxy that opens no further websocket, the same questions come as POST requests, one after the other. Pages of
+other sites are refused by `ui.shell.security.Guard`, like everywhere in the app.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import lru_cache
 
-from starlette.routing import WebSocketRoute
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 from threadpoolctl import threadpool_limits
 
@@ -21,6 +24,7 @@ from .messages import LONGEST, answer
 PATH = "instant"
 MAX_CLIENTS = 100
 THREADS = 32  # few compute at a time (`Instant`); who asks again waits behind the others
+WAITING = 4  # requests that may wait at once: those on websockets are not held up for long
 TOO_MANY, TOO_LONG = 1013, 1009  # codes with which a connection is closed
 
 
@@ -28,7 +32,7 @@ class Channel:
     """Answers to all browsers; each has one question being answered, and of its others only the newest counts."""
 
     def __init__(self) -> None:
-        self.instant, self.clients = Instant(), 0
+        self.instant, self.clients, self.waiting = Instant(), 0, 0
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="instant")
         threadpool_limits(1)  # for the life of this process: limits that threads set and restore would mix
 
@@ -60,6 +64,24 @@ class Channel:
             text = await newest.take()
             await socket.send_bytes(await loop.run_in_executor(self._threads, answer, self.instant, text))
 
+    async def respond(self, request: Request) -> Response:
+        """Answer one question without a websocket."""
+        text = b""
+        async for part in request.stream():
+            text += part
+            if len(text) > LONGEST:
+                return PlainTextResponse("This question is too long.\n", 413)
+        if self.waiting >= WAITING:  # the browser asks again, with a newer value
+            return PlainTextResponse("Other questions are being answered.\n", 503)
+        self.waiting += 1
+        try:
+            loop = asyncio.get_running_loop()
+            question = text.decode("utf-8", errors="replace")
+            body = await loop.run_in_executor(self._threads, answer, self.instant, question)
+        finally:
+            self.waiting -= 1
+        return Response(body, media_type="application/octet-stream", headers={"Cache-Control": "no-store"})
+
 
 class _Newest:
     """The newest question; those before it that were not taken are dropped."""
@@ -88,5 +110,15 @@ async def _serve(socket: WebSocket) -> None:
     await _channel().serve(socket)
 
 
+async def _respond(request: Request) -> Response:
+    try:
+        return await _channel().respond(request)
+    except ClientDisconnect:
+        return Response(status_code=400)  # it has left: nobody reads it
+
+
 # Any prefix, as in `ui.live_panel.plotly`.
-route = WebSocketRoute(f"/{{prefix:path}}{PATH}", _serve)
+routes = [
+    WebSocketRoute(f"/{{prefix:path}}{PATH}", _serve),
+    Route(f"/{{prefix:path}}{PATH}", _respond, methods=["POST"]),
+]

@@ -95,6 +95,7 @@ def test_a_drag_is_answered_and_its_release_is_a_run(visit: Open) -> None:
     trying = page.locator(".bp-trying")
     expect(trying).to_have_count(1)
     assert page.url == address  # nothing is run before the release
+    expect(page.locator(".bp-peek")).to_have_count(0)  # the plots are in sight
     value = float(slider.input_value())
     assert value > 0.5
     wait_for(lambda: "against 0.5" in trying.inner_text(), "the tile")
@@ -266,10 +267,20 @@ def test_on_a_touch_screen(visit: Open) -> None:
         page.wait_for_timeout(LOOK / 5)
     expect(strip(slider)).to_contain_text(re.compile("alpha 0.5"))
     value = slider.input_value()
+    peek = page.locator(".bp-peek")  # the sidebar hides the plots
+    expect(peek).to_contain_text(re.compile(r"^Click-through rate LinUCB 0\.\d{3} ± .* against 0\.5"))
+    assert peek.locator("path").count() == 10  # six lines, oracle, random choice; line and band of what is tried
+    small, own = peek.bounding_box(), slider.locator("xpath=ancestor::*[@role='group'][1]").bounding_box()
+    assert small is not None
+    assert own is not None
+    assert small["x"] >= 0
+    assert small["x"] + small["width"] <= 390
+    assert small["y"] + small["height"] <= own["y"] or own["y"] + own["height"] <= small["y"] <= 844 - small["height"]
     event("touchEnd")
     page.wait_for_url(re.compile(rf"agents\.0\.alpha={float(value):g}(&|$)"))
     status(page, "^Finished: 2,000 steps, 4 replications")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    expect(peek).to_have_count(0)
 
 
 def test_in_a_presentation(visit: Open) -> None:

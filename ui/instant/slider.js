@@ -39,7 +39,8 @@ function makeFollower(parent) {
       return;
     }
     const trying = follower.shown === slider; // otherwise taken back meanwhile
-    if (trying) tell("preview", { label: slider.origin.label, tile: header.tile, body, seq: header.seq, rest });
+    const moved = shown?.strip.parentElement?.getBoundingClientRect().top; // of the slider, in the window
+    if (trying) tell("preview", { label: slider.origin.label, tile: header.tile, body, seq: header.seq, rest, moved });
     if (!rest && shown && header.rate !== null) {
       const value = Object.values(slider.paramsAt(position)).join(" and ");
       slider.tried.set(position, { rate: header.rate, value });

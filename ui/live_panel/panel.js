@@ -302,6 +302,7 @@ function makePanel(parent) {
   const unfollow = followPreviews(panel);
   panel.remove = () => {
     unfollow();
+    dropPeek(panel);
     removeEventListener("beforeprint", print);
     removeEventListener("resize", refit);
     clearTimeout(timer);

@@ -4,17 +4,21 @@ const FAINT = 0.3; // opacity of the agent's curves where the slider was
 const ROOM = 0.1; // of its length, by which an axis grows beyond the curve that would leave it
 
 function followPreviews(panel) {
-  const show = ({ detail: { label, tile, body, seq, rest } }) => {
+  const show = ({ detail: { label, tile, body, seq, rest, moved } }) => {
     if (!panel.tiles.has(label)) return;
     if (panel.preview && panel.preview.label !== label) end();
     const { cells } = decode(body);
-    panel.preview = { label, tile, seq, rest, figures: cells.map(({ figure }) => figure) };
+    const hidden = panel.preview?.hidden ?? !inSight(panel);
+    panel.preview = { label, tile, seq, rest, moved, hidden, figures: cells.map(({ figure }) => figure) };
     drawTile(panel);
+    drawPeek(panel);
     if (!rest) drawOver(panel);
     refresh(panel);
   };
   const release = () => {
-    if (panel.preview) panel.preview.released = true;
+    if (!panel.preview) return;
+    panel.preview.released = true;
+    dropPeekSoon(panel);
   };
   const end = () => {
     if (!panel.preview) return;
@@ -32,6 +36,7 @@ function followPreviews(panel) {
 function endPreview(panel) {
   panel.tiles.get(panel.preview.label)?.item.classList.remove("bp-trying");
   panel.preview = null;
+  dropPeek(panel);
   for (const cell of panel.cells) {
     cell.fixed = null;
     drawTried(cell, []);

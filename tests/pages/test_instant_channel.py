@@ -183,6 +183,20 @@ def test_more_visitors_than_there_is_room_for(address: str, monkeypatch: pytest.
     wait_for(lambda: channel._channel().clients == 0, "them to leave")
 
 
+def test_questions_about_a_simulator_that_is_being_prepared_hold_nobody_up(address: str) -> None:
+    other = question(5, experiment=experiment("linucb", steps=400, replications=4, seed=2).model_dump_json())
+    with ExitStack() as stack:
+        waiting = [stack.enter_context(line(address)) for _ in range(2 * channel.QUICK)]
+        for client, text in zip(waiting, (question(), other), strict=False):
+            asked(client, text)
+        with channel._channel().instant._worlds[E.simulator.model_dump_json(), E.seed].lock:
+            for client in waiting:
+                client.send(question())
+            with line(address) as client:
+                assert asked(client, other)[0]["seq"] == 5
+        assert [received(client)[0]["seq"] for client in waiting] == [1] * len(waiting)
+
+
 def test_who_leaves_before_the_answer_harms_nobody(address: str) -> None:
     for _ in range(20):
         with line(address) as client:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
@@ -23,7 +23,8 @@ from .messages import LONGEST, answer
 
 PATH = "instant"
 MAX_CLIENTS = 100
-THREADS = 32  # few compute at a time (`Instant`); who asks again waits behind the others
+QUICK = 3  # threads for quick answers, in the order of the questions: with more they would only hold each other up
+THREADS = 32  # for the others, of which few compute at a time (`Instant`)
 WAITING = 4  # requests that may wait at once: those on websockets are not held up for long
 TOO_MANY, TOO_LONG = 1013, 1009  # codes with which a connection is closed
 
@@ -33,6 +34,7 @@ class Channel:
 
     def __init__(self) -> None:
         self.instant, self.clients, self.waiting = Instant(), 0, 0
+        self._quick = ThreadPoolExecutor(QUICK, thread_name_prefix="instant-quick")
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="instant")
         threadpool_limits(1)  # for the life of this process: limits that threads set and restore would mix
 
@@ -59,10 +61,15 @@ class Channel:
                 await answering
 
     async def _answer(self, socket: WebSocket, newest: _Newest) -> None:
-        loop = asyncio.get_running_loop()
         while True:
-            text = await newest.take()
-            await socket.send_bytes(await loop.run_in_executor(self._threads, answer, self.instant, text))
+            await socket.send_bytes(await self._computed(await newest.take()))
+
+    async def _computed(self, text: str) -> bytes:
+        """Compute an answer, in the order of the questions if it is quick."""
+        loop = asyncio.get_running_loop()
+        quick = partial(answer, self.instant, text, quick=True)
+        found = await loop.run_in_executor(self._quick, quick)
+        return found or await loop.run_in_executor(self._threads, answer, self.instant, text)
 
     async def respond(self, request: Request) -> Response:
         """Answer one question without a websocket."""
@@ -75,9 +82,7 @@ class Channel:
             return PlainTextResponse("Other questions are being answered.\n", 503)
         self.waiting += 1
         try:
-            loop = asyncio.get_running_loop()
-            question = text.decode("utf-8", errors="replace")
-            body = await loop.run_in_executor(self._threads, answer, self.instant, question)
+            body = await self._computed(text.decode("utf-8", errors="replace"))
         finally:
             self.waiting -= 1
         return Response(body, media_type="application/octet-stream", headers={"Cache-Control": "no-store"})
@@ -114,7 +119,7 @@ async def _respond(request: Request) -> Response:
     try:
         return await _channel().respond(request)
     except ClientDisconnect:
-        return Response(status_code=400)  # it has left: nobody reads it
+        return Response(status_code=400)  # it has left, and does not read this
 
 
 # Any prefix, as in `ui.live_panel.plotly`.

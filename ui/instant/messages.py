@@ -15,7 +15,7 @@ from bandits.base.formatting import short
 from bandits.experiments.experiment import Experiment, read
 from bandits.results import metrics
 from bandits.results.figures import XAxis, agent_traces
-from bandits.results.instant import Instant
+from bandits.results.instant import Instant, NotQuickError
 from ui.live_panel.panel import pack
 
 _log = logging.getLogger(__name__)
@@ -54,17 +54,20 @@ class Question(BaseModel):
     view: View = View()
 
 
-def answer(instant: Instant, text: str) -> bytes:
+def answer(instant: Instant, text: str, *, quick: bool = False) -> bytes:
     """Answer a question: the size of a JSON header (uint32, little-endian), the header, and a packed panel.
 
-    A question that cannot be answered has a header with ``error``, one sentence, and no panel.
+    A question that cannot be answered has a header with ``error``, one sentence, and no panel. With ``quick``, what
+    would take long is left to another call: it returns no bytes.
     """
     seq = 0
     try:
         question = Question.model_validate_json(text)
         seq = question.seq
         experiment = _experiment(question.experiment)
-        found = instant.answer(experiment, question.label, question.params, rest=question.rest)
+        found = instant.answer(experiment, question.label, question.params, rest=question.rest, quick=quick)
+    except NotQuickError:
+        return b""
     except ValidationError:
         return _framed({"seq": seq, "error": "this is no question about a parameter"})
     except UserError as error:

@@ -15,7 +15,7 @@ function makePeek(panel) {
   const [place, words, low, high] = ["div", "div", "span", "span"].map((tag) => document.createElement(tag));
   const svg = document.createElementNS(SVG, "svg");
   place.className = "bp-peek";
-  place.setAttribute("aria-hidden", "true"); // the strip below the slider says what is tried
+  place.setAttribute("aria-hidden", "true"); // the strip below the slider states what is tried
   svg.setAttribute("viewBox", `0 0 ${WIDE} ${HIGH}`);
   svg.setAttribute("preserveAspectRatio", "none");
   place.append(words, svg, high, low);

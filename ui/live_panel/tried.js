@@ -7,7 +7,7 @@ const DASHES = { dot: [1, 1], dash: [3, 3], longdash: [5, 5], dashdot: [3, 1, 1,
 function makeTried(frame) {
   const svg = document.createElementNS(SVG, "svg");
   svg.setAttribute("class", "bp-tried");
-  svg.setAttribute("aria-hidden", "true"); // the strip below the slider says what is tried
+  svg.setAttribute("aria-hidden", "true"); // the strip below the slider states what is tried
   frame.append(svg);
   return svg;
 }

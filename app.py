@@ -12,5 +12,5 @@ from ui.live_panel import plotly
 from ui.shell.security import Guard
 
 app = st.App(
-    "pages/main.py", routes=[plotly.route, channel.route], middleware=[Middleware(Guard), Middleware(UploadLimit)]
+    "pages/main.py", routes=[plotly.route, *channel.routes], middleware=[Middleware(Guard), Middleware(UploadLimit)]
 )

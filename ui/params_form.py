@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from bandits.base.params import Params, entry_kinds, metadata, schemas
 from bandits.experiments.validation import refusal
+from ui import usual_range
 from ui.text import escape_markdown, plain_symbol
 
 
@@ -48,12 +49,35 @@ def form(
     suggested : callable, optional
         Returns the values that an added entry begins with, from its class, for fields that hold lists of entries.
     """
-    return {
+    entered = {
         name: _entry_list(model, name, values, f"{key}-{name}", suggested)
         if suggested is not None and entry_kinds(model, name)
         else _widget(model, name, values, f"{key}-{name}")
         for name in names
     }
+    usual_range.shade(_usual_ranges(model, {name: values.get(name) for name in names}, key))
+    return entered
+
+
+def _usual_ranges(model: type[Params], values: dict[str, Any], key: str) -> dict[str, usual_range.Range]:
+    """Locate the usual ranges on the sliders of a form, by their keys."""
+    found = {}
+    for name, value in values.items():
+        field, own = model.model_fields[name], f"{key}-{name}"
+        if not (usual := metadata(field, "usual")):
+            continue
+        given = float(field.default if value is None else value)
+        options = slider_values(model, name, given, own)
+        first, last = (options[0], options[-1]) if options else _ends(given, _bounds(schemas(model)[name]), field)
+        if (share := usual_range.share(usual, first, last, options)) is not None:
+            found[own] = share
+    return found
+
+
+def _ends(value: float, bounds: tuple[Any, Any], field: Any) -> tuple[float, float]:
+    """Return the ends of an evenly spaced slider: the typical range, extended to hold the present value."""
+    first, last = metadata(field, "typical") or bounds
+    return min(first, value), max(last, value)
 
 
 def _entry_list(
@@ -167,7 +191,7 @@ def _help(field: Any, kind: Any) -> str:
     text = str(field.description)
     for option in get_args(kind) if get_origin(kind) is Literal else ():
         text = text.replace(f"{option}:", f"{_spoken(option)}:")
-    return text
+    return f"{text} Shaded: the usual range." if metadata(field, "usual") else text
 
 
 def _bounds(schema: dict[str, Any]) -> tuple[Any, Any]:
@@ -192,7 +216,7 @@ def _number(
     typical, log = metadata(field, "typical"), bool(metadata(field, "log"))
     sliding = log or typical or (low is not None and high is not None)
     if kind is float and sliding and not optional:
-        return _slider(common, float(value), low, high, typical, log)
+        return _slider(common, float(value), low, high, field)
     if optional:  # a box whose default is a number cannot be emptied: the present value comes from the session
         if common["key"] not in st.session_state:
             st.session_state[common["key"]] = value
@@ -213,20 +237,19 @@ def slider_values(model: type[Params], name: str, value: float, key: str) -> lis
 def _decades(value: float, key: str, low: float | None, high: float | None, typical: Any) -> list[float]:
     """Return the values of a logarithmic slider; the one that it began with stays among them."""
     began = st.session_state.setdefault(f"{key}-began", value)
-    decades = [m * 10.0**e for e in range(-6, 5) for m in (1, 1.5, 2, 3, 5, 7)]
+    decades = [m * 10.0**e for e in range(-6, 5) for m in (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8)]
     first, last = typical or (low if low is not None else 1e-6, high if high is not None else 1e4)
     zero = {0.0} if first <= 0 else set()
     first = first if first > 0 else last * 1e-4
     return sorted({round(d, 12) for d in decades if first <= d <= last} | zero | {began, value})
 
 
-def _slider(common: dict[str, Any], value: float, low: Any, high: Any, typical: Any, log: bool) -> float:
+def _slider(common: dict[str, Any], value: float, low: Any, high: Any, field: Any) -> float:
     """Draw a slider over the typical range, extended to hold the present value."""
-    if log:
-        options = _decades(value, common["key"], low, high, typical)
+    if metadata(field, "log"):
+        options = _decades(value, common["key"], low, high, metadata(field, "typical"))
         return float(st.select_slider(**common, options=options, value=value, format_func=lambda v: f"{v:g}"))
-    first, last = typical or (low, high)
-    first, last = min(first, value), max(last, value)
+    first, last = _ends(value, (low, high), field)
     if last - first > 100:
         low, high = (None if bound is None else float(bound) for bound in (low, high))
         return float(st.number_input(**common, value=value, min_value=low, max_value=high, format="%.10g"))

@@ -63,6 +63,7 @@ def param(
     basic: bool = False,
     log: bool = False,
     typical: tuple[float, float] | None = None,
+    usual: tuple[float, float] | None = None,
     sweep: tuple[float, float] | None = None,
     empty: str = "",
     later: bool = False,
@@ -91,6 +92,8 @@ def param(
         Offered on a logarithmic scale.
     typical : tuple of float
         Range of the slider, where the allowed range is far wider.
+    usual : tuple of float
+        Part of the slider in which good values usually lie, which is shaded; the help states it too.
     sweep : tuple of float
         Positive range of a sweep on a logarithmic scale, for a scale parameter whose slider begins at 0.
     empty : str
@@ -106,7 +109,7 @@ def param(
     """
     extra: dict[str, Any] = {"symbol": symbol, "unit": unit, "structural": structural, "basic": basic, "log": log}
     extra["empty"], extra["later"], extra["slates"] = empty, later, slates
-    extra["typical"] = list(typical) if typical else None
+    extra["typical"], extra["usual"] = list(typical) if typical else None, list(usual) if usual else None
     if isinstance(default, tuple):
         bounds.setdefault("strict", False)  # JSON knows lists only
     extra["sweep"] = list(sweep) if sweep else None

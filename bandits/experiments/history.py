@@ -26,6 +26,7 @@ from .trace import Trace
 
 MAX_POINTS = 2000  # of a stored curve
 MAX_COUNTS = 200  # of stored counts per arm
+CELLS_AT_ONCE = 2**20  # counts per arm, of some points of their grid, that are added in one pass
 FORMAT = 2  # of the contents of a history; 1: no number, no counts per segment, in the oldest no belief checks
 
 
@@ -177,16 +178,27 @@ class History:
         cells = np.arange(self.rows)[None, :, None] * self.n_counted + trace.items // self.bucket_size
         if not trace.alive.all():  # a stopped row shows nothing
             cells[np.isnan(trace.rewards)] = -1
+        at_once = max(1, CELLS_AT_ONCE // (self.rows * self.n_counted))  # points of the grid
         begin = 0
-        for h, stop in zip(range(low, high), stops, strict=True):
-            self._add(cells[begin:stop])
-            self.counts[h] = self._count_now
-            begin = stop
-        self._add(cells[begin:])
+        for first in range(0, len(stops), at_once):
+            some = stops[first : first + at_once]
+            point, end_of_part = low + first, int(some[-1])
+            totals = self._totals(cells[begin:end_of_part], some - begin)
+            self.counts[point : point + len(some)] = totals
+            self._count_now = totals[-1].copy()
+            begin = end_of_part
+        if begin < len(cells):
+            self._count_now = self._totals(cells[begin:], np.array([len(cells) - begin]))[0]
 
-    def _add(self, cells: IntArray) -> None:
-        added = np.bincount(cells[cells >= 0], minlength=self.rows * self.n_counted)
-        self._count_now += added.reshape(self.rows, self.n_counted)
+    def _totals(self, cells: IntArray, stops: IntArray) -> IntArray:
+        """Count cells (t, R, S) on top of what was counted before, up to each of the stops (P,): int64 (P, R, n)."""
+        size = self.rows * self.n_counted
+        parts = np.repeat(np.arange(len(stops)), np.diff(stops, prepend=0))  # (t,)
+        shown = cells >= 0
+        added = np.bincount((cells + size * parts[:, None, None])[shown], minlength=len(stops) * size)
+        totals = added.reshape(len(stops), self.rows, self.n_counted)
+        totals[0] += self._count_now
+        return np.cumsum(totals, axis=0, out=totals)
 
     def since(self, step: int) -> dict[str, Any]:
         """Return what was added after a step (0: everything) as arrays, for `merge` in another process."""

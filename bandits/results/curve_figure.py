@@ -74,7 +74,7 @@ def curves(
             data.append(ghost)
     for label, band in bands.items():
         if len(band.x):
-            data.extend(_drawn(label, thin(band), looks[label]))
+            data.extend(agent_curve(label, thin(band), looks[label]))
             ends[data[-1]["name"]] = label
     for label, band in (references or {}).items() if data else ():
         kept, line = thin(band, MAX_POINTS // 2), {"color": REFERENCE, "width": 1.2, "dash": "dash"}
@@ -127,7 +127,8 @@ def thin(band: Band, points: int = MAX_POINTS) -> Band:
     return Band(band.x[kept], band.mid[kept], band.low[kept], band.high[kept], band.rows)
 
 
-def _drawn(label: str, band: Band, style: Style) -> list[Spec]:
+def agent_curve(label: str, band: Band, style: Style) -> list[Spec]:
+    """Draw one curve: the outline of its band, if it has one, and its line."""
     line = {"color": style.color, "width": 2.2, "dash": style.dash}
     name = label.replace("<", "&lt;")
     common = {"type": "scatter", "mode": "lines", "name": name, "legendgroup": label}

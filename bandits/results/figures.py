@@ -13,7 +13,7 @@ from bandits.experiments.history import History
 
 from . import metrics
 from .change_marks import description, mark
-from .curve_figure import MAX_POINTS, clip_band, curves, cut, empty_figure, figure, settled, thin
+from .curve_figure import MAX_POINTS, agent_curve, clip_band, curves, cut, empty_figure, figure, settled, thin
 from .metrics import Band
 from .previous_run import ParameterChange
 from .style import COUNT, RATE, STEP, Spec, Style, styles
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from .result import Result
 
 __all__ = [
-    "MAX_POINTS", "Bands", "Fourth", "XAxis", "bands", "board", "clip_band", "curves", "empty_figure", "figure",
-    "rate", "thin",
+    "MAX_POINTS", "Bands", "Fourth", "XAxis", "agent_traces", "bands", "board", "clip_band", "curves", "empty_figure",
+    "figure", "rate", "thin",
 ]  # fmt: skip
 Bands = dict[str, dict[str, Band]]  # by plot and label
 XAxis = Literal["step", "log step", "earned"]
@@ -148,6 +148,22 @@ def board(
         else "The first points appear after 5 % of the run.",
     )  # fmt: skip
     return [*plots, calibrated if x == "earned" else mark(calibrated, result.experiment)]
+
+
+def agent_traces(result: Result, window: int, *, x: XAxis = "step", spectrum: bool = True) -> list[list[Spec]]:
+    """Draw only the curves of the agents in the first three plots of `board`, and their spectra in the fourth.
+
+    They are drawn into plots that exist: without references, marks and layouts.
+    """
+    looks, found = styles(result.experiment), bands(result, window, x=x)
+    names = ("rate", "regret", "entropy", *(("spectrum",) if spectrum else ()))
+    plots: list[list[Spec]] = []
+    for name in names:
+        thinned = {label: thin(band) for label, band in found[name].items() if len(band.x)}
+        plots.append([trace for label, band in thinned.items() for trace in agent_curve(label, band, looks[label])])
+        stops = {} if name == "spectrum" else _stops(result, found[name], name)
+        plots[-1] += [_stop(label, *end, looks[label]) for label, end in stops.items()]
+    return plots if spectrum else [*plots, []]
 
 
 def _spectrum(

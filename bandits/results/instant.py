@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from threading import Lock, Semaphore
 from typing import Any, NamedTuple
 
@@ -25,8 +26,11 @@ FEWEST = 4  # replications, if the experiment has as many: fewer give no useful 
 MEMORY = 512 * 2**20  # bytes that a previewed experiment may need
 SLOWEST = 0.5  # expected seconds of an answer while a slider moves ...
 LONGEST_REST = 1.0  # ... and while it rests
-AT_ONCE = 2  # computations; further threads wait
+AT_ONCE = 2  # computations that are not quick; further threads wait
+QUICK = 0.05  # expected seconds of a quick answer ...
+PATIENCE = 0.05  # ... and seconds that it waits for its simulator
 KEPT = 6  # simulators with their random numbers
+SUBJECTS = 16  # agents of experiments that are asked about
 STARTS = 16  # results at the value where a slider was, per simulator
 
 
@@ -87,14 +91,21 @@ def can_follow(model: type[Params], name: str) -> bool:
     return field is not None and field.annotation is float and not metadata(field, "structural")
 
 
+class NotQuickError(Exception):
+    """An answer would take long: the simulator is not prepared, or the agent is slow."""
+
+
 class Instant:
     """Answers for any number of visitors; what experiments with the same simulator and seed share is prepared once."""
 
     def __init__(self) -> None:
         self._lock, self._computing = Lock(), Semaphore(AT_ONCE)
         self._worlds: OrderedDict[tuple[str, int], _World] = OrderedDict()
+        self._subjects: OrderedDict[tuple[int, str], _Subject] = OrderedDict()
 
-    def answer(self, experiment: Experiment, label: str, params: Mapping[str, Any], *, rest: bool = False) -> Answer:
+    def answer(
+        self, experiment: Experiment, label: str, params: Mapping[str, Any], *, rest: bool = False, quick: bool = False
+    ) -> Answer:
         """Run one agent with other parameters.
 
         Parameters
@@ -103,32 +114,32 @@ class Instant:
             Parameters that differ from the experiment, by name.
         rest : bool
             The slider rests: more steps and replications.
+        quick : bool
+            Refuse what takes long, so that questions in the same queue are not held up.
 
         Raises
         ------
         UserError
             No agent has this label, a value is out of range, or the agent is too slow.
+        NotQuickError
+            With ``quick``: nothing has been computed.
         """
-        if label not in experiment.labels:
-            raise UserError("there is no agent of that name")
-        if reason := too_slow(experiment, label):
-            raise UserError(reason)
-        world = self._world(experiment)
-        start = world.affordable(experiment, label, rest=rest)
-        data = start.model_dump(mode="json")
-        agent = data["agents"][experiment.labels.index(label)]
+        subject, world = self._subject(experiment, label)
+        if subject.slow:
+            raise UserError(subject.slow)
         names = list(params)
-        model = type(experiment.agents[experiment.labels.index(label)])
-        if not all(can_follow(model, name) for name in names):
+        if not all(can_follow(type(subject.agent), name) for name in names):
             raise UserError("the agent has no such parameter, or it decides the agent's size")
-        agent |= params
-        changed = read(data)
-        with world.lock, self._computing:
+        if quick and (rest or not world.is_quick(subject)):
+            raise NotQuickError
+        start, data = world.affordable(subject, rest=rest)
+        agents = [{**agent, **params} if i == subject.position else agent for i, agent in enumerate(data["agents"])]
+        changed = read({**data, "agents": agents})
+        with world.held(PATIENCE if quick else -1), nullcontext() if quick else self._computing:
             before, after = world.start(start, label), world.preview.run(changed, label)
         gain = paired_tests.compare(after.histories[label], before.histories[label]).difference
         whole = (start.steps, start.replications) == (experiment.steps, experiment.replications)
-        was = experiment.agents[experiment.labels.index(label)]
-        values = {name.replace("_", " "): plain_value(getattr(was, name)) for name in names}
+        values = {name.replace("_", " "): plain_value(getattr(subject.agent, name)) for name in names}
         origin = ", ".join(f"{name} {value}" for name, value in values.items())
         sentence = _sentence(gain, origin, start, whole=whole)
         sign = "+" if gain.mean > 0 else "−"
@@ -144,14 +155,19 @@ class Instant:
             sentence, short = "All replications diverged", "all replications diverged"
         return Answer(after, gain, sentence, short, whole)
 
-    def _world(self, experiment: Experiment) -> _World:
+    def _subject(self, experiment: Experiment, label: str) -> tuple[_Subject, _World]:
+        """Return an agent that is asked about, again and again while a slider moves, and its simulator."""
+        if label not in experiment.labels:
+            raise UserError("there is no agent of that name")
         with self._lock:
-            key = experiment.simulator.model_dump_json(), experiment.seed
-            world = self._worlds.pop(key, None) or _World(experiment)
-            self._worlds[key] = world
-            while len(self._worlds) > KEPT:
-                self._worlds.popitem(last=False)
-            return world
+            place = id(experiment), label  # a subject holds its experiment: no other one gets this id
+            subject = self._subjects.pop(place, None) or _Subject(experiment, label)
+            world = self._worlds.pop(subject.world, None) or _World(experiment)
+            self._subjects[place], self._worlds[subject.world] = subject, world
+            for kept, most in ((self._subjects, SUBJECTS), (self._worlds, KEPT)):
+                while len(kept) > most:
+                    kept.popitem(last=False)
+            return subject, world
 
 
 def _sentence(gain: Estimate, start: str, experiment: Experiment, *, whole: bool) -> str:
@@ -167,6 +183,20 @@ def _sentence(gain: Estimate, start: str, experiment: Experiment, *, whole: bool
     return f"{amount} than with {start} {evidence}"
 
 
+class _Subject:
+    """An agent of an experiment, and what is the same in all answers about it."""
+
+    def __init__(self, experiment: Experiment, label: str) -> None:
+        self.experiment, self.label = experiment, label
+        self.world = experiment.simulator.model_dump_json(), experiment.seed
+        self.position = experiment.labels.index(label)
+        self.agent = experiment.agents[self.position]
+        self.slow = too_slow(experiment, label)
+        moving, whole = shortened(experiment, MOVING), shortened(experiment, RESTING)
+        self.key = f"{self.agent.kind} {structural_key(self.agent)}", moving.steps, moving.replications
+        self.moving, self.whole = ((one, one.model_dump(mode="json")) for one in (moving, whole))
+
+
 class _World:
     """A preview, and the results where sliders were."""
 
@@ -175,28 +205,39 @@ class _World:
         self._starts: OrderedDict[tuple[str, str, int, int], Result] = OrderedDict()
         self._seconds: dict[tuple[str, int, int], float] = {}
 
-    def affordable(self, experiment: Experiment, label: str, *, rest: bool) -> Experiment:
-        """Return the experiment with as many steps and replications as there is time for.
+    @contextmanager
+    def held(self, patience: float) -> Iterator[None]:
+        """Hold the lock; with a patience of -1 s, however long it takes to get it."""
+        if not self.lock.acquire(timeout=patience):
+            raise NotQuickError
+        try:
+            yield
+        finally:
+            self.lock.release()
+
+    def is_quick(self, subject: _Subject) -> bool:
+        """Return whether an agent was measured before, and found fast."""
+        return self._seconds.get(subject.key, math.inf) <= QUICK
+
+    def affordable(self, subject: _Subject, *, rest: bool) -> tuple[Experiment, dict[str, Any]]:
+        """Return the experiment with as many steps and replications as there is time for, also as plain data.
 
         Raises
         ------
         UserError
             Even a short one takes too long.
         """
-        moving = shortened(experiment, MOVING)
-        agent = experiment.agents[experiment.labels.index(label)]
-        key = f"{agent.kind} {structural_key(agent)}", moving.steps, moving.replications
-        with self.lock:
-            if key not in self._seconds:
-                seconds = self.preview.seconds_of(moving, label)
+        moving, whole = subject.moving[0], subject.whole[0]
+        if subject.key not in self._seconds:
+            with self.lock:
+                seconds = self.preview.seconds_of(moving, subject.label)
                 if seconds > SLOWEST:  # once more: other work of the machine may have held it up
-                    seconds = min(seconds, self.preview.seconds_of(moving, label))
-                if seconds > SLOWEST:
-                    raise UserError(f"takes about {duration(seconds)}: too slow to follow the slider")
-                self._seconds[key] = seconds
-        whole = shortened(experiment, RESTING)
+                    seconds = min(seconds, self.preview.seconds_of(moving, subject.label))
+            if seconds > SLOWEST:
+                raise UserError(f"takes about {duration(seconds)}: too slow to follow the slider")
+            self._seconds[subject.key] = seconds
         longer = whole.steps * whole.replications / (moving.steps * moving.replications)
-        return whole if rest and self._seconds[key] * longer <= LONGEST_REST else moving
+        return subject.whole if rest and self._seconds[subject.key] * longer <= LONGEST_REST else subject.moving
 
     def start(self, experiment: Experiment, label: str) -> Result:
         """Return the result where the slider was."""

@@ -195,7 +195,8 @@ def spectrum(history: History, step: int | None = None, arm: int | None = None) 
         values = values[:, arm : arm + 1]
     flat = values.reshape(-1, values.shape[2])
     flat = flat[:, ~np.isnan(flat).all(axis=0)]
-    low, mid, high = np.nanquantile(flat, [0.1, 0.5, 0.9], axis=0)
+    quantile = np.nanquantile if np.isnan(flat).any() else np.quantile  # the same numbers, several times faster
+    low, mid, high = quantile(flat, [0.1, 0.5, 0.9], axis=0)
     return Band(np.arange(1, flat.shape[1] + 1, dtype=np.float64), mid, low, high, int(history.alive.sum()))
 
 

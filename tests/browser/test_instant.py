@@ -6,12 +6,12 @@ import re
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from bandits import Experiment, run
 from bandits.experiments import url
 from bandits.experiments.presets import presets
-from tests.browser.conftest import Open
+from tests.browser.conftest import TOUR_SEEN, Open
 from tests.browser.test_journeys import LOOK, drawn, set_number, status, tiles
 from tests.support import wait_for
 
@@ -20,6 +20,10 @@ CURVES = """i => document.querySelectorAll('.bp-plot')[i].data.filter(t => !t.fi
   .reduce((n, t) => ({...n, [t.legendgroup]: (n[t.legendgroup] ?? 0) + 1}), {})"""
 AXES = "i => ['xaxis', 'yaxis'].map(a => document.querySelectorAll('.bp-plot')[i]._fullLayout[a].range.map(Number))"
 
+# A websocket for the sliders cannot be opened, as behind some proxies; Streamlit's own can.
+REFUSED = """window.WebSocket = class extends WebSocket {
+  constructor(url, ...more) { super(String(url).replace(/instant$/, 'refused'), ...more); }
+}"""
 
 RACE = presets()["race"].experiment.model_copy(update={"steps": 2000, "replications": 4})
 LINK = f"/arena?{url.query(RACE)}"
@@ -91,6 +95,7 @@ def test_a_drag_is_answered_and_its_release_is_a_run(visit: Open) -> None:
     trying = page.locator(".bp-trying")
     expect(trying).to_have_count(1)
     assert page.url == address  # nothing is run before the release
+    expect(page.locator(".bp-peek")).to_have_count(0)  # the plots are in sight
     value = float(slider.input_value())
     assert value > 0.5
     wait_for(lambda: "against 0.5" in trying.inner_text(), "the tile")
@@ -216,6 +221,36 @@ def test_a_reload_in_the_middle_of_a_drag_loses_nothing(visit: Open) -> None:
     expect(alpha(page)).to_have_value("0.5")
 
 
+def test_behind_a_proxy_that_opens_no_further_websocket(server: str, browser: Browser) -> None:
+    """The handshake is refused by the server itself; the console reports that, so this page is not `visit`'s."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context.add_init_script(f"{TOUR_SEEN};{REFUSED}")
+    context.set_default_timeout(240_000)
+    page = context.new_page()
+    wrong: list[str] = []
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    sent: list[str] = []
+    page.on("request", lambda one: sent.append(one.url) if one.method == "POST" and "/instant" in one.url else None)
+    page.goto(server + LINK)
+    status(page, "^Finished: 2,000 steps, 4 replications")
+    drawn(page, 2)
+    slider = alpha(page)
+    drag(page, slider, 60)
+    expect(strip(slider)).to_contain_text("4 replications, 2,000 steps")
+    previewed(page)
+    many = len(sent)
+    assert many >= 1
+    x, y = thumb(slider)
+    page.mouse.move(x + 20, y, steps=4)
+    wait_for(lambda: len(sent) > many, "the next question")
+    value = float(slider.input_value())
+    page.mouse.up()
+    page.wait_for_url(re.compile(rf"agents\.0\.alpha={value:g}(&|$)"))
+    status(page, "^Finished: 2,000 steps, 4 replications")
+    assert wrong == []
+    context.close()
+
+
 def test_on_a_touch_screen(visit: Open) -> None:
     page = short_race(visit, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
     page.get_by_test_id("stExpandSidebarButton").tap()
@@ -232,10 +267,20 @@ def test_on_a_touch_screen(visit: Open) -> None:
         page.wait_for_timeout(LOOK / 5)
     expect(strip(slider)).to_contain_text(re.compile("alpha 0.5"))
     value = slider.input_value()
+    peek = page.locator(".bp-peek")  # the sidebar hides the plots
+    expect(peek).to_contain_text(re.compile(r"^Click-through rate LinUCB 0\.\d{3} ± .* against 0\.5"))
+    assert peek.locator("path").count() == 10  # six lines, oracle, random choice; line and band of what is tried
+    small, own = peek.bounding_box(), slider.locator("xpath=ancestor::*[@role='group'][1]").bounding_box()
+    assert small is not None
+    assert own is not None
+    assert small["x"] >= 0
+    assert small["x"] + small["width"] <= 390
+    assert small["y"] + small["height"] <= own["y"] or own["y"] + own["height"] <= small["y"] <= 844 - small["height"]
     event("touchEnd")
     page.wait_for_url(re.compile(rf"agents\.0\.alpha={float(value):g}(&|$)"))
     status(page, "^Finished: 2,000 steps, 4 replications")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    expect(peek).to_have_count(0)
 
 
 def test_in_a_presentation(visit: Open) -> None:

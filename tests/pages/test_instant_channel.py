@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
+from http.client import HTTPConnection
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ def address() -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    app = Starlette(routes=[channel.route], middleware=[Middleware(Guard)])
+    app = Starlette(routes=channel.routes, middleware=[Middleware(Guard)])
     server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -73,13 +74,41 @@ def test_an_answer_holds_the_plots_of_the_agent(address: str) -> None:
     assert header["rate"] == pytest.approx(expected.sums["clicks"][-1].mean() / 400)
     assert header["tile"]["rate"] == f"{header['rate']:.3f}"
     cells = unpack(body)["cells"]
-    assert [cell["figure"]["layout"]["title"]["text"] for cell in cells][:2] == [
-        "Click-through rate",
-        "Cumulative regret",
-    ]
+    assert [{trace["legendgroup"] for trace in cell["figure"]["data"]} for cell in cells] == [{"LinUCB"}] * 4
     regret = next(t for t in cells[1]["figure"]["data"] if t.get("legendgroup") == "LinUCB" and not t.get("fill"))
     lost = (expected.sums["best_value"] - expected.sums["value"])[-1].mean()
     assert np.asarray(regret["y"])[-1] == pytest.approx(lost, rel=1e-5)
+
+
+def posted(address: str, text: str, origin: str = "", path: str = "instant") -> tuple[int, bytes]:
+    """Ask without a websocket: the status, and the body of the answer."""
+    connection = HTTPConnection(address, timeout=120)
+    connection.request("POST", f"/{path}", text.encode(), {"Origin": origin or f"http://{address}"})
+    answer = connection.getresponse()
+    status, body = answer.status, answer.read()
+    connection.close()
+    return status, body
+
+
+def test_without_a_websocket_the_answer_is_the_same(address: str) -> None:
+    with line(address) as client:
+        client.send(question(7))
+        expected = client.recv(timeout=120)
+    assert posted(address, question(7)) == (200, expected)
+    assert posted(address, question(7), path="behind/a/proxy/instant") == (200, expected)
+    status, body = posted(address, question(params={"alpha": -3}))
+    assert status == 200
+    assert b"must be a number from 0 to 10" in body
+    assert posted(address, "x" * (messages.LONGEST + 1))[0] == 413
+    assert posted(address, question(7)) == (200, expected)
+
+
+def test_requests_that_wait_are_few(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert posted(address, question())[0] == 200
+    monkeypatch.setattr(channel, "WAITING", channel._channel().waiting)
+    assert posted(address, question())[0] == 503
+    with line(address) as client:
+        assert asked(client, question())[0]["label"] == "LinUCB"
 
 
 def test_it_answers_below_any_path(address: str) -> None:
@@ -92,6 +121,7 @@ def test_other_origins_are_refused(address: str, origin: str) -> None:
     with pytest.raises(InvalidStatus) as refusal, line(address, origin=origin):
         pass
     assert refusal.value.response.status_code == 403
+    assert posted(address, question(), origin)[0] == 403
 
 
 @pytest.mark.parametrize(
@@ -151,6 +181,20 @@ def test_more_visitors_than_there_is_room_for(address: str, monkeypatch: pytest.
         assert end.value.rcvd is not None
         assert end.value.rcvd.code == channel.TOO_MANY
     wait_for(lambda: channel._channel().clients == 0, "them to leave")
+
+
+def test_questions_about_a_simulator_that_is_being_prepared_hold_nobody_up(address: str) -> None:
+    other = question(5, experiment=experiment("linucb", steps=400, replications=4, seed=2).model_dump_json())
+    with ExitStack() as stack:
+        waiting = [stack.enter_context(line(address)) for _ in range(2 * channel.QUICK)]
+        for client, text in zip(waiting, (question(), other), strict=False):
+            asked(client, text)
+        with channel._channel().instant._worlds[E.simulator.model_dump_json(), E.seed].lock:
+            for client in waiting:
+                client.send(question())
+            with line(address) as client:
+                assert asked(client, other)[0]["seq"] == 5
+        assert [received(client)[0]["seq"] for client in waiting] == [1] * len(waiting)
 
 
 def test_who_leaves_before_the_answer_harms_nobody(address: str) -> None:

@@ -10,7 +10,7 @@ from pydantic import Field
 from streamlit.testing.v1 import AppTest
 
 from bandits.agents import REGISTRY as AGENTS
-from bandits.base.params import Params, param
+from bandits.base.params import Params, metadata, param
 from bandits.simulators import REGISTRY as SIMULATORS
 from ui.params_form import label
 
@@ -281,3 +281,27 @@ def test_the_options_of_glm_ucb_are_in_the_form_with_their_help() -> None:
     assert {name: chosen[name] for name in ("width", "bonus", "alpha_schedule", "forced")} == {
         "width": "design", "bonus": "probability", "alpha_schedule": "sqrt_log", "forced": 20,
     }  # fmt: skip
+
+
+def test_the_usual_range_is_shaded_on_the_track_and_in_the_help() -> None:
+    def sliders() -> None:
+        from bandits.agents import REGISTRY
+        from ui.params_form import form
+
+        form(REGISTRY["linucb"].Params, ["alpha", "ridge", "gamma"], {}, "form")
+
+    at = settled(AppTest.from_function(sliders, default_timeout=60).run())
+    (style,) = [element.proto.body for element in at.get("html")]
+    alpha, ridge = re.findall(r"st-key-form-(?:alpha|ridge) [^{}]*::before { left: ([\d.]+)%; width: ([\d.]+)%", style)
+    assert alpha == ("2.50", "47.50")  # 0.1 to 2, of 0 to 4
+    values = [float(text) for text in at.select_slider[0].options]
+    first, last = (values.index(end) / (len(values) - 1) for end in (0.1, 1.0))
+    assert ridge == (f"{100 * first:.2f}", f"{100 * (last - first):.2f}")
+    assert "gamma" not in style  # its usual range is the whole slider
+    assert at.slider[0].proto.help.endswith("Shaded: the usual range.")
+    fields = [(f"{cls.__name__} {name}", f) for cls in AGENTS.values() for name, f in cls.Params.model_fields.items()]
+    for name, field in fields:
+        if usual := metadata(field, "usual"):
+            low, high = usual
+            assert field.annotation is float, name
+            assert re.search(rf"usually {low:.10g} to {high:.10g}\b", str(field.description)) or low < 1e-3, name

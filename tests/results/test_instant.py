@@ -9,7 +9,8 @@ import pytest
 
 from bandits import Experiment, Preview, Result, UserError, read, run
 from bandits.results import instant as module
-from bandits.results.instant import MOVING, RESTING, Instant, shortened, too_slow
+from bandits.results.figures import XAxis, agent_traces, board
+from bandits.results.instant import MOVING, RESTING, Instant, NotQuickError, shortened, too_slow
 from bandits.results.metrics import t_quantile
 from tests.support import experiment
 
@@ -53,6 +54,36 @@ def test_an_answer_has_the_numbers_of_two_runs_and_their_paired_interval() -> No
     assert "alpha 0.5" in found.sentence
     assert "5 replications, 900 steps" in found.sentence
     assert found.short == f"{'+' if gap.mean() > 0 else '−'}{abs(gap.mean()):.0f} against 0.5"
+
+
+def test_what_takes_long_is_no_quick_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    e, instant = raced(steps=300, replications=4), Instant()
+
+    def quick(**more: bool) -> Any:
+        return instant.answer(e, "LinUCB", {"alpha": 2.0}, quick=True, **more).gain
+
+    with pytest.raises(NotQuickError):  # nothing is prepared
+        quick()
+    expected = instant.answer(e, "LinUCB", {"alpha": 2.0}).gain
+    assert quick() == expected
+    with pytest.raises(NotQuickError):
+        quick(rest=True)
+    (world,) = instant._worlds.values()
+    with world.lock, pytest.raises(NotQuickError):
+        quick()
+    monkeypatch.setattr(module, "QUICK", 0.0)
+    with pytest.raises(NotQuickError):
+        quick()
+
+
+@pytest.mark.parametrize("x", ["step", "log step", "earned"])
+def test_the_curves_of_an_answer_are_those_of_the_board(x: XAxis) -> None:
+    result = Instant().answer(raced(steps=900, replications=5), "LinUCB", {"alpha": 2.0}).result
+    whole = [[t for t in plot["data"] if t.get("legendgroup") == "LinUCB"] for plot in board(result, 100, x=x)]
+    curves = agent_traces(result, 100, x=x)
+    np.testing.assert_equal(curves, whole)
+    assert [len(traces) for traces in curves] == [2] * 4  # a band and a line
+    assert agent_traces(result, 100, x=x, spectrum=False)[3] == []
 
 
 def test_a_short_answer_says_so_and_one_replication_has_no_interval() -> None:

@@ -1,6 +1,7 @@
 """A websocket beside Streamlit's own: a browser asks while a slider moves, and the newest question is answered.
 
-Pages of other sites are refused by `ui.shell.security.Guard`, like everywhere in the app.
+Behind a proxy that opens no further websocket, the same questions come as POST requests, one after the other. Pages of
+other sites are refused by `ui.shell.security.Guard`, like everywhere in the app.
 """
 
 from __future__ import annotations
@@ -8,9 +9,11 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 
-from starlette.routing import WebSocketRoute
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 from threadpoolctl import threadpool_limits
 
@@ -20,7 +23,9 @@ from .messages import LONGEST, answer
 
 PATH = "instant"
 MAX_CLIENTS = 100
-THREADS = 32  # few compute at a time (`Instant`); who asks again waits behind the others
+QUICK = 3  # threads for quick answers, in the order of the questions: with more they would only hold each other up
+THREADS = 32  # for the others, of which few compute at a time (`Instant`)
+WAITING = 4  # requests that may wait at once: those on websockets are not held up for long
 TOO_MANY, TOO_LONG = 1013, 1009  # codes with which a connection is closed
 
 
@@ -28,7 +33,8 @@ class Channel:
     """Answers to all browsers; each has one question being answered, and of its others only the newest counts."""
 
     def __init__(self) -> None:
-        self.instant, self.clients = Instant(), 0
+        self.instant, self.clients, self.waiting = Instant(), 0, 0
+        self._quick = ThreadPoolExecutor(QUICK, thread_name_prefix="instant-quick")
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="instant")
         threadpool_limits(1)  # for the life of this process: limits that threads set and restore would mix
 
@@ -55,10 +61,31 @@ class Channel:
                 await answering
 
     async def _answer(self, socket: WebSocket, newest: _Newest) -> None:
-        loop = asyncio.get_running_loop()
         while True:
-            text = await newest.take()
-            await socket.send_bytes(await loop.run_in_executor(self._threads, answer, self.instant, text))
+            await socket.send_bytes(await self._computed(await newest.take()))
+
+    async def _computed(self, text: str) -> bytes:
+        """Compute an answer, in the order of the questions if it is quick."""
+        loop = asyncio.get_running_loop()
+        quick = partial(answer, self.instant, text, quick=True)
+        found = await loop.run_in_executor(self._quick, quick)
+        return found or await loop.run_in_executor(self._threads, answer, self.instant, text)
+
+    async def respond(self, request: Request) -> Response:
+        """Answer one question without a websocket."""
+        text = b""
+        async for part in request.stream():
+            text += part
+            if len(text) > LONGEST:
+                return PlainTextResponse("This question is too long.\n", 413)
+        if self.waiting >= WAITING:  # the browser asks again, with a newer value
+            return PlainTextResponse("Other questions are being answered.\n", 503)
+        self.waiting += 1
+        try:
+            body = await self._computed(text.decode("utf-8", errors="replace"))
+        finally:
+            self.waiting -= 1
+        return Response(body, media_type="application/octet-stream", headers={"Cache-Control": "no-store"})
 
 
 class _Newest:
@@ -88,5 +115,15 @@ async def _serve(socket: WebSocket) -> None:
     await _channel().serve(socket)
 
 
+async def _respond(request: Request) -> Response:
+    try:
+        return await _channel().respond(request)
+    except ClientDisconnect:
+        return Response(status_code=400)  # it has left, and does not read this
+
+
 # Any prefix, as in `ui.live_panel.plotly`.
-route = WebSocketRoute(f"/{{prefix:path}}{PATH}", _serve)
+routes = [
+    WebSocketRoute(f"/{{prefix:path}}{PATH}", _serve),
+    Route(f"/{{prefix:path}}{PATH}", _respond, methods=["POST"]),
+]

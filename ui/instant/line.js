@@ -1,46 +1,80 @@
-// The connection to the server. Joined with slider.js.
+// The connection to the server: a websocket, or requests where none can be opened. Joined with slider.js.
 const RETRY = 5000; // milliseconds until a lost connection is opened again
+const OPENING = 3000; // ... until one that does not open is given up
+const BUSY = 100; // ... until a server that answers others is asked again
 
 // The entry script of the page gives the root of the app, behind any base path or proxy.
 function address(path) {
   const entry = document.querySelector('script[src*="static/js/"]');
-  const root = new URL(entry ? entry.src.replace(/static\/js\/.*$/, "") : `${location.origin}/`);
-  root.protocol = root.protocol === "https:" ? "wss:" : "ws:";
-  return root.href + path;
+  return new URL((entry ? entry.src.replace(/static\/js\/.*$/, "") : `${location.origin}/`) + path);
 }
 
-// One connection; one question is being answered, and of those that wait only the newest is sent.
+// One question is being answered, and of those that wait only the newest is sent.
 function makeLine(path, hear) {
   let socket = null;
+  let plain = false; // some proxies let Streamlit's websocket through and no other one
   let asked = null; // what is being answered
   let next = null;
   let lost = 0;
   let seq = 0;
   const send = () => {
-    if (!next || asked || socket?.readyState !== WebSocket.OPEN) return;
+    if (!next || asked || !(plain || socket?.readyState === WebSocket.OPEN)) return;
     [asked, next] = [next, null];
-    socket.send(JSON.stringify({ ...asked.question, seq: ++seq }));
+    const text = JSON.stringify({ ...asked.question, seq: ++seq });
+    if (plain) post(text);
+    else socket.send(text);
+  };
+  const received = (data) => {
+    const answered = asked;
+    asked = null;
+    send(); // the next is computed while this one is drawn
+    const bytes = new Uint8Array(data);
+    const size = new DataView(data).getUint32(0, true);
+    const header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + size)));
+    if (answered) hear(answered.about, header, bytes.subarray(4 + size));
+  };
+  const failed = () => {
+    const waiting = asked ?? next;
+    [asked, next] = [null, null];
+    if (waiting) hear(waiting.about, { error: "No preview: the connection to the server failed. Release to run." });
+  };
+  const post = async (text) => {
+    try {
+      const answer = await fetch(address(path), { method: "POST", body: text });
+      if (answer.ok) return received(await answer.arrayBuffer());
+      if (answer.status !== 503) return failed();
+      next ??= asked;
+      asked = null;
+      setTimeout(send, BUSY);
+    } catch {
+      failed();
+    }
   };
   const open = () => {
-    if (socket || performance.now() < lost) return;
-    socket = new WebSocket(address(path));
+    if (socket || plain || performance.now() < lost) return;
+    const root = address(path);
+    root.protocol = root.protocol === "https:" ? "wss:" : "ws:";
+    const opening = new WebSocket(root);
+    const patience = setTimeout(() => opening.close(), OPENING);
+    let opened = false;
+    socket = opening;
     socket.binaryType = "arraybuffer";
-    socket.onopen = send;
+    socket.onopen = () => {
+      clearTimeout(patience);
+      opened = true;
+      send();
+    };
     socket.onclose = () => {
-      const waiting = asked ?? next;
-      [socket, asked, next] = [null, null, null];
+      clearTimeout(patience);
+      socket = null;
+      if (!opened) {
+        plain = true;
+        return send();
+      }
       lost = performance.now() + RETRY;
-      if (waiting) hear(waiting.about, { error: "No preview: the connection to the server failed. Release to run." });
+      failed();
     };
-    socket.onmessage = ({ data }) => {
-      const answered = asked;
-      asked = null;
-      send(); // the next is computed while this one is drawn
-      const bytes = new Uint8Array(data);
-      const size = new DataView(data).getUint32(0, true);
-      const header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + size)));
-      if (answered) hear(answered.about, header, bytes.subarray(4 + size));
-    };
+    socket.onmessage = ({ data }) => received(data);
   };
   return {
     ask: (question, about) => {
@@ -48,6 +82,9 @@ function makeLine(path, hear) {
       open();
       send();
     },
-    close: () => socket?.close(),
+    close: () => {
+      next = null;
+      socket?.close();
+    },
   };
 }

@@ -14,8 +14,8 @@ from bandits.base.errors import UserError
 from bandits.base.formatting import short
 from bandits.experiments.experiment import Experiment, read
 from bandits.results import metrics
-from bandits.results.figures import XAxis, board
-from bandits.results.instant import Instant
+from bandits.results.figures import XAxis, agent_traces
+from bandits.results.instant import Instant, NotQuickError
 from ui.live_panel.panel import pack
 
 _log = logging.getLogger(__name__)
@@ -54,17 +54,20 @@ class Question(BaseModel):
     view: View = View()
 
 
-def answer(instant: Instant, text: str) -> bytes:
+def answer(instant: Instant, text: str, *, quick: bool = False) -> bytes:
     """Answer a question: the size of a JSON header (uint32, little-endian), the header, and a packed panel.
 
-    A question that cannot be answered has a header with ``error``, one sentence, and no panel.
+    A question that cannot be answered has a header with ``error``, one sentence, and no panel. With ``quick``, what
+    would take long is left to another call: it returns no bytes.
     """
     seq = 0
     try:
         question = Question.model_validate_json(text)
         seq = question.seq
         experiment = _experiment(question.experiment)
-        found = instant.answer(experiment, question.label, question.params, rest=question.rest)
+        found = instant.answer(experiment, question.label, question.params, rest=question.rest, quick=quick)
+    except NotQuickError:
+        return b""
     except ValidationError:
         return _framed({"seq": seq, "error": "this is no question about a parameter"})
     except UserError as error:
@@ -73,9 +76,8 @@ def answer(instant: Instant, text: str) -> bytes:
         _log.exception("a question about %s could not be answered", short(text))
         return _framed({"seq": seq, "error": "this value could not be tried; the reason is in the server's log"})
     view = question.view
-    specs = board(found.result, view.window, x=view.x, log_regret=view.log_regret)
-    if not (found.whole and view.spectrum):  # with fewer steps the eigenvalues are smaller for that reason alone
-        specs[-1]["data"] = []
+    spectrum = found.whole and view.spectrum  # with fewer steps the eigenvalues are smaller for that reason alone
+    plots = agent_traces(found.result, view.window, x=view.x, spectrum=spectrum)
     rate = metrics.estimate(metrics.click_rate(found.result.histories[question.label]))
     half = (rate.high - rate.low) / 2
     shown = math.isfinite(rate.mean)
@@ -85,7 +87,7 @@ def answer(instant: Instant, text: str) -> bytes:
         "tile": {"rate": f"{rate.mean:.3f}" if shown else "–", "spread": f" ± {half:.3f}" if half > 0 else "",
                  "detail": found.short},
     }  # fmt: skip
-    return _framed(header, pack(specs, [""] * len(specs), 300))
+    return _framed(header, pack([{"data": traces} for traces in plots], [""] * len(plots), 300))
 
 
 @lru_cache(maxsize=32)

@@ -38,19 +38,19 @@ function makeFollower(parent) {
       if (shown) shown.text.textContent = header.error;
       return;
     }
+    const trying = follower.shown === slider; // otherwise taken back meanwhile
+    const moved = shown?.strip.parentElement?.getBoundingClientRect().top; // of the slider, in the window
+    if (trying) tell("preview", { label: slider.origin.label, tile: header.tile, body, seq: header.seq, rest, moved });
     if (!rest && shown && header.rate !== null) {
       const value = Object.values(slider.paramsAt(position)).join(" and ");
       slider.tried.set(position, { rate: header.rate, value });
       slider.draw();
     }
-    if (follower.shown !== slider) return; // taken back meanwhile
-    if (shown) {
-      const found = best(slider);
-      const many = slider.tried.size > 2 ? ` · Best of ${slider.tried.size} values: ${found.value}` : "";
-      shown.text.setAttribute("aria-live", rest ? "polite" : "off"); // read out when the slider rests
-      shown.text.textContent = `${header.sentence}${many}`.replaceAll(" %", "\u00a0%");
-    }
-    tell("preview", { label: slider.origin.label, tile: header.tile, body, seq: header.seq });
+    if (!shown || !trying) return;
+    const found = best(slider);
+    const many = slider.tried.size > 2 ? ` · Best of ${slider.tried.size} values: ${found.value}` : "";
+    shown.text.setAttribute("aria-live", rest ? "polite" : "off"); // read out when the slider rests
+    shown.text.textContent = `${header.sentence}${many}`.replaceAll(" %", "\u00a0%");
   }
 
   // -- a slider that is moved ----------------------------------------------------------------------------------------
@@ -224,7 +224,8 @@ function makeFollower(parent) {
         if (input && follower.shown?.key === key) release(follower.shown, Number(input.value));
       }
     }
-    if (records.some(({ type }) => type === "childList")) dressSoon();
+    const ours = ({ target }) => target.closest?.(".bp-live, .bi-strip");
+    if (records.some((record) => record.type === "childList" && !ours(record))) dressSoon();
   });
   changes.observe(document.body, {
     subtree: true,

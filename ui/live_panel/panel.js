@@ -93,7 +93,8 @@ function makeCell(panel) {
   figure.append(caption, frame, lines);
   panel.grid.append(figure);
   panel.observer.observe(plot);
-  const cell = { figureElement: figure, title, note: makeNote(note), plot, lines, ends: makeEnds(frame), visible: false };
+  const over = { ends: makeEnds(frame), tried: makeTried(frame) };
+  const cell = { figureElement: figure, title, note: makeNote(note), plot, lines, ...over, visible: false };
   cell.menu = makeMenu(more, plot, (format) => savePicture(cell, panel.host, format));
   return cell;
 }
@@ -110,7 +111,7 @@ function signature(panel, cell) {
   const { paper, ink } = colours(panel.host);
   const { clientWidth, clientHeight } = cell.plot;
   const height = panel.filled ? clientHeight : panel.height;
-  const shown = panel.preview?.seq ?? "";
+  const shown = drawnPart(panel, cell);
   return [cell.id, clientWidth, height, scale(), paper, ink(1), shown, [...panel.hidden].sort()].join();
 }
 
@@ -132,6 +133,7 @@ function draw(panel, cell) {
     // Always the same configuration: given another object, Plotly recreates the plot and loses the zoom.
     const traces = tracesOf(panel, cell.figure);
     window.Plotly.react(cell.plot, withPreview(panel, cell, traces, layout), layout, CONFIG);
+    drawTried(cell, panel.preview && !panel.preview.rest ? triedTraces(panel, cell) : []);
     delete cell.plot.dataset.wait;
     for (const svg of cell.plot.querySelectorAll("svg.main-svg")) svg.setAttribute("aria-hidden", "true");
     cell.names = endWidth ? names : [];
@@ -300,6 +302,7 @@ function makePanel(parent) {
   const unfollow = followPreviews(panel);
   panel.remove = () => {
     unfollow();
+    dropPeek(panel);
     removeEventListener("beforeprint", print);
     removeEventListener("resize", refit);
     clearTimeout(timer);

@@ -26,7 +26,21 @@ def _source(name: str) -> str:
 
 _mount = st.components.v2.component(
     "bandit_live_panel",
-    js="\n".join(map(_source, ("plotly_figure.js", "line_ends.js", "notes.js", "menu.js", "preview.js", "panel.js"))),
+    js="\n".join(
+        map(
+            _source,
+            (
+                "plotly_figure.js",
+                "line_ends.js",
+                "notes.js",
+                "menu.js",
+                "tried.js",
+                "peek.js",
+                "preview.js",
+                "panel.js",
+            ),
+        )
+    ),
     css="\n".join(map(_source, ("panel.css", "tiles.css"))),
     isolate_styles=False,  # Plotly writes its own style sheet into the page's head
 )

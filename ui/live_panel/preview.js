@@ -1,18 +1,24 @@
 // One agent with another value, over the plots, while a slider moves. Joined with panel.js.
 
 const FAINT = 0.3; // opacity of the agent's curves where the slider was
+const ROOM = 0.1; // of its length, by which an axis grows beyond the curve that would leave it
 
 function followPreviews(panel) {
-  const show = ({ detail: { label, tile, body, seq } }) => {
+  const show = ({ detail: { label, tile, body, seq, rest, moved } }) => {
     if (!panel.tiles.has(label)) return;
     if (panel.preview && panel.preview.label !== label) end();
     const { cells } = decode(body);
-    panel.preview = { label, tile, seq, figures: cells.map(({ figure }) => figure) };
+    const hidden = panel.preview?.hidden ?? !inSight(panel);
+    panel.preview = { label, tile, seq, rest, moved, hidden, figures: cells.map(({ figure }) => figure) };
     drawTile(panel);
+    drawPeek(panel);
+    if (!rest) drawOver(panel);
     refresh(panel);
   };
   const release = () => {
-    if (panel.preview) panel.preview.released = true;
+    if (!panel.preview) return;
+    panel.preview.released = true;
+    dropPeekSoon(panel);
   };
   const end = () => {
     if (!panel.preview) return;
@@ -30,7 +36,36 @@ function followPreviews(panel) {
 function endPreview(panel) {
   panel.tiles.get(panel.preview.label)?.item.classList.remove("bp-trying");
   panel.preview = null;
-  for (const cell of panel.cells) cell.fixed = null;
+  dropPeek(panel);
+  for (const cell of panel.cells) {
+    cell.fixed = null;
+    drawTried(cell, []);
+  }
+}
+
+// While the slider moves, the curves lie over the plots, and Plotly draws only what is below them: the other agents,
+// this one faintly, and axes that have grown. At rest it draws everything: then values can be read off.
+function drawOver(panel) {
+  for (const cell of panel.cells) {
+    const tried = triedTraces(panel, cell);
+    fixAxes(cell, tried);
+    drawTried(cell, tried);
+  }
+  document.dispatchEvent(new CustomEvent("bandits-preview-drawn", { detail: { seq: panel.preview.seq } }));
+}
+
+// What Plotly has drawn of the preview into a plot.
+function drawnPart(panel, cell) {
+  const { preview } = panel;
+  if (!preview) return "";
+  return preview.rest ? `rest ${preview.seq}` : `below ${preview.label} ${cell.fixed?.grown ?? ""}`;
+}
+
+function triedTraces(panel, cell) {
+  const { preview } = panel;
+  const figure = preview?.figures[panel.cells.indexOf(cell)];
+  if (!figure || panel.hidden.has(preview.label)) return [];
+  return tracesOf(panel, figure).filter(({ legendgroup }) => legendgroup === preview.label);
 }
 
 // The tile of the agent shows the value that is being tried.
@@ -47,33 +82,42 @@ function drawTile(panel) {
 // The traces with those of the preview; the axes stay as they are, and only grow where a curve would leave them.
 function withPreview(panel, cell, traces, layout) {
   const { preview } = panel;
-  const figure = preview?.figures[panel.cells.indexOf(cell)];
-  if (!figure || preview.label === undefined || panel.hidden.has(preview.label)) return traces;
-  const tried = tracesOf(panel, figure).filter(({ legendgroup }) => legendgroup === preview.label);
+  const tried = triedTraces(panel, cell);
   if (!tried.length) return traces;
-  fixAxes(cell, tried, layout);
+  fixAxes(cell, tried);
+  if (cell.fixed) {
+    layout.xaxis = { ...layout.xaxis, range: [...cell.fixed.x], autorange: false };
+    layout.yaxis = { ...layout.yaxis, range: [...cell.fixed.y], autorange: false };
+  }
   const before = traces.map((trace) =>
     trace.legendgroup === preview.label ? { ...trace, opacity: FAINT * (trace.opacity ?? 1), hoverinfo: "skip" } : trace,
   );
-  return [...before, ...tried];
+  return preview.rest ? [...before, ...tried] : before;
 }
 
-function fixAxes(cell, tried, layout) {
+function fixAxes(cell, tried) {
   const full = cell.plot._fullLayout;
-  if (!cell.fixed && full?.xaxis) {
+  if (!tried.length || !full?.xaxis) return;
+  if (!cell.fixed) {
     const zoomed = full.xaxis.autorange !== true || full.yaxis.autorange !== true;
-    cell.fixed = { x: [...full.xaxis.range], y: [...full.yaxis.range], zoomed };
+    cell.fixed = { x: [...full.xaxis.range], y: [...full.yaxis.range], zoomed, grown: 0 };
   }
-  if (!cell.fixed) return;
   const { x, y, zoomed } = cell.fixed;
-  if (!zoomed) {
-    for (const [range, axis, name] of [[x, full.xaxis, "x"], [y, full.yaxis, "y"]]) {
-      const convert = axis.type === "log" ? Math.log10 : Number;
-      const values = tried.flatMap((trace) => Array.from(trace[name] ?? [], convert)).filter(Number.isFinite);
-      range[0] = values.reduce((low, value) => Math.min(low, value), range[0]);
-      range[1] = values.reduce((high, value) => Math.max(high, value), range[1]);
+  if (zoomed) return;
+  for (const [range, axis, name] of [[x, full.xaxis, "x"], [y, full.yaxis, "y"]]) {
+    const convert = axis.type === "log" ? Math.log10 : Number;
+    let [low, high] = [Infinity, -Infinity];
+    for (const trace of tried) {
+      for (const value of trace[name] ?? []) {
+        const at = convert(value);
+        if (!Number.isFinite(at)) continue;
+        low = Math.min(low, at);
+        high = Math.max(high, at);
+      }
     }
+    // Further than needed: the next values of a slider that moves on fit in too, and the axes are drawn less often.
+    const more = ROOM * (range[1] - range[0]);
+    if (low < range[0]) [range[0], cell.fixed.grown] = [low - more, cell.fixed.grown + 1];
+    if (high > range[1]) [range[1], cell.fixed.grown] = [high + more, cell.fixed.grown + 1];
   }
-  layout.xaxis = { ...layout.xaxis, range: [...x], autorange: false };
-  layout.yaxis = { ...layout.yaxis, range: [...y], autorange: false };
 }

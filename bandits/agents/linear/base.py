@@ -20,8 +20,9 @@ class LinearParams(LearnerParams):
 
     ridge: float = param(
         1.0, title="Ridge", symbol=r"\lambda", ge=1e-6, le=1e4, typical=(0.01, 100), basic=True, log=True,
+        usual=(0.1, 1),
         help="Prior precision of the weights (ridge penalty). Larger values shrink the weights more strongly and "
-        "narrow the confidence width; usually 0.1 to 10.",
+        "narrow the confidence width; usually 0.1 to 1.",
     )  # fmt: skip
     sharing: Sharing = param(
         "per_arm", title="Sharing", structural=True,
@@ -36,6 +37,7 @@ class LinearParams(LearnerParams):
     )  # fmt: skip
     bandwidth: float = param(
         1.0, title="Length scale", symbol=r"\ell", ge=0.01, le=100, typical=(0.1, 10), log=True, structural=True,
+        usual=(0.3, 3),
         later=True,
         help="Length scale of the Fourier features: distance between feature vectors over which rewards are similar. "
         "Larger values fit smoother functions; usually 0.3 to 3.",

@@ -29,7 +29,7 @@ class EpsilonGreedy(ForgettingLinearAgent):
     class Params(ForgettingLinearParams):
         kind: Literal["epsilon_greedy"] = "epsilon_greedy"
         epsilon: float = param(
-            0.05, title="Exploration rate", symbol=r"\varepsilon", ge=0, le=1, basic=True,
+            0.05, title="Exploration rate", symbol=r"\varepsilon", ge=0, le=1, basic=True, usual=(0.01, 0.2),
             help="Probability of choosing a random arm. Larger values explore more; usually 0.01 to 0.2.",
             sweep=(0.005, 0.5),
         )  # fmt: skip

@@ -47,6 +47,7 @@ class LinTS(ForgettingLinearAgent):
         kind: Literal["lints"] = "lints"
         sigma2: float = param(
             0.005, title="Noise variance", symbol=r"\sigma^2", ge=0, le=100, typical=(0, 2), basic=True, log=True,
+            usual=(0.001, 0.3),
             help="Variance of the reward noise that the model assumes; it scales the posterior variance. Larger "
             "values explore more; usually 0.001 to 0.3.",
             sweep=(0.001, 2),

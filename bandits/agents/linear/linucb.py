@@ -34,9 +34,9 @@ class LinUCB(ForgettingLinearAgent):
     class Params(ForgettingLinearParams):
         kind: Literal["linucb"] = "linucb"
         alpha: float = param(
-            0.5, title="Exploration bonus", symbol=r"\alpha", ge=0, le=10, typical=(0, 4), basic=True,
+            0.5, title="Exploration bonus", symbol=r"\alpha", ge=0, le=10, typical=(0, 4), basic=True, usual=(0.1, 2),
             help="Exploration coefficient: multiplies the confidence width to give the exploration bonus. Larger "
-            "values explore more; usually 0 (no exploration) to 2.",
+            "values explore more; usually 0.1 to 2; 0 never explores.",
             sweep=(0.03, 4),
         )  # fmt: skip
         gamma: float = gamma_param(later=False)

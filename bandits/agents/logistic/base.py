@@ -24,6 +24,7 @@ class LogisticParams(LearnerParams):
 
     ridge: float = param(
         1.0, title="Ridge", symbol=r"\lambda", ge=1e-6, le=1e4, typical=(0.01, 100), basic=True, log=True,
+        usual=(0.1, 10),
         help="Prior precision of the weights (ridge penalty). Larger values shrink the weights more strongly, and "
         "with them click probabilities towards one half; usually 0.1 to 10.",
     )  # fmt: skip

@@ -34,6 +34,7 @@ class LogisticTS(LogisticAgent):
         kind: Literal["logistic_ts"] = "logistic_ts"
         sigma2: float = param(
             0.01, title="Posterior scale", symbol=r"\sigma^2", ge=0, le=100, typical=(0, 2), basic=True, log=True,
+            usual=(0.003, 1),
             help="Factor of the posterior variance; 1 draws from the posterior itself. Larger values explore more; "
             "usually 0.003 to 1.",
             sweep=(0.001, 2),

@@ -45,12 +45,14 @@ class SGDTS(Agent):
         kind: Literal["sgd_ts"] = "sgd_ts"
         sigma2: float = param(
             0.1, title="Posterior scale", symbol=r"\sigma^2", ge=0, le=1000, typical=(0, 10), basic=True,
+            usual=(0.01, 1),
             help="Variance of the posterior draw in the first batch; after j batches it is divided by j. Larger "
             "values explore more; usually 0.01 to 1.",
             sweep=(0.001, 10),
         )  # fmt: skip
         learning_rate: float = param(
             30.0, title="Step size", symbol=r"\eta", gt=0, le=100, typical=(0.1, 100), basic=True, log=True,
+            usual=(1, 100),
             help="Size of the first gradient step; after j batches it is divided by j. Larger values learn faster and "
             "less stably; usually 1 to 100.",
         )  # fmt: skip
@@ -66,6 +68,7 @@ class SGDTS(Agent):
         )  # fmt: skip
         ridge: float = param(
             0.1, title="Ridge", symbol=r"\lambda", ge=1e-6, le=1e4, typical=(0.01, 100), log=True,
+            usual=(0.1, 10),
             help="Prior precision of the weights in the first fit (ridge penalty). Larger values shrink the weights "
             "more strongly; usually 0.1 to 10.",
         )  # fmt: skip

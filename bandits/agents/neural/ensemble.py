@@ -50,9 +50,9 @@ class Ensemble(NeuralAgent):
             "standard deviation.",
         )  # fmt: skip
         beta: float = param(
-            1.0, title="Exploration bonus", symbol=r"\beta", ge=0, le=10, typical=(0, 4),
+            1.0, title="Exploration bonus", symbol=r"\beta", ge=0, le=10, typical=(0, 4), usual=(0.1, 2),
             help="Exploration coefficient (strategy bonus): multiplies the standard deviation of the members to give "
-            "the exploration bonus. Larger values explore more (usually 0.1 to 4).",
+            "the exploration bonus. Larger values explore more (usually 0.1 to 2).",
             sweep=(0.03, 4),
         )  # fmt: skip
         training: Literal["replay", "everything"] = param(  # a single observation is often not used for a member

@@ -38,7 +38,7 @@ class MCDropout(NeuralAgent):
         kind: Literal["mc_dropout"] = "mc_dropout"
         learning_rate: float = override_default(NeuralParams, "learning_rate", 0.003)
         dropout: float = param(
-            0.2, title="Dropout rate", symbol="p", gt=0, lt=1, typical=(0.05, 0.8), basic=True,
+            0.2, title="Dropout rate", symbol="p", gt=0, lt=1, typical=(0.05, 0.8), basic=True, usual=(0.05, 0.5),
             help="Probability that a hidden unit is dropped, in training and in prediction. Larger values make "
             "predictions vary more, so that the agent explores more (usually 0.05 to 0.5).",
         )  # fmt: skip
@@ -53,9 +53,9 @@ class MCDropout(NeuralAgent):
             "and take longer (usually 5 to 30).",
         )  # fmt: skip
         alpha: float = param(
-            1.0, title="Exploration bonus", symbol=r"\alpha", ge=0, le=10, typical=(0, 4),
+            1.0, title="Exploration bonus", symbol=r"\alpha", ge=0, le=10, typical=(0, 4), usual=(0.1, 2),
             help="Exploration coefficient (strategy bonus): multiplies the standard deviation of the predictions to "
-            "give the exploration bonus. Larger values explore more (usually 0.1 to 4).",
+            "give the exploration bonus. Larger values explore more (usually 0.1 to 2).",
             sweep=(0.03, 4),
         )  # fmt: skip
         training: Literal["newest", "replay"] = param(  # not everything: masks are drawn for a batch

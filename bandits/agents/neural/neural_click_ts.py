@@ -62,6 +62,7 @@ class NeuralClickTS(VectorAgent):
         kind: Literal["neural_click_ts"] = "neural_click_ts"
         sigma2: float = param(
             0.1, title="Posterior scale", symbol=r"\sigma^2", ge=0, le=100, typical=(1e-6, 1), log=True, basic=True,
+            usual=(0.001, 1),
             help="Factor of the posterior variance of the log-odds. Larger values draw samples farther from the mean "
             "and explore more (usually 0.001 to 1).",
         )  # fmt: skip

@@ -48,6 +48,7 @@ class NeuralLinearTS(HeadAgent):
         )  # fmt: skip
         sigma2: float = param(
             0.25, title="Noise variance", symbol=r"\sigma^2", ge=0, le=100, typical=(0, 2), basic=True, log=True,
+            usual=(0.01, 2),
             help="Assumed variance of the reward noise. Larger values draw samples farther from the mean and explore "
             "more (usually 0.01 to 2).",
             sweep=(0.001, 2),

@@ -37,9 +37,9 @@ class NeuralLinUCB(HeadAgent):
     class Params(HeadParams):
         kind: Literal["neural_linucb"] = "neural_linucb"
         alpha: float = param(
-            1.0, title="Exploration bonus", symbol=r"\alpha", ge=0, le=10, typical=(0, 4), basic=True,
+            1.0, title="Exploration bonus", symbol=r"\alpha", ge=0, le=10, typical=(0, 4), basic=True, usual=(0.1, 2),
             help="Exploration coefficient: multiplies the confidence width to give the exploration bonus. Larger "
-            "values explore more (usually 0.1 to 4); 0 never explores.",
+            "values explore more (usually 0.1 to 2); 0 never explores.",
             sweep=(0.03, 4),
         )  # fmt: skip
         learning_rate: float = override_default(HeadParams, "learning_rate", 0.01)

@@ -29,7 +29,7 @@ class NeuralUCB(GradientAgent):
     class Params(GradientParams):
         kind: Literal["neural_ucb"] = "neural_ucb"
         alpha: float = param(
-            0.1, title="Exploration bonus", symbol=r"\alpha", ge=0, le=10, typical=(0, 4), basic=True,
+            0.1, title="Exploration bonus", symbol=r"\alpha", ge=0, le=10, typical=(0, 4), basic=True, usual=(0.03, 1),
             help="Exploration coefficient: multiplies the confidence width to give the exploration bonus. Larger "
             "values explore more (usually 0.03 to 1); 0 never explores.",
             sweep=(0.03, 4),

@@ -22,6 +22,7 @@ class NeuralParams(LearnerParams):
     )  # fmt: skip
     learning_rate: float = param(
         1e-3, title="Learning rate", symbol=r"\eta", gt=0, le=1, typical=(1e-4, 1), log=True, basic=True,
+        usual=(1e-4, 0.1),
         help="Step size of the optimiser. Larger values learn faster but may diverge (usually 0.0001 to 0.1).",
     )  # fmt: skip
     optimiser: Literal["adam", "sgd"] = param(
@@ -50,7 +51,7 @@ class NeuralParams(LearnerParams):
     batch: int = param(
         32, title="Batch size", ge=1, le=4096, structural=True,
         help="Observations per step of the optimiser (replay). Larger batches have less noisy gradients and take "
-        "longer (usually 16 to 256).",
+        "longer (usually 16 to 128).",
     )  # fmt: skip
     buffer: int = param(
         20_000, title="Replay buffer size", unit="observations", ge=100, le=1_000_000, structural=True,

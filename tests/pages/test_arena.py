@@ -885,11 +885,11 @@ def test_controls_that_differ_from_the_run_say_so(pool: Pool) -> None:
 
 
 def spoken(field: Any) -> str:
-    """A field's help, its options called as in the box."""
+    """A field's help, its options called as in the box, with what its slider shows."""
     text = str(field.description)
     for option in get_args(field.annotation) if get_origin(field.annotation) is Literal else ():
         text = text.replace(f"{option}:", f"{option.replace('_', ' ')}:")
-    return text
+    return f"{text} Shaded: the usual range." if metadata(field, "usual") else text
 
 
 @pytest.mark.parametrize("kind", AGENTS)

@@ -110,9 +110,10 @@ def board(
     dashed += "chance."
     if replay:
         dashed = "Of events in which the agent chose what the log shows: only these count. True rewards are not known."
+    per = f"{noun} per counted event" if replay else f"{noun} per step"
     plots = [
         curves(
-            found["rate"], title=world.rate_title, y_title=f"{noun} per step", references=references, y_format=RATE,
+            found["rate"], title=world.rate_title, y_title=per, references=references, y_format=RATE,
             caption=f"Average of the last {rate_window:,} {'events' if replay else 'steps'}",
             before=ghosts.get("rate"), empty=wait, **common,
             note=f"Moving average over {rate_window:,} steps. {dashed}{banded}{dotted}{marked}",

@@ -259,9 +259,10 @@ def rare_reward_notes(result: Result) -> list[str]:
             rare.append(f"{label} ({count(float(rewards.sum()))})")
     if not rare:
         return []
+    more = "a larger log is needed" if result.experiment.offers("replay") else "use more steps or replications"
     return [
         f"Fewer than {FEW_REWARDS} {noun} in all replications together: {', '.join(rare)}. The 95 % confidence "
-        "intervals of these means may cover as little as 60 %; use more steps or replications."
+        f"intervals of these means may cover as little as 60 %; {more}."
     ]
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bandits import Result, UserError, diagnostics, monitoring, run
+from bandits.base.randomness import Streams
 from bandits.experiments.experiment import Experiment, read
 from bandits.experiments.guarding import guardable, with_and_without
 from bandits.experiments.lane import join
@@ -17,6 +18,7 @@ from bandits.results import instant, metrics, run_comparison, text, unpaired
 from bandits.results.decision import why
 from bandits.results.export import report
 from bandits.simulators.datasets import logs
+from bandits.simulators.logged import Logged
 from bandits.sweeps import read as read_sweep
 
 AGENTS = [{"kind": "linucb"}, {"kind": "beta_ts"}, {"kind": "random"}]
@@ -59,6 +61,19 @@ def test_an_event_counts_where_the_agent_chose_what_the_log_shows() -> None:
         np.testing.assert_array_equal(trace.counted[:, r], same)
         np.testing.assert_array_equal(trace.rewards[:, r], np.where(same, events.rewards[mine], 0))
         assert 0 < same.sum() < 100
+
+
+def test_who_always_chose_what_was_logged_would_earn_the_whole_log() -> None:
+    simulator, events = Logged(Logged.Params(parts=50), Streams(1, range(50))), logs.load("open_bandit/random/men")
+    rewards = np.zeros((200, 50))
+    for step in range(201):
+        logged = events.items[step % 200 * 50 + np.arange(50)][:, None]
+        feedback, _ = simulator.respond(simulator.round_at(step), logged, np.zeros((50, 1)))
+        assert feedback.examined.all() == (step < 200)
+        if step < 200:
+            rewards[step] = feedback.rewards[:, 0]
+    np.testing.assert_array_equal(rewards.ravel(), events.rewards)
+    assert rewards.sum() == 46
 
 
 def test_an_agent_learns_from_counted_events_only() -> None:

@@ -182,6 +182,8 @@ class Feedback(NamedTuple):
 class Truth(NamedTuple):
     """Expected rewards, known to the simulator only: for metrics, diagnostics and the oracle.
 
+    All are NaN in a simulator without the capability ``truth``.
+
     Attributes
     ----------
     value, best_value, random_value : float64 (R,)
@@ -235,7 +237,8 @@ class WorldSpec:
         ``ids`` (users and items have identities), ``truth`` (expected rewards), ``segments`` (users form groups),
         ``log`` (logged interactions), ``binary`` (rewards are 0 or 1), ``arm_features`` (features differ between the
         candidates of a round), ``categories`` (items belong to categories), ``vectors`` (the features are the user's
-        vector, the item's, of one width, and constants of 1).
+        vector, the item's, of one width, and constants of 1), ``replay`` (a log is replayed: a choice counts only where
+        it equals what was logged, so that agents count different events and nothing is paired).
     """
 
     n_items: int

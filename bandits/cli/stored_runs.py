@@ -13,7 +13,7 @@ from typing import Any
 from bandits.base.errors import UserError
 from bandits.base.files import home
 from bandits.base.formatting import escaped
-from bandits.results import fallbacks, lost_clicks, recovery
+from bandits.results import fallbacks, lost_clicks, recovery, text
 from bandits.results.change_marks import variation_budget
 from bandits.results.result import Result
 from bandits.storage import eviction, reserve
@@ -52,12 +52,13 @@ def leaderboard(result: Result) -> str:
             lines.append(f"{label:<24} stopped in every replication")
             continue
         interval = "" if ctr["low"] is None else f" ({ctr['low']:.4f} to {ctr['high']:.4f})"
-        lines.append(
-            f"{label:<24} ctr {ctr['mean']:.4f}{interval}  "
-            f"clicks {clicks['mean']:,.0f}  pseudo-regret {regret['mean']:,.0f}"
-        )
+        earned = f"{label:<24} ctr {ctr['mean']:.4f}{interval}  clicks {clicks['mean']:,.0f}  "
+        if counted := estimates.get("counted"):
+            lines.append(f"{earned}counted events {counted['mean']:,.0f}")
+        else:
+            lines.append(f"{earned}pseudo-regret {regret['mean']:,.0f}")
     more = [*recovery.sentences(result), *lost_clicks.sentences(result), *fallbacks.sentences(result)]
-    return "\n".join([*lines, *more, *variation_budget(result.experiment)])
+    return "\n".join([*lines, *text.replay_notes(result), *more, *variation_budget(result.experiment)])
 
 
 def facts(run: StoredRun) -> dict[str, Any]:

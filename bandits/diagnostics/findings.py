@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from bandits.agents import agent_class
+from bandits.experiments.experiment import require_truth
 from bandits.experiments.history import FORMAT
 from bandits.results.result import Result
 
@@ -58,7 +59,13 @@ def findings(
     -------
     dict of str to Finding
         By name of the diagnostic: exploration and regret first, then by severity.
+
+    Raises
+    ------
+    UserError
+        The simulator does not know the true expected rewards.
     """
+    require_truth(result.experiment, "diagnostics")
     history = result.histories[label]
     index = result.experiment.labels.index(label)
     params, learns = result.experiment.agents[index], result.experiment.agent_class(index).learns

@@ -75,7 +75,7 @@ def compare(rounds: list[ProbedRound]) -> Probe:
 
     probed = []
     for round, explanation, truth in rounds:
-        if explanation.mean is None:
+        if explanation.mean is None or np.isnan(truth).all():  # nothing to compare with
             return Probe(None, None)
         probed.append(_probe_round(round, explanation, explanation.mean, truth))
     expected = np.concatenate([p.expected for p in probed], axis=1)

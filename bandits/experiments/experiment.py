@@ -105,6 +105,10 @@ class Experiment(Params):
         """Return the registered class of one agent."""
         return _agents.REGISTRY[self.agents[index].kind]
 
+    def offers(self, capability: str) -> bool:
+        """Return whether its simulator has a capability of `WorldSpec`."""
+        return capability in self.simulator_class().describe(self.simulator).capabilities
+
     def empty_history(self) -> History:
         """Create the history of one agent before the first step, without building the simulator."""
         cls = self.simulator_class()
@@ -156,6 +160,8 @@ class Experiment(Params):
                 raise ValueError(f"agents.{i} ({self.labels[i]}) {missing}")
             segments = len(self.simulator_class().segment_names())
             check_guards(agent.guards, self.agent_class(i), spec, segments, f"agents.{i}.guards")
+        if obstacle := self.simulator_class().obstacle(self.simulator, self.replications):
+            raise ValueError(obstacle)
         for name, change in self.simulator.all_changes.items():
             if change.begins >= self.steps and name != "simulator.shock_step":  # which was always allowed
                 raise ValueError(
@@ -168,6 +174,19 @@ class Experiment(Params):
                 f"features ({spec.n_features:,}), replications ({self.replications:,}) or smaller networks"
             )
         return self
+
+
+def require_truth(experiment: Experiment, what: str) -> None:
+    """Raise unless the true expected rewards are known.
+
+    Raises
+    ------
+    UserError
+        ``what`` requires them.
+    """
+    if not experiment.offers("truth"):
+        title = experiment.simulator_class().title
+        raise UserError(f"{what} requires {_CAPABILITY_NAMES['truth']}, which {title} does not provide")
 
 
 def missing_capabilities(required: frozenset[str], simulator: type[Simulator], spec: WorldSpec) -> str:

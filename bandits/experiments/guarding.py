@@ -10,7 +10,7 @@ from bandits.agents.guards.params import GuardParams
 from bandits.base.params import entry_kinds
 from bandits.base.types import WorldSpec
 
-from .experiment import Experiment, read
+from .experiment import Experiment, read, require_truth
 
 MAX_LABEL = 40  # characters
 
@@ -48,6 +48,7 @@ def with_and_without(experiment: Experiment, guard: dict[str, Any], labels: Coll
     UserError
         The guard is not possible; see `guards.stack.check`.
     """
+    require_truth(experiment, "the comparison with and without a guard")
     title = guard_kinds()[guard["kind"]].title.lower()
     agents, taken = [], set(experiment.labels)
     for label, params in zip(experiment.labels, experiment.agents, strict=True):
@@ -70,6 +71,11 @@ def _free(label: str, taken: set[str]) -> str:
 
 
 def guardable(experiment: Experiment) -> list[str]:
-    """Return the labels of the agents that guards make sense for: not those that know the truth."""
+    """Return the labels of the agents that guards make sense for: not those that know the truth.
+
+    None where a log is replayed, as nothing could be compared.
+    """
+    if experiment.offers("replay"):
+        return []
     pairs = zip(experiment.labels, experiment.agents, strict=True)
     return [label for label, params in pairs if "truth" not in agent_class(params).needs and not params.guards]

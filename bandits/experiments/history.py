@@ -55,7 +55,8 @@ class History:
         Steps at which sums are stored; ``grid[:size]`` have been reached.
     sums : dict of float64 (G, R)
         ``clicks, best_clicks, value, best_value, random_value`` since the start; with a fallback also ``fallbacks``
-        (decisions that it made) and ``fallback_value`` (expected reward of these).
+        (decisions that it made) and ``fallback_value`` (expected reward of these); where a log is replayed also
+        ``counted`` (decisions whose reward is known).
     count_grid : int64 (H,)
     counts : int64 (H, R, n_counted)
         Times each item was shown since the start; in a large catalogue, each bucket of neighbouring items.
@@ -80,6 +81,7 @@ class History:
 
     SUMS = ("clicks", "best_clicks", "value", "best_value", "random_value")
     FALLBACK_SUMS = ("fallbacks", "fallback_value")
+    REPLAY_SUMS = ("counted",)
 
     def __init__(
         self,
@@ -150,6 +152,9 @@ class History:
             instead = trace.fell_back.astype(np.float64)
             columns |= dict(zip(self.FALLBACK_SUMS, (instead, instead * trace.value), strict=True))
             self._open(self.FALLBACK_SUMS)
+        if trace.counted is not None:
+            columns |= {"counted": np.where(np.isnan(trace.rewards), np.nan, trace.counted)}
+            self._open(self.REPLAY_SUMS)
         low, high = np.searchsorted(self.grid, [trace.start, end], side="right")
         for name, column in columns.items():
             running = np.cumsum(np.concatenate([self._sum_now[name][None], column]), axis=0)
@@ -231,7 +236,7 @@ class History:
     def merge(self, added: dict[str, Any]) -> None:
         """Add what `since` returned; such a copy is for reading, not for `extend`."""
         low, count_low = int(added["from"][0]), int(added["from"][1])
-        self._open(name for name in self.FALLBACK_SUMS if f"sum.{name}" in added)
+        self._open(name for name in (*self.FALLBACK_SUMS, *self.REPLAY_SUMS) if f"sum.{name}" in added)
         for name, sums in self.sums.items():
             new = added[f"sum.{name}"]
             sums[low : low + len(new)] = new

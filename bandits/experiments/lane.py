@@ -55,6 +55,7 @@ class Lane:
         segments = np.empty((n, self.rows), np.int64)
         rewards, best_rewards, value, best_value, random_value = np.empty((5, n, self.rows))
         fell_back = None if agent.fell_back is None else np.zeros((n, self.rows), np.bool_)
+        counted = np.zeros((n, self.rows), np.bool_) if "replay" in simulator.spec.capabilities else None
         stopped_at = np.where(alive, n, 0)
         n_alive = self.rows if alive.all() else int(alive.sum())
         rows = np.arange(self.rows)[:, None]
@@ -76,6 +77,8 @@ class Lane:
             # record the step
             if fell_back is not None:
                 fell_back[i] = agent.fell_back
+            if counted is not None:
+                counted[i] = feedback.examined.any(axis=1)
             items[i], segments[i] = round.items[rows, slate], round.segments
             rewards[i] = feedback.rewards[:, 0] if S == 1 else feedback.rewards.sum(axis=1)
             value[i], best_value[i], random_value[i], best_rewards[i] = truth
@@ -84,7 +87,7 @@ class Lane:
             for column in (rewards, best_rewards, value, best_value, random_value):
                 column[after] = np.nan
         columns = rewards, best_rewards, value, best_value, random_value
-        return Trace(self.step, items, segments, *columns, alive.copy(), fell_back)
+        return Trace(self.step, items, segments, *columns, alive.copy(), fell_back, counted)
 
     def _advance_compiled(self, n: int) -> Trace | None:
         """Advance many steps in compiled code; None where simulator or agent do not support it."""
@@ -128,6 +131,8 @@ class Lane:
 def join(traces: list[Trace]) -> Trace:
     """Concatenate consecutive traces."""
     columns = {name: np.concatenate([getattr(t, name) for t in traces]) for name in COLUMNS}
-    fell_back = [t.fell_back for t in traces if t.fell_back is not None]
-    together = np.concatenate(fell_back) if fell_back else None
-    return Trace(start=traces[0].start, alive=traces[-1].alive, fell_back=together, **columns)
+    some: dict[str, Any] = {}
+    for name in ("fell_back", "counted"):
+        parts = [part for trace in traces if (part := getattr(trace, name)) is not None]
+        some[name] = np.concatenate(parts) if parts else None
+    return Trace(start=traces[0].start, alive=traces[-1].alive, **columns, **some)

@@ -26,6 +26,8 @@ class Trace(NamedTuple):
         Rows still running at the end.
     fell_back : bool (T, R), optional
         Steps at which a fallback decided; None for an agent without one.
+    counted : bool (T, R), optional
+        Steps whose reward is known, in a simulator that replays a log; None elsewhere: all.
     """
 
     start: int
@@ -38,6 +40,7 @@ class Trace(NamedTuple):
     random_value: FloatArray
     alive: BoolArray
     fell_back: BoolArray | None = None
+    counted: BoolArray | None = None
 
 
 COLUMNS = ("items", "segments", "rewards", "best_rewards", "value", "best_value", "random_value")  # of a trace

@@ -9,7 +9,7 @@ from threadpoolctl import threadpool_limits
 
 from bandits.base.errors import UserError
 from bandits.base.formatting import short
-from bandits.experiments.experiment import Experiment
+from bandits.experiments.experiment import Experiment, require_truth
 from bandits.experiments.lane import Lane
 from bandits.experiments.race import CHUNK, make_lane
 from bandits.results.result import Result
@@ -70,6 +70,7 @@ def watched(
     every: int = EVERY,
 ) -> tuple[list[str], list[Alarm]]:
     """Return the kinds of the monitors of one agent and their alarms in the first steps; see `alarms`."""
+    require_truth(e, "a monitor, whose alarms are judged by what changed,")
     chosen = None if monitors is None else read(monitors)
     replications = tuple(range(e.replications) if rows is None else rows)
     with threadpool_limits(1):  # as in a run: the same bits

@@ -49,6 +49,8 @@ def check(experiment: Experiment, rows: Sequence[int] | None = None) -> None:
     R = experiment.replications
     if rows is not None and (not len(rows) or len(set(rows)) < len(rows) or not set(rows) <= set(range(R))):
         raise UserError(f"rows must be one or more different replications from 0 to {R - 1}; got {short(list(rows))}")
+    if experiment.offers("replay"):
+        raise UserError("a replayed log is not logged again: evaluate other policies on the log itself")
     decisions = experiment.steps * (R if rows is None else len(rows))
     if decisions > MAX_ROWS:
         raise UserError(f"a log may have {MAX_ROWS:,} decisions; steps times replications are {decisions:,}")

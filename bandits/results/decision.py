@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from bandits.base.errors import UserError
 from bandits.base.explanation import Explanation, How
 from bandits.base.types import FloatArray, IntArray, Round
-from bandits.experiments.experiment import Experiment
+from bandits.experiments.experiment import Experiment, require_truth
 from bandits.experiments.lane import Lane
 from bandits.experiments.race import CHUNK, make_lane
 
@@ -139,6 +139,7 @@ def why(experiment: Experiment, agent: int | str, step: int, replication: int = 
     """
     index = _position(experiment, agent)
     label = experiment.labels[index]
+    require_truth(experiment, "the explanation of a decision")
     if not 1 <= step <= experiment.steps:
         raise UserError(f"step is {step}; it must be a whole number from 1 to {experiment.steps:,}")
     if not 0 <= replication < experiment.replications:

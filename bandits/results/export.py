@@ -163,7 +163,7 @@ def _rows(result: Result) -> list[str]:
             numbers = [
                 _rate(found["ctr"]),
                 count(found["clicks"]["mean"]),
-                count(found["pseudo_regret"]["mean"]),
+                "–" if found["pseudo_regret"]["mean"] is None else count(found["pseudo_regret"]["mean"]),
                 "–" if learned is None else percent(learned),
             ]
             if found["rows"] < result.experiment.replications:

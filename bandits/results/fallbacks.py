@@ -57,6 +57,9 @@ def sentences(result: Result) -> list[str]:
             found.append(f"{label}: the fallback never decided.")
             continue
         text = f"{label}: the fallback made {percent(f.share)} of the decisions ({count(f.decisions.mean)} a run)"
+        if not result.experiment.offers("truth"):
+            found.append(f"{text}; what they cost is not known.")
+            continue
         if not np.isfinite(f.cost.mean):
             found.append(f"{text}, all of them.")
             continue

@@ -33,6 +33,8 @@ Fourth = Literal["spectrum", "calibration", "exploration"]
 def rate(experiment: Experiment, history: History, window: int) -> Band:
     """Compute the moving-average reward per step; where rewards are 0 or 1 the band is clipped to that range."""
     band = settled(metrics.ctr(history, window), window)
+    if metrics.replayed(history):  # no rate until each replication has counted an event
+        band = cut(band, np.isfinite(band.mid))
     binary = "binary" in experiment.simulator_class().describe(experiment.simulator).capabilities
     return clip_band(band, 0.0, 1.0) if binary else band
 
@@ -51,6 +53,8 @@ def board(
     changes: Mapping[str, ParameterChange] | None = None,
 ) -> list[Spec]:
     """Draw the four plots of the Arena: reward per step, regret, selection entropy, and the one chosen as ``fourth``.
+
+    Where a log is replayed, the number of events that count takes the place of the regret, which is not known.
 
     Parameters
     ----------
@@ -84,7 +88,8 @@ def board(
         counted = first.counted
         rate_window = metrics.effective_window(first, window)
         count_window = metrics.effective_window(first, window, of_counts=True)
-        for label, name in (("oracle", "best_value"), ("random choice", "random_value")):
+        known = {"oracle": "best_value", "random choice": "random_value"} if result.experiment.offers("truth") else {}
+        for label, name in known.items():
             band = settled(metrics.reference(first, name, window), window)
             references[label] = _against(band, first.grid, first.sums[name], x)
         taken = next((s.step for s in reversed(first.spectra) if at is None or s.step <= at), None)
@@ -100,15 +105,25 @@ def board(
         "changes": changes, "end_labels": True,
     }  # fmt: skip
     wait = "Waiting for the first points."
+    replay = result.experiment.offers("replay")
+    dashed = "Dashed: oracle (upper) and random choice (lower), expected values: a curve can lie above the oracle by "
+    dashed += "chance."
+    if replay:
+        dashed = "Of events in which the agent chose what the log shows: only these count. True rewards are not known."
+    per = f"{noun} per counted event" if replay else f"{noun} per step"
     plots = [
         curves(
-            found["rate"], title=world.rate_title, y_title=f"{noun} per step", references=references, y_format=RATE,
-            caption=f"Average of the last {rate_window:,} steps",
+            found["rate"], title=world.rate_title, y_title=per, references=references, y_format=RATE,
+            caption=f"Average of the last {rate_window:,} {'events' if replay else 'steps'}",
             before=ghosts.get("rate"), empty=wait, **common,
-            note=f"Moving average over {rate_window:,} steps. Dashed: oracle (upper) and random choice (lower), "
-            f"expected values: a curve can lie above the oracle by chance.{banded}{dotted}{marked}",
+            note=f"Moving average over {rate_window:,} steps. {dashed}{banded}{dotted}{marked}",
         ),
         curves(
+            found["regret"], title="Counted events", y_title="events", y_format=COUNT,
+            caption="Choices that equal the logged ones", before=ghosts.get("regret"), empty=wait, **common,
+            note="Events so far in which the agent chose what the log shows: only these are known and learned from. "
+            "About one in K of a random log with K items.",
+        ) if replay else curves(
             found["regret"], title="Cumulative regret", y_title=f"{noun} lost", log_y=log_regret, y_format=COUNT,
             caption=f"Expected {noun} lost so far",
             before=ghosts.get("regret"), empty=wait, **common,
@@ -245,7 +260,10 @@ def bands(
     histories = result.histories
     out: Bands = {
         "rate": {label: rate(result.experiment, h, window) for label, h in histories.items()},
-        "regret": {label: metrics.pseudo_regret(h) for label, h in histories.items()},
+        "regret": {
+            label: metrics.counted_decisions(h) if metrics.replayed(h) else metrics.pseudo_regret(h)
+            for label, h in histories.items()
+        },
         "entropy": {label: metrics.entropy(h, window) for label, h in histories.items()},
         "calibration": {
             label: band for label, h in histories.items() if (band := metrics.calibration(h, level)) is not None

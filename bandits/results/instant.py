@@ -74,6 +74,8 @@ def too_slow(experiment: Experiment, label: str, seconds_per_decision: float | N
         Measured in a run of this agent.
     """
     agent = experiment.labels.index(label)
+    if experiment.offers("replay"):
+        return "Replays a log: differences are not paired, so no slider is followed. Release it, then press Run."
     if experiment.agent_class(agent).representation(experiment.agents[agent]) == "network":
         return "Trains a network: too slow to follow the slider. Release it, then press Run."
     if (need := shortened(experiment, RESTING).memory()) > MEMORY:

@@ -95,15 +95,35 @@ def window_bounds(grid: IntArray, window: int) -> tuple[IntArray, IntArray]:
     return end, np.minimum(np.maximum(start, 0), end - 1)
 
 
+def replayed(history: History) -> bool:
+    """Return whether a log was replayed, so that only some decisions count."""
+    return "counted" in history.sums
+
+
+def decisions(history: History) -> FloatArray:
+    """Return the decisions that count at each grid point reached, float64 (G, R) or (G, 1): steps, or events."""
+    if replayed(history):
+        return _reached(history, "counted")
+    return np.asarray(history.grid[: history.size, None], np.float64)
+
+
 def ctr(history: History, window: int = WINDOW) -> Band:
     """Compute the moving-average click-through rate (C(t) - C(t - w)) / w, with C the cumulative clicks.
 
-    At the start w = t. The window is rounded up to the grid on which sums are stored.
+    At the start w = t. The window is rounded up to the grid on which sums are stored. Where a log is replayed, w is
+    the number of events that count in the window, and there is no rate until one counts in each replication.
     """
-    grid, clicks = history.grid[: history.size], _reached(history, "clicks")
+    grid, clicks, n = history.grid[: history.size], _reached(history, "clicks"), decisions(history)
     end, start = window_bounds(grid, window)
-    rate = (clicks[end] - clicks[start]) / (grid[end] - grid[start])[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rate = (clicks[end] - clicks[start]) / (n[end] - n[start])
     return band(grid[end], rate, history.alive)
+
+
+def counted_decisions(history: History) -> Band:
+    """Compute the number of decisions that count so far: of a replayed log, those that equal the logged ones."""
+    n = np.broadcast_to(decisions(history), (history.size, history.rows))
+    return band(history.grid[: history.size], n, history.alive)
 
 
 def reference(history: History, name: str, window: int = WINDOW) -> Band:
@@ -257,18 +277,24 @@ def total(history: History, name: str) -> FloatArray:
 
 def stopped(history: History) -> IntArray:
     """Return the last grid point that each diverged replication reached, int64 (diverged,)."""
-    points = np.isfinite(_reached(history, "value")[:, ~history.alive]).sum(axis=0)
+    known = _reached(history, "clicks" if replayed(history) else "value")
+    points = np.isfinite(known[:, ~history.alive]).sum(axis=0)
     steps: IntArray = history.grid[points - 1]
     return steps
 
 
 def click_rate(history: History, step: int | None = None) -> FloatArray:
-    """Compute clicks per step up to the last stored point (not beyond ``step``), float64 (R,)."""
+    """Compute clicks per step up to the last stored point (not beyond ``step``), float64 (R,).
+
+    Where a log is replayed, per event that counts; NaN where none does.
+    """
     at = history.size - 1
     if step is not None:
         at = min(at, int(np.searchsorted(history.grid, step, side="right")) - 1)
-    rate: FloatArray = history.sums["clicks"][at] / max(int(history.grid[at]), 1)
-    return rate
+    if not replayed(history):
+        return np.asarray(history.sums["clicks"][at] / max(int(history.grid[at]), 1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(history.sums["clicks"][at] / history.sums["counted"][at])
 
 
 def oracle_share(history: History) -> FloatArray:

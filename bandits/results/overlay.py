@@ -73,17 +73,23 @@ def overlay(results: Mapping[str, Result], window: int = metrics.WINDOW, *, dark
         drawn = sorted({metrics.effective_window(h, window) for _, _, h in agents} or {window})
         steps = " to ".join(f"{n:,}" for n in drawn[:: max(len(drawn) - 1, 1)])  # long runs have coarser grids
         rates = {f"{n} · {label}": rate(experiments[n], h, window) for n, label, h in agents}
-        regrets = {f"{n} · {label}": metrics.pseudo_regret(h) for n, label, h in agents}
         banded = "Bands: 95 % confidence interval of the mean over the replications."
         figures += [
             curves(
                 rates, shown, title=f"{title}{which}", y_title=f"{noun} per step", y_format=RATE, end_labels=True,
                 note=f"Moving average over {steps} steps. {banded}",
             ),
-            curves(
-                regrets, shown, title=f"Cumulative regret{which}", y_title=f"{noun} lost", y_format=COUNT,
-                end_labels=True,
-                note=f"Expected {noun} lost relative to always choosing the best. {banded}",
-            ),
         ]  # fmt: skip
+        if experiments[names[0]].offers("replay"):
+            counted = {f"{n} · {label}": metrics.counted_decisions(h) for n, label, h in agents}
+            figures.append(curves(
+                counted, shown, title=f"Counted events{which}", y_title="events", y_format=COUNT, end_labels=True,
+                note=f"Events in which the agent chose what the log shows. {banded}",
+            ))  # fmt: skip
+            continue
+        regrets = {f"{n} · {label}": metrics.pseudo_regret(h) for n, label, h in agents}
+        figures.append(curves(
+            regrets, shown, title=f"Cumulative regret{which}", y_title=f"{noun} lost", y_format=COUNT, end_labels=True,
+            note=f"Expected {noun} lost relative to always choosing the best. {banded}",
+        ))  # fmt: skip
     return figures

@@ -6,12 +6,13 @@ import itertools
 import json
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from bandits.base.errors import UserError
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
 
-from . import fairness, metrics, notebook, paired_tests
+from . import fairness, metrics, notebook, paired_tests, unpaired
 from .demand import demand
 from .fallbacks import fallbacks
 from .launches import launches
@@ -63,7 +64,15 @@ class Result:
         return self.curve(name)
 
     def compare(self, a: str, b: str) -> Comparison:
-        """Compare two agents by label on the same replications (paired)."""
+        """Compare two agents by label on the same replications (paired).
+
+        Raises
+        ------
+        UserError
+            A log was replayed, in which nothing is paired.
+        """
+        if self.experiment.offers("replay"):
+            raise UserError("agents that replay a log count different events: nothing is paired; see summary()")
         return paired_tests.compare(self.histories[a], self.histories[b])
 
     def summary(self) -> dict[str, Any]:
@@ -83,6 +92,8 @@ class Result:
                 "learned": metrics.estimate(metrics.oracle_share(h))._asdict(),
                 "rows": int(h.alive.sum()),
             }
+            if metrics.replayed(h):
+                agents[label]["counted"] = metrics.estimate(metrics.decisions(h)[-1])._asdict()
             if (rates := metrics.mean_exploration_rate(h)) is not None:
                 agents[label]["exploration_rate"] = metrics.estimate(rates)._asdict()
             if (found_recovery := recovery(self, label)) is not None:
@@ -102,6 +113,14 @@ class Result:
                 agents[label]["launches"] = [{**one._asdict(), "share": one.share._asdict()} for one in found_launches]
             if self.twin is not None:
                 agents[label]["lost_to_change"] = lost(self, self.twin, label)._asdict()
+        if self.experiment.offers("replay"):
+            rated = unpaired.compare_pairs(self.histories)
+            apart = [
+                {"a": a, "b": b, "paired": False, "difference": one.difference._asdict(), "p_value": one.p_value,
+                 "p_value_holm": p}
+                for (a, b), (one, p) in rated.items()
+            ]  # fmt: skip
+            return cast("dict[str, Any]", plain({"hash": self.experiment.hash, "agents": agents, "comparisons": apart}))
         pairs = [(a, b, self.compare(a, b)) for a, b in itertools.combinations(self.histories, 2)]
         adjusted = paired_tests.holm([c.p_value for _, _, c in pairs])
         comparisons = [

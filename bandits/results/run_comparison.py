@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -151,6 +152,8 @@ def outcomes(results: Sequence[Result]) -> list[Outcome]:
         Outcome(label, metric, tuple(m[label][metric] if label in m else None for m in measured))
         for label in dict.fromkeys(itertools.chain(*measured))
         for metric in next(m[label] for m in measured if label in m)
+        if any(math.isfinite(m[label][metric].mean) for m in measured if label in m)  # known in one of the runs
+        or metric == "click-through rate"
     ]
 
 
@@ -170,6 +173,8 @@ def pairing_obstacle(a: Experiment, b: Experiment) -> str:
         "simulator": a.simulator != b.simulator,
         "seed": a.seed != b.seed,
     }
+    if a.offers("replay") and not any(apart.values()):
+        return "the events that their agents count in the log"
     return " and ".join(name for name, differs in apart.items() if differs)
 
 

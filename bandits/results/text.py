@@ -10,7 +10,7 @@ from bandits.agents.guards.params import GuardParams
 from bandits.base.formatting import count, count_of, number, percent
 from bandits.experiments.experiment import Experiment
 
-from . import metrics, paired_tests
+from . import metrics, paired_tests, unpaired
 from .metrics import Estimate
 from .paired_tests import Comparison
 from .shock import around_shock
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from .result import Result
 
 FEW_REWARDS = 20  # clicks in all replications; with fewer, an interval of a mean covers less than stated
+_PARTS = (
+    "Intervals and bands are 95 % confidence intervals (Student t) over replications, each of which replays a part of "
+    "the log of its own. They cover other users under the conditions of the log."
+)
 FEW = 5  # replications; with fewer, intervals rely on the normal distribution
 
 
@@ -141,6 +145,8 @@ def reference_comparisons(result: Result, reference: str | None) -> list[str]:
     if reference not in order:
         reference = order[0]
     noun = result.experiment.simulator_class().reward_noun
+    if result.experiment.offers("replay"):
+        return _replay_comparisons(result, order, reference)
     p_values = {
         pair: p
         for pair, (_, p) in paired_tests.compare_pairs({label: result.histories[label] for label in order}).items()
@@ -150,6 +156,44 @@ def reference_comparisons(result: Result, reference: str | None) -> list[str]:
         (a, b): paired_tests.compare(result.histories[a], result.histories[b]) for (a, b), p in p_values.items()
     }
     return [describe_comparison(a, b, comparisons[a, b], p, noun) for (a, b), p in p_values.items()]
+
+
+def _replay_comparisons(result: Result, order: list[str], reference: str) -> list[str]:
+    """Compare an agent with each other one where a log was replayed, by intervals that pair nothing."""
+    simulator = result.experiment.simulator_class()
+    pairs = unpaired.compare_pairs({label: result.histories[label] for label in order})
+    sentences = []
+    for (a, b), (found, p) in pairs.items():
+        if reference not in (a, b):
+            continue
+        d = found.difference
+        if not math.isfinite(d.low):
+            sentences.append(f"{a} and {b}: no interval, as there are too few replications or {simulator.reward_noun}.")
+            continue
+        gap = f"{number(d.mean)} {simulator.reward_noun} per counted event (95 % CI {interval_ends(d)}; not paired)"
+        if p < 0.05:
+            sentences.append(f"{a} earned {gap} more than {b}.")
+        else:
+            sentences.append(f"This log cannot tell {a} and {b} apart: {gap}.")
+    return sentences
+
+
+def replay_notes(result: Result) -> list[str]:
+    """State how many events count where a log was replayed, and what is not known; nothing elsewhere."""
+    if not result.experiment.offers("replay") or not result.histories:
+        return []
+    counted = {label: metrics.decisions(h)[-1][h.alive].sum() for label, h in result.histories.items()}
+    e, reached = result.experiment, max(h.step for h in result.histories.values())
+    length = e.simulator_class().events(e.simulator) or reached
+    events = min(reached, length) * e.replications
+    ended = f" The log ends at step {count(length)}: later steps count nothing." if reached > length else ""
+    low, high = (count(float(value)) for value in (min(counted.values()), max(counted.values())))
+    of = f"{low} to {high}" if low != high else low
+    return [
+        f"Replay of a log: of {count(events)} events, {of} count for an agent: those in which it chose what was "
+        "logged. Each agent counts other events, so nothing is paired; true rewards are not known, so there is no "
+        f"regret.{ended}"
+    ]
 
 
 def shock_summary(result: Result) -> list[str]:
@@ -215,9 +259,10 @@ def rare_reward_notes(result: Result) -> list[str]:
             rare.append(f"{label} ({count(float(rewards.sum()))})")
     if not rare:
         return []
+    more = "a larger log is needed" if result.experiment.offers("replay") else "use more steps or replications"
     return [
         f"Fewer than {FEW_REWARDS} {noun} in all replications together: {', '.join(rare)}. The 95 % confidence "
-        "intervals of these means may cover as little as 60 %; use more steps or replications."
+        f"intervals of these means may cover as little as 60 %; {more}."
     ]
 
 
@@ -232,6 +277,8 @@ def caveats(result: Result) -> list[str]:
         )
     else:
         intervals = "There is one replication, so there are no intervals, and differences may be due to chance."
+    if e.offers("replay"):
+        return [*replay_notes(result), simulator.attribution(e.simulator), *([intervals] if runs == 1 else [_PARTS])]
     notes = [
         f"No real users were served: the rewards come from a simulator ({simulator.title}).",
         intervals,
@@ -258,6 +305,8 @@ def agent_notes(result: Result) -> list[str]:
 
 def learning_summary(result: Result) -> str:
     """State the share of the oracle's gain over random choice that the best learning agent reached."""
+    if not result.experiment.offers("truth"):
+        return "How much could be learned is not known: a log does not show the true rewards."
     learners = {
         label
         for i, label in enumerate(result.experiment.labels)

@@ -84,7 +84,7 @@ class Simulator(ABC):
 
     @abstractmethod
     def probabilities(self, round: Round) -> FloatArray:
-        """Return the expected reward of each candidate if shown first, float64 (R, K)."""
+        """Return the expected reward of each candidate if shown first, float64 (R, K); NaN without ``truth``."""
 
     def features(self, item: int | None) -> FloatArray:  # noqa: ARG002
         """Return feature vectors that span those of one item, or (None) of all items, float64 (n, D).
@@ -129,6 +129,16 @@ class Simulator(ABC):
     def slate_size(cls, params: Any) -> int:
         """Return the number of items shown at once, S; known even where the data are missing on this machine."""
         return cls.describe(params).slate
+
+    @classmethod
+    def obstacle(cls, params: Any, replications: int) -> str:  # noqa: ARG003
+        """Return in one sentence what prevents a run of so many replications; empty: nothing."""
+        return ""
+
+    @classmethod
+    def events(cls, params: Any) -> int | None:  # noqa: ARG003
+        """Return the number of steps that can count where a log is replayed; None: all."""
+        return None
 
     @classmethod
     def shock(cls, params: Any) -> int | None:

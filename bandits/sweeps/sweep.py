@@ -17,7 +17,7 @@ from bandits.base.errors import UserError
 from bandits.base.formatting import short
 from bandits.base.params import Params, hash_content, param
 from bandits.base.types import IntArray
-from bandits.experiments.experiment import Experiment
+from bandits.experiments.experiment import Experiment, require_truth
 from bandits.experiments.experiment import read as read_experiment
 from bandits.experiments.validation import describe_range, parse, refusal
 
@@ -204,6 +204,7 @@ class Sweep(Params):
     def _check_points(self) -> Sweep:
         if (n := len(self.experiment.agents)) != 1:
             raise ValueError(f"a sweep varies one agent; its experiment has {n}")
+        require_truth(self.experiment, "a sweep, whose points are compared by pairs,")
         paths = [axis.path for axis in self.axes]
         if repeated := next((p for p in paths if paths.count(p) > 1), None):
             raise ValueError(f"axes: {repeated} is listed twice")

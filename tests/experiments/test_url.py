@@ -66,7 +66,8 @@ def test_every_field_of_every_kind_survives_a_round_trip(group: str, kind: str) 
         simulator = {"kind": kind, **values} if group == "s" else {"kind": "petshop"}
         if values.get("vectors") == "tuned":
             simulator = {"kind": "ranking", "features": "concatenation"}
-        e = Experiment.model_validate({"agents": [agent, {"kind": "random"}], "simulator": simulator, "steps": 10})
+        data = {"agents": [agent, {"kind": "random"}], "simulator": simulator, "steps": 10, "replications": 2}
+        e = Experiment.model_validate(data)
         assert round_trip(e) == (e, True)
 
 

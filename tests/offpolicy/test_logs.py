@@ -15,10 +15,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bandits import read
 from bandits.base.errors import UserError
-from bandits.offpolicy import DecisionLog, evaluate, from_frame, read_log, reading, write_dsjson, write_parquet
+from bandits.offpolicy import (
+    DecisionLog,
+    evaluate,
+    from_frame,
+    read_log,
+    reading,
+    recording,
+    text_formats,
+    write_dsjson,
+    write_parquet,
+)
 from bandits.offpolicy.dsjson import lines, read_dsjson
-from bandits.offpolicy.tables import read_map
+from bandits.offpolicy.tables import read_map, suggested_map
 from tests.offpolicy.support import full_log, simulate
 
 
@@ -338,3 +349,24 @@ def test_a_damaged_dsjson_is_read_or_refused_in_one_sentence(data: Any) -> None:
     except UserError as error:
         refused = str(error)
         assert len(refused.splitlines()) == 1
+
+
+@pytest.mark.parametrize("ending", [".csv", ".dsjson"])
+def test_a_recorded_log_as_text_is_read_back(ending: str, tmp_path: Path) -> None:
+    """What *What if?* recognises by itself: no mapping is given for what the header names."""
+    log = recording.record(
+        read({
+            "agents": [{"kind": "epsilon_greedy"}], "steps": 60, "replications": 2,
+            "simulator": {"kind": "petshop", "n_products": 5, "changes": [{"kind": "withdraw", "at": 20, "items": 1}]},
+        }), 0)  # fmt: skip
+    write_parquet(log, tmp_path / "log.parquet")
+    path = tmp_path / f"log{ending}"
+    path.write_bytes(text_formats.convert((tmp_path / "log.parquet").read_bytes(), ending))
+    columns = reading.column_names(path)
+    back = read_log(path, None if columns is None else suggested_map(columns))
+    if ending == ".dsjson":
+        assert back == replace(log, experiment="")
+    for name in ("actions", "rewards", "segments", "event_ids", "features", "available"):
+        np.testing.assert_array_equal(getattr(back, name), getattr(log, name))
+    np.testing.assert_allclose(back.propensities, log.propensities, rtol=1e-15)  # type: ignore[arg-type]
+    np.testing.assert_allclose(back.distributions, log.distributions, rtol=1e-15)  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ import streamlit as st
 
 from bandits import UserError
 from bandits.base.formatting import count
-from bandits.offpolicy import recording
+from bandits.offpolicy import recording, text_formats
 from bandits.offpolicy.background import RecordTask
 from bandits.offpolicy.choices import rows_at_first, suggested_logger
 from bandits.offpolicy.log import MAX_ROWS
@@ -62,8 +62,23 @@ def _show(task: RecordTask, was_active: bool) -> None:
     if task.error:
         refuse(task.error)
         return
-    st.download_button(
-        "Decisions (Parquet)", task.content, f"{task.label}.parquet", "application/octet-stream", on_click="ignore",
-        icon=":material/download:", width="stretch",
+    name = st.segmented_control(
+        "Format", list(text_formats.ENDINGS), default="Parquet", required=True, key="log-format",
+        help="Parquet: smallest, and the only one that keeps the true value. CSV: one row per decision. dsjson: one "
+        "JSON object a line, for Vowpal Wabbit.",
     )  # fmt: skip
+    ending = text_formats.ENDINGS[name or "Parquet"]
+    try:
+        content = _converted(task, ending, f"{task.experiment.hash}-{task.label}-{task.rows}")
+        st.download_button(
+            f"Decisions ({name})", content, f"{task.label}{ending}", "application/octet-stream", on_click="ignore",
+            icon=":material/download:", width="stretch",
+        )  # fmt: skip
+    except UserError as error:
+        refuse(error)
     st.page_link("what_if.py", label="What if?: evaluate other policies", icon=":material/fork_right:")
+
+
+@st.cache_data(ttl=600, max_entries=4, show_spinner="Converting ...")
+def _converted(_task: RecordTask, ending: str, key: str) -> bytes:  # noqa: ARG001 - the key
+    return text_formats.convert(_task.content, ending)

@@ -11,6 +11,7 @@ from bandits import Experiment, UserError, diagnostics
 from bandits.diagnostics.background import ReferenceTask
 from bandits.diagnostics.figures import panels
 from bandits.diagnostics.spectrum_figures import spectrum_animation
+from bandits.experiments.experiment import require_truth
 from bandits.results import text
 from bandits.results.style import Spec, styles
 from bandits.runtime.pool import Job
@@ -27,6 +28,11 @@ CELL_WIDTH = 130  # pixels: on a telephone the widest verdict is legible
 
 def show(job: Job) -> None:
     """Draw all verdicts on a run; update every two seconds while the run or its reference values are computed."""
+    try:
+        require_truth(job.experiment, "Diagnostics")
+    except UserError as error:
+        st.info(f"{escape_markdown(str(error))}.", icon=":material/info:")
+        return
     try:
         references = _reference_task(job.experiment, _without_agents(job.experiment))
     except UserError as error:

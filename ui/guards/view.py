@@ -22,6 +22,9 @@ from ui.text import escape_markdown, refuse, sentence
 def show(job: Job) -> None:
     """Draw a run; update while it is computed."""
     st.fragment(_show, run_every=1.0 if job.active else None)(job, job.active)
+    if job.experiment.offers("replay"):
+        st.caption("Agents that replay a log count different events: neither guards nor alarms can be judged by it.")
+        return
     if not job.active and job.result.histories:
         _alarms(job)
 

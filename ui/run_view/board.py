@@ -172,6 +172,12 @@ def _explanation(
         f"{simulator.rate_title} over the whole run with its 95 % confidence interval, and the difference from the "
         f"leader in {simulator.reward_noun}. Select an agent to hide it in all plots."
     )
+    if job.experiment.offers("replay"):
+        note = (
+            f"{simulator.rate_title} of the events that count, with its 95 % confidence interval, and their number in "
+            "all replications. Agents count different events: nothing is paired. Select an agent to hide it in all "
+            "plots."
+        )
     described = []
     for label, change in changes.items() if previous is not None else ():
         now, earlier = (
@@ -185,10 +191,11 @@ def _explanation(
         described.append(f"{label}: {change.text} ({was:.3f} to {rate:.3f})")
     if not described:
         return caption, note
+    common = "simulator" if job.experiment.offers("replay") else "simulator and random numbers"
     dotted = f"Dotted: previous run. {'; '.join(described)}"
     return dotted, (
         f"{dotted}. In parentheses: {simulator.rate_title.lower()} of both runs up to the same step. The runs have the "
-        f"same simulator and random numbers. Tiles: {note[0].lower()}{note[1:]}"
+        f"same {common}. Tiles: {note[0].lower()}{note[1:]}"
     )
 
 
@@ -223,7 +230,11 @@ def _tiles(job: Job, result: Result) -> list[dict[str, str]]:
             if alive:
                 rate = f"{estimate.mean:.3f}"
                 spread = f" ± {half:.3f}" if half >= 0.0005 else " ± <0.001" if half > 0 else ""
-            detail = "leads" if place == 0 and alive else _difference(paired_tests.mean_lead(history, leader), noun)
+            if metrics.replayed(history):
+                detail = f"{count(float(metrics.decisions(history)[-1][history.alive].sum()))} events count"
+            else:
+                lead = paired_tests.mean_lead(history, leader)
+                detail = "leads" if place == 0 and alive else _difference(lead, noun)
             if history.step < leader.step or history.step < reached(job):
                 detail += f" · at step {count(history.step)}"
             if not alive:
@@ -260,6 +271,8 @@ def _conclusions(_job: Job, reference: str, moment: object) -> list[str]:  # noq
     conclusions = [*words.divergence_notes(result), *words.rare_reward_notes(result), *compared, *shock]
     conclusions += [*recovery.sentences(result), *fallbacks.sentences(result), *variation_budget(_job.experiment)]
     conclusions += [*words.agent_notes(result), words.learning_summary(result)]
+    if _job.experiment.offers("replay"):
+        return [*words.replay_notes(result), *conclusions]
     shared = not _job.experiment.simulator_class().layout_per_row(_job.experiment.simulator)
     if shared and _job.experiment.replications > 1:
         many = " The comparisons over the whole run hold together after correction for multiple comparisons"

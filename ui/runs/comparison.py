@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from html import escape
 
@@ -103,7 +104,7 @@ def _figures(results: Mapping[str, Result]) -> None:
             look = looks[name][label]
             tiles.append({
                 "label": f"{name} · {label}", "color": look.color, "dash": look.dash, "rate": f"{rate:.3f}",
-                "spread": "", "detail": f"regret {count(lost)}",
+                "spread": "", "detail": f"regret {count(lost)}" if math.isfinite(lost) else "regret not known",
             })  # fmt: skip
     tiles.sort(key=lambda tile: -float(tile["rate"]))
     live_panel(

@@ -78,7 +78,7 @@ def load(job: Job, chosen: str) -> Source | None:
         return _of_file()
     if chosen in open_bandit.NAMES:
         if suggested_logger(experiment) is None:
-            st.caption("The run that you viewed last cannot be logged: it shows several items at once, or is too long.")
+            st.caption("The run that you viewed last cannot be logged: it replays a log, shows slates, or is too long.")
         return Source(chosen, _shipped(chosen), chosen)
     label, rows = chosen.removeprefix("run:"), rows_at_first(experiment)
     return Source(

@@ -94,10 +94,11 @@ def scores_and_slates_are_valid(case: Case) -> None:
         expect_array(feedback.examined, "examined", "bool", (R, S))
         expect(np.isfinite(feedback.rewards), "rewards must be finite")
         expect(feedback.rewards[~feedback.examined] == 0, "slots that were not examined must have the reward 0")
+        known = "truth" in s.capabilities
         for name, values in truth._asdict().items():
             expect_array(values, f"truth.{name}", "float64", (R,))
-            expect(np.isfinite(values), f"truth.{name} must be finite")
-        for name in ("value", "random_value"):
+            expect(np.isfinite(values) == known, f"truth.{name} must be finite, and NaN without the capability truth")
+        for name in ("value", "random_value") if known else ():
             below = getattr(truth, name) <= truth.best_value + 1e-12
             expect(below, f"truth.{name} must not exceed truth.best_value")
         agent.learn(round, slate, feedback)
@@ -112,7 +113,8 @@ def trace_holds_what_was_shown(case: Case) -> None:
     for name in COLUMNS[2:]:
         column = getattr(trace, name)
         expect_array(column, f"{name} of the trace", "float64", (STEPS, len(ROWS)))
-        expect(np.isfinite(column), f"{name} of the trace must be finite")
+        known = "truth" in s.capabilities or name == "rewards"
+        expect(np.isfinite(column) == known, f"{name} of the trace must be finite, and NaN without the truth")
     expect(trace.alive, "a row must not be stopped")
     for step in range(STEPS):
         round = simulator.round_at(step)

@@ -65,9 +65,12 @@ def _equal(a: Round, b: Round) -> bool:
 
 
 def truth_of_one_item_is_its_probability(environment: str) -> None:
-    """Where one item is shown, `respond` and `probabilities` agree on expected rewards."""
+    """Where one item is shown, `respond` and `probabilities` agree on expected rewards; NaN without ``truth``."""
     simulator = make_simulator(environment)
     if simulator.spec.slate > 1:
+        return
+    if "truth" not in simulator.spec.capabilities:
+        _expect_no_truth(simulator)
         return
     rows = np.arange(len(ROWS))
     for step in range(STEPS):
@@ -84,6 +87,34 @@ def truth_of_one_item_is_its_probability(environment: str) -> None:
         expect(close, "truth.random_value must be the mean probability of available candidates")
 
 
+def _expect_no_truth(simulator: Simulator) -> None:
+    slate = np.zeros((len(ROWS), simulator.spec.slate), np.int64)
+    for step in range(STEPS):
+        round = simulator.round_at(step)
+        truth = simulator.respond(round, slate, simulator.uniforms.at(step))[1]
+        unknown = np.isnan([*truth, *simulator.probabilities(round).T])
+        expect(unknown, "without the capability truth, expected rewards must be NaN")
+
+
+def a_replay_counts_what_was_logged(environment: str) -> None:
+    """With the capability ``replay`` each event counts for one candidate, whatever the random numbers; else for all."""
+    simulator = make_simulator(environment)
+    s, R = simulator.spec, len(ROWS)
+    if "replay" not in s.capabilities:
+        return
+    expect("truth" not in s.capabilities, "a replayed log does not show the true expected rewards")
+    for step in range(STEPS):
+        round, first = simulator.round_at(step), simulator.uniforms.at(step)
+        counted = np.zeros((R, s.n_candidates), np.bool_)
+        for k in range(s.n_candidates):
+            slate = np.full((R, 1), k, np.int64)
+            feedback, again = (simulator.respond(round, slate, u)[0] for u in (first, 1 - first))
+            counted[:, k] = feedback.examined[:, 0]
+            for values, others in zip(feedback, again, strict=True):
+                expect_equal(values, others, "the response of a replayed log must not depend on random numbers")
+        expect(counted.sum(axis=1) == 1, "an event must count for exactly one candidate, the logged one")
+
+
 def rewards_have_the_expected_values(environment: str) -> None:
     """With the capability ``binary`` rewards are 0 or 1; those of a `DenseSimulator` have the expected mean."""
     simulator = make_simulator(environment)
@@ -91,7 +122,7 @@ def rewards_have_the_expected_values(environment: str) -> None:
     numbers = (np.arange(500) + 0.5) / 500  # the mean over an even grid is the mean over uniform numbers
     for step in range(STEPS):
         round = simulator.round_at(step)
-        if "binary" in s.capabilities:
+        if {"binary", "truth"} <= s.capabilities:
             p = simulator.probabilities(round)[round.available]
             expect((p >= 0) & (p <= 1), "expected rewards must be from 0 to 1 where rewards are 0 or 1")
         if step not in (0, STEPS - 1):
@@ -171,5 +202,5 @@ def memory_is_known_by_arithmetic(environment: str) -> None:
 CHECKS: tuple[Callable[[str], None], ...] = (
     rounds_have_the_sizes_of_the_spec, rounds_depend_on_the_step_alone, truth_of_one_item_is_its_probability,
     rewards_have_the_expected_values, bases_span_the_features, logs_are_random_choices_and_their_rewards,
-    arm_features_tell_candidates_apart, memory_is_known_by_arithmetic,
+    arm_features_tell_candidates_apart, a_replay_counts_what_was_logged, memory_is_known_by_arithmetic,
 )  # fmt: skip

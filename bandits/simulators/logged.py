@@ -1,0 +1,132 @@
+"""Replay of a real log: a choice counts where it equals the one that was logged at random."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from bandits.base.params import param
+from bandits.base.randomness import Streams
+from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Round, Truth, WorldSpec
+
+from .base import Simulator, SimulatorParams
+from .datasets import logs
+
+
+class Logged(Simulator):
+    """Replay a log of uniformly random decisions: an agent's choice counts only where it equals the logged one.
+
+    A step is a logged event. Where the agent chooses what was shown, it learns the logged reward and the event counts;
+    otherwise nothing is known and nothing is learned. As the log's choice is independent of the agent's, the events
+    that count are distributed as those of a live run. Each replication replays a part of the log of its own, in the
+    order of time and once: after its end nothing counts. Expected rewards are not known, and agents count different
+    events: nothing is paired.
+
+    References
+    ----------
+    Li, Chu, Langford, Wang (2011), Unbiased offline evaluation of contextual-bandit-based news article recommendation
+    algorithms, Algorithm 2.
+    """
+
+    class Params(SimulatorParams):
+        kind: Literal["logged"] = "logged"
+        log: Literal["open_bandit/random/all", "open_bandit/random/men", "open_bandit/random/women"] = param(
+            "open_bandit/random/men", title="Log", basic=True,
+            help="A sample of the Open Bandit data set: 10,000 random decisions of a fashion shop in one campaign, "
+            "with 80 (all), 34 (men) or 46 (women) items. With more items fewer choices equal the logged ones: about "
+            "one in 80, 34 or 46 counts.",
+        )  # fmt: skip
+        parts: int = param(
+            16, title="Parts", symbol="P", ge=1, le=100, basic=True,
+            help="Number of equal parts of the log; each replication replays one of its own, so that replications are "
+            "independent. More parts are shorter: with 4 parts each has 2,500 events; usually 1 to 16.",
+        )  # fmt: skip
+        encoding: Literal["block", "context"] = param(
+            "context", title="Encoding", basic=True,
+            help="context: the same vector for all items, for models per arm. block: the interaction of item and "
+            "features, a block of features per item with which one shared model can learn each item.",
+        )  # fmt: skip
+
+    title = "Logged decisions (replay)"
+    family = "Data sets"
+    preset = "replay"
+    item_noun = "item"
+
+    def __init__(self, params: Any, streams: Streams) -> None:
+        super().__init__(params, streams)
+        self._log, self._length = logs.load(params.log), self.events(params)
+        R, K = len(streams.rows), self.spec.n_items
+        _, d, _ = logs.sizes(params.log)
+        self._offset = d * np.arange(K)[:, None] if params.encoding == "block" else np.zeros((K, 1), np.int64)
+        self._part = np.array([row % params.parts for row in streams.rows], np.int64)
+        self._values = np.ones((R, K, self.spec.n_stored))
+        self._items = np.broadcast_to(np.arange(K), (R, K)).copy()
+        self._available, self._rows = np.ones((R, K), np.bool_), np.arange(R)
+        self._zeros, self._unknown = np.zeros(R, np.int64), np.full(R, np.nan)
+
+    @classmethod
+    def describe(cls, params: Any) -> WorldSpec:
+        _, d, K = logs.sizes(params.log)
+        wide = params.encoding == "block"
+        capabilities = {"replay", "binary"} | ({"arm_features"} if wide else set())
+        return WorldSpec(
+            n_items=K, n_candidates=K, n_features=d * K if wide else d, n_stored=len(logs.COLUMNS),
+            capabilities=frozenset(capabilities),
+        )  # fmt: skip
+
+    @classmethod
+    def obstacle(cls, params: Any, replications: int) -> str:
+        if replications <= params.parts:
+            return ""
+        parts = "1 part" if params.parts == 1 else f"{params.parts} parts"
+        return (
+            f"replications is {replications:,}; the log has {parts} (simulator.parts), and each replication replays "
+            "one of its own"
+        )
+
+    @classmethod
+    def events(cls, params: Any) -> int:
+        """Return the number of events of each part: no later step counts."""
+        return logs.sizes(params.log)[0] // int(params.parts)
+
+    @classmethod
+    def memory(cls, params: Any, rows: int) -> int:
+        n, d, K = logs.sizes(params.log)
+        N = len(logs.COLUMNS)
+        spans = 3 * (K * d) ** 2 if params.encoding == "block" else 0
+        return 8 * (n * (2 + N) + rows * K * (3 * N + 6) + spans)
+
+    def round_at(self, step: int) -> Round:
+        columns = np.ascontiguousarray(self._log.columns[self._event(step)][:, None, :] + self._offset)
+        contexts = Contexts(self._values, columns, self.spec.n_features)
+        return Round(step, self._zeros, self._items, contexts, self._rows, self._available, self._zeros)
+
+    def respond(self, round: Round, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:  # noqa: ARG002
+        event = self._event(round.step)
+        counts = (slate == self._log.items[event][:, None]) & (round.step < self._length)
+        rewards = np.where(counts, self._log.rewards[event][:, None], 0.0)
+        return Feedback(rewards, counts), Truth(*[self._unknown] * 4)
+
+    def probabilities(self, round: Round) -> FloatArray:  # noqa: ARG002
+        return np.full(self._available.shape, np.nan)
+
+    def features(self, item: int | None) -> FloatArray:
+        K, (_, d, _) = self.spec.n_items, logs.sizes(self.params.log)
+        distinct = np.unique(self._log.columns, axis=0)
+        X = np.zeros((len(distinct), d))
+        np.put_along_axis(X, distinct, 1.0, axis=1)
+        if self.params.encoding == "context":
+            return X
+        basis = np.linalg.qr(X, mode="r")  # the same span in d rows
+        blocks = np.kron(np.eye(K), basis).reshape(K, -1, K * d)
+        return blocks.reshape(-1, K * d) if item is None else blocks[item]
+
+    @classmethod
+    def attribution(cls, params: Any) -> str:  # noqa: ARG003
+        return logs.ATTRIBUTION
+
+    def _event(self, step: int) -> IntArray:
+        """Return the event of each row, int64 (R,); those after the end are repeated and do not count."""
+        event: IntArray = step % self._length * self.params.parts + self._part
+        return event

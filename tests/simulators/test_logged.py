@@ -1,0 +1,185 @@
+"""Replay of a log: what counts, what is not known, and what is not claimed."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from bandits import Result, UserError, diagnostics, monitoring, run
+from bandits.base.randomness import Streams
+from bandits.experiments.experiment import Experiment, read
+from bandits.experiments.guarding import guardable, with_and_without
+from bandits.experiments.lane import join
+from bandits.experiments.race import make_lane
+from bandits.offpolicy import open_bandit, recording
+from bandits.results import instant, metrics, run_comparison, text, unpaired
+from bandits.results.decision import why
+from bandits.results.export import report
+from bandits.simulators.datasets import logs
+from bandits.simulators.logged import Logged
+from bandits.sweeps import read as read_sweep
+
+AGENTS = [{"kind": "linucb"}, {"kind": "beta_ts"}, {"kind": "random"}]
+
+
+def replay(steps: int = 600, agents: object = AGENTS, replications: int = 4, **simulator: object) -> Experiment:
+    simulator = {"kind": "logged", "parts": 4, **simulator}
+    return read({"simulator": simulator, "agents": agents, "steps": steps, "replications": replications})
+
+
+@pytest.fixture(scope="module")
+def result() -> Result:
+    return run(replay())
+
+
+@pytest.mark.parametrize("campaign", logs.SIZES)
+def test_the_events_are_those_of_the_shipped_log(campaign: str) -> None:
+    name = f"open_bandit/random/{campaign}"
+    events, log = logs.load(name), open_bandit.load(name)
+    assert (len(events.items), int(events.columns.max()) + 1, log.n_actions) == logs.sizes(name)
+    np.testing.assert_array_equal(events.items, log.actions)
+    np.testing.assert_array_equal(events.rewards, log.rewards)
+    assert log.propensities is not None
+    assert (log.propensities == 1 / log.n_actions).all()
+
+
+def test_an_event_counts_where_the_agent_chose_what_the_log_shows() -> None:
+    """Against a loop over the log: clicks, counted events and what was shown, in parts that share no event."""
+    parts = 3
+    lane = make_lane(replay(steps=900, replications=3, parts=parts), 0)
+    trace = lane.advance(900)
+    events = logs.load("open_bandit/random/men")
+    seen: set[int] = set()
+    for r in range(3):
+        mine = np.arange(900) * parts + r
+        assert not seen & set(mine.tolist())
+        seen |= set(mine.tolist())
+        same = trace.items[:, r, 0] == events.items[mine]
+        assert trace.counted is not None
+        np.testing.assert_array_equal(trace.counted[:, r], same)
+        np.testing.assert_array_equal(trace.rewards[:, r], np.where(same, events.rewards[mine], 0))
+        assert 0 < same.sum() < 100
+
+
+def test_who_always_chose_what_was_logged_would_earn_the_whole_log() -> None:
+    simulator, events = Logged(Logged.Params(parts=50), Streams(1, range(50))), logs.load("open_bandit/random/men")
+    rewards = np.zeros((200, 50))
+    for step in range(201):
+        logged = events.items[step % 200 * 50 + np.arange(50)][:, None]
+        feedback, _ = simulator.respond(simulator.round_at(step), logged, np.zeros((50, 1)))
+        assert feedback.examined.all() == (step < 200)
+        if step < 200:
+            rewards[step] = feedback.rewards[:, 0]
+    np.testing.assert_array_equal(rewards.ravel(), events.rewards)
+    assert rewards.sum() == 46
+
+
+def test_an_agent_learns_from_counted_events_only() -> None:
+    lane = make_lane(replay(agents=[{"kind": "ucb1"}]), 0)
+    trace = lane.advance(600)
+    state = lane.agent.state_dict()
+    shown = np.zeros(state["shown"].shape)
+    for r in range(4):
+        np.add.at(shown[r], trace.items[trace.counted[:, r], r, 0], 1)  # type: ignore[index]
+    np.testing.assert_array_equal(state["shown"], shown)
+    assert state["clicks"].sum() == trace.rewards.sum()
+
+
+def test_chunks_and_a_saved_state_change_no_bit(result: Result) -> None:
+    e = result.experiment
+    whole, again = make_lane(e, 1).advance(600), make_lane(e, 1)
+    first = again.advance(137)
+    resumed = make_lane(e, 1)
+    resumed.load_state_dict(again.state_dict())
+    parts = join([first, resumed.advance(463)])
+    for name in ("items", "rewards", "counted"):
+        np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))
+    history, copy = result.histories["Beta Thompson"], e.empty_history()
+    copy.load_state_dict(history.state_dict())
+    np.testing.assert_array_equal(copy.sums["counted"], history.sums["counted"])
+    np.testing.assert_array_equal(copy.sums["counted"][-1], whole.counted.sum(axis=0))  # type: ignore[union-attr]
+
+
+def test_rates_are_per_counted_event(result: Result) -> None:
+    h = result.histories["Random"]
+    n, clicks = h.sums["counted"][-1], h.sums["clicks"][-1]
+    np.testing.assert_array_equal(metrics.click_rate(h), clicks / n)
+    last = metrics.ctr(h, 600)
+    assert last.mid[-1] == pytest.approx((clicks / n).mean())
+    curve = result.plot("board").data
+    assert curve  # drawn without a truth
+    assert np.isnan(metrics.total(h, "best_value")).all()
+
+
+def test_after_the_end_of_the_log_nothing_counts() -> None:
+    trace = make_lane(replay(steps=300, agents=AGENTS[2:], parts=100), 0).advance(300)
+    assert trace.counted is not None
+    assert trace.counted[:100].any()
+    assert not trace.counted[100:].any()
+    assert not trace.rewards[100:].any()
+    (note,) = text.replay_notes(run(replay(steps=300, agents=AGENTS[2:], parts=100)))
+    assert "of 400 events" in note
+    assert "ends at step 100: later steps count nothing" in note
+    with pytest.raises(UserError, match="replications is 5; the log has 4 parts"):
+        replay(replications=5)
+
+
+def test_nothing_is_claimed_that_a_log_does_not_show(result: Result) -> None:
+    """No oracle, no regret, no pairs; each refusal is one sentence."""
+    e = result.experiment
+    with pytest.raises(UserError, match="requires true expected rewards, which Logged decisions"):
+        replay(agents=[{"kind": "oracle"}])
+    with pytest.raises(UserError, match="nothing is paired"):
+        result.compare("LinUCB", "Random")
+    refused = "requires true expected rewards, which Logged decisions"
+    with pytest.raises(UserError, match=refused):
+        diagnostics.findings(result, "Random")
+    with pytest.raises(UserError, match=refused):
+        monitoring.alarms(result, "Random")
+    with pytest.raises(UserError, match=refused):
+        why(e, "Random", 1)
+    with pytest.raises(UserError, match=refused):
+        with_and_without(e, {"kind": "floor"}, ["LinUCB"])
+    axes = [{"path": "agents.0.alpha", "low": 0.1, "high": 1, "number": 3}]
+    alone = json.loads(replay(agents=AGENTS[:1]).model_dump_json())
+    with pytest.raises(UserError, match=refused):
+        read_sweep({"experiment": alone, "axes": axes})
+    with pytest.raises(UserError, match="is not logged again"):
+        recording.check(e)
+    assert guardable(e) == []
+    assert "not paired" in instant.too_slow(e, "LinUCB")
+    summary = result.summary()
+    assert {one["paired"] for one in summary["comparisons"]} == {False}
+    assert len(summary["comparisons"]) == 3
+    assert summary["agents"]["LinUCB"]["pseudo_regret"]["mean"] is None
+    assert run_comparison.pairing_obstacle(e, e)
+    assert not run_comparison.paired({"A": result, "B": result})
+    assert {o.metric for o in run_comparison.outcomes([result])} == {"click-through rate", "clicks"}
+    words = [*text.leader_comparisons(result), *text.replay_notes(result), *text.caveats(result)]
+    words.append(text.learning_summary(result))
+    assert not any("paired replications" in each or "common random numbers" in each for each in words)
+    assert any("nothing is paired" in each for each in words)
+    page = report(result)
+    assert "Counted events" in page
+    assert ">nan" not in page
+    assert "common random numbers" not in page
+
+
+def test_differences_of_rates_hold_their_error_rate() -> None:
+    """Welch's interval of two agents of equal rate, with as many clicks as the note on rare rewards asks for."""
+    generator, errors, repetitions = np.random.default_rng(5), 0, 1500
+    e = replay(steps=200)
+    for _ in range(repetitions):
+        pair = []
+        for _ in range(2):
+            h = e.empty_history()
+            h.step, n = 200, generator.binomial(400, 0.25, size=4)
+            h.sums["counted"] = np.zeros((len(h.grid), 4))
+            h.sums["counted"][-1], h.sums["clicks"][-1] = n, generator.binomial(n, 0.2)
+            pair.append(h)
+        found = unpaired.compare(*pair)
+        errors += found.p_value < 0.05
+        assert (found.p_value < 0.05) == (not found.difference.low <= 0 <= found.difference.high)
+    assert errors / repetitions < 0.05 + 3 * np.sqrt(0.05 * 0.95 / repetitions)

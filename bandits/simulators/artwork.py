@@ -222,9 +222,16 @@ class Artwork(Simulator):
         return int(8 * (layouts * per_layout + temporary + rows * per_row) + layouts * stocks * (N + T))
 
     def round_at(self, step: int) -> Round:
-        users = self._users.at(step)
-        titles = self._retrieved_at(step)[self._layout_index, users, self._places.at(step)]
-        return self.round_of(step, users, titles)
+        return self.round_of(step, self._users.at(step), self.shown_titles(step))
+
+    def shown_titles(self, step: int) -> IntArray:
+        """Return the title of which each row's visitor is shown a picture, int64 (R,)."""
+        retrieved = self._retrieved_at(step)
+        return np.asarray(retrieved[self._layout_index, self._users.at(step), self._places.at(step)])
+
+    def retrieved_for(self, step: int, title: int, row: int = 0) -> IntArray:
+        """Return the users for whom a title is among those retrieved at a step, int64 (n,)."""
+        return np.flatnonzero((self._retrieved_at(step)[self._layout_index[row]] == title).any(axis=1))
 
     def round_of(self, step: int, users: IntArray, titles: IntArray) -> Round:
         """Return the round of a step in which ``users (R,)`` are shown pictures of ``titles (R,)``.

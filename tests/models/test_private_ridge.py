@@ -105,6 +105,19 @@ def test_observations_are_shortened_to_the_norm() -> None:
     assert np.trace(gram, axis1=1, axis2=2).max() <= 50 * 0.5**2 + 1e-12
 
 
+def test_what_is_used_is_the_sums_with_the_noise_of_the_budget() -> None:
+    lane = make_lane(experiment({"kind": "lints", "sharing": "shared", "private": 0.5, "private_norm": 1.5}), 0)
+    lane.advance(3 * EVERY)
+    found = lane.agent.model  # type: ignore[attr-defined]
+    noise = found.noise(3)
+    assert found.sigma == noise_deviation(0.5, math.sqrt(2 * LEVELS) * 1.5**2)
+    np.testing.assert_allclose(found.b - found.moment, noise[..., :20, 20])
+    shift = found.A - found.gram - noise[..., :20, :20]  # a multiple of I, but for raised eigenvalues
+    assert np.trace(shift[0, 0]) / 20 >= 1 + 2 * found.sigma * math.sqrt(2 * 20) - 1e-9
+    assert np.linalg.eigvalsh(found.A).min() >= 1 - 1e-9
+    np.testing.assert_allclose(found.factor @ found.factor.swapaxes(2, 3), found.A, rtol=1e-9)
+
+
 def test_nothing_is_private_by_default_and_the_default_is_the_plain_model() -> None:
     for kind in ("linucb", "lints"):
         lane = make_lane(experiment({"kind": kind}), 0)

@@ -69,6 +69,12 @@ def test_visitors_are_shown_different_pictures_and_the_reason_is_their_taste(pla
         tone = int(catalogue.attributes[catalogue.first[title] + visit.picture - 1, : len(GENRES)].argmax())
         assert f"{GENRES[tone]} ({catalogue.tastes[visit.user, tone]:.1f})" in visit.why
         assert visit.truth <= visit.best
+        lane = played["LinUCB"].lane
+        round = played["LinUCB"].simulator.round_of(lane.step, np.array([visit.user]), np.array([title]))
+        mean = np.where(round.available, lane.agent.explain(round).mean, -np.inf)[0]
+        highest = mean.argmax() == visit.picture - 1
+        assert visit.why.startswith("highest estimate; " if highest else "exploration: ")
+        assert visit.estimate == mean[visit.picture - 1]
     assert len({visit.picture for visit in artwork.visits(played["Popularity"], title)}) == 1
     default = artwork.visits(played["Default"], title)
     assert {(visit.picture, visit.why) for visit in default} == {(1, "the same picture for all visitors")}
@@ -95,4 +101,6 @@ def test_titles_are_those_there_at_the_end_and_unknown_agents_are_refused() -> N
 def test_agents_that_need_all_rows_are_replayed_with_them() -> None:
     found = artwork.replay(experiment(), "Neural greedy", 60)
     assert found.lane.rows == 2
+    first = [int(found.simulator.shown_titles(step)[0]) for step in range(60)]
+    assert np.array_equal(np.bincount(first, minlength=25), found.impressions)
     assert len(artwork.visits(found, int(found.impressions.argmax()))) == 8

@@ -72,6 +72,8 @@ def test_curves_are_shares_of_the_last_thousand_decisions(result: Result) -> Non
     at = int(np.searchsorted(band.x, 3500))
     end, start = (int(np.searchsorted(grid, step)) for step in (band.x[at], band.x[at] - 1000))
     assert band.mid[at] == pytest.approx((shown[end] - shown[start]).mean() / 1000)
+    first = (shown[1] - shown[0]) / (grid[1] - grid[0])  # the first window is shorter
+    assert band.mid[0] == pytest.approx(first.mean())
     assert band.low.min() >= 0
     names = [figure["layout"]["title"]["text"] for figure in new_items.cohort_figures(result)]
     assert names == ["Share of 4 products launched at 1,000", "Share of 3 products launched at 2,000"]

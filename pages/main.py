@@ -25,6 +25,10 @@ page = st.navigation(
             st.Page("data.py", title="Your data", icon=":material/upload_file:", url_path="data"),
             st.Page("what_if.py", title="What if?", icon=":material/fork_right:", url_path="what_if"),
         ],
+        "Items": [
+            st.Page("new_items.py", title="New items", icon=":material/new_releases:", url_path="new_items"),
+            st.Page("artwork.py", title="Artwork", icon=":material/image:", url_path="artwork"),
+        ],
         "Change": [
             st.Page("shock_lab.py", title="Shock lab", icon=":material/bolt:", url_path="shock_lab"),
             st.Page("guard_rails.py", title="Guard rails", icon=":material/shield:", url_path="guard_rails"),

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from bandits.agents import REGISTRY as AGENTS
 from bandits.agents import AgentParams
+from bandits.agents.guards.stack import check as check_guards
 from bandits.base.params import Params
 from bandits.simulators import REGISTRY as SIMULATORS
 from bandits.simulators import SimulatorParams
@@ -91,8 +92,16 @@ def obstacle(params: AgentParams, setting: Setting, limit: int, *, offered: bool
     cls, simulator = AGENTS[params.kind], SIMULATORS[setting.simulator.kind]
     required = cls.requires(params) | (cls.offered_for if offered else frozenset())
     missing = missing_capabilities(required, simulator, simulator.describe(setting.simulator))
+    if missing:
+        return missing
+    try:
+        check_guards(
+            params.guards, cls, simulator.describe(setting.simulator), len(simulator.segment_names()), "guards"
+        )
+    except ValueError as error:
+        return str(error)
     need = setting.memory(params)
-    return missing or (too_large(need) if need > limit else "")
+    return too_large(need) if need > limit else ""
 
 
 def too_large(need: int) -> str:

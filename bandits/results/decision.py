@@ -137,7 +137,7 @@ def why(experiment: Experiment, agent: int | str, step: int, replication: int = 
     UserError
         The decision does not exist, or its replay would take too long.
     """
-    index = _position(experiment, agent)
+    index = position(experiment, agent)
     label = experiment.labels[index]
     require_truth(experiment, "the explanation of a decision")
     if not 1 <= step <= experiment.steps:
@@ -150,7 +150,7 @@ def why(experiment: Experiment, agent: int | str, step: int, replication: int = 
     row = 0 if alone else replication
     with threadpool_limits(1):  # as in a run: the same bits
         lane.agent.prepare()
-        _replay_to(lane, row, step - 1, label)
+        replay_to(lane, row, step - 1, label)
         _check_alive(lane, row, label)
         rounds = lane.simulator.round_at(step - 1)
         truth = lane.simulator.probabilities(rounds)[row]
@@ -175,7 +175,14 @@ def why(experiment: Experiment, agent: int | str, step: int, replication: int = 
     )  # fmt: skip
 
 
-def _position(experiment: Experiment, agent: int | str) -> int:
+def position(experiment: Experiment, agent: int | str) -> int:
+    """Return the position of an agent that is given by position or label.
+
+    Raises
+    ------
+    UserError
+        There is no such agent.
+    """
     known = experiment.labels
     if isinstance(agent, str) and agent in known:
         return known.index(agent)
@@ -192,7 +199,7 @@ def _of_row(of_all: T, row: int) -> T:
     return mine
 
 
-def _replay_to(lane: Lane, row: int, steps: int, label: str) -> None:
+def replay_to(lane: Lane, row: int, steps: int, label: str) -> None:
     """Advance to a step; raise as soon as the projected computing time exceeds `SECONDS`."""
     lane.advance(min(1, steps))  # compiling and loading are not part of the timing
     began = time.thread_time()  # not wall time, which depends on the load of the machine

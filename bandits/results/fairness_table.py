@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
-
 import pandas as pd
 
-from bandits.base.formatting import count, percent
+from bandits.base.formatting import count
 
 from . import fairness
 from .demand import demand
-from .launches import WINDOW, Launched, launches
-from .metrics import Estimate
+from .launches import launches
+from .new_items import rate, reached
 from .result import Result
 
 
@@ -25,9 +23,9 @@ def segment_table(result: Result) -> pd.DataFrame | None:
         for name, own in zip(names, found or (), strict=False):
             rows.append(
                 {
-                    "Agent": label, "Segment": name, "Visits": count(own.visits.mean), "CTR": _rate(own.ctr),
-                    "Regret per visit": _rate(own.regret_per_visit), "Disparity": _rate(own.disparity),
-                    "Exploration": _rate(own.exploration),
+                    "Agent": label, "Segment": name, "Visits": count(own.visits.mean), "CTR": rate(own.ctr),
+                    "Regret per visit": rate(own.regret_per_visit), "Disparity": rate(own.disparity),
+                    "Exploration": rate(own.exploration),
                 }
             )  # fmt: skip
     return pd.DataFrame(rows) if rows else None
@@ -41,28 +39,11 @@ def item_table(result: Result) -> pd.DataFrame | None:
         history = result.histories.get(label)
         if wanted is None or history is None or (found := fairness.exposure(history, wanted.merit)) is None:
             continue
-        row = {"Agent": label, "Gini": _rate(found.gini), "Exposure over merit": _rate(found.exposure_merit_ratio)}
+        row = {"Agent": label, "Gini": rate(found.gini), "Exposure over merit": rate(found.exposure_merit_ratio)}
         for i, one in enumerate(found_launches := launches(history, wanted)):
             alone = [each.step for each in found_launches].count(one.step) == 1
             name = f"Launch at {count(one.step)}" if alone else f"Launch {i + 1} at {count(one.step)}"
-            row[f"{name}: share"] = f"{_rate(one.share)} of {one.fair_share:.3f}"
-            row[f"{name}: fair share"] = _steps(one)
+            row[f"{name}: share"] = f"{rate(one.share)} of {one.fair_share:.3f}"
+            row[f"{name}: fair share"] = reached(one)
         rows.append(row)
     return pd.DataFrame(rows).fillna("–") if rows else None
-
-
-def _steps(one: Launched) -> str:
-    if math.isnan(one.reached):
-        return f"unknown (fewer than {count(WINDOW)} steps follow)"
-    if one.steps_to_fair_share is None:
-        return f"never ({percent(one.reached)} of the replications reached it)"
-    text = f"after {count(one.steps_to_fair_share)} steps"
-    if one.low is None:
-        return text
-    return f"{text} ({count(one.low)} to {'beyond the run' if one.high is None else count(one.high)})"
-
-
-def _rate(e: Estimate) -> str:
-    if not math.isfinite(e.mean):
-        return "–"
-    return f"{e.mean:.3f}" if not math.isfinite(e.low) else f"{e.mean:.3f} ({e.low:.3f} to {e.high:.3f})"

@@ -76,12 +76,12 @@ def _launched(history: History, demand: Demand, cohort: Cohort) -> Launched | No
     if len(grid) < 2:
         return None
     share = (shown[-1] - shown[0]) / (grid[-1] - grid[0])
-    fair_share = _fair(demand, cohort, grid[0], grid[-1])
-    steps = _steps(grid, shown, [_fair(demand, cohort, a, a + WINDOW) for a in grid]) - cohort.step
+    fair = fair_share(demand, cohort, grid[0], grid[-1])
+    steps = _steps(grid, shown, [fair_share(demand, cohort, a, a + WINDOW) for a in grid]) - cohort.step
     middle, low, high = (None if not math.isfinite(s) else max(int(s), 0) for s in median(steps))
     reached = float("nan") if np.isnan(steps).any() else float(np.isfinite(steps).mean())
     items = int(cohort.items[0].sum())
-    return Launched(cohort.step, items, estimate(share), fair_share, middle, low, high, reached)
+    return Launched(cohort.step, items, estimate(share), fair, middle, low, high, reached)
 
 
 def _steps(grid: FloatArray, shown: FloatArray, deserved: list[float]) -> FloatArray:
@@ -111,7 +111,7 @@ def median(values: FloatArray) -> tuple[float, float, float]:
     return float(ordered[(n - 1) // 2]), float(low), float(high)
 
 
-def _fair(demand: Demand, cohort: Cohort, first: float, last: float) -> float:
+def fair_share(demand: Demand, cohort: Cohort, first: float, last: float) -> float:
     """Average the deserved share between two steps: at least at the nearest one that was looked at."""
     low, high = np.searchsorted(demand.steps, [first, last])
     low = min(int(low), len(demand.steps) - 1)

@@ -13,6 +13,7 @@ REGISTRY: dict[str, type[Simulator]] = registry(
     "synthetic.Synthetic",
     "wheel.Wheel",
     "ranking.Ranking",
+    "artwork.Artwork",
     "logged.Logged",
 )
 

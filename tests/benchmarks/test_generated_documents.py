@@ -24,13 +24,9 @@ SECTIONS = (
 )
 # one function writes the whole document
 WHOLE = (
-    "docs/SHOWDOWN.md",
-    "docs/EXPLORATION.md",
-    "docs/CHANGE.md",
-    "docs/MONITORS.md",
-    "docs/NEW.md",
-    "docs/GUARDS.md",
-)
+    "docs/SHOWDOWN.md", "docs/EXPLORATION.md", "docs/CHANGE.md", "docs/MONITORS.md", "docs/NEW.md", "docs/GUARDS.md",
+    "docs/ARTWORK.md",
+)  # fmt: skip
 BY_HAND = ("Stress",)
 STAMP = re.compile(r"<!-- code: ([\w.]+):(\w+) ([0-9a-f]{8}) -->")
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from html import escape
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -249,3 +250,30 @@ def test_uploaded_data_are_kept_while_another_simulator_is_tried(pool: Pool) -> 
         assert read(at.session_state["draft"].data()).simulator.kind == kind
     at = settled(at.button(key="simulator-classification").click().run(), "Arena")
     assert read(at.session_state["draft"].data()) == start
+
+
+def test_a_hashed_column_is_in_no_file_as_clear_text(pool: Pool) -> None:
+    """From the upload to the end of its run: a search of every byte, also inside compressed tables."""
+    names = [f"Zaphod{i}Beeblebrox" for i in range(5)]
+    rows = "".join(f"{names[i % 5]},{20 + i % 9},{'ny'[i % 2]}\n" for i in range(60))
+    at = upload(visit(), f"who,age,bought\n{rows}", "secret.csv")
+    box(at.multiselect, "Hash").set_value(["who"]).run()
+    box(at.multiselect, "Coarsen").set_value(["age"]).run()
+    assert any("Hashed: `who`. Coarsened: `age`." in c.value for c in at.caption)
+    settled(button(at, "Save and run").click().run(), "Arena")
+    (info,) = uploads.listing()
+    job = pool.get(at.session_state["job"])
+    assert job is not None
+    wait_for(lambda: not job.active, "the end of the run")
+    frame = uploads.load(info.id)
+    assert list(frame.columns) == ["who", "age", "bought"]
+    assert frame["who"].nunique() == 5
+    assert frame["who"].str.fullmatch("[0-9a-f]{16}").all()
+    assert frame["age"].nunique() < 9
+    searched = [path for path in home().rglob("*") if path.is_file()]
+    assert any(path.suffix == ".parquet" for path in searched)
+    for path in searched:
+        assert b"Zaphod" not in path.read_bytes(), path
+        if path.suffix == ".parquet":
+            assert "Zaphod" not in pq.ParquetFile(path).read().to_pandas().to_csv()
+            assert b"Zaphod" not in repr(pq.ParquetFile(path).metadata.metadata).encode()

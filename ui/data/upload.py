@@ -12,6 +12,7 @@ from bandits import UserError
 from bandits.base.formatting import count, count_of, percent
 from bandits.simulators.datasets import uploads
 from bandits.simulators.datasets.csv_table import MAX_CLASSES, Column, Table, inspect
+from bandits.simulators.datasets.protection import GROUPS, RARE, protect
 from bandits.simulators.datasets.samples import SAMPLES
 from ui import destructive
 from ui.text import refuse, safe_cell
@@ -122,13 +123,41 @@ def choose(file: Any) -> Choice:
         help="Columns that agents do not observe: identifiers, or values known only once the class is known.",
     )  # fmt: skip
     valid = True
+    with st.expander("Privacy", icon=":material/shield_lock:"):
+        hashed, coarsened = _protected(table, target, leave_out, file.file_id)
     try:
+        table = protect(table, target=target, hashed=hashed, coarsened=coarsened)
         uploads.check(table, target=target, leave_out=leave_out)
         st.caption(_summary(table, target, leave_out))
     except UserError as error:
         valid = False
         refuse(error)
     return Choice(table, target, leave_out, title.strip(), valid)
+
+
+def _protected(
+    table: Table, target: str, leave_out: Sequence[str], file_id: str
+) -> tuple[Sequence[str], Sequence[str]]:
+    """Draw the choice of columns that are hashed and of those that are coarsened, and say what is kept."""
+    kept = [column.name for column in table.columns if column.name not in leave_out]
+    left, right = st.columns(2)
+    hashed = left.multiselect(
+        "Hash", kept, key=f"data-hash-{file_id}", placeholder="None",
+        help="Columns of which hashes with a secret key of this installation are stored in place of the values.",
+    )  # fmt: skip
+    coarsened = right.multiselect(
+        "Coarsen", [name for name in kept if name != target], key=f"data-coarsen-{file_id}", placeholder="None",
+        help=f"Columns whose numbers are put into {GROUPS} groups of equal size, and whose values in fewer than {RARE} "
+        "rows are put together.",
+    )  # fmt: skip
+    clear = [name for name in kept if name not in (*hashed, *coarsened)]
+    st.caption(
+        f"Kept on this server: {count_of(len(table.rows), 'rows')}. In clear text: "
+        f"{', '.join(map(_quoted, clear)) or 'no column'}. Hashed: {', '.join(map(_quoted, hashed)) or 'no column'}. "
+        f"Coarsened: {', '.join(map(_quoted, coarsened)) or 'no column'}. Columns that are left out and the file "
+        "itself are not stored. Runs and logs read what is kept; **Delete** below removes it."
+    )
+    return hashed, coarsened
 
 
 def uploaded_data_sets() -> str | None:

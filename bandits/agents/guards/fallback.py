@@ -9,6 +9,7 @@ import numpy as np
 from numba import njit
 
 from bandits.agents.base import Agent
+from bandits.agents.context_free.default import Default
 from bandits.agents.context_free.popularity import Popularity
 from bandits.agents.context_free.random import Random
 from bandits.agents.linear.epsilon_greedy import EpsilonGreedy
@@ -20,7 +21,9 @@ from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, Round,
 from . import params
 from .base import Guard, decided
 
-POLICIES: dict[str, type[Agent]] = {"random": Random, "epsilon_greedy": EpsilonGreedy, "popularity": Popularity}
+POLICIES: dict[str, type[Agent]] = {
+    "random": Random, "epsilon_greedy": EpsilonGreedy, "popularity": Popularity, "default": Default,
+}  # fmt: skip
 FELL_BACK = "the fallback stood in, as the agent failed or missed its time limit"
 Z99 = 2.3263478740408408  # 99 % quantile of the standard normal distribution
 

@@ -156,7 +156,7 @@ class Fallback(GuardParams):
     """Another policy decides when the agent fails or takes too long; response times are simulated."""
 
     kind: Literal["fallback"] = "fallback"
-    to: Literal["random", "epsilon_greedy", "popularity"] = param(
+    to: Literal["random", "epsilon_greedy", "popularity", "default"] = param(
         "random", title="Fall back to", help="The policy that decides in place of the agent; it learns all the time.",
     )  # fmt: skip
     budget_ms: float = param(

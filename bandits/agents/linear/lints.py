@@ -17,10 +17,10 @@ from bandits.models.largest import normal_largest
 from bandits.models.linear.ridge import Ridge
 from bandits.models.position_bias import targets
 
-from .forgetting import ForgettingLinearAgent, ForgettingLinearParams
+from .private import PrivateLinearAgent, PrivateLinearParams
 
 
-class LinTS(ForgettingLinearAgent):
+class LinTS(PrivateLinearAgent):
     """Linear Thompson sampling [1]_: shows the best arm under one draw from the posterior.
 
     score_a = theta~ . x_a with ONE draw theta~ ~ N(theta, sigma^2 A^-1) per model and step
@@ -43,7 +43,7 @@ class LinTS(ForgettingLinearAgent):
        its estimator.
     """
 
-    class Params(ForgettingLinearParams):
+    class Params(PrivateLinearParams):
         kind: Literal["lints"] = "lints"
         sigma2: float = param(
             0.005, title="Noise variance", symbol=r"\sigma^2", ge=0, le=100, typical=(0, 2), basic=True, log=True,

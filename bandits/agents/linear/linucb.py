@@ -13,10 +13,10 @@ from bandits.base.params import param
 from bandits.base.randomness import Streams
 from bandits.base.types import BoolArray, FloatArray, IntArray, PredrawnSteps, Round, WorldAccess, WorldSpec
 
-from .forgetting import ForgettingLinearAgent, ForgettingLinearParams
+from .private import PrivateLinearAgent, PrivateLinearParams
 
 
-class LinUCB(ForgettingLinearAgent):
+class LinUCB(PrivateLinearAgent):
     """Linear upper confidence bound [1]_: optimism in the face of uncertainty.
 
     score_a = theta_a . x_a + alpha sqrt(x_a' A_a^-1 x_a)
@@ -31,7 +31,7 @@ class LinUCB(ForgettingLinearAgent):
     .. [3] Cheung, Simchi-Levi, Zhu (2019), Learning to optimize under non-stationarity.
     """
 
-    class Params(ForgettingLinearParams):
+    class Params(PrivateLinearParams):
         kind: Literal["linucb"] = "linucb"
         alpha: float = param(
             0.5, title="Exploration bonus", symbol=r"\alpha", ge=0, le=10, typical=(0, 4), basic=True, usual=(0.1, 2),

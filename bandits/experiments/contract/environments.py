@@ -182,6 +182,7 @@ _PARAMS: dict[str, dict[str, Any]] = {
     "synthetic": {"n_arms": 3, "n_features": 4, "reward": "bernoulli", "layout": "per_row", "changes": _BREAKS},
     "wheel": {"delta": 0.8, "encoding": "block", "changes": _BREAKS},
     "ranking": {"n_users": 20, "n_items": 30, "n_candidates": 8, "slate": 3, "embedding": 2, "temperature": 0.01},
+    "artwork": {"n_titles": 6, "n_pictures": [2, 5], "n_users": 40, "n_retrieved": 3},
 }
 _PARAMS["two stages"] = {**_PARAMS["ranking"], "retrieval": "nearest", "breadth": 2, "noise": 0.02, "changes": _BREAKS}
 ENVIRONMENTS: dict[str, type[Simulator]] = {

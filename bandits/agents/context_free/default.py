@@ -1,0 +1,27 @@
+"""Default: the first candidate, a reference that never learns."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from bandits.agents.base import Agent, AgentParams
+from bandits.base.types import FloatArray, Round
+
+
+class Default(Agent):
+    """Shows the first available candidate, the same to all users: the default item where a simulator states one.
+
+    In the simulator Artwork it is the default picture of the title; elsewhere it is an arbitrary item.
+    """
+
+    class Params(AgentParams):
+        kind: Literal["default"] = "default"
+
+    title = "Default"
+    formula = r"-a"
+    learns = False
+
+    def scores(self, round: Round) -> FloatArray:
+        return np.tile(-np.arange(round.items.shape[1], dtype=np.float64), (len(round.items), 1))

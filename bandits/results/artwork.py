@@ -1,0 +1,245 @@
+"""One title of the artwork simulator: who is shown which of its pictures and why, and what that earns."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bandits.agents.context_free.base import ContextFreeAgent
+from bandits.agents.context_free.default import Default
+from bandits.agents.context_free.random import Random
+from bandits.base.explanation import Explanation
+from bandits.base.randomness import Streams
+from bandits.base.selection import top_k
+from bandits.base.types import FloatArray, IntArray, Round
+from bandits.experiments.experiment import Experiment
+from bandits.experiments.lane import Lane
+from bandits.experiments.race import make_lane
+from bandits.simulators.artwork import Artwork
+from bandits.simulators.artwork_titles import ATTRIBUTES, GENRES
+
+from .curve_figure import empty_figure
+from .decision import position, replay_to
+from .style import RATE, Spec
+
+VISITORS = 200  # users over whom a title is averaged, at most
+ROW = 0  # the replication that is replayed
+
+
+class Visit(NamedTuple):
+    """What one visitor is shown.
+
+    Attributes
+    ----------
+    cluster : str
+        Taste cluster of the visitor, who is the most typical one of it.
+    user : int
+    picture : int
+        Place among the pictures of the title, from 1; 1 is the default picture.
+    content : str
+        What is on it.
+    truth, default, best : float
+        True click probabilities: of the picture shown, of the default picture and of the best one.
+    best_picture : int
+        Place of the best one.
+    estimate : float
+        Mean that the agent estimates; NaN where it has none.
+    why : str
+    """
+
+    cluster: str
+    user: int
+    picture: int
+    content: str
+    truth: float
+    default: float
+    best: float
+    best_picture: int
+    estimate: float
+    why: str
+
+
+class TitleValue(NamedTuple):
+    """Expected take fraction of a title, over the visitors who may be shown it.
+
+    Attributes
+    ----------
+    visitors : int
+    impressions : int
+        Times that the title was shown in the replication.
+    agent, default, popular, best : float
+        Of the agent's choices, the default picture, the picture that is best for all together, and the best for each.
+    """
+
+    visitors: int
+    impressions: int
+    agent: float
+    default: float
+    popular: float
+    best: float
+
+
+class Replay(NamedTuple):
+    """One replication of one agent at the end of its run.
+
+    Attributes
+    ----------
+    lane : Lane
+    impressions : int64 (n_titles,)
+    personal : bool
+        Whether the agent looks at the visitor.
+    """
+
+    lane: Lane
+    impressions: IntArray
+    personal: bool
+
+    @property
+    def simulator(self) -> Artwork:
+        """The simulator."""
+        assert isinstance(self.lane.simulator, Artwork)
+        return self.lane.simulator
+
+
+def replay(experiment: Experiment, label: str, steps: int) -> Replay:
+    """Compute the first replication of one agent again, up to a step.
+
+    Raises
+    ------
+    UserError
+        It would take too long, or the agent diverged.
+    """
+    index = position(experiment, label)
+    lane = make_lane(experiment, index, rows=[ROW] if experiment.agent_class(index).alone else None)
+    lane.agent.prepare()
+    replay_to(lane, ROW, steps, label)
+    simulator = lane.simulator
+    assert isinstance(simulator, Artwork)
+    impressions = np.zeros(len(simulator.catalogue(ROW).sizes), np.int64)
+    for step in range(steps):
+        impressions[simulator.shown_titles(step)[ROW]] += 1
+    personal = not issubclass(experiment.agent_class(index), ContextFreeAgent | Default | Random)
+    return Replay(lane, impressions, personal)
+
+
+def titles(experiment: Experiment) -> dict[int, str]:
+    """Name the titles that are there at the end of a run by number and genres, those that visitors like most first."""
+    simulator = Artwork(experiment.simulator, Streams(experiment.seed, [ROW]))
+    catalogue, there = simulator.catalogue(ROW), simulator.titles_at(experiment.steps - 1)
+    liked = catalogue.interest.mean(axis=0)[there]
+    names = {}
+    for title in there[np.argsort(-liked, kind="stable")].tolist():
+        main, second = np.argsort(-catalogue.genres[title], kind="stable")[:2]
+        names[title] = f"Title {title + 1}: {GENRES[main]}, {GENRES[second]}"
+    return names
+
+
+def visits(played: Replay, title: int) -> list[Visit]:
+    """Show the pictures of a title to the most typical visitor of each taste cluster."""
+    catalogue, found = played.simulator.catalogue(ROW), []
+    for g, cluster in enumerate(GENRES):
+        own = np.flatnonzero(catalogue.clusters == g)
+        if not len(own):
+            continue
+        tastes = catalogue.tastes[own]
+        user = int(own[np.square(tastes - tastes.mean(axis=0)).sum(axis=1).argmin()])
+        round, p, shown, parts = _decide(played, user, title)
+        first = int(round.items[ROW, 0])
+        best = int(np.where(round.available[ROW], p, -np.inf).argmax())
+        mean = float("nan") if parts.mean is None else float(parts.mean[ROW, shown])
+        if parts.logit and np.isfinite(mean):
+            mean = float(1 / (1 + np.exp(-mean)))
+        found.append(
+            Visit(
+                cluster=cluster, user=user, picture=shown + 1, content=catalogue.describe(first + shown),
+                truth=float(p[shown]), default=float(p[0]), best=float(p[best]), best_picture=best + 1, estimate=mean,
+                why=reason(played, round, shown, parts),
+            )
+        )  # fmt: skip
+    return found
+
+
+def reason(played: Replay, round: Round, shown: int, parts: Explanation) -> str:
+    """Say why a picture was chosen: what the visitor likes about it, and whether exploration decided."""
+    simulator, catalogue = played.simulator, played.simulator.catalogue(ROW)
+    if parts.guard is not None and parts.guard[ROW]:
+        return str(parts.guard[ROW])
+    if parts.randomised is not None and parts.randomised[ROW]:
+        return "a random draw"
+    if not played.personal:
+        return "the same picture for all visitors"
+    decided = "highest estimate"
+    if parts.mean is not None:
+        mean = np.where(round.available[ROW], parts.mean[ROW], -np.inf)
+        decided = decided if mean[shown] >= np.nanmax(mean) else "exploration: another picture has a higher estimate"
+    n = simulator.spec.n_features - 2
+    taste, there = catalogue.tastes[round.users[ROW], :n], catalogue.attributes[round.items[ROW, shown], :n]
+    likes = ", ".join(
+        f"{ATTRIBUTES[i]} ({taste[i]:.1f})" for i in np.argsort(-taste * there, kind="stable") if there[i]
+    )
+    return f"{decided}; taste for {likes}"
+
+
+def title_value(played: Replay, title: int) -> TitleValue:
+    """Average the expected take fraction over visitors to whom the title is retrieved, or over all if to none."""
+    simulator = played.simulator
+    likely = simulator.retrieved_for(played.lane.step - 1, title, ROW)
+    users = likely if len(likely) else np.arange(len(simulator.catalogue(ROW).tastes))
+    users = users[np.linspace(0, len(users) - 1, min(len(users), VISITORS)).astype(np.int64)]
+    chosen, table = [], []
+    for user in users.tolist():
+        round, p, shown, _ = _decide(played, user, title, explain=False)
+        table.append(np.where(round.available[ROW], p, -np.inf))
+        chosen.append(p[shown])
+    every = np.stack(table)
+    return TitleValue(
+        visitors=len(users), impressions=int(played.impressions[title]), agent=float(np.mean(chosen)),
+        default=float(every[:, 0].mean()), popular=float(every.mean(axis=0).max()),
+        best=float(every.max(axis=1).mean()),
+    )  # fmt: skip
+
+
+def _decide(
+    played: Replay, user: int, title: int, *, explain: bool = True
+) -> tuple[Round, FloatArray, int, Explanation]:
+    """Let the agent choose a picture of a title for a user: the round, the truth (K,), the choice, its explanation."""
+    lane, R = played.lane, played.lane.rows
+    round = played.simulator.round_of(lane.step, np.full(R, user), np.full(R, title))
+    scores = lane.agent.scores(round)
+    shown = int(top_k(scores, round.available, np.ones(R, np.bool_), 1)[ROW, 0])
+    parts = lane.agent.explain(round) if explain else Explanation("score", scores)
+    return round, played.simulator.probabilities(round)[ROW], shown, parts
+
+
+def heatmap(played: Replay, title: int, shown: list[Visit]) -> Spec:
+    """Draw the true click probability of every picture for every cluster's visitor, with marks on what is shown."""
+    note = (
+        "True click probability, for the most typical visitor of each taste cluster. Filled circle: what the agent "
+        "shows. Ring: the best picture. Picture 1 is the default."
+    )
+    layout: Spec = {
+        "title": {"text": "Pictures and visitors"}, "meta": {"note": note}, "showlegend": False,
+        "xaxis": {"title": {"text": "picture"}, "showgrid": False},
+        "yaxis": {"autorange": "reversed", "type": "category", "dtick": 1, "showgrid": False, "automargin": True},
+    }  # fmt: skip
+    if not shown:
+        return empty_figure(layout, "No visitors.")
+    rows = []
+    for visit in shown:
+        round, p, _, _ = _decide(played, visit.user, title, explain=False)
+        rows.append(np.where(round.available[ROW], p, np.nan))
+    z = np.stack(rows)
+    z = z[:, : int(played.simulator.catalogue(ROW).sizes[title])]
+    clusters = [visit.cluster for visit in shown]
+    cells = {
+        "type": "heatmap", "x": np.arange(1.0, z.shape[1] + 1), "y": clusters, "z": z, "colorscale": "Cividis",
+        "colorbar": {"thickness": 10, "tickformat": ".2f"}, "xgap": 1, "ygap": 1,
+        "hovertemplate": f"%{{y}}, picture %{{x}}: %{{z:{RATE}}}<extra></extra>",
+    }  # fmt: skip
+    ring = {"symbol": "circle-open", "size": 15, "color": "#FFFFFF", "line": {"width": 2}}
+    point = {"symbol": "circle", "size": 9, "color": "#FFFFFF", "line": {"width": 1.5, "color": "#000000"}}
+    common = {"type": "scatter", "mode": "markers", "y": clusters, "hoverinfo": "skip"}
+    best = {**common, "x": [float(v.best_picture) for v in shown], "marker": ring, "name": "best"}
+    own = {**common, "x": [float(v.picture) for v in shown], "marker": point, "name": "shown"}
+    return {"data": [cells, best, own], "layout": layout}

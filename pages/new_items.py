@@ -1,0 +1,34 @@
+"""New items: which agents find what is launched, after how many steps, and what that costs."""
+
+import streamlit as st
+
+from bandits import UserError
+from ui import session
+from ui.new_items import choice, view
+from ui.text import refuse
+
+st.title("New items", anchor=False)
+st.markdown(
+    "Who finds a new item that no visitor has seen, and when? Choose launches and press **Run**; the page shows the "
+    "share that each launch gets beside its fair share, that of an optimal choice."
+)
+job = session.current()
+experiment = None
+try:
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        experiment = choice.choose(job)
+        pressed = st.button("Run", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter")
+    if pressed:
+        job = session.submit_and_follow(experiment)
+        st.session_state["items-given"] = job.id  # the controls stay as they are beside the run
+        st.rerun()
+except UserError as error:
+    refuse(error)
+if not choice.launched(job.experiment):
+    st.caption(":material/touch_app: Nothing is launched in the run that you viewed last. Press **Run**.")
+elif not choice.countable(job.experiment):
+    st.caption(":material/touch_app: In the run that you viewed last, items have no fair share. Press **Run**.")
+else:
+    if experiment is not None and experiment.hash != job.experiment.hash:
+        st.caption(":material/touch_app: Shown below: the last run. Press **Run** for the launches above.")
+    view.show(job)

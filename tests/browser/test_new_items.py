@@ -1,0 +1,55 @@
+"""Launched products from the press to when each agent found them; a title and the pictures of two visitors."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Literal
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from bandits.experiments.presets import presets
+from bandits.results.artwork import titles
+from tests.browser.conftest import Open
+from tests.browser.test_journeys import run_button
+from tests.browser.test_sweep import choose
+
+pytestmark = pytest.mark.browser
+expect.set_options(timeout=100_000)
+
+PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+DESK: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}}
+WIDER = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+
+
+def summary(page: Page) -> str:
+    """Wait for the sentence on a title."""
+    sentence = page.get_by_text(re.compile("^At the end of the run, .* gets a take fraction of"))
+    expect(sentence).to_be_visible()
+    return sentence.inner_text()
+
+
+def test_ten_products_are_launched_and_found(visit: Open) -> None:
+    page = visit("/new_items", color_scheme="light", **DESK)
+    choose(page, "Launches", "A launch")
+    run_button(page).click()
+    found = page.get_by_text(re.compile("^Fair share of the 10 products launched at step 10,000"))
+    expect(found).to_be_visible()
+    assert re.search(r"LinUCB per arm after [\d,]+ steps", found.inner_text())
+    assert "never: " in found.inner_text()
+    assert not page.evaluate(WIDER)
+
+
+@pytest.mark.parametrize(("screen", "scheme"), [(PHONE, "dark")])
+def test_two_visitors_are_shown_two_pictures_of_a_title(
+    visit: Open, screen: dict[str, Any], scheme: Literal["light", "dark"]
+) -> None:
+    page = visit("/artwork", color_scheme=scheme, **screen)
+    choose(page, "Experiment", "A picture for each visitor")
+    run_button(page).click()
+    first = summary(page)
+    choose(page, "Title", list(titles(presets()["artwork"].experiment).values())[1])
+    expect(page.get_by_text(first)).to_have_count(0)
+    assert summary(page) != first
+    expect(page.get_by_text("Pictures and visitors")).to_be_visible()
+    assert not page.evaluate(WIDER)

@@ -1,0 +1,95 @@
+"""The pages New items and Artwork: from a choice to what was launched and who is shown which picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from bandits.experiments import url
+from bandits.runtime.pool import Pool
+from tests.pages.support import ended, open_page, panels
+from tests.support import experiment
+from ui import session
+
+SHOP = {
+    "kind": "petshop", "n_products": 20, "n_users": 100,
+    "changes": [{"kind": "launch", "at": 1000, "items": 2, "category": "Fish", "quality": 1.5}],
+}  # fmt: skip
+PICTURES = {"kind": "artwork", "n_titles": 20, "n_pictures": [3, 5], "n_users": 60, "n_retrieved": 3}
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Pool]:
+    """The app's own."""
+    made = session.pool()
+    yield made
+    made.close()
+    session.pool.clear()
+
+
+def test_a_launch_is_edited_run_and_read(pool: Pool) -> None:
+    e = experiment("linucb", "random", simulator=SHOP, seed=61, steps=3000)
+    ended(pool.submit(e))
+    at = open_page("new_items", url.to_query(e))
+    assert not at.exception
+    assert at.selectbox(key="items-name").value == "own"
+    table = next(frame.value for frame in at.dataframe)
+    assert list(table["Launch"]) == ["2 at step 1,000"] * 2
+    assert list(table["Agent"]) == ["LinUCB", "Random"]
+    assert any("Fair share of the 2 products launched at step 1,000" in m.value for m in at.markdown)
+    titles = [cell["figure"]["layout"]["title"]["text"] for p in panels(at) for cell in p["cells"]]
+    assert titles == ["Share of 2 products launched at 1,000", "Click-through rate"]
+    items = next(n for n in at.number_input if n.label == "Items")
+    items.set_value(3).run()
+    assert any("Shown below: the last run" in c.value for c in at.caption)
+    next(b for b in at.button if b.label == "Run").click().run()
+    assert not at.exception
+    job = pool.get(at.session_state["job"])
+    assert job is not None
+    assert [change.items for change in job.experiment.simulator.changes] == [3]  # type: ignore[attr-defined]
+    ended(job)
+    at.run()
+    assert any("3 products launched at step 1,000" in m.value for m in at.markdown)
+    assert not any("Shown below" in c.value for c in at.caption)
+
+
+def test_launches_that_do_not_fit_are_refused_in_one_sentence(pool: Pool) -> None:
+    e = experiment("random", simulator=SHOP, seed=62, steps=2000)
+    ended(pool.submit(e))
+    at = open_page("new_items", url.to_query(e))
+    next(n for n in at.number_input if n.label == "Items").set_value(5).run()
+    assert not at.exception
+    assert any("changes.0.items is 5; at most 4 items can be launched" in m.value.replace("\\", "") for m in at.error)
+
+
+def test_a_title_is_chosen_and_its_pictures_explained(pool: Pool) -> None:
+    shared = {"kind": "linucb", "sharing": "shared", "alpha": 0.3}
+    e = experiment(shared, "popularity", simulator=PICTURES, seed=63, steps=800)
+    ended(pool.submit(e))
+    at = open_page("artwork", url.to_query(e))
+    assert not at.exception
+    title = next(box for box in at.selectbox if box.label == "Title")
+    assert len(title.options) == 20
+    title.set_value(int(title.options[1].split(":")[0].split()[1]) - 1).run()
+    assert not at.exception
+    (table,) = [frame.value for frame in at.dataframe]
+    assert len(table) == 8
+    assert table["Why"].str.contains("taste for").all()
+    (sentence,) = [m.value for m in at.markdown if "take fraction of" in m.value]
+    assert "(oracle)" in sentence
+    drawn = [cell["figure"]["layout"]["title"]["text"] for p in panels(at) for cell in p["cells"]]
+    assert drawn == ["Take fraction", "Cumulative regret", "Pictures and visitors"]
+    next(box for box in at.selectbox if box.label == "Agent").set_value("Popularity").run()
+    (table,) = [frame.value for frame in at.dataframe]
+    assert set(table["Why"]) == {"the same picture for all visitors"}
+
+
+def test_pages_offer_a_run_where_nothing_is_launched_and_no_picture_shown(pool: Pool) -> None:
+    e = experiment("random", seed=64, steps=300)
+    ended(pool.submit(e))
+    at = open_page("new_items", url.to_query(e))
+    assert any("Nothing is launched in the run that you viewed last" in c.value for c in at.caption)
+    at = open_page("artwork", url.to_query(e))
+    assert any("shows no pictures" in c.value for c in at.caption)
+    assert not at.exception

@@ -1,0 +1,106 @@
+"""What the page Artwork states of one title: choices, reasons and expected take fractions follow from their sources."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bandits import UserError, read
+from bandits.experiments.race import make_lane
+from bandits.results import artwork
+from bandits.results.artwork import Replay
+from bandits.simulators.artwork_titles import GENRES
+
+SMALL = {"kind": "artwork", "n_titles": 25, "n_pictures": [3, 6], "n_users": 200, "n_retrieved": 4}
+AGENTS = [
+    {"kind": "linucb", "sharing": "shared", "alpha": 0.3}, {"kind": "popularity"}, {"kind": "default"},
+    {"kind": "oracle"}, {"kind": "neural_greedy", "hidden": [8]},
+]  # fmt: skip
+STEPS = 1500
+
+
+def experiment(**options: Any) -> Any:
+    return read({"simulator": {**SMALL, **options}, "agents": AGENTS, "steps": STEPS, "replications": 2})
+
+
+@pytest.fixture(scope="module")
+def played() -> dict[str, Replay]:
+    e = experiment()
+    return {label: artwork.replay(e, label, STEPS) for label in ("LinUCB", "Popularity", "Default", "Oracle")}
+
+
+def test_the_replay_counts_the_impressions_of_every_title(played: dict[str, Replay]) -> None:
+    lane = make_lane(experiment(), 0, rows=[0])
+    shown = played["LinUCB"].simulator.catalogue().title_of[lane.advance(STEPS).items[:, 0, 0]]
+    assert np.array_equal(np.bincount(shown, minlength=25), played["LinUCB"].impressions)
+    assert played["LinUCB"].lane.step == STEPS
+    state, same = lane.agent.state_dict(), played["LinUCB"].lane.agent.state_dict()
+    assert all(np.array_equal(state[name], same[name]) for name in state)
+
+
+def test_expected_take_fractions_of_a_title_are_means_over_its_visitors(played: dict[str, Replay]) -> None:
+    title = int(played["Oracle"].impressions.argmax())
+    found = {label: artwork.title_value(each, title) for label, each in played.items()}
+    simulator = played["Oracle"].simulator
+    users = simulator.retrieved_for(STEPS - 1, title)
+    p = []
+    for user in users:
+        round = simulator.round_of(STEPS, np.array([user]), np.array([title]))
+        p.append(np.where(round.available, simulator.probabilities(round), -np.inf)[0])
+    table = np.stack(p)
+    assert found["Default"].visitors == len(users)
+    assert found["Default"].agent == found["LinUCB"].default == pytest.approx(table[:, 0].mean())
+    assert found["Oracle"].agent == found["LinUCB"].best == pytest.approx(table.max(axis=1).mean())
+    assert found["LinUCB"].popular == pytest.approx(table.mean(axis=0).max())
+    assert found["LinUCB"].default < found["LinUCB"].agent <= found["LinUCB"].best
+    assert found["LinUCB"].popular <= found["LinUCB"].best
+
+
+def test_visitors_are_shown_different_pictures_and_the_reason_is_their_taste(played: dict[str, Replay]) -> None:
+    title = int(played["LinUCB"].impressions.argmax())
+    shown = artwork.visits(played["LinUCB"], title)
+    assert [visit.cluster for visit in shown] == list(GENRES)
+    assert len({visit.picture for visit in shown}) > 1
+    catalogue = played["LinUCB"].simulator.catalogue()
+    for visit in shown:
+        assert catalogue.clusters[visit.user] == GENRES.index(visit.cluster)
+        tone = int(catalogue.attributes[catalogue.first[title] + visit.picture - 1, : len(GENRES)].argmax())
+        assert f"{GENRES[tone]} ({catalogue.tastes[visit.user, tone]:.1f})" in visit.why
+        assert visit.truth <= visit.best
+        lane = played["LinUCB"].lane
+        round = played["LinUCB"].simulator.round_of(lane.step, np.array([visit.user]), np.array([title]))
+        mean = np.where(round.available, lane.agent.explain(round).mean, -np.inf)[0]
+        highest = mean.argmax() == visit.picture - 1
+        assert visit.why.startswith("highest estimate; " if highest else "exploration: ")
+        assert visit.estimate == mean[visit.picture - 1]
+    assert len({visit.picture for visit in artwork.visits(played["Popularity"], title)}) == 1
+    default = artwork.visits(played["Default"], title)
+    assert {(visit.picture, visit.why) for visit in default} == {(1, "the same picture for all visitors")}
+    assert all(visit.truth == visit.default for visit in default)
+    assert all(visit.picture == visit.best_picture for visit in artwork.visits(played["Oracle"], title))
+
+
+def test_the_map_shows_the_pictures_of_the_title_alone(played: dict[str, Replay]) -> None:
+    title = int(played["LinUCB"].impressions.argmax())
+    visits = artwork.visits(played["LinUCB"], title)
+    cells, best, own = artwork.heatmap(played["LinUCB"], title, visits)["data"]
+    assert cells["z"].shape == (8, played["LinUCB"].simulator.catalogue().sizes[title])
+    assert [row[int(place) - 1] for row, place in zip(cells["z"], own["x"], strict=True)] == [v.truth for v in visits]
+    assert list(cells["z"].argmax(axis=1) + 1) == best["x"]
+
+
+def test_titles_are_those_there_at_the_end_and_unknown_agents_are_refused() -> None:
+    e = experiment(changes=[{"kind": "launch", "at": 1400, "items": 3}], new_titles=4, arrival=700)
+    assert sorted(artwork.titles(e)) == [*range(23)]  # two of the four have arrived
+    with pytest.raises(UserError, match="it must be one of LinUCB"):
+        artwork.replay(e, "nothing", 10)
+
+
+def test_agents_that_need_all_rows_are_replayed_with_them() -> None:
+    found = artwork.replay(experiment(), "Neural greedy", 60)
+    assert found.lane.rows == 2
+    first = [int(found.simulator.shown_titles(step)[0]) for step in range(60)]
+    assert np.array_equal(np.bincount(first, minlength=25), found.impressions)
+    assert len(artwork.visits(found, int(found.impressions.argmax()))) == 8

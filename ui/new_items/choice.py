@@ -1,0 +1,62 @@
+"""The controls of the page New items: which launches, in which run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from bandits import Experiment, read
+from bandits.experiments.presets import presets
+from bandits.runtime.pool import Job
+from bandits.simulators.availability import Launch
+from ui.params_form import form
+
+_OWN = "own"
+
+
+def choose(job: Job) -> Experiment:
+    """Draw the controls; return the experiment that they describe.
+
+    Raises
+    ------
+    UserError
+        The launches do not fit the simulator.
+    """
+    offered = {name: p for name, p in presets().items() if countable(p.experiment) and launched(p.experiment)}
+    if st.session_state.get("items-given") != job.id and launched(job.experiment) and countable(job.experiment):
+        st.session_state["items-given"], st.session_state["items-base"] = job.id, job.experiment
+        same = [name for name, p in offered.items() if p.experiment.hash == job.experiment.hash]
+        st.session_state["items-name"] = same[0] if same else _OWN
+    own: Experiment | None = st.session_state.get("items-base")
+    names = [*([_OWN] if own is not None else []), *offered]
+    name = st.selectbox(
+        "Launches", names, key="items-name", width=280, index=names.index("launch"),
+        format_func=lambda n: "Those of the last run" if n == _OWN else offered[n].title,
+        help="What is launched, in which simulator, and which agents run.",
+    )  # fmt: skip
+    base = own if name == _OWN and own is not None else offered[name].experiment
+    return _edited(base)
+
+
+def _edited(base: Experiment) -> Experiment:
+    """Draw the list of launches and withdrawals; return the experiment with it."""
+    cls = type(base.simulator)
+    data = base.model_dump(mode="json", by_alias=True)
+    with st.popover("Edit launches", icon=":material/tune:", type="tertiary"):
+        st.caption("Steps, numbers, categories and quality of what is launched and withdrawn.")
+        entered: dict[str, Any] = form(
+            cls, ["changes"], data["simulator"], f"items-{base.hash[:12]}", lambda kind: kind.suggested(base.steps)
+        )
+    return read({**data, "simulator": {**data["simulator"], **entered}})
+
+
+def launched(experiment: Experiment) -> bool:
+    """Return whether anything is launched in a run."""
+    return any(isinstance(change, Launch) for change in experiment.simulator.all_changes.values())
+
+
+def countable(experiment: Experiment) -> bool:
+    """Return whether any visitor can be shown any item, so that items have a fair share."""
+    spec = experiment.simulator_class().describe(experiment.simulator)
+    return spec.n_items == spec.n_candidates

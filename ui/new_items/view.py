@@ -1,0 +1,50 @@
+"""Draw a run with launches: what each launch got, agent by agent, and when its fair share was reached."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from bandits.results import new_items
+from bandits.results.change_marks import description
+from bandits.results.demand import demand
+from bandits.results.figures import board
+from bandits.results.style import Spec
+from bandits.runtime.pool import Job
+from ui.live_panel import panel
+from ui.run_view.status import status
+from ui.text import escape_markdown, safe_cell
+
+
+def show(job: Job) -> None:
+    """Draw a run; update while it is computed."""
+    st.fragment(_show, run_every=1.0 if job.active else None)(job, job.active)
+
+
+def _show(job: Job, was_active: bool) -> None:
+    if was_active and not job.active:
+        st.rerun()
+    st.caption(escape_markdown(f"{status(job)}. {description(job.experiment)}"))
+    if not job.result.histories:
+        return
+    demand(job.experiment)  # takes a while the first time: outside the lock
+    with job.lock:
+        result = job.result
+        specs = [*new_items.cohort_figures(result), board(result)[0]]
+        table = None if job.active else new_items.launch_table(result)
+        sentences = [] if job.active else new_items.conclusions(result)
+    if sentences:
+        bullets = "\n".join(f"- {escape_markdown(sentence)}" for sentence in sentences)
+        st.markdown(bullets.replace(" %", "\u00a0%"))  # no line begins with a percent sign
+    _draw(specs, job.id)
+    if table is not None:
+        st.dataframe(
+            table.assign(Agent=[safe_cell(label) for label in table["Agent"]]), hide_index=True, key="items-table"
+        )
+        st.caption(new_items.ABOUT.replace(" %", "\u00a0%"))
+
+
+def _draw(specs: list[Spec], revision: str) -> None:
+    for spec in specs:
+        spec["layout"]["uirevision"] = revision
+    alt = [f"{s['layout']['title']['text']}: {s['layout']['meta']['note']}" for s in specs]
+    panel.mount(panel.pack(specs, alt, 320), key="items-board")

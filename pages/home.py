@@ -41,5 +41,6 @@ st.markdown(
     "between agents. Each curve is a mean over independent replications; its band is the 95 % confidence interval of "
     "the mean. The **Glossary** defines all terms.".replace(" %", "\u00a0%")
 )
+st.page_link("which.py", label="Which should I use?", icon=":material/rule:")
 with st.expander("Click probabilities of the pet shop", icon=":material/table:"):
     facts.click_probabilities(preset.experiment)

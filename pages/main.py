@@ -34,6 +34,7 @@ page = st.navigation(
             st.Page("guard_rails.py", title="Guard rails", icon=":material/shield:", url_path="guard_rails"),
         ],
         "Reference": [
+            st.Page("which.py", title="Which should I use?", icon=":material/rule:", url_path="which"),
             st.Page("cost.py", title="Cost", icon=":material/timer:", url_path="cost"),
             st.Page("glossary.py", title="Glossary", icon=":material/menu_book:", url_path="glossary"),
         ],

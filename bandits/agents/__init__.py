@@ -27,6 +27,7 @@ REGISTRY: dict[str, type[Agent]] = registry(
     "context_free.beta_ts.BetaTS",
     "context_free.popularity.Popularity",
     "context_free.default.Default",
+    "context_free.ab_test.ABTest",
     "context_free.random.Random",
     "context_free.oracle.Oracle",
 )

@@ -292,6 +292,8 @@ class WorldAccess(NamedTuple):
         What an agent observes at a step, for guards that show a past round to it again.
     categories : callable, () -> int64 (R, n_items)
         The category of every item, from 0 (requires ``categories``).
+    n_segments : int
+        Number of user segments; 1 where users form no groups.
     """
 
     probabilities: Callable[[Round], FloatArray]
@@ -301,3 +303,4 @@ class WorldAccess(NamedTuple):
     vectors: Callable[[], Vectors] = _missing
     round_at: Callable[[int], Round] = _missing
     categories: Callable[[], IntArray] = _missing
+    n_segments: int = 1

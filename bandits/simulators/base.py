@@ -186,7 +186,7 @@ class Simulator(ABC):
     def access(self) -> WorldAccess:
         """Return what agents may read if they require it."""
         key = f"{self.log_key()}|{self.streams.seed}"
-        observed = self.vectors, self.round_at, self.categories
+        observed = self.vectors, self.round_at, self.categories, max(1, len(self.segment_names()))
         return WorldAccess(self.probabilities, self.log, self.layouts(), key, *observed)
 
     def log_key(self) -> str:

@@ -164,12 +164,15 @@ class Session:
         The open page.
     progress : str
         The text of the last progress bar.
+    seen : set of str
+        Names of the app's own components that were sent since the session began.
     """
 
     channel: Any
     watch: Watch
     page: str = ""
     progress: str = ""
+    seen: set[str] = field(default_factory=set)
     listening: asyncio.Task[None] | None = None
     _script: str = ""  # hash of the page in the protocol
     _query: str = ""
@@ -317,6 +320,8 @@ class Session:
         """Process an element; raise errors that the page shows."""
         kind = element.WhichOneof("type")
         shown = getattr(element, kind) if kind else None
+        if kind == "bidi_component":
+            self.seen.add(shown.component_name)
         if kind == "exception":
             raise RuntimeError(f"{self.page}: {shown.type}: {shown.message}")
         if kind == "alert" and shown.format == shown.ERROR:

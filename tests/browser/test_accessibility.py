@@ -19,11 +19,11 @@ PAGES = {
     "/": "Bandit Playground", "/arena": "Arena", "/sweep": "Sweep", "/diagnostics": "Diagnostics",
     "/shock_lab": "Shock lab", "/guard_rails": "Guard rails", "/runs": "Runs", "/lessons": "Lessons",
     "/data": "Your data", "/what_if": "What if?", "/cost": "Cost of confidence", "/glossary": "Glossary",
-    "/new_items": "New items", "/artwork": "Artwork",
+    "/new_items": "New items", "/artwork": "Artwork", "/which": "Which should I use?",
 }  # fmt: skip
 SECTIONS = {
     "/data": "Data", "/what_if": "Data", "/shock_lab": "Change", "/guard_rails": "Change", "/cost": "Reference",
-    "/glossary": "Reference", "/new_items": "Items", "/artwork": "Items",
+    "/glossary": "Reference", "/which": "Reference", "/new_items": "Items", "/artwork": "Items",
 }  # fmt: skip
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 # rules that Streamlit breaks and we cannot change, and where: the menu of pages nests sections as <ul><div><li>

@@ -16,7 +16,8 @@ SOURCE = Path(bandits.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 ORDER = (
     "base", "models", "simulators", "agents", "experiments", "results", "storage", "runtime", "diagnostics",
-    "monitoring", "offpolicy", "profiling", "sweeps", "lessons", "cli",
+    "monitoring", "offpolicy", "profiling", "sweeps", "lessons", "advice",
+    "cli",
 )  # fmt: skip
 APART = {
     ("simulators", "agents"),

@@ -1,0 +1,84 @@
+"""The measured lines, as ``python -m benchmarks.reproduction.choosing --write`` stored them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from bandits.base.errors import UserError
+from bandits.base.formatting import short
+from bandits.experiments import url
+from bandits.experiments.experiment import Experiment, read
+from bandits.experiments.presets import presets
+from bandits.results.metrics import Estimate
+
+from .guide import guide
+
+
+class Line(NamedTuple):
+    """One measurement: numbers by name, and what a reader can open.
+
+    Attributes
+    ----------
+    title : str
+    values : dict of str to Estimate
+        Mean and 95 % interval; three times the same number where a document states none.
+    origin : str
+        The document and its section, or the command that ran it.
+    experiment : Experiment
+        The run, or the preset closest to the document's.
+    """
+
+    title: str
+    values: Mapping[str, Estimate]
+    origin: str
+    experiment: Experiment
+
+    @property
+    def link(self) -> str:
+        """The Arena with this experiment: the end of an address."""
+        return f"arena?{url.query(self.experiment)}"
+
+    def check(self, name: str, arguments: tuple[Any, ...]) -> None:
+        """Check that a number has been measured.
+
+        Raises
+        ------
+        UserError
+        """
+        if arguments or name not in (*self.values, "steps"):
+            raise UserError(f"'{short(name)}' was not measured; known are steps, {', '.join(self.values)}")
+
+    def given(self, name: str) -> bool:  # noqa: ARG002
+        """Tell that every number is known."""
+        return True
+
+    def quantity(self, name: str, arguments: tuple[Any, ...]) -> float | Estimate:  # noqa: ARG002 - as for runs
+        """Return a number."""
+        return float(self.experiment.steps) if name == "steps" else self.values[name]
+
+
+class Evidence(NamedTuple):
+    """All lines by name, and how they were made."""
+
+    lines: Mapping[str, Line]
+    command: str
+    machine: str
+    code: str
+
+
+@lru_cache(maxsize=1)
+def evidence() -> Evidence:
+    """Return the stored measurements."""
+    data = json.loads(files("bandits.advice").joinpath("evidence.json").read_text(encoding="utf-8"))
+    lines = {}
+    for name, line in data["lines"].items():
+        values = {key: Estimate(*ends) for key, ends in line["values"].items()}
+        origin = f"{line['document']}, {line['section']}" if "document" in line else "run for this page"
+        opened = line.get("experiment") or guide().opens[name]
+        run = presets()[opened].experiment if isinstance(opened, str) else read(opened)
+        lines[name] = Line(guide().titles[name], values, origin, run)
+    return Evidence(lines, data["command"], data["machine"], data["code"])

@@ -1,0 +1,19 @@
+"""Which should I use? Questions, and agents whose measured lines answer them."""
+
+import streamlit as st
+
+from bandits import UserError
+from ui.advice import view
+from ui.text import refuse
+
+st.title("Which should I use?", anchor=False)
+st.markdown(
+    "Which agent fits your problem, and what was measured? Answer the questions; each sentence links the runs that it "
+    "rests on."
+)
+try:
+    view.answer(view.ask())
+    view.chapter()
+    view.origin()
+except UserError as error:
+    refuse(error)

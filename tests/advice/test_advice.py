@@ -1,0 +1,88 @@
+"""Which agent to use: every sentence rests on a measured line, and what was not measured says so."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from importlib.resources import files
+from urllib.parse import parse_qsl
+
+import pytest
+
+from bandits.advice import advise, evidence, guide, measured_changes
+from bandits.advice.choosing import filled, lines_of
+from bandits.agents import REGISTRY
+from bandits.experiments import url
+from bandits.lessons.expressions import evaluate, parse
+from bandits.lessons.texts import check_text
+from benchmarks.measure import code_hash
+from benchmarks.reproduction import choosing
+
+GUIDE = guide()
+ALLOWED = ("α = 0.4", "α = 1.5", "UCB1", "section 9")
+
+
+def stated() -> Iterator[tuple[str, str]]:
+    for rule in GUIDE.rules:
+        yield rule.text, rule.holds
+    for each in (*GUIDE.cases, *GUIDE.settings):
+        yield each.text, each.holds
+
+
+@pytest.mark.parametrize(("text", "holds"), list(stated()))
+def test_every_sentence_holds_on_its_measured_lines(text: str, holds: str) -> None:
+    check_text(text, evidence().lines, (), ALLOWED)  # no number is typed
+    assert holds or text == "Not measured here."
+    if holds:
+        assert lines_of(text)
+        assert evaluate(parse(holds), evidence().lines)
+    assert "{{" not in filled(text)
+
+
+def test_agents_exist_and_links_open_the_experiment() -> None:
+    for rule in GUIDE.rules:
+        REGISTRY[rule.agent["kind"]].Params.model_validate(rule.agent)
+    for line in evidence().lines.values():
+        assert url.parse_query(dict(parse_qsl(line.link.removeprefix("arena?")))).experiment == line.experiment
+
+
+def test_every_combination_has_measured_advice_or_says_that_there_is_none() -> None:
+    without = 0
+    for options in itertools.product(*(q.options for q in GUIDE.questions.values())):
+        answers = dict(zip(GUIDE.questions, options, strict=True))
+        found = advise(answers)
+        assert all(each.lines for each in found)
+        without += not found
+        if answers["new"] == "often" or answers["rewards"] == "numbers" or answers["arms"] == "more":
+            assert not found
+    assert without > 0
+
+
+def test_the_twelve_cases_of_the_chapter_are_answered() -> None:
+    assert len(GUIDE.cases) == 12
+    for case in GUIDE.cases:
+        assert set(case.answers) == set(GUIDE.questions)
+        assert lines_of(case.text)  # names its evidence
+        assert bool(advise(case.answers)) == (case.verdict != "not measured here")
+
+
+def test_an_unmeasured_case_names_what_was_measured() -> None:
+    answers = next(case.answers for case in GUIDE.cases if case.verdict == "not measured here")
+    assert measured_changes(answers) == {"new": ["never", "sometimes"]}
+
+
+def test_the_stored_lines_are_those_of_the_documents_and_of_the_code() -> None:
+    data = json.loads(files("bandits.advice").joinpath("evidence.json").read_text(encoding="utf-8"))
+    for name in choosing.TABLES:
+        assert data["lines"][name]["values"] == choosing.table_values(name)
+    for name in choosing.RUNS:
+        assert data["lines"][name]["experiment"] == choosing.experiment(name)
+    assert data["code"].endswith(code_hash(choosing.measure))
+
+
+@pytest.mark.slow
+def test_a_line_measures_the_same_again() -> None:
+    stored = evidence().lines["interaction_50"].values
+    for name, value in choosing.run_values(choosing.experiment("interaction_50")).items():
+        assert stored[name] == pytest.approx(value, abs=2e-3)

@@ -1,0 +1,18 @@
+"""Which should I use? Answers link their lines; what was not measured is stated."""
+
+from __future__ import annotations
+
+from tests.pages.support import open_page
+
+
+def test_answers_link_their_lines_and_gaps_are_stated() -> None:
+    at = open_page("which")
+    assert not at.exception
+    assert at.subheader[0].value == "Measured answers"
+    assert sum("arena?" in each.value for each in at.caption) >= 12
+    at = at.selectbox(key="which-change").set_value("sudden").run()
+    assert any("gamma 0.9995" in each.value for each in at.markdown)
+    at = at.selectbox(key="which-rewards").set_value("numbers").run()
+    assert not at.exception
+    assert at.subheader[0].value == "Not measured here"
+    assert any("Yes or no" in each.value for each in at.markdown)

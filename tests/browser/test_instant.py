@@ -243,6 +243,7 @@ def test_behind_a_proxy_that_opens_no_further_websocket(server: str, browser: Br
     x, y = thumb(slider)
     page.mouse.move(x + 20, y, steps=4)
     wait_for(lambda: len(sent) > many, "the next question")
+    page.wait_for_timeout(LOOK)  # the last move is drawn
     value = float(slider.input_value())
     page.mouse.up()
     page.wait_for_url(re.compile(rf"agents\.0\.alpha={value:g}(&|$)"))
@@ -266,6 +267,7 @@ def test_on_a_touch_screen(visit: Open) -> None:
         event("touchMove", (x + 8 * i, y))
         page.wait_for_timeout(LOOK / 5)
     expect(strip(slider)).to_contain_text(re.compile("alpha 0.5"))
+    page.wait_for_timeout(LOOK)  # the last move is drawn
     value = slider.input_value()
     peek = page.locator(".bp-peek")  # the sidebar hides the plots
     expect(peek).to_contain_text(re.compile(r"^Click-through rate LinUCB 0\.\d{3} ± .* against 0\.5"))

@@ -1,6 +1,6 @@
 // The connection to the server: a websocket, or requests where none can be opened. Joined with slider.js.
 const RETRY = 5000; // milliseconds until a lost connection is opened again
-const OPENING = 3000; // ... until one that does not open is given up
+const OPENING = 10_000; // ... until one that does not open is given up
 const BUSY = 100; // ... until a server that answers others is asked again
 
 // The entry script of the page gives the root of the app, behind any base path or proxy.

@@ -21,6 +21,8 @@ class Default(Agent):
 
     title = "Default"
     formula = r"-a"
+    colour = "#7F7F7F"
+    dash = "dash"
     learns = False
 
     def scores(self, round: Round) -> FloatArray:

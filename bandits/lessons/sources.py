@@ -175,6 +175,12 @@ def _log_loss(source: RunSource, label: str) -> Found:
     return agent.validation_loss
 
 
+def _coverage(source: RunSource, label: str) -> Found:
+    """Share of the true rewards within the agent's own 95 % intervals, at the last snapshot."""
+    found = metrics.calibration(source.known.histories[label])
+    return NONE if found is None else Estimate(float(found.mid[-1]), float(found.low[-1]), float(found.high[-1]))
+
+
 def _change_step(source: RunSource) -> Found:
     span = change_span(source.experiment.simulator)
     return NONE if span is None else float(span[0])
@@ -214,6 +220,7 @@ QUANTITIES: dict[str, _Kind] = {
     "recovery": _Kind(1, _recovery),
     "share_before": _Kind(1, _share_before),
     "log_loss": _Kind(1, _log_loss),
+    "coverage": _Kind(1, _coverage),
 }
 
 

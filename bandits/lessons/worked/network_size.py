@@ -1,0 +1,96 @@
+"""How many weights a network has, and what a covariance matrix of all of them takes: chapter 3."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from bandits.base.formatting import count, number
+from bandits.base.params import Params, param
+from bandits.models.neural.mlp import count_weights
+from bandits.results.style import NUMBER, Spec, distinct_styles
+
+from .base import Table, Values, WorkedExample
+
+INPUTS = 9  # features of the pet shop: four personas, five categories
+CANDIDATES = 50
+BYTES = 4  # of a number in single precision
+MANY_CANDIDATES, MANY_WEIGHTS = 10**6, 10**5  # of a large shop and a large network
+_LINES = ("matrix of all weights", "gradients of all candidates")
+
+
+class NetworkSizeParams(Params):
+    """Widths of the two hidden layers."""
+
+    first: int = param(
+        128, title="First layer", symbol="m_1", unit="units", ge=8, le=256, basic=True,
+        help="Units of the first hidden layer. Larger values give the network more weights; usually 16 to 256.",
+    )  # fmt: skip
+    second: int = param(
+        64, title="Second layer", symbol="m_2", unit="units", ge=8, le=256, basic=True,
+        help="Units of the second hidden layer. Larger values give the network more weights; usually 8 to 128.",
+    )  # fmt: skip
+
+
+class NetworkSize(WorkedExample):
+    """A matrix with one row and column per weight grows with the square of their number, its inverse with the cube."""
+
+    Params = NetworkSizeParams
+    title = "The weights of a network"
+    formula = r"p=(d+1)\,m_1+(m_1+1)\,m_2+(m_2+1)"
+    known = ("inputs", "first", "second", "candidates", "many_candidates", "many_weights")
+
+    @classmethod
+    def values(cls, params: Any) -> Values:
+        """Count the weights of each layer, and the bytes of A and of the gradients of all candidates."""
+        widths = (INPUTS, params.first, params.second, 1)
+        p = count_weights(widths)
+        layers = [float((a + 1) * b) for a, b in itertools.pairwise(widths)]
+        return {
+            "inputs": float(INPUTS), "first": float(params.first), "second": float(params.second),
+            "candidates": float(CANDIDATES), "weights": float(p),
+            "weights_first": layers[0], "weights_second": layers[1], "weights_last": layers[2],
+            "matrix_megabytes": BYTES * p**2 / 1e6, "inverse_operations": float(p) ** 3,
+            "gradients_megabytes": BYTES * CANDIDATES * p / 1e6,
+            "many_candidates": float(MANY_CANDIDATES), "many_weights": float(MANY_WEIGHTS),
+            "many_gigabytes": BYTES * MANY_CANDIDATES * MANY_WEIGHTS / 1e9,
+        }  # fmt: skip
+
+    @classmethod
+    def tables(cls, params: Any) -> list[Table]:
+        """Show the weights layer by layer."""
+        found = cls.values(params)
+        rows = (
+            ("first hidden layer", f"({INPUTS} + 1) × {params.first}", count(found["weights_first"])),
+            ("second hidden layer", f"({params.first} + 1) × {params.second}", count(found["weights_second"])),
+            ("output", f"({params.second} + 1) × 1", count(found["weights_last"])),
+            ("all", "", count(found["weights"])),
+            ("matrix A, megabytes", "4 × all × all / 1,000,000", number(found["matrix_megabytes"])),
+        )
+        return [Table("Weights", ("layer", "(inputs + 1) × units", "weights"), rows, (2,))]
+
+    @classmethod
+    def figures(cls, params: Any) -> list[Spec]:
+        """Draw the memory of the matrix and of the gradients against the number of weights."""
+        p, looks = np.geomspace(100, 1e6, 81), distinct_styles(_LINES)
+        now = cls.values(params)
+        memory = {_LINES[0]: BYTES * p**2 / 1e6, _LINES[1]: BYTES * CANDIDATES * p / 1e6}
+        data: list[Spec] = [
+            {"type": "scatter", "mode": "lines", "x": p, "y": y, "name": name,
+             "line": {"color": looks[name].color, "width": 2.2, "dash": looks[name].dash}}
+            for name, y in memory.items()
+        ]  # fmt: skip
+        data += [
+            {"type": "scatter", "mode": "markers", "x": np.array([now["weights"]]), "y": np.array([now[key]]),
+             "name": name, "showlegend": False, "marker": {"color": looks[name].color, "size": 10}}
+            for name, key in zip(_LINES, ("matrix_megabytes", "gradients_megabytes"), strict=True)
+        ]  # fmt: skip
+        layout: Spec = {
+            "title": {"text": "Memory by number of weights"}, "showlegend": True,
+            "meta": {"note": f"{CANDIDATES} candidates; points: the network that is chosen."},
+            "xaxis": {"title": {"text": "weights p"}, "type": "log", "hoverformat": NUMBER, "dtick": 1},
+            "yaxis": {"title": {"text": "megabytes"}, "type": "log", "hoverformat": NUMBER, "dtick": 2},
+        }  # fmt: skip
+        return [{"data": data, "layout": layout}]

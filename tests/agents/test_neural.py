@@ -28,7 +28,7 @@ from bandits.simulators.petshop import PetShop
 from benchmarks.speed import neural as benchmark
 from tests.contract import worlds
 from tests.contract.worlds import NEURAL, join, make, same, take
-from tests.support import often
+from tests.support import often, thinned
 
 TINY = {"n_products": 10, "n_users": 40}
 EVERYTHING = [
@@ -39,7 +39,7 @@ EVERYTHING = [
 ]
 EACH = [*((k, p) for k in NEURAL for p in AGENTS[k].test_params()), *EVERYTHING]
 CASES = [pytest.param(k, p, id="-".join(map(str, (k, *p.values())))) for k, p in EACH]
-cases = pytest.mark.parametrize(("kind", "params"), CASES)
+cases = pytest.mark.parametrize(("kind", "params"), thinned(CASES, lambda number: number % 3 == 0))
 
 
 def scores(lane: Lane, steps: int) -> list[Any]:

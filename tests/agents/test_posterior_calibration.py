@@ -41,6 +41,7 @@ def test_the_posterior_of_lints_is_calibrated() -> None:
     assert calibration(SIGMA) < 2.226 / RUNS**0.5
 
 
+@pytest.mark.slow
 def test_calibration_detects_a_doubled_sigma() -> None:
     assert calibration(2 * SIGMA) > 0.3
 

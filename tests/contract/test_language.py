@@ -141,9 +141,8 @@ def check(path: Path) -> list[Finding]:
     return [f for f in kinds.get(path.suffix, check_script)(name, source) if f.word.lower() not in allowed]
 
 
-@pytest.mark.parametrize("path", list(files()), ids=lambda p: p.relative_to(ROOT).as_posix())
-def test_texts_use_the_terms_of_the_field(path: Path) -> None:
-    findings = check(path)
+def test_texts_use_the_terms_of_the_field() -> None:
+    findings = [finding for path in files() for finding in check(path)]
     assert not findings, "\n".join(f"{f.file}:{f.line}: '{f.word}' ({f.instead}): {f.text}" for f in findings)
 
 

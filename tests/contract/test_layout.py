@@ -5,10 +5,9 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
-
-import pytest
 
 import bandits
 
@@ -53,8 +52,13 @@ def package_of(file: Path) -> str:
     return file.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
-def imports(file: Path) -> Iterator[Import]:
+@cache
+def imports(file: Path) -> tuple[Import, ...]:
     """Every name that a file imports, at its top or inside a function."""
+    return tuple(_imports(file))
+
+
+def _imports(file: Path) -> Iterator[Import]:
     package = ["bandits", *file.relative_to(SOURCE).parent.parts]
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -65,27 +69,36 @@ def imports(file: Path) -> Iterator[Import]:
             yield from (Import(".".join([*base, name.name]), node.lineno) for name in node.names)
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda f: str(f.relative_to(SOURCE)))
-def test_imports_follow_the_order_of_packages(file: Path) -> None:
+def test_imports_follow_the_order_of_packages() -> None:
+    assert [wrong for file in FILES for wrong in out_of_order(file)] == []
+
+
+def out_of_order(file: Path) -> Iterator[str]:
+    """Describe the imports of a file that its package may not have."""
     package = package_of(file)
     for path, line in imports(file):
         top = path.split(".")
-        assert top[0] not in ("streamlit", "ui", "pages", "tests", "benchmarks"), f"{file}:{line} imports {path}"
+        if top[0] in ("streamlit", "ui", "pages", "tests", "benchmarks"):
+            yield f"{file}:{line} imports {path}"
         if package not in ORDER or top[0] != "bandits" or top[1] in (package, "__version__"):
             continue
-        assert top[1] in ORDER, f"{file}:{line} imports {path}, which is above all packages"
-        assert ORDER.index(top[1]) < ORDER.index(package), f"{file}:{line} imports {path} upwards"
-        assert (package, top[1]) not in APART, f"{file}:{line}: {package} may not import {top[1]}"
+        if top[1] not in ORDER:
+            yield f"{file}:{line} imports {path}, which is above all packages"
+        elif ORDER.index(top[1]) >= ORDER.index(package):
+            yield f"{file}:{line} imports {path} upwards"
+        elif (package, top[1]) in APART:
+            yield f"{file}:{line}: {package} may not import {top[1]}"
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda f: str(f.relative_to(SOURCE)))
-def test_private_names_stay_in_their_package(file: Path) -> None:
-    package = package_of(file)
-    for path, line in imports(file):
-        parts = path.split(".")
-        if parts[0] == "bandits" and len(parts) > 1 and parts[1] != package:
-            private = [part for part in parts if part.startswith("_") and not part.startswith("__")]
-            assert not private, f"{file}:{line} imports the private name {path}"
+def test_private_names_stay_in_their_package() -> None:
+    wrong = []
+    for file in FILES:
+        for path, line in imports(file):
+            parts = path.split(".")
+            if parts[0] == "bandits" and len(parts) > 1 and parts[1] != package_of(file):
+                private = any(part.startswith("_") and not part.startswith("__") for part in parts)
+                wrong += [f"{file}:{line} imports the private name {path}"] if private else []
+    assert wrong == []
 
 
 def test_every_file_is_in_a_package_or_is_an_alias() -> None:

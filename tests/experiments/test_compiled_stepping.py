@@ -61,7 +61,7 @@ PAIRS = [
 ]
 
 
-@pytest.mark.parametrize(("shop", "agent"), thinned(PAIRS, lambda i: i % 6 in (3, i // 6 % 6)))
+@pytest.mark.parametrize(("shop", "agent"), thinned(PAIRS, lambda i: i % 6 == i // 6 % 6))
 def test_compiled_steps_equal_interpreted_steps(shop: dict[str, Any], agent: dict[str, Any]) -> None:
     compiled, interpreted = pair(shop, agent)
     for n in (1, 250, 149, 200):  # across the shock and the ends of blocks

@@ -42,7 +42,7 @@ from tests.pages.support import (
     status,
     under_way,
 )
-from tests.support import experiment, over, same, wait_for
+from tests.support import experiment, over, same, thinned, wait_for
 from ui import session
 from ui.arena import decision as decision_section
 from ui.arena import preset_box as preset_box_module
@@ -892,7 +892,7 @@ def spoken(field: Any) -> str:
     return f"{text} Shaded: the usual range." if metadata(field, "usual") else text
 
 
-@pytest.mark.parametrize("kind", AGENTS)
+@pytest.mark.parametrize("kind", thinned(AGENTS, lambda number: number % 3 == 0))
 def test_every_agent_can_be_added_duplicated_named_and_removed(pool: Pool, kind: str) -> None:
     at = arena(ended(pool.submit(experiment({"kind": "random"}, seed=951))))
     at = press(at, AGENTS[kind].title)
@@ -1067,7 +1067,7 @@ def test_a_browser_that_is_late_does_not_choose_its_preset_again(pool: Pool) -> 
             assert draft(at).steps == steps
 
 
-@pytest.mark.parametrize("name", presets())
+@pytest.mark.parametrize("name", thinned(presets(), lambda number: number % 4 == 0))
 def test_presets_load_into_the_controls(pool: Pool, name: str) -> None:
     at = arena(ended(pool.submit(experiment(seed=956))))
     pick = preset_box(at)

@@ -240,6 +240,7 @@ def test_linucb_has_a_tab_with_condition_numbers(pool: Pool) -> None:
         assert method.growth in texts(at)
 
 
+@pytest.mark.slow
 def test_linucb_is_measured_when_asked_and_refuses_in_one_sentence(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     at = ended_linear(visit_linear())
     assert "The controls have changed" in texts(at)  # they state the default request

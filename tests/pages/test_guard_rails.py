@@ -88,6 +88,7 @@ def test_alarms_are_found_on_request(pool: Pool) -> None:
     assert expander.markdown[0].value.count("\n") == len(found) - 1
 
 
+@pytest.mark.slow
 def test_alarms_without_a_change_are_false(pool: Pool) -> None:
     e = experiment("linucb", seed=54, steps=5000)
     ended(pool.submit(e))

@@ -28,6 +28,7 @@ def pool() -> Iterator[Pool]:
     session.pool.clear()
 
 
+@pytest.mark.slow
 def test_a_launch_is_edited_run_and_read(pool: Pool) -> None:
     e = experiment("linucb", "random", simulator=SHOP, seed=61, steps=3000)
     ended(pool.submit(e))

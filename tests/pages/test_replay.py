@@ -22,6 +22,7 @@ def pool() -> Iterator[Pool]:
     session.pool.clear()
 
 
+@pytest.mark.slow
 def test_pages_claim_nothing_that_a_log_does_not_show(pool: Pool) -> None:
     e = presets()["replay"].experiment.model_copy(update={"steps": 200, "seed": 4})
     ended(pool.submit(e))

@@ -227,6 +227,7 @@ def test_every_method_is_timed_at_the_requested_sizes(measured: list[Progress]) 
     assert all(p.held == METHODS[p.kind].memory(p.sizes) for p in report.timings)
 
 
+@pytest.mark.slow
 def test_progress_grows_from_step_to_step(measured: list[Progress]) -> None:
     fractions = [step.fraction for step in measured]
     assert fractions == sorted(fractions)

@@ -90,6 +90,7 @@ def same(actual: Landscape, other: Landscape) -> None:
 # -- search -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_optuna_finds_better_points_than_random_search(whole: Landscape) -> None:
     best, chance = whole.best(), sweeps.run(scattered(sampler="random", seed=7))
     assert best is not None

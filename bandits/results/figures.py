@@ -33,7 +33,7 @@ Fourth = Literal["spectrum", "calibration", "exploration"]
 def rate(experiment: Experiment, history: History, window: int) -> Band:
     """Compute the moving-average reward per step; where rewards are 0 or 1 the band is clipped to that range."""
     band = settled(metrics.ctr(history, window), window)
-    if metrics.replayed(history):  # no rate until each replication has counted an event
+    if metrics.replayed(history):  # no rate until an event has counted
         band = cut(band, np.isfinite(band.mid))
     binary = "binary" in experiment.simulator_class().describe(experiment.simulator).capabilities
     return clip_band(band, 0.0, 1.0) if binary else band
@@ -114,7 +114,7 @@ def board(
     plots = [
         curves(
             found["rate"], title=world.rate_title, y_title=per, references=references, y_format=RATE,
-            caption=f"Average of the last {rate_window:,} {'events' if replay else 'steps'}",
+            caption=f"Average of the last {rate_window:,} {'logged events' if replay else 'steps'}",
             before=ghosts.get("rate"), empty=wait, **common,
             note=f"Moving average over {rate_window:,} steps. {dashed}{banded}{dotted}{marked}",
         ),

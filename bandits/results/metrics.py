@@ -111,13 +111,29 @@ def ctr(history: History, window: int = WINDOW) -> Band:
     """Compute the moving-average click-through rate (C(t) - C(t - w)) / w, with C the cumulative clicks.
 
     At the start w = t. The window is rounded up to the grid on which sums are stored. Where a log is replayed, w is
-    the number of events that count in the window, and there is no rate until one counts in each replication.
+    the number of events that count in the window: all clicks of the window divided by all events that count, as one
+    replication may count none. There is no rate until one counts in any replication.
     """
     grid, clicks, n = history.grid[: history.size], _reached(history, "clicks"), decisions(history)
     end, start = window_bounds(grid, window)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rate = (clicks[end] - clicks[start]) / (n[end] - n[start])
+    earned, counted = clicks[end] - clicks[start], n[end] - n[start]
+    rate = _linear_ratio(earned, counted, history.alive) if replayed(history) else earned / counted
     return band(grid[end], rate, history.alive)
+
+
+def _linear_ratio(earned: FloatArray, counted: FloatArray, alive: np.ndarray) -> FloatArray:
+    """Return values (G, R) whose mean over the running rows is the ratio of the sums of ``earned`` and ``counted``.
+
+    Their standard error is that of the ratio (linearised). NaN where nothing counts in any running row.
+
+    References
+    ----------
+    Cochran (1977), Sampling Techniques, section 6.4.
+    """
+    total = counted[:, alive].sum(axis=1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = earned[:, alive].sum(axis=1, keepdims=True) / total
+        return np.asarray(ratio + (earned - ratio * counted) * int(alive.sum()) / total)
 
 
 def counted_decisions(history: History) -> Band:

@@ -159,14 +159,17 @@ def reference_comparisons(result: Result, reference: str | None) -> list[str]:
 
 
 def _replay_comparisons(result: Result, order: list[str], reference: str) -> list[str]:
-    """Compare an agent with each other one where a log was replayed, by intervals that pair nothing."""
+    """Compare an agent with each other one where a log was replayed, by intervals that pair nothing.
+
+    The intervals are widened to agree with the corrected p-values.
+    """
     simulator = result.experiment.simulator_class()
     pairs = unpaired.compare_pairs({label: result.histories[label] for label in order})
     sentences = []
     for (a, b), (found, p) in pairs.items():
         if reference not in (a, b):
             continue
-        d = found.difference
+        d = unpaired.corrected(found, p)
         if not math.isfinite(d.low):
             sentences.append(f"{a} and {b}: no interval, as there are too few replications or {simulator.reward_noun}.")
             continue

@@ -22,10 +22,13 @@ class RateDifference(NamedTuple):
         With its interval by Welch's t; NaN ends with fewer than two replications of one of them.
     p_value : float
         Two-sided; 1 without an interval or without variance.
+    freedom : float
+        Degrees of freedom of the interval (Welch); NaN without one.
     """
 
     difference: Estimate
     p_value: float
+    freedom: float = math.nan
 
 
 def compare(a: History, b: History, level: float = 0.95) -> RateDifference:
@@ -52,7 +55,23 @@ def compare(a: History, b: History, level: float = 0.95) -> RateDifference:
     freedom = sum(parts) ** 2 / sum(part**2 / (len(rate) - 1) for part, rate in zip(parts, rates, strict=True))
     half = float(stdtrit(freedom, (1 + level) / 2)) * error
     p_value = float(2 * stdtr(freedom, -abs(mean) / error))
-    return RateDifference(Estimate(mean, mean - half, mean + half), p_value)
+    return RateDifference(Estimate(mean, mean - half, mean + half), p_value, freedom)
+
+
+def corrected(found: RateDifference, p_value: float) -> Estimate:
+    """Widen the interval of a difference to agree with a corrected p-value (Holm).
+
+    As in `paired_tests.corrected`: it contains zero if and only if ``p_value`` is above .05.
+    """
+    from scipy.special import stdtrit
+
+    d = found.difference
+    if not math.isfinite(d.low) or p_value <= found.p_value:
+        return d
+    share = max(found.p_value / p_value, 1e-6)
+    wider = stdtrit(found.freedom, 1 - 0.025 * share) / stdtrit(found.freedom, 0.975)
+    half = (d.high - d.low) / 2 * float(wider)
+    return Estimate(d.mean, d.mean - half, d.mean + half)
 
 
 def compare_pairs(histories: Mapping[str, History]) -> dict[tuple[str, str], tuple[RateDifference, float]]:

@@ -11,12 +11,14 @@ from bandits import Result, UserError, diagnostics, monitoring, run
 from bandits.base.randomness import Streams
 from bandits.experiments.experiment import Experiment, read
 from bandits.experiments.guarding import guardable, with_and_without
+from bandits.experiments.history import History
 from bandits.experiments.lane import join
 from bandits.experiments.race import make_lane
 from bandits.offpolicy import open_bandit, recording
 from bandits.results import instant, metrics, run_comparison, text, unpaired
 from bandits.results.decision import why
 from bandits.results.export import report
+from bandits.results.figures import rate
 from bandits.simulators.datasets import logs
 from bandits.simulators.logged import Logged
 from bandits.sweeps import read as read_sweep
@@ -107,10 +109,62 @@ def test_rates_are_per_counted_event(result: Result) -> None:
     n, clicks = h.sums["counted"][-1], h.sums["clicks"][-1]
     np.testing.assert_array_equal(metrics.click_rate(h), clicks / n)
     last = metrics.ctr(h, 600)
-    assert last.mid[-1] == pytest.approx((clicks / n).mean())
+    assert last.mid[-1] == pytest.approx(clicks.sum() / n.sum())
+    error = np.std(clicks - last.mid[-1] * n, ddof=1) / n.mean() / 2  # of a ratio, 4 replications
+    assert last.high[-1] - last.mid[-1] == pytest.approx(metrics.t_quantile(4) * error)
     curve = result.plot("board").data
     assert curve  # drawn without a truth
     assert np.isnan(metrics.total(h, "best_value")).all()
+
+
+def counting(counted: list[float], clicks: list[float]) -> History:
+    """Make a history whose replications counted and earned so much at the end."""
+    h = replay(steps=200, agents=AGENTS[:1], replications=len(counted)).empty_history()
+    h.step, h.sums["counted"] = 200, np.zeros((len(h.grid), len(counted)))
+    h.sums["counted"][-1], h.sums["clicks"][-1] = counted, clicks
+    return h
+
+
+def test_a_replication_that_counts_nothing_in_a_window_deletes_no_point() -> None:
+    h = counting([0, 30, 50, 20], [0, 3, 6, 1])
+    curve = rate(replay(), h, 200)
+    assert curve.x[-1] == 200
+    assert curve.mid[-1] == pytest.approx(0.1)
+    assert len(rate(replay(), counting([0] * 4, [0] * 4), 200).x) == 0
+    h.alive[:] = False
+    assert len(rate(replay(), h, 200).x) == 0
+
+
+def test_an_interval_agrees_with_the_verdict_beside_it() -> None:
+    """Of three agents the first two differ at the 5 % level alone, but not corrected for three pairs."""
+    e = replay(steps=200)
+    counted = [100.0] * 4
+    clicks = {"LinUCB": [20, 24, 22, 27], "Beta Thompson": [16, 18, 15, 21], "Random": [18, 22, 20, 23]}
+    result = Result(e, {label: counting(counted, list(map(float, mine))) for label, mine in clicks.items()})
+    pairs = unpaired.compare_pairs(result.histories)
+    found, p = pairs["LinUCB", "Beta Thompson"]
+    assert found.p_value < 0.05 < p
+    assert found.difference.low > 0
+    for one, level in pairs.values():
+        wide = unpaired.corrected(one, level)
+        assert (level < 0.05) == (not wide.low <= 0 <= wide.high)
+        assert unpaired.corrected(one, one.p_value) == one.difference
+    share = found.p_value / p
+    expected = unpaired.compare(result.histories["LinUCB"], result.histories["Beta Thompson"], 1 - 0.05 * share)
+    assert unpaired.corrected(found, p) == pytest.approx(expected.difference)
+    (sentence,) = (s for s in text.leader_comparisons(result) if "Beta Thompson" in s)
+    assert "cannot tell LinUCB and Beta Thompson apart" in sentence
+    assert "CI −" in sentence
+
+
+def test_the_band_of_a_rate_covers() -> None:
+    """Bands of the ratio of clicks to counted events, with few events and unequal numbers of them."""
+    generator, inside, repetitions = np.random.default_rng(6), 0, 1000
+    for _ in range(repetitions):
+        n = generator.poisson(100, size=4).astype(float)
+        curve = metrics.ctr(counting(n.tolist(), generator.binomial(n.astype(int), 0.2).tolist()), 200)
+        inside += bool(curve.low[-1] <= 0.2 <= curve.high[-1])
+    assert abs(inside / repetitions - 0.95) < 3 * np.sqrt(0.05 * 0.95 / repetitions)
 
 
 def test_after_the_end_of_the_log_nothing_counts() -> None:

@@ -56,7 +56,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     running.add_argument(
         "--twin", action=argparse.BooleanOptionalAction,
-        help="also run it without its changes, and state the clicks lost to them; default where something changes",
+        help="also run it without its changes, and state the clicks lost to them; "
+        "default where something changes before the end",
     )  # fmt: skip
     running.add_argument(
         "--log", action="store_true", help="write the decisions of each agent to log/NAME.parquet in the folder"
@@ -99,7 +100,8 @@ def _run(parsed: argparse.Namespace) -> int:
 
     workers = read_workers(parsed.workers)
     experiment = experiment_file.read_experiment(parsed)
-    twin = bool(experiment.simulator.all_changes) if parsed.twin is None else parsed.twin
+    changes = experiment.simulator.all_changes.values()
+    twin = any(c.begins < experiment.steps for c in changes) if parsed.twin is None else parsed.twin
     if twin:
         without_changes(experiment)  # fails before the run, not after it
     if parsed.log:
@@ -109,12 +111,14 @@ def _run(parsed: argparse.Namespace) -> int:
     keeper = keep.Keeper(required=not parsed.out) if parsed.keep else None
     with reporting(None, experiment.steps) as report:
         result = Result(experiment, run_to_end(experiment, workers, report, keeper))
+    if parsed.out:
+        result.save(parsed.out)  # before the twin, which may be stopped
     if twin:
         with reporting(None, experiment.steps) as report:
             result = run_unchanged(result, workers, report, keeper)
     status = 0
     try:
-        if parsed.out:
+        if parsed.out and twin:
             result.save(parsed.out)
         if parsed.log:
             evaluate.record_decisions(experiment, Path(parsed.out) / "log")

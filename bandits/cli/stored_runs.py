@@ -49,7 +49,8 @@ def leaderboard(result: Result) -> str:
     for label, estimates in result.summary()["agents"].items():
         ctr, clicks, regret = estimates["ctr"], estimates["clicks"], estimates["pseudo_regret"]
         if ctr["mean"] is None:
-            lines.append(f"{label:<24} stopped in every replication")
+            why = "no counted events" if estimates["rows"] else "stopped in every replication"
+            lines.append(f"{label:<24} {why}")
             continue
         interval = "" if ctr["low"] is None else f" ({ctr['low']:.4f} to {ctr['high']:.4f})"
         earned = f"{label:<24} ctr {ctr['mean']:.4f}{interval}  clicks {clicks['mean']:,.0f}  "

@@ -19,7 +19,7 @@ from . import fallbacks, lost_clicks, metrics, recovery, text
 from .change_marks import variation_budget
 from .figures import board
 from .result import Result
-from .style import AXIS, styles
+from .style import AXIS, rate_unit, styles
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -134,6 +134,7 @@ def report(result: Result, *, window: int = metrics.WINDOW, date: datetime | Non
         json=html.escape(experiment.model_dump_json(indent=2)),
         script=html.escape(script(experiment)),
         noun=html.escape(experiment.simulator_class().reward_noun),
+        rate=html.escape(rate_unit(experiment)),
         hash=experiment.hash,
         axis=json.dumps(AXIS),
         bundle=bundle.replace("</script", "<\\/script"),
@@ -157,6 +158,8 @@ def _rows(result: Result) -> list[str]:
         found = summary.get(label)
         if found is None or found["ctr"]["mean"] is None:
             status = "not started" if found is None else "all replications diverged"
+            if found is not None and found["rows"]:
+                status = "no counted events"
             cells = f"<td colspan=4>{status}</td>"
         else:
             learned = found["learned"]["mean"]
@@ -212,7 +215,7 @@ figcaption b{{display:block}}figcaption{{font-size:.85rem;flex:1}}
 pre{{overflow:auto;border:1px solid var(--line);border-radius:.6rem;padding:.8rem;font-size:.8rem}}
 </style></head><body>
 <h1>{title}</h1><p>{subtitle}<br><small>{origin}</small></p>
-<div class="scroll"><table><thead><tr><th>agent</th><th>{noun} per step (95&nbsp;% CI)</th><th>{noun}</th>
+<div class="scroll"><table><thead><tr><th>agent</th><th>{rate} (95&nbsp;% CI)</th><th>{noun}</th>
 <th>regret</th><th>share of the oracle’s gain over random</th></tr></thead><tbody>{rows}</tbody></table></div>
 <div class="plots" id="plots"></div>
 <ul>{sentences}</ul>

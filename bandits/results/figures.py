@@ -16,7 +16,7 @@ from .change_marks import description, mark
 from .curve_figure import MAX_POINTS, agent_curve, clip_band, curves, cut, empty_figure, figure, settled, thin
 from .metrics import Band
 from .previous_run import ParameterChange
-from .style import COUNT, RATE, STEP, Spec, Style, styles
+from .style import COUNT, RATE, STEP, Spec, Style, rate_unit, styles
 
 if TYPE_CHECKING:
     from .result import Result
@@ -110,11 +110,10 @@ def board(
     dashed += "chance."
     if replay:
         dashed = "Of events in which the agent chose what the log shows: only these count. True rewards are not known."
-    per = f"{noun} per counted event" if replay else f"{noun} per step"
     plots = [
         curves(
-            found["rate"], title=world.rate_title, y_title=per, references=references, y_format=RATE,
-            caption=f"Average of the last {rate_window:,} {'logged events' if replay else 'steps'}",
+            found["rate"], title=world.rate_title, y_title=rate_unit(result.experiment), references=references,
+            y_format=RATE, caption=f"Average of the last {rate_window:,} {'logged events' if replay else 'steps'}",
             before=ghosts.get("rate"), empty=wait, **common,
             note=f"Moving average over {rate_window:,} steps. {dashed}{banded}{dotted}{marked}",
         ),

@@ -14,7 +14,7 @@ from bandits.experiments.snapshots import LEVELS
 from . import text
 from .figures import board, curves, figure
 from .metrics import CURVES
-from .style import Spec, styles
+from .style import Spec, rate_unit, styles
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -93,7 +93,13 @@ def leaderboard_html(result: Result) -> str:
     experiment = result.experiment
     noun = html.escape(experiment.simulator_class().reward_noun)
     looks, summary = styles(experiment), result.summary()["agents"]
-    head = ("agent", f"{noun} per step (95 % CI)", f"{noun}", "regret (95 % CI)", "share of the oracle’s gain")
+    head = (
+        "agent",
+        f"{html.escape(rate_unit(experiment))} (95 % CI)",
+        f"{noun}",
+        "regret (95 % CI)",
+        "share of the oracle’s gain",
+    )
     rows = []
     for label in text.ranking(result):
         found = summary[label]

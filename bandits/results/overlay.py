@@ -10,7 +10,7 @@ from bandits.simulators.base import Simulator
 
 from . import metrics
 from .figures import curves, rate
-from .style import COUNT, RATE, Spec, Style, palette
+from .style import COUNT, RATE, Spec, Style, palette, rate_unit
 
 if TYPE_CHECKING:
     from .result import Result
@@ -76,8 +76,8 @@ def overlay(results: Mapping[str, Result], window: int = metrics.WINDOW, *, dark
         banded = "Bands: 95 % confidence interval of the mean over the replications."
         figures += [
             curves(
-                rates, shown, title=f"{title}{which}", y_title=f"{noun} per step", y_format=RATE, end_labels=True,
-                note=f"Moving average over {steps} steps. {banded}",
+                rates, shown, title=f"{title}{which}", y_title=rate_unit(experiments[names[0]]), y_format=RATE,
+                end_labels=True, note=f"Moving average over {steps} steps. {banded}",
             ),
         ]  # fmt: skip
         if experiments[names[0]].offers("replay"):

@@ -262,11 +262,19 @@ def rare_reward_notes(result: Result) -> list[str]:
             rare.append(f"{label} ({count(float(rewards.sum()))})")
     if not rare:
         return []
-    more = "a larger log is needed" if result.experiment.offers("replay") else "use more steps or replications"
+    more = "a larger log is needed" if _whole_log(result.experiment) else "use more steps or replications"
     return [
         f"Fewer than {FEW_REWARDS} {noun} in all replications together: {', '.join(rare)}. The 95 % confidence "
         f"intervals of these means may cover as little as 60 %; {more}."
     ]
+
+
+def _whole_log(experiment: Experiment) -> bool:
+    """Tell whether an experiment replays all events of a log."""
+    simulator = experiment.simulator_class()
+    length = simulator.events(experiment.simulator) if experiment.offers("replay") else None
+    more = simulator.obstacle(experiment.simulator, experiment.replications + 1)  # all parts are taken
+    return length is not None and experiment.steps >= length and bool(more)
 
 
 def caveats(result: Result) -> list[str]:

@@ -6,11 +6,15 @@ from collections.abc import Iterator
 
 import pytest
 
+from bandits import run
 from bandits.experiments import url
 from bandits.experiments.presets import presets
+from bandits.results.overlay import styles_of_runs
 from bandits.runtime.pool import Pool
 from tests.pages.support import ended, open_page
 from ui import session
+from ui.run_view import board
+from ui.runs import comparison
 
 
 @pytest.fixture(scope="module")
@@ -20,6 +24,22 @@ def pool() -> Iterator[Pool]:
     yield made
     made.close()
     session.pool.clear()
+
+
+@pytest.mark.slow
+def test_tiles_of_a_run_in_which_nothing_counts_yet(pool: Pool) -> None:
+    e = presets()["replay"].experiment
+    job = ended(pool.submit(e.model_copy(update={"steps": 1, "seed": 4})))
+    later = run(e.model_copy(update={"steps": 200, "seed": 4}), workers=0)
+    assert {tile["rate"] + tile["spread"] + tile["detail"] for tile in board._tiles(job, job.result)} == {
+        "–0 events count"
+    }
+    results = {"A": job.result, "B": later}
+    looks = styles_of_runs({name: result.experiment for name, result in results.items()})
+    tiles = comparison._tiles(results, looks)
+    assert [tile["rate"] == "–" for tile in tiles] == [False] * len(e.agents) + [True] * len(e.agents)
+    rates = [float(tile["rate"]) for tile in tiles[: len(e.agents)]]
+    assert rates == sorted(rates, reverse=True)
 
 
 @pytest.mark.slow

@@ -128,10 +128,24 @@ def test_files_reports_and_the_command_line_state_the_loss(tmp_path: Path, capsy
     assert sentence in capsys.readouterr().out
     saved = json.loads((tmp_path / "out" / "summary.json").read_text(encoding="utf-8"))
     assert saved == json.loads(json.dumps(result.summary()))
-    assert cli.main(["run", str(file), "--no-twin", "--workers", "0"]) == 0
-    assert "lost to the changes" not in capsys.readouterr().out
+    late = ["--set", "simulator.changes=[]", "--set", "simulator.shock_step=600"]
+    for option in (["--no-twin"], late):  # a change after the last step changes nothing
+        assert cli.main(["run", str(file), *option, "--workers", "0"]) == 0
+        assert "lost to the changes" not in capsys.readouterr().out
     assert cli.main(["run", str(file), "--twin", "--set", "simulator.changes=[]"]) == 2
     assert "nothing changes" in capsys.readouterr().err
+
+
+def test_a_run_is_saved_before_the_one_without_its_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("bandits.runtime.unchanged.run_to_end", stop)
+    result = made(SHOCK, {"kind": "random"})
+    file, out = tmp_path / "experiment.json", tmp_path / "out"
+    file.write_text(result.experiment.model_dump_json(), encoding="utf-8")
+    assert cli.main(["run", str(file), "--workers", "0", "--out", str(out)]) == 130
+    assert json.loads((out / "summary.json").read_text(encoding="utf-8")) == json.loads(json.dumps(result.summary()))
 
 
 @pytest.mark.parametrize(

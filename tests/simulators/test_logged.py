@@ -9,6 +9,7 @@ import pytest
 
 from bandits import Result, UserError, diagnostics, monitoring, run
 from bandits.base.randomness import Streams
+from bandits.cli.stored_runs import leaderboard
 from bandits.experiments.experiment import Experiment, read
 from bandits.experiments.guarding import guardable, with_and_without
 from bandits.experiments.history import History
@@ -18,7 +19,8 @@ from bandits.offpolicy import open_bandit, recording
 from bandits.results import instant, metrics, run_comparison, text, unpaired
 from bandits.results.decision import why
 from bandits.results.export import report
-from bandits.results.figures import rate
+from bandits.results.figures import board, rate
+from bandits.results.overlay import overlay
 from bandits.simulators.datasets import logs
 from bandits.simulators.logged import Logged
 from bandits.sweeps import read as read_sweep
@@ -133,6 +135,39 @@ def test_a_replication_that_counts_nothing_in_a_window_deletes_no_point() -> Non
     assert len(rate(replay(), counting([0] * 4, [0] * 4), 200).x) == 0
     h.alive[:] = False
     assert len(rate(replay(), h, 200).x) == 0
+
+
+def test_before_the_first_event_counts_there_is_no_rate_and_nobody_has_stopped() -> None:
+    none = run(replay(steps=1, agents=AGENTS[1:]))
+    assert all(metrics.total(h, "counted").sum() == 0 for h in none.histories.values())
+    assert leaderboard(none).count("no counted events") == 2
+    page = report(none)
+    assert page.count(">no counted events<") == 2
+    assert "diverged" not in page
+
+
+def test_rates_name_their_unit(result: Result) -> None:
+    """Clicks per counted event in the figures of one run and of several, and in the header of the report."""
+    (drawn, _), (one, *_) = overlay({"A": result}), board(result)
+    assert drawn["layout"]["yaxis"]["title"]["text"] == one["layout"]["yaxis"]["title"]["text"]
+    assert one["layout"]["yaxis"]["title"]["text"] == "clicks per counted event"
+    assert one["layout"]["meta"]["caption"] == "Average of the last 600 logged events"
+    page = report(result)
+    assert "<th>clicks per counted event (95" in page
+    assert "clicks per step" not in page
+
+
+def test_only_a_log_that_is_used_up_is_too_small() -> None:
+    def advice(steps: int, replications: int) -> str:
+        e = replay(steps=steps, agents=AGENTS[:1], replications=replications, parts=50)
+        h = e.empty_history()
+        h.step, h.sums["clicks"][:] = steps, 0
+        (note,) = text.rare_reward_notes(Result(e, {"LinUCB": h}))
+        return note.rpartition("; ")[2]
+
+    assert [advice(*used) for used in ((200, 50), (199, 50), (200, 49))] == [
+        "a larger log is needed.", "use more steps or replications.", "use more steps or replications.",
+    ]  # fmt: skip
 
 
 def test_an_interval_agrees_with_the_verdict_beside_it() -> None:

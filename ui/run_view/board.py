@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from typing import NamedTuple
 
@@ -188,7 +189,7 @@ def _explanation(
             continue
         step = min(now.step, earlier.step)
         was, rate = (metrics.estimate(metrics.click_rate(h, step)).mean for h in (earlier, now))
-        described.append(f"{label}: {change.text} ({was:.3f} to {rate:.3f})")
+        described.append(f"{label}: {change.text} ({_rate(was)} to {_rate(rate)})")
     if not described:
         return caption, note
     common = "simulator" if job.experiment.offers("replay") else "simulator and random numbers"
@@ -228,7 +229,7 @@ def _tiles(job: Job, result: Result) -> list[dict[str, str]]:
             half = (estimate.high - estimate.low) / 2
             alive = int(history.alive.sum())
             if alive:
-                rate = f"{estimate.mean:.3f}"
+                rate = _rate(estimate.mean)
                 spread = f" ± {half:.3f}" if half >= 0.0005 else " ± <0.001" if half > 0 else ""
             if metrics.replayed(history):
                 detail = f"{count(float(metrics.decisions(history)[-1][history.alive].sum()))} events count"
@@ -245,6 +246,10 @@ def _tiles(job: Job, result: Result) -> list[dict[str, str]]:
         tiles.append({"label": label, "color": style.color, "dash": style.dash,
                       "rate": rate, "spread": spread, "detail": detail})  # fmt: skip
     return tiles
+
+
+def _rate(rate: float) -> str:
+    return f"{rate:.3f}" if math.isfinite(rate) else "–"  # no event of a log counts yet
 
 
 def _difference(difference: float, noun: str) -> str:

@@ -14,6 +14,7 @@ from bandits.base.formatting import count, percent
 from bandits.results import metrics, text
 from bandits.results.overlay import overlay, styles_of_runs
 from bandits.results.run_comparison import PairedDifference, describe_difference, outcomes, paired, reasons, settings
+from bandits.results.style import Style
 from bandits.storage.run_store import StoredRun
 from ui import session
 from ui.live_panel.panel import live_panel
@@ -96,22 +97,28 @@ def _figures(results: Mapping[str, Result]) -> None:
     for spec in figures:
         spec["layout"]["uirevision"] = "".join(r.experiment.hash for r in results.values())
     looks = styles_of_runs({name: r.experiment for name, r in results.items()}, dark=dark)
-    tiles = []
+    live_panel(
+        figures, key="comparison", alt=[f"{spec['layout']['title']['text']} of the runs" for spec in figures],
+        height=360, legend=_tiles(results, looks), note="Reward per step and cumulative regret over the whole run. One "
+        "colour per agent; each run has its own line style and shade.",
+    )  # fmt: skip
+
+
+def _tiles(results: Mapping[str, Result], looks: Mapping[str, Mapping[str, Style]]) -> list[dict[str, str]]:
+    """Make a tile for each agent of each run, best first; those of which no event counts yet come last."""
+    tiles: list[tuple[float, dict[str, str]]] = []
     for name, result in results.items():
         for label, history in result.histories.items():
             rate = metrics.estimate(metrics.click_rate(history)).mean
             lost = metrics.estimate(metrics.total(history, "best_value") - metrics.total(history, "value")).mean
             look = looks[name][label]
-            tiles.append({
-                "label": f"{name} · {label}", "color": look.color, "dash": look.dash, "rate": f"{rate:.3f}",
-                "spread": "", "detail": f"regret {count(lost)}" if math.isfinite(lost) else "regret not known",
-            })  # fmt: skip
-    tiles.sort(key=lambda tile: -float(tile["rate"]))
-    live_panel(
-        figures, key="comparison", alt=[f"{spec['layout']['title']['text']} of the runs" for spec in figures],
-        height=360, legend=tiles, note="Reward per step and cumulative regret over the whole run. One colour per "
-        "agent; each run has its own line style and shade.",
-    )  # fmt: skip
+            tiles.append((rate, {
+                "label": f"{name} · {label}", "color": look.color, "dash": look.dash,
+                "rate": f"{rate:.3f}" if math.isfinite(rate) else "–", "spread": "",
+                "detail": f"regret {count(lost)}" if math.isfinite(lost) else "regret not known",
+            }))  # fmt: skip
+    tiles.sort(key=lambda tile: -tile[0] if math.isfinite(tile[0]) else math.inf)
+    return [tile for _, tile in tiles]
 
 
 def _matched(pair: PairedDifference) -> str:
@@ -127,7 +134,7 @@ def _format(metric: str, value: Estimate | None) -> str:
     if value is None:
         return "–"
     if metric == "click-through rate":
-        mean, low, high = (f"{v:.3f}" for v in value)
+        mean, low, high = (f"{v:.3f}" if math.isfinite(v) else "–" for v in value)
     elif metric == "share of the oracle's gain":
         mean, low, high = (percent(v) for v in value)
     else:

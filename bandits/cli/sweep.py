@@ -113,16 +113,16 @@ def summary_text(landscape: Landscape) -> str:
     tried = sweep.size if sweep.is_grid else len(sweep.proposed)
     tests = f"{best.runs} replications, level {number(landscape.level)}"
     lines.append(f"statistically tied with the best ({tests}): {len(tied)} of {tried} points")
+    names = {axis.path: axis.spoken for axis in sweep.axes}
     for each in landscape.importance(sweep.metric):
-        name = each.path.rpartition(".")[2]
         loss = f"worst {short(each.worst)} loses {_interval(each.cost)} clicks per 1,000 visitors"
         tested = f"best {short(each.best)}, {loss}" if each.matters else "no value is significantly worse"
-        lines.append(f"{name}: {tested}")
+        lines.append(f"{names[each.path]}: {tested}")
     ranges = {axis.path for axis in sweep.axes if axis.values is None}
     for one in landscape.explained(sweep.metric):
         tied_values = (" to " if one.path in ranges else ", ").join(map(short, one.good))
         explains = f"; explains {percent(one.share)} of the variance" if one.share == one.share else ""
-        lines.append(f"{one.path.rpartition('.')[2]}: best {short(one.best)}, tied {tied_values}{explains}")
+        lines.append(f"{names[one.path]}: best {short(one.best)}, tied {tied_values}{explains}")
     if landscape.saved_share and sweep.is_grid:
         lines.append(f"replications saved by early stopping: {100 * landscape.saved_share:.0f} %")
     lines += [f"{one.sentence()} --refine adds values there." for one in unresolved(landscape, sweep.metric)]

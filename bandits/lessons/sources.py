@@ -13,7 +13,7 @@ from bandits.base.errors import UserError
 from bandits.base.formatting import short
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.race import make_lane
-from bandits.results import metrics, paired_tests
+from bandits.results import metrics, paired_tests, unpaired
 from bandits.results.metrics import Estimate
 from bandits.results.recovery import before_change, change_span, recovery
 from bandits.results.result import Result
@@ -107,7 +107,7 @@ def _early_ctr(source: RunSource, label: str) -> Found:
     history = source.known.histories[label]
     at = int(np.searchsorted(history.grid[: history.size], history.steps / 10))
     at = min(at, history.size - 1)
-    return metrics.estimate(history.sums["clicks"][at] / history.grid[at])
+    return metrics.estimate(metrics.click_rate(history, int(history.grid[at])))
 
 
 def _end_of(curve: str) -> Callable[[RunSource, str], Found]:
@@ -129,7 +129,13 @@ def _of_pair(attribute: str) -> Callable[[RunSource, str, str], Found]:
 
 
 def _holm(source: RunSource, a: str, b: str) -> Found:
-    pairs = paired_tests.compare_pairs(source.known.histories)
+    histories = source.known.histories
+    if source.experiment.offers("replay"):
+        return _of_either(unpaired.compare_pairs(histories), a, b)
+    return _of_either(paired_tests.compare_pairs(histories), a, b)
+
+
+def _of_either(pairs: Mapping[tuple[str, str], tuple[Any, float]], a: str, b: str) -> float:
     return pairs[(a, b) if (a, b) in pairs else (b, a)][1]
 
 

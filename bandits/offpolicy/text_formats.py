@@ -38,9 +38,10 @@ def convert(content: bytes, ending: str) -> bytes:
         return content
     import pyarrow.parquet as pq
 
+    rows = pq.read_metadata(io.BytesIO(content)).num_rows
+    if rows > MAX_TEXT_ROWS:
+        raise UserError(f"as text a log may have {MAX_TEXT_ROWS:,} decisions; this one has {rows:,}: take Parquet")
     log = from_table(pq.read_table(io.BytesIO(content)))
-    if len(log) > MAX_TEXT_ROWS:
-        raise UserError(f"as text a log may have {MAX_TEXT_ROWS:,} decisions; this one has {len(log):,}: take Parquet")
     return ("".join(lines(log)) if ending == ".dsjson" else csv(log)).encode()
 
 

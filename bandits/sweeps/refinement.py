@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bandits.agents.guards.params import GuardParams
 from bandits.base.formatting import number
 from bandits.base.params import Params
 
@@ -107,7 +108,8 @@ def may_refine(sweep: Sweep) -> bool:
 
 
 def _of_axis(sweep: Sweep, axis: Axis, best: float, values: list[float], tied: set[float]) -> Unresolved | None:
-    owner, at = type(owner_of(sweep.experiment, axis)), values.index(best)
+    params = owner_of(sweep.experiment, axis)
+    owner, at = type(params), values.index(best)
     integers, edge, neighbours, added = is_integer(owner, axis.name), "", list[float](), list[float]()
     for neighbour, inner in ((at - 1, at + 1), (at + 1, at - 1)):
         if 0 <= neighbour < len(values):
@@ -121,6 +123,8 @@ def _of_axis(sweep: Sweep, axis: Axis, best: float, values: list[float], tied: s
     if not new:
         return None
     title = str(owner.model_fields[axis.name].title)
+    if isinstance(params, GuardParams):  # several guards may have a parameter of this name
+        title += f" of guard {axis.guard} ({params.title.lower()})"
     return Unresolved(axis.path, title, best, edge, tuple(neighbours), new)
 
 

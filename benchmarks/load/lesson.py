@@ -44,6 +44,7 @@ async def _read(host: str, query: str, watch: Watch, opened: asyncio.Barrier, wa
             return time.monotonic() - began if _has_plot(reader) else None
     except Exception as error:  # noqa: BLE001 - a reader that fails is a result
         watch.failures.append(f"{type(error).__name__}: {error}")
+        await opened.abort()  # the others do not wait for this one: they fail too
         return None
 
 

@@ -30,6 +30,7 @@ from bandits.offpolicy import (
 )
 from bandits.offpolicy.dsjson import lines, read_dsjson
 from bandits.offpolicy.tables import read_map, suggested_map
+from bandits.results.export import parquet_of
 from tests.offpolicy.support import full_log, simulate
 
 
@@ -349,6 +350,13 @@ def test_a_damaged_dsjson_is_read_or_refused_in_one_sentence(data: Any) -> None:
     except UserError as error:
         refused = str(error)
         assert len(refused.splitlines()) == 1
+
+
+def test_a_log_that_is_too_long_for_a_text_is_refused_before_it_is_read() -> None:
+    rows = text_formats.MAX_TEXT_ROWS + 1
+    content = parquet_of(pd.DataFrame({"reward": np.zeros(rows)}))  # no log: reading it would fail
+    with pytest.raises(UserError, match="may have 200,000 decisions; this one has 200,001: take Parquet"):
+        text_formats.convert(content, ".csv")
 
 
 @pytest.mark.parametrize("ending", [".csv", ".dsjson"])

@@ -103,12 +103,22 @@ def test_without_a_websocket_the_answer_is_the_same(address: str) -> None:
     assert posted(address, question(7)) == (200, expected)
 
 
-def test_requests_that_wait_are_few(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_that_wait_are_few(address: str) -> None:
+    made, found = channel._channel(), list[int]()
     assert posted(address, question())[0] == 200
-    monkeypatch.setattr(channel, "WAITING", channel._channel().waiting)
-    assert posted(address, question())[0] == 503
-    with line(address) as client:
-        assert asked(client, question())[0]["label"] == "LinUCB"
+    asking = [
+        threading.Thread(target=lambda: found.append(posted(address, question())[0])) for _ in range(channel.WAITING)
+    ]
+    with made.instant._worlds[E.simulator.model_dump_json(), E.seed].lock:
+        for thread in asking:
+            thread.start()
+        wait_for(lambda: made.waiting == channel.WAITING, "the requests to wait")
+        assert posted(address, question())[0] == 503
+    for thread in asking:
+        thread.join()
+    assert found == [200] * channel.WAITING
+    wait_for(lambda: made.waiting == 0, "the requests to leave")
+    assert posted(address, question())[0] == 200
 
 
 def test_it_answers_below_any_path(address: str) -> None:

@@ -15,6 +15,7 @@ from bandits.experiments.guarding import guardable, with_and_without
 from bandits.experiments.history import History
 from bandits.experiments.lane import join
 from bandits.experiments.race import make_lane
+from bandits.lessons.sources import RunSource
 from bandits.offpolicy import open_bandit, recording
 from bandits.results import instant, metrics, run_comparison, text, unpaired
 from bandits.results.decision import why
@@ -200,6 +201,16 @@ def test_the_band_of_a_rate_covers() -> None:
         curve = metrics.ctr(counting(n.tolist(), generator.binomial(n.astype(int), 0.2).tolist()), 200)
         inside += bool(curve.low[-1] <= 0.2 <= curve.high[-1])
     assert abs(inside / repetitions - 0.95) < 3 * np.sqrt(0.05 * 0.95 / repetitions)
+
+
+def test_lessons_name_the_numbers_of_a_replay(result: Result) -> None:
+    source, h = RunSource(result.experiment, result), result.histories["Random"]
+    at = int(np.searchsorted(h.grid, 60))
+    early = h.sums["clicks"][at] / h.sums["counted"][at]
+    assert source.quantity("early_ctr", ("Random",)) == metrics.estimate(early)
+    pairs = unpaired.compare_pairs(result.histories)
+    for pair in (("LinUCB", "Random"), ("Random", "LinUCB")):
+        assert source.quantity("p_value_holm", pair) == pairs["LinUCB", "Random"][1]
 
 
 def test_after_the_end_of_the_log_nothing_counts() -> None:

@@ -11,6 +11,7 @@ from bandits import UserError
 from bandits.experiments.race import make_lane
 from bandits.sweeps import Sweep, read, run, url
 from bandits.sweeps.analysis.nearest import covers
+from tests.sweeps.test_refinement import with_means
 
 GUARDS = [{"kind": "floor", "epsilon": 0.1}, {"kind": "delay", "steps": 20}]
 FLOOR, DELAY = "agents.0.guards.0.epsilon", "agents.0.guards.1.steps"
@@ -78,3 +79,16 @@ def test_axes_of_guards_are_named_by_their_guard() -> None:
     assert grid.parameter_label(s, 0) == "Exploration floor: Share"
     assert grid.parameter_label(s, 1) == "Delayed rewards: Delay (steps)"
     assert np.all([axis.guard == i for i, axis in enumerate(s.axes)])
+
+
+def test_two_guards_with_a_parameter_of_the_same_name_are_told_apart() -> None:
+    from bandits.cli.sweep import summary_text
+
+    both = [{"kind": "floor", "epsilon": 0.1}] * 2
+    axes = [{"path": f"agents.0.guards.{i}.epsilon", "values": [0.1, 0.2]} for i in (0, 1)]
+    lines = summary_text(with_means(sweep(*axes, guards=both), [1, 2, 3, 4])).splitlines()
+    assert sorted(line.partition(":")[0] for line in lines[2:4]) == ["guards.0.epsilon", "guards.1.epsilon"]
+    edges = [line for line in lines if "of the grid" in line]
+    assert [line.partition(",")[0] for line in edges] == [
+        "The best share of guard 0 (exploration floor)", "The best share of guard 1 (exploration floor)",
+    ]  # fmt: skip

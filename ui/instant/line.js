@@ -39,16 +39,18 @@ function makeLine(path, hear) {
     if (waiting) hear(waiting.about, { error: "No preview: the connection to the server failed. Release to run." });
   };
   const post = async (text) => {
+    let answer, data;
     try {
-      const answer = await fetch(address(path), { method: "POST", body: text });
-      if (answer.ok) return received(await answer.arrayBuffer());
-      if (answer.status !== 503) return failed();
-      next ??= asked;
-      asked = null;
-      setTimeout(send, BUSY);
+      answer = await fetch(address(path), { method: "POST", body: text });
+      data = await answer.arrayBuffer();
     } catch {
-      failed();
+      return failed();
     }
+    if (answer.ok) return received(data); // what fails from here on is not the connection
+    if (answer.status !== 503) return failed();
+    next ??= asked;
+    asked = null;
+    setTimeout(send, BUSY);
   };
   const open = () => {
     if (socket || plain || performance.now() < lost) return;

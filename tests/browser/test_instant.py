@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -14,6 +15,7 @@ from bandits.experiments.presets import presets
 from tests.browser.conftest import TOUR_SEEN, Open
 from tests.browser.test_journeys import LOOK, drawn, set_number, status, tiles
 from tests.support import wait_for
+from ui.instant import follower
 
 # of a plot, how often each agent is drawn (bands left out), and its axes
 CURVES = """i => document.querySelectorAll('.bp-plot')[i].data.filter(t => !t.fill && t.legendgroup)
@@ -250,6 +252,31 @@ def test_behind_a_proxy_that_opens_no_further_websocket(server: str, browser: Br
     status(page, "^Finished: 2,000 steps, 4 replications")
     assert wrong == []
     context.close()
+
+
+def test_an_answer_that_cannot_be_drawn_is_no_lost_connection(browser: Browser) -> None:
+    """The next question, which is sent before the answer is drawn, is answered as usual."""
+    page, header = browser.new_page(), b'{"whole":true}'
+    page.route("**/*", lambda route: route.fulfill(body="<p>", content_type="text/html"))
+    answer = len(header).to_bytes(4, "little") + header
+    page.route("**/instant", lambda route: route.fulfill(body=answer))
+    page.goto("http://line.test/")
+    page.add_script_tag(content=(Path(follower.__file__).parent / "line.js").read_text(encoding="utf-8"))
+    heard = page.evaluate("""async () => {
+        WebSocket = class { static OPEN = 1; constructor() { setTimeout(() => this.onclose()); } close() {} };
+        const heard = [];
+        const line = makeLine("instant", (about, header) => {
+          heard.push([about, header]);
+          if (about === "first") throw new Error("drawing");
+        });
+        line.ask({}, "first");
+        await new Promise((done) => setTimeout(done)); // it is being answered
+        line.ask({}, "second");
+        while (heard.length < 2) await new Promise((done) => setTimeout(done, 10));
+        return heard;
+    }""")
+    assert heard == [["first", {"whole": True}], ["second", {"whole": True}]]
+    page.close()
 
 
 def test_on_a_touch_screen(visit: Open) -> None:

@@ -111,13 +111,17 @@ def test_rates_are_per_counted_event(result: Result) -> None:
     h = result.histories["Random"]
     n, clicks = h.sums["counted"][-1], h.sums["clicks"][-1]
     np.testing.assert_array_equal(metrics.click_rate(h), clicks / n)
-    last = metrics.ctr(h, 600)
-    assert last.mid[-1] == pytest.approx(clicks.sum() / n.sum())
-    error = np.std(clicks - last.mid[-1] * n, ddof=1) / n.mean() / 2  # of a ratio, 4 replications
-    assert last.high[-1] - last.mid[-1] == pytest.approx(metrics.t_quantile(4) * error)
     curve = result.plot("board").data
     assert curve  # drawn without a truth
     assert np.isnan(metrics.total(h, "best_value")).all()
+
+
+def test_the_rate_of_a_window_is_a_ratio_with_its_standard_error() -> None:
+    n, clicks = np.array([10.0, 30, 50, 20]), np.array([3.0, 5, 12, 2])
+    last = metrics.ctr(counting(n.tolist(), clicks.tolist()), 200)
+    assert last.mid[-1] == pytest.approx(22 / 110)
+    half = metrics.t_quantile(4) * np.std(clicks - 0.2 * n, ddof=1) / n.mean() / 2
+    assert (last.low[-1], last.high[-1]) == (pytest.approx(0.2 - half), pytest.approx(0.2 + half))
 
 
 def counting(counted: list[float], clicks: list[float]) -> History:
@@ -203,14 +207,17 @@ def test_the_band_of_a_rate_covers() -> None:
     assert abs(inside / repetitions - 0.95) < 3 * np.sqrt(0.05 * 0.95 / repetitions)
 
 
-def test_lessons_name_the_numbers_of_a_replay(result: Result) -> None:
-    source, h = RunSource(result.experiment, result), result.histories["Random"]
-    at = int(np.searchsorted(h.grid, 60))
-    early = h.sums["clicks"][at] / h.sums["counted"][at]
-    assert source.quantity("early_ctr", ("Random",)) == metrics.estimate(early)
-    pairs = unpaired.compare_pairs(result.histories)
-    for pair in (("LinUCB", "Random"), ("Random", "LinUCB")):
-        assert source.quantity("p_value_holm", pair) == pairs["LinUCB", "Random"][1]
+def test_lessons_name_the_numbers_of_a_replay() -> None:
+    clicks = {"LinUCB": [20, 24, 22, 27], "Beta Thompson": [16, 18, 15, 21], "Random": [18, 22, 20, 23]}
+    histories = {label: counting([100.0] * 4, list(map(float, mine))) for label, mine in clicks.items()}
+    source = RunSource(replay(steps=200), Result(replay(steps=200), histories))
+    p = unpaired.compare_pairs(histories)["LinUCB", "Random"][1]
+    assert 0.05 < p < 1
+    assert source.quantity("p_value_holm", ("LinUCB", "Random")) == p
+    assert source.quantity("p_value_holm", ("Random", "LinUCB")) == p
+    h = histories["Random"]
+    h.sums["clicks"][h.grid >= 20], h.sums["counted"][h.grid >= 20] = [1, 2, 3, 4], 10
+    assert source.quantity("early_ctr", ("Random",)) == metrics.estimate(np.array([0.1, 0.2, 0.3, 0.4]))
 
 
 def test_after_the_end_of_the_log_nothing_counts() -> None:

@@ -199,7 +199,8 @@ ABOUT = (
     f"Fair share: that of an optimal choice. Reached: from then on every {WINDOW:,} steps are within "
     f"{percent(NEAR)} of it, or within {LEAST:g}, or within chance, where these are more; median of the replications, "
     "with its 95 % interval. Share of regret: of the clicks lost since the launch, those lost by showing the new items."
-    " Where preferences drift or have seasons it is approximate (≈): they are taken once per interval of stored counts."
+    " Where preferences drift or have seasons, or users of a segment differ, it is approximate (≈): they are taken "
+    "once per segment and interval of stored counts."
 )
 
 

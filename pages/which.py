@@ -8,8 +8,8 @@ from ui.text import refuse
 
 st.title("Which should I use?", anchor=False)
 st.markdown(
-    "Which agent fits your problem, and what was measured? Answer the questions; each sentence links the runs that it "
-    "rests on."
+    "Which agent fits your problem, and what was measured? Answer the questions; each sentence names where its numbers "
+    "were measured and links that run, or the experiment closest to it."
 )
 try:
     view.answer(view.ask())

@@ -29,13 +29,22 @@ class Line(NamedTuple):
     origin : str
         The document and its section, or the command that ran it.
     experiment : Experiment
-        The run, or the preset closest to the document's.
+        The run, or the experiment closest to the document's.
+    ran : bool
+        Whether the numbers are those of this experiment.
     """
 
     title: str
     values: Mapping[str, Estimate]
     origin: str
     experiment: Experiment
+    ran: bool
+
+    @property
+    def decisions(self) -> int:
+        """Decisions of the longest run behind the numbers."""
+        stated = [self.values[name].mean for name in ("decisions", "linear_decisions") if name in self.values]
+        return int(stated[0]) if stated else self.experiment.steps
 
     @property
     def link(self) -> str:
@@ -80,5 +89,5 @@ def evidence() -> Evidence:
         origin = f"{line['document']}, {line['section']}" if "document" in line else "run for this page"
         opened = line.get("experiment") or guide().opens[name]
         run = presets()[opened].experiment if isinstance(opened, str) else read(opened)
-        lines[name] = Line(guide().titles[name], values, origin, run)
+        lines[name] = Line(guide().titles[name], values, origin, run, "document" not in line)
     return Evidence(lines, data["command"], data["machine"], data["code"])

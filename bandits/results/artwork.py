@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -69,7 +70,8 @@ class TitleValue(NamedTuple):
     impressions : int
         Times that the title was shown in the replication.
     agent, default, popular, best : float
-        Of the agent's choices, the default picture, the picture that is best for all together, and the best for each.
+        Of the agent's choices (see `title_value`), the default picture, the picture that is best for all together, and
+        the best for each.
     """
 
     visitors: int
@@ -89,11 +91,17 @@ class Replay(NamedTuple):
     impressions : int64 (n_titles,)
     personal : bool
         Whether the agent looks at the visitor.
+    by_cluster : bool
+        Whether it knows of the visitor the taste cluster alone.
+    lock : Lock
+        Held while the lane is used: sessions share it.
     """
 
     lane: Lane
     impressions: IntArray
     personal: bool
+    by_cluster: bool
+    lock: Lock
 
     @property
     def simulator(self) -> Artwork:
@@ -119,8 +127,10 @@ def replay(experiment: Experiment, label: str, steps: int) -> Replay:
     impressions = np.zeros(len(simulator.catalogue(ROW).sizes), np.int64)
     for step in range(steps):
         impressions[simulator.shown_titles(step)[ROW]] += 1
-    personal = not issubclass(experiment.agent_class(index), ContextFreeAgent | Default | Random)
-    return Replay(lane, impressions, personal)
+    cls = experiment.agent_class(index)
+    without_features = issubclass(cls, ContextFreeAgent | Default | Random)
+    segments = "segments" in cls.requires(experiment.agents[index])
+    return Replay(lane, impressions, segments or not without_features, segments and without_features, Lock())
 
 
 def titles(experiment: Experiment) -> dict[int, str]:
@@ -136,7 +146,12 @@ def titles(experiment: Experiment) -> dict[int, str]:
 
 
 def visits(played: Replay, title: int) -> list[Visit]:
-    """Show the pictures of a title to the most typical visitor of each taste cluster."""
+    """Show the pictures of a title to the most typical visitor of each taste cluster: one draw of the agent."""
+    with played.lock:
+        return _visits(played, title)
+
+
+def _visits(played: Replay, title: int) -> list[Visit]:
     catalogue, found = played.simulator.catalogue(ROW), []
     for g, cluster in enumerate(GENRES):
         own = np.flatnonzero(catalogue.clusters == g)
@@ -169,6 +184,8 @@ def reason(played: Replay, round: Round, shown: int, parts: Explanation) -> str:
         return "a random draw"
     if not played.personal:
         return "the same picture for all visitors"
+    if played.by_cluster:
+        return "the winner of the visitor's taste cluster"
     decided = "highest estimate"
     if parts.mean is not None:
         mean = np.where(round.available[ROW], parts.mean[ROW], -np.inf)
@@ -182,8 +199,16 @@ def reason(played: Replay, round: Round, shown: int, parts: Explanation) -> str:
 
 
 def title_value(played: Replay, title: int) -> TitleValue:
-    """Average the expected take fraction over visitors to whom the title is retrieved, or over all if to none."""
-    simulator = played.simulator
+    """Average the expected take fraction over visitors to whom the title is retrieved, or over all if to none.
+
+    That of an agent whose choice probabilities are known is their mean; that of other agents is that of one draw.
+    """
+    with played.lock:
+        return _title_value(played, title)
+
+
+def _title_value(played: Replay, title: int) -> TitleValue:
+    simulator, agent = played.simulator, played.lane.agent
     likely = simulator.retrieved_for(played.lane.step - 1, title, ROW)
     users = likely if len(likely) else np.arange(len(simulator.catalogue(ROW).tastes))
     users = users[np.linspace(0, len(users) - 1, min(len(users), VISITORS)).astype(np.int64)]
@@ -191,7 +216,10 @@ def title_value(played: Replay, title: int) -> TitleValue:
     for user in users.tolist():
         round, p, shown, _ = _decide(played, user, title, explain=False)
         table.append(np.where(round.available[ROW], p, -np.inf))
-        chosen.append(p[shown])
+        if agent.propensity == "monte_carlo":
+            chosen.append(float(p[shown]))
+        else:
+            chosen.append(float(agent.probabilities(round)[ROW] @ np.where(round.available[ROW], p, 0)))
     every = np.stack(table)
     return TitleValue(
         visitors=len(users), impressions=int(played.impressions[title]), agent=float(np.mean(chosen)),
@@ -227,7 +255,8 @@ def heatmap(played: Replay, title: int, shown: list[Visit]) -> Spec:
         return empty_figure(layout, "No visitors.")
     rows = []
     for visit in shown:
-        round, p, _, _ = _decide(played, visit.user, title, explain=False)
+        with played.lock:
+            round, p, _, _ = _decide(played, visit.user, title, explain=False)
         rows.append(np.where(round.available[ROW], p, np.nan))
     z = np.stack(rows)
     z = z[:, : int(played.simulator.catalogue(ROW).sizes[title])]

@@ -11,6 +11,7 @@ import pandas as pd
 from bandits.base.formatting import count, percent
 from bandits.base.randomness import Streams
 from bandits.base.types import BoolArray, FloatArray, IntArray
+from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
 from bandits.simulators import Simulator
 
@@ -69,8 +70,7 @@ def regret_share(result: Result, history: History, cohort: Cohort) -> RegretShar
     """Measure the regret of the decisions that showed items of a launch; None where segments x items are not counted.
 
     The regret of an item for a segment is that of the first visitor of the segment in an interval of stored counts:
-    exact where the expected rewards of a segment stand still between two changes, as in the pet shop without seasons
-    and drifts.
+    exact where the expected rewards of a segment stand still between two changes; see `approximate`.
     """
     segments, sums = history.segments, history.segment_sums
     if segments is None or sums is None:
@@ -91,6 +91,15 @@ def regret_share(result: Result, history: History, cohort: Cohort) -> RegretShar
     regret = np.asarray(regret).sum(axis=1)
     share = np.divide(lost, regret, out=np.full(len(lost), np.nan), where=regret > 0)
     return RegretShare(estimate(share[history.alive]), estimate(lost[history.alive]))
+
+
+def approximate(experiment: Experiment) -> bool:
+    """Tell that shares of regret are approximate: the expected rewards of a segment differ within an interval.
+
+    They do so where preferences drift or have seasons, and in the simulator Artwork, whose users of a segment differ.
+    """
+    kinds = {change.kind for change in experiment.simulator.all_changes.values()}
+    return experiment.simulator.kind != "petshop" or bool(kinds & {"drift", "season"})
 
 
 def _gaps(simulator: Simulator, first: int, last: int, wanted: BoolArray) -> FloatArray:
@@ -140,7 +149,7 @@ def cohort_figures(result: Result) -> list[Spec]:
 def launch_table(result: Result) -> pd.DataFrame | None:
     """Return one row per agent and launch that it has passed; None where the items of launches are not counted."""
     wanted = demand(result.experiment)
-    rows = []
+    rows, about = [], "≈ " if approximate(result.experiment) else ""
     for label in result.experiment.labels:
         history = result.histories.get(label)
         if wanted is None or history is None:
@@ -153,7 +162,9 @@ def launch_table(result: Result) -> pd.DataFrame | None:
                     "Launch": f"{count(one.items)} at step {count(one.step)}",
                     "Share of traffic": rate(_share(one.share)),
                     "Fair share": f"{one.fair_share:.3f}",
-                    "Share of regret": "–" if lost is None else rate(_share(lost.share)),
+                    "Share of regret": "–"
+                    if lost is None or math.isnan(lost.share.mean)
+                    else about + rate(_share(lost.share)),
                     "Fair share reached": reached(one),
                 }
             )
@@ -188,6 +199,8 @@ ABOUT = (
     f"Fair share: that of an optimal choice. Reached: from then on every {WINDOW:,} steps are within "
     f"{percent(NEAR)} of it, or within {LEAST:g}, or within chance, where these are more; median of the replications, "
     "with its 95 % interval. Share of regret: of the clicks lost since the launch, those lost by showing the new items."
+    " Where preferences drift or have seasons, or users of a segment differ, it is approximate (≈): they are taken "
+    "once per segment and interval of stored counts."
 )
 
 

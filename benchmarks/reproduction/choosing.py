@@ -17,6 +17,7 @@ from typing import Any
 from bandits import Experiment, run
 from bandits.results import metrics
 from bandits.results.metrics import Estimate
+from benchmarks.defaults import TESTS
 from benchmarks.measure import ROOT, code_hash, machine
 
 OUT = ROOT / "bandits" / "advice" / "evidence.json"
@@ -49,7 +50,9 @@ TABLES: dict[str, tuple[str, str, dict[str, tuple[str, str]]]] = {
     "networks": (SHOWDOWN, "Stationary", {
         name: (row, "clicks per step")
         for name, row in (("linucb", "LinUCB per arm"), ("neural_linear", "Neural-linear TS"),
-                          ("dropout", "MC dropout"), ("ensemble", "Ensemble"), ("shared", "LinUCB shared"))}),
+                          ("dropout", "MC dropout"), ("ensemble", "Ensemble"), ("neural_linucb", "Neural-LinUCB"),
+                          ("neural_ucb", "NeuralUCB exact 16-8"), ("neural_ucb_wide", "NeuralUCB diagonal 128-64"),
+                          ("static", "Static MLP"), ("shared", "LinUCB shared"))}),
     "early": (SHOWDOWN, "Does a shared representation learn faster? Clicks in the first 2,000 steps", {
         name: (row, "lead over LinUCB per arm (alpha 0.4)")
         for name, row in (("neural_linear", "Neural-linear TS"), ("dropout", "MC dropout"), ("ensemble", "Ensemble"))}),
@@ -63,10 +66,8 @@ TABLES: dict[str, tuple[str, str, dict[str, tuple[str, str]]]] = {
     "forgetting": (CHANGE, "Clicks that forgetting earns", {
         name: (row, column)
         for when, column in (("none", "no change"), ("shock", "shock at 10,000"), ("drift", "drift 5,000 to 15,000"))
-        for name, row in ((f"gamma_{when}", "LinUCB, γ = 0.9995"), (f"window_{when}", "LinUCB, window 5,000"))}),
-    "clicks": (CHANGE, "Clicks per step over the whole run", {
-        name: (row, "no change") for name, row in (("linucb", "LinUCB, all steps"),
-                                                   ("logistic", "Logistic UCB, all steps"))}),
+        for name, row in ((f"gamma_{when}", "LinUCB, γ = 0.9995"), (f"window_{when}", "LinUCB, window 5,000"),
+                          (f"lints_{when}", "LinTS, γ = 0.9995"))}),
     "varied": (NEW, "Products that differ: clicks per step", {
         name: (row, "20,000 steps")
         for name, row in (("hints", "shared, with hints, α = 1"), ("prior", "per arm, category prior, α = 0.7"),
@@ -77,6 +78,7 @@ TABLES: dict[str, tuple[str, str, dict[str, tuple[str, str]]]] = {
                           ("shared", "LinUCB shared"))}
         | {"floor": ("LinUCB per arm", "share with the floor")}),
 }  # fmt: skip
+COLUMNS = {"curved": "quadratic", "straight": "linear"}  # of defaults.md, where linear agents have more decisions
 NUMBER = re.compile(r"[+-]?\d[\d,]*(?:\.\d+)?")
 
 
@@ -101,6 +103,14 @@ def table_values(name: str) -> dict[str, list[float]]:
         cell = rows[row][columns.index(column)].replace("−", "-")
         numbers = [float(n.replace(",", "")) for n in NUMBER.findall(cell)]
         found[key] = numbers if len(numbers) == 3 else [numbers[0]] * 3
+    if name in COLUMNS:
+        test = TESTS[COLUMNS[name]]
+        found["linear_decisions"], found["network_decisions"] = (
+            [float(test.size[0])] * 3,
+            [float(test.slow_size[0])] * 3,
+        )
+    if name == "early":
+        found["decisions"] = [float(EARLY)] * 3
     return found
 
 

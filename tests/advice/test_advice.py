@@ -16,6 +16,7 @@ from bandits.agents import REGISTRY
 from bandits.experiments import url
 from bandits.lessons.expressions import evaluate, parse
 from bandits.lessons.texts import check_text
+from benchmarks.defaults import TESTS
 from benchmarks.measure import code_hash
 from benchmarks.reproduction import choosing
 
@@ -45,6 +46,24 @@ def test_agents_exist_and_links_open_the_experiment() -> None:
         REGISTRY[rule.agent["kind"]].Params.model_validate(rule.agent)
     for line in evidence().lines.values():
         assert url.parse_query(dict(parse_qsl(line.link.removeprefix("arena?")))).experiment == line.experiment
+
+
+def test_the_decisions_of_networks_and_linear_agents_are_stated_apart() -> None:
+    for name, column in (("curved", "quadratic"), ("straight", "linear")):
+        line = evidence().lines[name]
+        assert line.values["linear_decisions"].mean == TESTS[column].size[0] == line.decisions
+        assert line.values["network_decisions"].mean == TESTS[column].slow_size[0]
+    compared = [text for text, _ in stated() if "curved.linucb" in text or "straight.linucb" in text]
+    assert len(compared) == 4
+    for text in compared:
+        assert "network_decisions" in text
+        assert "linear_decisions" in text
+    assert all(line.ran == (line.origin == "run for this page") for line in evidence().lines.values())
+
+
+def test_no_line_is_unused() -> None:
+    used = {name for text, holds in stated() if holds for name in lines_of(text)}
+    assert set(evidence().lines) == set(GUIDE.titles) == used
 
 
 def test_every_combination_has_measured_advice_or_says_that_there_is_none() -> None:

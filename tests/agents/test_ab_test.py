@@ -41,3 +41,16 @@ def test_propensities_are_uniform_and_then_certain() -> None:
     np.testing.assert_allclose(lane.agent.probabilities(round), 1 / 50)
     lane.advance(1)
     assert sorted(lane.agent.probabilities(round)[0])[-2:] == [0, 1]
+
+
+def test_only_decisions_with_feedback_count() -> None:
+    """In a replay of a log, where a choice counts if it equals the logged one."""
+    agent = {"kind": "ab_test", "test": 40}
+    setup = {"simulator": {"kind": "logged", "parts": 2}, "agents": [agent], "steps": 2000, "replications": 2}
+    lane = make_lane(read(setup), 0)
+    trace = lane.advance(600)
+    assert trace.counted is not None
+    counted = trace.counted.sum(axis=0)
+    assert 0 < counted.max() < 40
+    assert lane.agent.tested.tolist() == counted.tolist()  # type: ignore[attr-defined]
+    assert lane.agent.testing.all()  # type: ignore[attr-defined]

@@ -16,6 +16,8 @@ from bandits.models.linear.private_ridge import DELTA, EVERY, LEVELS, PrivateRid
 from bandits.models.linear.ridge import Ridge
 from bandits.results import metrics
 
+RESET = {"kind": "reset", "every": 100}
+
 
 def model(rows: int = 1, D: int = 2, items: int = 1, **options: Any) -> PrivateRidge:
     given: dict[str, Any] = {"epsilon": 1.0, "norm": 2.0, "slate": 1, **options}
@@ -134,6 +136,7 @@ def test_nothing_is_private_by_default_and_the_default_is_the_plain_model() -> N
         ({"private": 1.0, "sharing": "hybrid"}, "private needs sharing per_arm or shared, not hybrid"),
         ({"private": 1.0, "gamma": 0.99}, "private needs gamma 1 and no window"),
         ({"private": 1.0, "prior": "category"}, "private needs prior zero, not category"),
+        ({"private": 1.0, "guards": [RESET]}, "private needs no guard reset: a reset would use the noise again"),
     ],
 )
 def test_bad_input_is_refused_in_one_sentence(options: dict[str, Any], sentence: str) -> None:
@@ -150,3 +153,9 @@ def test_a_smaller_budget_costs_clicks() -> None:
         (history,) = run(experiment(agent, steps=20_000, replications=8), workers=0).histories.values()
         found[budget] = metrics.estimate(metrics.click_rate(history))
     assert found[0.1].high < found[10.0].low
+
+
+def test_settings_that_cannot_be_private_are_repaired_without_the_budget() -> None:
+    kept = REGISTRY["linucb"].Params.closest({"private": 1.0, "guards": [{"kind": "floor"}]})
+    assert kept["private"] == 1.0
+    assert REGISTRY["linucb"].Params.closest({"private": 1.0, "guards": [RESET]})["private"] is None

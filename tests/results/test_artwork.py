@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,10 @@ SMALL = {"kind": "artwork", "n_titles": 25, "n_pictures": [3, 6], "n_users": 200
 AGENTS = [
     {"kind": "linucb", "sharing": "shared", "alpha": 0.3}, {"kind": "popularity"}, {"kind": "default"},
     {"kind": "oracle"}, {"kind": "neural_greedy", "hidden": [8]},
+    {"kind": "random"}, {"kind": "ab_test", "test": 300, "winner": "segment"},
 ]  # fmt: skip
 STEPS = 1500
+SHOWN = ("LinUCB", "Popularity", "Default", "Oracle", "Random", "A/B test")
 
 
 def experiment(**options: Any) -> Any:
@@ -28,7 +31,7 @@ def experiment(**options: Any) -> Any:
 @pytest.fixture(scope="module")
 def played() -> dict[str, Replay]:
     e = experiment()
-    return {label: artwork.replay(e, label, STEPS) for label in ("LinUCB", "Popularity", "Default", "Oracle")}
+    return {label: artwork.replay(e, label, STEPS) for label in SHOWN}
 
 
 def test_the_replay_counts_the_impressions_of_every_title(played: dict[str, Replay]) -> None:
@@ -53,6 +56,10 @@ def test_expected_take_fractions_of_a_title_are_means_over_its_visitors(played: 
     assert found["Default"].visitors == len(users)
     assert found["Default"].agent == found["LinUCB"].default == pytest.approx(table[:, 0].mean())
     assert found["Oracle"].agent == found["LinUCB"].best == pytest.approx(table.max(axis=1).mean())
+    pictures = np.isfinite(table)
+    assert found["Random"].agent == pytest.approx(
+        np.mean([row[there].mean() for row, there in zip(table, pictures, strict=True)])
+    )
     assert found["LinUCB"].popular == pytest.approx(table.mean(axis=0).max())
     assert found["LinUCB"].default < found["LinUCB"].agent <= found["LinUCB"].best
     assert found["LinUCB"].popular <= found["LinUCB"].best
@@ -80,6 +87,25 @@ def test_visitors_are_shown_different_pictures_and_the_reason_is_their_taste(pla
     assert {(visit.picture, visit.why) for visit in default} == {(1, "the same picture for all visitors")}
     assert all(visit.truth == visit.default for visit in default)
     assert all(visit.picture == visit.best_picture for visit in artwork.visits(played["Oracle"], title))
+
+
+def test_the_winner_of_a_cluster_is_the_reason_of_a_test_by_segment(played: dict[str, Replay]) -> None:
+    for title in played["A/B test"].impressions.argsort()[-5:]:
+        assert {each.why for each in artwork.visits(played["A/B test"], int(title))} == {
+            "the winner of the visitor's taste cluster"
+        }
+
+
+def test_sessions_use_a_replay_one_after_the_other(played: dict[str, Replay]) -> None:
+    one = played["LinUCB"]
+    title = int(one.impressions.argmax())
+    with ThreadPoolExecutor() as pool, one.lock:
+        waiting = [pool.submit(artwork.title_value, one, title), pool.submit(artwork.visits, one, title)]
+        assert not wait(waiting, timeout=0.2).done
+        one.lock.release()
+        wait(waiting)
+        one.lock.acquire()
+    assert waiting[0].result() == artwork.title_value(one, title)
 
 
 def test_the_map_shows_the_pictures_of_the_title_alone(played: dict[str, Replay]) -> None:

@@ -63,6 +63,18 @@ def test_the_oracle_loses_nothing_and_has_its_fair_share(result: Result) -> None
     assert "3 products launched at step 2,000" in second
 
 
+@pytest.mark.parametrize("change", [None, {"kind": "drift", "start": 500, "end": 1500}, {"kind": "season"}])
+def test_the_share_of_regret_is_marked_where_it_is_approximate(change: dict[str, Any] | None) -> None:
+    changes = [LAUNCHES[0], *([change] if change else [])]
+    found = run(experiment(changes=changes).model_copy(update={"steps": 1500}), workers=0, progress=False)
+    table = new_items.launch_table(found)
+    assert table is not None
+    shares = dict(zip(table["Agent"], table["Share of regret"], strict=True))
+    assert shares["Random"].startswith("≈ 0.") == (change is not None)
+    assert shares["Oracle"] == "–"
+    assert "it is approximate (≈)" in new_items.ABOUT
+
+
 def test_curves_are_shares_of_the_last_thousand_decisions(result: Result) -> None:
     wanted = demand(result.experiment)
     assert wanted is not None

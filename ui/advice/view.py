@@ -49,7 +49,7 @@ def answer(answers: Answers) -> None:
             st.markdown(f"**{REGISTRY[advice.agent['kind']].title}**" + (f" · {settings}" if settings else ""))
             st.markdown(_joined(advice.text))
             _sources(advice.lines)
-            steps = max(line.experiment.steps for line in advice.lines.values())
+            steps = max(line.decisions for line in advice.lines.values())
             days = number(steps / PER_DAY[answers["decisions"]])
             st.caption(f"The longest of these runs has {count(steps)} decisions; you make as many in {days} days.")
 
@@ -90,8 +90,13 @@ def origin() -> None:
 
 
 def _sources(lines: Mapping[str, Line]) -> None:
-    """Link measured lines: each opens its experiment in the Arena."""
-    links = (f"[{line.title}]({line.link}) ({escape_markdown(line.origin)})" for line in lines.values())
+    """Name where lines were measured, and link the run in the Arena, or the experiment closest to a document's."""
+    links = (
+        f"[{line.title}]({line.link}) ({escape_markdown(line.origin)})"
+        if line.ran
+        else f"{escape_markdown(line.origin)} (closest experiment: [{line.title}]({line.link}))"
+        for line in lines.values()
+    )
     if shown := ", ".join(links):
         st.markdown(f"Measured: {shown}")  # in a caption, links have too little contrast
 

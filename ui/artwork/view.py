@@ -73,7 +73,9 @@ def _title(job: Job) -> None:
     st.dataframe(pd.DataFrame(rows), hide_index=True, key="artwork-table")
     st.caption(
         "The most typical visitor of each taste cluster. Take fraction, default and best: true click probabilities of "
-        "the picture shown, of the default picture and of the best one. In brackets: the visitor's taste."
+        "the picture shown, of the default picture and of the best one. In brackets: the visitor's taste. The "
+        "table and the map show one draw of agents that choose at random; the take fraction above is the mean over "
+        "draws where the probabilities of the choices are known, and otherwise that of one draw."
     )
 
 

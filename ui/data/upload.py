@@ -143,12 +143,14 @@ def _protected(
     left, right = st.columns(2)
     hashed = left.multiselect(
         "Hash", kept, key=f"data-hash-{file_id}", placeholder="None",
-        help="Columns of which hashes with a secret key of this installation are stored in place of the values.",
+        help="Columns of which hashes with a secret key of this installation are stored in place of the values. Equal "
+        "values stay equal within a data set, so how often each occurs stays visible: a column with few values can be "
+        "guessed from that.",
     )  # fmt: skip
     coarsened = right.multiselect(
         "Coarsen", [name for name in kept if name != target], key=f"data-coarsen-{file_id}", placeholder="None",
-        help=f"Columns whose numbers are put into {GROUPS} groups of equal size, and whose values in fewer than {RARE} "
-        "rows are put together.",
+        help=f"Columns whose numbers are put into up to {GROUPS} groups of at least {RARE} rows, and whose texts in "
+        f"fewer than {RARE} rows are put together.",
     )  # fmt: skip
     clear = [name for name in kept if name not in (*hashed, *coarsened)]
     st.caption(
@@ -177,7 +179,10 @@ def uploaded_data_sets() -> str | None:
             if run_at.button("Run", key=f"run-{info.id}", icon=":material/play_arrow:", width="stretch"):
                 chosen = info.id
             with delete_at.popover("Delete", icon=":material/delete:", width="stretch"):
-                st.markdown("Runs on these data cannot be opened or started until the same CSV is uploaded again.")
+                st.markdown(
+                    "Runs on these data cannot be opened or started until the same CSV is uploaded again with the same "
+                    "columns hashed and coarsened."
+                )
                 if destructive.button("Delete data set", key=f"data-{info.id}", type="primary", width="stretch"):
                     uploads.delete(info.id)
                     st.rerun()

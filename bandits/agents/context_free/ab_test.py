@@ -74,7 +74,7 @@ class ABTest(ContextFreeAgent):
 
     def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
         super().learn(self._in_blocks(round), slate, _where(feedback, self.testing))
-        self.tested += self.testing
+        self.tested += self.testing & feedback.examined.any(axis=1)
 
     def rates(self, round: Round) -> FloatArray:
         """Return the CTR of the candidates in the test, float64 (R, K)."""

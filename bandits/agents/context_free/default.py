@@ -11,9 +11,8 @@ from bandits.base.types import FloatArray, Round
 
 
 class Default(Agent):
-    """Shows the first available candidate, the same to all users: the default item where a simulator states one.
-
-    In the simulator Artwork it is the default picture of the title; elsewhere it is an arbitrary item.
+    """Shows the first available candidate: the default picture in Artwork, always the same item where all items are
+    candidates, and a random one where candidates are drawn.
     """
 
     class Params(AgentParams):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Self
 
 from pydantic import model_validator
@@ -21,8 +22,10 @@ class PrivateLinearParams(ForgettingLinearParams):
 
     private: float | None = param(
         None, title="Privacy budget", empty="none", ge=0.1, le=10, structural=True, later=True,
-        help="Differential privacy of each observation (δ = 0.00001): noise on the sums that the models are made of. "
-        "Smaller values protect more and cost more clicks; usually 0.5 to 5. Empty: no noise.",
+        help="Budget ε of the differential privacy of each observation (δ = 0.00001), not of a user who returns; the "
+        "models are renewed every 100 steps from sums with noise. Smaller values protect more and cost more clicks "
+        "(usually 0.5 to 5); with one model per arm almost nothing is learned in 10,000 steps, so use sharing shared. "
+        "Empty: no noise.",
     )  # fmt: skip
     private_norm: float = param(
         2.0, title="Longest observation", gt=0, le=1000, typical=(1, 10), structural=True, later=True,
@@ -56,6 +59,9 @@ def _obstacle(values: dict[str, Any]) -> str:
         return f"prior zero, not {values['prior']}"
     if values.get("noise", "fixed") != "fixed":
         return f"noise fixed, not {values['noise']}"
+    kinds = (each.get("kind") if isinstance(each, Mapping) else each.kind for each in values.get("guards") or ())
+    if "reset" in kinds:
+        return "no guard reset: a reset would use the noise again"
     return ""
 
 

@@ -1,7 +1,8 @@
 """Hash or coarsen columns of an upload before it is stored, so that their clear values are in no file.
 
-A hash is an HMAC-SHA256 [1]_ with a key of this installation: equal values stay equal within a column, and without the
-key no list of likely values can be tried out.
+A hash is an HMAC-SHA256 [1]_ with a key of this installation, bound to all values of its column: another upload gives
+other hashes, so no list of likely values can be tried out, neither without the key nor by uploading it. Equal values
+stay equal within a data set, so how often each occurs stays visible: a column with few values can be guessed from that.
 
 References
 ----------
@@ -14,21 +15,23 @@ import hashlib
 import hmac
 import os
 import secrets
+import tempfile
 from collections import Counter
 from collections.abc import Collection
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 
 from bandits.base.errors import UserError
 from bandits.base.files import home
-from bandits.base.types import FloatArray
+from bandits.base.types import FloatArray, IntArray
 
 from .csv_table import MISSING, Column, Table
 
 KEY_BYTES, HASH_DIGITS = 32, 16
-GROUPS = 8  # of equal size, into which numbers are put
-RARE = 5  # texts that are in fewer rows are put together
+GROUPS = 8  # into which numbers are put, at most
+RARE = 5  # rows of a group of numbers, at least; texts that are in fewer rows are put together
 OTHER = "other"
 
 
@@ -46,7 +49,7 @@ def protect(table: Table, *, target: str, hashed: Collection[str] = (), coarsene
     Raises
     ------
     UserError
-        A column is in both lists or does not exist, or the target is to be coarsened.
+        A column is in both lists or does not exist, the target is to be coarsened, or numbers are too few for a group.
     """
     for name in (*hashed, *coarsened):
         table.column(name)
@@ -74,40 +77,71 @@ def installation_key() -> bytes:
     path = home() / "hash_key"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with suppress(FileExistsError):
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(secrets.token_bytes(KEY_BYTES))
+        if not path.exists():
+            _make_key(path)
         key = path.read_bytes()
     except OSError as error:
         raise UserError(f"the key for hashes could not be kept: {error.strerror or error}") from None
     if len(key) != KEY_BYTES:
-        raise UserError(f"the key for hashes is damaged: it has {len(key)} bytes, not {KEY_BYTES}")
+        raise UserError(
+            f"the key for hashes is damaged: it has {len(key)} bytes, not {KEY_BYTES}; delete the file hash_key in the "
+            "data folder, and a new key is made"
+        )
     return key
 
 
+def _make_key(path: Path) -> None:
+    """Write a whole key, unless another process does so first."""
+    descriptor, temporary = tempfile.mkstemp(prefix=".hash_key-", dir=path.parent)  # readable for its owner alone
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(secrets.token_bytes(KEY_BYTES))
+        with suppress(FileExistsError):
+            os.link(temporary, path)
+    finally:
+        os.unlink(temporary)
+
+
 def _hashed(column: Column, key: bytes) -> Column:
-    """Replace every value by its hash under the column's name; what is missing stays missing."""
+    """Replace every value by its hash, bound to the column's values and name; what is missing stays missing."""
     known: dict[str, str] = {MISSING: MISSING}
-    for text in set(column.texts()) - {MISSING}:
-        message = f"{column.name}\0{text}".encode()
+    texts = column.texts()
+    bound = hashlib.sha256("\0".join(texts).encode()).hexdigest()
+    for text in set(texts) - {MISSING}:
+        message = f"{bound}\0{column.name}\0{text}".encode()
         known[text] = hmac.new(key, message, hashlib.sha256).hexdigest()[:HASH_DIGITS]
-    return _texts(column, tuple(known[text] for text in column.texts()))
+    return _texts(column, tuple(known[text] for text in texts))
 
 
 def _coarsened(column: Column) -> Column:
-    """Put numbers into `GROUPS` groups of equal size, and texts of fewer than `RARE` rows together."""
+    """Put numbers into up to `GROUPS` groups of at least `RARE` rows, and texts of fewer than `RARE` rows together."""
     if isinstance(column.values, tuple):
         times = Counter(column.values)
         return _texts(column, tuple(t if t == MISSING or times[t] >= RARE else OTHER for t in column.values))
     values = np.array(column.values)
     known = np.isfinite(values)
-    edges = np.unique(np.quantile(values[known], np.arange(1, GROUPS) / GROUPS)) if known.any() else np.empty(0)
-    group = np.searchsorted(edges, values, side="right")
-    for g in np.unique(group[known]):
-        own = known & (group == g)
-        values[own] = float(f"{values[own].mean():.3g}")
+    if (n := int(known.sum())) < RARE:
+        raise UserError(f"column '{column.name}' has {n} known values; it must have at least {RARE} to be coarsened")
+    each, place, rows = np.unique(values[known], return_inverse=True, return_counts=True)
+    group = _groups(rows.astype(np.int64))[place]
+    sizes = np.bincount(group)
+    means = np.array([float(f"{mean:.3g}") for mean in np.bincount(group, each[place]) / sizes])
+    values[known] = means[group]
     return _numbers(column, values)
+
+
+def _groups(times: IntArray) -> IntArray:
+    """Number the groups of values in order, int64 (V,); ``times (V,)`` are the rows of each value."""
+    wanted, groups = max(RARE, times.sum() / GROUPS), np.zeros(len(times), np.int64)
+    group, size = 0, 0
+    for i, rows in enumerate(times.tolist()):
+        groups[i] = group
+        size += rows
+        if size >= wanted:
+            group, size = group + 1, 0
+    if 0 < size < RARE:  # a short rest
+        groups[groups == group] = group - 1
+    return groups
 
 
 def _texts(column: Column, values: tuple[str, ...]) -> Column:

@@ -28,8 +28,8 @@ def baselines() -> Result:
 
 
 def test_the_registry_has_both_groups() -> None:
-    assert set(CONTEXT_FREE) == {"ucb1", "beta_ts", "popularity"}
-    assert set(CONTEXTUAL) == set(REGISTRY) - {*CONTEXT_FREE, "random", "oracle"}
+    assert set(CONTEXT_FREE) == {"ucb1", "beta_ts", "popularity", "ab_test"}
+    assert set(CONTEXTUAL) == set(REGISTRY) - {*CONTEXT_FREE, "random", "oracle", "default"}
 
 
 @pytest.mark.parametrize("kind", CONTEXTUAL)

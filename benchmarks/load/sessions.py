@@ -326,8 +326,8 @@ class Session:
             raise RuntimeError(f"{self.page}: {shown.type}: {shown.message}")
         if kind == "alert" and shown.format == shown.ERROR:
             raise RuntimeError(f"{self.page}: {shown.body}")
-        if kind == "progress":
-            self.progress = shown.text
+        if kind == "progress" or (kind == "markdown" and shown.body.startswith("Finished")):
+            self.progress = shown.text if kind == "progress" else shown.body  # what has finished has no bar any more
             self._told.set()
         elif kind in ("button", "number_input"):
             self._drawn[shown.label] = shown.id

@@ -219,7 +219,7 @@ def run(sessions: int, minutes: float, pause: float) -> Section:
         "steps), one after the other. All others open a page, stay for 5 to 20 seconds and open another. Workers and "
         "measurements of pages compute on the same machine; every page has been opened once before. A delay is the "
         "time from a request to the end of its answer; times of runs are as seen by the visitor, with one update per "
-        "second." + (f" Sessions with runs and sweeps pause for {pause:g} s between them." if pause else ""),
+        f"second. Sessions with runs and sweeps pause for {pause:g} s between them.",
         ("what", "measured"),
         code=stamp(run),
     )

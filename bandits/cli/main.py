@@ -111,15 +111,15 @@ def _run(parsed: argparse.Namespace) -> int:
     keeper = keep.Keeper(required=not parsed.out) if parsed.keep else None
     with reporting(None, experiment.steps) as report:
         result = Result(experiment, run_to_end(experiment, workers, report, keeper))
-    if parsed.out:
-        result.save(parsed.out)  # before the twin, which may be stopped
-    if twin:
-        with reporting(None, experiment.steps) as report:
-            result = run_unchanged(result, workers, report, keeper)
     status = 0
     try:
-        if parsed.out and twin:
-            result.save(parsed.out)
+        if parsed.out:
+            result.save(parsed.out)  # before the twin, which may be stopped
+        if twin:
+            with reporting(None, experiment.steps) as report:
+                result = run_unchanged(result, workers, report, keeper)
+            if parsed.out:
+                result.save(parsed.out)
         if parsed.log:
             evaluate.record_decisions(experiment, Path(parsed.out) / "log")
         print(stored_runs.leaderboard(result))

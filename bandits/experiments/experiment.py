@@ -111,7 +111,7 @@ class Experiment(Params):
         try:
             spec = cls.describe(self.simulator)
         except UserError:  # its data are no longer stored: what such a simulator offers by default
-            spec = cls.describe(cls.Params())
+            spec = cls.describe(cls.Params())  # type: ignore[call-arg]
         return capability in spec.capabilities
 
     def empty_history(self) -> History:

@@ -132,6 +132,11 @@ class History:
         return rows * (8 * (5 * points + counted * (steps // count_spacing(steps, counted) + 3) + by_segment) + sums)
 
     @property
+    def nbytes(self) -> int:
+        """Bytes of this history, as `memory` computes them before it exists."""
+        return self.memory(self.steps, self.rows, self.n_items, self.n_segments, bucket_size=self.bucket_size)
+
+    @property
     def size(self) -> int:
         """Points of ``grid`` reached."""
         return int(np.searchsorted(self.grid, self.step, side="right"))

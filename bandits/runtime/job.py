@@ -53,7 +53,7 @@ class Job:
     error : str
         Why it failed, or another remark, in one sentence.
     saved : dict of arrays
-        State from which the run can continue.
+        State from which the run can continue; once it has finished, only while it is not in the store.
     interrupted : bool
         Whether an earlier process ended during the run, so that only its checkpoint is known.
     """
@@ -81,6 +81,7 @@ class Job:
     writing: threading.Lock = field(default_factory=threading.Lock)  # of its checkpoint to the disk
     next_write: float = 0.0
     unstored: bool = False  # finished, and still to be stored
+    state_stored: bool = False  # the last state, from which a finished run is extended
 
     @classmethod
     def from_checkpoint(cls, experiment: Experiment, saved: dict[str, Any], error: str) -> Job:
@@ -130,6 +131,12 @@ class Job:
     def seconds(self) -> float:
         """Wall time in seconds, without pauses."""
         return self.seconds_before + (0.0 if self.running_since is None else time.monotonic() - self.running_since)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of its histories and of its saved state in bytes."""
+        saved = sum(np.asarray(value).nbytes for value in self.saved.values())
+        return saved + sum(history.nbytes for history in self.histories.values())
 
     def record_time(self) -> None:
         """Record what each agent has reached, from which `seconds_left` and `agents_left` are predicted.
@@ -198,6 +205,12 @@ class Job:
         """Set the status and stop the clock."""
         self.seconds_before, self.running_since, self.ended = self.seconds, None, time.monotonic()
         self.status, self.error = status, error
+        self.release_state()
+
+    def release_state(self) -> None:
+        """Forget the saved state of a finished run that the store has."""
+        if self.status == "finished" and self.state_stored:
+            self.saved = {}
 
 
 def save(store: Store | None, job: Job, *, finished: bool = False, last: bool = False) -> None:
@@ -244,6 +257,7 @@ def keep_result(store: Store, job: Job) -> None:
         state = pack(job.saved)
         if len(state) <= MAX_KEPT_STATE:
             store.keep_checkpoint(job.id, job.experiment, state)
+            job.state_stored = True
         else:
             store.drop_checkpoint(job.id)
         enforce(store)
@@ -259,6 +273,7 @@ def _try_again(store: Store, job: Job, attempts: int) -> None:
             try:
                 keep_result(store, job)
                 job.unstored, job.error = False, ""
+                job.release_state()
             except OSError:
                 _try_again(store, job, attempts - 1)
 

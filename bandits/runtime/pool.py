@@ -32,7 +32,7 @@ from .task_queue import Task
 from .worker_process import WorkerProcess
 
 __all__ = ["Job", "Pool"]
-MAX_ENDED_JOBS = 24  # ended jobs that stay in memory
+MAX_ENDED_JOBS, MAX_ENDED_BYTES = 24, 192 * 2**20  # ended jobs that stay in memory; the others are read from the store
 MAX_ACTIVE = 4  # runs that one owner may have queued, running or paused
 
 
@@ -110,8 +110,9 @@ class Pool:
         if self.store is None or (job := stored_job(self.store, job_id)) is None:
             return None
         with self._change:
+            job = self._jobs.setdefault(job_id, job)
             self._drop_ended_jobs()
-            return self._jobs.setdefault(job_id, job)
+            return job
 
     def queue_position(self, job: Job) -> int:
         """Return the number of queued runs before this one."""
@@ -335,6 +336,10 @@ class Pool:
             raise UserError(f"{MAX_QUEUED} runs are waiting already; try again in a few minutes")
 
     def _drop_ended_jobs(self) -> None:
-        excess = len(self._jobs) - MAX_ENDED_JOBS
-        for job in [j for j in self._jobs.values() if not j.live][: max(excess, 0)]:
-            del self._jobs[job.id]
+        """Forget the ended jobs that were asked for longest ago, but for the newest and for those not stored yet."""
+        size = 0
+        ended = [job for job in reversed(self._jobs.values()) if not job.live and not job.unstored]
+        for place, job in enumerate(ended):
+            size += job.nbytes
+            if place and (place >= MAX_ENDED_JOBS or size > MAX_ENDED_BYTES):
+                del self._jobs[job.id]

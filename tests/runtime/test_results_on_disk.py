@@ -13,8 +13,10 @@ import pytest
 from bandits import run
 from bandits.base.files import pack
 from bandits.runtime import job as jobs
+from bandits.runtime import pool as pools
 from bandits.runtime.job import Job, save
 from bandits.runtime.pool import Pool
+from bandits.runtime.stored_jobs import saved_state
 from bandits.storage.run_store import Store
 from tests.support import experiment, same, wait_for
 
@@ -77,6 +79,48 @@ def test_a_locked_index_delays_a_result(tmp_path: Path, monkeypatch: pytest.Monk
     other.close()
     wait_for(lambda: not job.unstored, "the result on the disk")
     assert store.get(job.id) is not None
+
+
+def test_the_saved_state_of_a_finished_run_is_in_the_store_and_not_in_memory(tmp_path: Path) -> None:
+    store, job = FullDisk(tmp_path), finished_job()
+    store.full = ("checkpoint",)
+    save(store, job, finished=True)
+    job.end("finished")
+    assert job.saved  # the only copy
+    store.full = ()
+    save(store, job, finished=True)
+    assert job.saved  # other shares may still ask which agents have ended
+    job.end("stopped")
+    assert job.saved  # it can go on
+    job.end("finished")
+    assert job.saved == {}
+    assert saved_state(store, job.id).keys() == {"step", "0.x"}
+
+
+def test_ended_runs_take_bounded_memory_and_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(tmp_path)
+    results = [run(experiment(seed=seed, steps=30)) for seed in range(5)]
+    for result in results[:4]:
+        store.put(result.experiment, result.histories, 1.0)
+    unstored = Job(results[4].experiment, status="finished", histories=dict(results[4].histories), unstored=True)
+    monkeypatch.setattr(pools, "MAX_ENDED_BYTES", 2 * unstored.nbytes)
+    pool = Pool(1, store)
+    try:
+        pool._jobs[unstored.id] = unstored
+        for result in [*results[:4], *results]:
+            found = pool.get(result.experiment.hash)
+            assert found is not None
+            for label, history in result.histories.items():
+                same(found.histories[label], history)
+            others = [job for job in pool._jobs.values() if job is not unstored]
+            assert found is unstored or others[-1] is found
+            assert 1 <= len(others) <= 2
+        assert pool.get(unstored.id) is unstored  # its only copy
+        monkeypatch.setattr(pools, "MAX_ENDED_BYTES", 1)
+        assert pool.get(results[0].experiment.hash) is not None
+        assert [job.id for job in pool._jobs.values()] == [unstored.id, results[0].experiment.hash]
+    finally:
+        pool.close()
 
 
 def test_a_deleted_result_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

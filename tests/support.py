@@ -24,7 +24,9 @@ def often(usually: int, stress: int) -> int:
     return stress if STRESS else usually
 
 
-def thinned(cases: Iterable[Any], quick: Callable[[int], bool]) -> list[Any]:
+def thinned(
+    cases: Iterable[Any], quick: Callable[[int], bool], usual: Callable[[int], bool] = lambda _: True
+) -> list[Any]:
     """Mark the cases of a parametrized test as slow whose number is not quick: `make test` leaves them out.
 
     Parameters
@@ -33,9 +35,13 @@ def thinned(cases: Iterable[Any], quick: Callable[[int], bool]) -> list[Any]:
         Values, tuples of values or `pytest.param`.
     quick : callable
         From the number of a case to whether it is quick.
+    usual : callable
+        From the number of a case to whether `make test-slow` runs it; `make stress` runs all.
     """
     found = []
     for number, case in enumerate(cases):
+        if not (STRESS or quick(number) or usual(number)):
+            continue
         if not isinstance(case, pytest.ParameterSet):
             case = pytest.param(*case if isinstance(case, tuple) else (case,))
         marks = case.marks if quick(number) else [*case.marks, pytest.mark.slow]

@@ -129,6 +129,11 @@ class Division:
         if share.job.status == "running" and agents and not self.place(share.job, agents):
             share.agents |= agents  # it is leaving, and they are placed when it has left
 
+    def balance_runs(self) -> None:
+        """Balance all runs that are being computed."""
+        for job in self.running():
+            self.balance(job)
+
     def balance(self, job: Job) -> None:
         """Ask a worker of a run to give agents to another one, or to an idle one, where that ends the run earlier."""
         shares = self.shares(job)

@@ -160,6 +160,7 @@ class Supervisor:
                 self.failed_starts = 0
                 while (work := self._next(process)) is not None:
                     alive = self._run_task(work, process) if isinstance(work, Task) else self._run_share(work, process)
+                    del work  # it would stay in memory while this thread waits
                     if not alive:
                         break
             finally:
@@ -177,8 +178,7 @@ class Supervisor:
         with self.change:
             division.idle += 1
             try:
-                for job in division.running():
-                    division.balance(job)
+                division.balance_runs()
                 while True:
                     while not (division.offers or self.scheduler or self.closed):
                         self.change.wait()

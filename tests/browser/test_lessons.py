@@ -40,6 +40,7 @@ def test_lesson_two_from_its_first_prediction_to_its_card(visit: Open) -> None:
     for _ in range(4):
         page.keyboard.press("ArrowRight")
     expect(page.get_by_role("slider")).to_have_value("0.4")
+    page.evaluate("() => new Promise(done => setTimeout(done, 600))")  # the slider tells the server after 200 ms
     page.get_by_role("button", name="Keep my prediction").click()
     heading(page, "Three ways to choose")
     choose(page, "Most", "LinUCB alpha 1")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, get_args, get_origin
 from urllib.parse import parse_qsl
@@ -225,6 +227,17 @@ def test_conclusions_are_computed_once_and_do_not_block_other_sessions(
     arena(job)
     settled(at.select_slider(key="view-window").set_value(100).run())
     assert blocked == [False]
+
+
+def test_no_page_keeps_a_run_in_memory_that_the_pool_has_dropped(pool: Pool) -> None:
+    before = ended(pool.submit(experiment(steps=2000, seed=927)))
+    shown = weakref.ref(before)
+    arena(before)
+    del before
+    with pool._change:
+        pool._jobs.clear()
+    gc.collect()
+    assert shown() is None
 
 
 def test_the_correction_of_the_sentence_on_the_shock_is_stated(pool: Pool) -> None:

@@ -71,7 +71,7 @@ class _Shown(NamedTuple):
         job, view, fill = self
         previous = session.previous(job) if view.previous else None
         return _frames().get(
-            (job, view, fill, previous),
+            (job.id, view, fill, previous and previous.id),  # not the jobs: they would stay in memory
             lambda: _moment(job, previous),
             lambda: _content(job, view, previous, fill=fill),
         )

@@ -36,15 +36,16 @@ Check = Callable[[agents.Case], None]
 def checks() -> Iterator[Any]:
     """Yield every check of every case.
 
-    Quick are, with an agent's first parameters, the short checks in all environments and the long ones in those that
-    lead through every path of an agent; with others, all checks in one of these in turn.
+    Quick are, with an agent's first parameters, the checks in those environments that lead through every path of an
+    agent, and the short ones also in every second of the others; with other parameters, all checks in one in turn.
     """
     for kind, cls in AGENTS.items():
         for i, params in enumerate(cls.test_params()):
             own = [c for c in agents.cases(kind, reduced=kind in NEURAL) if c.params == tuple(params.items())]
             paths = [c for c in own if c.environment in DEMANDING]
-            for case, check in itertools.product(own, agents.CHECKS):
-                quick = check not in LONG or case in paths if i == 0 else case == paths[i % len(paths)]
+            for (place, case), check in itertools.product(enumerate(own), agents.CHECKS):
+                first = case in paths or (check not in LONG and place % 2 == 0)
+                quick = first if i == 0 else case == paths[i % len(paths)]
                 marks = () if quick else pytest.mark.slow
                 yield pytest.param(check, case, id=f"{check.__name__}-{case}", marks=marks)
 

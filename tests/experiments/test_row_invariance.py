@@ -41,7 +41,7 @@ CASES: list[Any] = [
     if kind != "static_mlp" and kind not in worlds.NEURAL  # see test_neural
     for params in AGENTS[kind].test_params()
 ]
-cases = pytest.mark.parametrize(("kind", "params"), thinned(CASES, lambda number: number % 3 == 0))
+cases = pytest.mark.parametrize(("kind", "params"), thinned(CASES, lambda number: number % 6 == 0))
 ENVIRONMENTS: tuple[type[Simulator], ...] = (PetShop, Classification, worlds.Cascade, worlds.Changing)
 CASES_EVERYWHERE: list[Any] = [
     pytest.param(*case.values, environment, id=f"{environment.__name__}-{case.id}")

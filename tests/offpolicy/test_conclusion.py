@@ -231,6 +231,7 @@ def test_a_message_keeps_the_whole_evaluation(target: str) -> None:
     assert repr(again) == repr(found)  # NaN too
 
 
+@pytest.mark.slow
 def test_tasks_record_and_evaluate_as_direct_calls_do() -> None:
     e = experiment("epsilon_greedy", "linucb", seed=8, steps=300, replications=3)
     task = RecordTask(e, "ε-greedy", 2)
@@ -244,6 +245,7 @@ def test_tasks_record_and_evaluate_as_direct_calls_do() -> None:
     wait_for(lambda: not task._folder.exists() and not evaluation._folder.exists(), "the removal of the folders")
 
 
+@pytest.mark.slow
 def test_a_task_that_is_refused_says_why() -> None:
     evaluation = EvaluationTask("open_bandit/bts/all", "", None, "always:no such item", {})
     wait_for(lambda: not evaluation.active, "the refusal")

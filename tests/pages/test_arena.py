@@ -1017,7 +1017,7 @@ def test_every_widget_of_an_agent_reaches_the_experiment(pool: Pool, kind: str) 
     }
 
 
-@pytest.mark.parametrize("kind", SIMULATORS)
+@pytest.mark.parametrize("kind", thinned(SIMULATORS, lambda number: number % 3 == 0))
 def test_every_widget_of_a_simulator_reaches_the_experiment(pool: Pool, kind: str) -> None:
     start = experiment({"kind": "random", "label": "Mine"}, seed=955, simulator={"kind": kind})
     at = arena(ended(pool.submit(start)))
@@ -1034,7 +1034,13 @@ def test_every_widget_of_a_simulator_reaches_the_experiment(pool: Pool, kind: st
     assert (draft(at).steps, draft(at).replications, draft(at).seed) == (50, 2, 2**53 - 1)
 
 
-@pytest.mark.parametrize("kind", [kind for kind, cls in SIMULATORS.items() if "changes" in cls.Params.model_fields])
+@pytest.mark.parametrize(
+    "kind",
+    thinned(
+        [kind for kind, cls in SIMULATORS.items() if "changes" in cls.Params.model_fields],
+        lambda number: number % 3 == 0,
+    ),
+)
 def test_every_change_that_is_added_reaches_the_experiment(pool: Pool, kind: str) -> None:
     at = arena(ended(pool.submit(experiment({"kind": "random"}, seed=957, simulator={"kind": kind}))))
     kinds = entry_kinds(SIMULATORS[kind].Params, "changes")
@@ -1080,7 +1086,7 @@ def test_a_browser_that_is_late_does_not_choose_its_preset_again(pool: Pool) -> 
             assert draft(at).steps == steps
 
 
-@pytest.mark.parametrize("name", thinned(presets(), lambda number: number % 4 == 0))
+@pytest.mark.parametrize("name", thinned(presets(), lambda number: number % 8 == 0))
 def test_presets_load_into_the_controls(pool: Pool, name: str) -> None:
     at = arena(ended(pool.submit(experiment(seed=956))))
     pick = preset_box(at)

@@ -252,6 +252,7 @@ def test_uploaded_data_are_kept_while_another_simulator_is_tried(pool: Pool) -> 
     assert read(at.session_state["draft"].data()) == start
 
 
+@pytest.mark.slow
 def test_a_hashed_column_is_in_no_file_as_clear_text(pool: Pool) -> None:
     """From the upload to the end of its run: a search of every byte, also inside compressed tables."""
     names = [f"Zaphod{i}Beeblebrox" for i in range(5)]

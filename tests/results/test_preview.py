@@ -17,7 +17,7 @@ from bandits.agents import REGISTRY as AGENTS
 from bandits.base.randomness import KeptStreams, Streams
 from bandits.experiments.adaptation import suited_agent
 from bandits.experiments.history import History
-from tests.support import often
+from tests.support import often, thinned
 
 WORLDS: list[dict[str, Any]] = [
     {"kind": "petshop", "n_products": 12, "n_users": 60},
@@ -70,7 +70,7 @@ def test_a_preview_equals_a_run(data: st.DataObject) -> None:
         same(result.histories[e.labels[0]], run(result.experiment, workers=0).histories[e.labels[0]])
 
 
-@pytest.mark.parametrize("kind", [kind for kind in AGENTS if kind != "static_mlp"])
+@pytest.mark.parametrize("kind", thinned([k for k in AGENTS if k != "static_mlp"], lambda number: number % 3 == 0))
 def test_every_agent_has_a_preview_with_the_curves_of_a_run(kind: str) -> None:
     params = (AGENTS[kind].test_params() or [{}])[0]
     e = read({"simulator": WORLDS[0], "agents": [{"kind": kind, **params}], "steps": 60, "replications": 2})

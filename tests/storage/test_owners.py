@@ -117,6 +117,7 @@ def test_cached_arrays_of_other_content_are_computed_again(tmp_path: Path, monke
     assert damaged_caches("weights") == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sealed", [True, False])
 def test_every_flipped_bit_of_a_cache_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sealed: bool) -> None:
     """Also in a file of an earlier version, which has no checksum of its own."""

@@ -236,8 +236,7 @@ def test_no_page_keeps_a_run_in_memory_that_the_pool_has_dropped(pool: Pool) -> 
     del before
     with pool._change:
         pool._jobs.clear()
-    gc.collect()
-    assert shown() is None
+    wait_for(lambda: gc.collect() >= 0 and shown() is None, "the end of the last reference to the run")
 
 
 def test_the_correction_of_the_sentence_on_the_shock_is_stated(pool: Pool) -> None:

@@ -132,16 +132,19 @@ class Supervisor:
                 process.kill()
 
     def _watch(self) -> None:
-        """End runs over their limit and kill workers that give no sign of life, in a loop."""
         while not self.closed:
             time.sleep(WATCH_INTERVAL)
             with self.change:
-                for job in self.division.running() if self.limited else ():
-                    if job.status == "running" and job.seconds > TIME_LIMIT:
-                        self.end(job, "stopped", f"stopped after {TIME_LIMIT / 60:.0f} minutes, the limit for one run")
-                for process in self.division.processes.values():
-                    if process.silence > SILENCE:  # its agents go on in another worker
-                        process.kill()
+                self._end_what_takes_too_long()  # its variables hold no run in memory while this thread sleeps
+
+    def _end_what_takes_too_long(self) -> None:
+        """End runs over their limit and kill workers that give no sign of life."""
+        for job in self.division.running() if self.limited else ():
+            if job.status == "running" and job.seconds > TIME_LIMIT:
+                self.end(job, "stopped", f"stopped after {TIME_LIMIT / 60:.0f} minutes, the limit for one run")
+        for process in self.division.processes.values():
+            if process.silence > SILENCE:  # its agents go on in another worker
+                process.kill()
 
     # -- threads -------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from bandits.sweeps import read
 from bandits.sweeps.analysis.run_metrics import METRICS
 from ui.arena import draft
 from ui.arena.controls import controls
-from ui.sweep import agent, axes, conclusions, export, selection, view
+from ui.sweep import agent, axes, conclusions, export, preset_box, selection, view
 from ui.text import refuse
 
 
@@ -34,6 +34,7 @@ row = st.container(horizontal=True, vertical_alignment="center", gap="small")
 settings = st.expander("Settings", job is None, key="sweep-settings", on_change="rerun")
 with settings:
     data = axes.choose()
+preset = preset_box.choose(row, data)
 message, valid = selection.check(data) if data is not None else ("", False)
 run_pressed = row.button(
     "Run", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter", disabled=not valid,
@@ -56,6 +57,8 @@ try:
         conclusions.refine_button(row, job, metric)
 except UserError as error:
     errors.append(str(error))
+if preset is not None:
+    st.caption(preset.about)
 for sentence in errors:
     refuse(sentence)
 if data is not None and valid:

@@ -1,7 +1,8 @@
-"""Declare one swept parameter: its values as a list, or as a range with additional values."""
+"""Declare one swept parameter, or several that move together: values as a list, or as a range with more values."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from typing import Literal
@@ -9,13 +10,20 @@ from typing import Literal
 import numpy as np
 from pydantic import model_validator
 
+from bandits.base.formatting import short
 from bandits.base.params import Params, param
 
 Value = float | int | str | bool | None
+_NAME = "[a-z0-9_]{1,40}"
+_PATH = rf"^(simulator|agents\.0(\.guards\.[0-9])?)\.{_NAME}(\+{_NAME}){{0,3}}$"
+JOINT = "+"  # between the names, and the values, of parameters that move together
 
 
 class Axis(Params):
     """One swept parameter and its values, given as a list or as a range.
+
+    Parameters of one owner can move together: the path ``agents.0.sharing+prior`` takes the values ``per_arm+category``
+    and ``shared+zero``, and a sweep has points for these pairs only.
 
     Raises
     ------
@@ -25,9 +33,9 @@ class Axis(Params):
     """
 
     path: str = param(
-        ..., title="Parameter", pattern=r"^(simulator|agents\.0(\.guards\.[0-9])?)\.[a-z0-9_]{1,40}$",
+        ..., title="Parameter", pattern=_PATH,
         help="Path of the parameter in the experiment, such as agents.0.alpha, simulator.noise or "
-        "agents.0.guards.0.epsilon.",
+        "agents.0.guards.0.epsilon; agents.0.sharing+prior for two that move together.",
     )  # fmt: skip
     values: tuple[Value, ...] | None = param(
         None, title="Values", max_length=64, strict=False, help="The values to try, at least two."
@@ -53,8 +61,35 @@ class Axis(Params):
 
     @property
     def name(self) -> str:
-        """Name of the parameter, without its path."""
+        """Name of the parameter, without its path; of several, joined by `JOINT`."""
         return self.path.rpartition(".")[2]
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the parameters: one, or several that move together."""
+        return self.name.split(JOINT)
+
+    def path_of(self, name: str) -> str:
+        """Return the path of one of its parameters."""
+        return f"{self.path.rpartition('.')[0]}.{name}"
+
+    def assigned(self, value: Value) -> dict[str, Value]:
+        """Return the value of each parameter at a value of the axis.
+
+        Raises
+        ------
+        ValueError
+            If the value does not have one part for each parameter.
+        """
+        if len(self.names) == 1:
+            return {self.name: value}
+        parts = str(value).split(JOINT)
+        if len(parts) != len(self.names):
+            raise ValueError(
+                f"axes: {self.path} takes the value {short(value)}; it must be {len(self.names)} values joined by "
+                f"{JOINT}, one for each parameter"
+            )
+        return dict(zip(self.names, map(plain_value, parts), strict=True))
 
     @property
     def guard(self) -> int | None:
@@ -101,6 +136,15 @@ class Axis(Params):
         space = np.geomspace if self.scale == "log" else np.linspace
         numbers = rounded(space(self.low, self.high, self.number).tolist(), integers)
         return tuple(sorted({*numbers, *rounded(self.extra, integers)})) if self.extra else tuple(numbers)
+
+
+def plain_value(text: str) -> Value:
+    """Parse a JSON number, true, false or null; return any other text unchanged."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value if isinstance(value, (int, float, bool)) or value is None else text
 
 
 def rounded(numbers: Sequence[float], integers: bool) -> list[float] | list[int]:

@@ -103,7 +103,8 @@ class Sweep(Params):
         return tuple(map(self._values, self.axes))
 
     def _values(self, axis: Axis) -> tuple[Value, ...]:
-        integers = is_integer(type(owner_of(self.experiment, axis)), axis.name)
+        owner = type(owner_of(self.experiment, axis))
+        integers = len(axis.names) == 1 and is_integer(owner, axis.name)
         if not self.is_grid:
             return axis.limits(integers)
         values, added = axis.grid_values(integers), [v for step in self.refinements for v in step.get(axis.path, ())]
@@ -197,7 +198,7 @@ class Sweep(Params):
         data = self.experiment.model_dump(mode="json")
         for axis, value in zip(self.axes, values, strict=True):
             part = data["simulator"] if axis.path.startswith("simulator.") else data["agents"][0]
-            (part if axis.guard is None else part["guards"][axis.guard])[axis.name] = value
+            (part if axis.guard is None else part["guards"][axis.guard]).update(axis.assigned(value))
         return Experiment.model_validate_json(json.dumps(data))
 
     @model_validator(mode="after")
@@ -205,7 +206,7 @@ class Sweep(Params):
         if (n := len(self.experiment.agents)) != 1:
             raise ValueError(f"a sweep varies one agent; its experiment has {n}")
         require_truth(self.experiment, "a sweep, whose points are compared by pairs,")
-        paths = [axis.path for axis in self.axes]
+        paths = [axis.path_of(name) for axis in self.axes for name in axis.names]
         if repeated := next((p for p in paths if paths.count(p) > 1), None):
             raise ValueError(f"axes: {repeated} is listed twice")
         for i, axis in enumerate(self.axes):
@@ -257,13 +258,14 @@ class Sweep(Params):
 
     def _check_value(self, axis: Axis, value: Value) -> None:
         """Raise ValueError for a value that the parameter rejects, whatever the others are."""
-        owner, name = owner_of(self.experiment, axis), axis.name
-        try:
-            type(owner).__pydantic_validator__.validate_assignment(owner.model_copy(), name, value)
-        except ValidationError as error:
-            if any(e["loc"] == (name,) for e in error.errors(include_url=False)):
-                allowed = describe_range(type(owner), name)
-                raise ValueError(f"axes: {axis.path} takes the value {short(value)}; it must be {allowed}") from None
+        owner = owner_of(self.experiment, axis)
+        for name, part in axis.assigned(value).items():
+            try:
+                type(owner).__pydantic_validator__.validate_assignment(owner.model_copy(), name, part)
+            except ValidationError as error:
+                if any(e["loc"] == (name,) for e in error.errors(include_url=False)):
+                    path, allowed = axis.path_of(name), describe_range(type(owner), name)
+                    raise ValueError(f"axes: {path} takes the value {short(part)}; it must be {allowed}") from None
 
 
 def owner_of(experiment: Experiment, axis: Axis, agent: int = 0) -> Params:
@@ -278,15 +280,20 @@ def _check_parameter(experiment: Experiment, axis: Axis, position: int) -> None:
         has = f"{n} guard{'s' * (n > 1)}, numbered from 0" if n else "no guards"
         raise ValueError(f"axes.{position}.path is {axis.path}; the agent has {has}")
     owner = type(owner_of(experiment, axis))
-    if axis.name not in owner.model_fields:
-        kind = owner.model_fields["kind"].default
-        raise ValueError(
-            f"axes.{position}.path is {axis.path}; {kind} has no such parameter, it has {', '.join(sweepable(owner))}"
-        )
-    if axis.name not in sweepable(owner):
-        raise ValueError(
-            f"axes.{position}.path is {axis.path}; a sweep needs a number or a choice, and this is neither"
-        )
+    for name in axis.names:
+        if name not in owner.model_fields:
+            kind = owner.model_fields["kind"].default
+            raise ValueError(
+                f"axes.{position}.path is {axis.path}; {kind} has no such parameter"
+                f"{'' if name == axis.name else f' as {name}'}, it has {', '.join(sweepable(owner))}"
+            )
+        if name not in sweepable(owner):
+            raise ValueError(
+                f"axes.{position}.path is {axis.path}; a sweep needs a number or a choice, and "
+                f"{'this' if name == axis.name else name} is neither"
+            )
+    if axis.values is None and len(axis.names) > 1:
+        raise ValueError(f"axes: {axis.path} moves several parameters; give its values instead of low and high")
     if axis.values is None and not is_numeric(owner, axis.name):
         raise ValueError(f"axes: {axis.path} is not a number; give its values instead of low and high")
 

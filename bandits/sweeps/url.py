@@ -18,7 +18,7 @@ from bandits.base.errors import UserError
 from bandits.base.formatting import short
 from bandits.experiments import url
 
-from .axis import Axis
+from .axis import Axis, plain_value
 from .sweep import Sweep, read
 
 _AXIS = re.compile(r"^axes\.([0-9])$")
@@ -64,7 +64,7 @@ def parse_query(given: Mapping[str, str]) -> Sweep:
     _check_numbers("axes", axes)
     experiment = url.parse_query(given).experiment
     named: dict[str, Any] = {name: given[name] for name in ("search", "metric") if name in given}
-    named |= {name: _value(given[name]) for name in _OPTUNA if name in given}
+    named |= {name: plain_value(given[name]) for name in _OPTUNA if name in given}
     if refinements := {int(match[1]): text for name, text in given.items() if (match := _REFINEMENT.match(name))}:
         _check_numbers("refinements", refinements)
         named["refinements"] = [_refinement(i, refinements[i]) for i in sorted(refinements)]
@@ -84,7 +84,7 @@ def _refinement(i: int, text: str) -> dict[str, Any]:
         path, colon, values = part.partition(":")
         if not colon:
             raise UserError(f"refinements.{i} is '{short(text)}'; write path:value,value;path:value")
-        added[path] = [_value(v) for v in values.split(",")]
+        added[path] = [plain_value(v) for v in values.split(",")]
     return added
 
 
@@ -101,18 +101,9 @@ def _axis(name: str, text: str) -> dict[str, Any]:
         raise UserError(f"{name} has {len(text):,} characters; at most {_LENGTH:,} are allowed")
     path, colon, values = text.partition(":")
     if colon:
-        return {"path": path, "values": [_value(v) for v in values.split(",")]}
+        return {"path": path, "values": [plain_value(v) for v in values.split(",")]}
     parts = text.split(",")
     if len(parts) < 5:
         raise UserError(f"{name} is '{short(text)}'; write path,low,high,number,scale or path:value,value")
-    low, high, number, *extra = (_value(part) for part in (*parts[1:4], *parts[5:]))
+    low, high, number, *extra = (plain_value(part) for part in (*parts[1:4], *parts[5:]))
     return {"path": parts[0], "low": low, "high": high, "number": number, "scale": parts[4], "extra": extra}
-
-
-def _value(text: str) -> Any:
-    """Parse a JSON number, true, false or null; return any other text unchanged."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-    return value if isinstance(value, (int, float, bool)) or value is None else text

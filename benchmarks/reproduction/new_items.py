@@ -24,7 +24,7 @@ from bandits.results.demand import demand
 from bandits.results.fairness import SegmentFairness, segments
 from bandits.results.launches import Launched, cohort_shares, launches
 from bandits.results.metrics import Estimate
-from benchmarks.measure import stamp, table
+from benchmarks.measure import put, stamp, table
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "NEW.md"
 STEPS, LONG, REPLICATIONS, LAUNCH, LAST = 20_000, 60_000, 16, 10_000, 2_000
@@ -280,7 +280,11 @@ def main() -> None:
     text = f"{document(measure())}\n{stamp(document)}\n"
     sys.stdout.write(text)
     if parsed.write:
+        parts = DOCUMENT.read_text(encoding="utf-8").split("\n## ")
         DOCUMENT.write_text(text, encoding="utf-8")
+        for part in parts:
+            if "<!-- code: benchmarks.reproduction.new_sweeps:" in part:
+                put(DOCUMENT, part)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,8 @@ WHOLE = (
     "docs/SHOWDOWN.md", "docs/EXPLORATION.md", "docs/CHANGE.md", "docs/MONITORS.md", "docs/NEW.md", "docs/GUARDS.md",
     "docs/ARTWORK.md",
 )  # fmt: skip
+# in such a document, sections of another command
+OWN = {"docs/NEW.md": ("Clicks against privacy", "How many products until sharing wins")}
 BY_HAND = ("Stress",)
 STAMP = re.compile(r"<!-- code: ([\w.]+):(\w+) ([0-9a-f]{8}) -->")
 
@@ -35,7 +37,10 @@ def parts(document: str) -> Iterator[tuple[str, str]]:
     """Yield title and text of every generated part of a document."""
     text = (ROOT / document).read_text(encoding="utf-8")
     if document in WHOLE:
-        yield document, text
+        head, *own = text.split("\n## ")
+        apart = [part for part in own if part.split("\n")[0] in OWN.get(document, ())]
+        yield document, "\n## ".join([head, *(part for part in own if part not in apart)])
+        yield from ((part.split("\n")[0], part) for part in apart)
         return
     for part in text.split("\n## ")[1:]:
         title = part.split("\n")[0]

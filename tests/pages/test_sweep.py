@@ -21,6 +21,7 @@ from bandits.sweeps.analysis.nearest import nearest_points
 from bandits.sweeps.analysis.run_metrics import METRICS
 from bandits.sweeps.figures import grid
 from bandits.sweeps.manager import SweepManager
+from bandits.sweeps.presets import presets
 from tests.gate import Gate
 from tests.pages.support import open_page, panels
 from tests.support import over, wait_for
@@ -412,6 +413,20 @@ def test_a_link_is_run_and_shown(app_pool: Pool, two: Landscape) -> None:
     assert run(at).session_state["sweep-seen"] == before
     box(at, "Metric").set_value("pseudo_regret").run()
     assert titles(at)[0] == "Cumulative regret"
+
+
+def test_a_preset_fills_the_controls(app_pool: Pool) -> None:
+    at = visit()
+    preset = presets()["varied"]
+    box(at, "Preset").set_value("varied").run()
+    assert not at.exception
+    assert box(at, "Preset").value == "varied"
+    shown = [c.value for c in at.caption]
+    assert preset.about in shown
+    assert any("20 points × 6 replications × 5,000 steps" in text for text in shown)  # nothing is started
+    box(at, "Second parameter").set_value("agents.0.alpha").run()
+    assert not at.exception
+    assert box(at, "Preset").value is None
 
 
 def test_a_link_of_a_halving_is_run_as_one(app_pool: Pool) -> None:

@@ -46,13 +46,13 @@ def _labels(draft: Draft) -> list[str]:
 
 def _swept(experiment: Experiment | None, sweep: Sweep) -> str | None:
     """Return the label of the agent that equals the swept one up to swept parameters; None without one."""
-    of_simulator = {axis.name for axis in sweep.axes if axis.path.startswith("simulator.")}
+    of_simulator = {name for axis in sweep.axes if axis.path.startswith("simulator.") for name in axis.names}
     of_agent: dict[str, Any] = {}
     for axis in sweep.axes:
         if axis.guard is not None:
-            of_agent.setdefault("guards", {}).setdefault(axis.guard, set()).add(axis.name)
+            of_agent.setdefault("guards", {}).setdefault(axis.guard, set()).update(axis.names)
         elif axis.path.startswith("agents."):
-            of_agent[axis.name] = True
+            of_agent |= dict.fromkeys(axis.names, True)
     rest = {"agents": True} | ({"simulator": of_simulator} if of_simulator else {})
     if experiment is None or experiment.model_dump(exclude=rest) != sweep.experiment.model_dump(exclude=rest):
         return None

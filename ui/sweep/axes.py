@@ -15,6 +15,8 @@ from bandits.experiments.guarding import guard_kinds
 from bandits.simulators import REGISTRY as SIMULATORS
 from bandits.sweeps import Axis, Sweep
 from bandits.sweeps.analysis.run_metrics import METRICS
+from bandits.sweeps.axis import JOINT
+from bandits.sweeps.figures import grid
 from bandits.sweeps.parameters import sweepable
 from bandits.sweeps.sweep import MAX_AXES, MAX_BATCH, MAX_GAUSSIAN, MAX_PROPOSED
 from ui.arena import draft as drafts
@@ -73,6 +75,7 @@ def choose() -> SweepData | None:
     for i, guard in enumerate(swept.guards):
         owners |= {f"agents.0.guards.{i}.{n}": guard for n in _sweepable(type(guard))}
     owners |= {f"simulator.{n}": simulator for n in _sweepable(type(simulator))}
+    owners |= _joint(owners, filled)
     data: SweepData = {"search": search, "metric": filled["metric"] if filled else "click_rate"}
     if search == "optuna":
         data |= {"axes": _ranges(owners, swept.kind), **_proposals()}
@@ -165,6 +168,16 @@ def _proposals() -> SweepData:
     }  # fmt: skip
 
 
+def _joint(owners: Owners, filled: SweepData | None) -> Owners:
+    """Return the owners of parameters that move together in the sweep that was put into the controls."""
+    found: Owners = {}
+    for axis in map(Axis.model_validate, filled["axes"] if filled else ()):
+        own = [owners.get(axis.path_of(name)) for name in axis.names]
+        if len(own) > 1 and own[0] is not None and None not in own:
+            found[axis.path] = own[0]
+    return found
+
+
 def _sweepable(model: type[Params]) -> list[str]:
     """List the parameters that can be swept, basic ones first."""
     order = [*fields(model, basic=True), *fields(model, basic=False)]
@@ -193,7 +206,7 @@ def _axis(position: int, owners: Owners, taken: list[str], kind: str) -> SweepDa
 
 def _form(owners: Owners, path: str, key: str, previous: SweepData, number: int, *, counted: bool = True) -> SweepData:
     owner = owners[path]
-    setting = getattr(owner, path.rpartition(".")[2])
+    setting = getattr(owner, path.rpartition(".")[2], None)  # parameters that move together have no common one
     return axis_form(path, type(owner), key, previous, setting, number, counted=counted)
 
 
@@ -208,7 +221,7 @@ def title(data: SweepData, path: str) -> str:
 
 def _title(owner: Params | type[Params], path: str) -> str:
     model = owner if isinstance(owner, type) else type(owner)
-    field = model.model_fields[path.rpartition(".")[2]]
+    shown = grid.joint_title([model.model_fields[name] for name in path.rpartition(".")[2].split(JOINT)])
     if issubclass(model, GuardParams):
-        return f"{model.title}: {field.title}"
-    return ("Simulator: " if path.startswith("simulator.") else "") + str(field.title)
+        return f"{model.title}: {shown}"
+    return ("Simulator: " if path.startswith("simulator.") else "") + shown

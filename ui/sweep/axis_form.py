@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from bandits.base.params import Params
-from bandits.sweeps.axis import Axis
+from bandits.sweeps.axis import JOINT, Axis
 from bandits.sweeps.figures import grid
 from bandits.sweeps.parameters import is_integer, log_axis, suggest_axis
 
@@ -34,7 +34,7 @@ def axis_form(
         The range has a number of values and additional values; Optuna searches the range alone.
     """
     name = path.rpartition(".")[2]
-    suggested = suggest_axis(owner, name, number)
+    suggested = {} if JOINT in name else suggest_axis(owner, name, number)
     if "values" in suggested or previous.get("values"):
         selected = list(previous.get("values") or suggested["values"])
         options = list(dict.fromkeys([*suggested.get("values", ()), *selected]))

@@ -13,7 +13,7 @@ from bandits.sweeps import Sweep
 from bandits.sweeps.analysis.nearest import NearestPoint, nearest_points, nearest_proposed
 from bandits.sweeps.analysis.records import PointResult
 from bandits.sweeps.analysis.run_metrics import METRICS, RunMetric
-from bandits.sweeps.figures import grid, scatter
+from bandits.sweeps.figures import grid, lines, scatter
 from bandits.sweeps.manager import SweepJob
 from ui import session
 from ui.arena import draft as drafts
@@ -54,6 +54,7 @@ def _show(job: SweepJob, metric: str, was_active: bool, slot: DeltaGenerator) ->
         leader = job.landscape.leader(metric)
         results = {result.point: result for result in job.landscape.results(metric)}
         point = leader if selected is None else selected
+        specs += lines.curves_by_choice(job.landscape, metric)
         specs += grid.point_curves(job.landscape, point, metric)
     for spec in specs:
         spec["layout"]["uirevision"] = f"{job.id}{metric}"

@@ -119,15 +119,20 @@ def _fixed(params: Params, free: list[Axis]) -> dict[str, Any]:
     content = hash_content(params)
     content.pop("label", None)
     for axis in free:
-        if axis.guard is None:
-            content.pop(axis.name, None)
-        elif axis.guard < len(content.get("guards", ())):
-            content["guards"][axis.guard].pop(axis.name, None)
+        for name in axis.names:
+            if axis.guard is None:
+                content.pop(name, None)
+            elif axis.guard < len(content.get("guards", ())):
+                content["guards"][axis.guard].pop(name, None)
     return content
 
 
 def _value(experiment: Experiment, agent: int, axis: Axis) -> Value:
-    value: Value = getattr(owner_of(experiment, axis, agent), axis.name)
+    owner = owner_of(experiment, axis, agent)
+    if len(axis.names) > 1:
+        equal = (v for v in axis.values or () if all(getattr(owner, n) == x for n, x in axis.assigned(v).items()))
+        return next(equal, None)
+    value: Value = getattr(owner, axis.name)
     return value
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,17 +17,20 @@ from bandits.results.metrics import Band
 from bandits.results.style import COUNT, RATE, Spec, Style, styles
 from bandits.sweeps.analysis.landscape import Landscape
 from bandits.sweeps.analysis.run_metrics import METRICS
-from bandits.sweeps.axis import Value
+from bandits.sweeps.axis import JOINT, Value
 from bandits.sweeps.sweep import Sweep, owner_of
 
 OUTLINE = "#D55E00"
+SHORT = 5  # characters at a tick that the margin of every plot holds
 
 
 def format_value(value: Value) -> str:
     """Format a parameter value for axes and tables."""
     if isinstance(value, float):
         return number(value)
-    return "none" if value is None else str(value).replace("_", " ") if isinstance(value, str) else short(value)
+    if isinstance(value, str):
+        return value.replace("_", " ").replace(JOINT, f" {JOINT} ")
+    return "none" if value is None else short(value)
 
 
 def landscape_figure(
@@ -89,9 +93,13 @@ def _map(landscape: Landscape, metric: str, marks: dict[str, int | None], finish
         "title": {"text": f"{shown.title}" + (f" at {fixed}" if fixed else "")},
         "meta": {"note": note[0].upper() + note[1:], "pick": True},
         "hovermode": "closest",
-        "xaxis": _ticks(sweep, 0),
-        "yaxis": {**_ticks(sweep, 1), "showgrid": False},
+        "xaxis": axis_ticks(sweep, 0),
+        "yaxis": {**axis_ticks(sweep, 1), "showgrid": False},
     }
+    layout["yaxis"]["ticktext"] = lines = [text.replace(f" {JOINT} ", "<br>") for text in layout["yaxis"]["ticktext"]]
+    longest = max(len(word) for line in lines for word in line.split("<br>"))
+    if longest > SHORT:
+        layout["margin"] = {"l": 30 + 7 * longest}
     return {"data": data, "layout": layout}
 
 
@@ -131,7 +139,8 @@ def _outline(region: BoolArray) -> tuple[np.ndarray, np.ndarray]:
     return np.array(x), np.array(y)
 
 
-def _ticks(sweep: Sweep, axis: int) -> Spec:
+def axis_ticks(sweep: Sweep, axis: int) -> Spec:
+    """Return the layout of an axis of plots on which the values of a parameter stand at equal distances."""
     values = sweep.values[axis]
     every = -(-len(values) // 7)
     shown = range(0, len(values), every)
@@ -144,26 +153,39 @@ def _ticks(sweep: Sweep, axis: int) -> Spec:
 
 def parameter_title(sweep: Sweep, axis: int) -> str:
     """Return the title of the parameter of an axis."""
-    swept, title = sweep.axes[axis], str(_field(sweep, axis).title)
+    swept, title = sweep.axes[axis], joint_title(_fields(sweep, axis))
     owner = owner_of(sweep.experiment, swept)
     return f"{owner.title}: {title}" if isinstance(owner, GuardParams) else title
 
 
+def joint_title(fields: Sequence[Any]) -> str:
+    """Return the title of a parameter, or of several that move together: Sharing and prior."""
+    first, *more = (str(field.title) for field in fields)
+    return " and ".join([first, *(title.lower() for title in more)])
+
+
 def parameter_label(sweep: Sweep, axis: int) -> str:
     """Return the title of the parameter of an axis with its unit: Decay rate (per step)."""
-    unit = metadata(_field(sweep, axis), "unit")
+    unit = _unit(sweep, axis)
     return f"{parameter_title(sweep, axis)} ({unit})" if unit else parameter_title(sweep, axis)
 
 
 def with_unit(sweep: Sweep, axis: int, value: Value) -> str:
     """Format a value of an axis with its unit: 0.001 per step."""
-    unit = metadata(_field(sweep, axis), "unit")
+    unit = _unit(sweep, axis)
     return f"{format_value(value)} {unit}" if unit and isinstance(value, (int, float)) else format_value(value)
 
 
-def _field(sweep: Sweep, axis: int) -> Any:
+def _unit(sweep: Sweep, axis: int) -> Any:
+    """Return the unit of the parameter of an axis; None without one, or where several move together."""
+    field, *more = _fields(sweep, axis)
+    return None if more else metadata(field, "unit")
+
+
+def _fields(sweep: Sweep, axis: int) -> list[Any]:
     swept = sweep.axes[axis]
-    return type(owner_of(sweep.experiment, swept)).model_fields[swept.name]
+    fields = type(owner_of(sweep.experiment, swept)).model_fields
+    return [fields[name] for name in swept.names]
 
 
 def hover_text(landscape: Landscape, metric: str, point: int, numbers: FloatArray) -> str:
@@ -213,7 +235,7 @@ def _curve(landscape: Landscape, metric: str, marks: dict[str, int | None], fini
             marker = {"symbol": symbol, "size": 15, "color": OUTLINE, "line": {"width": 2, "color": OUTLINE}}
             spec["data"].append({"type": "scatter", "mode": "markers", "x": x[at], "y": mid[at], "marker": marker,
                                  "hoverinfo": "skip", "name": symbol})  # fmt: skip
-    spec["layout"] |= {"xaxis": _ticks(sweep, 0), "hovermode": "closest"}
+    spec["layout"] |= {"xaxis": axis_ticks(sweep, 0), "hovermode": "closest"}
     note = f"{shown.unit}, mean over replications with 95 % interval. {_legend(marks, 'circled', finished)}"
     spec["layout"]["meta"] = {"note": note[0].upper() + note[1:], "pick": True}
     return spec

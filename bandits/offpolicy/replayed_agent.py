@@ -55,7 +55,8 @@ def replay_learner(
     At each event the agent chooses; where its choice is what the log shows, it learns the reward and takes its next
     step, otherwise the event is passed over. The log is uniformly random, so that the accepted events are distributed
     as those of a live run of the agent, as long as the events are independent draws from one distribution [1]_. About
-    n / K of n events with K actions are accepted.
+    n / K of n events with K actions are accepted. Where K differs between events, those with few actions would be
+    accepted too often: each is looked at with probability K / max K only, so that all are accepted equally often.
 
     Each replication of the log is replayed by an agent of its own. These runs are independent, the rewards within one
     are not: what the agent learns early decides what it earns later. The interval therefore compares replications, by
@@ -87,13 +88,15 @@ def replay_learner(
     """
     check_level(level)
     logged = experiment_of(log)
-    _check_uniform(log)
+    K = _check_uniform(log)
     if logged.simulator.all_changes:
         raise UserError("a learning agent cannot be replayed on the log of a run that changes: events that are passed "
                         "over would move the changes to other steps of the agent")  # fmt: skip
     experiment = read({**logged.model_dump(mode="json", by_alias=True), "agents": [_params(agent)],
                        "seed": int(generator.integers(MAX_SEED))})  # fmt: skip
     replications, order = np.unique(np.asarray(log.rows)), np.argsort(np.asarray(log.steps), kind="stable")
+    if K.min() < K.max():
+        order = order[(generator.random(len(K)) < K / K.max())[order]]
     with threadpool_limits(1):
         rewards = [_replay(log, order[np.asarray(log.rows)[order] == row], logged, experiment, int(row))
                    for row in replications]  # fmt: skip
@@ -110,15 +113,20 @@ def _params(agent: str | dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _check_uniform(log: DecisionLog) -> None:
+def _check_uniform(log: DecisionLog) -> IntArray:
+    """Return how many actions each event has, int64 (N,); UserError unless one was chosen uniformly at random."""
     if log.propensities is None:
         raise UserError("a learning agent is replayed on a uniformly random log; this one has no propensities")
-    K = np.full(len(log), log.n_actions) if log.available is None else log.available.sum(axis=1)
+    if log.available is None:
+        K = np.full(len(log), log.n_actions, np.int64)
+    else:
+        K = np.asarray(log.available.sum(axis=1), np.int64)
     wrong = np.abs(log.propensities - 1 / K) > TOLERANCE
     if wrong.any():
         i = int(wrong.argmax())
         raise UserError(f"a learning agent is replayed on a uniformly random log; row {log.first + i} has the "
                         f"propensity {log.propensities[i]:.3g} with {K[i]} actions")  # fmt: skip
+    return K
 
 
 def _replay(log: DecisionLog, index: IntArray, logged: Experiment, experiment: Experiment, row: int) -> FloatArray:

@@ -12,6 +12,8 @@ from bandits.base.errors import UserError
 from bandits.base.randomness import Streams
 from bandits.base.types import BoolArray, FloatArray, IntArray
 from bandits.experiments.experiment import Experiment, read
+from bandits.simulators.availability import Launch
+from bandits.simulators.changes import Change
 
 ROUNDS = 2000  # of the run, evenly spaced
 LEAST = 100  # fewer say too little
@@ -27,8 +29,9 @@ class Cohort(NamedTuple):
         At which they were launched.
     items : bool (R, K)
     deserved : float64 (n,)
-        At each of `Demand.steps`: the probability that an optimal choice shows one of them, averaged over the visitors
-        between two changes of the simulator; of equally good items, each counts in equal part. NaN before the launch.
+        At each of `Demand.steps`: the probability that an optimal choice shows one of them; of equally good items, each
+        counts in equal part. NaN before the launch. Averaged over the visitors between two changes of the simulator,
+        but where visitors have different candidates: there `launches.fair_share` averages over steps.
     """
 
     step: int
@@ -43,31 +46,37 @@ class Demand(NamedTuple):
     ----------
     steps : int64 (n,)
         Those looked at.
-    merit : float64 (R, K)
-        Mean expected reward of each item, 0 while it cannot be shown.
+    merit : float64 (R, K) or None
+        Mean expected reward of each item, 0 while it cannot be shown; None where visitors have different candidates.
     cohorts : list of Cohort
     """
 
     steps: IntArray
-    merit: FloatArray
+    merit: FloatArray | None
     cohorts: list[Cohort]
 
 
 def demand(experiment: Experiment) -> Demand | None:
-    """Measure it; None for simulators whose items have no identity, that are too large, or whose data are gone."""
+    """Measure it; None for simulators whose items have no identity, that are too large, or whose data are gone.
+
+    Where visitors have different candidates, launches alone are measured: None without any, and for slates.
+    """
     try:
         spec = experiment.simulator_class().describe(experiment.simulator)
     except (UserError, ValueError):
         return None
+    everything = spec.n_candidates == spec.n_items
     n = min(ROUNDS, experiment.steps, CELLS // (experiment.replications * spec.n_items))
-    if (
-        not {"ids", "truth"} <= spec.capabilities
-        or spec.n_candidates != spec.n_items
-        or n < min(LEAST, experiment.steps)
-    ):
+    if not {"ids", "truth"} <= spec.capabilities or n < min(LEAST, experiment.steps):
+        return None
+    if not everything and (spec.slate > 1 or not any(map(_is_launch, experiment.simulator.all_changes.values()))):
         return None
     bare = {**experiment.model_dump(mode="json", by_alias=True), "agents": [{"kind": "random"}]}
     return _measure(json.dumps(bare, sort_keys=True), n)
+
+
+def _is_launch(change: Change) -> bool:
+    return isinstance(change, Launch)
 
 
 @lru_cache(maxsize=4)
@@ -82,7 +91,9 @@ def _measure(experiment: str, n: int) -> Demand:
         for r, own in enumerate(items):
             members[i][r, own] = True
     begins = {i: changes[i].begins for i in members}
-    merit = np.zeros((e.replications, simulator.spec.n_items))
+    everything = simulator.spec.n_candidates == simulator.spec.n_items
+    merit = np.zeros((e.replications, simulator.spec.n_items if everything else simulator.spec.n_candidates))
+    rows = np.arange(e.replications)[:, None]
     deserved = {i: np.full(len(steps), np.nan) for i in members}
     for at, step in enumerate(steps.tolist()):
         round = simulator.round_at(step)
@@ -91,7 +102,11 @@ def _measure(experiment: str, n: int) -> Demand:
         best = (p == p.max(axis=1, keepdims=True)) & round.available
         for i, new in members.items():
             if step >= begins[i]:
-                deserved[i][at] = float(((best & new).sum(axis=1) / best.sum(axis=1)).mean())
+                among = best & new[rows, round.items]
+                deserved[i][at] = float((among.sum(axis=1) / best.sum(axis=1)).mean())
+    cohorts = [Cohort(begins[i], members[i], deserved[i]) for i in sorted(members)]
+    if not everything:
+        return Demand(steps, None, cohorts)
     merit /= len(steps)
     if not simulator.layout_per_row(e.simulator):
         merit[:] = merit.mean(axis=0)
@@ -100,4 +115,4 @@ def _measure(experiment: str, n: int) -> Demand:
     for values in deserved.values():
         for piece in np.unique(pieces):
             values[pieces == piece] = values[pieces == piece].mean()
-    return Demand(steps, merit, [Cohort(begins[i], members[i], deserved[i]) for i in sorted(members)])
+    return Demand(steps, merit, cohorts)

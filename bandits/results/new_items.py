@@ -67,13 +67,18 @@ def _windows(grid: FloatArray) -> tuple[IntArray, IntArray]:
 
 
 def regret_share(result: Result, history: History, cohort: Cohort) -> RegretShare | None:
-    """Measure the regret of the decisions that showed items of a launch; None where segments x items are not counted.
+    """Measure the regret of the decisions that showed items of a launch.
+
+    None where segments x items are not counted, and where visitors have different candidates.
 
     The regret of an item for a segment is that of the first visitor of the segment in an interval of stored counts:
     exact where the expected rewards of a segment stand still between two changes; see `approximate`.
     """
     segments, sums = history.segments, history.segment_sums
     if segments is None or sums is None:
+        return None
+    spec = result.experiment.simulator_class().describe(result.experiment.simulator)
+    if spec.n_candidates != spec.n_items:
         return None
     grid = segments.grid[: segments.reached(history.step)]
     first = int(np.searchsorted(grid, cohort.step))

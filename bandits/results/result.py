@@ -107,7 +107,8 @@ class Result:
                     name: {key: e._asdict() for key, e in own._asdict().items()}
                     for name, own in zip(segment_names, by_segment, strict=True)
                 }
-            if wanted is not None and (exposure := fairness.exposure(h, wanted.merit)) is not None:
+            merit = None if wanted is None else wanted.merit
+            if merit is not None and (exposure := fairness.exposure(h, merit)) is not None:
                 agents[label]["exposure"] = {key: e._asdict() for key, e in exposure._asdict().items()}
             if wanted is not None and (found_launches := launches(h, wanted)):
                 agents[label]["launches"] = [{**one._asdict(), "share": one.share._asdict()} for one in found_launches]

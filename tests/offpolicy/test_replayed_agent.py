@@ -139,3 +139,35 @@ def test_time_passes_for_the_agent_with_the_events_that_it_accepts() -> None:
         found = replay_learner(log, decaying, generator=g)
     assert max(rounds) in (found.accepted - 1, found.accepted)
     assert rounds == sorted(rounds)
+
+
+PICTURES = {"kind": "artwork", "n_titles": 25, "n_pictures": [2, 12], "n_users": 200, "n_retrieved": 4}
+
+
+def test_events_with_few_actions_are_not_accepted_more_often() -> None:
+    """Of N events about N / max K, whatever their numbers of actions: here from 2 to 12 pictures."""
+    log = record(experiment("random", simulator=PICTURES, steps=600, replications=2, seed=1))
+    assert log.available is not None
+    K = log.available.sum(axis=1)
+    assert len(np.unique(K)) > 3
+    found = replay_learner(log, {"kind": "default"}, generator=np.random.default_rng(3))
+    assert abs(found.accepted - len(log) / K.max()) < 4 * (len(log) / K.max()) ** 0.5
+    assert (1 / K).sum() - found.accepted > 4 * (1 / K).sum() ** 0.5  # those without this rule
+
+
+@pytest.mark.slow
+def test_the_replay_of_an_artwork_log_agrees_with_the_live_take_fraction() -> None:
+    """Other visitors of the same titles: the two means differ by less than four standard errors of both samples."""
+    log = record(experiment("random", simulator={**PICTURES, "intercept": 1.0}, steps=6000, replications=8, seed=1))
+    found = replay_learner(
+        log, {"kind": "linucb", "sharing": "shared", "alpha": 0.3}, generator=np.random.default_rng(3)
+    )
+    steps = found.accepted // 8
+    live = experiment(
+        {"kind": "linucb", "sharing": "shared", "alpha": 0.3}, simulator={**PICTURES, "intercept": 1.0}, steps=steps,
+        replications=100, seed=1,
+    )  # fmt: skip
+    takes = make_lane(live, 0, rows=range(20, 84)).advance(steps).rewards.mean(axis=0)
+    error = np.hypot(found.standard_error, takes.std(ddof=1) / len(takes) ** 0.5)
+    assert abs(found.value - takes.mean()) < 4 * error
+    assert error < 0.02

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bandits import UserError, read
+from bandits import UserError, read, run
 from bandits.experiments.race import make_lane
 from bandits.results import artwork
 from bandits.results.artwork import Replay
+from bandits.results.demand import demand
+from bandits.results.new_items import regret_share
 from bandits.simulators.artwork_titles import GENRES
 
 SMALL = {"kind": "artwork", "n_titles": 25, "n_pictures": [3, 6], "n_users": 200, "n_retrieved": 4}
@@ -130,3 +132,21 @@ def test_agents_that_need_all_rows_are_replayed_with_them() -> None:
     first = [int(found.simulator.shown_titles(step)[0]) for step in range(60)]
     assert np.array_equal(np.bincount(first, minlength=25), found.impressions)
     assert len(artwork.visits(found, int(found.impressions.argmax()))) == 8
+
+
+def test_the_oracle_gets_the_fair_share_of_launched_titles() -> None:
+    """Every step of a short run is looked at, so the oracle's share of the new pictures is the fair one."""
+    changes = [{"kind": "launch", "at": 700, "items": 5}]
+    agents = [{"kind": "oracle"}, {"kind": "random"}]
+    e = read({"simulator": {**SMALL, "changes": changes}, "agents": agents, "steps": STEPS, "replications": 2})
+    found = run(e, workers=0, progress=False)
+    summary = found.summary()["agents"]
+    (oracle,), (random,) = (summary[label]["launches"] for label in ("Oracle", "Random"))
+    assert oracle["share"]["mean"] == pytest.approx(oracle["fair_share"], abs=1e-9)
+    assert random["fair_share"] == oracle["fair_share"] > 0.05
+    assert oracle["items"] == len(make_lane(e, 0).simulator.launched()[0][0])
+    assert "exposure" not in summary["Oracle"]  # visitors have different candidates: items have no merit of their own
+    wanted = demand(e)
+    assert wanted is not None
+    assert regret_share(found, found.histories["Random"], wanted.cohorts[0]) is None
+    assert demand(experiment()) is None  # nothing is launched

@@ -10,7 +10,7 @@ from ui.text import refuse
 
 st.title("Guard rails", anchor=False)
 st.markdown(
-    "What does insurance cost, and which alarms are reliable? Put a guard around agents of the run that you viewed "
+    "What does a guard cost, and which alarms are reliable? Put a guard around agents of the run that you viewed "
     "last and press **Run**: each agent runs with the guard and without it."
 )
 job = session.current()

@@ -9,8 +9,8 @@ from ui.text import refuse
 
 st.title("New items", anchor=False)
 st.markdown(
-    "Who finds a new item that no visitor has seen, and when? Choose launches and press **Run**; the page shows the "
-    "share that each launch gets beside its fair share, that of an optimal choice."
+    "Which agent finds a new item that no visitor has seen, and when? Choose launches and press **Run**; the page "
+    "shows the share that each launch gets beside its fair share, that of an optimal choice."
 )
 job = session.current()
 experiment = None

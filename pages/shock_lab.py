@@ -9,8 +9,8 @@ from ui.text import escape_markdown, refuse
 
 st.title("Shock lab", anchor=False)
 st.markdown(
-    "What does a change cost, and who recovers? Choose a change and press **Run**; change the discount factor to see "
-    "how agents that forget faster or more slowly would have done (dotted: the run before)."
+    "What does a change cost, and which agents recover? Choose a change and press **Run**; change the discount factor "
+    "to see how agents that forget faster or more slowly would have done (dotted: the run before)."
 )
 job = session.current()
 row = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")

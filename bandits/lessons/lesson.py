@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic.fields import FieldInfo
 
 from bandits.base.errors import UserError
 from bandits.experiments.experiment import Experiment, read
@@ -182,6 +183,14 @@ class TryStep(_Step):
     solution: float
     target: float
     goal: Expression
+
+    def field(self, run: RunStep) -> FieldInfo:
+        """Return the parameter's declaration: its title, symbol and unit."""
+        if run.worked is not None:
+            return run.example.Params.model_fields[self.parameter]
+        experiment = run.resolved
+        agent = experiment.agents[experiment.labels.index(str(self.agent))]
+        return type(agent).model_fields[self.parameter]
 
     def source(self, run: RunStep, value: float, results: Mapping[str, Any]) -> RunSource | WorkedSource:
         """Return the numbers of the run with another value of the parameter, from the results by content hash."""

@@ -112,7 +112,7 @@ def exposure_by_segment(result: Result) -> Spec | None:
         estimates = np.array([metrics.estimate(rate) for rate in rates.T])  # (G, 3): mean, low, high
         share = np.where(estimates[:, 0] > 0, estimates[:, 0], np.nan)  # the axis is logarithmic
         low = np.maximum(estimates[:, 1], estimates[:, 0] / 10)
-        shares.append(share)
+        shares += [share, low, estimates[:, 2]]
         data.append(
             {
                 "type": "scatter", "mode": "markers", "name": label,

@@ -207,10 +207,10 @@ def verdict(n: int, logged: float, standard_error: float) -> str:
     if not standard_error:
         return "The target chooses as the logging policy does."
     least = 0.1 * (required / n) ** 0.5
-    own = f"tell {percent(least, 0 if least >= 0.1 else 1)} apart" if least < 1 else "do not even tell a doubling apart"
+    own = f"finds one of {percent(least, 0 if least >= 0.1 else 1)}" if least < 1 else "does not even find a doubling"
     return (
-        f"To tell 10 % apart on this log would take about {rounded(max(required, 1))} decisions; its {count(n)} {own} "
-        f"(differences from the logging policy that are found in {percent(POWER)} of such logs)."
+        f"To find a difference of 10 % from the logging policy, this log would need about {rounded(max(required, 1))} "
+        f"decisions; with its {count(n)} it {own} (found: in {percent(POWER)} of such logs)."
     )
 
 

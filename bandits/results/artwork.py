@@ -248,7 +248,7 @@ def heatmap(played: Replay, title: int, shown: list[Visit]) -> Spec:
     )
     layout: Spec = {
         "title": {"text": "Pictures and visitors"}, "meta": {"note": note}, "showlegend": False,
-        "xaxis": {"title": {"text": "picture"}, "showgrid": False},
+        "xaxis": {"title": {"text": "picture"}, "dtick": 1, "showgrid": False},
         "yaxis": {"autorange": "reversed", "type": "category", "dtick": 1, "showgrid": False, "automargin": True},
     }  # fmt: skip
     if not shown:
@@ -267,8 +267,9 @@ def heatmap(played: Replay, title: int, shown: list[Visit]) -> Spec:
         "hovertemplate": f"%{{y}}, picture %{{x}}: %{{z:{RATE}}}<extra></extra>",
     }  # fmt: skip
     ring = {"symbol": "circle-open", "size": 15, "color": "#FFFFFF", "line": {"width": 2}}
+    edge = {"symbol": "circle-open", "size": 15, "color": "#000000", "line": {"width": 4}}  # to be seen on bright cells
     point = {"symbol": "circle", "size": 9, "color": "#FFFFFF", "line": {"width": 1.5, "color": "#000000"}}
     common = {"type": "scatter", "mode": "markers", "y": clusters, "hoverinfo": "skip"}
     best = {**common, "x": [float(v.best_picture) for v in shown], "marker": ring, "name": "best"}
     own = {**common, "x": [float(v.picture) for v in shown], "marker": point, "name": "shown"}
-    return {"data": [cells, best, own], "layout": layout}
+    return {"data": [cells, {**best, "marker": edge}, best, own], "layout": layout}

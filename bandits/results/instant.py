@@ -75,15 +75,15 @@ def too_slow(experiment: Experiment, label: str, seconds_per_decision: float | N
     """
     agent = experiment.labels.index(label)
     if experiment.offers("replay"):
-        return "Replays a log: differences are not paired, so no slider is followed. Release it, then press Run."
+        return "Replays a log: differences are not paired, so no slider is followed. It runs on release."
     if experiment.agent_class(agent).representation(experiment.agents[agent]) == "network":
-        return "Trains a network: too slow to follow the slider. Release it, then press Run."
+        return "Trains a network: too slow to follow the slider. It runs on release."
     if (need := shortened(experiment, RESTING).memory()) > MEMORY:
-        return f"Needs {size(need)} of memory, more than the {size(MEMORY)} of a preview. Release it, then press Run."
+        return f"Needs {size(need)} of memory, more than the {size(MEMORY)} of a preview. It runs on release."
     moving = shortened(experiment, MOVING)
     seconds = (seconds_per_decision or 0.0) * moving.steps * moving.replications
     if seconds > SLOWEST:
-        return f"Takes about {duration(seconds)}: too slow to follow the slider. Release it, then press Run."
+        return f"Takes about {duration(seconds)}: too slow to follow the slider. It runs on release."
     return ""
 
 

@@ -194,18 +194,18 @@ def conclusions(result: Result) -> list[str]:
         parts += [f"never: {', '.join(never)}"] if never else []
         new = _counted(int(cohort.items[0].sum()), noun)
         found.append(
-            f"Fair share of the {new} launched at step {count(cohort.step)}, for good within this run: "
+            f"When the {new} launched at step {count(cohort.step)} reached their fair share and kept it to the end: "
             f"{'; '.join(parts)}."
         )
     return found
 
 
 ABOUT = (
-    f"Fair share: that of an optimal choice. Reached: from then on every {WINDOW:,} steps are within "
-    f"{percent(NEAR)} of it, or within {LEAST:g}, or within chance, where these are more; median of the replications, "
-    "with its 95 % interval. Share of regret: of the clicks lost since the launch, those lost by showing the new items."
-    " Where preferences drift or have seasons, or users of a segment differ, it is approximate (≈): they are taken "
-    "once per segment and interval of stored counts."
+    f"Fair share: that of an optimal choice. Reached: from then on, the share in every {WINDOW:,} steps differs from "
+    f"it by at most {percent(NEAR)}, or {LEAST:g}, or what chance explains, whichever is largest; median of the "
+    "replications, with its 95 % interval. Share of regret: of the clicks lost since the launch, the part that was "
+    "lost by showing the new items; it is approximate (≈) where preferences drift or have seasons, or users of a "
+    "segment differ: preferences are then taken once per segment and interval of stored counts."
 )
 
 

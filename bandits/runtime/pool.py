@@ -10,7 +10,7 @@ from __future__ import annotations
 import atexit
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
@@ -18,8 +18,10 @@ from typing import Any
 from bandits.base.errors import UserError
 from bandits.base.files import Arrays
 from bandits.experiments.experiment import Experiment, read
+from bandits.experiments.history import History
 from bandits.experiments.race import state_for
-from bandits.storage.run_store import Store
+from bandits.storage.kept_values import KeptValue, kept_values
+from bandits.storage.run_store import CorruptFileError, Store
 
 from . import supervisor
 from .job import Job
@@ -113,6 +115,31 @@ class Pool:
             job = self._jobs.setdefault(job_id, job)
             self._drop_ended_jobs()
             return job
+
+    def kept_values(self, experiment: Experiment, label: str, names: Iterable[str]) -> dict[str, list[KeptValue]]:
+        """List, for parameters of an agent, the other values that they have in finished runs; see `kept_values`."""
+        with self._change:
+            in_memory = [(job.id, job.experiment) for job in self._jobs.values() if job.status == "finished"]
+        kept = [(run, one) for run, one in reversed(in_memory) if one.hash == run]  # else a plug-in was edited
+        kept += self.store.comparable(experiment) if self.store else []
+        return {name: kept_values(experiment, label, name, kept) for name in names}
+
+    def kept_history(self, kept: KeptValue) -> History:
+        """Return the history of the agent in a finished run.
+
+        Raises
+        ------
+        UserError
+            The run is no longer kept.
+        """
+        with self._change:
+            job = self._jobs.get(kept.run)
+        if job is not None and job.status == "finished":
+            return job.histories[kept.label]
+        with suppress(CorruptFileError):
+            if self.store is not None and (result := self.store.get(kept.run)) is not None:
+                return result.histories[kept.label]
+        raise UserError("this run is no longer kept")
 
     def queue_position(self, job: Job) -> int:
         """Return the number of queued runs before this one."""

@@ -31,7 +31,7 @@ from .object_files import ObjectFiles, digest, pack_run
 from .run_index import CorruptFileError, RunIndex
 from .sqlite_index import COLUMNS as INDEXED
 from .sqlite_index import checksum_of
-from .stored_run import COLUMNS, StoredRun, result_of, stored_run
+from .stored_run import COLUMNS, StoredRun, read_kept, result_of, stored_run
 
 fcntl: ModuleType | None
 try:
@@ -41,6 +41,13 @@ except ImportError:  # on Windows: `claim` then always succeeds
 
 __all__ = ["MIN_FREE", "RUN_ID", "CorruptFileError", "EvictedError", "Store", "StoredRun"]
 LISTING = f"SELECT {COLUMNS}, checksum IS {checksum_of(INDEXED)} FROM runs ORDER BY created DESC"  # noqa: S608 - constant names
+COMPARABLE = """
+SELECT id, experiment FROM runs WHERE evicted = 0 AND CASE WHEN json_valid(experiment) THEN
+    json_extract(experiment, '$.seed') = ? AND json_extract(experiment, '$.steps') = ?
+    AND json_extract(experiment, '$.replications') = ? AND json_extract(experiment, '$.simulator.kind') = ?
+END ORDER BY created DESC LIMIT ?
+"""
+MAX_COMPARABLE = 256  # runs
 MIN_FREE = 200 * 2**20  # bytes that must be free before a run starts
 
 
@@ -212,6 +219,16 @@ class Store:
             self._index.repair()
             rows = self._query(LISTING)
         return [run for row in rows if (run := stored_run(row[:-1])) is not None]
+
+    def comparable(self, experiment: Experiment) -> list[tuple[str, Experiment]]:
+        """List at most 256 stored runs with curves, newest first, over the same users as an experiment.
+
+        They have its kind of simulator, seed, steps and replications.
+        """
+        kind = experiment.simulator.kind
+        same = (experiment.seed, experiment.steps, experiment.replications, kind, MAX_COMPARABLE)
+        rows = self._query(COMPARABLE, *same)
+        return [(str(run), found) for run, text in rows if (found := read_kept(text)) and found.hash == run]
 
     def rename(self, run: str, title: str) -> None:
         """Replace the title of a run."""

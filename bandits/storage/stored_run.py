@@ -68,6 +68,13 @@ def stored_run(row: tuple[Any, ...]) -> StoredRun | None:
     return None
 
 
+def read_kept(text: str) -> Experiment | None:
+    """Return the experiment of a stored run; None if a later version or damage made it unreadable."""
+    with suppress(UserError, ValueError, TypeError):
+        return _read_cached(text)
+    return None
+
+
 def result_of(experiment: Experiment, arrays: Arrays) -> Result:
     """Return the result of an experiment from the arrays of its file."""
     histories = {}

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from bandits import Experiment, run
+from bandits import Experiment, read, run
 from bandits.experiments import url
 from bandits.experiments.presets import presets
 from tests.browser.conftest import TOUR_SEEN, Open
@@ -335,3 +335,36 @@ def test_slow_agents_say_so_and_other_settings_wait_for_run(visit: Open) -> None
     wait_for(lambda: page.locator(".bi-strip").count() == 0, "the strips to go")
     slider.press("ArrowRight")
     expect(page.get_by_text("to update the results")).to_be_visible()
+
+
+def test_a_slow_agent_shows_kept_runs_and_runs_on_release(visit: Open) -> None:
+    def rated(rate: float) -> str:
+        agents = [{"kind": "neural_greedy", "learning_rate": rate, "hidden": (4,)}, {"kind": "random"}]
+        return url.query(read({"agents": agents, "steps": 200, "replications": 2, "seed": 75}))
+
+    for rate in (0.02, 0.004, 0.01):
+        page = visit(f"/arena?{rated(rate)}")
+        status(page, "^Finished: 200 steps, 2 replications")
+    drawn(page, 2)
+    slider = page.get_by_role("slider", name=re.compile("^Learning rate")).first
+    expect(strip(slider)).to_contain_text("Until then: the nearest of 2 kept runs")
+    expect(strip(slider).locator(".bi-kept")).to_have_count(2)
+    before, address = tiles(page).all_inner_texts(), page.url
+    drag(page, slider, 80)
+    expect(strip(slider)).to_contain_text(re.compile(r"Kept run: learning rate = 0\.02, CTR 0\.\d{3}"))
+    expect(page.locator(".bp-trying")).to_contain_text("kept run: learning rate = 0.02")
+    assert page.locator(".bp-tried path").count() > 0
+    page.keyboard.press("Escape")
+    expect(page.locator(".bp-trying")).to_have_count(0)
+    page.mouse.up()
+    expect(slider).to_have_attribute("aria-valuetext", "0.01")
+    assert tiles(page).all_inner_texts() == before
+    assert page.url == address
+    drag(page, slider, 80)
+    expect(strip(slider)).to_contain_text("Kept run")
+    page.mouse.up()
+    page.wait_for_url(lambda there: there != address)
+    status(page, "^Finished: 200 steps, 2 replications")
+    rate = shown(page).agents[0].model_dump()["learning_rate"]
+    assert rate > 0.01
+    expect(strip(slider)).to_contain_text(re.compile("the nearest of [23] kept runs"))

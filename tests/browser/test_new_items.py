@@ -33,7 +33,7 @@ def test_ten_products_are_launched_and_found(visit: Open) -> None:
     page = visit("/new_items", color_scheme="light", **DESK)
     choose(page, "Launches", "A launch")
     run_button(page).click()
-    found = page.get_by_text(re.compile("^Fair share of the 10 products launched at step 10,000"))
+    found = page.get_by_text(re.compile("^When the 10 products launched at step 10,000 reached"))
     expect(found).to_be_visible()
     assert re.search(r"LinUCB per arm after [\d,]+ steps", found.inner_text())
     assert "never: " in found.inner_text()

@@ -28,7 +28,7 @@ WIDER = "document.documentElement.scrollWidth > document.documentElement.clientW
 def evaluate(page: Page) -> None:
     page.get_by_role("button", name="Evaluate").click()
     expect(page.get_by_text("Estimated value").first).to_be_visible()
-    expect(page.get_by_text(re.compile(r"^To tell 10\s% apart"))).to_be_visible()
+    expect(page.get_by_text(re.compile(r"^To find a difference of 10\s%"))).to_be_visible()
 
 
 def test_a_run_with_a_floor_is_logged_and_another_agent_evaluated(visit: Open) -> None:

@@ -245,7 +245,9 @@ def test_open_bandit_logs_answer_for_three_targets(name: str) -> None:
         if key == "random" and "/random/" in name:
             assert one.verdict == "The target chooses as the logging policy does."
         else:
-            assert one.verdict.startswith("To tell 10 % apart on this log would take about ")
+            assert one.verdict.startswith(
+                "To find a difference of 10 % from the logging policy, this log would need about "
+            )
     kinds = {alarm.kind for alarm in found["random"].alarms}
     assert kinds == ({"ess", "max_weight"} if name == "open_bandit/bts/women" else set())
     if "/random/" in name:
@@ -260,7 +262,7 @@ def test_the_command_writes_estimates(tmp_path: Path, capsys: pytest.CaptureFixt
     assert cli.main(arguments) == 0
     printed = capsys.readouterr().out
     assert printed.startswith("This log cannot answer reliably what choosing at random would have earned")
-    assert "\nEven if the estimate were right: to tell 10 % apart" in printed
+    assert "\nEven if the estimate were right: to find a difference of 10 %" in printed
     assert "alarm: The effective sample size is 2 of 10,000 decisions" in printed
     assert "CC BY 4.0" in printed
     found = json.loads((tmp_path / "out" / "estimates.json").read_text(encoding="utf-8"))
@@ -327,7 +329,7 @@ def test_the_difference_that_a_log_tells_apart_is_found_with_the_stated_power() 
     weights = np.where(g.random((repetitions, n)) < 0.5, 0.5, 1.5)  # of a target that doubts half of the decisions
     error = float(((weights - 1) * (g.random((repetitions, n)) < rate)).std() / n**0.5)
     stated = verdict(n, rate, error)
-    least = float(re.findall(r"tell ([\d.]+) % apart \(", stated)[0].split()[-1]) / 100
+    least = float(re.findall(r"finds one of ([\d.]+) % \(", stated)[0].split()[-1]) / 100
     # items that the target prefers (weight 1.5) earn more, and the others less, so that it gains `least`
     chance = np.where(weights > 1, rate + 2 * least * rate, rate - 2 * least * rate)
     gains = (weights - 1) * (g.random((repetitions, n)) < chance)

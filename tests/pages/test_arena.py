@@ -1122,9 +1122,9 @@ def test_sliders_are_followed_while_only_agents_differ_from_the_run_that_is_show
     assert names["LinUCB", "alpha"]["options"] is None
     assert 1.0 in names["LinUCB", "ridge"]["options"]
     assert not names["LinUCB", "alpha"]["slow"]
-    assert [s["slow"].partition(":")[0] for label, s in names.items() if label[0] == "Neural greedy"] == [
-        "Trains a network"
-    ]
+    slow = [s for (label, _), s in names.items() if label == "Neural greedy"]
+    assert {s["slow"].partition(":")[0] for s in slow} == {"Trains a network"}
+    assert [s["note"] for s in slow] == [slow[0]["slow"], *[""] * (len(slow) - 1)]  # once per agent
     before = names["LinUCB", "alpha"]["frame"], names["LinUCB", "ridge"]["frame"]
     at = settled(widget(at, "-alpha").set_value(0.6).run())
     assert {s["label"] for s in followed(at)["sliders"].values()} == {"LinTS", "Neural greedy"}
@@ -1134,6 +1134,19 @@ def test_sliders_are_followed_while_only_agents_differ_from_the_run_that_is_show
     assert again["LinUCB", "ridge"]["frame"] != before[1]
     at = settled(widget(at, "-steps").set_value(99).run())
     assert followed(at)["sliders"] == {}
+
+
+def test_slow_agents_name_their_kept_runs(pool: Pool) -> None:
+    def rated(rate: float) -> Experiment:
+        agent = {"kind": "neural_greedy", "learning_rate": rate, "hidden": (4,)}
+        return experiment(agent, "random", seed=974, steps=60, replications=1)
+
+    for rate in (0.02, 0.005):
+        ended(pool.submit(rated(rate)))
+    told = followed(arena(ended(pool.submit(rated(0.01)))))
+    slow = [s for s in told["sliders"].values() if s["label"] == "Neural greedy"]
+    assert {s["name"]: s["kept"] for s in slow if s["kept"]} == {"learning_rate": [0.005, 0.02]}
+    assert "the nearest of 2 kept runs" in next(s["note"] for s in slow if s["kept"])
 
 
 def test_a_run_begun_by_a_slider_gives_way_to_the_next(pool: Pool, endless: Callable[[int], Job]) -> None:

@@ -18,7 +18,8 @@ from starlette.middleware import Middleware
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
-from bandits import run
+from bandits import read, run
+from bandits.runtime.pool import Pool
 from tests.support import experiment, wait_for
 from ui.instant import channel, messages
 from ui.live_panel.panel import unpack
@@ -78,6 +79,29 @@ def test_an_answer_holds_the_plots_of_the_agent(address: str) -> None:
     regret = next(t for t in cells[1]["figure"]["data"] if t.get("legendgroup") == "LinUCB" and not t.get("fill"))
     lost = (expected.sums["best_value"] - expected.sums["value"])[-1].mean()
     assert np.asarray(regret["y"])[-1] == pytest.approx(lost, rel=1e-5)
+
+
+def test_a_kept_run_is_shown_and_nothing_is_computed(address: str, pool: Pool) -> None:
+    store, data = pool.store, E.model_dump(mode="json")
+    assert store is not None
+    data["agents"] = [data["agents"][1], {**data["agents"][0], "alpha": 1.5, "label": "Bold"}]
+    result = run(read(data), workers=0)
+    store.put(result.experiment, result.histories, 1.0)
+    with line(address) as client:
+        header, body = asked(client, question(3, kept=True))
+        refused = [
+            asked(client, question(kept=True, **changes))[0].get("error", "")
+            for changes in ({"params": {"alpha": 1.4}}, {"params": {"alpha": 1.5, "ridge": 1.0}}, {"label": "Bold"},
+                            {"params": {"steps": 1.5}})
+        ]  # fmt: skip
+    mean = result.histories["Bold"].sums["clicks"][-1].mean() / 400
+    assert header["rate"] == pytest.approx(mean)
+    assert header["tile"]["detail"] == "kept run: alpha = 1.5"
+    assert header["sentence"].startswith(f"Kept run: alpha = 1.5, CTR {mean:.3f} ± ")
+    assert {t["legendgroup"] for cell in unpack(body)["cells"] for t in cell["figure"]["data"]} == {"LinUCB"}
+    assert [error.partition(";")[0][:12] for error in refused] == [
+        "this run is ", "a kept run i", "a kept run i", "the agent ha"
+    ]  # fmt: skip
 
 
 def posted(address: str, text: str, origin: str = "", path: str = "instant") -> tuple[int, bytes]:

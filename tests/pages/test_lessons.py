@@ -88,10 +88,10 @@ def test_a_lesson_from_its_beginning_to_its_card(pool: Pool) -> None:
         at = press(at, "Next")
     assert heading(at) == "Your turn: how much penalty?"
     at = press(at, "Run")
-    assert at.info[0].value == "ridge = 1: 0.403. Not yet."
+    assert at.info[0].value == "Ridge penalty = 1: 0.403. Not yet."
     at.slider[0].set_value(9.0).run()
     at = press(at, "Run")
-    assert at.success[0].value == "ridge = 9: 0.0817. The goal is reached."
+    assert at.success[0].value == "Ridge penalty = 9: 0.0817. The goal is reached."
     assert [e.label for e in at.expander] == ["First hint", "Second hint", "Third hint"]
     at = press(press(at, "Next"), "Next")
     assert heading(at) == "What you predicted, and what happened"
@@ -169,7 +169,7 @@ def test_values_of_a_task_are_written_with_all_their_digits(pool: Pool) -> None:
     place = next(i for i, step in enumerate(lesson.data.steps) if step.kind == "try")
     link = to_link({name: _any(step.answer) for name, step in lesson.predictions.items()})
     at = settled(open_page("lessons", {"lesson": RIDGE, "step": str(place + 1), "predictions": link}))
-    slider = next(s for s in at.slider if s.label.startswith("Your value of"))
+    slider = next(s for s in at.slider if s.label.startswith("Your value: "))
     assert slider.proto.format == "%g"
 
 

@@ -85,7 +85,7 @@ def test_the_open_bandit_sample_says_what_it_can_answer(pool: Pool, name: str) -
     assert "Thompson sampling of the shop" in box(at, "Target policy").options
     box(at, "Target policy").select("random").run()
     evaluated(at)
-    assert any("o tell 10 % apart" in m.value.replace("\u00a0", " ") for m in at.markdown)
+    assert any("o find a difference of 10 %" in m.value.replace("\u00a0", " ") for m in at.markdown)
 
 
 def table(**columns: Any) -> bytes:

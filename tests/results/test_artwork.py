@@ -113,7 +113,7 @@ def test_sessions_use_a_replay_one_after_the_other(played: dict[str, Replay]) ->
 def test_the_map_shows_the_pictures_of_the_title_alone(played: dict[str, Replay]) -> None:
     title = int(played["LinUCB"].impressions.argmax())
     visits = artwork.visits(played["LinUCB"], title)
-    cells, best, own = artwork.heatmap(played["LinUCB"], title, visits)["data"]
+    cells, _, best, own = artwork.heatmap(played["LinUCB"], title, visits)["data"]
     assert cells["z"].shape == (8, played["LinUCB"].simulator.catalogue().sizes[title])
     assert [row[int(place) - 1] for row, place in zip(cells["z"], own["x"], strict=True)] == [v.truth for v in visits]
     assert list(cells["z"].argmax(axis=1) + 1) == best["x"]

@@ -58,7 +58,9 @@ def test_the_oracle_loses_nothing_and_has_its_fair_share(result: Result) -> None
     assert list(oracle["Share of regret"]) == ["–", "–"]
     assert all(text.startswith("after ") for text in oracle["Fair share reached"])
     first, second = new_items.conclusions(result)
-    assert first.startswith("Fair share of the 4 products launched at step 1,000, for good within this run: ")
+    assert first.startswith(
+        "When the 4 products launched at step 1,000 reached their fair share and kept it to the end: "
+    )
     assert "never: Random" in first
     assert "3 products launched at step 2,000" in second
 

@@ -45,7 +45,7 @@ def answer(answers: Answers) -> None:
             st.markdown("- No single other answer leads to a measured combination.")
     for advice in found:
         with st.container(border=True):
-            settings = escape_markdown(advice.settings)
+            settings = escape_markdown(advice.settings.replace("_", " "))
             st.markdown(f"**{REGISTRY[advice.agent['kind']].title}**" + (f" · {settings}" if settings else ""))
             st.markdown(_joined(advice.text))
             _sources(advice.lines)
@@ -66,6 +66,7 @@ def chapter() -> None:
             st.markdown(_joined(filled(row.text)))
             _sources(lines_of(row.text))
     st.subheader("The chapter's recommendations", anchor=False)
+    st.markdown("After each one, whether the measurements here agree with it.")
     for case in guide().cases:
         with st.container(border=True):
             st.markdown(f"**{case.says}** ({case.where}): {case.verdict}")

@@ -5,28 +5,17 @@ from __future__ import annotations
 import streamlit as st
 
 from bandits import Experiment
-from bandits.experiments.presets import presets
 from bandits.results import artwork
 from bandits.runtime.pool import Job
-
-_OWN = "own"
+from ui import experiment_choice
 
 
 def choose(job: Job) -> Experiment:
     """Draw the choice of a preset, or of the last run; return its experiment."""
-    offered = {name: p for name, p in presets().items() if fits(p.experiment)}
-    if st.session_state.get("artwork-given") != job.id and fits(job.experiment):
-        st.session_state["artwork-given"], st.session_state["artwork-base"] = job.id, job.experiment
-        same = [name for name, p in offered.items() if p.experiment.hash == job.experiment.hash]
-        st.session_state["artwork-name"] = same[0] if same else _OWN
-    own: Experiment | None = st.session_state.get("artwork-base")
-    names = [*([_OWN] if own is not None else []), *offered]
-    name = st.selectbox(
-        "Experiment", names, key="artwork-name", width=280, index=names.index("artwork"),
-        format_func=lambda n: "That of the last run" if n == _OWN else offered[n].title,
+    return experiment_choice.choose(
+        job, "artwork", fits, default="artwork", label="Experiment",
         help="Titles, visitors and agents. The Arena changes them: simulator Artwork.",
     )  # fmt: skip
-    return own if name == _OWN and own is not None else offered[name].experiment
 
 
 def fits(experiment: Experiment) -> bool:

@@ -10,28 +10,18 @@ from bandits.experiments.presets import presets
 from bandits.results.change_marks import description
 from bandits.results.price_of_forgetting import GAMMAS
 from bandits.runtime.pool import Job
+from ui import experiment_choice
 from ui.arena.run_requests import Source
 
-_OWN = "own"
 _RUN = "change-run-requested"
 
 
 def choose(job: Job) -> Experiment:
     """Draw the controls; return the experiment that they describe."""
-    changing = {name: p for name, p in presets().items() if p.experiment.simulator.all_changes}
-    given = st.session_state.get("change-given")
-    if given != job.id and job.experiment.simulator.all_changes:  # of the Arena, a link, or the last run of this page
-        st.session_state["change-given"], st.session_state["change-base"] = job.id, job.experiment
-        same = [name for name, p in changing.items() if p.experiment.hash == job.experiment.hash]
-        st.session_state["change-name"] = same[0] if same else _OWN
-    own: Experiment | None = st.session_state.get("change-base")
-    names = [*([_OWN] if own is not None else []), *changing]
-    name = st.selectbox(
-        "Change", names, key="change-name", width=320, index=names.index("forgetting"),
-        format_func=lambda n: "That of the last run" if n == _OWN else changing[n].title,
+    base = experiment_choice.choose(
+        job, "change", lambda e: bool(e.simulator.all_changes), default="forgetting", label="Change",
         help="What changes during the run. In the Arena, *More parameters* of the simulator offers all kinds.",
     )  # fmt: skip
-    base = own if name == _OWN and own is not None else changing[name].experiment
     return _forgetting(base)
 
 

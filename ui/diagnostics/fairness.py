@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pandas as pd
 import streamlit as st
 
@@ -9,6 +11,8 @@ from bandits.results.demand import demand
 from bandits.results.fairness_table import item_table, segment_table
 from bandits.runtime.pool import Job
 from ui.text import safe_cell
+
+WHOLE = 24  # rows of a table that does not scroll
 
 
 def show(job: Job) -> None:
@@ -25,15 +29,21 @@ def show(job: Job) -> None:
             "above 0, it loses more clicks than they do. *Exploration* is the share of its decisions that were not the "
             "agent's best estimate. 95 % intervals in brackets."
         )
-        st.dataframe(_safe(segments), hide_index=True, key="fairness-segments")
+        height: Literal["content", "auto"] = "content" if len(segments) <= WHOLE else "auto"
+        st.dataframe(_safe(segments), hide_index=True, key="fairness-segments", height=height)
     if items is not None:
         st.markdown(
             "What does each item get? *Gini* is 0 if all are shown equally often and 1 if one takes everything. "
             "*Exposure over merit* is the share of exposure of the worst tenth of the items over their share of the "
-            "expected clicks: 1 is what they merit, 0 is never shown. After a launch: the share of the new items and "
-            "that of an optimal choice; then from when on every 1,000 steps were within 20 % of it, or within chance "
-            "where that is more (median of the replications)."
+            "expected clicks: 1 is what they merit, 0 is never shown."
         )
+        if any(str(column).startswith("Launch") for column in items):
+            st.markdown(
+                "What does a launch get? *Share* is that of the new items, followed by their fair share, that of an "
+                "optimal choice. *Fair share* is reached when, from then on, the share in every 1,000 steps differs "
+                "from it by at most 20\u00a0%, or by what chance explains where that is more (median of the "
+                "replications)."
+            )
         st.dataframe(_safe(items), hide_index=True, key="fairness-items")
 
 

@@ -13,6 +13,7 @@ from bandits.agents import REGISTRY as AGENTS
 from bandits.experiments.experiment import Experiment
 from bandits.results.instant import can_follow, too_slow
 from bandits.runtime.job import Job
+from ui import session
 from ui.arena import draft as drafts
 from ui.arena import run_requests
 from ui.params_form import fields, slider_values
@@ -89,7 +90,7 @@ def sliders(draft: drafts.Draft, experiment: Experiment, job: Job) -> dict[str, 
     """List the sliders of all agents by their keys.
 
     Each has the name of its agent and parameter, its values where they are not evenly spaced, why it cannot be
-    followed, and a digest of everything but its own value.
+    followed and the values that kept runs have instead, a note on these, and a digest of everything but its own value.
     """
     found, shown = {}, dict(zip(job.labels, job.experiment.agents, strict=True))
     for (number, agent), label in zip(draft.agents.items(), experiment.labels, strict=True):
@@ -97,20 +98,27 @@ def sliders(draft: drafts.Draft, experiment: Experiment, job: Job) -> dict[str, 
         if label not in shown or shown[label] != experiment.agents[experiment.labels.index(label)]:
             continue  # its curves are those of other values
         slow = too_slow(experiment, label, _seconds_per_decision(experiment, label, job))
-        for name in fields(model, basic=True) + fields(model, basic=False):
-            if not can_follow(model, name):
-                continue
+        names = [name for name in fields(model, basic=True) + fields(model, basic=False) if can_follow(model, name)]
+        kept = session.pool().kept_values(experiment, label, names) if slow else {}
+        for name in names:
             field, key = model.model_fields[name], f"{draft.version}-agent{number}-{name}"
+            values = [one.value for one in kept.get(name, ())]
             rest = experiment.model_dump(mode="json")
             rest["agents"][experiment.labels.index(label)] |= {name: None, "label": None}
             found[key] = {
-                "label": label, "name": name, "title": str(field.title), "slow": slow,
+                "label": label, "name": name, "title": str(field.title), "slow": slow, "kept": values,
+                "note": " ".join([slow] * (name == names[0]) + [_on_kept(len(values))] * bool(values)),
                 "options": slider_values(model, name, float(agent.get(name, field.default)), key),
                 "frame": hashlib.blake2b(json.dumps(rest).encode(), digest_size=8).hexdigest(),
             }  # fmt: skip
-            if slow:
-                break  # one statement per agent is enough
     return found
+
+
+def _on_kept(many: int) -> str:
+    """State that kept runs are shown instead of a preview."""
+    if many == 1:
+        return "Until then: the one kept run with another value (mark)."
+    return f"Until then: the nearest of {many} kept runs with other values (marks)."
 
 
 def _seconds_per_decision(experiment: Experiment, label: str, job: Job) -> float | None:

@@ -6,16 +6,20 @@ import json
 import logging
 import math
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bandits.base.errors import UserError
-from bandits.base.formatting import short
+from bandits.base.formatting import count_of, short
 from bandits.experiments.experiment import Experiment, read
 from bandits.results import metrics
 from bandits.results.figures import XAxis, agent_traces
-from bandits.results.instant import Instant, NotQuickError
+from bandits.results.instant import Answer, Instant, NotQuickError, can_follow
+from bandits.results.metrics import Estimate
+from bandits.results.result import Result
+from bandits.results.text import plain_value
+from ui import session
 from ui.live_panel.panel import pack
 
 _log = logging.getLogger(__name__)
@@ -43,6 +47,8 @@ class Question(BaseModel):
         The experiment as JSON, as it was before the slider moved.
     rest : bool
         The slider rests: the whole run, where that is not too long.
+    kept : bool
+        A kept run with this value is asked for: nothing is computed.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -51,6 +57,7 @@ class Question(BaseModel):
     label: str = Field(max_length=80)
     params: dict[str, int | float] = Field(min_length=1, max_length=4)
     rest: bool = False
+    kept: bool = False
     view: View = View()
 
 
@@ -65,7 +72,13 @@ def answer(instant: Instant, text: str, *, quick: bool = False) -> bytes:
         question = Question.model_validate_json(text)
         seq = question.seq
         experiment = _experiment(question.experiment)
-        found = instant.answer(experiment, question.label, question.params, rest=question.rest, quick=quick)
+        if question.kept and quick:  # a file is read
+            raise NotQuickError
+        found: Answer | _Kept
+        if question.kept:
+            found = _kept(experiment, question)
+        else:
+            found = instant.answer(experiment, question.label, question.params, rest=question.rest, quick=quick)
     except NotQuickError:
         return b""
     except ValidationError:
@@ -78,16 +91,59 @@ def answer(instant: Instant, text: str, *, quick: bool = False) -> bytes:
     view = question.view
     spectrum = found.whole and view.spectrum  # with fewer steps the eigenvalues are smaller for that reason alone
     plots = agent_traces(found.result, view.window, x=view.x, spectrum=spectrum)
-    rate = metrics.estimate(metrics.click_rate(found.result.histories[question.label]))
-    half = (rate.high - rate.low) / 2
-    shown = math.isfinite(rate.mean)
+    mean = _rate(found.result, question.label).mean
+    rate, spread = _tile(found.result, question.label)
     header = {
         "seq": seq, "label": question.label, "sentence": found.sentence, "whole": found.whole,
-        "rate": rate.mean if shown else None,
-        "tile": {"rate": f"{rate.mean:.3f}" if shown else "–", "spread": f" ± {half:.3f}" if half > 0 else "",
-                 "detail": found.short},
+        "rate": mean if math.isfinite(mean) else None,
+        "tile": {"rate": rate, "spread": spread, "detail": found.short},
     }  # fmt: skip
     return _framed(header, pack([{"data": traces} for traces in plots], [""] * len(plots), 300))
+
+
+class _Kept(NamedTuple):
+    """An agent of a kept run, as an `Answer` is shown."""
+
+    result: Result
+    sentence: str
+    short: str
+    whole: bool = True
+
+
+def _kept(experiment: Experiment, question: Question) -> _Kept:
+    """Find the agent with one other value in a kept run.
+
+    Raises
+    ------
+    UserError
+        There is no such run.
+    """
+    (name, value), *more = question.params.items()
+    if question.label not in experiment.labels or more:
+        raise UserError("a kept run is that of one agent with one other value")
+    if not can_follow(type(experiment.agents[experiment.labels.index(question.label)]), name):
+        raise UserError("the agent has no such parameter, or it decides the agent's size")
+    pool = session.pool()
+    kept = pool.kept_values(experiment, question.label, [name])[name]
+    history = next((pool.kept_history(one) for one in kept if one.value == value), None)
+    if history is None:
+        raise UserError("this run is no longer kept")
+    result = Result(experiment, {question.label: history})
+    words = f"kept run: {name.replace('_', ' ')} = {plain_value(value)}"
+    rate, spread = _tile(result, question.label)
+    evidence = f"{'95 % CI, ' if spread else ''}{count_of(experiment.replications, 'replications')}"
+    return _Kept(result, f"K{words[1:]}, CTR {rate}{spread} ({evidence})", words)
+
+
+def _rate(result: Result, label: str) -> Estimate:
+    return metrics.estimate(metrics.click_rate(result.histories[label]))
+
+
+def _tile(result: Result, label: str) -> tuple[str, str]:
+    """Write the rate of an agent, and half its interval: 0.467, ± 0.004."""
+    rate = _rate(result, label)
+    half = (rate.high - rate.low) / 2
+    return f"{rate.mean:.3f}" if math.isfinite(rate.mean) else "–", f" ± {half:.3f}" if half > 0 else ""
 
 
 @lru_cache(maxsize=32)

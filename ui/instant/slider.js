@@ -26,29 +26,49 @@ function makeFollower(parent) {
     return made;
   };
 
-  const ask = (slider, position, { rest = false } = {}) => {
+  const ask = (slider, position, { rest = false, kept = false, params = slider.paramsAt(position) } = {}) => {
     const { view, path } = follower.data;
-    const question = { ...slider.origin, params: slider.paramsAt(position), rest, view };
-    line(path).ask(question, { slider, position, rest });
+    line(path).ask({ ...slider.origin, params, rest, kept, view }, { slider, position, params, rest });
   };
 
-  function heard({ slider, position, rest }, header, body) {
+  // A slow agent: the kept run that is nearest on the track, or the run that is shown.
+  const askKept = (slider, position, input) => {
+    const onTrack = new Set(keptPositions(slider, input));
+    const values = slider.kept.filter((value) => onTrack.has(positionOf(slider, value)));
+    const gap = (value) => Math.abs(positionOf(slider, value) - position);
+    const nearest = [slider.valueAt(slider.start), ...values].reduce((a, b) => (gap(b) < gap(a) ? b : a));
+    if (nearest === slider.asked) return;
+    slider.asked = nearest;
+    if (values.includes(nearest)) {
+      return ask(slider, positionOf(slider, nearest), { kept: true, params: { [slider.name]: nearest } });
+    }
+    tell("preview-end");
+    say(slider, values.length ? "The run that is shown is the nearest one." : slider.note);
+  };
+
+  const say = (slider, words) => {
+    const shown = follower.strips.get(slider.key);
+    if (shown) shown.text.textContent = words ?? "";
+  };
+
+  function heard({ slider, position, params, rest }, header, body) {
     const shown = follower.strips.get(slider.key);
     if (header.error) {
       if (shown) shown.text.textContent = header.error;
       return;
     }
+    if (slider.slow && params[slider.name] !== slider.asked) return; // it has moved on, or was released
     const trying = follower.shown === slider; // otherwise taken back meanwhile
     const moved = shown?.strip.parentElement?.getBoundingClientRect().top; // of the slider, in the window
     if (trying) tell("preview", { label: slider.origin.label, tile: header.tile, body, seq: header.seq, rest, moved });
     if (!rest && shown && header.rate !== null) {
-      const value = Object.values(slider.paramsAt(position)).join(" and ");
+      const value = Object.values(params).join(" and ");
       slider.tried.set(position, { rate: header.rate, value });
       slider.draw();
     }
     if (!shown || !trying) return;
     const found = best(slider);
-    const many = slider.tried.size > 2 ? ` · Best of ${slider.tried.size} values: ${found.value}` : "";
+    const many = slider.tried.size > 2 && !slider.slow ? ` · Best of ${slider.tried.size} values: ${found.value}` : "";
     shown.text.setAttribute("aria-live", rest ? "polite" : "off"); // read out when the slider rests
     shown.text.textContent = `${header.sentence}${many}`.replaceAll(" %", "\u00a0%");
   }
@@ -63,18 +83,24 @@ function makeFollower(parent) {
     // As they are where the slider was, whatever the page draws meanwhile.
     slider.origin = { experiment: follower.data.experiment, label: slider.label };
     slider.start = position;
+    if (!slider.slow) return;
+    slider.asked = slider.valueAt(position);
+    const { text } = follower.strips.get(slider.key);
+    text.style.minHeight = `${text.offsetHeight}px`; // what stands below it stays
   };
 
   const moved = (key, input, before) => {
     const slider = sliderOf(key);
-    if (slider.slow) return;
     stopPlaying();
     begin(slider, before);
     const position = Number(input.value);
-    ask(slider, position);
     clearTimeout(resting);
-    resting = setTimeout(() => ask(slider, position, { rest: true }), REST);
     clearTimeout(releasing);
+    if (slider.slow) askKept(slider, position, input);
+    else {
+      ask(slider, position);
+      resting = setTimeout(() => ask(slider, position, { rest: true }), REST);
+    }
     if (!input.closest("[data-dragging]")) releasing = setTimeout(() => release(slider, position), RELEASED);
   };
 
@@ -83,7 +109,8 @@ function makeFollower(parent) {
     clearTimeout(resting);
     if (position === slider.start) return takeBack(slider);
     follower.shown = null;
-    tell("preview-released");
+    if (slider.slow) giveWay(slider); // a kept run has another value
+    else tell("preview-released");
     follower.trigger(slider.pad ? "chosen" : "released", slider.valuesAt(position));
   };
 
@@ -91,9 +118,13 @@ function makeFollower(parent) {
     clearTimeout(resting);
     clearTimeout(releasing);
     follower.shown = null;
+    giveWay(slider);
+  };
+
+  const giveWay = (slider) => {
+    slider.asked = undefined;
     tell("preview-end");
-    const shown = follower.strips.get(slider.key);
-    if (shown) shown.text.textContent = "";
+    say(slider, slider.note);
   };
 
   // -- the play mark -------------------------------------------------------------------------------------------------
@@ -193,15 +224,17 @@ function makeFollower(parent) {
       const place = input.closest(`.st-key-${CSS.escape(key)}`);
       const slider = sliderOf(key);
       let shown = follower.strips.get(key);
-      if (!shown?.strip.isConnected || shown.slow !== slider.slow) {
+      const about = JSON.stringify([slider.note, slider.kept]);
+      if (!shown?.strip.isConnected || shown.about !== about) {
         shown?.strip.remove();
-        shown = { ...makeStrip(place, () => play(key), () => togglePad(key)), slow: slider.slow };
+        shown = { ...makeStrip(place, () => play(key), () => togglePad(key)), about };
         follower.strips.set(key, shown);
         shown.mark.hidden = Boolean(slider.slow);
         shown.strip.classList.toggle("bi-slow", Boolean(slider.slow));
-        shown.text.textContent = slider.slow;
+        shown.strip.hidden = Boolean(slider.slow && !slider.note); // the first slider of its agent states why
+        shown.text.textContent = slider.note;
         nameMark(shown.mark, slider, false);
-        if (slider.tried.size) drawTrack(shown, slider, input);
+        drawTrack(shown, slider, input);
       }
       const partner = partnerOf(key); // it may be drawn later
       shown.both.hidden = !partner;

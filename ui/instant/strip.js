@@ -30,18 +30,33 @@ const shade = (share) => SHADES[Math.min(SHADES.length - 1, Math.floor(share * S
 
 function drawTrack({ track }, slider, input) {
   if (!input) return;
-  const tried = [...slider.tried.entries()];
-  const rates = tried.map(([, { rate }]) => rate);
+  const tried = [...new Map([...keptPositions(slider, input).map((at) => [at, {}]), ...slider.tried])];
+  const rates = [...slider.tried.values()].map(({ rate }) => rate);
   const [low, high] = [Math.min(...rates), Math.max(...rates)];
   const [first, last] = [Number(input.min), Number(input.max)];
   track.replaceChildren(
     ...tried.map(([position, { rate }]) => {
-      const dot = element("i", rate === high ? "bi-best" : "");
+      const dot = element("i", rate === undefined ? "bi-kept" : rate === high ? "bi-best" : "");
       dot.style.left = `${(100 * (position - first)) / (last - first || 1)}%`;
-      dot.style.background = shade(high > low ? (rate - low) / (high - low) : 1);
+      if (rate !== undefined) dot.style.background = shade(high > low ? (rate - low) / (high - low) : 1);
       return dot;
     }),
   );
+}
+
+// Where a value stands on a slider, also one between its values.
+function positionOf({ options }, value) {
+  if (!options) return value;
+  const next = options.findIndex((one) => one >= value);
+  if (next < 0) return options.length; // beyond its end
+  const [below, above] = [options[next - 1] ?? value, options[next]];
+  return above === value ? next : next - (above - value) / (above - below);
+}
+
+// Where the kept runs of a slow agent stand on a slider, of those on its track.
+function keptPositions(slider, { min, max }) {
+  const found = (slider.kept ?? []).map((value) => positionOf(slider, value));
+  return found.filter((at) => at >= Number(min) && at <= Number(max));
 }
 
 // At most so many positions of a slider, evenly spaced, with the first one.

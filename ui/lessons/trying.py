@@ -15,6 +15,7 @@ from bandits.lessons.texts import fill
 from bandits.results.result import Result
 from ui import session
 from ui.owner import address, owner
+from ui.params_form import label
 from ui.text import refuse
 
 from . import place, runs, steps
@@ -26,7 +27,7 @@ def show(lesson: Lesson, step: TryStep, section: Section, sources: Mapping[str, 
     """Draw the slider, the last attempt and the hints."""
     run, key = lesson.runs[step.run], f"lesson-{lesson.name}-{step.id}-{place.round_number(lesson)}"
     value = st.slider(
-        f"Your value of {step.parameter}", float(step.low), float(step.high), float(step.start), float(step.step),
+        f"Your value: {label(step.field(run))}", float(step.low), float(step.high), float(step.start), float(step.step),
         key=f"{key}-value", format="%g",
     )  # fmt: skip
     pressed = st.button("Run", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter", key=f"{key}-run")
@@ -57,7 +58,7 @@ def _result(lesson: Lesson, step: TryStep, value: float, sources: Mapping[str, S
             runs.wait(job)
             return
         found = job.result
-    text = f"{step.parameter} = {value:g}: {measured(step, run, value, sources, found)}."
+    text = f"{step.field(run).title} = {value:g}: {measured(step, run, value, sources, found)}."
     if reached_goal(step, run, value, sources, found):
         st.success(f"{text} The goal is reached.", icon=":material/check_circle:")
     else:

@@ -7,12 +7,10 @@ from typing import Any
 import streamlit as st
 
 from bandits import Experiment, read
-from bandits.experiments.presets import presets
 from bandits.runtime.pool import Job
 from bandits.simulators.availability import Launch
+from ui import experiment_choice
 from ui.params_form import form
-
-_OWN = "own"
 
 
 def choose(job: Job) -> Experiment:
@@ -23,19 +21,10 @@ def choose(job: Job) -> Experiment:
     UserError
         The launches do not fit the simulator.
     """
-    offered = {name: p for name, p in presets().items() if countable(p.experiment) and launched(p.experiment)}
-    if st.session_state.get("items-given") != job.id and launched(job.experiment) and countable(job.experiment):
-        st.session_state["items-given"], st.session_state["items-base"] = job.id, job.experiment
-        same = [name for name, p in offered.items() if p.experiment.hash == job.experiment.hash]
-        st.session_state["items-name"] = same[0] if same else _OWN
-    own: Experiment | None = st.session_state.get("items-base")
-    names = [*([_OWN] if own is not None else []), *offered]
-    name = st.selectbox(
-        "Launches", names, key="items-name", width=280, index=names.index("launch"),
-        format_func=lambda n: "Those of the last run" if n == _OWN else offered[n].title,
+    base = experiment_choice.choose(
+        job, "items", lambda e: countable(e) and launched(e), default="launch", label="Launches",
         help="What is launched, in which simulator, and which agents run.",
     )  # fmt: skip
-    base = own if name == _OWN and own is not None else offered[name].experiment
     return _edited(base)
 
 

@@ -1,0 +1,57 @@
+"""Kept runs that equal an experiment except for one number of one agent."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from bandits import Experiment, run
+from bandits.storage.kept_values import KeptValue, kept_values
+from bandits.storage.run_store import MAX_COMPARABLE, Store
+from tests.support import experiment
+
+
+def raced(alpha: float, *others: Any, label: str | None = None, **changes: Any) -> Experiment:
+    agent = {"kind": "linucb", "alpha": alpha, "label": label, "ridge": changes.pop("ridge", 1.0)}
+    return experiment(*others, agent, **{"steps": 40, "replications": 2, **changes})
+
+
+def test_only_one_parameter_of_the_agent_may_differ() -> None:
+    now = raced(0.5, "random")
+    kept = {
+        "a": raced(2.0, "random"),
+        "b": raced(0.1, "lints", label="Bold"),  # other agents do not matter, nor names
+        "c": raced(2.0),  # the first one with a value counts
+        "now": raced(0.5),
+        "ridge": raced(0.3, ridge=2.0),
+        "seed": raced(0.3, seed=9),
+        "steps": raced(0.3, steps=41),
+        "replications": raced(0.3, replications=3),
+        "simulator": raced(0.3, simulator={"kind": "petshop", "n_products": 11}),
+        "kind": experiment({"kind": "lints"}, steps=40, replications=2),
+    }
+    expected = [KeptValue(0.1, "b", "Bold"), KeptValue(2.0, "a", "LinUCB")]
+    assert kept_values(now, "LinUCB", "alpha", kept.items()) == expected
+    assert kept_values(now, "LinUCB", "ridge", kept.items()) == []
+    many = [(str(i), raced(1 + i / 100)) for i in range(40)]
+    assert [one.run for one in kept_values(now, "LinUCB", "alpha", many, most=3)] == ["0", "1", "2"]
+
+
+def test_the_store_lists_runs_over_the_same_users(tmp_path: Path) -> None:
+    store, now = Store(tmp_path), raced(0.5)
+    results = [run(raced(alpha, seed=seed), workers=0) for alpha, seed in ((0.1, 1), (2.0, 1), (0.3, 1), (0.4, 2))]
+    for result in results:
+        store.put(result.experiment, result.histories, 1.0)
+    store.evict(results[2].experiment.hash)  # no curves
+    now = raced(0.5, seed=1)
+    first, second = (result.experiment for result in results[:2])
+    assert store.comparable(now) == [(second.hash, second), (first.hash, first)]
+    with closing(sqlite3.connect(tmp_path / "index.sqlite")) as index, index:
+        text = first.model_dump_json()
+        for i in range(MAX_COMPARABLE):
+            row = (f"{i}", text[: -1 - i % 2], f"{i}")  # of which some are not JSON; and another hash
+            columns = "(id, experiment, title, created, seconds, content, bytes)"
+            index.execute(f"INSERT INTO runs {columns} VALUES (?, ?, '', 0, 0, ?, 0)", row)
+    assert [found for _, found in store.comparable(now)] == [second, first]

@@ -6,6 +6,7 @@ Axis letters, here and everywhere: R rows (independent runs), K candidates, S sl
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -214,6 +215,21 @@ class LoggedData(NamedTuple):
     values: FloatArray
     columns: IntArray
     rewards: FloatArray
+
+
+class OfflineTraining(NamedTuple):
+    """Training of an agent on a log, before its first step.
+
+    Attributes
+    ----------
+    interactions : int
+        Logged interactions with each layout.
+    seconds : float
+        Wall time of the training, when it was computed; NaN if it was not recorded.
+    """
+
+    interactions: int
+    seconds: float = math.nan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -208,6 +208,8 @@ class LoggedData(NamedTuple):
     values : float64 (n, N)
     columns : int64 (n, N)
     rewards : float64 (n,)
+    means : float64 (n,), optional
+        Expected rewards: for the loss of a perfect model, never for learning. None where the simulator states none.
     """
 
     users: IntArray
@@ -215,6 +217,7 @@ class LoggedData(NamedTuple):
     values: FloatArray
     columns: IntArray
     rewards: FloatArray
+    means: FloatArray | None = None
 
 
 class OfflineTraining(NamedTuple):
@@ -226,10 +229,26 @@ class OfflineTraining(NamedTuple):
         Logged interactions with each layout.
     seconds : float
         Wall time of the training, when it was computed; NaN if it was not recorded.
+    held_out : int
+        The last interactions of each log, on which the losses below are measured; 0 if the training measured none.
+    train_loss, validation_loss : float64 (L, E)
+        Log loss of the networks of L layouts in each of E epochs: on what they were trained on, while they were
+        trained, and on the interactions held out, after the epoch.
+    perfect_loss : float64 (L,)
+        Log loss of a model that predicts the true probabilities, on the same interactions held out; NaN where unknown.
     """
 
     interactions: int
     seconds: float = math.nan
+    held_out: int = 0
+    train_loss: FloatArray = np.empty((0, 0))
+    validation_loss: FloatArray = np.empty((0, 0))
+    perfect_loss: FloatArray = np.empty(0)
+
+    @property
+    def excess(self) -> FloatArray:
+        """Final loss of each layout's network minus that of a perfect model, float64 (L,)."""
+        return self.validation_loss[:, -1] - self.perfect_loss
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -142,4 +142,6 @@ def read_training(arrays: Mapping[str, Any]) -> OfflineTraining | None:
     """Return what `training_arrays` was given; None where there is none."""
     if "training.interactions" not in arrays:
         return None
-    return OfflineTraining(int(arrays["training.interactions"]), float(arrays["training.seconds"]))
+    fields = {name: arrays[f"training.{name}"] for name in OfflineTraining._fields}
+    whole = {name: int(fields[name]) for name in ("interactions", "held_out")}
+    return OfflineTraining(**{**fields, **whole, "seconds": float(fields["seconds"])})

@@ -18,6 +18,7 @@ from bandits.simulators.petshop import CLICK_RATES, PERSONAS
 from bandits.simulators.petshop_notebook import SEED, notebook_shop
 from benchmarks.measure import machine, put, stamp, table
 
+TITLE = "## Static MLP: the notebook's shop, log and losses"
 OUT = Path(__file__).parents[2] / "docs" / "REPRODUCED.md"
 USERS, PRODUCTS, VISITS, SHOPS = 1000, 50, 200_000, 8
 VALIDATION, PERFECT = 0.4130, 0.4009
@@ -121,7 +122,7 @@ def static_mlp(ours: OfflineTraining, shop: Shop) -> str:
     ]  # fmt: skip
     return "\n\n".join(
         [
-            "## Static MLP: the notebook's shop, log and losses",
+            TITLE,
             "Layout `notebook` draws the shop as the notebook's program does. Its log is drawn on from the same "
             "generator and split as there (a fifth is held out); our shops hold a tenth out. The excess is the "
             "validation log loss of the network minus that of a model that predicts the true click probabilities, on "

@@ -14,6 +14,7 @@ from bandits.results import log_training, metrics
 from bandits.results.metrics import Estimate
 from benchmarks.measure import machine, put, stamp, table
 
+TITLE = "## Warm against cold: pre-training on the pet shop"
 OUT = Path(__file__).parents[2] / "docs" / "REPRODUCED.md"
 AGENTS = ("NeuralUCB", "Neural-linear TS", "Ensemble")
 
@@ -39,7 +40,7 @@ def warm_against_cold(result: Result) -> str:
     cost = log_training.log_regret(result.histories[f"{AGENTS[0]} warm"])
     return "\n\n".join(
         [
-            "## Warm against cold: pre-training on the pet shop",
+            TITLE,
             f"{count(result.experiment.steps)} steps, {result.experiment.replications} replications; warm: the network "
             f"is trained on {count(training.interactions)} logged interactions before step 0. No figure is published "
             "for such a start, so the verdicts rest on the intervals (paired, 95 %). Collecting "

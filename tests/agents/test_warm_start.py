@@ -152,8 +152,16 @@ def test_members_of_an_ensemble_learn_from_different_parts_of_the_log() -> None:
 
 
 def test_dropout_is_active_while_the_network_is_trained() -> None:
-    few, many = (warm("mc_dropout", dropout=rate).net.flat for rate in (1e-9, 0.5))
-    assert not torch.allclose(few, many, atol=1e-3)
+    few, many = (warm("mc_dropout", dropout=rate) for rate in (1e-9, 0.5))
+    assert not torch.allclose(few.net.flat, many.net.flat, atol=1e-3)
+    dropped = float((many._masks[0] == 0).double().mean())
+    assert 0.2 < dropped < 0.8  # of the last batch
+
+
+def test_outputs_per_arm_are_trained_on_the_items_of_the_log() -> None:
+    cold, agent = (warm("neural_linear_ts", heads="per_arm", pretrain=n) for n in (0, 4))
+    (_, moved) = agent.net.views(agent.net.flat - cold.net.flat)[-1]
+    np.testing.assert_array_equal(np.flatnonzero(moved[0].numpy()), np.unique(agent.access.log(0, 4).items))
 
 
 def test_learned_embeddings_are_trained_on_the_users_and_items_of_the_log() -> None:

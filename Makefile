@@ -94,6 +94,8 @@ mutants: setup-dev
 
 reproduce: setup
 	$(BIN)/python -m benchmarks.reproduction.tables
+	$(BIN)/python -m benchmarks.reproduction.warm_start
+	$(BIN)/python -m benchmarks.reproduction.static_mlp
 	$(BIN)/python -m benchmarks.reproduction.showdown
 	$(BIN)/python -m benchmarks.reproduction.ranking
 	$(BIN)/python -m benchmarks.reproduction.published

@@ -6,7 +6,7 @@ from bandits import UserError, read
 from bandits.experiments.presets import presets
 from bandits.results import text
 from ui import session
-from ui.arena import decision, decision_log, draft, preset_box, refusals, run_buttons, run_requests, share
+from ui.arena import decision, decision_log, draft, log_training, preset_box, refusals, run_buttons, run_requests, share
 from ui.arena.controls import controls
 from ui.arena.formulas import explain
 from ui.arena.main_sliders import main_sliders
@@ -100,6 +100,7 @@ if not presenting:
         st.page_link("what_if.py", label="What if?: other policies on this run's log", icon=":material/fork_right:")
     if not job.active:
         decision.show(job)
+    log_training.show(job)
     with st.expander("Formulas and symbols", icon=":material/function:"):
         explain(job.experiment)
     with st.expander("Configuration and hash", icon=":material/data_object:"):

@@ -13,7 +13,17 @@ from bandits.base.explanation import Explanation
 from bandits.base.params import Params, param
 from bandits.base.randomness import Streams
 from bandits.base.selection import indicator_of_largest
-from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, PredrawnSteps, Round, WorldAccess, WorldSpec
+from bandits.base.types import (
+    BoolArray,
+    Feedback,
+    FloatArray,
+    IntArray,
+    OfflineTraining,
+    PredrawnSteps,
+    Round,
+    WorldAccess,
+    WorldSpec,
+)
 from bandits.models import position_bias
 from bandits.models.position_bias import Position
 
@@ -104,6 +114,8 @@ class Agent(ABC):
     """
     alone: ClassVar[bool] = True
     """Whether a row's numbers are the same bits with and without other rows; otherwise they agree up to rounding."""
+    offline_training: OfflineTraining | None = None
+    """What `prepare` trained on, in agents that have learned from a log."""
     row_by_row: ClassVar[bool] = True
     """Whether every array of its state has an axis of rows, so that one row can begin anew."""
     state: tuple[str, ...] = ()

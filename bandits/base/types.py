@@ -6,6 +6,7 @@ Axis letters, here and everywhere: R rows (independent runs), K candidates, S sl
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -207,6 +208,8 @@ class LoggedData(NamedTuple):
     values : float64 (n, N)
     columns : int64 (n, N)
     rewards : float64 (n,)
+    means : float64 (n,), optional
+        Expected rewards: for the loss of a perfect model, never for learning. None where the simulator states none.
     """
 
     users: IntArray
@@ -214,6 +217,38 @@ class LoggedData(NamedTuple):
     values: FloatArray
     columns: IntArray
     rewards: FloatArray
+    means: FloatArray | None = None
+
+
+class OfflineTraining(NamedTuple):
+    """Training of an agent on a log, before its first step.
+
+    Attributes
+    ----------
+    interactions : int
+        Logged interactions with each layout.
+    seconds : float
+        Wall time of the training, when it was computed; NaN if it was not recorded.
+    held_out : int
+        The last interactions of each log, on which the losses below are measured; 0 if the training measured none.
+    train_loss, validation_loss : float64 (L, E)
+        Log loss of the networks of L layouts in each of E epochs: on what they were trained on, while they were
+        trained, and on the interactions held out, after the epoch.
+    perfect_loss : float64 (L,)
+        Log loss of a model that predicts the true probabilities, on the same interactions held out; NaN where unknown.
+    """
+
+    interactions: int
+    seconds: float = math.nan
+    held_out: int = 0
+    train_loss: FloatArray = np.empty((0, 0))
+    validation_loss: FloatArray = np.empty((0, 0))
+    perfect_loss: FloatArray = np.empty(0)
+
+    @property
+    def excess(self) -> FloatArray:
+        """Final loss of each layout's network minus that of a perfect model, float64 (L,)."""
+        return self.validation_loss[:, -1] - self.perfect_loss
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bandits.base.types import FloatArray, IntArray
+from bandits.base.types import FloatArray, IntArray, OfflineTraining
 
 from .segment_sums import SegmentCounts as SegmentCounts
 from .segment_sums import SegmentSums
@@ -20,7 +20,9 @@ from .snapshots import (
     Spectrum,
     grid_points,
     nice_spacing,
+    read_training,
     snapshot_steps,
+    training_arrays,
 )
 from .trace import Trace
 
@@ -77,6 +79,8 @@ class History:
         Version of the stored format: see `FORMAT`.
     note : str
         Method that the agent chose, where it has several implementations.
+    training : OfflineTraining, optional
+        Training on a log before the first step; None without one, and in runs stored by versions without it.
     """
 
     SUMS = ("clicks", "best_clicks", "value", "best_value", "random_value")
@@ -109,6 +113,7 @@ class History:
         self.segments = SegmentCounts(steps, rows, n_segments, n_items) if counted else None
         self.format = FORMAT
         self.note = ""
+        self.training: OfflineTraining | None = None
         self.alive = np.ones(rows, np.bool_)
         self.step = 0
         self.seconds = 0.0
@@ -231,6 +236,7 @@ class History:
             "step": np.array(self.step),
             "seconds": np.array(self.seconds),
             "note": np.array(self.note),
+            **({} if self.training is None else training_arrays(self.training)),
             **{f"spectrum.{s.step}": s.eigenvalues for s in self.spectra if s.step > step},
             **{f"calibration.{c.step}": c.inside for c in self.calibrations if c.step > step},
             **{f"checkup.{c.step}": c.values for c in self.belief_checks if c.step > step},
@@ -249,6 +255,7 @@ class History:
         self.alive, self.step = added["alive"], int(added["step"])
         self.seconds = float(added["seconds"])
         self.note = str(added.get("note", ""))
+        self.training = read_training(added)
         self.format = int(added.get("format", 1))
         if "segments.counts" not in added:
             self.segments = None
@@ -307,7 +314,7 @@ class History:
         self.belief_checks = [c for c in old.belief_checks if c.step in wanted]
         self.exploration_checks = [c for c in old.exploration_checks if c.step in wanted]
         self.segment_checks = [c for c in old.segment_checks if c.step in wanted]
-        self.note = old.note
+        self.note, self.training = old.note, old.training
         self.alive, self.step, self.seconds = old.alive, old.step, old.seconds
         self._sum_now = {name: state[f"now.{name}"].copy() for name in self.sums}
         self._count_now = state["now.counts"].copy()

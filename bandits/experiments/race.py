@@ -209,6 +209,8 @@ class Race:
             if not runner.prepared:
                 with threadpool_limits(1):
                     runner.lane.agent.prepare()
+                    if (trained := runner.lane.agent.offline_training) is not None:
+                        runner.history.training = trained
                     _compile(self.experiment, runner.agent)
                 runner.prepared = True
             ready.append((label, runner))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from bandits.base.types import FloatArray, IntArray
+from bandits.base.types import FloatArray, IntArray, OfflineTraining
 
 SNAPSHOTS = 40  # at most, per run
 LEVELS = (0.5, 0.8, 0.95)  # nominal levels of the intervals whose calibration is stored
@@ -129,3 +131,17 @@ class Spectrum:
 
     step: int
     eigenvalues: FloatArray
+
+
+def training_arrays(training: OfflineTraining) -> dict[str, Any]:
+    """Return a training on a log as arrays, by the keys under which histories store them."""
+    return {f"training.{name}": np.array(value) for name, value in training._asdict().items()}
+
+
+def read_training(arrays: Mapping[str, Any]) -> OfflineTraining | None:
+    """Return what `training_arrays` was given; None where there is none."""
+    if "training.interactions" not in arrays:
+        return None
+    fields = {name: arrays[f"training.{name}"] for name in OfflineTraining._fields}
+    whole = {name: int(fields[name]) for name in ("interactions", "held_out")}
+    return OfflineTraining(**{**fields, **whole, "seconds": float(fields["seconds"])})

@@ -12,7 +12,7 @@ from bandits.base.errors import UserError
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
 
-from . import fairness, metrics, notebook, paired_tests, unpaired
+from . import fairness, log_training, metrics, notebook, paired_tests, unpaired
 from .demand import demand
 from .fallbacks import fallbacks
 from .launches import launches
@@ -96,6 +96,8 @@ class Result:
                 agents[label]["counted"] = metrics.estimate(metrics.decisions(h)[-1])._asdict()
             if (rates := metrics.mean_exploration_rate(h)) is not None:
                 agents[label]["exploration_rate"] = metrics.estimate(rates)._asdict()
+            if (trained := log_training.summary(h)) is not None:
+                agents[label]["training"] = trained
             if (found_recovery := recovery(self, label)) is not None:
                 agents[label]["recovery"] = found_recovery._asdict()
             if (instead := fallbacks(h)) is not None:
@@ -132,12 +134,15 @@ class Result:
         return found
 
     def timing(self) -> dict[str, Any]:
-        """Return the wall time of simulator, agents and recording."""
+        """Return the wall time of simulator, agents and recording, and of training before the first step."""
         decisions = {label: h.step * h.rows for label, h in self.histories.items()}
         agents = {
             label: {"microseconds_per_decision": 1e6 * h.seconds / max(decisions[label], 1)}
             for label, h in self.histories.items()
         }
+        for label, h in self.histories.items():
+            if h.training is not None:
+                agents[label]["training_seconds"] = plain(h.training.seconds)
         return {"agents": agents, "seconds": sum(h.seconds for h in self.histories.values())}
 
     def to_frame(self) -> pd.DataFrame:

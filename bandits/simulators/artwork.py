@@ -296,12 +296,13 @@ class Artwork(Simulator):
         titles = catalogue.title_of[items]
         liked = (catalogue.attributes[items] * catalogue.tastes[users]).sum(axis=1)
         logits = self.params.taste * liked + catalogue.interest[users, titles] / 2 - self.params.intercept
-        rewards = generator.random(n) < 1 / (1 + np.exp(-logits))
+        means = 1 / (1 + np.exp(-logits))
+        rewards = (generator.random(n) < means).astype(np.float64)
         values = np.empty((n, visible + 2))
         values[:, :visible] = (catalogue.attributes[items] * catalogue.tastes[users])[:, :visible]
         values[:, visible], values[:, visible + 1] = 1, catalogue.predicted[users, titles]
         columns = np.ascontiguousarray(np.broadcast_to(np.arange(visible + 2), values.shape))
-        return LoggedData(users, items, values, columns, rewards.astype(np.float64))
+        return LoggedData(users, items, values, columns, rewards, means)
 
     def titles_at(self, step: int, row: int = 0) -> IntArray:
         """Return the titles that can be retrieved at a step in one row, int64 (n,), ascending."""

@@ -217,7 +217,7 @@ class Classification(Simulator):
         examples = generator.integers(0, len(self.data.labels), size=n)
         items = generator.integers(0, len(self.data.classes), size=n)
         rewards = (self.data.labels[examples] == items).astype(np.float64)
-        return LoggedData(examples, items, self.data.features[examples], self._columns[0][items], rewards)
+        return LoggedData(examples, items, self.data.features[examples], self._columns[0][items], rewards, rewards)
 
     def name(self, item: int, row: int = 0) -> str:  # noqa: ARG002
         text = short(self.data.classes[item], 40)

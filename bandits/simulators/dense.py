@@ -111,7 +111,7 @@ class DenseSimulator(Simulator):
             values[start : start + length] = features[steps, chosen]
             means[start : start + length] = self.expected_rewards(features, weights)[steps, chosen]
         columns = np.broadcast_to(np.arange(D), values.shape)
-        return LoggedData(np.zeros(n, np.int64), items, values, columns, self.reward(means, generator.random(n)))
+        return LoggedData(np.zeros(n, np.int64), items, values, columns, self.reward(means, generator.random(n)), means)
 
     def _checked_features(self, generator: np.random.Generator, n: int) -> FloatArray:
         features, shape = np.asarray(self.draw_features(generator, n)), (n, *self.sizes(self.params))

@@ -30,6 +30,7 @@ from .changed_inputs import ObservedContexts, VisitorShares
 from .changes import Change, Features, Season, Traffic, changes_param
 from .petshop_features import distinct, feature_width, make_contexts
 from .petshop_items import ProductLaunch, ProductTraits, ProductWithdrawal, draw_personas, draw_traits, scaled
+from .petshop_notebook import notebook_shop
 from .petshop_rates import CATEGORIES as CATEGORIES
 from .petshop_rates import CLICK_RATES as CLICK_RATES
 from .petshop_rates import PERSONAS as PERSONAS
@@ -71,10 +72,10 @@ class PetShop(Simulator):
             help="What agents observe. additive: persona (4) and category (5), as published. interaction: persona x "
             "category (20), with which one shared linear model can represent preferences. both: all of these.",
         )  # fmt: skip
-        layout: Literal["shared", "per_row"] = param(
+        layout: Literal["shared", "per_row", "notebook"] = param(
             "shared", title="Layout",
             help="shared: the same shop in every replication. per_row: each replication has its own, which widens the "
-            "confidence bands.",
+            "confidence bands. notebook: the published notebook's shop, in every replication.",
         )  # fmt: skip
         shock_step: int | None = param(
             None, title="Market shock", unit="step", empty="never", ge=1, le=100_000_000, basic=True,
@@ -133,10 +134,17 @@ class PetShop(Simulator):
             if min(self.persona_shares) < 0 or abs(sum(self.persona_shares) - 1) > 1e-6:
                 given = ", ".join(f"{share:g}" for share in self.persona_shares)
                 raise ValueError(f"simulator.persona_shares are {given}; they must be from 0 to 1 and add up to 1")
+            if self.layout == "notebook" and self.persona_shares != _EQUAL:
+                raise ValueError("simulator.persona_shares must be equal with layout notebook, which draws its own")
             for name, change in self.all_changes.items():
                 if isinstance(change, Traffic) and (n := len(change.shares)) != _P:
                     raise ValueError(f"{name}.shares has {n} numbers; it must have {_P}, one per persona")
             return self
+
+        @classmethod
+        def closest(cls, values: dict[str, Any]) -> dict[str, Any]:
+            own = values.get("layout") == "notebook" and tuple(values.get("persona_shares", _EQUAL)) != _EQUAL
+            return {**values, "persona_shares": _EQUAL} if own else values
 
     title = "Pet shop"
     family = "Recommendation"
@@ -230,9 +238,10 @@ class PetShop(Simulator):
             offered = np.flatnonzero(self._stock.at(0)[at])
             items = offered[items * len(offered) // self.params.n_products]
         context = self._personas[at, users] + _P * at
-        rewards = generator.random(n) < self._rates_at(0).probabilities[context, items]
+        means = self._rates_at(0).probabilities[context, items]
+        rewards = (generator.random(n) < means).astype(np.float64)
         values, columns, _ = self._observed.at(0)
-        return LoggedData(users, items, values[context, items], columns[context, items], rewards.astype(np.float64))
+        return LoggedData(users, items, values[context, items], columns[context, items], rewards, means)
 
     def predraw(self, step: int, n: int) -> PredrawnSteps | None:
         if not self._stock.complete(step):  # compiled steps offer every item
@@ -283,7 +292,9 @@ class PetShop(Simulator):
         """Draw the persona of every user, the category of every product, and what makes products differ."""
         p, generator = self.params, self.streams.generator("layout", row=layout)
         products = generator.permutation(np.arange(p.n_products) % _C)
-        if p.persona_shares == _EQUAL:
+        if p.layout == "notebook":
+            users, products = notebook_shop(p.n_users, p.n_products)
+        elif p.persona_shares == _EQUAL:
             users = generator.integers(0, _P, size=p.n_users)
         else:
             users = draw_personas(generator, p.n_users, p.persona_shares)

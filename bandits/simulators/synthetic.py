@@ -139,7 +139,8 @@ class Synthetic(DenseSimulator):
         features = self._draw(generator, n, 1)[:, 0]  # arms are exchangeable: only the chosen one is drawn
         means = self.expected_rewards(features[None], self._layout_weights(layout)[None])[0]
         columns = np.broadcast_to(np.arange(p.n_features), features.shape)
-        return LoggedData(np.zeros(n, np.int64), items, features, columns, self.reward(means, generator.random(n)))
+        rewards = self.reward(means, generator.random(n))
+        return LoggedData(np.zeros(n, np.int64), items, features, columns, rewards, means)
 
     def _draw(self, generator: np.random.Generator, n: int, arms: int) -> FloatArray:
         """Draw features, float64 (n, arms, D): a direction, and in the ball a distance whose D-th power is uniform."""

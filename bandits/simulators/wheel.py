@@ -136,7 +136,7 @@ class Wheel(Simulator):
         items, points = generator.integers(0, ARMS, size=n), _draw(generator, n)
         means = self.means(points)[np.arange(n), items]
         rewards = self._reward(means, generator.random(n))
-        return LoggedData(np.zeros(n, np.int64), items, self._vectors(points), self._columns[0][items], rewards)
+        return LoggedData(np.zeros(n, np.int64), items, self._vectors(points), self._columns[0][items], rewards, means)
 
     def _vectors(self, points: FloatArray) -> FloatArray:
         """Return the features of points (n, 2), float64 (n, N)."""

@@ -325,15 +325,16 @@ def test_a_diverged_member_stops_its_row_when_it_is_drawn() -> None:
     assert 0 < n_continued < 30
 
 
-def test_pre_training_on_a_log_raises_early_rewards() -> None:
-    fresh = make("neural_linucb", PetShop, options=TINY, rows=range(8))
-    trained = make("neural_linucb", PetShop, options=TINY, rows=range(8), pretrain=20_000)
+@pytest.mark.parametrize("kind", thinned([(kind,) for kind in NEURAL], lambda n: NEURAL[n] == "neural_linucb"))
+def test_pre_training_on_a_log_raises_early_rewards(kind: str) -> None:
+    fresh = make(kind, PetShop, options=TINY, rows=range(8))
+    trained = make(kind, PetShop, options=TINY, rows=range(8), pretrain=20_000)
     for lane in (fresh, trained):
         lane.agent.prepare()
     a, b = (lane.advance(600).value.sum(axis=0) for lane in (fresh, trained))
     d = b - a
     assert d.mean() > 3 * d.std(ddof=1) / np.sqrt(8)
-    again = make("neural_linucb", PetShop, options=TINY, rows=range(8), pretrain=20_000)
+    again = make(kind, PetShop, options=TINY, rows=range(8), pretrain=20_000)
     again.load_state_dict(trained.state_dict())
     again.agent.prepare()  # restored weights are not trained again
     assert same(again.advance(50), trained.advance(50))

@@ -62,7 +62,7 @@ def test_the_fit_equals_plain_torch(embedded: bool) -> None:
 
 def test_validation_loss_and_logits_equal_those_of_the_network() -> None:
     data = log()
-    weights, loss = fit_click_model(
+    weights, loss, train_curve, validation_curve = fit_click_model(
         data,
         n_features=6,
         n_users=7,
@@ -77,6 +77,7 @@ def test_validation_loss_and_logits_equal_those_of_the_network() -> None:
     x = np.concatenate([weights["user"][data.users], weights["item"][data.items]], axis=1)[1800:]
     chance = 1 / (1 + np.exp(-click_logits(weights, x).astype(np.float64)))
     held_out = data.rewards[1800:]
+    assert (len(train_curve), validation_curve[-1]) == (3, loss)
     assert loss == pytest.approx(-np.mean(held_out * np.log(chance) + (1 - held_out) * np.log(1 - chance)), rel=1e-5)
 
 

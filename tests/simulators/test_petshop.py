@@ -152,3 +152,42 @@ def test_linucb_without_pre_training_after_60000_steps() -> None:
     """32 separate runs of the published setting: .491 to .504, mean .498."""
     trace = make("linucb", PetShop, rows=range(8), options={"layout": "per_row"}, alpha=1.5).advance(60_000)
     assert abs(trace.rewards.mean() - 0.498) < 0.013 / np.sqrt(8) * 3
+
+
+def plain_notebook_shop(n_products: int = 50, n_users: int = 1000) -> tuple[list[str], list[str]]:
+    """Draw the notebook's shop name by name, as its program does."""
+    generator = np.random.default_rng(42)
+    names = ["Fish", "Cat Food", "Dog Food", "Dog Toy", "Cat Toy"]
+    listed = [name for name in names for _ in range(n_products // 5)]
+    listed += list(generator.choice(names, n_products - len(listed)))
+    products = generator.permutation(listed)
+    return [str(p) for p in products], [str(generator.choice(list(PERSONAS))) for _ in range(n_users)]
+
+
+@pytest.mark.parametrize(("n_products", "n_users"), [(50, 1000), (23, 70)])
+def test_layout_notebook_is_the_shop_that_the_notebook_draws(n_products: int, n_users: int) -> None:
+    params = PetShop.Params(layout="notebook", n_products=n_products, n_users=n_users)
+    for seed in (0, 5):
+        shop = PetShop(params, Streams(seed, [0, 1]))
+        products, users = plain_notebook_shop(n_products, n_users)
+        assert [CATEGORIES[c] for c in shop._categories[0]] == products
+        assert [PERSONAS[p] for p in shop._personas[0]] == users
+
+
+def test_the_shop_of_the_notebook_has_its_published_figures() -> None:
+    shop = PetShop(PetShop.Params(layout="notebook"), Streams(3, [0]))
+    shares = np.bincount(shop._personas[0]) / 1000
+    assert shares.tolist() == [0.255, 0.237, 0.258, 0.25]
+    table = shop._rates_at(0).probabilities
+    assert round(float(shares @ table.max(axis=1)), 5) == 0.51105
+    assert round(float(shares @ table.mean(axis=1)), 4) == 0.2106
+    # the first visits that it prints
+    assert [shop.name(item) for item in (22, 24, 7, 20, 5)] == [
+        "Dog Food",
+        "Dog Food",
+        "Cat Toy",
+        "Dog Toy",
+        "Dog Food",
+    ]
+    with pytest.raises(ValueError, match="persona_shares must be equal with layout notebook"):
+        PetShop.Params(layout="notebook", persona_shares=(0.4, 0.2, 0.2, 0.2))

@@ -22,7 +22,7 @@ NEURAL = {
     "mc_dropout", "static_mlp",
 }  # fmt: skip
 # values and curves of an agent that later versions add
-LATER = {"recovery", "exploration_rate", "segments", "exposure", "launches"}
+LATER = {"recovery", "exploration_rate", "segments", "exposure", "launches", "training"}
 
 
 def machine(expected: dict[str, str]) -> dict[str, str]:

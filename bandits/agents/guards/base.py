@@ -93,6 +93,7 @@ class Guard(Agent):
 
     def prepare(self) -> None:
         self.inner.prepare()
+        self.offline_training = self.inner.offline_training
 
     def is_trained(self) -> bool:
         return self.inner.is_trained()

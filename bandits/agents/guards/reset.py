@@ -40,7 +40,7 @@ class Reset(Guard):
     def prepare(self) -> None:
         agent, now = self._agent, self._agent.state_dict()
         agent.load_state_dict(self._beginning)
-        self.inner.prepare()
+        super().prepare()
         fresh = agent.state_dict()
         if any(not np.array_equal(now[name], value) for name, value in self._beginning.items()):  # a run that goes on
             agent.load_state_dict(now)

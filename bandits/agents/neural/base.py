@@ -9,7 +9,7 @@ import numpy as np
 
 from bandits.agents.base import Representation
 from bandits.base.randomness import Streams
-from bandits.base.types import Feedback, FloatArray, IntArray, Round, WorldAccess, WorldSpec
+from bandits.base.types import Feedback, Float32Array, FloatArray, IntArray, LoggedData, Round, WorldAccess, WorldSpec
 from bandits.models.neural import mlp
 from bandits.models.neural.distinct_candidates import DistinctCandidates, expand, slot_index
 from bandits.models.neural.initialisation import initial_weights
@@ -19,7 +19,8 @@ from bandits.models.neural.replay_buffer import ReplayBuffer
 from bandits.models.position_bias import targets
 
 from .params import NeuralParams
-from .training import DEFAULT_PASSES, FULL_BATCH_CHUNK, NetworkTraining
+from .training import DEFAULT_PASSES, FULL_BATCH_CHUNK
+from .warm_start import WarmStart
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -35,7 +36,7 @@ class NetworkInput(NamedTuple):
     candidate_index: IntArray | None
 
 
-class NeuralAgent(NetworkTraining):
+class NeuralAgent(WarmStart):
     """Agent that predicts rewards from features by ``copies`` networks per row."""
 
     PARTS: ClassVar[tuple[str, ...]] = ("replay",)
@@ -70,6 +71,10 @@ class NeuralAgent(NetworkTraining):
     @classmethod
     def generalises(cls, params: Any) -> bool:  # noqa: ARG003
         return True
+
+    def log_input(self, log: LoggedData) -> Float32Array:
+        x = super().log_input(log)
+        return np.column_stack([x, log.users, log.items]).astype(np.float32) if self.uses_ids else x
 
     @classmethod
     def test_params(cls) -> list[dict[str, Any]]:
@@ -171,20 +176,10 @@ class NeuralAgent(NetworkTraining):
         """Return the weight of this step's observations for each network, (R, copies)."""
         return np.ones((len(self.params), self.copies))
 
-    # saving; the keys are those of stored checkpoints
-
-    def weights(self) -> dict[str, Any]:
-        """Copy the state of the networks and the optimiser as arrays."""
-        state = {"improvements": self.train_steps, "weights": self.net.flat.cpu().numpy().copy()}
-        return state | {f"optimiser.{name}": value for name, value in self.optimiser.state_dict().items()}
+    # saving
 
     def load_weights(self, state: dict[str, Any]) -> None:
-        """Restore a state of `weights`."""
-        import torch
-
-        self.train_steps = int(state["improvements"])
-        self.net.flat.copy_(torch.from_numpy(state["weights"]))
-        self.optimiser.load_state_dict({name: state[f"optimiser.{name}"] for name in self.optimiser.state})
+        super().load_weights(state)
         self.clear_cache()
 
     def state_dict(self) -> dict[str, Any]:
@@ -203,11 +198,12 @@ class NeuralAgent(NetworkTraining):
 
     @classmethod
     def requires(cls, params: Any) -> frozenset[str]:
-        return cls.needs | (frozenset({"binary"}) if params.loss == "log" else frozenset())
+        return super().requires(params) | (frozenset({"binary"}) if params.loss == "log" else frozenset())
 
     @classmethod
     def alternatives(cls, spec: WorldSpec) -> list[dict[str, Any]]:
-        return [{"loss": "squared"}] if "binary" not in spec.capabilities else []
+        loss = [{"loss": "squared"}] if "binary" not in spec.capabilities else []
+        return [*super().alternatives(spec), *loss]
 
     @classmethod
     def memory(cls, params: Any, spec: WorldSpec) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from bandits.models.neural.distinct_candidates import expand
 
 from .base import NeuralAgent
 from .params import NeuralParams
+from .warm_start import PRETRAIN_PART
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -28,7 +29,7 @@ class Ensemble(NeuralAgent):
     strategy thompson: score_a = f_j(x_a), one member j per decision
     strategy bonus:    score_a = mean_j f_j(x_a) + beta std_j f_j(x_a)
 
-    Each observation is used to train each member with probability 1/2.
+    Each observation, also of a log, is used to train each member with probability 1/2.
 
     References
     ----------
@@ -61,6 +62,7 @@ class Ensemble(NeuralAgent):
             "on the whole replay buffer (slow).",
         )  # fmt: skip
 
+    PRETRAIN_READS: ClassVar[tuple[str, ...]] = (*NeuralAgent.PRETRAIN_READS, "members")
     title = "Ensemble"
     exploration_param = "beta"
     formula = r"f_j(x_a),\ j\sim\mathcal U\{1..M\}\quad\text{or}\quad\bar f(x_a)+\beta\,\mathrm{std}_j f_j(x_a)"
@@ -126,6 +128,10 @@ class Ensemble(NeuralAgent):
         rows = torch.arange(len(x), device=x.device).repeat_interleave(self.copies)[:, None]
         x, items, rewards = (tensor[rows, index] for tensor in (x, items, rewards))
         return self.network_gradient(x, items, rewards, counts.gather(1, index), total)
+
+    def pretrain_weights(self, block: int, n: int) -> FloatArray:
+        generator, M = self.streams.of_rows("agent", part=PRETRAIN_PART, block=block), self.copies
+        return np.where(generator.random((len(self.params), n, M)) < 0.5, 1.0, 0.0)
 
     def bootstrap_weights(self, step: int) -> FloatArray:
         return np.where(self.uniforms.at(step)[:, :-1] < 0.5, 1.0, 0.0)

@@ -86,6 +86,7 @@ class GradientAgent(NeuralAgent):
     """
 
     PARTS: ClassVar[tuple[str, ...]] = ("replay", "confidence")
+    PRETRAIN_READS: ClassVar[tuple[str, ...]] = (*NeuralAgent.PRETRAIN_READS, "scaling", "regularised", "ridge")
 
     @classmethod
     def alternatives(cls, spec: WorldSpec) -> list[dict[str, Any]]:
@@ -156,11 +157,15 @@ class GradientAgent(NeuralAgent):
         p = self.params[0]
         if not p.regularised:
             return gradient
+        n = self.n_observed + (p.pretrain if self.pretraining or p.scaling == "code" else 0)
         if p.scaling == "paper":
             # the paper minimises half the squared error: the full squared error takes twice its penalty
             twice = 1.0 if self.log_odds else 2.0
-            return gradient.addcmul(self.net.flat - self._start, self._ridge * (twice * p.hidden[-1] / self.n_observed))
-        return gradient.addcmul(self.net.flat, self._ridge / self.n_observed)
+            return gradient.addcmul(self.net.flat - self._start, self._ridge * (twice * p.hidden[-1] / n))
+        return gradient.addcmul(self.net.flat, self._ridge / n)
+
+    def start_from_weights(self) -> None:
+        self._start.copy_(self.net.flat)
 
     def state_dict(self) -> dict[str, Any]:
         return super().state_dict() | {"start": self._start.cpu().numpy().copy()}

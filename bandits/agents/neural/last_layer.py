@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import model_validator
@@ -63,6 +63,7 @@ class HeadAgent(NeuralAgent):
     sliding window, and its prior is never discounted; the network forgets what leaves the replay buffer.
     """
 
+    PRETRAIN_READS: ClassVar[tuple[str, ...]] = ("hidden", "optimiser", "loss", "heads", "pretrain", "learning_rate")
     joint = False
     """Whether samples are drawn from the joint posterior of the candidates."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from bandits.models.neural.mlp import ForwardPass, dropout_masks
 
 from .base import NeuralAgent
 from .params import NeuralParams
+from .warm_start import PRETRAIN_PART
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -64,6 +65,7 @@ class MCDropout(NeuralAgent):
             "random batches of the replay buffer.",
         )  # fmt: skip
 
+    PRETRAIN_READS: ClassVar[tuple[str, ...]] = (*NeuralAgent.PRETRAIN_READS, "dropout")
     title = "MC dropout"
     exploration_param = "alpha"
     propensity = "monte_carlo"
@@ -142,8 +144,12 @@ class MCDropout(NeuralAgent):
         return list(out.reshape(len(x), samples, K).unbind(1))
 
     def forward(self, x: Tensor) -> ForwardPass:
-        uniforms = self.tensor(self.training_uniforms.at(self.train_steps)[:, : x.shape[1]])
-        self._masks = dropout_masks(uniforms, self.widths, self.keep)
+        if self.pretraining:  # in larger batches
+            generator = self.streams.of_rows("agent", part=PRETRAIN_PART, block=self.train_steps)
+            uniforms = generator.random((*x.shape[:2], sum(self.params[0].hidden)), np.float32)
+        else:
+            uniforms = self.training_uniforms.at(self.train_steps)[:, : x.shape[1]]
+        self._masks = dropout_masks(self.tensor(uniforms), self.widths, self.keep)
         return self.net.forward(x, self._masks)
 
     def backward(self, forward_pass: ForwardPass, delta: Tensor) -> Tensor:

@@ -12,7 +12,16 @@ from bandits.agents.forgetting import gamma_param
 from bandits.base.explanation import Explanation
 from bandits.base.params import override_default, param
 from bandits.base.randomness import Streams, block_length
-from bandits.base.types import Feedback, Float32Array, FloatArray, IntArray, Round, WorldAccess, WorldSpec
+from bandits.base.types import (
+    Feedback,
+    Float32Array,
+    FloatArray,
+    IntArray,
+    LoggedData,
+    Round,
+    WorldAccess,
+    WorldSpec,
+)
 from bandits.models.neural.distinct_candidates import expand_array
 from bandits.models.neural.mlp import BatchedMLP, count_weights
 from bandits.models.neural.posterior_width import posterior_width
@@ -22,6 +31,7 @@ from bandits.models.position_bias import targets
 from .base import DIVERGED
 from .params import NeuralParams, Width
 from .vectors import VectorAgent
+from .warm_start import pretrain_param
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -103,11 +113,15 @@ class NeuralClickTS(VectorAgent):
             help="fixed: the vectors of user and item stay as given. tuned: they are trained with the network.",
         )  # fmt: skip
         gamma: float = gamma_param()
+        pretrain: int = pretrain_param()
 
         def mode(self) -> str:
             own = ("discounted", self.gamma < 1), ("head rate", self.head_learning_rate is not None)
             return " ".join(name for name, there in own if there)
 
+    PRETRAIN_READS: ClassVar[tuple[str, ...]] = (
+        "hidden", "pretrain", "learning_rate", "head_learning_rate", "relu", "vectors",
+    )  # fmt: skip
     title = "Neural click TS"
     formula = (
         r"\phi_a^\top\beta+\sigma\sqrt{\phi_a^\top S^+\phi_a}\;\xi_a,\quad\xi_a\sim\mathcal N(0,1),\quad"
@@ -264,6 +278,12 @@ class NeuralClickTS(VectorAgent):
             gradient[:, -1 - self.widths[-2] :] *= self._head_rate
         self.apply_gradient(gradient)
 
+    def pretrain_step(self, x: Float32Array, items: IntArray, rewards: FloatArray, weight: FloatArray) -> None:
+        self.descend(x, items, rewards, weight, np.zeros(items.shape))  # nothing is added to S
+
+    def log_input(self, log: LoggedData) -> Float32Array:
+        return super().log_input(log) if self.tables is None else log.users[:, None].astype(np.float32)
+
     def spectrum(self, bases: list[FloatArray]) -> FloatArray | None:  # noqa: ARG002 - S is the design matrix of phi
         finite = np.asarray(np.isfinite(self.S).all(axis=(1, 2)))[:, None, None]
         values = np.linalg.eigvalsh(np.where(finite, self.S, np.eye(self.S.shape[1])))[:, None, ::-1]
@@ -295,8 +315,8 @@ class NeuralClickTS(VectorAgent):
         return super().requires(params) | (frozenset({"vectors"}) if params.vectors == "tuned" else frozenset())
 
     @classmethod
-    def alternatives(cls, spec: WorldSpec) -> list[dict[str, Any]]:  # noqa: ARG003
-        return [{"vectors": "fixed"}]
+    def alternatives(cls, spec: WorldSpec) -> list[dict[str, Any]]:
+        return [*([{"pretrain": 0}] if "log" not in spec.capabilities else []), {"vectors": "fixed"}]
 
     @classmethod
     def memory(cls, params: Any, spec: WorldSpec) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from bandits.base.explanation import Explanation
 from bandits.base.params import override_default, param
@@ -32,6 +32,7 @@ class NeuralGreedy(VectorAgent):
             "individual differences (usually 4 to 32); 0 uses the features only.",
         )  # fmt: skip
 
+    PRETRAIN_READS: ClassVar[tuple[str, ...]] = (*VectorAgent.PRETRAIN_READS, "embedding")
     title = "Neural greedy"
     formula = r"f(x_a;\,w)"
     colour = "#CC79A7"

@@ -9,6 +9,8 @@ from pydantic import Field
 from bandits.agents.base import LearnerParams
 from bandits.base.params import param
 
+from .warm_start import pretrain_param
+
 Width = Annotated[int, Field(ge=1, le=1024)]
 
 
@@ -58,3 +60,4 @@ class NeuralParams(LearnerParams):
         help="Number of latest observations stored for training (replay, everything). Larger buffers forget later and "
         "take more memory (usually 1,000 to 100,000).",
     )  # fmt: skip
+    pretrain: int = pretrain_param()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
@@ -13,8 +15,17 @@ from bandits.base.explanation import Explanation
 from bandits.base.files import cached_arrays, is_cached
 from bandits.base.params import param
 from bandits.base.randomness import Streams
-from bandits.base.types import BoolArray, FloatArray, IntArray, PredrawnSteps, Round, WorldAccess, WorldSpec
-from bandits.models.neural.offline_training import click_logits, fit_click_model
+from bandits.base.types import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    OfflineTraining,
+    PredrawnSteps,
+    Round,
+    WorldAccess,
+    WorldSpec,
+)
+from bandits.models.neural.offline_training import click_logits, fit_click_model, n_held_out, perfect_loss
 
 from .params import Width
 
@@ -25,7 +36,7 @@ class StaticMLP(Agent):
     """A neural network trained once on logged random interactions, then fixed.
 
     The input is the embeddings of user and product, or the features of the candidate in simulators without identities.
-    There is one network per layout; its weights are cached by the content of the training.
+    There is one network per layout; its weights are cached by the content of the training, and its losses beside them.
     """
 
     class Params(AgentParams):
@@ -89,14 +100,20 @@ class StaticMLP(Agent):
         """Train one network per layout, or read it from the cache."""
         if self._networks is not None:
             return
-        networks = {int(layout): self._weights(int(layout)) for layout in self._layouts}
+        trained = {int(layout): self._trained(int(layout)) for layout in self._layouts}
+        networks, records = ({layout: pair[i] for layout, pair in trained.items()} for i in (0, 1))
         self.validation_loss = float(np.mean([n.pop("validation_loss") for n in networks.values()]))
+        curves = {name: np.stack([r[name] for r in records.values()]) for name in ("train", "validation", "perfect")}
+        n, seconds = self.params[0].interactions, sum(float(r["seconds"]) for r in records.values())
+        losses = curves["train"], curves["validation"], curves["perfect"]
+        self.offline_training = OfflineTraining(n, seconds, n_held_out(n), *losses)
         if self.spec.n_users:
             self._tables = np.stack([_all_scores(n) for n in networks.values()])
         self._networks = networks
 
     def is_trained(self) -> bool:
-        return all(is_cached("weights", self._recipe(int(layout))) for layout in self._layouts)
+        recipes = [self._recipe(int(layout)) for layout in self._layouts]
+        return all(is_cached(folder, recipe) for recipe in recipes for folder in ("weights", "training"))
 
     def scores(self, round: Round) -> FloatArray:
         self.prepare()
@@ -138,19 +155,28 @@ class StaticMLP(Agent):
         recipe = self.params[0].model_dump(exclude={"kind", "label", "guards"})
         return json.dumps(["static_mlp", 2, recipe, self.access.key, layout], sort_keys=True)
 
-    def _weights(self, layout: int) -> dict[str, Any]:
+    def _trained(self, layout: int) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the weights of a layout and the record of its training, from the cache or by training once."""
         p, s = self.params[0], self.spec
 
-        def make() -> dict[str, Any]:
-            log = self.access.log(layout, p.interactions)
+        @cache
+        def fit() -> tuple[dict[str, Any], dict[str, Any]]:
+            began, log = time.perf_counter(), self.access.log(layout, p.interactions)
             seed = int(self.streams.generator("log", row=layout, part=1).integers(2**31))
-            weights, loss = fit_click_model(
+            fitted = fit_click_model(
                 log, n_features=s.n_features, n_users=s.n_users, n_items=s.n_items, embedding=p.embedding,
                 hidden=p.hidden, learning_rate=p.learning_rate, batch=p.batch, epochs=p.epochs, seed=seed,
             )  # fmt: skip
-            return {**weights, "validation_loss": np.array(loss)}
+            record = {
+                "train": fitted.train_curve, "validation": fitted.validation_curve,
+                "perfect": np.array(perfect_loss(log, n_held_out(p.interactions))),
+                "seconds": np.array(time.perf_counter() - began),
+            }  # fmt: skip
+            return {**fitted.weights, "validation_loss": np.array(fitted.validation_loss)}, record
 
-        return cached_arrays("weights", self._recipe(layout), make)
+        recipe = self._recipe(layout)  # earlier versions cached the weights alone
+        weights = cached_arrays("weights", recipe, lambda: fit()[0])
+        return weights, cached_arrays("training", recipe, lambda: fit()[1])
 
 
 def _all_scores(weights: dict[str, Any]) -> FloatArray:

@@ -155,6 +155,21 @@ class NetworkTraining(Agent):
         """Add the gradient of a weight penalty, in agents with one."""
         return gradient
 
+    # saving; the keys are those of stored checkpoints
+
+    def weights(self) -> dict[str, Any]:
+        """Copy the state of the networks and the optimiser as arrays."""
+        state = {"improvements": self.train_steps, "weights": self.net.flat.cpu().numpy().copy()}
+        return state | {f"optimiser.{name}": value for name, value in self.optimiser.state_dict().items()}
+
+    def load_weights(self, state: dict[str, Any]) -> None:
+        """Restore a state of `weights`."""
+        import torch
+
+        self.train_steps = int(state["improvements"])
+        self.net.flat.copy_(torch.from_numpy(state["weights"]))
+        self.optimiser.load_state_dict({name: state[f"optimiser.{name}"] for name in self.optimiser.state})
+
     # conversion
 
     def tensor(self, array: Any) -> Tensor:

@@ -42,5 +42,6 @@ class VectorAgent(NeuralAgent):
         return self.tensor(self.tables.pairs(np.repeat(round.users[:, None], items.shape[1], axis=1), items))
 
     @classmethod
-    def shared_memory(cls, params: Any, spec: WorldSpec, layouts: int) -> int:  # noqa: ARG003
-        return 2 * (spec.n_users + spec.n_items) * spec.n_features * layouts if "vectors" in spec.capabilities else 0
+    def shared_memory(cls, params: Any, spec: WorldSpec, layouts: int) -> int:
+        entries = (spec.n_users + spec.n_items) * spec.n_features if "vectors" in spec.capabilities else 0
+        return 2 * entries * layouts + super().shared_memory(params, spec, layouts)

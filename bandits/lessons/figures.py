@@ -29,6 +29,8 @@ def see(lesson: Lesson, step: SeeStep, result: Result, predictions: Mapping[str,
         Of the run that the step shows; it may still be computed.
     """
     drawn = _plots(step, result)
+    if step.until is not None:
+        drawn = {name: _cut(plot, step.until) for name, plot in drawn.items()}
     for name in step.predictions:
         answer = lesson.predictions[name].answer
         value = predictions.get(name)
@@ -36,7 +38,7 @@ def see(lesson: Lesson, step: SeeStep, result: Result, predictions: Mapping[str,
             plot = drawn.get(answer.mark.plot)
             if plot is not None:
                 _mark(plot, float(value), answer.mark.axis)
-    return [plot if step.until is None else _cut(plot, step.until) for plot in drawn.values()]
+    return list(drawn.values())
 
 
 def _cut(plot: Spec, until: int) -> Spec:

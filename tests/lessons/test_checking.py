@@ -135,6 +135,17 @@ def test_predictions_are_dashed_lines_and_plots_end_where_the_step_wants() -> No
     assert not [trace for trace in unpredicted[0]["data"] if "prediction" in trace["name"]]
 
 
+def test_a_predicted_step_is_marked_over_the_part_that_is_shown() -> None:
+    changed = data()
+    next(each for each in changed["steps"] if each["id"] == "guess")["answer"]["mark"] = {"plot": "lead", "axis": "x"}
+    small = lesson(changed)
+    step = next(each for each in small.data.steps if isinstance(each, SeeStep))
+    _, lead = see(small, step, results(small)["shop"], {"guess": 0.3})
+    *drawn, line = lead["data"]
+    assert list(line["x"]) == [0.3, 0.3]
+    assert max(line["y"]) == max(max(trace["y"]) for trace in drawn)
+
+
 def test_progress_stops_at_the_first_prediction_that_is_not_made() -> None:
     small = lesson()
     made = {"guess": 0.3, "pick": 1, "rank": (1, 0)}

@@ -105,14 +105,29 @@ def _measure(experiment: str, n: int) -> Demand:
                 among = best & new[rows, round.items]
                 deserved[i][at] = float((among.sum(axis=1) / best.sum(axis=1)).mean())
     cohorts = [Cohort(begins[i], members[i], deserved[i]) for i in sorted(members)]
+    moments = sorted({m for c in changes for m in (c.begins, c.ends) if m is not None})
+    pieces = np.searchsorted(moments, steps, side="right")
     if not everything:
+        for values in deserved.values():
+            for piece in np.unique(pieces):
+                values[pieces == piece] = _smoothed(values[pieces == piece])
         return Demand(steps, None, cohorts)
     merit /= len(steps)
     if not simulator.layout_per_row(e.simulator):
         merit[:] = merit.mean(axis=0)
-    moments = sorted({m for c in changes for m in (c.begins, c.ends) if m is not None})
-    pieces = np.searchsorted(moments, steps, side="right")
     for values in deserved.values():
         for piece in np.unique(pieces):
             values[pieces == piece] = values[pieces == piece].mean()
     return Demand(steps, merit, cohorts)
+
+
+def _smoothed(values: FloatArray) -> FloatArray:
+    """Average each value with a fifth of all, around it: the candidates of a few visitors say little of a share.
+
+    The mean of all stays.
+    """
+    half, ends = len(values) // 10, np.arange(len(values))
+    low, high = np.maximum(ends - half, 0), np.minimum(ends + half + 1, len(values))
+    sums = np.concatenate([[0.0], np.cumsum(values)])
+    smooth: FloatArray = (sums[high] - sums[low]) / (high - low)
+    return smooth + (values.mean() - smooth.mean())

@@ -9,6 +9,7 @@ import numpy as np
 
 from bandits.base.formatting import GLUE, count, count_of, duration, number
 from bandits.base.types import OfflineTraining
+from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
 
 from . import metrics
@@ -22,22 +23,29 @@ if TYPE_CHECKING:
 LOOKS = {"Training": Style("#56B4E9", "solid"), "Validation": Style("#D55E00", "solid")}
 
 
-def log_regret(history: History) -> Estimate:
+def log_regret(history: History, still: int) -> Estimate:
     """Estimate the expected reward that collecting the log loses against the optimum, NaN without truth or steps.
 
-    Uniformly random choice loses as much at each logged interaction as it loses at a step of the run, on average.
+    Uniformly random choice loses as much at each logged interaction as it loses at a step of the run, on average, until
+    the simulator changes for the first time, at step ``still``: the log is that of the simulator before.
     """
     assert history.training is not None
-    gap = metrics.total(history, "best_value") - metrics.total(history, "random_value")
-    return metrics.estimate(gap / max(history.step, 1) * history.training.interactions)
+    at = int(np.searchsorted(history.grid[: history.size], still, side="right")) - 1
+    gap = (history.sums["best_value"][at] - history.sums["random_value"][at])[history.alive]
+    return metrics.estimate(gap / (history.grid[at] or math.nan) * history.training.interactions)
 
 
-def summary(history: History) -> dict[str, Any] | None:
-    """Return what ``summary.json`` states; None for an agent that was not trained on a log."""
+def steps_before_changes(experiment: Experiment) -> int:
+    """Return the number of steps before the simulator changes for the first time, or that of the run."""
+    return min([experiment.steps, *(change.begins for change in experiment.simulator.all_changes.values())])
+
+
+def summary(history: History, still: int) -> dict[str, Any] | None:
+    """Return what ``summary.json`` states; None for an agent that was not trained on a log. See `log_regret`."""
     if history.training is None:
         return None
     training = history.training
-    found = {"interactions": training.interactions, "log_regret": log_regret(history)._asdict()}
+    found = {"interactions": training.interactions, "log_regret": log_regret(history, still)._asdict()}
     if training.held_out:
         found |= {
             "held_out": training.held_out,
@@ -102,7 +110,7 @@ def sentences(result: Result) -> list[str]:
             f"{label} was trained before step 0 on {count(n)} logged interactions under random choice, "
             f"{number(n / steps)} times the {count(steps)} steps of the run."
         )
-        cost = log_regret(history)
+        cost = log_regret(history, steps_before_changes(result.experiment))
         if math.isfinite(cost.mean):
             spread = "" if not math.isfinite(cost.low) else f" (95{GLUE}% CI {count(cost.low)} to {count(cost.high)})"
             text += (

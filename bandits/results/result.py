@@ -96,7 +96,7 @@ class Result:
                 agents[label]["counted"] = metrics.estimate(metrics.decisions(h)[-1])._asdict()
             if (rates := metrics.mean_exploration_rate(h)) is not None:
                 agents[label]["exploration_rate"] = metrics.estimate(rates)._asdict()
-            if (trained := log_training.summary(h)) is not None:
+            if (trained := log_training.summary(h, log_training.steps_before_changes(self.experiment))) is not None:
                 agents[label]["training"] = trained
             if (found_recovery := recovery(self, label)) is not None:
                 agents[label]["recovery"] = found_recovery._asdict()

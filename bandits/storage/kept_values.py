@@ -64,4 +64,4 @@ def _rest(agent: Any, name: str) -> dict[str, Any]:
 
 
 def _surroundings(experiment: Experiment) -> tuple[Any, ...]:
-    return hash_content(experiment.simulator), experiment.seed, experiment.steps, experiment.replications
+    return experiment.simulator, experiment.seed, experiment.steps, experiment.replications

@@ -109,7 +109,8 @@ class Axis(Params):
         if self.values is not None:
             if len(self.values) < 2:
                 raise ValueError(f"axes: {self.path} has {len(self.values)} values; a sweep needs at least 2")
-            if len({(isinstance(v, bool), v) for v in self.values}) < len(self.values):
+            settings = [tuple((isinstance(v, bool), v) for v in self.assigned(value).values()) for value in self.values]
+            if len(set(settings)) < len(settings):
                 raise ValueError(f"axes: {self.path} has a value twice")
             if self.extra:
                 raise ValueError(f"axes: {self.path} has values and extra; add the extra ones to values")

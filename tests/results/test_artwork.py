@@ -13,6 +13,7 @@ from bandits.experiments.race import make_lane
 from bandits.results import artwork
 from bandits.results.artwork import Replay
 from bandits.results.demand import demand
+from bandits.results.launches import WINDOW, fair_share
 from bandits.results.new_items import regret_share
 from bandits.simulators.artwork_titles import GENRES
 
@@ -132,6 +133,21 @@ def test_agents_that_need_all_rows_are_replayed_with_them() -> None:
     first = [int(found.simulator.shown_titles(step)[0]) for step in range(60)]
     assert np.array_equal(np.bincount(first, minlength=25), found.impressions)
     assert len(artwork.visits(found, int(found.impressions.argmax()))) == 8
+
+
+def test_an_agent_with_the_optimal_share_of_launched_titles_has_its_fair_share_at_once() -> None:
+    """The fair share of a window is not the chance of the few visitors that were looked at."""
+    changes = [{"kind": "launch", "at": 1000, "items": 5}]
+    e = read({"simulator": {"kind": "artwork", "changes": changes}, "agents": [{"kind": "random"}], "steps": 100_000,
+              "replications": 2})  # fmt: skip
+    wanted = demand(e)
+    assert wanted is not None
+    (cohort,) = wanted.cohorts
+    share = float(np.nanmean(cohort.deserved))
+    grid = np.arange(1000.0, 100_001.0, 500.0)
+    windows = [fair_share(wanted, cohort, step, step + WINDOW) for step in grid]
+    assert 0 < share < 0.05
+    assert np.abs(np.array(windows) - share).max() < max(0.2 * share, 0.01)
 
 
 def test_the_oracle_gets_the_fair_share_of_launched_titles() -> None:

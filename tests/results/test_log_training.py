@@ -36,6 +36,21 @@ def test_a_log_costs_what_random_choice_loses_at_each_interaction(result: Result
     assert cost["high"] - cost["low"] == pytest.approx(2 * 2.5 * metrics.t_quantile(3) * gap.std(ddof=1) / np.sqrt(3))
 
 
+@pytest.mark.parametrize(("at", "known"), [(100, True), (1, False)])
+def test_a_log_costs_what_it_costs_in_the_simulator_before_its_first_change(at: int, known: bool) -> None:
+    agent = {"kind": "neural_greedy", "hidden": [4], "pretrain": 500}
+    change = {"kind": "traffic", "at": at, "shares": [0, 0, 0, 1]}
+    simulator = {"kind": "petshop", "n_products": 10, "n_users": 40}
+    data = {"simulator": simulator, "agents": [agent], "steps": 4000, "replications": 3}
+    still = run(read({**data, "steps": 100})).summary()["agents"]["Neural greedy"]["training"]["log_regret"]
+    changed = run(read({**data, "simulator": {**simulator, "changes": [change]}}))
+    cost = changed.summary()["agents"]["Neural greedy"]["training"]["log_regret"]
+    assert known == (cost["mean"] is not None and np.isfinite(cost["mean"]))
+    assert known == ("clicks" in log_training.sentences(changed)[0])
+    if known:
+        assert cost == pytest.approx(still)
+
+
 def test_the_training_is_stated_in_words_and_its_time_apart(result: Result) -> None:
     sentence, of_static = log_training.sentences(result)
     assert re.search(

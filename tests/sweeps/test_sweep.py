@@ -120,6 +120,7 @@ def test_a_sweep_survives_a_json_round_trip_and_its_hash_ignores_spelling() -> N
         ([{**ALPHA, "values": [1, 2]}], {}, "must have either values, or low and high"),
         ([{"path": "agents.0.alpha", "values": [1.0]}], {}, "has 1 values; a sweep needs at least 2"),
         ([{"path": "agents.0.alpha", "values": [1.0, 1.0]}], {}, "a value twice"),
+        ([{"path": "agents.0.alpha+ridge", "values": ["0.1+1", "0.10+1"]}], {}, "a value twice"),
         ([{**ALPHA, "low": 10, "high": 10}], {}, "low must be below high"),
         ([{**ALPHA, "low": 0}], {}, "on a log scale it must begin above 0"),
         ([{**ALPHA, "high": 1e9}], {}, "takes the value 10000.0; it must be a number from 0 to 10"),

@@ -41,8 +41,8 @@ def show(job: Job) -> None:
             st.markdown(
                 "What does a launch get? *Share* is that of the new items, followed by their fair share, that of an "
                 "optimal choice. *Fair share* is reached when, from then on, the share in every 1,000 steps differs "
-                "from it by at most 20\u00a0%, or by what chance explains where that is more (median of the "
-                "replications)."
+                "from it by at most 20\u00a0%, by at most .01, or by what chance explains, whichever is most (median "
+                "of the replications)."
             )
         st.dataframe(_safe(items), hide_index=True, key="fairness-items")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import threading
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -101,6 +102,9 @@ def answer(instant: Instant, text: str, *, quick: bool = False) -> bytes:
     return _framed(header, pack([{"data": traces} for traces in plots], [""] * len(plots), 300))
 
 
+_READING = threading.Semaphore(2)  # kept runs that are read at the same time, each into memory as a whole
+
+
 class _Kept(NamedTuple):
     """An agent of a kept run, as an `Answer` is shown."""
 
@@ -124,8 +128,9 @@ def _kept(experiment: Experiment, question: Question) -> _Kept:
     if not can_follow(type(experiment.agents[experiment.labels.index(question.label)]), name):
         raise UserError("the agent has no such parameter, or it decides the agent's size")
     pool = session.pool()
-    kept = pool.kept_values(experiment, question.label, [name])[name]
-    history = next((pool.kept_history(one) for one in kept if one.value == value), None)
+    with _READING:
+        kept = pool.kept_values(experiment, question.label, [name])[name]
+        history = next((pool.kept_history(one) for one in kept if one.value == value), None)
     if history is None:
         raise UserError("this run is no longer kept")
     result = Result(experiment, {question.label: history})

@@ -14,6 +14,7 @@ from bandits.sweeps.sweep import Sweep
 
 from .grid import axis_ticks, format_value, parameter_title
 
+_OTHERS = " Other parameters have the values of the best point."
 MAX_CURVES = 8  # as many colours are distinct
 
 
@@ -21,7 +22,7 @@ def curves_by_choice(landscape: Landscape, metric: str) -> list[Spec]:
     """Draw the curves of a grid over a number and a choice, other axes at the best point; empty for other sweeps.
 
     A heat map shows where the best point is; these curves show from which value of the number on another choice earns
-    more.
+    more. Points that a search has dropped rest on fewer replications and are left out.
     """
     sweep = landscape.sweep
     axes = _axes(sweep)
@@ -29,7 +30,7 @@ def curves_by_choice(landscape: Landscape, metric: str) -> list[Spec]:
         return []
     number, choice = axes
     shown = METRICS[metric]
-    results = {result.point: result.estimate for result in landscape.results(metric)}
+    results = {result.point: result.estimate for result in landscape.results(metric) if not result.dropped}
     at = list(np.unravel_index(landscape.leader(metric) or 0, sweep.shape))
     bands: dict[str, Band] = {}
     for i, value in enumerate(sweep.values[choice]):
@@ -44,7 +45,8 @@ def curves_by_choice(landscape: Landscape, metric: str) -> list[Spec]:
         low, high = (np.where(np.isfinite(ends), ends, mid) for ends in (low, high))
         bands[format_value(value)] = Band(np.array(known, float), mid, low, high, sweep.experiment.replications)
     by = parameter_title(sweep, choice).lower()
-    note = f"{shown.unit}, mean over replications with 95 % intervals; one curve for each value of {by}."
+    note = f"{shown.unit}, mean over replications; one curve for each value of {by}. The 95 % intervals are those of "
+    note += f"single points, not corrected for their number.{_OTHERS * (len(sweep.axes) > 2)}"
     note, looks, title = note[0].upper() + note[1:], distinct_styles(list(bands)), f"{shown.title} by {by}"
     spec = curves(bands, looks, title=title, note=note, y_title=shown.short_unit, end_labels=True)
     spec["layout"] |= {"xaxis": axis_ticks(sweep, number)}

@@ -129,5 +129,6 @@ def _smoothed(values: FloatArray) -> FloatArray:
     half, ends = len(values) // 10, np.arange(len(values))
     low, high = np.maximum(ends - half, 0), np.minimum(ends + half + 1, len(values))
     sums = np.concatenate([[0.0], np.cumsum(values)])
-    smooth: FloatArray = (sums[high] - sums[low]) / (high - low)
-    return smooth + (values.mean() - smooth.mean())
+    smooth = (sums[high] - sums[low]) / (high - low)
+    smooth += values.mean() - smooth.mean()
+    return np.asarray(smooth, np.float64)

@@ -53,8 +53,8 @@ def panels(at: AppTest) -> list[dict[str, Any]]:
 
 
 def panel(at: AppTest) -> dict[str, Any]:
-    (found,) = panels(at)
-    return found
+    """The first live panel: below the plots of a run, others may show what its agents were trained on."""
+    return panels(at)[0]
 
 
 def board(at: AppTest) -> str:

@@ -60,8 +60,8 @@ def finished(page: Page) -> None:
 
 
 def curves(page: Page, names: str) -> None:
-    """Check the traces of the figures below the map; figures out of sight are drawn when they are scrolled to."""
-    for i in (1, 2):
+    """Check the traces of the point's figures, below the map and the curves by choice; they are drawn when in sight."""
+    for i in (2, 3):
         page.locator(".bp-plot").nth(i).scroll_into_view_if_needed()
         page.wait_for_function(f"([i, names]) => `${{({NAMES})(i)}}` === names", arg=[i, names])
 

@@ -91,6 +91,7 @@ function makeFollower(parent) {
 
   const moved = (key, input, before) => {
     const slider = sliderOf(key);
+    taken = null;
     stopPlaying();
     begin(slider, before);
     const position = Number(input.value);
@@ -255,6 +256,7 @@ function makeFollower(parent) {
       if (attributeName === "data-dragging" && !target.hasAttribute("data-dragging")) {
         const input = inputOf(target);
         if (input && follower.shown?.key === key) release(follower.shown, Number(input.value));
+        else if (taken?.key === key) setTimeout(takeBackAgain, RELEASED, taken);
       }
     }
     const ours = ({ target }) => target.closest?.(".bp-live, .bi-strip");
@@ -273,9 +275,16 @@ function makeFollower(parent) {
     if (event.key !== "Escape" || !follower.shown) return;
     event.stopPropagation();
     stopPlaying();
-    const moved = follower.shown.valuesAt(follower.shown.start);
+    taken = { key: follower.shown.key, start: follower.shown.start, moved: follower.shown.valuesAt(follower.shown.start) };
     takeBack(follower.shown);
-    follower.trigger("taken_back", moved);
+    follower.trigger("taken_back", taken.moved);
+  };
+  // Where the pointer is released before the page has answered, the slider keeps what was taken back.
+  let taken = null;
+  const takeBackAgain = (before) => {
+    const input = inputAt(before.key);
+    if (taken === before && input && Number(input.value) !== before.start) follower.trigger("taken_back", before.moved);
+    taken = null;
   };
   document.addEventListener("keydown", escape, true);
 

@@ -316,6 +316,7 @@ def test_in_a_presentation(visit: Open) -> None:
     page = short_race(visit, viewport={"width": 1280, "height": 720})
     page.get_by_role("button", name="Present").click()
     expect(page.get_by_role("button", name="Exit presentation")).to_be_visible()
+    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")  # its sliders too
     slider = alpha(page)
     drag(page, slider, 30)
     previewed(page)
@@ -323,8 +324,10 @@ def test_in_a_presentation(visit: Open) -> None:
     page.keyboard.press("Escape")  # takes the drag back; the presentation goes on
     wait_for(lambda: curves(page)["LinUCB"] == 1, "the preview to go")
     page.mouse.up()
-    expect(page.get_by_role("button", name="Exit presentation")).to_be_visible()
     expect(alpha(page)).to_have_value("0.5")
+    page.wait_for_timeout(LOOK)  # also once the page has answered
+    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
+    expect(page.get_by_role("button", name="Exit presentation")).to_be_visible()
 
 
 def test_slow_agents_say_so_and_other_settings_wait_for_run(visit: Open) -> None:
@@ -349,6 +352,8 @@ def test_a_slow_agent_shows_kept_runs_and_runs_on_release(visit: Open) -> None:
     slider = page.get_by_role("slider", name=re.compile("^Learning rate")).first
     expect(strip(slider)).to_contain_text("Until then: the nearest of 2 kept runs")
     expect(strip(slider).locator(".bi-kept")).to_have_count(2)
+    clear = "marks => marks.filter(mark => /transparent|, 0\\)/.test(getComputedStyle(mark).backgroundColor)).length"
+    assert strip(slider).locator(".bi-kept").evaluate_all(clear) == 0  # marks that are seen
     before, address = tiles(page).all_inner_texts(), page.url
     drag(page, slider, 80)
     expect(strip(slider)).to_contain_text(re.compile(r"Kept run: learning rate = 0\.02, CTR 0\.\d{3}"))

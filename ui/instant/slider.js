@@ -3,6 +3,8 @@
 const REST = 250; // milliseconds without a move until the whole run is asked for
 const RELEASED = 500; // ... until a value that the keyboard has chosen is run
 const SWEEP = 48; // values that the play mark tries at most
+// Streamlit sets its theme's colours on the component alone; the strips stand elsewhere on the page.
+const THEME = ["--st-text-color", "--st-primary-color", "--st-border-color", "--st-font"];
 const followers = new WeakMap();
 
 const tell = (kind, detail) => document.dispatchEvent(new CustomEvent(`bandits-${kind}`, { detail }));
@@ -219,6 +221,7 @@ function makeFollower(parent) {
 
   // Streamlit draws an agent's card anew when its line changes: its sliders get their strips again.
   const dress = () => {
+    const theme = getComputedStyle(parent);
     for (const key of Object.keys(follower.data?.sliders ?? {})) {
       const input = inputAt(key);
       if (!input) continue;
@@ -237,6 +240,7 @@ function makeFollower(parent) {
         nameMark(shown.mark, slider, false);
         drawTrack(shown, slider, input);
       }
+      for (const name of THEME) shown.strip.style.setProperty(name, theme.getPropertyValue(name));
       const partner = partnerOf(key); // it may be drawn later
       shown.both.hidden = !partner;
       if (partner) {
@@ -270,7 +274,8 @@ function makeFollower(parent) {
     attributeOldValue: true,
   });
 
-  // Escape takes a drag back: the page draws its sliders anew where they were.
+  // Escape takes a drag back: the page draws its sliders anew where they were. The window comes before the
+  // document, where the shell leaves a presentation at the same key.
   const escape = (event) => {
     if (event.key !== "Escape" || !follower.shown) return;
     event.stopPropagation();
@@ -286,7 +291,7 @@ function makeFollower(parent) {
     if (taken === before && input && Number(input.value) !== before.start) follower.trigger("taken_back", before.moved);
     taken = null;
   };
-  document.addEventListener("keydown", escape, true);
+  addEventListener("keydown", escape, true);
 
   follower.receive = (data) => {
     if (data.refused && !follower.shown) tell("preview-end"); // what was released was not run
@@ -305,7 +310,7 @@ function makeFollower(parent) {
   follower.remove = () => {
     stopPlaying();
     changes.disconnect();
-    document.removeEventListener("keydown", escape, true);
+    removeEventListener("keydown", escape, true);
     follower.line?.close();
     for (const { strip } of follower.strips.values()) strip.remove();
     followers.delete(parent);

@@ -148,19 +148,20 @@ function makeShell(parent, data, trigger) {
     if (event.key !== "?" || typing || event.ctrlKey || event.altKey || event.metaKey) return;
     if (!shell.data.presenting && !shell.help.open) shell.help.showModal();
   };
-  // Captured, so that it comes before what closes an open menu at the same key.
+  // Captured, so that it comes before what closes an open menu at the same key; on the document, so that it comes after
+  // a slider that takes a drag back.
   const leave = (event) => {
     if (event.key !== "Escape" || !shell.data.presenting) return;
     if ([...document.querySelectorAll(OPEN)].some(visible)) return;
     document.querySelector(".st-key-present button")?.click();
   };
   addEventListener("keydown", key);
-  addEventListener("keydown", leave, true);
+  document.addEventListener("keydown", leave, true);
   const releaseFocus = keepFocus();
   shell.remove = () => {
     releaseFocus();
     removeEventListener("keydown", key);
-    removeEventListener("keydown", leave, true);
+    document.removeEventListener("keydown", leave, true);
     unmark(shell);
     shell.skip.remove();
     host.remove();

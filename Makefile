@@ -84,7 +84,10 @@ stress: setup-dev
 		tests/storage/test_run_store.py tests/storage/test_damage.py tests/storage/test_crash_points.py tests/storage/test_whole_home.py \
 		tests/experiments/test_malformed_input.py tests/experiments/test_validation.py \
 		tests/experiments/test_row_invariance.py tests/experiments/test_compiled_stepping.py tests/models/test_gradient_covariance.py tests/agents/test_neural.py \
-		tests/simulators/test_uploads.py tests/experiments/test_url.py tests/models/test_nonstationary.py
+		tests/simulators/test_uploads.py tests/experiments/test_url.py tests/models/test_nonstationary.py \
+		tests/contract/test_agents.py tests/slow/test_memory_estimates.py tests/slow/test_defaults.py tests/slow/test_published.py \
+		tests/offpolicy/test_replayed_agent.py tests/diagnostics/test_plateau.py tests/cli/test_plugins.py \
+		tests/sweeps/test_block_check.py tests/sweeps/test_best_region.py tests/pages/test_arena.py tests/pages/test_what_if.py
 	$(BIN)/python -m benchmarks.reproduction.ranking scale
 	$(BIN)/python -m benchmarks.load.viewers --viewers 30 --minutes $(MINUTES)
 	$(BIN)/python -m benchmarks.load.mixed --sessions 50 --minutes 5

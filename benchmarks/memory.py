@@ -1,10 +1,10 @@
 """Measure the memory that runs take against its estimate, for simulators and agents near their bounds.
 
-    python -m benchmarks.memory [--write] [GROUP ...]
+    python -m benchmarks.memory [--write | --every N] [GROUP ...]
 
 Each run has a process of its own, forked where all libraries are loaded, in which a short run of the same kind has
 ended: what is measured is the growth from there to the peak (Linux: VmHWM). ``tests/slow/test_memory_estimates.py``
-runs all groups.
+runs every third run of all groups, under ``make stress`` all.
 """
 
 from __future__ import annotations
@@ -146,12 +146,12 @@ def experiment(case: tuple[Part, Part, int, int]) -> Experiment:
     return read({"simulator": simulator, "agents": [agent], "steps": steps, "replications": replications})
 
 
-def peaks(group: str) -> list[Peak]:
-    """Measure the cases of a group, each in a forked process."""
+def peaks(group: str, every: int = 1) -> list[Peak]:
+    """Measure the cases of a group, or some of them evenly spaced, each in a forked process."""
     from bandits.runtime import worker
 
     worker.warm_up()
-    return [_peak(case) for case in CASES[group]]
+    return [_peak(case) for case in CASES[group][::every]]
 
 
 def _peak(case: tuple[Part, Part, int, int]) -> Peak:
@@ -219,8 +219,11 @@ def main(arguments: list[str]) -> None:
     if "--write" in arguments:
         keep(section(list(CASES)))
         return
+    every = 1
+    if arguments[:1] == ["--every"]:
+        every, arguments = int(arguments[1]), arguments[2:]
     for group in arguments or list(CASES):
-        for peak in peaks(group):
+        for peak in peaks(group, every):
             print(json.dumps(peak._asdict()), flush=True)
 
 

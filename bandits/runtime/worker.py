@@ -89,8 +89,11 @@ def warm_up() -> None:
     from bandits.experiments.experiment import Experiment
     from bandits.experiments.race import Race, run_to_end
 
-    kinds = [{"kind": kind} for kind in ("linucb", "lints", "epsilon_greedy", "logistic_ts", "sgd_ts", "random")]
-    run_to_end(Race(Experiment.model_validate({"agents": kinds, "steps": 20, "replications": 2})))
+    agents: list[dict[str, Any]] = [
+        {"kind": kind} for kind in ("linucb", "lints", "epsilon_greedy", "logistic_ts", "random")
+    ]
+    agents.append({"kind": "sgd_ts", "batch": 2})  # its training too
+    run_to_end(Race(Experiment.model_validate({"agents": agents, "steps": 4, "replications": 2})))
 
 
 def _run_agents(header: dict[str, Any], saved: dict[str, Any], out: BinaryIO, inbox: Inbox) -> None:

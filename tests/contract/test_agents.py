@@ -24,6 +24,7 @@ from bandits.experiments.experiment import Experiment
 from bandits.simulators import REGISTRY as SIMULATORS
 from bandits.simulators import Simulator
 from tests.contract.worlds import NEURAL
+from tests.support import STRESS
 
 LONG = {
     agents.probabilities_are_frequencies_of_choice, agents.probabilities_change_nothing,
@@ -37,15 +38,19 @@ def checks() -> Iterator[Any]:
     """Yield every check of every case.
 
     Quick are, with an agent's first parameters, the checks in those environments that lead through every path of an
-    agent, and the short ones also in every second of the others; with other parameters, all checks in one in turn.
+    agent, and the short ones also in every third of the others; with other parameters, all checks in one in turn. Slow
+    are, with its first parameters, all others; with other parameters, those in two more. `make stress` runs the rest.
     """
     for kind, cls in AGENTS.items():
         for i, params in enumerate(cls.test_params()):
             own = [c for c in agents.cases(kind, reduced=kind in NEURAL) if c.params == tuple(params.items())]
             paths = [c for c in own if c.environment in DEMANDING]
             for (place, case), check in itertools.product(enumerate(own), agents.CHECKS):
-                first = case in paths or (check not in LONG and place % 2 == 0)
+                first = case in paths or (check not in LONG and place % 3 == 0)
                 quick = first if i == 0 else case == paths[i % len(paths)]
+                usual = i == 0 or case == paths[(i + 1) % len(paths)] or place == i % len(own)
+                if not (quick or usual or STRESS):
+                    continue
                 marks = () if quick else pytest.mark.slow
                 yield pytest.param(check, case, id=f"{check.__name__}-{case}", marks=marks)
 

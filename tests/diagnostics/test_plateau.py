@@ -20,6 +20,7 @@ from bandits.experiments.snapshots import ExplorationCheck
 from bandits.experiments.trace import Trace
 from bandits.results.metrics import Estimate
 from bandits.results.result import Result
+from tests.support import thinned
 
 ROWS, GROUPS = 16, 40  # replications of a run, and runs of an error rate
 POINTS = np.zeros(10)
@@ -152,10 +153,10 @@ LINEAR_AGENTS = [
     {"kind": "linucb", "sharing": "shared", "alpha": 0.5}, {"kind": "lints", "sharing": "shared"},
     {"kind": "epsilon_greedy", "sharing": "shared", "epsilon": 0.1},
 ]  # fmt: skip
+AGENT_CASES = [pytest.param(agent, id=agent["kind"]) for agent in LINEAR_AGENTS]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("agent", LINEAR_AGENTS, ids=[a["kind"] for a in LINEAR_AGENTS])
+@pytest.mark.parametrize("agent", thinned(AGENT_CASES, lambda _: False, lambda number: number == 0))
 def test_an_agent_that_learns_in_a_linear_simulator_has_no_plateau(agent: dict[str, Any]) -> None:
     whole = simulated("linear", agent)
     regret = (whole.sums["best_value"] - whole.sums["value"]).mean(axis=1)
@@ -164,8 +165,7 @@ def test_an_agent_that_learns_in_a_linear_simulator_has_no_plateau(agent: dict[s
     assert share_reached(whole) <= 0.05
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("agent", LINEAR_AGENTS, ids=[a["kind"] for a in LINEAR_AGENTS])
+@pytest.mark.parametrize("agent", thinned(AGENT_CASES, lambda _: False, lambda number: number == 1))
 def test_a_linear_agent_that_is_stuck_in_a_nonlinear_simulator_has_a_plateau(agent: dict[str, Any]) -> None:
     assert share_reached(simulated("quadratic", agent)) >= 0.9
 

@@ -18,6 +18,7 @@ from benchmarks import measure
 from benchmarks.measure import put
 from benchmarks.reproduction import published, showdown
 from tests.contract.worlds import make
+from tests.support import thinned
 
 
 @pytest.mark.parametrize("fused", [True, False])
@@ -60,7 +61,10 @@ def test_the_neural_protocol_on_magic_equals_plain_torch(fused: bool, monkeypatc
         np.testing.assert_allclose(agent.net.flat[0], flat, atol=2e-5)
 
 
-@pytest.mark.parametrize(("function", "steps"), [("quadratic", 2500), ("form", 1500)])
+@pytest.mark.parametrize(
+    ("function", "steps"),
+    thinned([("quadratic", 2500), ("form", 1500)], lambda _: False, lambda number: number == 1),
+)
 def test_neural_ucb_beats_linucb_on_quadratic_rewards(function: str, steps: int) -> None:
     """The published order: uniform, then LinUCB, then NeuralUCB; paired, three standard errors."""
     settings = {"kind": "synthetic", "function": function}
@@ -70,7 +74,9 @@ def test_neural_ucb_beats_linucb_on_quadratic_rewards(function: str, steps: int)
         assert gap.mean() > 3 * gap.std(ddof=1) / 2
 
 
-@pytest.mark.parametrize(("delta", "most"), [(0.5, 10), (0.9, 50)])
+@pytest.mark.parametrize(
+    ("delta", "most"), thinned([(0.5, 10), (0.9, 50)], lambda _: False, lambda number: number == 1)
+)
 def test_neural_linear_explores_the_rim_of_the_wheel(delta: float, most: float) -> None:
     """Per cent of uniform's regret in a short run, in every run; who never found the rim would have over 120.
 

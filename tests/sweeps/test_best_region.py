@@ -14,6 +14,7 @@ from bandits import sweeps
 from bandits.base.types import FloatArray
 from bandits.results import paired_tests
 from bandits.sweeps.analysis.best_region import compare_with_leader, critical_value
+from tests.support import thinned
 from tests.sweeps.test_sweep import ALPHA, filled, small
 
 LEVEL = 0.025  # of the first look at a grid
@@ -96,9 +97,10 @@ def test_the_cost_of_a_worst_value_is_rarely_significant_among_equal_points() ->
     assert sum(cost.low > 0 for cost in costs) <= 5 + 3 * math.sqrt(5)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("replications", REPLICATIONS)
-@pytest.mark.parametrize("points", POINTS)
+@pytest.mark.parametrize(
+    ("points", "replications"),
+    thinned(itertools.product(POINTS, REPLICATIONS), lambda _: False, lambda number: number % 4 == 1),
+)
 def test_error_rates_by_number_of_points(points: int, replications: int) -> None:
     """The table of docs/decisions/intervals.md: at most 5 % of 1,000 sweeps, with two standard errors at level .05."""
     rates = {name: error_rate(draw, points, replications, 1000) for name, draw in NOISE.items()}

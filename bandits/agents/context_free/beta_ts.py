@@ -14,7 +14,6 @@ from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams
 from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, PredrawnSteps, Round, WorldAccess, WorldSpec
-from bandits.models.beta_draws import BetaStreams
 from bandits.models.beta_prior import LEAST_CLICKS, LEAST_MISSES, beta_prior
 from bandits.models.largest import beta_largest
 
@@ -87,6 +86,8 @@ class BetaTS(ForgettingContextFreeAgent):
             self.prior_clicks = np.broadcast_to(self.a[:, None], shape).copy()  # of each group
             self.prior_misses = np.broadcast_to(self.b[:, None], shape).copy()
             self.state += ("prior_clicks", "prior_misses")
+        from bandits.models.beta_draws import BetaStreams  # compiles where it is imported
+
         self._draws = BetaStreams([streams.generator("agent", row=row) for row in streams.rows])
 
     def scores(self, round: Round) -> FloatArray:

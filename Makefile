@@ -65,8 +65,9 @@ lint: setup-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Write bytecode even if the environment forbids it: the tests start hundreds of processes that import the package
-PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist worksteal
+# Write bytecode even if the environment forbids it: the tests start hundreds of processes that import the package.
+# Three processes on two cores: tests wait for pages, workers and browsers about as long as they compute.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist worksteal
 
 test: lint
 	$(PYTEST) -m "not slow" $(ARGS)

@@ -48,6 +48,7 @@ def test_why_and_how_well(visit: Open) -> None:
     cells = page.locator(".bp-cell")
     expect(cells).to_have_count(14)
     for i in range(10):
+        cells.nth(i).scroll_into_view_if_needed()  # what is not in sight is not drawn
         expect(cells.nth(i).locator(".bp-plot:not([data-wait])")).to_be_visible()
         assert page.evaluate(POINTS, i) > 3, i
     pick(page, "Random")

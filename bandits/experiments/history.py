@@ -163,7 +163,7 @@ class History:
         return int(np.searchsorted(self.count_grid, self.step, side="right"))
 
     def watch(self, launched: Mapping[int, Sequence[IntArray]]) -> None:
-        """Tell which items each launch brings, those of each row: their decisions are summed (`launch_sums`)."""
+        """State which items each launch adds, those of each row: their decisions are summed (`launch_sums`)."""
         if self.launch_sums is None:
             return
         self._cohorts = np.zeros((self.rows, self.n_items), np.int8)

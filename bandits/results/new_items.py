@@ -225,7 +225,7 @@ def _earned(experiment: Experiment, histories: dict[str, History], wanted: Deman
 
 
 def _new(experiment: Experiment, i: int) -> str:
-    """Name what a launch brings: 40 titles."""
+    """Name what a launch adds: 40 titles."""
     cls = experiment.simulator_class()
     launched = [change for change in experiment.simulator.all_changes.values() if isinstance(change, Launch)]
     return _counted(launched[i].items, cls.launch_noun or cls.item_noun)

@@ -241,11 +241,12 @@ def about(experiment: Experiment) -> str:
             f"agents. {cls.rate_title}: expected clicks per decision that showed one of the new {noun}s, since the "
             f"launch. Optimal: that of the best choices there. {regret}."
         )
-    slots = "" if experiment.simulator_class().slate_size(experiment.simulator) == 1 else " Shares are those of slots."
+    if cls.slate_size(experiment.simulator) > 1:
+        regret = "Shares are those of slots; the share of regret is not known for slates"
     return (
         f"Fair share: that of an optimal choice. Reached: from then on, the share in every {WINDOW:,} steps differs "
         f"from it by at most {percent(NEAR)}, or {LEAST:g}, or what chance explains, whichever is largest; median of "
-        f"the replications, with its 95 % interval. {regret}; not known for slates.{slots}"
+        f"the replications, with its 95 % interval. {regret}."
     )
 
 

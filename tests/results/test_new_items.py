@@ -111,7 +111,7 @@ def test_slates_have_shares_of_their_slots() -> None:
     table = new_items.launch_table(found)
     assert table is not None
     assert set(table["Share of regret"]) == {"–"}
-    assert "those of slots" in new_items.about(e)
+    assert "Shares are those of slots" in new_items.about(e)
 
 
 def test_the_oracle_loses_nothing_and_has_its_fair_share(result: Result) -> None:

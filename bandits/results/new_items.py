@@ -134,8 +134,10 @@ def cohort_figures(result: Result) -> list[Spec]:
             bands = {label: rate_bands(h, cohort, i)[0] for label, h in passed.items()}
             best = {} if longest is None else {"optimal": rate_bands(longest, cohort, i)[1]}
             references, what = best, e.simulator_class().rate_title
+            stored = None if longest is None else longest.launch_sums
+            width = WINDOW if stored is None or len(stored.grid) < 2 else max(WINDOW, int(stored.grid[1]))
             note = (
-                f"Expected reward per decision that showed one of them, in the last {count(WINDOW)} steps. Dashed: "
+                f"Expected reward per decision that showed one of them, in the last {count(width)} steps. Dashed: "
                 "that of an optimal choice. Bands: 95 % confidence interval of the mean over replications."
             )
         else:
@@ -143,9 +145,10 @@ def cohort_figures(result: Result) -> list[Spec]:
             if wanted is not None and longest is not None:
                 references = {"fair share": fair_band(wanted, longest, cohort)}
             what = "Share"
+            slots = "slots of the " if cohort.slate > 1 else ""
             note = (
-                f"Share of the last {count(WINDOW)} decisions that showed one of them. Dashed: the fair share, that of "
-                "an optimal choice. Bands: 95 % confidence interval of the mean over replications."
+                f"Share of the {slots}last {count(WINDOW)} decisions that showed one of them. Dashed: the fair share, "
+                "that of an optimal choice. Bands: 95 % confidence interval of the mean over replications."
             )
         title = f"{what} of {_new(e, i)} launched at {count(cohort.step)}"
         if wanted is not None and len({c.step for c in wanted.cohorts}) < len(wanted.cohorts):

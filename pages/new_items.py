@@ -10,7 +10,8 @@ from ui.text import refuse
 st.title("New items", anchor=False)
 st.markdown(
     "Which agent finds a new item that no visitor has seen, and when? Choose launches and press **Run**; the page "
-    "shows the share that each launch gets beside its fair share, that of an optimal choice."
+    "shows the share that each launch gets beside its fair share, that of an optimal choice, and for new titles, which "
+    "the retrieval shows, what their pictures earn."
 )
 job = session.current()
 experiment = None
@@ -27,7 +28,10 @@ except UserError as error:
 if not choice.launched(job.experiment):
     st.caption(":material/touch_app: Nothing is launched in the run that you viewed last. Press **Run**.")
 elif not choice.countable(job.experiment):
-    st.caption(":material/touch_app: In the run that you viewed last, items have no fair share. Press **Run**.")
+    st.caption(
+        ":material/touch_app: In the run that you viewed last, items are too many to be counted one by one, or what is "
+        "optimal is not known. Press **Run**."
+    )
 else:
     if experiment is not None and experiment.hash != job.experiment.hash:
         st.caption(":material/touch_app: Shown below: the last run. Press **Run** for the launches above.")

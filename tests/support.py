@@ -127,6 +127,10 @@ def same(a: History, b: History) -> None:
     if a.segment_sums is not None and b.segment_sums is not None:
         reached = a.segment_sums.reached(a.step)
         np.testing.assert_array_equal(a.segment_sums.sums[:reached], b.segment_sums.sums[:reached])
+    assert (a.launch_sums is None) == (b.launch_sums is None)
+    if a.launch_sums is not None and b.launch_sums is not None:
+        reached = a.launch_sums.reached(a.step)
+        np.testing.assert_array_equal(a.launch_sums.sums[:reached], b.launch_sums.sums[:reached])
     assert [c.step for c in a.segment_checks] == [c.step for c in b.segment_checks]
     for left, right in zip(a.segment_checks, b.segment_checks, strict=True):
         np.testing.assert_array_equal(left.values, right.values)

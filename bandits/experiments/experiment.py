@@ -118,7 +118,12 @@ class Experiment(Params):
         """Create the history of one agent before the first step, without building the simulator."""
         cls = self.simulator_class()
         spec, groups = cls.describe(self.simulator), len(cls.segment_names())
-        return History(self.steps, self.replications, spec.n_items, groups, bucket_size=spec.bucket_size)
+        sizes = self.steps, self.replications, spec.n_items, groups
+        return History(*sizes, n_launches=self._n_launches(spec.slate), bucket_size=spec.bucket_size)
+
+    def _n_launches(self, slate: int) -> int:
+        """Count the launches whose decisions are summed: all, where a decision shows one item."""
+        return sum(c.kind == "launch" for c in self.simulator.all_changes.values()) if slate == 1 else 0
 
     def memory(self, processes: int = 1) -> int:
         """Estimate the bytes of memory that a run needs, before anything is allocated.
@@ -144,7 +149,8 @@ class Experiment(Params):
                 per_row += PROBED * spec.n_candidates
             rows.append(per_row)
             total += self.replications * per_row
-            total += History.memory(self.steps, self.replications, spec.n_items, groups, bucket_size=spec.bucket_size)
+            sizes, launches = (self.steps, self.replications, spec.n_items, groups), self._n_launches(spec.slate)
+            total += History.memory(*sizes, n_launches=launches, bucket_size=spec.bucket_size)
             total += cls.shared_memory(agent, spec, layouts)
         # every agent's kernels are compiled with one row of its own before its first step, one agent after the other
         return total + max(rows) + self.simulator_class().memory(self.simulator, 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -75,6 +75,9 @@ class History:
         None without user segments, with too many cells, or in runs stored by versions without them.
     segment_sums : SegmentSums, optional
         None without user segments, or in runs stored by versions without them.
+    launch_sums : SegmentSums, optional
+        The same sums of the decisions that showed items of each launch; group 0 are all other decisions. None without
+        launches, for slates, or in runs stored by versions without them.
     format : int
         Version of the stored format: see `FORMAT`.
     note : str
@@ -94,10 +97,12 @@ class History:
         n_items: int,
         n_segments: int = 0,
         *,
+        n_launches: int = 0,
         bucket_size: int = 1,
         points: int = MAX_POINTS,
     ) -> None:
         self.steps, self.rows, self.n_items, self.n_segments = steps, rows, n_items, n_segments
+        self.n_launches = n_launches
         self.bucket_size, self.n_counted = bucket_size, -(-n_items // bucket_size)
         self.grid = grid_points(steps, nice_spacing(steps, points))
         self.count_grid = grid_points(steps, count_spacing(steps, self.n_counted))
@@ -109,6 +114,8 @@ class History:
         self.exploration_checks: list[ExplorationCheck] = []
         self.segment_checks: list[SegmentCheck] = []
         self.segment_sums = SegmentSums(steps, rows, n_segments) if n_segments > 1 else None
+        self.launch_sums = SegmentSums(steps, rows, 1 + n_launches, "launch_sums") if n_launches else None
+        self._cohorts: NDArray[np.int8] | None = None  # (R, n_items): the launch of each item, from 1; 0: of none
         counted = SegmentCounts.points(n_segments, n_items) > 0
         self.segments = SegmentCounts(steps, rows, n_segments, n_items) if counted else None
         self.format = FORMAT
@@ -128,18 +135,22 @@ class History:
         return "arms" if self.bucket_size == 1 else f"buckets of {self.bucket_size:,} neighbouring items"
 
     @staticmethod
-    def memory(steps: int, rows: int, n_items: int, n_segments: int = 0, *, bucket_size: int = 1) -> int:
+    def memory(
+        steps: int, rows: int, n_items: int, n_segments: int = 0, *, n_launches: int = 0, bucket_size: int = 1
+    ) -> int:
         """Compute the bytes of a history."""
         points, counted = min(steps, MAX_POINTS) + 1, -(-n_items // bucket_size)
         kept = SegmentCounts.points(n_segments, n_items)
         by_segment = n_items * n_segments * (steps // nice_spacing(steps, kept) + 3) if kept else 0
         sums = SegmentSums.memory(n_segments) if n_segments > 1 else 0
+        sums += SegmentSums.memory(1 + n_launches) + n_items if n_launches else 0
         return rows * (8 * (5 * points + counted * (steps // count_spacing(steps, counted) + 3) + by_segment) + sums)
 
     @property
     def nbytes(self) -> int:
         """Bytes of this history, as `memory` computes them before it exists."""
-        return self.memory(self.steps, self.rows, self.n_items, self.n_segments, bucket_size=self.bucket_size)
+        sizes = self.steps, self.rows, self.n_items, self.n_segments
+        return self.memory(*sizes, n_launches=self.n_launches, bucket_size=self.bucket_size)
 
     @property
     def size(self) -> int:
@@ -150,6 +161,15 @@ class History:
     def count_size(self) -> int:
         """Points of ``count_grid`` reached."""
         return int(np.searchsorted(self.count_grid, self.step, side="right"))
+
+    def watch(self, launched: Mapping[int, Sequence[IntArray]]) -> None:
+        """State which items each launch adds, those of each row: their decisions are summed (`launch_sums`)."""
+        if self.launch_sums is None:
+            return
+        self._cohorts = np.zeros((self.rows, self.n_items), np.int8)
+        for place, i in enumerate(sorted(launched)):
+            for row, items in enumerate(launched[i]):
+                self._cohorts[row, items] = 1 + place
 
     def extend(self, trace: Trace) -> None:
         """Add the next steps."""
@@ -174,7 +194,12 @@ class History:
         if self.segments is not None:
             self.segments.extend(trace)
         if self.segment_sums is not None:
-            self.segment_sums.extend(trace)
+            self.segment_sums.extend(trace, trace.segments)
+        if self._cohorts is None:
+            self.launch_sums = None
+        if self.launch_sums is not None and self._cohorts is not None:
+            groups = self._cohorts[np.arange(self.rows), trace.items[:, :, 0]]
+            self.launch_sums.extend(trace, groups.astype(np.int64))
         self.alive = trace.alive.copy()
         self.step = end
 
@@ -226,6 +251,8 @@ class History:
             by_segment = {"segments.from": np.array(first), "segments.counts": new}
         if self.segment_sums is not None:
             by_segment |= self.segment_sums.since(step, self.step)
+        if self.launch_sums is not None:
+            by_segment |= self.launch_sums.since(step, self.step)
         return {
             "format": np.array(self.format),
             "from": np.array([size, count_size]),
@@ -266,6 +293,10 @@ class History:
             self.segment_sums = None
         if self.segment_sums is not None:
             self.segment_sums.merge(added)
+        if "launch_sums.sums" not in added:
+            self.launch_sums = None
+        if self.launch_sums is not None:
+            self.launch_sums.merge(added)
         self.spectra += [Spectrum(*new) for new in _snapshots(added, "spectrum.", self.spectra)]
         self.calibrations += [Calibration(*new) for new in _snapshots(added, "calibration.", self.calibrations)]
         self.belief_checks += [BeliefCheck(*new) for new in _snapshots(added, "checkup.", self.belief_checks)]
@@ -283,6 +314,8 @@ class History:
             plain["now.segments"] = self.segments.now
         if self.segment_sums is not None:
             plain["now.segment_sums"] = self.segment_sums.now
+        if self.launch_sums is not None:
+            plain["now.launch_sums"] = self.launch_sums.now
         return {k: np.array(v) for k, v in {**everything, **now, **plain}.items()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -291,7 +324,8 @@ class History:
         A longer run has a coarser grid; all of its points up to the saved step are restored.
         """
         steps = int(state["steps"])
-        old = History(steps, self.rows, self.n_items, self.n_segments, bucket_size=self.bucket_size)
+        sizes = steps, self.rows, self.n_items, self.n_segments
+        old = History(*sizes, n_launches=self.n_launches, bucket_size=self.bucket_size)
         old.merge(state)
         self._open(old.sums)
         _copy_common(old.grid, self.grid, old.step, old.sums, self.sums)
@@ -302,11 +336,8 @@ class History:
             self.segments.now = state["now.segments"].copy()
         else:
             self.segments = None
-        if self.segment_sums is not None and (sums := old.segment_sums) is not None:
-            _copy_common(sums.grid, self.segment_sums.grid, old.step, {"": sums.sums}, {"": self.segment_sums.sums})
-            self.segment_sums.now = state["now.segment_sums"].copy()
-        else:
-            self.segment_sums = None
+        self.segment_sums = _restored(self.segment_sums, old.segment_sums, old.step, state)
+        self.launch_sums = _restored(self.launch_sums, old.launch_sums, old.step, state)
         self.format = old.format
         wanted = set(snapshot_steps(self.steps))
         self.spectra = [s for s in old.spectra if s.step in wanted]
@@ -318,6 +349,15 @@ class History:
         self.alive, self.step, self.seconds = old.alive, old.step, old.seconds
         self._sum_now = {name: state[f"now.{name}"].copy() for name in self.sums}
         self._count_now = state["now.counts"].copy()
+
+
+def _restored(new: SegmentSums | None, old: SegmentSums | None, step: int, state: dict[str, Any]) -> SegmentSums | None:
+    """Fill the sums of a new history with saved ones up to a step; None where either has none."""
+    if new is None or old is None:
+        return None
+    _copy_common(old.grid, new.grid, step, {"": old.sums}, {"": new.sums})
+    new.now = state[f"now.{new.name}"].copy()
+    return new
 
 
 def _snapshots(

@@ -161,6 +161,7 @@ class Race:
             spans[per_arm] = lane.simulator.bases(per_arm)
         bases = None if per_arm is None else spans[per_arm]
         history = experiment.empty_history()
+        history.watch(lane.simulator.launched())
         runner = _LaneRunner(agent, lane, history, bases, snapshots=snapshot_steps(experiment.steps))
         if self._background and "log" in cls.requires(params) and not lane.agent.is_trained():
             runner.training = _train_in_subprocess(experiment, agent)

@@ -1,4 +1,7 @@
-"""What happened to each user segment: items shown, visits, clicks and expected rewards, cumulative on a grid."""
+"""What happened to each user segment, and to each launch: items shown, visits, clicks and expected rewards.
+
+All are cumulative, on a grid.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +81,12 @@ class SegmentCounts:
 
 
 class SegmentSums:
-    """Sums of each user segment since the start, at the snapshots.
+    """Sums of each user segment, or each other group of decisions, since the start, at the snapshots.
+
+    Parameters
+    ----------
+    name : str
+        Under which they are stored.
 
     Attributes
     ----------
@@ -89,7 +97,8 @@ class SegmentSums:
 
     NAMES = ("visits", "clicks", "value", "best_value")
 
-    def __init__(self, steps: int, rows: int, n_segments: int) -> None:
+    def __init__(self, steps: int, rows: int, n_segments: int, name: str = "segment_sums") -> None:
+        self.name = name
         self.grid = grid_points(steps, nice_spacing(steps, SNAPSHOTS))
         self.sums = np.zeros((len(self.grid), rows, n_segments, len(self.NAMES)))
         self.now = np.zeros(self.sums.shape[1:])
@@ -103,19 +112,19 @@ class SegmentSums:
         """Return the number of grid points up to a step."""
         return int(np.searchsorted(self.grid, step, side="right"))
 
-    def extend(self, trace: Trace) -> None:
-        """Add the next steps."""
+    def extend(self, trace: Trace, groups: IntArray) -> None:
+        """Add the next steps, whose decisions belong to ``groups (T, R)``."""
         begin = 0
         for point in range(self.reached(trace.start), self.reached(trace.start + len(trace.rewards))):
             stop = int(self.grid[point]) - trace.start
-            self._extend(trace, slice(begin, stop))
+            self._extend(trace, groups, slice(begin, stop))
             self.sums[point] = self.now
             begin = stop
-        self._extend(trace, slice(begin, None))
+        self._extend(trace, groups, slice(begin, None))
 
-    def _extend(self, trace: Trace, part: slice) -> None:
+    def _extend(self, trace: Trace, groups: IntArray, part: slice) -> None:
         rewards, value, best = (np.ascontiguousarray(c[part]) for c in (trace.rewards, trace.value, trace.best_value))
-        _add(np.ascontiguousarray(trace.segments[part]), rewards, value, best, self.now)
+        _add(np.ascontiguousarray(groups[part]), rewards, value, best, self.now)
 
     def total(self, name: str, step: int) -> FloatArray:
         """Return a sum of each segment at the last stored point up to a step, float64 (R, G)."""
@@ -124,9 +133,9 @@ class SegmentSums:
     def since(self, step: int, last: int) -> dict[str, Any]:
         """Return what was added after a step (0: everything), for `merge` in another process."""
         first = self.reached(step) if step else 0
-        return {"segment_sums.from": np.array(first), "segment_sums.sums": self.sums[first : self.reached(last)]}
+        return {f"{self.name}.from": np.array(first), f"{self.name}.sums": self.sums[first : self.reached(last)]}
 
     def merge(self, added: dict[str, Any]) -> None:
         """Add what `since` returned."""
-        first, new = int(added["segment_sums.from"]), added["segment_sums.sums"]
+        first, new = int(added[f"{self.name}.from"]), added[f"{self.name}.sums"]
         self.sums[first : first + len(new)] = new

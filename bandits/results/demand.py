@@ -32,11 +32,14 @@ class Cohort(NamedTuple):
         At each of `Demand.steps`: the probability that an optimal choice shows one of them; of equally good items, each
         counts in equal part. NaN before the launch. Averaged over the visitors between two changes of the simulator,
         but where visitors have different candidates: there `launches.fair_share` averages over steps.
+    slate : int
+        Items that a decision shows, S: shares are those of its slots.
     """
 
     step: int
     items: BoolArray
     deserved: FloatArray
+    slate: int = 1
 
 
 class Demand(NamedTuple):
@@ -59,8 +62,16 @@ class Demand(NamedTuple):
 def demand(experiment: Experiment) -> Demand | None:
     """Measure it; None for simulators whose items have no identity, that are too large, or whose data are gone.
 
-    Where visitors have different candidates, launches alone are measured: None without any, and for slates.
+    Where visitors have different candidates, launches alone are measured: None without any.
     """
+    if (n := measurable(experiment)) is None:
+        return None
+    bare = {**experiment.model_dump(mode="json", by_alias=True), "agents": [{"kind": "random"}]}
+    return _measure(json.dumps(bare, sort_keys=True), n)
+
+
+def measurable(experiment: Experiment) -> int | None:
+    """Return how many steps `demand` looks at; None where it measures nothing."""
     try:
         spec = experiment.simulator_class().describe(experiment.simulator)
     except (UserError, ValueError):
@@ -69,10 +80,9 @@ def demand(experiment: Experiment) -> Demand | None:
     n = min(ROUNDS, experiment.steps, CELLS // (experiment.replications * spec.n_items))
     if not {"ids", "truth"} <= spec.capabilities or n < min(LEAST, experiment.steps):
         return None
-    if not everything and (spec.slate > 1 or not any(map(_is_launch, experiment.simulator.all_changes.values()))):
+    if not everything and not any(map(_is_launch, experiment.simulator.all_changes.values())):
         return None
-    bare = {**experiment.model_dump(mode="json", by_alias=True), "agents": [{"kind": "random"}]}
-    return _measure(json.dumps(bare, sort_keys=True), n)
+    return n
 
 
 def _is_launch(change: Change) -> bool:
@@ -92,19 +102,20 @@ def _measure(experiment: str, n: int) -> Demand:
             members[i][r, own] = True
     begins = {i: changes[i].begins for i in members}
     everything = simulator.spec.n_candidates == simulator.spec.n_items
-    merit = np.zeros((e.replications, simulator.spec.n_items if everything else simulator.spec.n_candidates))
+    merit = np.zeros((e.replications, simulator.spec.n_items if everything else 0))
     rows = np.arange(e.replications)[:, None]
     deserved = {i: np.full(len(steps), np.nan) for i in members}
     for at, step in enumerate(steps.tolist()):
         round = simulator.round_at(step)
         p = np.where(round.available, simulator.probabilities(round), 0.0)
-        merit += p
-        best = (p == p.max(axis=1, keepdims=True)) & round.available
+        if everything:
+            merit[rows, round.items] += p
+        chosen = _optimal(p, round.available, simulator.spec.slate)
         for i, new in members.items():
             if step >= begins[i]:
-                among = best & new[rows, round.items]
-                deserved[i][at] = float((among.sum(axis=1) / best.sum(axis=1)).mean())
-    cohorts = [Cohort(begins[i], members[i], deserved[i]) for i in sorted(members)]
+                among = np.where(new[rows, round.items], chosen, 0.0)
+                deserved[i][at] = float(among.sum(axis=1).mean() / simulator.spec.slate)
+    cohorts = [Cohort(begins[i], members[i], deserved[i], simulator.spec.slate) for i in sorted(members)]
     moments = sorted({m for c in changes for m in (c.begins, c.ends) if m is not None})
     pieces = np.searchsorted(moments, steps, side="right")
     if not everything:
@@ -119,6 +130,25 @@ def _measure(experiment: str, n: int) -> Demand:
         for piece in np.unique(pieces):
             values[pieces == piece] = values[pieces == piece].mean()
     return Demand(steps, merit, cohorts)
+
+
+def _optimal(p: FloatArray, available: BoolArray, slate: int) -> FloatArray:
+    """Return how much of a slot each candidate gets in optimal slates, float64 (R, K).
+
+    Of candidates that are equally good, each counts in equal part.
+
+    Parameters
+    ----------
+    p : float64 (R, K)
+        Expected rewards, 0 where a candidate cannot be shown.
+    available : bool (R, K)
+    slate : int
+        Slots, S.
+    """
+    least = -np.partition(-p, slate - 1, axis=1)[:, slate - 1 : slate]
+    better, equal = (p > least) & available, (p == least) & available
+    left = slate - better.sum(axis=1, keepdims=True)
+    return np.asarray(better + equal * (left / equal.sum(axis=1, keepdims=True)))
 
 
 def _smoothed(values: FloatArray) -> FloatArray:

@@ -64,11 +64,14 @@ def launches(history: History, demand: Demand) -> list[Launched]:
 
 
 def cohort_shares(history: History, cohort: Cohort) -> tuple[FloatArray, FloatArray]:
-    """Return stored steps from the launch on, (H,), and the decisions for the cohort until then, (H, R)."""
+    """Return stored steps from the launch on, (H,), and the decisions for the cohort until then, (H, R).
+
+    A slate counts by the share of its slots.
+    """
     grid = history.count_grid[: history.count_size]
     first = int(np.searchsorted(grid, cohort.step))
     shown = np.where(cohort.items, history.counts[first : history.count_size], 0).sum(axis=2)
-    return grid[first:].astype(np.float64), shown[:, history.alive].astype(np.float64)
+    return grid[first:].astype(np.float64), shown[:, history.alive] / cohort.slate
 
 
 def _launched(history: History, demand: Demand, cohort: Cohort) -> Launched | None:

@@ -9,11 +9,10 @@ import numpy as np
 import pandas as pd
 
 from bandits.base.formatting import count, percent
-from bandits.base.randomness import Streams
-from bandits.base.types import BoolArray, FloatArray, IntArray
+from bandits.base.types import FloatArray, IntArray
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
-from bandits.simulators import Simulator
+from bandits.simulators.availability import Launch
 
 from . import metrics
 from .change_marks import mark
@@ -66,147 +65,192 @@ def _windows(grid: FloatArray) -> tuple[IntArray, IntArray]:
     return ends, np.maximum(np.searchsorted(grid, grid[1:] - WINDOW, side="right") - 1, 0)
 
 
-def regret_share(result: Result, history: History, cohort: Cohort) -> RegretShare | None:
-    """Measure the regret of the decisions that showed items of a launch.
+def regret_share(history: History, cohort: Cohort, place: int) -> RegretShare | None:
+    """Measure the regret of the decisions that showed items of a launch, since the first stored point after it.
 
-    None where segments x items are not counted, and where visitors have different candidates.
+    None for slates, and until then.
 
-    The regret of an item for a segment is that of the first visitor of the segment in an interval of stored counts:
-    exact where the expected rewards of a segment stand still between two changes; see `approximate`.
+    Parameters
+    ----------
+    history : History
+    cohort : Cohort
+    place : int
+        Of the launch among all launches.
     """
-    segments, sums = history.segments, history.segment_sums
-    if segments is None or sums is None:
+    found = _since(history, cohort)
+    if found is None:
         return None
-    spec = result.experiment.simulator_class().describe(result.experiment.simulator)
-    if spec.n_candidates != spec.n_items:
-        return None
-    grid = segments.grid[: segments.reached(history.step)]
-    first = int(np.searchsorted(grid, cohort.step))
-    if first >= len(grid) - 1:
-        return None
-    e = result.experiment
-    simulator = e.simulator_class()(e.simulator, Streams(e.seed, range(e.replications)))
-    lost = np.zeros(history.rows)
-    for at in range(first, len(grid) - 1):
-        shown = segments.counts[at + 1] - segments.counts[at]  # (R, G, K)
-        gap = _gaps(simulator, int(grid[at]), int(grid[at + 1]), shown.sum(axis=2) > 0)
-        lost += np.where(cohort.items[:, None], shown * gap, 0.0).sum(axis=(1, 2))
-    regret = sum(sums.total("best_value", s) * sign - sums.total("value", s) * sign
-                 for s, sign in ((int(grid[-1]), 1), (int(grid[first]), -1)))  # fmt: skip
-    regret = np.asarray(regret).sum(axis=1)
+    _, _, value, best = np.moveaxis(found[1][-1] - found[1][0], 2, 0)  # (R, 1 + launches) each
+    lost, regret = (best - value)[:, 1 + place], (best - value).sum(axis=1)
     share = np.divide(lost, regret, out=np.full(len(lost), np.nan), where=regret > 0)
     return RegretShare(estimate(share[history.alive]), estimate(lost[history.alive]))
 
 
-def approximate(experiment: Experiment) -> bool:
-    """Tell that shares of regret are approximate: the expected rewards of a segment differ within an interval.
+def rates(history: History, cohort: Cohort, place: int) -> tuple[Estimate, Estimate] | None:
+    """Estimate the expected reward of a decision that showed a launch, and that of an optimal one; None without any."""
+    found = _since(history, cohort)
+    if found is None:
+        return None
+    visits, _, value, best = (found[1][-1] - found[1][0])[history.alive, 1 + place].T
+    seen = visits > 0
+    return estimate(value[seen] / visits[seen]), estimate(best[seen] / visits[seen])
 
-    They do so where preferences drift or have seasons, and in the simulator Artwork, whose users of a segment differ.
-    """
-    kinds = {change.kind for change in experiment.simulator.all_changes.values()}
-    return experiment.simulator.kind != "petshop" or bool(kinds & {"drift", "season"})
+
+def rate_bands(history: History, cohort: Cohort, place: int) -> tuple[Band, Band]:
+    """Compute the curves of `rates` in the last `WINDOW` steps, where every replication showed the launch."""
+    grid, sums = _since(history, cohort) or (np.zeros(0), np.zeros((0, history.rows, 2 + place, 4)))
+    ends, starts = _windows(grid)
+    visits, _, value, best = np.moveaxis((sums[ends] - sums[starts])[:, history.alive, 1 + place], 2, 0)
+    known, every = (visits > 0).all(axis=1), np.ones(visits.shape[1], np.bool_)
+    x, visits = grid[ends][known], visits[known]
+    return metrics.band(x, value[known] / visits, every), metrics.band(x, best[known] / visits, every)
 
 
-def _gaps(simulator: Simulator, first: int, last: int, wanted: BoolArray) -> FloatArray:
-    """Return what each item loses against the best, for the segments ``wanted (R, G)`` of an interval, (R, G, K)."""
-    R, G = wanted.shape
-    gaps, missing = np.zeros((R, G, simulator.spec.n_items)), wanted.copy()
-    rows = np.arange(R)
-    for step in range(first, last):
-        if not missing.any():
-            break
-        round = simulator.round_at(step)
-        new = missing[rows, round.segments]
-        if new.any():
-            p = simulator.probabilities(round)
-            best = np.where(round.available, p, -np.inf).max(axis=1, keepdims=True)
-            gaps[rows[new], round.segments[new]] = (best - p)[new]
-            missing[rows[new], round.segments[new]] = False
-    return gaps
+def _since(history: History, cohort: Cohort) -> tuple[FloatArray, FloatArray] | None:
+    """Return the stored steps from a launch on, (P,), and the sums of all launches there, (P, R, 1 + launches, 4)."""
+    if (sums := history.launch_sums) is None:
+        return None
+    grid = sums.grid[: sums.reached(history.step)]
+    first = int(np.searchsorted(grid, cohort.step))
+    if first >= len(grid) - 1:
+        return None
+    return grid[first:].astype(np.float64), sums.sums[first : len(grid)]
 
 
 def cohort_figures(result: Result) -> list[Spec]:
-    """Draw the share of each launch over the steps, agent by agent, beside the share of an optimal choice."""
-    wanted = demand(result.experiment)
-    looks, noun = styles(result.experiment), result.experiment.simulator_class().item_noun
-    drawn = []
+    """Draw the share of each launch over the steps, agent by agent, beside the share of an optimal choice.
+
+    Where the agent does not decide whether the new things are shown, draw what it earns when they are.
+    """
+    e = result.experiment
+    wanted, looks = demand(e), styles(e)
+    whole, drawn = bool(e.simulator_class().launch_noun), []
+    empty = "The run has not reached the launch yet."
     for i, cohort in enumerate(wanted.cohorts[:MOST] if wanted is not None else ()):
         passed = {label: h for label, h in result.histories.items() if h.step > cohort.step and h.alive.any()}
-        title = f"Share of {_counted(int(cohort.items[0].sum()), noun)} launched at {count(cohort.step)}"
+        longest = max(passed.values(), key=lambda h: h.step, default=None)
+        bands, references = {}, {}
+        if whole:
+            bands = {label: rate_bands(h, cohort, i)[0] for label, h in passed.items()}
+            best = {} if longest is None else {"optimal": rate_bands(longest, cohort, i)[1]}
+            references, what = best, e.simulator_class().rate_title
+            stored = None if longest is None else longest.launch_sums
+            width = WINDOW if stored is None or len(stored.grid) < 2 else max(WINDOW, int(stored.grid[1]))
+            note = (
+                f"Expected reward per decision that showed one of them, in the last {count(width)} steps. Dashed: "
+                "that of an optimal choice. Bands: 95 % confidence interval of the mean over replications."
+            )
+        else:
+            bands = {label: share_band(h, cohort) for label, h in passed.items()}
+            if wanted is not None and longest is not None:
+                references = {"fair share": fair_band(wanted, longest, cohort)}
+            what = "Share"
+            slots = "slots of the " if cohort.slate > 1 else ""
+            note = (
+                f"Share of the {slots}last {count(WINDOW)} decisions that showed one of them. Dashed: the fair share, "
+                "that of an optimal choice. Bands: 95 % confidence interval of the mean over replications."
+            )
+        title = f"{what} of {_new(e, i)} launched at {count(cohort.step)}"
         if wanted is not None and len({c.step for c in wanted.cohorts}) < len(wanted.cohorts):
             title = f"Launch {i + 1}: {title[0].lower()}{title[1:]}"
-        bands = {label: share_band(h, cohort) for label, h in passed.items()}
-        longest = max(passed.values(), key=lambda h: h.step, default=None)
-        fair = {} if wanted is None or longest is None else {"fair share": fair_band(wanted, longest, cohort)}
-        note = (
-            f"Share of the last {count(WINDOW)} decisions that showed one of them. Dashed: the fair share, that of an "
-            "optimal choice. Bands: 95 % confidence interval of the mean over replications."
-        )
         layout = {"title": {"text": title}, "meta": {"note": note}}
         figure = curves(
-            bands, looks, title=title, note=note, y_title="share of decisions", y_format=RATE, references=fair,
-            end_labels=True, empty="The run has not reached the launch yet.",
-        ) if bands else empty_figure(layout, "The run has not reached the launch yet.")  # fmt: skip
-        drawn.append(mark(figure, result.experiment))
+            bands, looks, title=title, note=note, y_title=what.lower() if whole else "share of decisions",
+            y_format=RATE, references=references, end_labels=True, empty=empty,
+        ) if bands else empty_figure(layout, empty)  # fmt: skip
+        drawn.append(mark(figure, e))
     return drawn
 
 
 def launch_table(result: Result) -> pd.DataFrame | None:
     """Return one row per agent and launch that it has passed; None where the items of launches are not counted."""
-    wanted = demand(result.experiment)
-    rows, about = [], "≈ " if approximate(result.experiment) else ""
-    for label in result.experiment.labels:
+    e, rows = result.experiment, []
+    wanted, cls = demand(e), e.simulator_class()
+    for label in e.labels:
         history = result.histories.get(label)
         if wanted is None or history is None:
             continue
-        for one, cohort in zip(launches(history, wanted), wanted.cohorts, strict=False):
-            lost = regret_share(result, history, cohort)
-            rows.append(
-                {
-                    "Agent": label,
-                    "Launch": f"{count(one.items)} at step {count(one.step)}",
-                    "Share of traffic": rate(_share(one.share)),
-                    "Fair share": f"{one.fair_share:.3f}",
-                    "Share of regret": "–"
-                    if lost is None or math.isnan(lost.share.mean)
-                    else about + rate(_share(lost.share)),
-                    "Fair share reached": reached(one),
-                }
-            )
+        for i, (one, cohort) in enumerate(zip(launches(history, wanted), wanted.cohorts, strict=False)):
+            lost, earned = regret_share(history, cohort, i), rates(history, cohort, i)
+            number = _new(e, i) if cls.launch_noun else count(one.items)
+            row = {"Agent": label, "Launch": f"{number} at step {count(one.step)}"}
+            row["Share of traffic"] = rate(_share(one.share))
+            if cls.launch_noun:
+                row[cls.rate_title] = "–" if earned is None else rate(earned[0])
+                row["Optimal"] = "–" if earned is None else rate(earned[1])
+            else:
+                row["Fair share"] = f"{one.fair_share:.3f}"
+            row["Share of regret"] = "–" if lost is None or math.isnan(lost.share.mean) else rate(_share(lost.share))
+            if not cls.launch_noun:
+                row["Fair share reached"] = reached(one)
+            rows.append(row)
     return pd.DataFrame(rows) if rows else None
 
 
 def conclusions(result: Result) -> list[str]:
-    """State for each launch which agents reached its fair share, and which never do."""
+    """State for each launch which agents reached its fair share, and which never do; or what they earned with it."""
     wanted = demand(result.experiment)
     if wanted is None:
         return []
-    noun, found = result.experiment.simulator_class().item_noun, []
+    whole = bool(result.experiment.simulator_class().launch_noun)
     histories = {label: h for label, h in result.histories.items() if h.alive.any()}
+    say = _earned if whole else _found
+    found = [say(result.experiment, histories, wanted, i) for i in range(len(wanted.cohorts))]
+    return [sentence for sentence in found if sentence]
+
+
+def _found(experiment: Experiment, histories: dict[str, History], wanted: Demand, i: int) -> str:
+    """State when each agent reached the fair share of a launch; empty if no agent can tell."""
     measured = {label: launches(h, wanted) for label, h in histories.items()}
-    for i, cohort in enumerate(wanted.cohorts):
-        own = {label: each[i] for label, each in measured.items() if len(each) > i and not math.isnan(each[i].reached)}
-        if not own:
-            continue
-        sooner = sorted((s, label) for label, one in own.items() if (s := one.steps_to_fair_share) is not None)
-        never = [label for label, one in own.items() if one.steps_to_fair_share is None]
-        parts = [f"{label} after {count(steps)} steps" for steps, label in sooner]
-        parts += [f"never: {', '.join(never)}"] if never else []
-        new = _counted(int(cohort.items[0].sum()), noun)
-        found.append(
-            f"When the {new} launched at step {count(cohort.step)} reached their fair share and kept it to the end: "
-            f"{'; '.join(parts)}."
+    own = {label: each[i] for label, each in measured.items() if len(each) > i and not math.isnan(each[i].reached)}
+    if not own:
+        return ""
+    sooner = sorted((s, label) for label, one in own.items() if (s := one.steps_to_fair_share) is not None)
+    never = [label for label, one in own.items() if one.steps_to_fair_share is None]
+    parts = [f"{label} after {count(steps)} steps" for steps, label in sooner]
+    parts += [f"never: {', '.join(never)}"] if never else []
+    return (
+        f"When the {_new(experiment, i)} launched at step {count(wanted.cohorts[i].step)} reached their fair share and "
+        f"kept it to the end: {'; '.join(parts)}."
+    )
+
+
+def _earned(experiment: Experiment, histories: dict[str, History], wanted: Demand, i: int) -> str:
+    """State what each agent earned per decision that showed a launch, the best first; empty before any."""
+    cohort, name = wanted.cohorts[i], experiment.simulator_class().rate_title
+    found = {label: own for label, h in histories.items() if (own := rates(h, cohort, i)) is not None}
+    if not found:
+        return ""
+    ordered = sorted(found.items(), key=lambda entry: -entry[1][0].mean)
+    parts = "; ".join(f"{label} {rate(own)}" for label, (own, _) in ordered)
+    best = rate(ordered[0][1][1])
+    return f"{name} on the {_new(experiment, i)} launched at step {count(cohort.step)}: {parts}; optimal {best}."
+
+
+def _new(experiment: Experiment, i: int) -> str:
+    """Name what a launch adds: 40 titles."""
+    cls = experiment.simulator_class()
+    launched = [change for change in experiment.simulator.all_changes.values() if isinstance(change, Launch)]
+    return _counted(launched[i].items, cls.launch_noun or cls.item_noun)
+
+
+def about(experiment: Experiment) -> str:
+    """Explain the columns of the table."""
+    regret = "Share of regret: of the clicks lost since the launch, the part that was lost by showing the new items"
+    cls = experiment.simulator_class()
+    if noun := cls.launch_noun:
+        return (
+            f"The retrieval decides how often a new {noun} is shown, so the share of traffic is the same for all "
+            f"agents. {cls.rate_title}: expected clicks per decision that showed one of the new {noun}s, since the "
+            f"launch. Optimal: that of the best choices there. {regret}."
         )
-    return found
-
-
-ABOUT = (
-    f"Fair share: that of an optimal choice. Reached: from then on, the share in every {WINDOW:,} steps differs from "
-    f"it by at most {percent(NEAR)}, or {LEAST:g}, or what chance explains, whichever is largest; median of the "
-    "replications, with its 95 % interval. Share of regret: of the clicks lost since the launch, the part that was "
-    "lost by showing the new items; it is approximate (≈) where preferences drift or have seasons, or users of a "
-    "segment differ: preferences are then taken once per segment and interval of stored counts."
-)
+    if cls.slate_size(experiment.simulator) > 1:
+        regret = "Shares are those of slots; the share of regret is not known for slates"
+    return (
+        f"Fair share: that of an optimal choice. Reached: from then on, the share in every {WINDOW:,} steps differs "
+        f"from it by at most {percent(NEAR)}, or {LEAST:g}, or what chance explains, whichever is largest; median of "
+        f"the replications, with its 95 % interval. {regret}."
+    )
 
 
 def reached(one: Launched) -> str:

@@ -86,6 +86,7 @@ class Preview:
         with world.threads.limit(limits=1):  # as in `run`: bits depend on the number of threads
             lane = world.lane(experiment, agent)
             history = experiment.empty_history()
+            history.watch(lane.simulator.launched())
             while lane.step < experiment.steps:  # in parts: a trace of every step can be large
                 history.extend(lane.advance(min(PART, experiment.steps - lane.step)))
             history.note, history.seconds = lane.agent.note(), lane.seconds

@@ -166,6 +166,7 @@ class Artwork(Simulator):
     preset = "artwork"
     rate_title = "Take fraction"
     item_noun = "picture"
+    launch_noun = "title"
 
     def __init__(self, params: Any, streams: Streams) -> None:
         super().__init__(params, streams)

@@ -62,6 +62,8 @@ class Simulator(ABC):
     reward_noun: ClassVar[str] = "clicks"
     rate_title: ClassVar[str] = "Click-through rate"
     item_noun: ClassVar[str] = "product"
+    launch_noun: ClassVar[str] = ""
+    """What a launch adds, where all candidates of a decision belong to one such thing; empty: single items."""
 
     def __init__(self, params: Any, streams: Streams) -> None:
         self.params, self.streams = params, streams

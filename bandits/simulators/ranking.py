@@ -4,26 +4,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from bandits.base.params import param
 from bandits.base.randomness import Streams, block_length
 from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Round, Truth, Vectors, WorldSpec
 
 from . import ann_index, ranking_kernels
+from .availability import Launch, Withdraw, check_stock
 from .base import Simulator, SimulatorParams
 from .changed_inputs import break_dense
-from .changes import Features, ShocksAndFaults, changes_param, check, order_at
+from .changes import Features, Shock, changes_param, check, order_at
+from .petshop_items import scaled
 from .ranking_layouts import Layouts, log_sum_exp
+from .ranking_offer import Offer
 
 MAX_PAIRS = 200_000_000  # users times items, where the whole catalogue is in the softmax
 BUCKETS = 10_000  # buckets of neighbouring items, in which choices from a large catalogue are counted
 MEMORY_OF_STEPS = 2**25  # bytes of candidates and click probabilities that are kept for other agents
 MAX_COUNTED = 100_000  # items up to which choices are counted per item
+
+Changes = Annotated[Shock | Features | Launch | Withdraw, Field(discriminator="kind")]
 
 
 def _width(params: Any) -> int:
@@ -124,16 +129,18 @@ class Ranking(Simulator):
             help="shared: the same catalogue in every replication. per_row: each replication has its own, which widens "
             "the confidence bands.",
         )  # fmt: skip
-        changes: ShocksAndFaults = changes_param("preferences (shock)")
+        changes: tuple[Changes, ...] = changes_param("preferences (shock), items (launch, withdraw)")
 
         @classmethod
         def closest(cls, values: dict[str, Any]) -> dict[str, Any]:
             given = {name: values.get(name, field.default) for name, field in cls.model_fields.items()}
             candidates = min(given["n_candidates"], given["n_items"])
             changed = {"n_candidates": candidates, "slate": min(given["slate"], candidates)}
-            if given["retrieval"] == "nearest" and given["n_items"] < ann_index.MIN_ITEMS:
+            kinds = {c["kind"] if isinstance(c, dict) else c.kind for c in given["changes"]}
+            fixed = not kinds & {"launch", "withdraw"}
+            if given["retrieval"] == "nearest" and not (fixed and given["n_items"] >= ann_index.MIN_ITEMS):
                 changed["retrieval"] = "exact"
-            if given["choice"] == "catalogue" and given["n_users"] * given["n_items"] > MAX_PAIRS:
+            if given["choice"] == "catalogue" and not (fixed and given["n_users"] * given["n_items"] <= MAX_PAIRS):
                 changed["choice"] = "candidates"
             return {**values, **{name: value for name, value in changed.items() if value != given[name]}}
 
@@ -157,7 +164,22 @@ class Ranking(Simulator):
                     f"at most {MAX_PAIRS:,} pairs are allowed"
                 )
             check(self.all_changes, _width(self))
+            for name, change in self.all_changes.items():
+                if isinstance(change, Launch | Withdraw):
+                    self._offers(name)
+            check_stock(self.all_changes, [self.n_items], self.n_candidates)
             return self
+
+        def _offers(self, name: str) -> None:
+            """Raise ValueError where what is computed once per run needs the same items throughout."""
+            if self.retrieval == "nearest":
+                raise ValueError(
+                    f"{name} needs simulator.retrieval random or exact; nearest builds its index once, of all items"
+                )
+            if self.choice == "catalogue":
+                raise ValueError(
+                    f"{name} needs simulator.choice candidates or sigmoid; the softmax of catalogue is over all items"
+                )
 
     title = "Ranking"
     family = "Recommendation"
@@ -180,6 +202,7 @@ class Ranking(Simulator):
         self._columns = np.ascontiguousarray(np.broadcast_to(np.arange(D), (R, K, D)))
         self._available, self._rows = np.ones((R, K), np.bool_), np.arange(R)
         self._pool = np.arange(params.n_items if params.retrieval == "random" else 0)
+        self._offer = Offer.of(params, streams, layouts)  # None: the same items throughout
         self._zeros = np.zeros(R, np.int64)
         self._latest: dict[int, _Step] = {}  # which the lanes of other agents need too
         self._n_latest = max(1, MEMORY_OF_STEPS // (16 * R * K))
@@ -210,6 +233,7 @@ class Ranking(Simulator):
         scored = 24 * params.n_items if params.retrieval == "exact" else 0
         pool = 8 * params.n_items if params.retrieval == "random" else 0
         latest = max(MEMORY_OF_STEPS, 16 * rows * K)
+        scored += Offer.memory(params, rows if params.layout == "per_row" else 1)
         return int(catalogue + scored + pool + latest + 8 * rows * (drawn + K * (2 * D + 8)))
 
     @classmethod
@@ -252,11 +276,25 @@ class Ranking(Simulator):
         return self._latest[step]
 
     def _candidates(self, step: int, user_ids: IntArray) -> IntArray:
-        if self.params.retrieval == "random":
-            return ranking_kernels.distinct(self._drawn.at(step), self._pool)
-        return self.retrieve(user_ids, exact=self.params.retrieval == "exact")
+        pools = None if self._offer is None else self._offer.at(step)
+        if self.params.retrieval != "random":
+            return self.retrieve(user_ids, exact=self.params.retrieval == "exact", pools=pools)
+        drawn = self._drawn.at(step)
+        if pools is None:
+            return ranking_kernels.distinct(drawn, self._pool)
+        parts = [ranking_kernels.distinct(drawn[rows], pools[layout]) for layout, rows in self._rows_by_layout()]
+        return np.concatenate(parts)
 
-    def retrieve(self, user_ids: IntArray, *, exact: bool, observed: bool = True) -> IntArray:
+    def _rows_by_layout(self) -> list[tuple[int, slice]]:
+        """Return the rows of each layout: all of one, or one of each."""
+        R = len(self._layout_index)
+        if len(self.items) == 1:
+            return [(0, slice(None))]
+        return [(int(self._layout_index[r]), slice(r, r + 1)) for r in range(R)]
+
+    def retrieve(
+        self, user_ids: IntArray, *, exact: bool, observed: bool = True, pools: list[IntArray] | None = None
+    ) -> IntArray:
         """Retrieve the nearest items to the users ``user_ids (R,)`` of the rows, int64 (R, K), in ascending order.
 
         Parameters
@@ -265,6 +303,8 @@ class Ranking(Simulator):
             By exhaustive search, or by the index.
         observed : bool
             By the vectors that agents observe, or by the true ones (always exhaustively).
+        pools : list of int64, optional
+            The items of each layout that can be retrieved; all by default.
         """
         K, breadth = self.params.n_candidates, self.params.breadth
         users, items = (self.observed_users, self.observed_items) if observed else (self.users, self.items)
@@ -272,7 +312,10 @@ class Ranking(Simulator):
         for layout in np.unique(self._layout_index):
             rows = np.flatnonzero(self._layout_index == layout)
             queries = users[layout, user_ids[rows]]
-            if exact or not observed:
+            if pools is not None:
+                pool = pools[layout]
+                candidates = pool[ann_index.exact_search(items[layout][pool], queries, K)]
+            elif exact or not observed:
                 candidates = ann_index.exact_search(items[layout], queries, K)
             else:
                 candidates = self.shared.indexes[layout].search(queries, K, breadth)
@@ -316,6 +359,8 @@ class Ranking(Simulator):
         if step.expected is None:
             order = order_at(self.params.changes, round.step, self.params.n_users)
             p = self.clicks(round.users if order is None else order[round.users], round.items, round.items)
+            if self._offer is not None and (quality := self._offer.quality) is not None:
+                p = scaled(p, quality[self._layout_index[:, None], round.items])
             step.expected = p, ranking_kernels.optimum(p, self.positions)
         return step.expected
 
@@ -333,6 +378,10 @@ class Ranking(Simulator):
             )  # fmt: skip
             return np.asarray(np.exp(utility - log_sum_exp(others)[:, None]))
         return np.exp(utility - self.shared.log_totals(p.temperature)[self._layout_index, user_ids][:, None])
+
+    def launched(self) -> dict[int, list[IntArray]]:
+        cohorts = {} if self._offer is None else self._offer.cohorts
+        return {i: [items[at] for at in self._layout_index] for i, items in cohorts.items()}
 
     def vectors(self) -> Vectors:
         return Vectors(self.observed_users, self.observed_items, self._layout_index)

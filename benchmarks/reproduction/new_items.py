@@ -1,4 +1,4 @@
-"""New items, products that differ, and a rare persona, in the pet shop: docs/NEW.md.
+"""New items and products that differ, in the pet shop: docs/NEW.md.
 
     python -m benchmarks.reproduction.new_items --write
 
@@ -21,7 +21,6 @@ from bandits.base.formatting import count
 from bandits.base.types import FloatArray
 from bandits.results import metrics
 from bandits.results.demand import demand
-from bandits.results.fairness import SegmentFairness, segments
 from bandits.results.launches import Launched, cohort_shares, launches
 from bandits.results.metrics import Estimate
 from benchmarks.measure import put, stamp, table
@@ -55,17 +54,6 @@ FINDERS: dict[str, dict[str, Any]] = {
     "Beta Thompson": {"kind": "beta_ts"},
     "Popularity": {"kind": "popularity"},
 }
-RARE = (0.45, 0.30, 0.23, 0.02)
-SERVED: dict[str, dict[str, Any]] = {
-    "LinUCB shared": SHARED,
-    "LinUCB per arm": PER_ARM,
-    "LinTS per arm": {"kind": "lints"},
-    "LinUCB per arm, floor of 5 % for the 2 %": {
-        **PER_ARM,
-        "guards": [{"kind": "floor", "segments": [0.0, 0.0, 0.0, 0.05]}],
-    },
-    "oracle": {"kind": "oracle"},
-}
 
 
 class Found(NamedTuple):
@@ -92,7 +80,6 @@ class Outcomes(NamedTuple):
     order: dict[str, FloatArray]  # clicks per step after STEPS and after LONG steps, (2, R)
     hit: dict[tuple[str, bool], Found]  # by agent, and whether it has the floor
     flops: dict[str, FloatArray]  # clicks lost per flop, (R,)
-    rare: dict[str, list[SegmentFairness]]
 
 
 def experiment(agent: dict[str, Any], steps: int, replications: int, **simulator: Any) -> Experiment:
@@ -138,15 +125,7 @@ def measure(replications: int = REPLICATIONS) -> Outcomes:
         late = {**FLOPS, "at": STEPS - 1}  # the same items, which never come
         never, now = (clicks(experiment(agent, STEPS, replications, changes=[c])) for c in (late, FLOPS))
         flops[title] = (never - now) / FLOPS["items"]
-    rare = {}
-    for name, agent in SERVED.items():
-        shop = PAIRS if agent is SHARED else {}
-        e = experiment(agent, STEPS, replications, persona_shares=RARE, **shop)
-        (history,) = run(e, workers=0, progress=False).histories.values()
-        by_segment = segments(history)
-        assert by_segment is not None
-        rare[name] = by_segment
-    return Outcomes(order, hit, flops, rare)
+    return Outcomes(order, hit, flops)
 
 
 def rate(found: Estimate) -> str:
@@ -220,8 +199,6 @@ Written by `python -m benchmarks.reproduction.new_items --write`.
 - **Simulator**: the pet shop, {replications} replications. *Products that differ*: 1,000 products, variety 0.3, a shop
   of its own in every replication, persona x category as features; hints 0.8 where stated. *A hit*: 50 products, of
   which one (Fish, quality 1.5) is launched at step 10,000 of 20,000. *Flops*: ten with quality 0.5 at the same step.
-  *A rare persona*: 2 % of the users are fish hobbyists. There, shared models read persona x category, models per arm
-  persona and category.
 - **Floor**: 5 % of the decisions show a new item, until it was shown 200 times.
 - **Pairs**: all runs have the same visitors and random numbers, so every difference is paired by replication.
 - **Intervals** are 95 % (Student t over replications), not corrected for their number. All hold for these shops.
@@ -264,11 +241,6 @@ def document(found: Outcomes) -> str:
     text += "\n\n## Ten flops: clicks lost per flop\n\n"
     text += "Clicks of the same run in which the ten are never launched, minus those of the run, divided by ten.\n\n"
     text += table(("agent", "clicks per flop"), [(n, fine(metrics.estimate(v))) for n, v in found.flops.items()])
-    text += "\n\n## A persona of 2 %\n\n"
-    text += "Click-through rate of the rare persona and of the most frequent one; regret per visit of the rare persona "
-    text += "minus that of all others.\n\n"
-    rows = [(name, rate(s[3].ctr), rate(s[0].ctr), rate(s[3].disparity)) for name, s in found.rare.items()]
-    text += table(("agent", "rare persona", "most frequent persona", "disparity"), rows)
     return text.rstrip() + "\n"
 
 
@@ -283,7 +255,7 @@ def main() -> None:
         parts = DOCUMENT.read_text(encoding="utf-8").split("\n## ")
         DOCUMENT.write_text(text, encoding="utf-8")
         for part in parts:
-            if "<!-- code: benchmarks.reproduction.new_sweeps:" in part:
+            if any(f"<!-- code: benchmarks.reproduction.{name}:" in part for name in ("new_sweeps", "rare_persona")):
                 put(DOCUMENT, part)
 
 

@@ -29,8 +29,11 @@ def summary(page: Page) -> str:
     return sentence.inner_text()
 
 
-def test_ten_products_are_launched_and_found(visit: Open) -> None:
-    page = visit("/new_items", color_scheme="light", **DESK)
+@pytest.mark.parametrize(("screen", "scheme"), [(DESK, "light"), (PHONE, "dark")], ids=["desk", "phone"])
+def test_ten_products_are_launched_and_found(
+    visit: Open, screen: dict[str, Any], scheme: Literal["light", "dark"]
+) -> None:
+    page = visit("/new_items", color_scheme=scheme, **screen)
     choose(page, "Launches", "A launch")
     run_button(page).click()
     found = page.get_by_text(re.compile("^When the 10 products launched at step 10,000 reached"))
@@ -38,6 +41,12 @@ def test_ten_products_are_launched_and_found(visit: Open) -> None:
     assert re.search(r"LinUCB per arm after [\d,]+ steps", found.inner_text())
     assert "never: " in found.inner_text()
     assert not page.evaluate(WIDER)
+    if screen is DESK:
+        choose(page, "Launches", "A title night")
+        run_button(page).click()
+        earned = page.get_by_text(re.compile("^Take fraction on the 40 titles launched at step 10,000: LinUCB shared"))
+        expect(earned).to_be_visible()
+        assert "; optimal 0." in earned.inner_text()
 
 
 @pytest.mark.parametrize(("screen", "scheme"), [(PHONE, "dark")])
@@ -52,4 +61,10 @@ def test_two_visitors_are_shown_two_pictures_of_a_title(
     expect(page.get_by_text(first)).to_have_count(0)
     assert summary(page) != first
     expect(page.get_by_text("Pictures and visitors")).to_be_visible()
+    table = page.get_by_test_id("stDataFrame").locator("table tbody tr")  # the table as screen readers get it
+    expect(table).to_have_count(8)
+    rows = [row.locator("td").all_inner_texts() for row in table.all()]
+    assert len({row[0] for row in rows}) == 8  # visitors
+    assert len({row[1].split(":")[0] for row in rows}) >= 2  # pictures
+    assert all("taste for" in row[2] for row in rows)
     assert not page.evaluate(WIDER)

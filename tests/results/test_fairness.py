@@ -184,7 +184,8 @@ def test_exploration_by_segment_adds_up_to_the_exploration_rate() -> None:
 
 
 def test_a_restored_history_keeps_its_segments() -> None:
-    e = experiment("linucb", steps=600, replications=3)
+    launch = [{"kind": "launch", "at": 200, "items": 2}]
+    e = experiment("linucb", steps=600, replications=3, changes=launch)
     race = Race(e)
     list(race.advance(350))
     other = Race(e)
@@ -193,11 +194,13 @@ def test_a_restored_history_keeps_its_segments() -> None:
     run_to_end(other)
     one, two = (r.histories["LinUCB"] for r in (race, other))
     assert np.array_equal(one.segment_sums.sums, two.segment_sums.sums)  # type: ignore[union-attr]
+    assert np.array_equal(one.launch_sums.sums, two.launch_sums.sums)  # type: ignore[union-attr]
     state = one.state_dict()
-    earlier = {name: value for name, value in state.items() if "segment_" not in name}
+    earlier = {name: value for name, value in state.items() if "segment_" not in name and "launch_" not in name}
     restored = e.empty_history()
     restored.load_state_dict(earlier)
     assert restored.segment_sums is None
+    assert restored.launch_sums is None
     assert restored.segment_checks == []
 
 

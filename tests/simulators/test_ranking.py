@@ -236,3 +236,84 @@ def test_agents_that_share_a_simulator_have_the_numbers_of_agents_with_their_own
             first.advance(20)
             parts.append(second.advance(20))
         assert same(join(parts), alone)
+
+
+# launches and withdrawals
+
+LAUNCH = {"kind": "launch", "at": 40, "items": 5, "quality": 1.5}
+WITHDRAWAL = {"kind": "withdraw", "at": 70, "items": 3}
+
+
+@pytest.mark.parametrize("retrieval", ["random", "exact"])
+@pytest.mark.parametrize("layout", ["shared", "per_row"])
+def test_candidates_are_items_of_the_moment(retrieval: str, layout: str) -> None:
+    """All of them, at random; or those with the largest inner product among the items that are there."""
+    made = built(retrieval=retrieval, layout=layout, changes=[LAUNCH, WITHDRAWAL])
+    new = [set(items.tolist()) for items in made.launched()[0]]
+    assert all(len(items) == 5 for items in new)
+    rounds = [made.round_at(step) for step in range(400)]
+    everything = set(range(14))
+    for r in range(4):
+        before, after, last = (
+            {int(i) for round in part for i in round.items[r]} for part in (rounds[:40], rounds[40:70], rounds[70:])
+        )
+        assert not before & new[r]
+        assert after & new[r]
+        if retrieval == "random":
+            assert before == everything - new[r]
+            assert after == everything
+            assert len(last) == 11
+            continue
+        gone = everything - last
+        for step in (0, 50, 100):
+            there = sorted(everything - (new[r] if step < 40 else gone if step >= 70 else set()))
+            utility = (
+                made.items[made._layout_index[r], there] @ made.users[made._layout_index[r], rounds[step].users[r]]
+            )
+            nearest = np.array(there)[np.argsort(-utility, kind="stable")[:7]]
+            assert sorted(nearest) == rounds[step].items[r].tolist()
+    again = built(retrieval=retrieval, layout=layout, changes=[LAUNCH, WITHDRAWAL])
+    for step in np.random.default_rng(0).permutation(100):
+        assert np.array_equal(again.round_at(int(step)).items, rounds[step].items)
+
+
+@pytest.mark.parametrize("choice", ["candidates", "sigmoid"])
+def test_quality_is_a_factor_of_the_click_probabilities_of_what_is_launched(choice: str) -> None:
+    made, plain = (built(choice=choice, intercept=1.0, changes=[{**LAUNCH, "quality": q}]) for q in (1.5, 1.0))
+    for step in range(35, 60):
+        round = made.round_at(step)
+        assert np.array_equal(round.items, plain.round_at(step).items)
+        new = np.isin(round.items, made.launched()[0][0])
+        p = plain.probabilities(plain.round_at(step))
+        expected = np.where(new, np.minimum(1.5 * p, 0.95), p)
+        np.testing.assert_allclose(made.probabilities(round), expected, rtol=1e-12)
+    assert made.spec == built(choice=choice, intercept=1.0).spec
+
+
+def test_steps_before_the_first_change_are_those_without_it_where_only_withdrawals_follow() -> None:
+    plain, made = built(), built(changes=[WITHDRAWAL])
+    for step in (0, 30, 69):
+        assert np.array_equal(plain.round_at(step).items, made.round_at(step).items)
+        assert np.array_equal(plain.probabilities(plain.round_at(step)), made.probabilities(made.round_at(step)))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"retrieval": "nearest", "n_items": 40}, "simulator.changes.0 needs simulator.retrieval random or exact"),
+        ({"choice": "catalogue"}, "simulator.changes.0 needs simulator.choice candidates or sigmoid"),
+        ({"changes": [{**LAUNCH, "items": 8}]}, "changes.0.items is 8; at most 7 items can be launched"),
+        ({"changes": [{**WITHDRAWAL, "items": 14}]}, "changes.0.items is 14; at most 7 items can be withdrawn"),
+        ({"changes": [{**LAUNCH, "at": 0}]}, "simulator.changes.0.at is 0"),
+        ({"changes": [{**LAUNCH, "at": 120}]}, "simulator.changes.0 begins at step 120"),
+    ],
+)
+def test_launches_that_cannot_be_are_refused(options: dict[str, Any], words: str) -> None:
+    given = {"kind": "ranking", **SMALL, "changes": [LAUNCH], **options}
+    with pytest.raises(UserError) as error:
+        read({"simulator": given, "agents": [{"kind": "random"}], "steps": 120})
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
+    if options.keys() & {"retrieval", "choice"}:
+        moved = Ranking.Params.closest({k: v for k, v in given.items() if k != "kind"})
+        read({"simulator": {"kind": "ranking", **moved}, "agents": [{"kind": "random"}], "steps": 120})

@@ -7,6 +7,7 @@ from typing import Any
 import streamlit as st
 
 from bandits import Experiment, read
+from bandits.results.demand import measurable
 from bandits.runtime.pool import Job
 from bandits.simulators.availability import Launch
 from ui import experiment_choice
@@ -46,6 +47,5 @@ def launched(experiment: Experiment) -> bool:
 
 
 def countable(experiment: Experiment) -> bool:
-    """Return whether any visitor can be shown any item, so that items have a fair share."""
-    spec = experiment.simulator_class().describe(experiment.simulator)
-    return spec.n_items == spec.n_candidates
+    """Return whether items are counted one by one, and what is optimal is known."""
+    return measurable(experiment) is not None

@@ -13,7 +13,7 @@ from bandits.results.metrics import Estimate
 from bandits.sweeps import Sweep
 from bandits.sweeps.analysis.records import Explained, Importance
 from bandits.sweeps.axis import Value
-from bandits.sweeps.figures import grid
+from bandits.sweeps.figures import grid, lines
 from bandits.sweeps.manager import SweepJob
 from bandits.sweeps.refinement import MAX_RATIO, Unresolved, refine, unresolved
 from ui.text import escape_markdown
@@ -31,8 +31,11 @@ def show(job: SweepJob, metric: str) -> None:
         results, importance = landscape.results(metric), landscape.importance(metric)
         pairing, explained, level = landscape.pairing(metric), landscape.explained(metric), landscape.level
         few = landscape.points_with_few_clicks()
+        along = lines.comparison(landscape, metric)
     if not job.active:
         st.markdown(f"- {best_region(sum(r.best for r in results), len(results), level)}")
+    if along and not job.active:
+        st.markdown(f"- {escape_markdown(along)}")
     if few and not job.active:
         st.markdown(
             f"- {few} of {len(results)} points have fewer than {text.FEW_REWARDS} clicks in all replications together; "

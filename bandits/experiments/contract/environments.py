@@ -181,7 +181,18 @@ _PARAMS: dict[str, dict[str, Any]] = {
     "classification": {"data": "wine"},
     "synthetic": {"n_arms": 3, "n_features": 4, "reward": "bernoulli", "layout": "per_row", "changes": _BREAKS},
     "wheel": {"delta": 0.8, "encoding": "block", "changes": _BREAKS},
-    "ranking": {"n_users": 20, "n_items": 30, "n_candidates": 8, "slate": 3, "embedding": 2, "temperature": 0.01},
+    "ranking": {
+        "n_users": 20,
+        "n_items": 30,
+        "n_candidates": 8,
+        "slate": 3,
+        "embedding": 2,
+        "temperature": 0.01,
+        "changes": [
+            {"kind": "launch", "at": 20, "items": 10, "quality": 2.0},
+            {"kind": "withdraw", "at": 40, "items": 5},
+        ],
+    },
     "artwork": {"n_titles": 6, "n_pictures": [2, 5], "n_users": 40, "n_retrieved": 3},
 }
 _PARAMS["two stages"] = {**_PARAMS["ranking"], "retrieval": "nearest", "breadth": 2, "noise": 0.02, "changes": _BREAKS}

@@ -9,6 +9,7 @@ from bandits.results.metrics import Band
 from bandits.results.style import Spec, distinct_styles
 from bandits.sweeps.analysis.landscape import Landscape
 from bandits.sweeps.analysis.run_metrics import METRICS
+from bandits.sweeps.analysis.wins_from import leads
 from bandits.sweeps.axis import Value
 from bandits.sweeps.sweep import Sweep
 
@@ -31,15 +32,8 @@ def curves_by_choice(landscape: Landscape, metric: str) -> list[Spec]:
     number, choice = axes
     shown = METRICS[metric]
     results = {result.point: result.estimate for result in landscape.results(metric) if not result.dropped}
-    at = list(np.unravel_index(landscape.leader(metric) or 0, sweep.shape))
     bands: dict[str, Band] = {}
-    for i, value in enumerate(sweep.values[choice]):
-        at[choice] = np.int64(i)
-        places = [*at]
-        points = []
-        for j in range(len(sweep.values[number])):
-            places[number] = np.int64(j)
-            points.append(int(np.ravel_multi_index(places, sweep.shape)))
+    for value, points in zip(sweep.values[choice], _points(landscape, metric, number, choice), strict=True):
         known = [j for j, point in enumerate(points) if point in results]
         mid, low, high = (np.array([results[points[j]][end] for j in known]) for end in range(3))
         low, high = (np.where(np.isfinite(ends), ends, mid) for ends in (low, high))
@@ -51,6 +45,45 @@ def curves_by_choice(landscape: Landscape, metric: str) -> list[Spec]:
     spec = curves(bands, looks, title=title, note=note, y_title=shown.short_unit, end_labels=True)
     spec["layout"] |= {"xaxis": axis_ticks(sweep, number)}
     return [spec]
+
+
+def comparison(landscape: Landscape, metric: str) -> str:
+    """State from which value of the number on the best choice at its largest value earns more than each other one.
+
+    Empty for other sweeps, and where points are missing.
+    """
+    sweep = landscape.sweep
+    if (axes := _axes(sweep)) is None or not landscape.completed.all():
+        return ""
+    number, choice = axes
+    values = [float(value) for value in sweep.values[number] if _is_number(value)]  # type: ignore[arg-type]
+    points = np.array(_points(landscape, metric, number, choice))
+    found = leads(METRICS[metric].sign * landscape.numbers(metric)[points], landscape.level)
+    if values != sorted(values) or not found:
+        return ""
+    names = [format_value(value) for value in sweep.values[choice]]
+    parts = []
+    for lead in found:
+        first = None if lead.first is None else format_value(sweep.values[number][lead.first])
+        parts.append(f"than {names[lead.rival]} {'nowhere' if first is None else f'from {first} on'}")
+    return (
+        f"Along {parameter_title(sweep, number).lower()}, {names[found[0].choice]} has a better "
+        f"{METRICS[metric].title.lower()} {'; '.join(parts)} (paired intervals at that and every larger value, "
+        f"corrected for all pairs of choices, level {landscape.level:g})."
+    )
+
+
+def _points(landscape: Landscape, metric: str, number: int, choice: int) -> list[list[int]]:
+    """Return the points of each choice along the number; other axes have the values of the best point."""
+    sweep, found = landscape.sweep, []
+    at = list(np.unravel_index(landscape.leader(metric) or 0, sweep.shape))
+    for i in range(len(sweep.values[choice])):
+        at[choice] = np.int64(i)
+        points = []
+        for j in range(len(sweep.values[number])):
+            points.append(int(np.ravel_multi_index([*at[:number], np.int64(j), *at[number + 1 :]], sweep.shape)))
+        found.append(points)
+    return found
 
 
 def _axes(sweep: Sweep) -> tuple[int, int] | None:

@@ -1,0 +1,65 @@
+"""How long does a decision take in the artwork simulator?
+
+python -m benchmarks.speed.artwork --write
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from functools import partial
+from typing import Any
+
+from bandits import Experiment
+from bandits.experiments.race import make_lane
+from benchmarks.measure import Section, keep, machine, stamp, stopwatch
+
+ROWS, FIRST, STEPS, TIMES = 16, 500, 1_000, 5
+MOST = 20.0  # microseconds of a decision
+AGENTS: dict[str, dict[str, Any]] = {
+    "LinUCB shared": {"kind": "linucb", "sharing": "shared"},
+    "LinUCB per picture": {"kind": "linucb"},
+}
+
+
+def decision(agent: dict[str, Any]) -> float:
+    """Return the processor time of one decision of one replication, in microseconds: the fastest of `TIMES` parts."""
+    data = {
+        "simulator": {"kind": "artwork"}, "agents": [agent], "steps": FIRST + TIMES * STEPS, "replications": ROWS,
+    }  # fmt: skip
+    lane = make_lane(Experiment.model_validate(data), 0)
+    lane.agent.prepare()
+    lane.advance(FIRST)  # compiles
+    return 1e6 * min(stopwatch(partial(lane.advance, STEPS)) for _ in range(TIMES)) / STEPS / ROWS
+
+
+def measure() -> Section:
+    """Measure a decision with everything that belongs to it: retrieval, features, choice, click, learning."""
+    section = Section(
+        "Artwork: the time of a decision",
+        f"The simulator at its defaults, {ROWS} replications together, kernels compiled, the catalogue made. Processor "
+        f"time of a decision of one replication, with its simulator: the fastest of {TIMES} times {STEPS:,} steps. "
+        f"{machine()}.",
+        ("agent", "microseconds per decision"),
+        code=stamp(measure),
+    )
+    found = {name: decision(agent) for name, agent in AGENTS.items()}
+    section.rows += [(name, f"{time:.1f}") for name, time in found.items()]
+    worst = max(found.values())
+    section.targets.append((f"at most {MOST:g} microseconds", f"{worst:.1f}", worst <= MOST))
+    return section
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help="put the section into RESULTS.md")
+    parsed = parser.parse_args()
+    section = measure()
+    sys.stdout.write(f"{section}\n")
+    if parsed.write:
+        keep(section)
+
+
+if __name__ == "__main__":
+    main()

@@ -139,13 +139,13 @@ def _listed(labels: list[str]) -> str:
     return ", ".join(labels) or "none"
 
 
-def recovery(curves: ClickCurves, stationary: ClickCurves) -> list[tuple[str, ...]]:
+def recovery(curves: ClickCurves, stationary: ClickCurves, shock: int = SHOCK) -> list[tuple[str, ...]]:
     """Compare clicks per step before the shock, after it and at the end with a run without shock."""
     steps = int(curves.grid[-1])
     rows = []
     for label in curves.clicks:
-        before = curves.between(label, SHOCK - LATE, SHOCK) / LATE
-        after = curves.between(label, SHOCK, SHOCK + LATE) / LATE
+        before = curves.between(label, shock - LATE, shock) / LATE
+        after = curves.between(label, shock, shock + LATE) / LATE
         last = curves.between(label, steps - LATE, steps) / LATE
         without = stationary.between(label, steps - LATE, steps) / LATE
         lost = metrics.estimate(last - without)

@@ -18,6 +18,7 @@ from bandits import Experiment, run
 from bandits.base.types import FloatArray
 from bandits.experiments.presets import presets
 from bandits.experiments.race import make_lane
+from bandits.experiments.snapshots import LEVELS
 from bandits.results import metrics
 from bandits.results.metrics import Estimate
 from bandits.sweeps import Sweep
@@ -107,7 +108,7 @@ def showdown_again() -> str:
 
 
 MEASURED = 10  # samples at which the exploration rate and the calibration are measured
-NOMINAL = 0.9  # nominal coverage of the interval around the mean of the samples
+NOMINAL = 0.95  # nominal coverage of the interval around the mean of the samples
 
 
 def decision_times(sweep: Sweep, decisions: int = 200) -> dict[int, str]:
@@ -126,11 +127,11 @@ def decision_times(sweep: Sweep, decisions: int = 200) -> dict[int, str]:
 
 
 def uncertainty(experiment: Experiment) -> tuple[FloatArray, FloatArray]:
-    """Measure exploration rate and coverage of the 90 % interval over a run's snapshots, two of float64 (R,)."""
+    """Measure exploration rate and coverage of the 95 % interval over a run's snapshots, two of float64 (R,)."""
     (history,) = run(experiment).histories.values()
     explored = metrics.mean_exploration_rate(history)
     assert explored is not None
-    at = metrics.LEVELS.index(NOMINAL)
+    at = LEVELS.index(NOMINAL)
     return explored, np.mean([c.inside[:, at] for c in history.calibrations], axis=0)
 
 
@@ -160,7 +161,7 @@ def trade_offs(
 
     explored, inside = ([measured[p][i] for p in dropouts] for i in (0, 1))
     return [
-        line("too small p underestimates the uncertainty", f"coverage of the 90 % interval at p = {low:g}, minus .9",
+        line("too small p underestimates the uncertainty", f"coverage of the 95 % interval at p = {low:g}, minus .95",
              inside[0] - NOMINAL, -1),
         line("too small p explores too little", f"exploration rate at p = {low:g}, minus that at {best:g}",
              explored[0] - explored[dropouts.index(best)], -1),
@@ -192,7 +193,7 @@ def mc_dropout() -> str:
         f"The sweep preset *mc-dropout*: clicks per step in the pet shop, {e.steps:,} steps, {e.replications} "
         "replications with common random numbers; strategy bonus, α = 1. Rows: dropout rate p; columns: number of "
         f"samples T. At T = {MEASURED}: the share of decisions that are not the agent's own best estimate "
-        "(exploration rate), and how often the true click-through rate lies in the 90 % interval around the mean of "
+        "(exploration rate), and how often the true click-through rate lies in the 95 % interval around the mean of "
         "the samples (coverage). Intervals are 95 %, one by one.",
         table(("p", *(f"T = {t}" for t in passes), "exploration rate", "coverage"), rows),
         "Statements of chapter 16 on MC dropout, judged by 95 % intervals of paired differences (clicks are averaged "

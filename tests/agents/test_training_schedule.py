@@ -42,7 +42,7 @@ def test_initial_pulls_are_certain_and_end() -> None:
 
 @pytest.mark.parametrize("decay_from", ["training", "start"])
 def test_the_learning_rate_falls_with_the_steps(decay_from: str) -> None:
-    """lr / (1 + kappa s): two trainings of four steps, counted from each training or from the start."""
+    """lr / (1 + decay s): two trainings of four steps, counted from each training or from the start."""
     agent = agent_of(learning_rate=0.1, learning_rate_decay=0.5, decay_from=decay_from, optimiser="sgd")
     rates = []
     agent.replay.add(np.zeros((3, 1, 2)), np.zeros((3, 1), np.int64), np.zeros((3, 1)), np.ones((3, 1, 1)))

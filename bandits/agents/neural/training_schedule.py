@@ -19,9 +19,9 @@ class ScheduleParams(Params):
     """Parameters of the training and of the initial weights."""
 
     learning_rate_decay: float = param(
-        0.0, title="Learning rate decay", symbol=r"\kappa", ge=0, le=100, typical=(0, 1), later=True,
-        help="Fall of the learning rate: it is divided by 1 + κs after s steps of the optimiser. Larger values stop "
-        "learning sooner (usually 0 to 1); 0 keeps the learning rate.",
+        0.0, title="Learning rate decay", ge=0, le=100, typical=(0, 1), later=True,
+        help="Fall of the learning rate: after s steps of the optimiser it is divided by 1 + s times the decay. Larger "
+        "values stop learning sooner (usually 0 to 1); 0 keeps the learning rate.",
     )  # fmt: skip
     decay_from: Literal["training", "start"] = param(
         "training", title="Decay counted from", structural=True, later=True,

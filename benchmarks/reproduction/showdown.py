@@ -131,7 +131,10 @@ def remarks(rows: list[tuple[str, ...]], experiment: Experiment) -> str:
             f"{_listed(newest)}: the network takes one step on the newest observation only, while the other networks "
             "train on batches from the buffer; the rank of such an agent is therefore no evidence about its covariance."
         )
-    sentences.append("LinUCB with a discount factor or a window, and smaller replay buffers, are not in these tables.")
+    sentences.append(
+        "Agents that forget, and networks that are all trained alike from replay, are in "
+        "[REPRODUCED.md](REPRODUCED.md), *Showdown, networks trained alike and agents that forget*."
+    )
     return " ".join(sentences)
 
 

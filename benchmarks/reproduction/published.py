@@ -1,8 +1,8 @@
 """Compare published figures of neural agents with ours.
 
-``python -m benchmarks.reproduction.published wheel|wheel_program|linear_wheel|synthetic|magic`` writes one section of
-docs/REPRODUCED.md each. The wheel and the synthetic functions take minutes, with the published program's settings an
-hour. MAGIC takes hours, because its protocol takes 100 training steps on all observations after every decision.
+``python -m benchmarks.reproduction.published SECTION ...`` writes one section of docs/REPRODUCED.md each. The wheel and
+the synthetic functions take minutes, the wheel with the published program's settings an hour. MAGIC takes hours,
+because its protocol takes 100 training steps on all observations after every decision.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from bandits import read, run
-from bandits.base.files import cached_arrays
+from bandits.base.files import cached_arrays, is_cached
 from bandits.results import metrics
 from bandits.results.metrics import FloatArray
 from benchmarks.measure import machine, report, table
@@ -86,15 +86,18 @@ def wheel_share(delta: float, steps: int, replications: int, agent: Params | Non
 
 
 def wheel_rows(shares: Sequence[FloatArray]) -> list[tuple[str, ...]]:
-    """Compare the shares, float64 (R,) for each delta, with the published ones."""
-    rows = []
+    """Compare the shares, float64 (R,) for each delta, with the published ones; R = 0: not run."""
+    rows: list[tuple[str, ...]] = []
     for (delta, (published, error)), share in zip(WHEEL.items(), shares, strict=True):
+        theirs = f"{published:.2f} ({error:.2f})"
+        if not len(share):
+            rows.append((f"{delta}", theirs, "not run", "–", "–"))
+            continue
         found = metrics.estimate(share)
         half = found.high - found.mean
         allowed = (half**2 + (1.96 * error) ** 2) ** 0.5
         verdict = "agrees" if abs(found.mean - published) <= allowed else "differs"
-        rows.append((f"{delta}", f"{published:.2f} ({error:.2f})",
-                     f"{found.mean:.2f} ({found.low:.2f} to {found.high:.2f})",
+        rows.append((f"{delta}", theirs, f"{found.mean:.2f} ({found.low:.2f} to {found.high:.2f})",
                      f"{share.min():.2f} to {share.max():.2f}",
                      f"{found.mean - published:+.2f}, allowed {allowed:.2f}: {verdict}"))  # fmt: skip
     return rows
@@ -118,37 +121,47 @@ def wheel(steps: int = 80_000, replications: int = 8) -> str:
     ])  # fmt: skip
 
 
+def program_key(delta: float, decay_from: str, seed: int, steps: int) -> str:
+    """Return everything that a block of replications of the published program's agent depends on."""
+    return json.dumps(["wheel_program", 1, delta, {**PROGRAM, "decay_from": decay_from}, steps, BLOCK, seed])
+
+
 def program_block(job: tuple[float, str, int], steps: int) -> tuple[FloatArray, float, str]:
     """Run `BLOCK` replications of the published program's agent; return shares, hours and machine, which are cached."""
     delta, decay_from, seed = job
-    agent = {**PROGRAM, "decay_from": decay_from}
 
     def make() -> dict[str, Any]:
         began = time.process_time()
-        simulator = {"kind": "wheel", "delta": delta}
-        found = regret(simulator, agent, steps, BLOCK, seed)
+        found = regret({"kind": "wheel", "delta": delta}, {**PROGRAM, "decay_from": decay_from}, steps, BLOCK, seed)
         uniform = steps * ((1 - delta**2) * 39.16 + delta**2 * 0.16)
         hours = (time.process_time() - began) / 3600
         return {"share": 100 * found / uniform, "hours": np.array(hours), "machine": np.array(machine())}
 
-    stored = cached_arrays("published", json.dumps(["wheel_program", 1, delta, agent, steps, BLOCK, seed]), make)
+    stored = cached_arrays("published", program_key(delta, decay_from, seed, steps), make)
     print(
         f"wheel {delta} {decay_from} {seed}: {stored['share'].round(2)} in {float(stored['hours']):.2f} h", flush=True
     )
     return stored["share"], float(stored["hours"]), str(stored["machine"])
 
 
-def wheel_program(steps: int = 80_000, replications: int = BLOCK) -> str:
-    """Reproduce the NeuralLinear row of the wheel with the settings of the published program."""
-    ways = {
-        "training": "The learning rate begins anew at each training, as the program's settings say",
-        "start": "The learning rate falls through all trainings, as the program's graph computes it",
-    }
-    jobs = [(delta, way, seed) for way in ways for delta in WHEEL for seed in range(replications // BLOCK)]
+WAYS = {
+    "training": "The learning rate begins anew at each training, as the program's settings say",
+    "start": "The learning rate falls through all trainings, as the program's graph computes it",
+}
+
+
+def wheel_program(steps: int = 80_000, replications: int = BLOCK, kept: bool = False) -> str:
+    """Reproduce the NeuralLinear row of the wheel with the settings of the published program.
+
+    ``kept``: write the replications that are in the cache, and run none.
+    """
+    jobs = [(delta, way, seed) for way in WAYS for delta in WHEEL for seed in range(replications // BLOCK)]
+    if kept:
+        jobs = [job for job in jobs if is_cached("published", program_key(*job, steps))]
     with ProcessPoolExecutor(2) as pool:
         found = list(pool.map(partial(program_block, steps=steps), jobs))
     parts = [
-        f"Regret as a percentage of that of uniform choice, {steps:,} steps, {replications} replications, "
+        f"Regret as a percentage of that of uniform choice, {steps:,} steps, {replications} replications of each line, "
         f"{sum(hours for _, hours, _ in found):.1f} hours of one core; published: 50 trials of the program of "
         "Riquelme et al. Settings of that program's example: every arm is played twice first; RMSprop (decay .9) with "
         "learning rate .1, divided by 1 + s/2 after s steps; gradients no longer than 5; initial weights U(-.3, .3), "
@@ -157,16 +170,19 @@ def wheel_program(steps: int = 80_000, replications: int = BLOCK) -> str:
         "both ways are shown. Difference left: while fewer than 512 observations are stored, batches are as small as "
         "their number. Allowed is the 95 % interval of the difference of both means."
     ]
-    for way, title in ways.items():
-        shares = [
-            np.concatenate(
-                [share for (d, w, _), (share, _, _) in zip(jobs, found, strict=True) if (d, w) == (delta, way)]
-            )
-            for delta in WHEEL
-        ]
+    for way, title in WAYS.items():
+        shares = []
+        for delta in WHEEL:
+            own = [share for job, (share, _, _) in zip(jobs, found, strict=True) if job[:2] == (delta, way)]
+            shares.append(np.concatenate(own or [np.zeros(0)]))
         parts += [f"{title}:", table(WHEEL_HEAD, wheel_rows(shares))]
     made = sorted({where for _, _, where in found})
     return "\n\n".join([*parts, f"The replications were run separately, in blocks of {BLOCK}: {'; '.join(made)}."])
+
+
+def wheel_kept(steps: int = 80_000, replications: int = BLOCK) -> str:
+    """Write what has been run so far of `wheel_program`."""
+    return wheel_program(steps, replications, kept=True)
 
 
 def linear_wheel_share(delta: float, steps: int, replications: int) -> FloatArray:
@@ -267,6 +283,7 @@ def magic(steps: int = 10_000, replications: int = 8) -> str:
 
 SECTIONS: dict[str, tuple[str, Callable[..., str]]] = {
     "wheel": ("Wheel bandit, NeuralLinear", wheel),
+    "wheel_kept": ("Wheel bandit, NeuralLinear with the published program's settings", wheel_kept),
     "wheel_program": ("Wheel bandit, NeuralLinear with the published program's settings", wheel_program),
     "linear_wheel": ("Wheel bandit, LinFullPost", linear_wheel),
     "synthetic": ("Synthetic functions, order of agents", synthetic),

@@ -103,6 +103,7 @@ reproduce: setup
 	$(BIN)/python -m benchmarks.reproduction.showdown
 	$(BIN)/python -m benchmarks.reproduction.ranking
 	$(BIN)/python -m benchmarks.reproduction.published
+	$(BIN)/python -m benchmarks.reproduction.networks
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,13 +1,15 @@
-"""Write files atomically, pack arrays into bytes, and cache computed arrays on disk."""
+"""Write files atomically, pack arrays into bytes, cache computed arrays on disk, and read JSON files of a package."""
 
 from __future__ import annotations
 
 import hashlib
 import io
+import json
 import os
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +87,17 @@ def unseal(owner: str, sealed: bytes, *, ownerless: bool = False) -> bytes | Non
     if hashlib.sha256(owner.encode() + b"\0" + data).digest() == digest:
         return data
     return data if ownerless and hashlib.sha256(data).digest() == digest else None
+
+
+def numbered_json(package: str) -> dict[str, Any]:
+    """Return the content of the JSON files ``NUMBER-NAME.json`` of a package by name, in the order of the files."""
+    paths = sorted(files(package).iterdir(), key=lambda path: path.name)
+    names = [path.name.removesuffix(".json").partition("-")[2] for path in paths]
+    return {
+        name: json.loads(path.read_text(encoding="utf-8"))
+        for name, path in zip(names, paths, strict=True)
+        if path.name.endswith(".json")
+    }
 
 
 def cached_arrays(folder: str, content: str, make: Callable[[], Arrays]) -> Arrays:

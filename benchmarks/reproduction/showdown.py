@@ -131,7 +131,10 @@ def remarks(rows: list[tuple[str, ...]], experiment: Experiment) -> str:
             f"{_listed(newest)}: the network takes one step on the newest observation only, while the other networks "
             "train on batches from the buffer; the rank of such an agent is therefore no evidence about its covariance."
         )
-    sentences.append("LinUCB with a discount factor or a window, and smaller replay buffers, are not in these tables.")
+    sentences.append(
+        "Agents that forget, and networks that are all trained alike from replay, are in "
+        "[REPRODUCED.md](REPRODUCED.md), *Showdown, networks trained alike and agents that forget*."
+    )
     return " ".join(sentences)
 
 
@@ -139,13 +142,13 @@ def _listed(labels: list[str]) -> str:
     return ", ".join(labels) or "none"
 
 
-def recovery(curves: ClickCurves, stationary: ClickCurves) -> list[tuple[str, ...]]:
+def recovery(curves: ClickCurves, stationary: ClickCurves, shock: int = SHOCK) -> list[tuple[str, ...]]:
     """Compare clicks per step before the shock, after it and at the end with a run without shock."""
     steps = int(curves.grid[-1])
     rows = []
     for label in curves.clicks:
-        before = curves.between(label, SHOCK - LATE, SHOCK) / LATE
-        after = curves.between(label, SHOCK, SHOCK + LATE) / LATE
+        before = curves.between(label, shock - LATE, shock) / LATE
+        after = curves.between(label, shock, shock + LATE) / LATE
         last = curves.between(label, steps - LATE, steps) / LATE
         without = stationary.between(label, steps - LATE, steps) / LATE
         lost = metrics.estimate(last - without)

@@ -57,6 +57,29 @@ def test_training_one_row_equals_plain_torch(name: str, double: bool, tolerance:
     np.testing.assert_allclose(net.flat[0], flat(module), atol=tolerance, rtol=tolerance)
 
 
+def test_rmsprop_equals_torch_from_the_same_average() -> None:
+    """TensorFlow's average of squares begins at 1 and its epsilon is below the root: it counts at a gradient of 0."""
+    rng, rates = np.random.default_rng(2), np.array([0.1, 0.01])
+    flat, start = torch.zeros((2, 7), dtype=torch.float64), torch.tensor(rng.standard_normal((2, 7)))
+    flat.copy_(start)
+    ours = make_optimiser("rmsprop", flat, rates)
+    rows = [torch.nn.Parameter(row.clone()) for row in start]
+    theirs = [torch.optim.RMSprop([row], lr=rate, alpha=0.9, eps=1e-10) for row, rate in zip(rows, rates, strict=True)]
+    for optimiser, row in zip(theirs, rows, strict=True):
+        optimiser.state[row] = {"step": torch.tensor(0.0), "square_avg": torch.ones_like(row)}
+    for _ in range(60):
+        gradient = torch.tensor(rng.standard_normal((2, 7)))
+        ours.step(gradient)
+        for optimiser, row, own in zip(theirs, rows, gradient, strict=True):
+            row.grad = own
+            optimiser.step()
+    np.testing.assert_allclose(flat, torch.stack(rows).detach(), atol=1e-6)
+    ours.load_state_dict({"second": np.zeros((2, 7))})
+    before = flat.clone()
+    ours.step(torch.full((2, 7), 1e-5, dtype=torch.float64))
+    np.testing.assert_allclose((before - flat)[:, 0], rates * 1e-5 / np.sqrt(1e-11 + 1e-10), rtol=1e-6)
+
+
 def test_rows_train_independently() -> None:
     rows, rates = (0, 1, 2, 3, 4), np.array([1e-3, 1e-2, 3e-3, 1e-3, 1e-2])
 

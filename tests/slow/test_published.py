@@ -86,6 +86,25 @@ def test_neural_linear_explores_the_rim_of_the_wheel(delta: float, most: float) 
     assert share.max() < most
 
 
+def test_the_settings_of_the_published_program_run_and_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BANDITS_HOME", str(tmp_path))
+    job = (0.5, "start", 0)
+    share, hours, made = published.program_block(job, 600)
+    assert share.shape == (published.BLOCK,)
+    assert share.max() < 50  # uniform choice has 100
+    again = published.program_block(job, 600)
+    assert (again[0].tolist(), *again[1:]) == (share.tolist(), hours, made)
+
+
+def test_earlier_replications_are_pooled_by_their_mean_and_standard_deviation() -> None:
+    values = np.random.default_rng(3).normal(2000, 50, 9)
+    first = values[:4]
+    mean, sd = published.pooled((4, float(first.mean()), float(first.std(ddof=1))), values[4:])
+    np.testing.assert_allclose((mean, sd), (values.mean(), values.std(ddof=1)), rtol=1e-12)
+
+
 def test_the_showdown_is_the_same_experiment_on_either_features() -> None:
     usual, crossed = showdown.run_preset(100, False, 200, 2), showdown.run_preset(100, True, 200, 2)
     assert list(usual.grid) == list(crossed.grid)

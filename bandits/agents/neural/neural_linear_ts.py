@@ -16,9 +16,10 @@ from bandits.models.linear.ridge import Ridge
 from bandits.models.position_bias import targets
 
 from .last_layer import HeadAgent, HeadParams
+from .training_schedule import ScheduleParams, TrainingSchedule
 
 
-class NeuralLinearTS(HeadAgent):
+class NeuralLinearTS(TrainingSchedule, HeadAgent):
     """Thompson sampling with a Bayesian linear head on a network's last layer [1]_, [2]_.
 
     score_a = theta~ . z_a with one draw theta~ ~ N(theta, sigma^2 A^-1) per head and step, z_a = phi(x_a)
@@ -28,6 +29,9 @@ class NeuralLinearTS(HeadAgent):
 
     It can forget (``gamma``, ``window``): the covariance is then sigma^2 V^-1 V~ V^-1 [3]_, or A holds the window
     alone. A refitted head weighs the observations in the buffer by their age.
+
+    The published program of [2]_ first plays every arm ``initial_pulls`` times in turn, and trains by RMSprop with a
+    falling learning rate and a limit on the gradient.
 
     With noise ``inverse_gamma``, each head also draws sigma^2 from IG(a0 + n/2, b0 + (sum r^2 - theta' A theta)/2).
 
@@ -39,7 +43,7 @@ class NeuralLinearTS(HeadAgent):
        its estimator.
     """
 
-    class Params(HeadParams):
+    class Params(ScheduleParams, HeadParams):
         kind: Literal["neural_linear_ts"] = "neural_linear_ts"
         noise: Literal["fixed", "inverse_gamma"] = param(
             "fixed", title="Noise model", structural=True,
@@ -73,6 +77,11 @@ class NeuralLinearTS(HeadAgent):
             help="replay: at intervals, steps on random batches of the replay buffer. everything: at intervals, steps "
             "on the whole replay buffer (slow).",
         )  # fmt: skip
+        initial_pulls: int = param(
+            0, title="Initial pulls", unit="per arm", ge=0, le=10_000, typical=(0, 20), structural=True, later=True,
+            help="Times that every arm is shown before Thompson sampling begins, the least shown first. Larger values "
+            "explore more at the start (usually 0 to 5).",
+        )  # fmt: skip
         learning_rate: float = override_default(HeadParams, "learning_rate", 0.003)
         every: int = override_default(HeadParams, "every", 50)
         updates: int | None = override_default(HeadParams, "updates", 25)
@@ -97,7 +106,7 @@ class NeuralLinearTS(HeadAgent):
     @classmethod
     def test_params(cls) -> list[dict[str, Any]]:
         small, *others = super().test_params()
-        return [small, *others, {**small, "noise": "inverse_gamma"}]
+        return [small, *others, {**small, "noise": "inverse_gamma"}, {**small, "initial_pulls": 2}]
 
     def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
         super().__init__(params, spec, streams, access)
@@ -105,12 +114,25 @@ class NeuralLinearTS(HeadAgent):
         self.sigma2, self.a0, self.b0 = self.column("sigma2"), self.column("a0"), self.column("b0")
         self.squares = np.zeros((len(self.params), M))  # sum r^2 of each head
         self.state += ("squares",)
+        self.pulls = np.zeros((len(self.params), spec.n_items), np.int64)
+        if self.params[0].initial_pulls:
+            self.state += ("pulls",)
         width = spec.n_candidates if self.per_arm else self.widths[-2]
         self.normals = streams.blocks("agent", lambda g, n: g.standard_normal((n, width)), width=width)
         self.uniforms = streams.blocks("agent", lambda g, n: g.random((n, M)), width=M, part=4)
 
     def scores(self, round: Round) -> FloatArray:
-        return self.sampled_scores(round, self.uniforms.at(round.step), self.normals.at(round.step))
+        scores = self.sampled_scores(round, self.uniforms.at(round.step), self.normals.at(round.step))
+        return self.initial_pulls_first(round, scores)
+
+    def initial_pulls_first(self, round: Round, scores: FloatArray) -> FloatArray:
+        """Raise the arms with initial pulls left above all others, the least shown first, then the first item."""
+        pulls = np.take_along_axis(self.pulls, round.items, axis=1)
+        left = np.maximum(self.params[0].initial_pulls - pulls, 0)
+        if not left.any():
+            return scores
+        above = scores.max(axis=1, keepdims=True) + left + 1 - round.items / self.spec.n_items
+        return np.where(left > 0, above, scores)
 
     def sampled_scores(self, round: Round, uniforms: FloatArray, normals: FloatArray) -> FloatArray:
         """Compute scores from uniforms (R, M) for sigma^2 and normals for theta~."""
@@ -130,7 +152,8 @@ class NeuralLinearTS(HeadAgent):
     def redraws(self, round: Round, generator: np.random.Generator) -> Iterator[FloatArray]:
         uniforms, normals = self.uniforms.at(round.step).shape, self.normals.at(round.step).shape
         while True:
-            yield self.sampled_scores(round, generator.random(uniforms), generator.standard_normal(normals))
+            scores = self.sampled_scores(round, generator.random(uniforms), generator.standard_normal(normals))
+            yield self.initial_pulls_first(round, scores)
 
     def noise_variance(self, uniforms: FloatArray) -> FloatArray:
         """Compute sigma^2 of every head, (R, M): fixed, or drawn by ``uniforms (R, M)``."""
@@ -146,6 +169,8 @@ class NeuralLinearTS(HeadAgent):
 
     def update_posterior(self, round: Round, shown: IntArray, slate: IntArray, feedback: Feedback) -> None:
         super().update_posterior(round, shown, slate, feedback)
+        if self.params[0].initial_pulls:
+            np.add.at(self.pulls, (np.arange(len(slate))[:, None], np.take_along_axis(round.items, slate, axis=1)), 1)
         heads = np.take_along_axis(round.items, slate, axis=1) if self.per_arm else np.zeros_like(slate)
         rows = np.broadcast_to(np.arange(len(slate))[:, None], slate.shape)
         counts = self.exposure(feedback)

@@ -27,9 +27,10 @@ class NeuralParams(LearnerParams):
         usual=(1e-4, 0.1),
         help="Step size of the optimiser. Larger values learn faster but may diverge (usually 0.0001 to 0.1).",
     )  # fmt: skip
-    optimiser: Literal["adam", "sgd"] = param(
+    optimiser: Literal["adam", "sgd", "rmsprop"] = param(
         "adam", title="Optimiser", structural=True,
-        help="adam: adaptive step sizes. sgd: plain stochastic gradient descent.",
+        help="adam: adaptive step sizes. sgd: plain stochastic gradient descent. rmsprop: adaptive step sizes without "
+        "momentum, as in TensorFlow 1.",
     )  # fmt: skip
     loss: Literal["squared", "log"] = param(
         "squared", title="Loss", structural=True,

@@ -38,6 +38,8 @@ class WarmStart(NetworkTraining):
 
     PRETRAIN_READS: ClassVar[tuple[str, ...]] = ("hidden", "optimiser", "loss", "pretrain", "learning_rate")
     """Fields that the pretrained weights depend on; of a plug-in, all fields count."""
+    PRETRAIN_OPTIONS: ClassVar[tuple[str, ...]] = ()
+    """Further such fields; they were added later and count only where they differ from their defaults."""
     pretraining = False
     """Whether the networks are being trained on the log."""
 
@@ -63,7 +65,9 @@ class WarmStart(NetworkTraining):
             for name in names
         ]
         place = [self.access.key, self.streams.seed, *self.streams.rows]
-        return json.dumps([params.kind, 1, recipe, place, *digest])
+        changed = [n for n in self.PRETRAIN_OPTIONS if any(getattr(p, n) != fields[n].default for p in self.params)]
+        options = [{name: [getattr(p, name) for p in self.params] for name in changed}] if changed else []
+        return json.dumps([params.kind, 1, recipe, place, *options, *digest])
 
     def pretrained_arrays(self) -> dict[str, Any]:
         """Train the networks; returns their state and the seconds it took."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from functools import lru_cache
-from importlib.resources import files
 from typing import NamedTuple
 
+from bandits.base.files import numbered_json
 from bandits.experiments.experiment import Experiment, read
 
 
@@ -21,14 +20,8 @@ class Preset(NamedTuple):
 @lru_cache(maxsize=1)
 def presets() -> dict[str, Preset]:
     """Return all presets by name, in the order of their files."""
-    found = {}
-    folder = files("bandits.experiments.presets")
-    for path in sorted(folder.iterdir(), key=lambda p: p.name):
-        if path.name.endswith(".json"):
-            data = json.loads(path.read_text(encoding="utf-8"))
-            name = path.name.removesuffix(".json").partition("-")[2]
-            found[name] = Preset(data["title"], data["about"], read(data["experiment"]))
-    return found
+    found = numbered_json("bandits.experiments.presets")
+    return {n: Preset(data["title"], data["about"], read(data["experiment"])) for n, data in found.items()}
 
 
 def on_data(name: str) -> Experiment:

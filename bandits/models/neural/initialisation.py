@@ -19,6 +19,7 @@ def initial_weights(
     copies: int = 1,
     symmetric: bool = False,
     embedding_weights: int = 0,
+    scale: float | None = None,
 ) -> FloatArray:
     """Draw weights, float64 (R * copies, p), in the order of `BatchedMLP.flat`.
 
@@ -37,6 +38,8 @@ def initial_weights(
         1/sqrt(in)).
     embedding_weights : int
         Numbers in the embedding tables, N(0, 1) as torch does by default.
+    scale : float, optional
+        Initialise with weights U(-scale, scale) and biases 0.
 
     References
     ----------
@@ -46,13 +49,18 @@ def initial_weights(
     for row in streams.rows:
         generator = streams.generator("agent", row=row, part=part)
         for _ in range(copies):
-            layers = _symmetric(generator, widths) if symmetric else _uniform(generator, widths)
+            layers = _symmetric(generator, widths) if symmetric else _uniform(generator, widths, scale)
             rows.append(np.concatenate([layers, generator.standard_normal(embedding_weights)]))
     return np.stack(rows)
 
 
-def _uniform(generator: np.random.Generator, widths: Sequence[int]) -> FloatArray:
-    parts = [generator.uniform(-1, 1, (a + 1) * b) / np.sqrt(a) for a, b in itertools.pairwise(widths)]
+def _uniform(generator: np.random.Generator, widths: Sequence[int], scale: float | None) -> FloatArray:
+    parts = []
+    for a, b in itertools.pairwise(widths):
+        if scale is None:
+            parts.append(generator.uniform(-1, 1, (a + 1) * b) / np.sqrt(a))
+        else:
+            parts += [generator.uniform(-scale, scale, a * b), np.zeros(b)]
     return np.concatenate(parts)
 
 

@@ -1,4 +1,4 @@
-"""Optimise R networks at once by SGD or Adam, one learning rate per row."""
+"""Optimise R networks at once by SGD, Adam or RMSprop, one learning rate per row."""
 
 from __future__ import annotations
 
@@ -96,6 +96,36 @@ class Adam(SGD):
         self.flat.sub_(torch.div(self.first, torch.sqrt(self.second).add_(epsilon)).mul_(rate))
 
 
+class RMSprop(SGD):
+    """RMSprop [1]_ with one learning rate per row, as TensorFlow 1 computes it.
+
+    The average of squared gradients begins at 1, so that the first steps are small. From the same average, steps equal
+    those of torch.optim.RMSprop with alpha .9, whose average begins at 0.
+
+    Attributes
+    ----------
+    second : Tensor (R, p)
+        Moving average of the square of the gradient.
+
+    References
+    ----------
+    .. [1] Tieleman, Hinton (2012), Lecture 6.5: RMSprop, COURSERA: neural networks for machine learning.
+    """
+
+    state = ("second",)
+    DECAY, EPSILON = 0.9, 1e-10
+
+    def __init__(self, flat: Tensor, learning_rate: FloatArray) -> None:
+        import torch
+
+        super().__init__(flat, learning_rate)
+        self.second = torch.ones_like(flat)
+
+    def step(self, gradient: Tensor) -> None:
+        self.second.mul_(self.DECAY).addcmul_(gradient, gradient, value=1 - self.DECAY)
+        self.flat.sub_((gradient * self.rate).div_((self.second + self.EPSILON).sqrt_()))
+
+
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def _adam_step(flat: Any, gradient: Any, first: Any, second: Any, rate: Any, constants: Any) -> None:
     """Make one Adam step in a single pass over the weights (R, p).
@@ -112,5 +142,5 @@ def _adam_step(flat: Any, gradient: Any, first: Any, second: Any, rate: Any, con
 
 
 def make_optimiser(name: str, flat: Tensor, learning_rate: FloatArray) -> SGD:
-    """Create the optimiser ``adam`` or ``sgd`` for the weights ``flat (R, p)``."""
-    return {"adam": Adam, "sgd": SGD}[name](flat, learning_rate)
+    """Create the optimiser ``adam``, ``sgd`` or ``rmsprop`` for the weights ``flat (R, p)``."""
+    return {"adam": Adam, "sgd": SGD, "rmsprop": RMSprop}[name](flat, learning_rate)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from functools import lru_cache
-from importlib.resources import files
 from typing import NamedTuple
 
+from bandits.base.files import numbered_json
 from bandits.sweeps.sweep import Sweep, read
 
 
@@ -21,10 +20,5 @@ class SweepPreset(NamedTuple):
 @lru_cache(maxsize=1)
 def presets() -> dict[str, SweepPreset]:
     """Return all presets by name, in the order of their files."""
-    found = {}
-    for path in sorted(files("bandits.sweeps.presets").iterdir(), key=lambda p: p.name):
-        if path.name.endswith(".json"):
-            data = json.loads(path.read_text(encoding="utf-8"))
-            name = path.name.removesuffix(".json").partition("-")[2]
-            found[name] = SweepPreset(data["title"], data["about"], read(data["sweep"]))
-    return found
+    found = numbered_json("bandits.sweeps.presets")
+    return {n: SweepPreset(data["title"], data["about"], read(data["sweep"])) for n, data in found.items()}

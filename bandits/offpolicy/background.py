@@ -167,7 +167,8 @@ def summarise_file(content: bytes, ending: str, mapping: Mapping[str, str] | Non
 
 def to_message(found: Evaluation) -> dict[str, Any]:
     """Return an evaluation as plain data, from which `from_message` makes an equal one."""
-    return {**vars(found), "estimates": dict(found.estimates), "tuned": dict(found.tuned)}
+    plain = {"estimates": dict(found.estimates), "tuned": dict(found.tuned), "positions": dict(found.positions)}
+    return {**vars(found), **plain}
 
 
 def from_message(message: Mapping[str, Any]) -> Evaluation:
@@ -178,5 +179,6 @@ def from_message(message: Mapping[str, Any]) -> Evaluation:
         "support": Support(*message["support"]), "alarms": tuple(Alarm(*alarm) for alarm in message["alarms"]),
         "truth": None if truth is None else Truth(*truth), "gain": Interval(*message["gain"]),
         "weights": None if weights is None else Histogram(*weights),
+        "positions": {name: Interval(*e) for name, e in message["positions"].items()},
     }  # fmt: skip
     return Evaluation(**{**message, **made})

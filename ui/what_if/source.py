@@ -39,6 +39,8 @@ class Source(NamedTuple):
         The agent whose decisions are recorded.
     rows : int
         Replications that are recorded.
+    name : str
+        Of a file.
     """
 
     key: str
@@ -49,6 +51,7 @@ class Source(NamedTuple):
     experiment: Experiment | None = None
     label: str = ""
     rows: int = 0
+    name: str = ""
 
 
 def choose(job: Job) -> str:
@@ -129,7 +132,8 @@ def _of_file() -> Source | None:
         return None
     mapping = file.columns(found)
     summary = file.summary(found, mapping)
-    return Source(f"{found.identity}-{sorted((mapping or {}).items())}", summary, found.content, found.ending, mapping)
+    key = f"{found.identity}-{sorted((mapping or {}).items())}"
+    return Source(key, summary, found.content, found.ending, mapping, name=found.name)
 
 
 def recorded(experiment: Experiment, label: str, rows: int) -> RecordTask:

@@ -8,6 +8,7 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from bandits.experiments.experiment import Experiment, read
+from bandits.simulators.datasets import logs
 
 
 class Preset(NamedTuple):
@@ -29,6 +30,27 @@ def presets() -> dict[str, Preset]:
             name = path.name.removesuffix(".json").partition("-")[2]
             found[name] = Preset(data["title"], data["about"], read(data["experiment"]))
     return found
+
+
+def on_log(name: str) -> Experiment:
+    """Return a first replay of a log that a user has kept, in parts of at least about 1,000 events.
+
+    Raises
+    ------
+    UserError
+        There is no such log.
+    """
+    events = logs.sizes(name)[0]
+    parts = min(max(events // 1000, 2), 16)
+    agents = [
+        {"kind": "linucb", "alpha": 0.5},
+        {"kind": "beta_ts"},
+        {"kind": "epsilon_greedy", "epsilon": 0.05},
+        {"kind": "random"},
+    ]
+    simulator = {"kind": "logged", "log": name, "parts": parts}
+    steps = max(1, events // parts)
+    return read({"simulator": simulator, "agents": agents, "steps": steps, "replications": parts})
 
 
 def on_data(name: str) -> Experiment:

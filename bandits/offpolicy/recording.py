@@ -16,6 +16,7 @@ from bandits.agents.guards.floor import Floor
 from bandits.agents.stochastic import StochasticAgent
 from bandits.base.errors import UserError
 from bandits.base.formatting import short
+from bandits.base.selection import indicator_of_largest
 from bandits.base.types import Feedback, FloatArray, Round
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.lane import Lane
@@ -175,7 +176,9 @@ class _Decisions:
         self.examined = None if S == 1 else np.empty(shape)
         self.stated = None if self.kind == "deterministic" else np.empty(block)
         self.redraws = _redraws(lane.agent, self.kind)
-        self.once = None if self.stated is None or S > 1 else _Once(unguarded(lane.agent))
+        self.floors, inside = _floors(lane.agent) if S == 1 else ([], lane.agent)
+        self.scored = _Scored(inside) if self.floors else None
+        self.once = None if self.stated is None or S > 1 or self.floors else _Once(unguarded(lane.agent))
         vectors = self.stated is not None and spec.n_items <= MAX_VECTOR
         self.distributions = np.empty((*shape, spec.n_items)) if vectors else None
         self.items = None if spec.n_items == K else np.empty((self.block, R, K), np.int64)
@@ -192,9 +195,13 @@ class _Decisions:
         self.offered[i] = round.available
         if self.items is not None:
             self.items[i] = round.items
-        if self.stated is not None and self.once is None:
+        if self.stated is None:
+            pass
+        elif self.scored is not None:
+            self.scored.into = self.stated[i, :, 0]
+        elif self.once is None:
             self.stated[i] = self.agent.slot_probabilities(round)
-        elif self.stated is not None and self.once is not None:
+        else:
             self.once.keeps = True
             self.stated[i, :, 0] = self.agent.probabilities(round)
             self.once.keeps = False
@@ -220,6 +227,8 @@ class _Decisions:
         if self.stated is not None:
             place = shown if items is None else (items == shown[..., None]).argmax(axis=3)
             stated = self.stated[:n]
+            if self.floors:
+                stated = self._of_floors(stated[:, :, 0], trace.segments)[:, :, None]
             if self.redraws:
                 itself = np.arange(stated.shape[3]) == place[..., None]
                 stated = (stated * self.redraws + itself) / (self.redraws + 1)
@@ -230,6 +239,15 @@ class _Decisions:
             if self.available is None:
                 self.available = np.ones((*self.contexts.shape, self.n_items), np.bool_)
             self.available[steps] = _by_item(None if items is None else items[:, :, 0], self.offered[:n], self.n_items)
+
+    def _of_floors(self, scores: FloatArray, segments: NDArray[np.int64]) -> FloatArray:
+        """Compute the probabilities of floors around an agent that does not draw, from its scores (n, R, K)."""
+        K = scores.shape[2]
+        available = self.offered[: len(scores)].reshape(-1, K)
+        found = indicator_of_largest(np.where(available, scores.reshape(-1, K), -np.inf))
+        for floor in self.floors:
+            found = floor.mixed_with(found, segments.reshape(-1), available)
+        return found.reshape(scores.shape)
 
     def log(self, experiment: Experiment, replications: Sequence[int]) -> DecisionLog:
         """Return the log without the decisions of replications that have diverged."""
@@ -243,7 +261,8 @@ class _Decisions:
             return found if found is None or S == 1 else np.repeat(found, S, axis=0)
 
         step, row = (each(np.broadcast_to(v, (T, R))) for v in (np.arange(T)[:, None], np.array(replications)))
-        run, texts = experiment.hash[:12], [str(t) for t in range(T)]
+        run, texts, firsts = experiment.hash[:12], [str(t) for t in range(T)], [f"{r}-" for r in replications]
+        ids = _texts([first + text for text in texts for first in firsts]).reshape(T, R)
         segments, groups = each(self.segments), len(self.segment_names)
         features = np.eye(groups)[segments] if self.feature_names and self.features is None else each(self.features)
         return DecisionLog(
@@ -251,14 +270,14 @@ class _Decisions:
             rewards=_rows(self.rewards, kept),
             names=tuple(str(item) for item in range(self.n_items)),
             propensities=_rows(self.propensities, kept),
-            kinds=np.full(len(step), self.kind, dtype=object),
+            kinds=_texts([self.kind]).repeat(len(step)),
             distributions=_rows(self.distributions, kept),
             features=features,
             feature_names=self.feature_names,
             available=each(self.available),
             positions=np.tile(np.arange(1, S + 1), len(step) // S) if S > 1 else None,
             segments=_texts(self.segment_names)[segments] if groups else None,
-            event_ids=_texts([f"{r}-{texts[t]}" for r, t in zip(row.tolist(), step.tolist(), strict=True)]),
+            event_ids=each(ids),
             versions=_texts([f"{run}-{t}" for t in texts])[step],
             rows=row,
             steps=step,
@@ -266,6 +285,40 @@ class _Decisions:
             columns={} if self.examined is None else {EXAMINED: _rows(self.examined, kept)},
             experiment=experiment.model_dump_json(by_alias=True),
         )
+
+
+def _floors(agent: Agent) -> tuple[list[Floor], Agent]:
+    """Return the floors around an agent that does not draw, from the inside out, and that agent.
+
+    Their probabilities follow from its scores, and are computed for many steps at once; none where one of them
+    remembers what was shown, or other guards are outside.
+    """
+    floors: list[Floor] = []
+    inside = agent
+    while isinstance(inside, Floor) and not inside.remembers:
+        floors.insert(0, inside)
+        inside = inside.inner
+    return (floors, inside) if inside.propensity == "deterministic" else ([], agent)
+
+
+class _Scored:
+    """The scores of an agent, copied where they are computed for its choice.
+
+    Parameters
+    ----------
+    agent : Agent
+    """
+
+    def __init__(self, agent: Agent) -> None:
+        self.compute: Callable[[Round], FloatArray] = agent.scores
+        self.into: FloatArray | None = None
+        setattr(agent, "scores", self)  # noqa: B010 - a method of this object alone
+
+    def __call__(self, round: Round) -> FloatArray:
+        found = self.compute(round)
+        if self.into is not None:
+            self.into[...] = found
+        return found
 
 
 class _Once:

@@ -33,6 +33,7 @@ class Floor(Guard):
         self.shows = np.zeros((R, self.spec.n_items if guard.shows else 0), np.int64)
         self.state = ("shows",)
         self._epsilon = np.array(guard.segments or [guard.epsilon]) * (K if guard.per == "arm" else 1)
+        self.remembers = bool(guard.shows)  # whether it depends on what has been shown
         if inner.propensity == "deterministic":
             self.propensity = "exact"
 
@@ -61,10 +62,10 @@ class Floor(Guard):
             count_shows(self.shows, round.items, slate)
 
     def probabilities(self, round: Round) -> FloatArray:
+        if not self.remembers:
+            return self.mixed_with(self.inner.probabilities(round), round.segments, round.available)
         new = self._new(round)
         epsilon, share = self._shares(round, new)
-        if not self.guard.shows:
-            return mixed_with_uniform(self.inner.probabilities(round), epsilon, round.available)
         uniform = round.available / round.available.sum(axis=1, keepdims=True)
         among_new = new / np.maximum(new.sum(axis=1, keepdims=True), 1)
         own = (1 - epsilon - share)[:, None] * self.inner.probabilities(round)
@@ -81,6 +82,11 @@ class Floor(Guard):
         own = (1 - epsilon - share) * self.inner.slot_probabilities(round)
         return np.asarray(own + epsilon * _random_slots(round.available, self.spec.slate, round.available)
                           + share * _random_slots(new, self.spec.slate, round.available))  # fmt: skip
+
+    def mixed_with(self, probabilities: FloatArray, segments: IntArray, available: BoolArray) -> FloatArray:
+        """Mix probabilities (n, K) with uniform choice, for segments (n,), where it does not remember."""
+        shares = self._epsilon[segments if self.guard.segments else 0 * segments]
+        return mixed_with_uniform(probabilities, shares, available)
 
     def explain(self, round: Round) -> Explanation:
         inner = self.inner.explain(round)

@@ -5,7 +5,7 @@ import streamlit as st
 from bandits import UserError
 from ui import session
 from ui.text import refuse
-from ui.what_if import formulas, source, target, view
+from ui.what_if import formulas, replay, source, target, view
 
 st.title("What if?", anchor=False)
 st.markdown(
@@ -24,6 +24,7 @@ try:
             pressed = st.button("Evaluate", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter")
         st.caption(source.describe(log))
         view.show(log, policy, options, pressed=pressed)
+    replay.offer(chosen, log)
 except UserError as error:
     refuse(error)
 with st.expander("Formulas", icon=":material/function:"):

@@ -12,7 +12,7 @@ import numpy as np
 from bandits.base.explanation import Explanation
 from bandits.base.params import Params, param
 from bandits.base.randomness import Streams
-from bandits.base.selection import indicator_of_largest
+from bandits.base.selection import indicator_of_largest, top_k
 from bandits.base.types import (
     BoolArray,
     Feedback,
@@ -28,7 +28,7 @@ from bandits.models import position_bias
 from bandits.models.position_bias import Position
 
 from .guards.params import GuardList, guards_param
-from .propensity import REDRAWS, choice_counts
+from .propensity import REDRAWS, choice_counts, slot_counts
 
 Propensity = Literal["exact", "monte_carlo", "deterministic"]
 Uncertainty = Literal["bonus", "posterior"]
@@ -173,6 +173,23 @@ class Agent(ABC):
             return choice_counts(self, round, n=self.n_redraws) / self.n_redraws
         scores = np.where(round.available, self.scores(round), -np.inf)
         return indicator_of_largest(scores)
+
+    @property
+    def slot_propensity(self) -> Propensity:
+        """What `slot_probabilities` returns: exact in classes that state it in closed form, else from redraws."""
+        return "deterministic" if self.propensity == "deterministic" else "monte_carlo"
+
+    def slot_probabilities(self, round: Round) -> FloatArray:
+        """State the probability that each candidate fills each of the S slots, float64 (R, S, K).
+
+        That of a slot is marginal: whatever the other slots show. See ``slot_propensity``; of agents that choose at
+        random, `redraws` are counted.
+        """
+        if self.slot_propensity == "monte_carlo":
+            return slot_counts(self, round, n=self.n_redraws) / self.n_redraws
+        R, K = round.items.shape
+        slate = top_k(self.scores(round), round.available, np.ones(R, np.bool_), self.spec.slate)
+        return np.asarray(slate[:, :, None] == np.arange(K), np.float64)
 
     def explain(self, round: Round) -> Explanation:
         """Decompose `scores` into mean, width or draw, without side effects."""

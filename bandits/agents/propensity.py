@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bandits.base.selection import top_k
 from bandits.base.types import FloatArray, IntArray, Round
 
 if TYPE_CHECKING:
@@ -50,6 +51,24 @@ def choice_counts(agent: Agent, round: Round, *, n: int = REDRAWS, part: int = 0
     counts, rows = np.zeros(round.items.shape, np.int64), np.arange(len(round.items))
     for chosen in itertools.islice(first_choices(agent, round, part=part), n):
         counts[rows, chosen] += 1
+    return counts
+
+
+def slot_counts(agent: Agent, round: Round, *, n: int = REDRAWS) -> IntArray:
+    """Count how often each candidate fills each slot in n redraws of the scores, int64 (R, S, K).
+
+    Raises
+    ------
+    ValueError
+        The agent has no `Agent.redraws`.
+    """
+    (R, K), S = round.items.shape, agent.spec.slate
+    counts, rows, slots = np.zeros((R, S, K), np.int64), np.arange(R)[:, None], np.arange(S)
+    numbers, alive, scores = agent.streams.of_rows("propensity", block=round.step), np.ones(R, np.bool_), None
+    for scores in itertools.islice(agent.redraws(round, numbers), n):
+        counts[rows, slots, top_k(scores, round.available, alive, S)] += 1
+    if scores is None:
+        raise ValueError("an agent that chooses at random must implement redraws where it shows slates")
     return counts
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,11 @@ class StochasticAgent(Agent):
     def scores(self, round: Round) -> FloatArray:
         """Draw scores whose best candidate has exactly the probability stated, float64 (R, K)."""
         return gumbel_scores(self.probabilities(round), self._uniforms.at(round.step))
+
+    def redraws(self, round: Round, generator: np.random.Generator) -> Iterator[FloatArray]:
+        stated = self.probabilities(round)
+        while True:
+            yield gumbel_scores(stated, generator.random(stated.shape))
 
     def explain(self, round: Round) -> Explanation:
         return Explanation("score", self.scores(round), randomised=np.ones(len(self.params), np.bool_))

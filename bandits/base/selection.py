@@ -106,6 +106,48 @@ def epsilon_slate(scores: FloatArray, available: BoolArray, epsilon: FloatArray,
     return out
 
 
+@njit(cache=True, nogil=True)
+def epsilon_slots(n: IntArray, epsilon: FloatArray, size: int) -> FloatArray:
+    """Compute the probability with which `epsilon_slate` shows the candidate of each rank in each slot.
+
+    Before slot s, f is the rank of the best candidate left, and u = s - f of those behind it are used. Their ranks are
+    a uniformly random subset of the n - f - 1 behind it, because exploration treats all of these alike.
+
+    Parameters
+    ----------
+    n : int64 (R,)
+        Candidates.
+    epsilon : float64 (R,)
+    size : int
+        Slots S, at most n.
+
+    Returns
+    -------
+    float64 (R, S, S + 1)
+        By rank from 0, the best; the last entry is that of every rank from S on.
+    """
+    out = np.zeros((len(n), size, size + 1))
+    for r in range(len(n)):
+        at = np.zeros(size + 1)  # probability of f
+        at[0] = 1.0
+        for s in range(size):
+            after, each = np.zeros(size + 1), epsilon[r] / (n[r] - s)
+            for f in range(s + 1):
+                used, behind = s - f, n[r] - f - 1
+                out[r, s, f] += at[f] * (1 - epsilon[r] + each)
+                for rank in range(f + 1, size + 1):
+                    if behind > 0:
+                        out[r, s, rank] += at[f] * each * (1 - used / behind)
+                after[f] += at[f] * each * (n[r] - s - 1)
+                reached = at[f] * (1 - epsilon[r] + each)  # the best one is used: ranks behind it may be used too
+                for passed in range(used + 1):
+                    more = (used - passed) / (behind - passed) if behind > passed else 0.0
+                    after[f + 1 + passed] += reached * (1 - more)
+                    reached *= more
+            at = after
+    return out
+
+
 def gumbel_scores(probabilities: FloatArray, uniforms: FloatArray) -> FloatArray:
     """Draw scores log p + Gumbel noise, whose best candidate is candidate k with probability p_k.
 

@@ -93,6 +93,9 @@ def lines(found: Evaluation, name: str) -> Iterator[str]:
     for kind, e in found.estimates.items():
         chosen = f"  {number(found.tuned[kind])} chosen by SLOPE++" if kind in found.tuned else ""
         yield f"    {kind:12} {number(e.value):>8}  {number(e.low)} to {number(e.high)}{chosen}"
+    for position, e in found.positions.items():
+        name_of = f"at {escaped(position)}"
+        yield f"    {name_of:12} {number(e.value):>8}  {number(e.low)} to {number(e.high)} ({found.main})"
     if found.truth is not None:
         low, high = number(found.truth.low), number(found.truth.high)
         yield f"    {'truth':12} {number(found.truth.value):>8}  {low} to {high} (of the simulator)"

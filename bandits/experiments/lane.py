@@ -32,6 +32,7 @@ class Lane:
         self.alive = np.ones(self.rows, np.bool_)
         self.use_compiled = True  # False: always step by step, for tests
         self.watch: Callable[[Round], None] | None = None  # sees each round before the choice; none of compiled steps
+        self.watch_feedback: Callable[[Feedback], None] | None = None  # sees each response, likewise
         self.seconds = 0.0  # wall time of simulator, agent and recording
 
     def advance(self, n: int) -> Trace:
@@ -73,6 +74,8 @@ class Lane:
             feedback, truth = simulator.respond(round, slate, simulator.uniforms.at(step))
             if n_alive < self.rows:
                 feedback = Feedback(feedback.rewards, feedback.examined & alive[:, None])
+            if self.watch_feedback is not None:
+                self.watch_feedback(feedback)
             agent.learn(round, slate, feedback)
             # record the step
             if fell_back is not None:

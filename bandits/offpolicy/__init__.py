@@ -13,6 +13,7 @@ from .estimators import REGISTRY
 from .evaluation import Evaluation, Truth, evaluate
 from .greedy import Greedy
 from .intervals import Interval
+from .keeping import keep_for_replay
 from .log import DecisionLog
 from .parquet import write_parquet
 from .reading import read_log
@@ -27,6 +28,7 @@ from .targets import Always, Column, Matrix, Random, Target
 
 __all__ = [
     "REGISTRY", "Alarm", "Always", "Column", "DecisionLog", "Evaluation", "Greedy", "Interval", "Matrix", "Random",
-    "ReplayedAgent", "Rounds", "Support", "Target", "Truth", "evaluate", "from_frame", "learned_agent", "read_dsjson",
-    "read_log", "read_target", "record", "replay_learner", "true_value", "write_dsjson", "write_parquet",
+    "ReplayedAgent", "Rounds", "Support", "Target", "Truth", "evaluate", "from_frame", "keep_for_replay",
+    "learned_agent", "read_dsjson", "read_log", "read_target", "record", "replay_learner", "true_value",
+    "write_dsjson", "write_parquet",
 ]  # fmt: skip

@@ -16,6 +16,7 @@ from bandits.experiments.experiment import read
 from .background import LARGER, MEMORY, to_message
 from .choices import summarise
 from .evaluation import evaluate
+from .keeping import keep_for_replay
 from .parquet import write_parquet
 from .reading import read_log
 from .recording import record
@@ -32,6 +33,9 @@ def main() -> int:
             log = record(experiment, request["label"], rows=request["rows"], progress=lambda steps: _print(steps=steps))
             write_parquet(log, Path(request["path"]))
             _print(written=True)
+        elif "title" in request:
+            log = read_log(request["log"], request["mapping"])
+            _print(kept=keep_for_replay(log, request["title"], uniform=request["uniform"]))
         elif "target" not in request:
             _print(summary=summarise(read_log(request["log"], request["mapping"])).as_message())
         else:

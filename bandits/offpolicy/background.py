@@ -145,13 +145,31 @@ def summarise_file(content: bytes, ending: str, mapping: Mapping[str, str] | Non
     UserError
         The file holds what is not allowed, or takes more memory or time than a page may.
     """
+    return LogSummary.from_message(_answer(content, ending, mapping, {})["summary"])
+
+
+def keep_file(content: bytes, ending: str, mapping: Mapping[str, str] | None, title: str, *, uniform: bool) -> str:
+    """Keep a user's file for replays (`keep_for_replay`), in a process as of `summarise_file`; return its id.
+
+    Raises
+    ------
+    UserError
+        The file cannot be replayed or kept, or takes more memory or time than a page may.
+    """
+    return str(_answer(content, ending, mapping, {"title": title, "uniform": uniform})["kept"])
+
+
+def _answer(
+    content: bytes, ending: str, mapping: Mapping[str, str] | None, request: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Send a request on a user's file to a process of its own; return the last line of its answer."""
     with tempfile.TemporaryDirectory(prefix="bandits-") as folder:
         path = Path(folder) / f"log{ending}"
         path.write_bytes(content)
-        request = {"log": str(path), "mapping": dict(mapping) if mapping else None}
+        asked = {"log": str(path), "mapping": dict(mapping) if mapping else None, **request}
         process = start("bandits.offpolicy", output=subprocess.PIPE, keep_open=True)
         try:
-            written, _ = process.communicate(json.dumps(request), timeout=SUMMARY_SECONDS)
+            written, _ = process.communicate(json.dumps(asked), timeout=SUMMARY_SECONDS)
         except subprocess.TimeoutExpired as error:
             process.kill()
             process.communicate()
@@ -159,15 +177,16 @@ def summarise_file(content: bytes, ending: str, mapping: Mapping[str, str] | Non
     lines = written.splitlines()
     if process.returncode or not lines:
         raise UserError(f"reading the log took more than {size(MEMORY)} of memory; {LARGER}")
-    message = json.loads(lines[-1])
+    message: dict[str, Any] = json.loads(lines[-1])
     if "error" in message:
         raise UserError(message["error"])
-    return LogSummary.from_message(message["summary"])
+    return message
 
 
 def to_message(found: Evaluation) -> dict[str, Any]:
     """Return an evaluation as plain data, from which `from_message` makes an equal one."""
-    return {**vars(found), "estimates": dict(found.estimates), "tuned": dict(found.tuned)}
+    plain = {"estimates": dict(found.estimates), "tuned": dict(found.tuned), "positions": dict(found.positions)}
+    return {**vars(found), **plain}
 
 
 def from_message(message: Mapping[str, Any]) -> Evaluation:
@@ -178,5 +197,6 @@ def from_message(message: Mapping[str, Any]) -> Evaluation:
         "support": Support(*message["support"]), "alarms": tuple(Alarm(*alarm) for alarm in message["alarms"]),
         "truth": None if truth is None else Truth(*truth), "gain": Interval(*message["gain"]),
         "weights": None if weights is None else Histogram(*weights),
+        "positions": {name: Interval(*e) for name, e in message["positions"].items()},
     }  # fmt: skip
     return Evaluation(**{**message, **made})

@@ -71,14 +71,14 @@ def check_distributions(probabilities: FloatArray, *, first: int = 1, column: st
     UserError
         A probability is missing, negative or above 1, or a row has another sum than 1.
     """
-    lowest, sums = probabilities.min(axis=1), probabilities.sum(axis=1)
-    if not (lowest >= 0).all():  # where none is negative and the sum is 1, none is above 1
-        i = int((~(lowest >= 0)).argmax())
+    if not probabilities.min(initial=0.0) >= 0:  # where none is negative and the sum is 1, none is above 1
+        i = int((~(probabilities.min(axis=1) >= 0)).argmax())
         k = int((~((probabilities[i] >= 0) & (probabilities[i] <= 1 + TOLERANCE))).argmax())
         raise UserError(
             f"row {first + i}, {column}: the probability of action {k} must be between 0 and 1; "
             f"got {probabilities[i, k]:g}"
         )
+    sums = probabilities @ np.ones(probabilities.shape[1])  # several times as fast as a sum over a short axis
     wrong = np.abs(sums - 1) > TOLERANCE
     if wrong.any():
         i = int(wrong.argmax())
@@ -154,6 +154,8 @@ def check_unique(event_ids: Any, positions: IntArray | None, *, first: int = 1) 
     """
     import pandas as pd
 
+    if positions is None and len(pd.unique(event_ids)) == len(event_ids):
+        return
     ids = pd.Series(event_ids, dtype=object)  # not as pandas' own text, which takes several times as long to compare
     keys = {"event_id": ids} | ({} if positions is None else {"position": pd.Series(positions)})
     twice = pd.DataFrame(keys).duplicated().to_numpy()

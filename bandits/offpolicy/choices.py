@@ -24,7 +24,8 @@ DECISIONS = 100_000  # of a log that a page records, unless asked for more
 
 def rows_at_first(experiment: Experiment) -> int:
     """Return how many replications a page records: at most about 100,000 decisions, at least one replication."""
-    return max(1, min(experiment.replications, DECISIONS // experiment.steps))
+    rows = DECISIONS // (experiment.steps * recording.slots(experiment))
+    return max(1, min(recording.most_replications(experiment), rows))
 
 
 class LogSummary(NamedTuple):
@@ -79,7 +80,8 @@ def summarise(log: DecisionLog) -> LogSummary:
             problem = str(error)
     agents = target_agents(experiment) if experiment else {}
     known = log.propensities is not None
-    return LogSummary(len(log), log.names, tuple(log.columns), known, agents, experiment, problem)
+    columns = tuple(name for name in log.columns if not (log.experiment and name == recording.EXAMINED))
+    return LogSummary(len(log), log.names, columns, known, agents, experiment, problem)
 
 
 def summarise_run(experiment: Experiment, rows: int) -> LogSummary:
@@ -92,15 +94,17 @@ def summarise_run(experiment: Experiment, rows: int) -> LogSummary:
     """
     recording.check(experiment, range(rows))
     items = experiment.simulator_class().describe(experiment.simulator).n_items
-    names, agents = tuple(map(str, range(items))), target_agents(experiment)
-    return LogSummary(experiment.steps * rows, names, agents=agents, experiment=experiment)
+    names, agents, S = tuple(map(str, range(items))), target_agents(experiment), recording.slots(experiment)
+    return LogSummary(experiment.steps * rows * S, names, agents=agents, experiment=experiment)
 
 
 def target_agents(experiment: Experiment) -> dict[str, str]:
     """Return the agents that can be the target policy, as JSON by label: not those that know the truth.
 
-    Nor random choice, which is a target without an agent.
+    Nor random choice, which is a target without an agent. None where slates are shown.
     """
+    if recording.slots(experiment) > 1:
+        return {}
     pairs = zip(experiment.labels, experiment.agents, strict=True)
     return {
         label: agent.model_copy(update={"label": label}).model_dump_json(by_alias=True)

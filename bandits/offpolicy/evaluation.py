@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -73,6 +73,9 @@ class Evaluation:
         Of the importance weights; None without propensities.
     level : float
         Confidence level of all intervals.
+    positions : mapping of str to Interval
+        By position of slates, what the main estimator states for the rows of that position; empty where the log has
+        one row per event.
     """
 
     n: int
@@ -88,6 +91,7 @@ class Evaluation:
     gain: Interval
     weights: Histogram | None
     level: float
+    positions: Mapping[str, Interval] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the content of ``estimates.json``; numbers that are not finite are None."""
@@ -104,7 +108,9 @@ class Evaluation:
             "main": self.main,
             "logged": _finite(self.logged),
             "gain": {name: _finite(x) for name, x in self.gain._asdict().items()},
-        }
+            **({"positions": {k: {f: _finite(x) for f, x in e._asdict().items()} for k, e in self.positions.items()}}
+               if self.positions else {}),
+        }  # fmt: skip
 
 
 def evaluate(
@@ -200,8 +206,9 @@ def evaluate(
     logged = float(log.rewards.mean())
     stated = verdict(len(log), logged, half_width_in_errors(more, level))
     drawn = None if log.propensities is None else histogram(rounds.weights)
+    each = _by_position(log, rounds, main, partial(_interval, kind=interval, level=level, generator=generator))
     return Evaluation(
-        len(log), target.name, estimates, tuned, support, raised, truth, stated, main, logged, more, drawn, level
+        len(log), target.name, estimates, tuned, support, raised, truth, stated, main, logged, more, drawn, level, each
     )
 
 
@@ -289,6 +296,18 @@ def _contributions(kind: Kind, rounds: Rounds) -> tuple[FloatArray, float | None
     return contributions, value
 
 
+def _by_position(log: DecisionLog, rounds: Rounds, main: str, compute: Callable[..., Interval]) -> dict[str, Interval]:
+    """Estimate the value of each position of slates; empty where each event has one row."""
+    if log.positions is None or log.groups is None:
+        return {}
+    found = {}
+    for position in np.unique(log.positions).tolist():
+        index = log.positions == position
+        part, own = Rounds(*(values[index] for values in rounds)), log.select(index)
+        found[str(position)] = compute(_contributions(REGISTRY[main], part)[0], rounds=part, log=own)
+    return found
+
+
 def _interval(
     contributions: FloatArray, *, rounds: Rounds, log: DecisionLog, kind: str, level: float,
     generator: np.random.Generator, clip: float | None = None,
@@ -323,6 +342,10 @@ def _assumptions(log: DecisionLog, names: Sequence[str], estimated: bool, flat: 
     if flat:
         found.append(Alarm("no_variation", f"All contributions to {', '.join(flat)} are equal: the standard error is 0 "
                            "and their intervals mean nothing."))  # fmt: skip
+    if log.groups is not None:
+        found.append(Alarm("positions", "Each position of a slate is evaluated as a decision of its own: that is right "
+                           "where what an item earns does not depend on the items beside it, and wrong where users "
+                           "stop at the first click."))  # fmt: skip
     if "dm" in names and log.propensities is None:
         found.append(Alarm("model", "The interval of DM leaves out the error of the predicted rewards, which cannot be "
                            "measured without propensities."))  # fmt: skip

@@ -14,7 +14,7 @@ from bandits.storage.run_store import Store
 
 from .log import DecisionLog
 from .recording import by_item
-from .simulated import check_cells, experiment_of, replications_of, rounds_of, split
+from .simulated import check_cells, check_single, experiment_of, replications_of, rounds_of, split
 from .targets import Matrix
 
 KEPT = "run:"
@@ -58,6 +58,7 @@ def frozen_policy(log: DecisionLog, experiment: Experiment, label: str) -> tuple
         other users and items.
     """
     logged = experiment_of(log)
+    check_single(logged)
     if label not in experiment.labels:
         raise UserError(f"target: the run has no agent '{short(label)}'; its agents are {', '.join(experiment.labels)}")
     if experiment.simulator != logged.simulator or experiment.seed != logged.seed:

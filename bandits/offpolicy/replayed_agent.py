@@ -19,7 +19,7 @@ from bandits.experiments.race import make_lane
 
 from .intervals import check_level, normal
 from .log import DecisionLog
-from .simulated import experiment_of
+from .simulated import check_single, experiment_of
 
 TOLERANCE = 1e-9  # of uniform propensities
 MAX_SEED = 2**31
@@ -88,6 +88,7 @@ def replay_learner(
     """
     check_level(level)
     logged = experiment_of(log)
+    check_single(logged)
     K = _check_uniform(log)
     if logged.simulator.all_changes:
         raise UserError("a learning agent cannot be replayed on the log of a run that changes: events that are passed "

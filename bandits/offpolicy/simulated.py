@@ -22,8 +22,8 @@ from bandits.simulators.base import Simulator
 
 from .intervals import Interval, normal
 from .log import DecisionLog
-from .recording import by_item
-from .targets import Matrix, Target
+from .recording import by_item, slots
+from .targets import Matrix, Random, Target
 
 SHARE = 0.5  # of the steps, from which an agent learns
 MAX_CELLS = 200_000_000  # decisions times actions
@@ -32,15 +32,25 @@ MAX_CELLS = 200_000_000  # decisions times actions
 def true_value(log: DecisionLog, target: Target) -> Interval:
     """Compute the expected reward of a target policy for the users of the log, from the simulator's truth.
 
-    Its interval is that of the mean over users, of whom the log has a sample.
+    Its interval is that of the mean over users, of whom the log has a sample. Of slates it is the mean over positions,
+    and known for uniformly random choice only: what a position earns depends on the whole slate.
 
     Raises
     ------
     UserError
-        The log is not one of a simulated run.
+        The log is not one of a simulated run, or of slates and the target is not uniformly random.
     """
-    lane = _lane(log, experiment_of(log).model_dump(mode="json", by_alias=True)["agents"][0])
+    experiment = experiment_of(log)
+    lane = _lane(log, experiment.model_dump(mode="json", by_alias=True)["agents"][0])
     values = np.empty(len(log))
+    if (S := slots(experiment)) > 1:
+        if not isinstance(target, Random):
+            raise UserError("where slates are shown, it is that of the target random only")
+        first = np.zeros((lane.rows, S), np.int64) + np.arange(S)  # any slate: the value of a random one is the same
+        for round, rows, index in rounds_of(log, lane.simulator):
+            response = lane.simulator.respond(round, first, lane.simulator.uniforms.at(round.step))
+            values[index] = response[1].random_value[rows] / S
+        return normal(values, groups=log.groups)
     for round, rows, index in rounds_of(log, lane.simulator):
         truth = by_item(round, lane.simulator.probabilities(round), log.n_actions)
         values[index] = np.einsum("mk,mk->m", target.probabilities(log, index), truth[rows])
@@ -66,6 +76,7 @@ def learned_agent(log: DecisionLog, agent: str) -> tuple[DecisionLog, Matrix]:
         params: dict[str, Any] = json.loads(agent)
     except ValueError as error:
         raise UserError(f"target: {short(agent)} is not JSON ({error})") from error
+    check_single(experiment_of(log))
     lane = _lane(log, params)
     first, rest = split(log)
     check_cells(rest)
@@ -136,6 +147,21 @@ def experiment_of(log: DecisionLog) -> Experiment:
             raise UserError(f"row {log.first + i}, {name}: must be between 0 and {end - 1}, as in the experiment of "
                             f"the log; got {values[i]}")  # fmt: skip
     return experiment
+
+
+def check_single(experiment: Experiment) -> None:
+    """Check that one item is shown at a time, so that an agent can learn from a log or be replayed on it.
+
+    Raises
+    ------
+    UserError
+        The simulator shows slates.
+    """
+    if slots(experiment) > 1:
+        raise UserError(
+            "target: an agent requires a log of a simulator that shows one item at a time; on a log of slates random, "
+            "always:ITEM, column:NAME and greedy:MODEL are possible, position by position"
+        )
 
 
 def _lane(log: DecisionLog, agent: dict[str, Any]) -> Lane:

@@ -65,6 +65,7 @@ def csv(log: DecisionLog) -> str:
         columns["propensities"] = [json.dumps(vector) for vector in log.distributions.tolist()]
     if log.features is not None:
         columns |= {f"feature_{n}": log.features[:, d] for d, n in enumerate(_feature_names(log))}
+    columns |= dict(log.columns)
     return csv_of(pd.DataFrame({name: values for name, values in columns.items() if values is not None}))
 
 

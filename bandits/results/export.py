@@ -89,7 +89,9 @@ def _requirements(experiment: Experiment) -> list[str]:
     """Name what the experiment needs beside the package, as comments."""
     lines = []
     if not experiment.simulator_class().portable(experiment.simulator):
-        lines.append("# It needs the uploaded data set: upload the same CSV there, on the page Your data, first.")
+        lines.append(
+            "# It needs the uploaded data: upload the same file there first, on the page Your data, a log on What if?."
+        )
     if any(type(params).source_digest for params in (experiment.simulator, *experiment.agents)):
         lines.append("# It needs the plug-in of this experiment: set BANDITS_PLUGINS to its file.")
     return lines

@@ -6,12 +6,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from bandits.base.formatting import short
 from bandits.base.params import param
 from bandits.base.randomness import Streams
 from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Round, Truth, WorldSpec
 
 from .base import Simulator, SimulatorParams
-from .datasets import logs
+from .datasets import kept_logs, logs
 
 
 class Logged(Simulator):
@@ -31,11 +32,12 @@ class Logged(Simulator):
 
     class Params(SimulatorParams):
         kind: Literal["logged"] = "logged"
-        log: Literal["open_bandit/random/all", "open_bandit/random/men", "open_bandit/random/women"] = param(
-            "open_bandit/random/men", title="Log", basic=True,
-            help="A sample of the Open Bandit data set: 10,000 random decisions of a fashion shop in one campaign, "
+        log: str = param(
+            "open_bandit/random/men", title="Log", basic=True, pattern=r"^[a-z0-9/_-]{1,60}$",
+            help="Open Bandit: 10,000 random decisions of a fashion shop in one campaign, "
             "with 80 (all), 34 (men) or 46 (women) items. With more items fewer choices equal the logged ones: about "
-            "one in 80, 34 or 46 counts.",
+            "one in 80, 34 or 46 counts. Further entries are logs of your own, uploaded on the page What "
+            "if?, one row per decision.",
         )  # fmt: skip
         parts: int = param(
             16, title="Parts", symbol="P", ge=1, le=100, basic=True,
@@ -47,6 +49,16 @@ class Logged(Simulator):
             help="context: the same vector for all items, for models per arm. block: the interaction of item and "
             "features, a block of features per item with which one shared model can learn each item.",
         )  # fmt: skip
+
+        @classmethod
+        def choices(cls, name: str) -> dict[str, str] | None:
+            if name != "log":
+                return None
+            infos = kept_logs.listing()
+            titles = [info.title for info in infos]
+            suffix = {info.id: f" {info.id[-4:]}" if titles.count(info.title) > 1 else "" for info in infos}
+            own = {info.id: f"{info.title}{suffix[info.id]} (kept)" for info in infos}
+            return {**{name: f"Open Bandit, {name.rpartition('/')[2]}" for name in logs.SHIPPED}, **own}
 
     title = "Logged decisions (replay)"
     family = "Data sets"
@@ -71,12 +83,18 @@ class Logged(Simulator):
         wide = params.encoding == "block"
         capabilities = {"replay", "binary"} | ({"arm_features"} if wide else set())
         return WorldSpec(
-            n_items=K, n_candidates=K, n_features=d * K if wide else d, n_stored=len(logs.COLUMNS),
+            n_items=K, n_candidates=K, n_features=d * K if wide else d, n_stored=logs.width(params.log),
             capabilities=frozenset(capabilities),
         )  # fmt: skip
 
     @classmethod
+    def slate_size(cls, params: Any) -> int:  # noqa: ARG003
+        return 1
+
+    @classmethod
     def obstacle(cls, params: Any, replications: int) -> str:
+        if not cls.events(params):
+            return f"simulator.parts is {params.parts}; the log has only {logs.sizes(params.log)[0]} events"
         if replications <= params.parts:
             return ""
         parts = "1 part" if params.parts == 1 else f"{params.parts} parts"
@@ -93,13 +111,17 @@ class Logged(Simulator):
     @classmethod
     def memory(cls, params: Any, rows: int) -> int:
         n, d, K = logs.sizes(params.log)
-        N = len(logs.COLUMNS)
+        N = logs.width(params.log)
         spans = 3 * (K * d) ** 2 if params.encoding == "block" else 0
         return 8 * (n * (2 + N) + rows * K * (3 * N + 6) + spans)
 
     def round_at(self, step: int) -> Round:
-        columns = np.ascontiguousarray(self._log.columns[self._event(step)][:, None, :] + self._offset)
-        contexts = Contexts(self._values, columns, self.spec.n_features)
+        event = self._event(step)
+        columns = np.ascontiguousarray(self._log.columns[event][:, None, :] + self._offset)
+        values = self._values
+        if self._log.values is not None:
+            values = np.repeat(self._log.values[event][:, None, :], self.spec.n_items, axis=1)
+        contexts = Contexts(values, columns, self.spec.n_features)
         return Round(step, self._zeros, self._items, contexts, self._rows, self._available, self._zeros)
 
     def respond(self, round: Round, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:  # noqa: ARG002
@@ -113,18 +135,32 @@ class Logged(Simulator):
 
     def features(self, item: int | None) -> FloatArray:
         K, (_, d, _) = self.spec.n_items, logs.sizes(self.params.log)
-        distinct = np.unique(self._log.columns, axis=0)
-        X = np.zeros((len(distinct), d))
-        np.put_along_axis(X, distinct, 1.0, axis=1)
+        if self._log.values is not None:
+            X = np.asarray(np.linalg.qr(self._log.values, mode="r"))  # the same span in at most d rows
+        else:
+            distinct = np.unique(self._log.columns, axis=0)
+            X = np.zeros((len(distinct), d))
+            np.put_along_axis(X, distinct, 1.0, axis=1)
         if self.params.encoding == "context":
             return X
         basis = np.linalg.qr(X, mode="r")  # the same span in d rows
         blocks = np.kron(np.eye(K), basis).reshape(K, -1, K * d)
         return blocks.reshape(-1, K * d) if item is None else blocks[item]
 
+    def name(self, item: int, row: int = 0) -> str:
+        text = short(self._log.names[item], 40) if self._log.names else str(item)
+        return super().name(int(text), row) if text.isdecimal() else text
+
     @classmethod
-    def attribution(cls, params: Any) -> str:  # noqa: ARG003
-        return logs.ATTRIBUTION
+    def attribution(cls, params: Any) -> str:
+        if logs.is_shipped(params.log):
+            return logs.ATTRIBUTION
+        info = kept_logs.find(params.log)
+        return f"{info.id}, a log of {info.events:,} decisions that a user has kept" if info else ""
+
+    @classmethod
+    def portable(cls, params: Any) -> bool:
+        return logs.is_shipped(params.log)
 
     def _event(self, step: int) -> IntArray:
         """Return the event of each row, int64 (R,); those after the end are repeated and do not count."""

@@ -7,6 +7,7 @@ import pytest
 
 from bandits.base.selection import (
     epsilon_slate,
+    epsilon_slots,
     gumbel_scores,
     indicator_of_largest,
     mixed_with_uniform,
@@ -24,6 +25,27 @@ def candidates(seed: int) -> tuple[FloatArray, BoolArray]:
     available = generator.random((ROWS, ITEMS)) < 0.6
     available[:, -3:] = True
     return generator.integers(0, 4, (ROWS, ITEMS)).astype(float), available
+
+
+@pytest.mark.parametrize(("n", "size"), [(1, 1), (3, 3), (5, 1), (5, 3), (6, 4)])
+def test_probabilities_of_slots_are_those_of_all_slates(n: int, size: int) -> None:
+    """Every slate of `epsilon_slate`, candidate by candidate, with its probability."""
+    epsilon = 0.35
+    expected = np.zeros((size, n))
+
+    def follow(shown: list[int], probability: float) -> None:
+        if len(shown) == size:
+            return
+        left = [rank for rank in range(n) if rank not in shown]
+        for rank in left:
+            p = probability * (epsilon / len(left) + (1 - epsilon) * (rank == left[0]))
+            expected[len(shown), rank] += p
+            follow([*shown, rank], p)
+
+    follow([], 1.0)
+    found = epsilon_slots(np.array([n, n]), np.array([epsilon, 0.0]), size)
+    np.testing.assert_allclose(found[0][:, np.minimum(np.arange(n), size)], expected, atol=1e-15)
+    np.testing.assert_array_equal(found[1][:, :size], np.eye(size))
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])

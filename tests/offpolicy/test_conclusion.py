@@ -267,10 +267,14 @@ def test_a_page_offers_what_a_log_can_answer(tmp_path: Path) -> None:
     floor = [{"kind": "floor", "epsilon": 0.1}]
     floored = experiment({"kind": "linucb", "guards": floor}, "epsilon_greedy", "random", seed=9, steps=200)
     assert suggested_logger(floored) == floored.labels[0]
-    slates = experiment("linucb", simulator={"kind": "ranking"}, steps=100)
-    assert suggested_logger(slates) is None
-    with pytest.raises(UserError, match="one item at once"):
-        summarise_run(slates, 1)
+    slates = experiment("linucb", "epsilon_greedy", simulator={"kind": "ranking", "n_items": 500}, steps=100)
+    assert suggested_logger(slates) == "ε-greedy"
+    summary = summarise_run(slates, 2)
+    assert (summary.n, summary.agents) == (2000, {})  # a row for each of ten slots; no agent as the target
+    large = experiment("linucb", simulator={"kind": "ranking"}, steps=5000)
+    assert suggested_logger(large) is None
+    with pytest.raises(UserError, match="10 slots, 50,000 in all, and 10,000 items: record fewer"):
+        summarise_run(large, 1)
 
 
 def test_a_page_records_about_100_000_decisions() -> None:

@@ -13,7 +13,17 @@ import pytest
 from bandits import UserError, run
 from bandits.cli.main import main
 from bandits.experiments.race import make_lane
-from bandits.offpolicy import DecisionLog, Matrix, evaluate, learned_agent, read_log, record, true_value, write_parquet
+from bandits.offpolicy import (
+    DecisionLog,
+    Matrix,
+    evaluate,
+    learned_agent,
+    read_log,
+    record,
+    true_value,
+    write_dsjson,
+    write_parquet,
+)
 from bandits.offpolicy.recording import check
 from bandits.offpolicy.targets import Always, Random
 from tests.support import experiment, often
@@ -127,8 +137,8 @@ def test_what_it_learned_is_worth_more_than_random_choice() -> None:
 
 
 def test_what_is_impossible_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(UserError, match="shows one item at once"):
-        record(experiment("random", simulator={"kind": "ranking"}))
+    with pytest.raises(UserError, match="a row for each of 10 slots"):
+        record(experiment("random", simulator={"kind": "ranking"}, steps=5000))
     with pytest.raises(UserError, match=r"at most|may have 2,000,000 decisions"):
         record(experiment("random", steps=100_000, replications=32))
     e = experiment("random", simulator=SHOP, steps=50, replications=2)
@@ -158,3 +168,81 @@ def test_the_command_line_logs_a_run_and_evaluates_it(tmp_path: Path, capsys: py
     assert "(of the simulator)" in capsys.readouterr().out
     saved = json.loads((tmp_path / "estimates.json").read_text(encoding="utf-8"))
     assert set(saved["truth"]) == {"value", "low", "high"}
+
+
+SLATES = {"kind": "ranking", "n_items": 12, "n_candidates": 10, "slate": 3, "n_users": 5, "embedding": 4,
+          "choice": "sigmoid", "intercept": 1.5}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("agent", "kind"),
+    [
+        ({"kind": "random"}, "exact"),
+        ({"kind": "epsilon_greedy", "epsilon": 0.3, "decay": 0.001}, "exact"),
+        ({"kind": "linucb", "guards": [FLOOR]}, "exact"),
+        ({"kind": "linucb", "guards": [{**FLOOR, "new": 0.3, "shows": 40}]}, "exact"),
+        (
+            {
+                "kind": "linucb",
+                "guards": [
+                    {"kind": "fallback", "to": "epsilon_greedy", "median_ms": 90, "p99_ms": 300, "budget_ms": 100}
+                ],
+            },
+            "exact",
+        ),
+        ({"kind": "epsilon_greedy", "guards": [{"kind": "cap", "share": 0.35, "window": 50}]}, "exact"),
+        ({"kind": "ab_test", "winner": "all", "test": 15}, "monte_carlo"),
+        ({"kind": "lints", "sharing": "shared"}, "monte_carlo"),
+        ({"kind": "linucb"}, "deterministic"),
+    ],
+)
+def test_a_log_of_slates_states_the_probability_of_each_item_at_each_position(
+    agent: dict[str, Any], kind: str, tmp_path: Path
+) -> None:
+    """Shows of an item at a position minus their probabilities are a martingale: |z| < 4.5 for each of 36."""
+    steps = 30 if kind == "monte_carlo" else 150
+    e = experiment(agent, simulator=SLATES, steps=steps, replications=3)
+    log = record(e)
+    assert len(log) == steps * 3 * 3
+    assert set(np.asarray(log.kinds)) == {kind}
+    assert np.asarray(log.positions)[:6].tolist() == [1, 2, 3, 1, 2, 3]
+    per_event = log.actions.reshape(-1, 3)
+    assert all(len(set(slate)) == 3 for slate in per_event.tolist())
+    clicks = np.bincount(np.asarray(log.rows), log.rewards)
+    np.testing.assert_allclose(clicks, run(e, workers=0).histories[e.labels[0]].sums["clicks"][-1])
+    clicked = log.rewards.reshape(-1, 3).cumsum(axis=1)
+    np.testing.assert_array_equal(log.columns["examined"].reshape(-1, 3)[:, 1:], clicked[:, :-1] == 0)
+    if kind == "deterministic":
+        assert (log.propensities == 1).all()
+    else:
+        p = np.asarray(log.distributions)
+        np.testing.assert_allclose(p.sum(axis=1), 1)
+        np.testing.assert_array_equal(p[np.arange(len(log)), log.actions], np.asarray(log.propensities))
+        for position in (1, 2, 3):
+            at = np.asarray(log.positions) == position
+            shows, expected = np.bincount(log.actions[at], minlength=12), p[at].sum(axis=0)
+            spread = np.sqrt((p[at] * (1 - p[at])).sum(axis=0))
+            assert (np.abs(shows - expected) <= 4.5 * spread + 1).all()
+    write_parquet(log, tmp_path / "log.parquet")
+    assert read_log(tmp_path / "log.parquet") == log
+    write_dsjson(log, tmp_path / "log.dsjson")
+    back = read_log(tmp_path / "log.dsjson")
+    assert replace(back, experiment=log.experiment) == log  # dsjson holds everything but the experiment
+
+
+def test_slates_are_evaluated_position_by_position() -> None:
+    """Of random choice from its own log: the truth is in the interval, the positions sum up; agents are refused."""
+    log = record(experiment("random", simulator=SLATES, steps=500, replications=3))
+    found = evaluate(log, "random", estimators=["ips", "dr"])
+    assert found.truth is not None
+    assert found.estimates["ips"].low < found.truth.value < found.estimates["ips"].high
+    ips = evaluate(log, "random", estimators=["ips"])
+    assert list(ips.positions) == ["1", "2", "3"]
+    assert np.mean([e.value for e in ips.positions.values()]) == pytest.approx(ips.estimates["ips"].value)
+    clicks = [log.rewards[np.asarray(log.positions) == s].mean() for s in (1, 2, 3)]
+    assert [e.value for e in ips.positions.values()] == pytest.approx(clicks)
+    assert ips.positions["1"].standard_error == pytest.approx(log.rewards[::3].std(ddof=1) / 1500**0.5)
+    assert [alarm.kind for alarm in found.alarms] == ["positions"]
+    assert evaluate(log, "always:3", estimators=["ips"]).truth is None
+    with pytest.raises(UserError, match="shows one item at a time; on a log of slates random"):
+        evaluate(log, '{"kind": "linucb"}')

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from bandits.experiments import url
+from bandits.experiments import presets, url
 from bandits.experiments.experiment import Experiment
 from bandits.offpolicy import open_bandit, parquet, record
 from bandits.runtime.pool import Pool
+from bandits.simulators.datasets import kept_logs
 from tests.pages.support import ended, open_page, panels, refusals
 from tests.support import experiment, thinned, wait_for
 from ui import session
@@ -180,10 +182,32 @@ def test_the_arena_exports_decisions(pool: Pool) -> None:
 
 
 def test_a_run_that_cannot_be_logged_says_why(pool: Pool) -> None:
-    e = experiment(
-        "linucb", simulator={"kind": "ranking", "n_items": 60, "n_candidates": 20}, seed=67, steps=100, replications=1
-    )
+    large = {"kind": "ranking", "n_items": 100_000, "n_candidates": 20}
+    e = experiment("random", simulator=large, seed=67, steps=250, replications=1)
     at = visit(pool, e)
     assert box(at, "Log").value == open_bandit.NAMES[0]
     at = open_page("arena", url.to_query(e))
-    assert any("one item at once" in c.value for c in at.caption)
+    assert any("a row for each of 10 slots" in c.value for c in at.caption)
+
+
+def test_a_file_is_kept_and_replayed_in_the_arena(pool: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = visit(pool, experiment("linucb", seed=68, steps=200))
+    monkeypatch.setenv("BANDITS_HOME", str(tmp_path))
+    at = with_file(at, table(p=None))
+    assert [e.label for e in at.expander] == ["Formulas"]  # no log is kept
+    press(at, "Save and run")
+    assert "state that every item was equally likely" in refusals(at)[0]
+    next(c for c in at.checkbox if c.label == "Every item was equally likely").check().run()
+    press(at, "Save and run")
+    assert not at.exception
+    (info,) = kept_logs.listing()
+    assert (info.title, info.events, info.items, info.features) == ("log", 400, 3, 2)
+    assert pool.get(presets.on_log(info.id).hash) is not None
+    at = open_page("what_if", "")
+    box(at, "Log").select("file").run()
+    press(at, "Delete log")
+    assert kept_logs.listing() == []
+
+
+def press(at: AppTest, label: str) -> None:
+    next(b for b in at.button if b.label == label).click().run()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,13 +18,13 @@ from bandits.experiments.history import History
 from bandits.experiments.lane import join
 from bandits.experiments.race import make_lane
 from bandits.lessons.sources import RunSource
-from bandits.offpolicy import open_bandit, recording
+from bandits.offpolicy import DecisionLog, keep_for_replay, open_bandit, recording
 from bandits.results import instant, metrics, run_comparison, text, unpaired
 from bandits.results.decision import why
 from bandits.results.export import report
 from bandits.results.figures import board, rate
 from bandits.results.overlay import overlay
-from bandits.simulators.datasets import logs
+from bandits.simulators.datasets import kept_logs, logs
 from bandits.simulators.logged import Logged
 from bandits.sweeps import read as read_sweep
 
@@ -290,3 +292,80 @@ def test_differences_of_rates_hold_their_error_rate() -> None:
         errors += found.p_value < 0.05
         assert (found.p_value < 0.05) == (not found.difference.low <= 0 <= found.difference.high)
     assert errors / repetitions < 0.05 + 3 * np.sqrt(0.05 * 0.95 / repetitions)
+
+
+def users_log(g: np.random.Generator, n: int = 600) -> DecisionLog:
+    """Make a uniform log in which item 0 earns more for large x, and item 1 for small."""
+    x, actions = g.normal(size=(n, 1)), g.integers(0, 3, n)
+    p = np.select([actions == 0, actions == 1], [x[:, 0] > 0, x[:, 0] < 0], 0.2).astype(float)
+    return DecisionLog(actions=actions, rewards=(g.random(n) < p).astype(float), names=("red", "7", "blue"),
+                       propensities=np.full(n, 1 / 3), features=x, feature_names=("x",))  # fmt: skip
+
+
+@pytest.fixture
+def empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("BANDITS_HOME", str(tmp_path))
+    return tmp_path
+
+
+def test_a_users_log_is_replayed_event_by_event(empty_home: Path) -> None:
+    log = users_log(np.random.default_rng(0))
+    name = keep_for_replay(log, "My shop")
+    assert name.startswith("my-shop-")
+    assert keep_for_replay(log, "My shop") == name  # stored once
+    assert [info.id for info in kept_logs.listing()] == [name]
+    assert keep_for_replay(replace(log, rewards=1 - log.rewards), "My shop") != name
+    kept = kept_logs.load(name)
+    np.testing.assert_array_equal(kept.features, np.hstack([np.ones((600, 1)), np.asarray(log.features)]))
+    e = replay(steps=300, replications=2, log=name, parts=2, agents=[{"kind": "linucb"}, {"kind": "random"}])
+    lane = make_lane(e, 0)
+    trace, r = lane.advance(300), 1
+    mine = np.arange(300) * 2 + r
+    same = trace.items[:, r, 0] == log.actions[mine]
+    assert trace.counted is not None
+    np.testing.assert_array_equal(trace.counted[:, r], same)
+    np.testing.assert_array_equal(trace.rewards[:, r], np.where(same, log.rewards[mine], 0))
+    round = lane.simulator.round_at(17)
+    np.testing.assert_array_equal(round.features[1, 2], [1.0, np.asarray(log.features)[35, 0]])
+    assert [lane.simulator.name(k) for k in range(3)] == ["red", "item 7", "blue"]
+    rates = {label: metrics.click_rate(h).mean() for label, h in run(e, workers=0).histories.items()}
+    assert rates["LinUCB"] > rates["Random"] + 0.1  # it learns
+
+
+def test_a_log_that_is_not_here_or_damaged_or_deleted_is_named_in_one_sentence(empty_home: Path) -> None:
+    name = keep_for_replay(users_log(np.random.default_rng(1)), "Mine")
+    assert not Logged.portable(replay(log=name).simulator)
+    path = empty_home / "logs" / f"{name}.parquet"
+    content = path.read_bytes()
+    with pytest.raises(UserError, match=r"parts is 100; the log has only 50 events"):
+        make_lane(replay(log=keep_for_replay(users_log(np.random.default_rng(2), 50), "Small"), parts=100), 0)
+    path.write_bytes(content[: len(content) // 2])
+    with pytest.raises(UserError, match="is damaged: upload the log again on the page What if"):
+        kept_logs.load(name)
+    kept_logs.delete(name)
+    with pytest.raises(
+        UserError, match=r"is not kept here: upload it again on the page What if\?; known are open_bandit"
+    ):
+        replay(log=name)
+
+
+def test_logs_that_a_replay_would_misread_are_refused(empty_home: Path) -> None:
+    log = users_log(np.random.default_rng(3), 60)
+    p = np.full(60, 1 / 3)
+    p[4] = 0.5
+    none = np.ones((60, 3), bool)
+    none[7, 1 - log.actions[7] // 2] = False
+    ids = np.array([f"e{i // 2}" for i in range(60)], object)
+    for changed, words in (
+        ({"propensities": p}, r"row 5, propensity: .* 1/3 = 0.3333 for each of 3 items; got 0.5"),
+        ({"propensities": None}, "state that every item was equally likely"),
+        ({"available": none}, "row 8, candidates: .* here are 2 of 3"),
+        ({"event_ids": ids, "positions": np.arange(60) % 2}, "one item per event"),
+        ({"rewards": log.rewards * 2}, "reward: must be 0 or 1 for a replay; got 2"),
+    ):
+        with pytest.raises(UserError, match=words):
+            keep_for_replay(replace(log, **changed), "Mine")
+    with pytest.raises(UserError, match="the name is"):
+        keep_for_replay(log, "<b>")
+    assert kept_logs.listing() == []
+    assert keep_for_replay(replace(log, propensities=None), "Mine", uniform=True)

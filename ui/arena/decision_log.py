@@ -9,7 +9,6 @@ from bandits.base.formatting import count
 from bandits.offpolicy import recording, text_formats
 from bandits.offpolicy.background import RecordTask
 from bandits.offpolicy.choices import rows_at_first, suggested_logger
-from bandits.offpolicy.log import MAX_ROWS
 from bandits.runtime.pool import Job
 from ui.text import escape_markdown, refuse, sentence
 from ui.what_if.source import recorded
@@ -31,7 +30,7 @@ def export(job: Job) -> None:
     left, right = st.columns([3, 2], vertical_alignment="bottom")
     suggested = labels.index(suggested_logger(experiment) or labels[0])
     label = left.selectbox("Decisions of", labels, suggested, key=f"log-agent-{key}")
-    most = max(1, min(experiment.replications, MAX_ROWS // experiment.steps))
+    most = recording.most_replications(experiment)
     rows = right.number_input("Replications", 1, most, rows_at_first(experiment), key=f"log-rows-{key}",
                               help="The first replications of the run are recorded.")  # fmt: skip
     wanted = f"{experiment.hash}-{label}-{rows}"

@@ -25,7 +25,7 @@ def share(job: Job) -> None:
     st.code(f"{here.scheme}://{here.netloc}{here.path}?{url.query(job.experiment)}", language=None, wrap_lines=True)
     note = "The link contains the whole experiment: it gives the same numbers, even after this run has been deleted."
     if not job.experiment.simulator_class().portable(job.experiment.simulator):
-        note = "The link contains the experiment, but not the uploaded data: upload the same CSV on the other server."
+        note = "The link contains the experiment, but not the uploaded data: upload the same file on the other server."
     if here.hostname in ("127.0.0.1", "localhost", "::1"):
         note += " This link works only on this computer; elsewhere replace the host name."
     st.caption(note)

@@ -31,6 +31,7 @@ class LogFile(NamedTuple):
     """An uploaded file."""
 
     identity: str
+    name: str
     ending: str
     content: bytes
 
@@ -42,10 +43,10 @@ def upload() -> LogFile | None:
         help="CSV or Parquet with one decision per row, a log that *Export* in the Arena wrote, or dsjson. Larger "
         "files: `python -m bandits evaluate`.",
     )  # fmt: skip
-    st.caption("The file is read for this page only and not stored.")
+    st.caption("The file is read for this page only and not stored, unless you replay it in the Arena.")
     if uploaded is None:
         return None
-    return LogFile(uploaded.file_id, Path(uploaded.name).suffix.lower(), uploaded.getvalue())
+    return LogFile(uploaded.file_id, uploaded.name, Path(uploaded.name).suffix.lower(), uploaded.getvalue())
 
 
 def columns(file: LogFile) -> Mapping[str, str] | None:

@@ -9,7 +9,7 @@ import streamlit as st
 
 from bandits import Experiment
 from bandits.base.formatting import count, count_of
-from bandits.offpolicy import open_bandit
+from bandits.offpolicy import open_bandit, recording
 from bandits.offpolicy.background import RecordTask
 from bandits.offpolicy.choices import LogSummary, rows_at_first, suggested_logger, summarise, summarise_run
 from bandits.runtime.pool import Job
@@ -39,6 +39,8 @@ class Source(NamedTuple):
         The agent whose decisions are recorded.
     rows : int
         Replications that are recorded.
+    name : str
+        Of a file.
     """
 
     key: str
@@ -49,6 +51,7 @@ class Source(NamedTuple):
     experiment: Experiment | None = None
     label: str = ""
     rows: int = 0
+    name: str = ""
 
 
 def choose(job: Job) -> str:
@@ -78,7 +81,7 @@ def load(job: Job, chosen: str) -> Source | None:
         return _of_file()
     if chosen in open_bandit.NAMES:
         if suggested_logger(experiment) is None:
-            st.caption("The run that you viewed last cannot be logged: it replays a log, shows slates, or is too long.")
+            st.caption("The run that you viewed last cannot be logged: it replays a log or is too large.")
         return Source(chosen, _shipped(chosen), chosen)
     label, rows = chosen.removeprefix("run:"), rows_at_first(experiment)
     return Source(
@@ -105,6 +108,8 @@ def describe(source: Source) -> str:
         text = (
             f"{text} in the simulator {title}: {escape_markdown(source.label)}, {count_of(source.rows, 'replications')}"
         )
+        if (slots := recording.slots(source.experiment)) > 1:
+            text += f", slates of {slots} (a row is a position)"
         if source.rows < source.experiment.replications:
             text += f" of {count(source.experiment.replications)} (*Export* in the Arena writes all)"
     elif isinstance(source.log, str):
@@ -127,7 +132,8 @@ def _of_file() -> Source | None:
         return None
     mapping = file.columns(found)
     summary = file.summary(found, mapping)
-    return Source(f"{found.identity}-{sorted((mapping or {}).items())}", summary, found.content, found.ending, mapping)
+    key = f"{found.identity}-{sorted((mapping or {}).items())}"
+    return Source(key, summary, found.content, found.ending, mapping, name=found.name)
 
 
 def recorded(experiment: Experiment, label: str, rows: int) -> RecordTask:

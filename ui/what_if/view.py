@@ -115,6 +115,14 @@ def draw(found: Evaluation) -> None:
             ],
             "What it averages": [REGISTRY[name].words for name in found.estimates],
         })  # fmt: skip
+        if found.positions:
+            st.table({
+                f"Position ({REGISTRY[found.main].title})": list(found.positions),
+                "Value": [f"{e.value:.{digits}f}" for e in found.positions.values()],
+                f"{percent(found.level)} interval": [
+                    f"{e.low:.{digits}f} to {e.high:.{digits}f}" for e in found.positions.values()
+                ],
+            })  # fmt: skip
         s = found.support
         st.markdown(
             f"Effective sample size {count(s.ess)} of {count(found.n)} decisions · largest weight "

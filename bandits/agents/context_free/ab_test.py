@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -88,6 +88,10 @@ class ABTest(ContextFreeAgent):
 
     def scores(self, round: Round) -> FloatArray:
         return np.where(self.testing[:, None], self.uniforms.at(round.step), self.rates(round))
+
+    def redraws(self, round: Round, generator: np.random.Generator) -> Iterator[FloatArray]:
+        while True:
+            yield np.where(self.testing[:, None], generator.random(round.items.shape), self.rates(round))
 
     def explain(self, round: Round) -> Explanation:
         return Explanation("greedy", self.scores(round), self.rates(round), randomised=self.testing)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bandits.agents.base import Agent, AgentParams
+from bandits.agents.base import Agent, AgentParams, Propensity
 from bandits.base.explanation import Explanation
 from bandits.base.randomness import Streams
 from bandits.base.types import BoolArray, FloatArray, IntArray, PredrawnSteps, Round, WorldAccess, WorldSpec
@@ -40,6 +40,13 @@ class Random(Agent):
         n = len(steps.context)
         best: IntArray = self.uniforms.slice(steps.start, n).argmax(axis=2)
         return best
+
+    @property
+    def slot_propensity(self) -> Propensity:
+        return "exact"
+
+    def slot_probabilities(self, round: Round) -> FloatArray:
+        return np.repeat(self.probabilities(round)[:, None], self.spec.slate, axis=1)
 
     def probabilities(self, round: Round) -> FloatArray:
         available = round.available.astype(np.float64)

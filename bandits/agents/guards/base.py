@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bandits.agents.base import Agent
+from bandits.agents.base import Agent, Propensity
 from bandits.base.explanation import Explanation
 from bandits.base.randomness import BlockedDraws, Streams
 from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, Round
@@ -50,6 +50,13 @@ class Guard(Agent):
 
     def probabilities(self, round: Round) -> FloatArray:
         return self.inner.probabilities(round)
+
+    @property
+    def slot_propensity(self) -> Propensity:
+        return self.inner.slot_propensity
+
+    def slot_probabilities(self, round: Round) -> FloatArray:
+        return self.inner.slot_probabilities(round)
 
     def explain(self, round: Round) -> Explanation:
         return self.inner.explain(round)

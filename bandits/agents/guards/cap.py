@@ -54,6 +54,9 @@ class Cap(Guard):
     def probabilities(self, round: Round) -> FloatArray:
         return self.inner.probabilities(self.allowed(round))
 
+    def slot_probabilities(self, round: Round) -> FloatArray:
+        return self.inner.slot_probabilities(self.allowed(round))
+
     def explain(self, round: Round) -> Explanation:
         left = self.allowed(round)
         inner = self.inner.explain(left)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numba import njit
 
-from bandits.agents.base import Agent
+from bandits.agents.base import Agent, Propensity
 from bandits.agents.context_free.default import Default
 from bandits.agents.context_free.popularity import Popularity
 from bandits.agents.context_free.random import Random
@@ -119,18 +119,31 @@ class Fallback(Guard):
             self.broken[0] = True
 
     def probabilities(self, round: Round) -> FloatArray:
+        return self._stated(round, "probabilities")
+
+    @property
+    def slot_propensity(self) -> Propensity:
+        own = self.inner.slot_propensity
+        return "exact" if own == "deterministic" else own
+
+    def slot_probabilities(self, round: Round) -> FloatArray:
+        return self._stated(round, "slot_probabilities")
+
+    def _stated(self, round: Round, name: Literal["probabilities", "slot_probabilities"]) -> FloatArray:
+        """Mix what the agent and the other policy state, float64 (R, ..., K)."""
         from scipy.special import ndtr
 
-        instead = self.policy.probabilities(round)
+        instead: FloatArray = getattr(self.policy, name)(round)
         if self.broken[0]:
             return instead
         try:
-            own = self.inner.probabilities(round)
-            failed = self._failed(round, self.inner.scores(round)) | np.isnan(own).any(axis=1)
+            own: FloatArray = getattr(self.inner, name)(round)
+            failed = self._failed(round, self.inner.scores(round)) | np.isnan(own.reshape(len(own), -1)).any(axis=1)
         except Exception:  # noqa: BLE001 - as above
             return instead
-        late = np.where(failed, 1.0, ndtr(-self._limit))[:, None]
-        return np.asarray(np.where(failed[:, None], instead, (1 - late) * own + late * instead))
+        per_row = (-1, *[1] * (own.ndim - 1))
+        late = np.where(failed, 1.0, ndtr(-self._limit)).reshape(per_row)
+        return np.asarray(np.where(failed.reshape(per_row), instead, (1 - late) * own + late * instead))
 
     def explain(self, round: Round) -> Explanation:
         own, policy = self._own_scores(round), self.policy.explain(round)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numba import njit
 
-from bandits.agents.base import Agent
+from bandits.agents.base import Agent, Propensity
 from bandits.base.explanation import Explanation
 from bandits.base.randomness import Streams, block_length
 from bandits.base.selection import mixed_with_uniform
@@ -33,6 +33,7 @@ class Floor(Guard):
         self.shows = np.zeros((R, self.spec.n_items if guard.shows else 0), np.int64)
         self.state = ("shows",)
         self._epsilon = np.array(guard.segments or [guard.epsilon]) * (K if guard.per == "arm" else 1)
+        self.remembers = bool(guard.shows)  # whether it depends on what has been shown
         if inner.propensity == "deterministic":
             self.propensity = "exact"
 
@@ -61,14 +62,31 @@ class Floor(Guard):
             count_shows(self.shows, round.items, slate)
 
     def probabilities(self, round: Round) -> FloatArray:
+        if not self.remembers:
+            return self.mixed_with(self.inner.probabilities(round), round.segments, round.available)
         new = self._new(round)
         epsilon, share = self._shares(round, new)
-        if not self.guard.shows:
-            return mixed_with_uniform(self.inner.probabilities(round), epsilon, round.available)
         uniform = round.available / round.available.sum(axis=1, keepdims=True)
         among_new = new / np.maximum(new.sum(axis=1, keepdims=True), 1)
         own = (1 - epsilon - share)[:, None] * self.inner.probabilities(round)
         return np.asarray(own + epsilon[:, None] * uniform + share[:, None] * among_new)
+
+    @property
+    def slot_propensity(self) -> Propensity:
+        own = self.inner.slot_propensity
+        return "exact" if own == "deterministic" else own
+
+    def slot_probabilities(self, round: Round) -> FloatArray:
+        new = self._new(round)
+        epsilon, share = (each[:, None, None] for each in self._shares(round, new))
+        own = (1 - epsilon - share) * self.inner.slot_probabilities(round)
+        return np.asarray(own + epsilon * _random_slots(round.available, self.spec.slate, round.available)
+                          + share * _random_slots(new, self.spec.slate, round.available))  # fmt: skip
+
+    def mixed_with(self, probabilities: FloatArray, segments: IntArray, available: BoolArray) -> FloatArray:
+        """Mix probabilities (n, K) with uniform choice, for segments (n,), where it does not remember."""
+        shares = self._epsilon[segments if self.guard.segments else 0 * segments]
+        return mixed_with_uniform(probabilities, shares, available)
 
     def explain(self, round: Round) -> Explanation:
         inner = self.inner.explain(round)
@@ -86,6 +104,26 @@ class Floor(Guard):
         """Compute the bytes per row."""
         K = spec.n_candidates
         return 8 * (block_length(K + 1) * (K + 1) + 6 * K + (spec.n_items if guard.shows else 0))
+
+
+def _random_slots(first: BoolArray, size: int, available: BoolArray) -> FloatArray:
+    """Compute the probability of each slot where some candidates come first, the others behind, each in random order.
+
+    Parameters
+    ----------
+    first, available : bool (R, K)
+    size : int
+        S.
+
+    Returns
+    -------
+    float64 (R, S, K)
+    """
+    m, n, slot = first.sum(axis=1)[:, None], available.sum(axis=1)[:, None], np.arange(size)
+    ahead = (slot < m) / np.maximum(m, 1)
+    behind = (slot >= m) / np.maximum(n - m, 1)
+    others = available & ~first
+    return np.asarray(ahead[:, :, None] * first[:, None] + behind[:, :, None] * others[:, None])
 
 
 @njit(cache=True, nogil=True)

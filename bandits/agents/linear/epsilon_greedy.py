@@ -7,10 +7,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from bandits.agents.base import Propensity
 from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams
-from bandits.base.selection import epsilon_slate, indicator_of_largest, mixed_with_uniform
+from bandits.base.selection import epsilon_slate, epsilon_slots, indicator_of_largest, mixed_with_uniform
 from bandits.base.types import BoolArray, FloatArray, IntArray, PredrawnSteps, Round, WorldAccess, WorldSpec
 
 from .forgetting import ForgettingLinearAgent, ForgettingLinearParams
@@ -72,6 +73,18 @@ class EpsilonGreedy(ForgettingLinearAgent):
     def rate(self, step: int | IntArray) -> FloatArray:
         """Compute epsilon_t, float64 (R,), or (T, R) for steps (T, 1)."""
         return self.epsilon / (1 + self.decay * step)
+
+    @property
+    def slot_propensity(self) -> Propensity:
+        return "exact"
+
+    def slot_probabilities(self, round: Round) -> FloatArray:
+        """State the probability that each candidate fills each slot: by its rank alone (`epsilon_slots`)."""
+        losses = np.where(round.available, -self.mean(round), np.inf)
+        ranks = np.argsort(np.argsort(losses, axis=1, kind="stable"), axis=1)
+        by_rank = epsilon_slots(round.available.sum(axis=1), self.rate(round.step), self.spec.slate)
+        found = np.take_along_axis(by_rank, np.minimum(ranks, self.spec.slate)[:, None, :], axis=2)
+        return np.where(round.available[:, None], found, 0.0)
 
     def probabilities(self, round: Round) -> FloatArray:
         mean = np.where(round.available, self.mean(round), -np.inf)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -117,6 +117,13 @@ class Ensemble(NeuralAgent):
         values = np.where(round.available[:, None], self.member_predictions(round), -np.inf)
         finite = np.asarray(~np.isnan(values).any(axis=2))  # drawing a member that has diverged stops the row
         return np.asarray((indicator_of_largest(values) * finite[..., None]).mean(axis=1))
+
+    def redraws(self, round: Round, generator: np.random.Generator) -> Iterator[FloatArray]:
+        if self.params[0].strategy == "bonus":
+            return
+        values, rows = self.member_predictions(round), np.arange(len(self.params))
+        while True:
+            yield values[rows, (generator.random((len(rows), 1))[:, 0] * self.copies).astype(np.int64)]
 
     def gradient(self, x: Tensor, items: Tensor, rewards: Tensor, weight: Tensor, total: Tensor) -> Tensor:
         """Compute the gradient from each member's part of the batch, about half of it."""

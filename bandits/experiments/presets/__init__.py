@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from bandits.base.files import numbered_json
 from bandits.experiments.experiment import Experiment, read
+from bandits.simulators.datasets import logs
 
 
 class Preset(NamedTuple):
@@ -22,6 +23,27 @@ def presets() -> dict[str, Preset]:
     """Return all presets by name, in the order of their files."""
     found = numbered_json("bandits.experiments.presets")
     return {n: Preset(data["title"], data["about"], read(data["experiment"])) for n, data in found.items()}
+
+
+def on_log(name: str) -> Experiment:
+    """Return a first replay of a log that a user has kept, in parts of at least about 1,000 events.
+
+    Raises
+    ------
+    UserError
+        There is no such log.
+    """
+    events = logs.sizes(name)[0]
+    parts = min(max(events // 1000, 2), 16)
+    agents = [
+        {"kind": "linucb", "alpha": 0.5},
+        {"kind": "beta_ts"},
+        {"kind": "epsilon_greedy", "epsilon": 0.05},
+        {"kind": "random"},
+    ]
+    simulator = {"kind": "logged", "log": name, "parts": parts}
+    steps = max(1, events // parts)
+    return read({"simulator": simulator, "agents": agents, "steps": steps, "replications": parts})
 
 
 def on_data(name: str) -> Experiment:

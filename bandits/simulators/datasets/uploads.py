@@ -79,8 +79,8 @@ def save_dataset(table: Table, *, target: str, leave_out: Collection[str] = (), 
     values: dict[str, Any] = {c.name: pa.array(c.values) for c in features}
     answer = table.column(target)
     data = pa.table({**values, target: pa.array(answer.texts())})
-    content = _content(data)
-    name = f"{_slug(title)}-{content[:12]}"
+    content = content_hash(data)
+    name = f"{slug(title)}-{content[:12]}"
     info = DatasetInfo(name, title, target, len(table.rows), len(features), answer.distinct, content)
     try:
         stored = find(info.id)
@@ -170,7 +170,7 @@ def load(name: str) -> pd.DataFrame:
     with suppress(OSError, ValueError, pa.ArrowException):
         data = pq.ParquetFile(_path(name)).read()
         sizes = data.num_rows, data.num_columns - 1, len(data.column(-1).unique())
-        if _content(data) == info.content and sizes == (info.rows, info.features, info.classes):
+        if content_hash(data) == info.content and sizes == (info.rows, info.features, info.classes):
             frame: pd.DataFrame = data.replace_schema_metadata(None).to_pandas()
             return frame
     raise _damaged(name)
@@ -182,7 +182,8 @@ def delete(name: str) -> None:
         _path(name).unlink(missing_ok=True)
 
 
-def _slug(title: str) -> str:
+def slug(title: str) -> str:
+    """Return a title as lower-case letters, digits and dashes, at most 40."""
     plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
     return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:40] or "data"
 
@@ -215,7 +216,7 @@ def _damaged(name: str) -> UserError:
     return UserError(f"the file of data '{name}' is damaged: upload the CSV again on the page Your data")
 
 
-def _content(data: Any) -> str:
+def content_hash(data: Any) -> str:
     """Hash the names, types and values of an Arrow table (SHA-256), independent of the file format."""
     sha = hashlib.sha256()
     for name, column in zip(data.column_names, data.columns, strict=True):

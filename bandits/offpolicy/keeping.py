@@ -1,0 +1,81 @@
+"""Keep a user's log for replays with agents that learn, in the simulator `logged`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bandits.base.errors import UserError
+from bandits.base.types import FloatArray
+from bandits.simulators.datasets.kept_logs import KeptLog, save_log
+
+from .log import DecisionLog
+
+TOLERANCE = 1e-6  # of uniform propensities
+MAX_SEGMENTS = 50
+
+
+def keep_for_replay(log: DecisionLog, title: str, *, uniform: bool = False) -> str:
+    """Store the events of a log, in the order of its rows; return the id for `Logged.Params.log`.
+
+    Features are the constant 1 and those of the log; where it has none, indicators of its segments.
+
+    Parameters
+    ----------
+    log : DecisionLog
+        Every item is a candidate at every decision, chosen with the same probability; one item per decision.
+    title : str
+        Its name in lists.
+    uniform : bool
+        Where the log has no propensities: it is known that every item was equally likely.
+
+    Raises
+    ------
+    UserError
+        The log was not chosen uniformly at random, or cannot be kept; the sentence names row and column.
+    """
+    check_uniform(log, uniform=uniform)
+    features, names = _features(log)
+    kept = KeptLog(log.actions, log.rewards, features, log.names)
+    return save_log(kept, feature_names=names, title=title, first=log.first)
+
+
+def check_uniform(log: DecisionLog, *, uniform: bool = False) -> None:
+    """Check that a replay of a log is right: every item was equally likely at every decision.
+
+    Raises
+    ------
+    UserError
+        It was not, or it is not known; or an event shows several items.
+    """
+    K = log.n_actions
+    if log.groups is not None:
+        raise UserError("event_id: a replay takes one item per event; keep the rows of one position")
+    if log.available is not None and not log.available.all():
+        i = int((~log.available.all(axis=1)).argmax())
+        raise UserError(f"row {log.first + i}, candidates: a replay takes logs in which every item is a candidate in "
+                        f"every row; here are {int(log.available[i].sum())} of {K}")  # fmt: skip
+    if log.propensities is None:
+        if not uniform:
+            raise UserError("propensity: a replay takes uniformly random logs, and this one has no propensities; state "
+                            "that every item was equally likely if you know it")  # fmt: skip
+        return
+    wrong = np.abs(log.propensities - 1 / K) > TOLERANCE
+    if wrong.any():
+        i = int(wrong.argmax())
+        p = log.propensities[i]
+        raise UserError(
+            f"row {log.first + i}, propensity: a replay takes uniformly random logs, where it is 1/{K} = {1 / K:.4g} "
+            f"for each of {K} items; got {p:.4g}; if there are more items than the rows show, list all in a column "
+            "candidates"
+        )
+
+
+def _features(log: DecisionLog) -> tuple[FloatArray, tuple[str, ...]]:
+    """Return the features that agents see, float64 (n, d), with their names."""
+    constant = np.ones((len(log), 1))
+    if log.features is not None:
+        names = log.feature_names or tuple(f"feature {d}" for d in range(log.features.shape[1]))
+        return np.hstack([constant, log.features]), ("constant", *names)
+    if log.segments is not None and len(found := sorted(set(log.segments.tolist()))) <= MAX_SEGMENTS:
+        return np.asarray(log.segments[:, None] == np.array(found, object), np.float64), tuple(map(str, found))
+    return constant, ("constant",)

@@ -1,0 +1,230 @@
+"""Users' logs of uniformly random decisions, kept for replays: one immutable file each, named by its content.
+
+As with uploaded data sets (`uploads`), the id ends with the first digits of a hash of the whole content: an experiment
+that names it identifies its events exactly, and equal logs are stored once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bandits.base.errors import UserError
+from bandits.base.files import atomic_write, home
+from bandits.base.formatting import short
+from bandits.base.types import FloatArray, IntArray
+
+from .uploads import TITLE, content_hash, slug
+
+MAX_LOGS = 50
+MAX_EVENTS, MAX_ITEMS, MAX_FEATURES = 500_000, 1000, 200
+MAX_CELLS = 20_000_000  # events times features
+_ID = re.compile(r"[a-z0-9-]{1,40}-[0-9a-f]{12}")
+_KEY = b"bandit-playground"
+WHERE = "on the page What if?"
+
+
+class LogInfo(NamedTuple):
+    """Facts about a kept log, known without loading it."""
+
+    id: str
+    title: str
+    events: int
+    features: int
+    items: int
+    content: str  # SHA-256
+
+
+class KeptLog(NamedTuple):
+    """The events of a kept log in their order.
+
+    Attributes
+    ----------
+    items : int64 (n,)
+        What was shown, from 0.
+    rewards : float64 (n,)
+        1 or 0.
+    features : float64 (n, d)
+    names : tuple of str (K,)
+        Of the items.
+    """
+
+    items: IntArray
+    rewards: FloatArray
+    features: FloatArray
+    names: tuple[str, ...]
+
+
+def save_log(log: KeptLog, *, feature_names: Sequence[str], title: str, first: int = 1) -> str:
+    """Store a log; an identical one is not stored twice.
+
+    Parameters
+    ----------
+    log : KeptLog
+        Chosen uniformly at random among all items: the caller has checked that.
+    feature_names : sequence of str (d,)
+    title : str
+        Its name in lists, as of a data set.
+    first : int
+        Number of the first row, for messages.
+
+    Returns
+    -------
+    str
+        Its id, for `Logged.Params.log`.
+
+    Raises
+    ------
+    UserError
+        The log or its title is not allowed, there are too many logs, or the disk does not take it.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    check(log, first=first)
+    if not TITLE.fullmatch(title):
+        raise UserError(f"the name is '{short(title)}'; it must be a text of 1 to 40 letters, digits, spaces, points, "
+                        "dashes or underscores")  # fmt: skip
+    columns: dict[str, Any] = {"item": pa.array([log.names[k] for k in log.items]), "reward": pa.array(log.rewards)}
+    columns |= {f"{d} {name}": pa.array(log.features[:, d]) for d, name in enumerate(feature_names)}
+    data = pa.table(columns)
+    content = _content(data, log.names)
+    info = LogInfo(f"{slug(title)}-{content[:12]}", title, len(log.items), len(feature_names), len(log.names), content)
+    try:
+        stored = find(info.id)
+    except UserError:  # a damaged file is overwritten
+        stored = None
+    if stored is None and len(listing()) >= MAX_LOGS:
+        raise UserError(f"at most {MAX_LOGS} logs can be kept; delete one first")
+    facts = {_KEY: json.dumps({**info._asdict(), "names": log.names})}
+    buffer = io.BytesIO()
+    pq.write_table(data.replace_schema_metadata(facts), buffer, compression="zstd")
+    try:
+        atomic_write(_path(info.id), buffer.getvalue())
+    except OSError as error:
+        raise UserError(f"the log could not be written to disk: {error.strerror or error}") from None
+    return info.id
+
+
+def check(log: KeptLog, *, first: int = 1) -> None:
+    """Check that a log can be kept.
+
+    Raises
+    ------
+    UserError
+        It has too many or too few events, items or features, or rewards that are not 0 or 1.
+    """
+    n, K, d = len(log.items), len(log.names), log.features.shape[1]
+    if not 2 <= n <= MAX_EVENTS:
+        raise UserError(f"a log for replays must have 2 to {MAX_EVENTS:,} events; got {n:,}")
+    if not 2 <= K <= MAX_ITEMS:
+        raise UserError(f"a log for replays must have 2 to {MAX_ITEMS:,} items; got {K:,}")
+    if not 1 <= d <= MAX_FEATURES or n * d > MAX_CELLS:
+        raise UserError(f"a log for replays must have at most {MAX_FEATURES} features, and {MAX_CELLS:,} events times "
+                        f"features; got {d:,} features and {n * d:,}")  # fmt: skip
+    wrong = ~np.isin(log.rewards, (0.0, 1.0))
+    if wrong.any():
+        i = int(wrong.argmax())
+        raise UserError(f"row {first + i}, reward: must be 0 or 1 for a replay; got {log.rewards[i]:g}")
+
+
+def find(name: str) -> LogInfo | None:
+    """Return the facts about a log, or None if it is not kept.
+
+    Raises
+    ------
+    UserError
+        Its file is damaged.
+    """
+    if not _ID.fullmatch(name):
+        return None
+    try:
+        status = _path(name).stat()
+    except FileNotFoundError:
+        return None
+    return _facts(_path(name), status.st_mtime_ns)[0]
+
+
+def listing() -> list[LogInfo]:
+    """Return all kept logs, newest first; damaged ones are omitted."""
+    dated = []
+    for path in _folder().glob("*.parquet"):
+        with suppress(UserError, FileNotFoundError):
+            if info := find(path.stem):
+                dated.append((path.stat().st_mtime_ns, info))
+    return [info for _, info in sorted(dated, reverse=True)]
+
+
+def load(name: str) -> KeptLog:
+    """Load a log.
+
+    Raises
+    ------
+    UserError
+        The log is not kept, or its file does not match its name.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if find(name) is None:
+        raise UserError(f"log '{short(name)}' is not kept here")
+    info, names = _facts(_path(name), _path(name).stat().st_mtime_ns)
+    with suppress(OSError, ValueError, KeyError, pa.ArrowException):
+        data = pq.ParquetFile(_path(name)).read()
+        if _content(data, names) == info.content and (data.num_rows, len(names)) == (info.events, info.items):
+            place = {item: k for k, item in enumerate(names)}
+            items = np.array([place[item] for item in data.column("item").to_pylist()], np.int64)
+            features = [data.column(column).to_numpy() for column in data.column_names[2:]]
+            return KeptLog(items, data.column("reward").to_numpy(), np.column_stack(features), names)
+    raise _damaged(name)
+
+
+def delete(name: str) -> None:
+    """Delete a log, if it is kept."""
+    if _ID.fullmatch(name):
+        _path(name).unlink(missing_ok=True)
+
+
+def _folder() -> Path:
+    return home() / "logs"
+
+
+def _path(name: str) -> Path:
+    return _folder() / f"{name}.parquet"
+
+
+@lru_cache(maxsize=2 * MAX_LOGS)
+def _facts(path: Path, changed: int) -> tuple[LogInfo, tuple[str, ...]]:  # noqa: ARG001 - part of the cache key
+    """Read the facts and the names of the items from the metadata of a file, and check them."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with suppress(OSError, ValueError, KeyError, TypeError, pa.ArrowException):
+        facts = json.loads(pq.ParquetFile(path).schema_arrow.metadata[_KEY])
+        names = tuple(facts.pop("names"))
+        info = LogInfo(**facts)
+        if (
+            info.id == path.stem and info.id.endswith(f"-{info.content[:12]}") and TITLE.fullmatch(info.title)
+            and 2 <= info.events <= MAX_EVENTS and 1 <= info.features <= MAX_FEATURES
+            and 2 <= info.items == len(names) <= MAX_ITEMS
+        ):  # fmt: skip
+            return info, names
+    raise _damaged(path.stem)
+
+
+def _damaged(name: str) -> UserError:
+    return UserError(f"the file of log '{name}' is damaged: upload the log again {WHERE}")
+
+
+def _content(data: Any, names: Sequence[str]) -> str:
+    """Hash the events and the names of the items (SHA-256)."""
+    return hashlib.sha256(json.dumps([content_hash(data), list(names)]).encode()).hexdigest()

@@ -1,0 +1,81 @@
+"""A user's log in the Arena: keep it, replay it with agents that learn, delete it."""
+
+from __future__ import annotations
+
+from html import escape
+
+import streamlit as st
+
+from bandits.base.formatting import count_of
+from bandits.experiments import presets
+from bandits.offpolicy.background import keep_file
+from bandits.simulators.datasets import kept_logs, uploads
+from ui import destructive, session
+from ui.arena import draft
+
+from .source import FILE, Source
+
+
+def offer(chosen: str, source: Source | None) -> None:
+    """Draw what keeps the file that is shown, and the list of kept logs.
+
+    Raises
+    ------
+    UserError
+        The log cannot be replayed or kept.
+    """
+    if chosen != FILE:
+        return
+    if source is not None:
+        with st.popover("Replay in the Arena", icon=":material/replay:"):
+            _keep(source)
+    _kept()
+
+
+def _keep(source: Source) -> None:
+    """Draw the form that keeps a log, and replay it once it is kept."""
+    assert isinstance(source.log, bytes)
+    st.markdown(
+        "Agents learn from your log in the simulator *Logged decisions*: a choice counts where it equals the logged "
+        "one. That is right for logs in which every item was equally likely at every decision. Agents see the features "
+        "chosen above, or else the segments."
+    )
+    title = st.text_input("Name", uploads.title_from(source.name), max_chars=40, key=f"whatif-title-{source.key[:60]}")
+    uniform = not source.summary.propensities and st.checkbox(
+        "Every item was equally likely", key=f"whatif-uniform-{source.key[:60]}",
+        help="The log has no propensities that would show it. Replays of other logs favour what was shown often.",
+    )  # fmt: skip
+    st.caption("Kept until you delete it; visible to all users of this server: keep nothing confidential.")
+    if st.button("Save and run", type="primary", icon=":material/play_arrow:", key="whatif-keep"):
+        with st.spinner("Reading the log ..."):
+            name = keep_file(source.log, source.ending, source.mapping, title.strip(), uniform=uniform)
+        _run(name)
+
+
+def _run(name: str) -> None:
+    experiment = presets.on_log(name)
+    draft.load(experiment)
+    session.submit_and_follow(experiment)
+    st.switch_page("arena.py")
+
+
+def _kept() -> None:
+    """List the kept logs, each with a button that runs and one that deletes it."""
+    infos = kept_logs.listing()
+    if not infos:
+        return
+    destructive.style()
+    with st.expander(f"Logs in the Arena ({len(infos)})", icon=":material/replay:"):
+        for info in infos:
+            with st.container(border=True):
+                text_at, run_at, delete_at = st.columns([5, 1.6, 1.4], vertical_alignment="center")
+                sizes = " · ".join([count_of(info.events, "events"), count_of(info.items, "items"),
+                                    count_of(info.features, "features")])  # fmt: skip
+                text_at.html(f"<b>{escape(info.title)}</b><br><small>{escape(sizes)}</small>")
+                if run_at.button("Run", key=f"whatif-run-{info.id}", icon=":material/play_arrow:", width="stretch"):
+                    _run(info.id)
+                with delete_at.popover("Delete", icon=":material/delete:", width="stretch"):
+                    st.markdown("Runs on this log cannot be opened or started until the same log is kept again.")
+                    if destructive.button("Delete log", key=f"log-{info.id}", type="primary", width="stretch"):
+                        kept_logs.delete(info.id)
+                        st.rerun()

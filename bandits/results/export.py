@@ -90,7 +90,7 @@ def _requirements(experiment: Experiment) -> list[str]:
     lines = []
     if not experiment.simulator_class().portable(experiment.simulator):
         lines.append(
-            "# It needs the uploaded data: upload the same file there first, on the page Your data, a log on What if?."
+            "# It needs the uploaded data: upload the same file there first (a table: Your data; a log: What if?)."
         )
     if any(type(params).source_digest for params in (experiment.simulator, *experiment.agents)):
         lines.append("# It needs the plug-in of this experiment: set BANDITS_PLUGINS to its file.")

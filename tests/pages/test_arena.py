@@ -968,9 +968,10 @@ def test_every_field_of_every_simulator_has_its_widget_and_help(pool: Pool, kind
 def other(at: AppTest, ending: str, field: Any) -> Any:
     """Give a widget another value than it has; returns that value as the experiment should hold it."""
     found = widget(at, ending)
-    if ending.endswith("-data"):
-        found.set_value("wine")
-        return "wine"
+    for name, choice in (("-data", "wine"), ("-log", "open_bandit/random/all")):
+        if ending.endswith(name):
+            found.set_value(choice)
+            return choice
     if get_origin(field.annotation) is Literal:
         choice = next(o for o in get_args(field.annotation) if o != found.value)
         found.set_value(choice)

@@ -204,7 +204,7 @@ def test_the_report_states_date_version_seed_and_caveats(result: Result) -> None
 def test_the_script_names_what_it_needs() -> None:
     name = uploads.save_dataset(csv_table.inspect(csv_table.sample()), target="species", title="iris")
     e = experiment("random", simulator={"kind": "classification", "data": name}, steps=20)
-    assert "# It needs the uploaded data set" in script(e)
+    assert "# It needs the uploaded data" in script(e)
     assert "# It needs" not in script(experiment("random"))
     uploads.delete(name)
 

@@ -32,6 +32,7 @@ from .weights import Histogram, histogram
 
 INTERVALS = ("normal", "bootstrap", "bernstein", "anytime")
 DEFAULT = ("ips", "snips", "dm", "dr", "sndr", "switch_dr", "dros")
+MAX_POSITIONS = 50  # that are estimated one by one
 BOUNDED = ("ips", "clipped_ips")  # contributions within known bounds, for the Bernstein interval
 MAIN = ("dr", "snips", "ips")  # the first of these that is computed is the one that conclusions use
 
@@ -297,11 +298,15 @@ def _contributions(kind: Kind, rounds: Rounds) -> tuple[FloatArray, float | None
 
 
 def _by_position(log: DecisionLog, rounds: Rounds, main: str, compute: Callable[..., Interval]) -> dict[str, Interval]:
-    """Estimate the value of each position of slates; empty where each event has one row."""
-    if log.positions is None or log.groups is None:
+    """Estimate the value of each position of slates.
+
+    Empty where each event has one row or there are more than `MAX_POSITIONS`, and for biased estimators.
+    """
+    if log.positions is None or log.groups is None or REGISTRY[main].reference:
         return {}
+    positions = np.unique(log.positions).tolist()
     found = {}
-    for position in np.unique(log.positions).tolist():
+    for position in positions if len(positions) <= MAX_POSITIONS else []:
         index = log.positions == position
         part, own = Rounds(*(values[index] for values in rounds)), log.select(index)
         found[str(position)] = compute(_contributions(REGISTRY[main], part)[0], rounds=part, log=own)

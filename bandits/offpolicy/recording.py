@@ -11,7 +11,6 @@ from threadpoolctl import threadpool_limits
 
 from bandits.agents.base import Agent, Propensity
 from bandits.agents.guards.base import Guard, unguarded
-from bandits.agents.guards.fallback import Fallback
 from bandits.agents.guards.floor import Floor
 from bandits.agents.stochastic import StochasticAgent
 from bandits.base.errors import UserError
@@ -350,14 +349,18 @@ class _Once:
 
 
 def _redraws(agent: Agent, kind: Propensity) -> int:
-    """Return the number of redraws whose counts are an agent's probabilities; 0 where they are known or mixed."""
+    """Return the number of redraws whose counts are an agent's probabilities.
+
+    0 where these are known, and under a floor that gives each candidate more than one redraw would.
+    """
     if kind != "monte_carlo":
         return 0
+    n = unguarded(agent).n_redraws
     while isinstance(agent, Guard):
-        if isinstance(agent, Floor | Fallback):
+        if isinstance(agent, Floor) and agent.least * n >= 1:
             return 0
         agent = agent.inner
-    return agent.n_redraws
+    return n
 
 
 def _position(experiment: Experiment, agent: int | str) -> int:

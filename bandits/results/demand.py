@@ -80,8 +80,9 @@ def measurable(experiment: Experiment) -> int | None:
     n = min(ROUNDS, experiment.steps, CELLS // (experiment.replications * spec.n_items))
     if not {"ids", "truth"} <= spec.capabilities or n < min(LEAST, experiment.steps):
         return None
-    if not everything and not any(map(_is_launch, experiment.simulator.all_changes.values())):
-        return None
+    launches = any(map(_is_launch, experiment.simulator.all_changes.values()))
+    if (launches and spec.bucket_size != 1) or not (everything or launches):
+        return None  # items of a bucket are counted together
     return n
 
 

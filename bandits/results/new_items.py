@@ -66,7 +66,7 @@ def _windows(grid: FloatArray) -> tuple[IntArray, IntArray]:
 
 
 def regret_share(history: History, cohort: Cohort, place: int) -> RegretShare | None:
-    """Measure the regret of the decisions that showed items of a launch, since the first stored point after it.
+    """Measure the regret of the decisions that showed items of a launch, from the last stored point before it on.
 
     None for slates, and until then.
 
@@ -107,11 +107,14 @@ def rate_bands(history: History, cohort: Cohort, place: int) -> tuple[Band, Band
 
 
 def _since(history: History, cohort: Cohort) -> tuple[FloatArray, FloatArray] | None:
-    """Return the stored steps from a launch on, (P,), and the sums of all launches there, (P, R, 1 + launches, 4)."""
+    """Return the stored steps from a launch on, (P,), and the sums of all launches there, (P, R, 1 + launches, 4).
+
+    The first is the last one before the launch, or at it, where the launch has no sums yet.
+    """
     if (sums := history.launch_sums) is None:
         return None
     grid = sums.grid[: sums.reached(history.step)]
-    first = int(np.searchsorted(grid, cohort.step))
+    first = max(int(np.searchsorted(grid, cohort.step, side="right")) - 1, 0)
     if first >= len(grid) - 1:
         return None
     return grid[first:].astype(np.float64), sums.sums[first : len(grid)]
@@ -126,6 +129,8 @@ def cohort_figures(result: Result) -> list[Spec]:
     wanted, looks = demand(e), styles(e)
     whole, drawn = bool(e.simulator_class().launch_noun), []
     empty = "The run has not reached the launch yet."
+    if whole and any(h.launch_sums is None and h.step for h in result.histories.values()):
+        empty = "Kept by an earlier version without these sums: run it again."
     for i, cohort in enumerate(wanted.cohorts[:MOST] if wanted is not None else ()):
         passed = {label: h for label, h in result.histories.items() if h.step > cohort.step and h.alive.any()}
         longest = max(passed.values(), key=lambda h: h.step, default=None)
@@ -236,7 +241,10 @@ def _new(experiment: Experiment, i: int) -> str:
 
 def about(experiment: Experiment) -> str:
     """Explain the columns of the table."""
-    regret = "Share of regret: of the clicks lost since the launch, the part that was lost by showing the new items"
+    regret = (
+        "Share of regret: of the clicks lost from the last stored step before the launch on, the part that was lost by "
+        "showing the new items; – also in runs that an earlier version has kept"
+    )
     cls = experiment.simulator_class()
     if noun := cls.launch_noun:
         return (

@@ -113,7 +113,8 @@ class Logged(Simulator):
         n, d, K = logs.sizes(params.log)
         N = logs.width(params.log)
         spans = 3 * (K * d) ** 2 if params.encoding == "block" else 0
-        return 8 * (n * (2 + N) + rows * K * (3 * N + 6) + spans)
+        copies = 1 if logs.is_shipped(params.log) else 3  # the table, the columns, and those that are factorised
+        return 8 * (copies * n * (2 + N) + rows * K * (3 * N + 6) + spans)
 
     def round_at(self, step: int) -> Round:
         event = self._event(step)

@@ -66,16 +66,26 @@ def claims(gains: Mapping[str, Estimate], recovered: Sequence[tuple[str, ...]]) 
     pays = by_word["more"], by_word["fewer"]
     verdict = "mixed" if all(pays) else "confirmed" if pays[0] else "refuted" if pays[1] else "inconclusive"
     lines = [
-        f"- Exploration earns clicks where networks are trained alike: **{verdict}**. More than {GREEDY}: "
+        f"- Networks that explore earn more clicks than one that does not: **{verdict}**. More than {GREEDY}: "
         f"{_listed(by_word['more'])}. Fewer: {_listed(by_word['fewer'])}. Undecided: {_listed(by_word['undecided'])}."
     ]
     groups = {"forget": list(FORGETTING), "do not forget": [row[0] for row in recovered if row[0] not in FORGETTING]}
     for name, labels in groups.items():
-        back, lost = ([row[0] for row in recovered if row[0] in labels and row[-1] == w] for w in ("yes", "no"))
-        verdict = "mixed" if back and lost else "confirmed" if back else "refuted" if lost else "inconclusive"
+        back, lost, unclear = (
+            [row[0] for row in recovered if row[0] in labels and row[-1] == w] for w in ("yes", "no", "inconclusive")
+        )
+        verdict = (
+            "mixed"
+            if back and lost
+            else "confirmed"
+            if back and not unclear
+            else "refuted"
+            if lost and not unclear
+            else "inconclusive"
+        )
         lines.append(
             f"- Agents that {name} recover from the shock: **{verdict}**. Recovered: {_listed(back)}. Not recovered: "
-            f"{_listed(lost)}."
+            f"{_listed(lost)}. Inconclusive: {_listed(unclear)}."
         )
     return "\n".join(lines)
 
@@ -90,13 +100,14 @@ def showdown_again() -> str:
     return "\n\n".join([
         f"The preset *showdown-again*: {e.steps:,} steps, {e.replications} replications of one pet shop with common "
         "random numbers. All networks have hidden layers of 32 and 16 and make five Adam steps (learning rate .003) on "
-        "batches of 32 from the replay buffer after every ten observations, so that they differ in how they explore, "
-        "with the exploration parameters of the preset. Intervals are 95 % (Student t over replications, paired where "
+        "batches of 32 from the replay buffer after every ten observations. NeuralUCB and NeuralTS differ from "
+        f"{GREEDY} in how they explore alone; heads, ensembles and dropout also predict "
+        "differently. Intervals are 95 % (Student t over replications, paired where "
         "agents are compared); they hold for this shop.",
         claims(gains, recovered),
         f"Clicks of the whole run, difference from {GREEDY}, which never explores; intervals hold for all lines "
         "together (Bonferroni):",
-        table(("network", "difference, clicks", "exploration earns"), rows),
+        table(("network", "difference, clicks", "earns"), rows),
         "Without a shock:",
         table(("agent", "clicks per step", "in the last 2,000", "difference from the best, clicks"),
               totals(stationary)),

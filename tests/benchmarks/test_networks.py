@@ -21,6 +21,8 @@ def verdicts(text: str) -> list[str]:
 def test_verdicts_of_the_showdown_follow_from_its_intervals() -> None:
     back, lost = [(networks.FORGETTING[0], "yes")], [("Ensemble", "no")]
     assert verdicts(networks.claims({"A": AHEAD, "B": LEVEL}, [*back, *lost])) == ["confirmed", "confirmed", "refuted"]
+    open_too = [*lost, ("NeuralTS", "inconclusive")]
+    assert verdicts(networks.claims({"A": AHEAD}, open_too))[2] == "inconclusive"
     assert verdicts(networks.claims({"A": AHEAD, "B": BEHIND}, back)) == ["mixed", "confirmed", "inconclusive"]
     assert verdicts(networks.claims({"B": LEVEL}, [(networks.FORGETTING[1], "no"), *back]))[:2] == [
         "inconclusive", "mixed"

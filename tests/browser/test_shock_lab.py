@@ -32,7 +32,7 @@ def verdict(page: Page) -> str:
     return sentence.inner_text()
 
 
-@pytest.mark.parametrize(("screen", "scheme"), [(PHONE, "dark"), (DESK, "light")])
+@pytest.mark.parametrize(("screen", "scheme"), [(PHONE, "dark")])
 def test_puppy_parents_grow_up(visit: Open, screen: dict[str, Any], scheme: Literal["light", "dark"]) -> None:
     page = visit("/shock_lab", color_scheme=scheme, **screen)
     choose(page, "Change", "Puppy parents grow up")

@@ -136,7 +136,7 @@ def test_a_sweep_from_its_settings_to_a_point_a_link_a_file_and_a_refinement(vis
 
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Refine around the best").click()
-    expect(page.get_by_text(re.compile(r"level 0?\.0125"))).to_be_visible()
+    expect(page.get_by_text(re.compile(r"level 0?\.0125")).first).to_be_visible()
     finished(page)
     refined = means_of(page)
     assert (len(refined), len(refined[0])) > (3, 3)

@@ -61,7 +61,7 @@ def log(*, propensities: bool) -> dict[str, Any]:
     return {"name": "log.csv", "mimeType": "text/csv", "buffer": "\n".join(lines).encode()}
 
 
-@pytest.mark.parametrize(("screen", "scheme"), [(PHONE, "dark"), (DESK, "light")])
+@pytest.mark.parametrize(("screen", "scheme"), [(DESK, "light")])
 def test_a_log_of_a_user(visit: Open, screen: dict[str, Any], scheme: Literal["light", "dark"]) -> None:
     page = visit("/what_if", color_scheme=scheme, **screen)
     choose(page, "Log", "Your file")

@@ -39,7 +39,7 @@ def checks() -> Iterator[Any]:
 
     Quick are, with an agent's first parameters, the checks in those environments that lead through every path of an
     agent, and the short ones also in every third of the others; with other parameters, all checks in one in turn. Slow
-    are, with its first parameters, all others; with other parameters, those in two more. `make stress` runs the rest.
+    are, with its first parameters, all others; with other parameters, those in one more. `make stress` runs the rest.
     """
     for kind, cls in AGENTS.items():
         for i, params in enumerate(cls.test_params()):
@@ -48,7 +48,7 @@ def checks() -> Iterator[Any]:
             for (place, case), check in itertools.product(enumerate(own), agents.CHECKS):
                 first = case in paths or (check not in LONG and place % 3 == 0)
                 quick = first if i == 0 else case == paths[i % len(paths)]
-                usual = i == 0 or case == paths[(i + 1) % len(paths)] or place == i % len(own)
+                usual = i == 0 or case == paths[(i + 1) % len(paths)]
                 if not (quick or usual or STRESS):
                     continue
                 marks = () if quick else pytest.mark.slow

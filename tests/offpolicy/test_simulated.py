@@ -193,9 +193,11 @@ SLATES = {"kind": "ranking", "n_items": 12, "n_candidates": 10, "slate": 3, "n_u
         ({"kind": "epsilon_greedy", "guards": [{"kind": "cap", "share": 0.35, "window": 50}]}, "exact"),
         ({"kind": "ab_test", "winner": "all", "test": 15}, "monte_carlo"),
         ({"kind": "lints", "sharing": "shared"}, "monte_carlo"),
+        ({"kind": "lints", "sharing": "shared", "sigma2": 0.05, "guards": [{"kind": "fallback", "to": "random"}]},
+         "monte_carlo"),
         ({"kind": "linucb"}, "deterministic"),
     ],
-)
+)  # fmt: skip
 def test_a_log_of_slates_states_the_probability_of_each_item_at_each_position(
     agent: dict[str, Any], kind: str, tmp_path: Path
 ) -> None:
@@ -218,6 +220,7 @@ def test_a_log_of_slates_states_the_probability_of_each_item_at_each_position(
         p = np.asarray(log.distributions)
         np.testing.assert_allclose(p.sum(axis=1), 1)
         np.testing.assert_array_equal(p[np.arange(len(log)), log.actions], np.asarray(log.propensities))
+        assert kind == "exact" or np.asarray(log.propensities).min() >= 1 / 1001  # what was shown is one more draw
         for position in (1, 2, 3):
             at = np.asarray(log.positions) == position
             shows, expected = np.bincount(log.actions[at], minlength=12), p[at].sum(axis=0)

@@ -323,7 +323,7 @@ def small_baselines(seed: int) -> Experiment:
     return read({**data, "agents": agents, "steps": 30, "replications": 2, "seed": seed})
 
 
-@pytest.mark.parametrize("kind", thinned([(kind,) for kind in SIMULATORS], lambda _: False, lambda n: n % 2 == 1))
+@pytest.mark.parametrize("kind", thinned([(kind,) for kind in SIMULATORS], lambda _: False, lambda n: n % 4 == 1))
 def test_the_default_experiment_runs_in_every_simulator_and_comes_back(pool: Pool, kind: str) -> None:
     start = small_baselines(938)
     at = choose(arena(ended(pool.submit(start))), kind)

@@ -45,7 +45,7 @@ def _keep(source: Source) -> None:
         "Every item was equally likely", key=f"whatif-uniform-{source.key[:60]}",
         help="The log has no propensities that would show it. Replays of other logs favour what was shown often.",
     )  # fmt: skip
-    st.caption("Kept until you delete it; visible to all users of this server: keep nothing confidential.")
+    st.caption("Kept until deleted; all users of this server can see it and delete it: keep nothing confidential.")
     if st.button("Save and run", type="primary", icon=":material/play_arrow:", key="whatif-keep"):
         with st.spinner("Reading the log ..."):
             name = keep_file(source.log, source.ending, source.mapping, title.strip(), uniform=uniform)

@@ -79,8 +79,8 @@ class NeuralLinearTS(TrainingSchedule, HeadAgent):
         )  # fmt: skip
         initial_pulls: int = param(
             0, title="Initial pulls", unit="per arm", ge=0, le=10_000, typical=(0, 20), structural=True, later=True,
-            help="Times that every arm is shown before Thompson sampling begins, the least shown first. Larger values "
-            "explore more at the start (usually 0 to 5).",
+            help="Times that the reward of every arm is observed before Thompson sampling begins, the least observed "
+            "first. Larger values explore more at the start (usually 0 to 5), and much more where rewards are late.",
         )  # fmt: skip
         learning_rate: float = override_default(HeadParams, "learning_rate", 0.003)
         every: int = override_default(HeadParams, "every", 50)
@@ -170,7 +170,8 @@ class NeuralLinearTS(TrainingSchedule, HeadAgent):
     def update_posterior(self, round: Round, shown: IntArray, slate: IntArray, feedback: Feedback) -> None:
         super().update_posterior(round, shown, slate, feedback)
         if self.params[0].initial_pulls:
-            np.add.at(self.pulls, (np.arange(len(slate))[:, None], np.take_along_axis(round.items, slate, axis=1)), 1)
+            places = np.arange(len(slate))[:, None], np.take_along_axis(round.items, slate, axis=1)
+            np.add.at(self.pulls, places, feedback.examined.astype(np.int64))
         heads = np.take_along_axis(round.items, slate, axis=1) if self.per_arm else np.zeros_like(slate)
         rows = np.broadcast_to(np.arange(len(slate))[:, None], slate.shape)
         counts = self.exposure(feedback)

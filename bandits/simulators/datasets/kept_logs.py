@@ -1,7 +1,7 @@
 """Users' logs of uniformly random decisions, kept for replays: one immutable file each, named by its content.
 
 As with uploaded data sets (`uploads`), the id ends with the first digits of a hash of the whole content: an experiment
-that names it identifies its events exactly, and equal logs are stored once.
+that names it identifies its events exactly, and equal logs of one title are stored once.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class KeptLog(NamedTuple):
 
 
 def save_log(log: KeptLog, *, feature_names: Sequence[str], title: str, first: int = 1) -> str:
-    """Store a log; an identical one is not stored twice.
+    """Store a log; an identical one of the same title is not stored twice.
 
     Parameters
     ----------
@@ -131,6 +131,11 @@ def check(log: KeptLog, *, first: int = 1) -> None:
     if not 1 <= d <= MAX_FEATURES or n * d > MAX_CELLS:
         raise UserError(f"a log for replays must have at most {MAX_FEATURES} features, and {MAX_CELLS:,} events times "
                         f"features; got {d:,} features and {n * d:,}")  # fmt: skip
+    for name in log.names:
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            raise UserError(f"the item {ascii(name)[:60]} has a name that is no text: half a surrogate pair") from None
     wrong = ~np.isin(log.rewards, (0.0, 1.0))
     if wrong.any():
         i = int(wrong.argmax())

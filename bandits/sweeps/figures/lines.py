@@ -50,22 +50,27 @@ def curves_by_choice(landscape: Landscape, metric: str) -> list[Spec]:
 def comparison(landscape: Landscape, metric: str) -> str:
     """State from which value of the number on the best choice at its largest value earns more than each other one.
 
-    Empty for other sweeps, and where points are missing.
+    Empty for other sweeps, and where points or replications are missing. Empty also with a third axis: its value would
+    be that of the best point, which the same replications have chosen.
     """
     sweep = landscape.sweep
-    if (axes := _axes(sweep)) is None or not landscape.completed.all():
+    if (axes := _axes(sweep)) is None or len(sweep.axes) > 2 or not landscape.completed.all():
         return ""
     number, choice = axes
     values = [float(value) for value in sweep.values[number] if _is_number(value)]  # type: ignore[arg-type]
     points = np.array(_points(landscape, metric, number, choice))
-    found = leads(METRICS[metric].sign * landscape.numbers(metric)[points], landscape.level)
+    numbers = METRICS[metric].sign * landscape.numbers(metric)[points]
+    if not np.isfinite(numbers).all():  # a diverged replication is no draw
+        return ""
+    found = leads(numbers, landscape.level)
     if values != sorted(values) or not found:
         return ""
     names = [format_value(value) for value in sweep.values[choice]]
     parts = []
     for lead in found:
         first = None if lead.first is None else format_value(sweep.values[number][lead.first])
-        parts.append(f"than {names[lead.rival]} {'nowhere' if first is None else f'from {first} on'}")
+        last = f"not up to {format_value(sweep.values[number][-1])}"
+        parts.append(f"than {names[lead.rival]} {last if first is None else f'from {first} on'}")
     return (
         f"Along {parameter_title(sweep, number).lower()}, {names[found[0].choice]} has a better "
         f"{METRICS[metric].title.lower()} {'; '.join(parts)} (paired intervals at that and every larger value, "

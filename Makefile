@@ -66,8 +66,7 @@ lint: setup-dev
 	$(BIN)/mypy
 
 # Write bytecode even if the environment forbids it: the tests start hundreds of processes that import the package.
-# Three processes on two cores: tests wait for pages, workers and browsers about as long as they compute.
-PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist worksteal
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist worksteal
 
 test: lint
 	$(PYTEST) -m "not slow" $(ARGS)

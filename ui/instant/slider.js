@@ -69,8 +69,8 @@ function makeFollower(parent) {
       slider.draw();
     }
     if (!shown || !trying) return;
-    const found = best(slider);
-    const many = slider.tried.size > 2 && !slider.slow ? ` · Best of ${slider.tried.size} values: ${found.value}` : "";
+    const { size } = slider.tried; // 0 where the answer at rest is the first one
+    const many = size > 2 && !slider.slow ? ` · Best of ${size} values: ${best(slider).value}` : "";
     shown.text.setAttribute("aria-live", rest ? "polite" : "off"); // read out when the slider rests
     shown.text.textContent = `${header.sentence}${many}`.replaceAll(" %", "\u00a0%");
   }

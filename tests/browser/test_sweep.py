@@ -88,7 +88,10 @@ def test_a_sweep_from_its_settings_to_a_point_a_link_a_file_and_a_refinement(vis
     expect(page.get_by_role("heading", name="Sweep", exact=True)).to_be_visible()
     settled(page)
     choose(page, "Agent to sweep", "LinUCB")
+    # the axes of the agent before stay on the page until it is drawn for this one
+    expect(page.get_by_role("combobox", name=re.compile("First parameter$"))).to_have_value(re.compile("^Exploration bonus"))
     choose(page, "Second parameter", "none")
+    expect(page.get_by_test_id("stMain").get_by_role("spinbutton", name="From", exact=True)).to_have_count(1)
     fill(page, "From", 0.1)
     fill(page, "Number of values", 3)
     extra = page.get_by_role("textbox", name="Additional values")

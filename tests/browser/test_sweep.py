@@ -89,7 +89,9 @@ def test_a_sweep_from_its_settings_to_a_point_a_link_a_file_and_a_refinement(vis
     settled(page)
     choose(page, "Agent to sweep", "LinUCB")
     # the axes of the agent before stay on the page until it is drawn for this one
-    expect(page.get_by_role("combobox", name=re.compile("First parameter$"))).to_have_value(re.compile("^Exploration bonus"))
+    expect(page.get_by_role("combobox", name=re.compile("First parameter$"))).to_have_value(
+        re.compile("^Exploration bonus")
+    )
     choose(page, "Second parameter", "none")
     expect(page.get_by_test_id("stMain").get_by_role("spinbutton", name="From", exact=True)).to_have_count(1)
     fill(page, "From", 0.1)

@@ -172,7 +172,8 @@ def visit(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Open]:
 
     def open_page(path: str = "/", *, at: App | None = None, tour: bool = False, **options: object) -> Page:
         server = request.getfixturevalue("server") if at is None else at.address
-        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})  # type: ignore[arg-type]
+        usual = {"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce"}  # nothing moves by itself
+        context = browser.new_context(**{**usual, **options})  # type: ignore[arg-type]
         contexts.append(context)
         if not tour:
             context.add_init_script(TOUR_SEEN)

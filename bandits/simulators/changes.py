@@ -70,6 +70,9 @@ class Change(Params):
         return f"both begin at step {self.begins:,}" if same else ""
 
 
+HOW = {"next": "preferences rotate", "reverse": "preferences reversed", "table": "new click rates"}
+
+
 class Shock(Change):
     """From one step on, every segment (persona, class, user, quadrant, weight) has the preferences of another."""
 
@@ -84,7 +87,7 @@ class Shock(Change):
     title = "Market shock"
 
     def sentence(self) -> str:
-        return f"{self.title} ({self.how})"
+        return f"{self.title} ({HOW[self.how]})"
 
 
 class Season(Change):

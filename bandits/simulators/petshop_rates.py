@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from bandits.base.params import param
 from bandits.base.types import FloatArray
 
-from .changes import NEVER, Change, Season, permutation, step_param
+from .changes import HOW, NEVER, Change, Season, permutation, step_param
 from .petshop_items import CATEGORIES as CATEGORIES
 
 Persona = Literal["new_puppy_parent", "cat_connoisseur", "budget_shopper", "fish_hobbyist"]
@@ -71,7 +71,7 @@ class RateShock(Change):
         return self
 
     def sentence(self) -> str:
-        return f"{self.title} ({self.how})"
+        return f"{self.title} ({HOW[self.how]})"
 
     def apply(self, rates: FloatArray) -> FloatArray:
         """Return the click probabilities (4, 5) after it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from typing import Literal
 
@@ -17,6 +18,7 @@ Value = float | int | str | bool | None
 _NAME = "[a-z0-9_]{1,40}"
 _PATH = rf"^(simulator|agents\.0(\.guards\.[0-9])?)\.{_NAME}(\+{_NAME}){{0,3}}$"
 JOINT = "+"  # between the names, and the values, of parameters that move together
+_BETWEEN = re.compile(r"(?<!\d[eE])\+")  # the + of 1e+3 belongs to the number
 
 
 class Axis(Params):
@@ -83,7 +85,7 @@ class Axis(Params):
         """
         if len(self.names) == 1:
             return {self.name: value}
-        parts = str(value).split(JOINT)
+        parts = _BETWEEN.split(str(value))
         if len(parts) != len(self.names):
             raise ValueError(
                 f"axes: {self.path} takes the value {short(value)}; it must be {len(self.names)} values joined by "

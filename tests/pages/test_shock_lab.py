@@ -49,7 +49,9 @@ def test_a_link_shows_recovery_and_what_the_change_cost(pool: Pool) -> None:
     at = open_page("shock_lab", url.to_query(e))
     assert not at.exception
     assert at.selectbox(key="change-name").value == "own"
-    assert "Changes: market shock (next) at step 1,000." in [c.value.replace("\\", "") for c in at.caption]
+    assert "Changes: market shock (preferences rotate) at step 1,000." in [
+        c.value.replace("\\", "") for c in at.caption
+    ]
     recovery, never = bullets(at)
     assert recovery.startswith("Recovery from the change at step 1,000")
     assert never.startswith("Random had nothing to recover: it never reached 95\u00a0% of the best choice")

@@ -95,6 +95,13 @@ def test_impossible_axes_are_refused(axis: dict[str, Any], words: str) -> None:
     assert "\n" not in str(error.value)
 
 
+def test_values_that_move_together_may_be_written_with_exponents() -> None:
+    axis = sweep({"path": "agents.0.alpha+ridge", "values": ["1e-1+1e+0", "0.5+2e0"]}).axes[0]
+    assert [axis.assigned(value) for value in axis.grid_values(False)] == [
+        {"alpha": 0.1, "ridge": 1.0}, {"alpha": 0.5, "ridge": 2.0},
+    ]  # fmt: skip
+
+
 def test_a_parameter_moves_along_one_axis_only() -> None:
     with pytest.raises(UserError, match=r"agents\.0\.prior is listed twice"):
         sweep({"path": JOINT, "values": WAYS}, {"path": "agents.0.prior", "values": ["zero", "pooled"]})

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, Route, expect
 
 from bandits.experiments import url
 from tests.browser.conftest import Open
-from tests.browser.test_journeys import LOOK, RANGE, run_button, status, tiles
+from tests.browser.test_journeys import LOOK, RANGE, set_number, status, tiles
 from tests.gate import Gate
 from tests.support import experiment, wait_for
 
@@ -41,14 +41,15 @@ def test_the_first_curve_is_above_the_fold(visit: Open) -> None:
     labelled(page)
     assert page.evaluate(TOP) < 330
     expect(page.locator(".st-key-run-status").get_by_role("progressbar")).to_have_count(0)
+    expect(page.locator(".bi-strip").first).to_be_attached()  # the slider is followed: it runs by itself
     page.get_by_role("slider", name=re.compile("^Exploration bonus")).first.press("ArrowRight")
-    expect(page.get_by_text("to update the results")).to_be_visible()
-    assert page.evaluate(TOP) < 330  # with a line that the controls have changed
-    run_button(page).click()
     dotted = re.compile(r"^Dotted: previous run. LinUCB: alpha \S+ to \S+ \(")
     expect(page.locator(".bp-words").filter(has_text=dotted)).to_be_visible()
     status(page, "^Finished: 800 steps")
-    assert page.evaluate(TOP) < 330  # with a previous run too
+    assert page.evaluate(TOP) < 330  # with a previous run
+    set_number(page, "Steps", 900)
+    expect(page.get_by_text("to update the results")).to_be_visible()
+    assert page.evaluate(TOP) < 330  # and with a line that the controls have changed
     page.get_by_role("button", name="About Click-through rate").click()
     expect(page.get_by_role("tooltip").filter(has_text="Moving average over")).to_be_visible()
     page.keyboard.press("Escape")

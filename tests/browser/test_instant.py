@@ -29,6 +29,7 @@ REFUSED = """window.WebSocket = class extends WebSocket {
 
 RACE = presets()["race"].experiment.model_copy(update={"steps": 2000, "replications": 4})
 LINK = f"/arena?{url.query(RACE)}"
+KEY_OF = "node => [...node.closest('[class*=st-key-]').classList].find(name => name.startsWith('st-key-'))"
 
 
 def short_race(visit: Open, **options: Any) -> Page:
@@ -354,17 +355,19 @@ def test_a_slow_agent_shows_kept_runs_and_runs_on_release(visit: Open) -> None:
     expect(strip(slider).locator(".bi-kept")).to_have_count(2)
     clear = "marks => marks.filter(mark => /transparent|, 0\\)/.test(getComputedStyle(mark).backgroundColor)).length"
     assert strip(slider).locator(".bi-kept").evaluate_all(clear) == 0  # marks that are seen
-    before, address = tiles(page).all_inner_texts(), page.url
+    before, address, drawn_as = tiles(page).all_inner_texts(), page.url, slider.evaluate(KEY_OF)
     drag(page, slider, 80)
     expect(strip(slider)).to_contain_text(re.compile(r"Kept run: learning rate = 0\.02, CTR 0\.\d{3}"))
     expect(page.locator(".bp-trying")).to_contain_text("kept run: learning rate = 0.02")
     assert page.locator(".bp-tried path").count() > 0
     page.keyboard.press("Escape")
     expect(page.locator(".bp-trying")).to_have_count(0)
+    wait_for(lambda: slider.evaluate(KEY_OF) != drawn_as, "the controls to be drawn anew")
     page.mouse.up()
     expect(slider).to_have_attribute("aria-valuetext", "0.01")
     assert tiles(page).all_inner_texts() == before
     assert page.url == address
+    expect(strip(slider)).to_contain_text("Until then")
     drag(page, slider, 80)
     expect(strip(slider)).to_contain_text("Kept run")
     page.mouse.up()

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from bandits.experiments import url
 from tests.browser.conftest import Open
-from tests.browser.test_journeys import LOOK, status
+from tests.browser.test_journeys import status
 from tests.support import experiment
 
 pytestmark = pytest.mark.browser
@@ -24,14 +24,13 @@ def test_a_slider_keeps_the_focus(visit: Open, name: str) -> None:
     status(page, "^Finished: 800 steps")
     slider = page.get_by_role("slider", name=re.compile(f"^{name}")).first
     slider.focus()
+    expect(page.locator(".bi-strip").first).to_be_attached()  # the slider is followed: every value is a run
     for presses in (1, 2):
-        before = page.locator(".st-key-arena-about").inner_text()
+        before = page.url
         page.keyboard.press("ArrowRight")
         changed = page.get_by_test_id("stSidebar").get_by_test_id("stExpander").nth(1)
         if name == "Exploration bonus":  # the line of the agent shows it: the line is drawn anew
             expect(changed).to_contain_text(f"α {0.5 + presses / 20:g}")
-        elif presses == 1:
-            page.wait_for_function(
-                "before => document.querySelector('.st-key-arena-about').innerText !== before", arg=before, polling=LOOK
-            )
+        else:
+            page.wait_for_url(lambda there, before=before: there != before)
         expect(slider).to_be_focused()

@@ -239,6 +239,11 @@ class Agent(ABC):
         return None
 
     @classmethod
+    def starts_with_data(cls, params: Any) -> bool:  # noqa: ARG003
+        """Whether its models hold observations before the first step, so that eigenvalues exceed `prior_precision`."""
+        return False
+
+    @classmethod
     def representation(cls, params: Any) -> Representation | None:  # noqa: ARG003
         """Name what its model reads, or None for an agent without context.
 

@@ -10,14 +10,42 @@ import numpy as np
 from bandits.base.params import param
 from bandits.base.types import IntArray, WorldAccess, WorldSpec
 
+ESTIMATED = ("category", "pooled")  # priors that other arms estimate
+
 
 def prior_param() -> Any:
     """Declare the prior of models per arm."""
     return param(
         "zero", title="Prior", structural=True, later=True,
         help="Where the weights of an arm start. zero: at 0. category: at the mean of the models of the same category, "
-        "with their covariance (empirical Bayes). pooled: at the weights of one model shared by all arms.",
+        "with their covariance (empirical Bayes). pooled: at the weights of one model shared by all arms. given: as if "
+        "the arm had been shown before, with the prior clicks and misses.",
     )  # fmt: skip
+
+
+def clicks_param() -> Any:
+    """Declare the clicks of every arm before any data."""
+    return param(
+        1.0, title="Prior clicks", symbol="a", ge=0.01, le=1000, later=True,
+        help="Clicks that each arm has before any data (prior given), spread evenly over the visitors of the first 100 "
+        "steps. Larger values start from a higher CTR; with 0.1 to 10 data soon outweigh it.",
+    )  # fmt: skip
+
+
+def misses_param() -> Any:
+    """Declare the exposures without a click of every arm before any data."""
+    return param(
+        1.0, title="Prior misses", symbol="b", ge=0.01, le=1000, later=True,
+        help="Exposures without a click that each arm has before any data (prior given). Larger values start from a "
+        "lower CTR and a narrower confidence width; usually 1 to 50.",
+    )  # fmt: skip
+
+
+def idle_prior(values: Mapping[str, Any]) -> frozenset[str]:
+    """Name the parameters that do nothing with this prior."""
+    prior = values.get("prior", "zero")
+    given = frozenset() if prior == "given" else frozenset({"prior_clicks", "prior_misses"})
+    return given | (frozenset() if prior in ESTIMATED else frozenset({"prior_every"}))
 
 
 def every_param() -> Any:
@@ -31,7 +59,7 @@ def every_param() -> Any:
 
 
 def check_prior(kind: str, values: Mapping[str, Any], fixed: str = "zero") -> None:
-    """Check that the models are one per arm and forget nothing, where their prior is estimated: not the ``fixed`` one.
+    """Check that the models are one per arm and forget nothing, where their prior is not the ``fixed`` one.
 
     Raises
     ------
@@ -49,7 +77,7 @@ def check_prior(kind: str, values: Mapping[str, Any], fixed: str = "zero") -> No
 
 
 def closest_prior(values: dict[str, Any], fixed: str = "zero") -> dict[str, Any]:
-    """Return parameters that are valid together: without an estimated prior where the models cannot have one."""
+    """Return parameters that are valid together: with the ``fixed`` prior where the models cannot have one."""
     other = values.get("gamma", 1.0) < 1 or values.get("window") is not None or values.get("noise") == "inverse_gamma"
     other = other or values.get("covariance", "full") != "full"
     if values.get("prior", fixed) != fixed and (other or values.get("sharing", "per_arm") != "per_arm"):

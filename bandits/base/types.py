@@ -261,6 +261,8 @@ class WorldSpec:
         Number of items in the catalogue, K, D, S, and number of distinct users (0: not identified).
     n_stored : int
         N.
+    n_categories : int
+        Number of categories of the items, at most (capability ``categories``); 0: not stated.
     bucket_size : int
         Neighbouring items that are counted together, where the catalogue is too large to count each.
     fixed_contexts : int
@@ -282,6 +284,7 @@ class WorldSpec:
     n_stored: int
     slate: int = 1
     n_users: int = 0
+    n_categories: int = 0
     bucket_size: int = 1
     capabilities: frozenset[str] = frozenset()
     fixed_contexts: int = 0

@@ -47,8 +47,9 @@ class Artwork(Simulator):
     sigmoid(s taste . attributes + interest / 2 - c)
 
     Pictures have a tone (one of the genres), a star, a face and a colour warmth; agents observe some of these, each
-    multiplied by the visitor's taste for it, so that one shared model fits all titles. A model per arm is one per
-    picture, which learns every title by itself. The CTR is called take fraction: clicks per impression.
+    multiplied by the visitor's taste for it, so that one shared model fits all titles. Titles are the categories of the
+    pictures: a model per category learns every title by itself, a model per arm every picture. The CTR is called take
+    fraction: clicks per impression.
 
     References
     ----------
@@ -204,7 +205,8 @@ class Artwork(Simulator):
         counts, D = params.counts, _width(params)
         return WorldSpec(
             n_items=int(counts.sum()), n_candidates=int(counts.max()), n_features=D, n_stored=D, n_users=params.n_users,
-            capabilities=frozenset({"ids", "truth", "segments", "log", "binary", "arm_features"}),
+            n_categories=params.n_titles,
+            capabilities=frozenset({"ids", "truth", "segments", "log", "binary", "arm_features", "categories"}),
         )  # fmt: skip
 
     @classmethod
@@ -277,6 +279,10 @@ class Artwork(Simulator):
             return np.eye(D)
         there = (self._attributes[:, item, :n] != 0).any(axis=0)
         return np.eye(D)[np.r_[there, True, True]]
+
+    def categories(self) -> IntArray:
+        """Return the title of every picture, int64 (R, n_items)."""
+        return np.asarray(self._title_of[self._layout_index])
 
     def launched(self) -> dict[int, list[IntArray]]:
         pictures = {}

@@ -185,7 +185,7 @@ class PetShop(Simulator):
         broken = any(isinstance(change, Features) for change in faults)
         return WorldSpec(
             n_items=params.n_products, n_candidates=params.n_products, n_features=n_features, n_stored=n_stored,
-            n_users=params.n_users, fixed_contexts=0 if broken else _P,
+            n_users=params.n_users, n_categories=len(CATEGORIES), fixed_contexts=0 if broken else _P,
             capabilities=frozenset({"ids", "truth", "segments", "log", "binary", "arm_features", "categories"}),
         )  # fmt: skip
 

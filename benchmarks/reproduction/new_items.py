@@ -43,7 +43,6 @@ ORDER: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # shop, agent
     "shared, without hints, α = 1": (PAIRS, SHARED),
 }
 HIT = {"kind": "launch", "at": LAUNCH, "items": 1, "category": "Fish", "quality": 1.5}
-FLOPS = {"kind": "launch", "at": LAUNCH, "items": 10, "quality": 0.5}
 FLOOR = {"kind": "floor", "epsilon": 0.0, "shows": 200, "new": 0.05}
 FINDERS: dict[str, dict[str, Any]] = {
     "LinUCB per arm": PER_ARM,
@@ -79,7 +78,6 @@ class Outcomes(NamedTuple):
 
     order: dict[str, FloatArray]  # clicks per step after STEPS and after LONG steps, (2, R)
     hit: dict[tuple[str, bool], Found]  # by agent, and whether it has the floor
-    flops: dict[str, FloatArray]  # clicks lost per flop, (R,)
 
 
 def experiment(agent: dict[str, Any], steps: int, replications: int, **simulator: Any) -> Experiment:
@@ -120,12 +118,7 @@ def measure(replications: int = REPLICATIONS) -> Outcomes:
     for name, agent in FINDERS.items():
         for floor in (False, True):
             hit[name, floor] = found_hit({**agent, "guards": [FLOOR]} if floor else agent, replications)
-    flops = {}
-    for title, agent in (("LinUCB per arm", PER_ARM), ("LinTS per arm", {"kind": "lints"})):
-        late = {**FLOPS, "at": STEPS - 1}  # the same items, which never come
-        never, now = (clicks(experiment(agent, STEPS, replications, changes=[c])) for c in (late, FLOPS))
-        flops[title] = (never - now) / FLOPS["items"]
-    return Outcomes(order, hit, flops)
+    return Outcomes(order, hit)
 
 
 def rate(found: Estimate) -> str:
@@ -136,11 +129,6 @@ def rate(found: Estimate) -> str:
 def amount(found: Estimate) -> str:
     """Format a number of clicks with its interval."""
     return f"{count(found.mean)} ({count(found.low)} to {count(found.high)})"
-
-
-def fine(found: Estimate) -> str:
-    """Format a small number of clicks with its interval."""
-    return f"{found.mean:.1f} ({found.low:.1f} to {found.high:.1f})"
 
 
 def verdicts(found: Outcomes) -> Iterator[str]:
@@ -198,7 +186,7 @@ Written by `python -m benchmarks.reproduction.new_items --write`.
 
 - **Simulator**: the pet shop, {replications} replications. *Products that differ*: 1,000 products, variety 0.3, a shop
   of its own in every replication, persona x category as features; hints 0.8 where stated. *A hit*: 50 products, of
-  which one (Fish, quality 1.5) is launched at step 10,000 of 20,000. *Flops*: ten with quality 0.5 at the same step.
+  which one (Fish, quality 1.5) is launched at step 10,000 of 20,000.
 - **Floor**: 5 % of the decisions show a new item, until it was shown 200 times.
 - **Pairs**: all runs have the same visitors and random numbers, so every difference is paired by replication.
 - **Intervals** are 95 % (Student t over replications), not corrected for their number. All hold for these shops.
@@ -238,9 +226,6 @@ def document(found: Outcomes) -> str:
         rows.append((name, *steps, *shares, *map(amount, costs)))
     header = ("agent", "steps", "steps with the floor", "share at the end", "share with the floor")
     text += table((*header, "clicks the floor costs before", "in all"), rows)
-    text += "\n\n## Ten flops: clicks lost per flop\n\n"
-    text += "Clicks of the same run in which the ten are never launched, minus those of the run, divided by ten.\n\n"
-    text += table(("agent", "clicks per flop"), [(n, fine(metrics.estimate(v))) for n, v in found.flops.items()])
     return text.rstrip() + "\n"
 
 
@@ -254,8 +239,9 @@ def main() -> None:
     if parsed.write:
         parts = DOCUMENT.read_text(encoding="utf-8").split("\n## ")
         DOCUMENT.write_text(text, encoding="utf-8")
+        others = ("flops", "new_sweeps", "rare_persona")
         for part in parts:
-            if any(f"<!-- code: benchmarks.reproduction.{name}:" in part for name in ("new_sweeps", "rare_persona")):
+            if any(f"<!-- code: benchmarks.reproduction.{name}:" in part for name in others):
                 put(DOCUMENT, part)
 
 

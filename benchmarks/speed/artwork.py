@@ -5,31 +5,24 @@ python -m benchmarks.speed.artwork --write
 
 from __future__ import annotations
 
-import argparse
-import sys
 from functools import partial
 from typing import Any
 
-from bandits import Experiment
-from bandits.experiments.race import make_lane
-from benchmarks.measure import Section, keep, machine, stamp, stopwatch
+from benchmarks.measure import Section, machine, stamp, stopwatch
+from benchmarks.speed.launch import ROWS, main, running
 
-ROWS, FIRST, STEPS, TIMES = 16, 500, 1_000, 5
+FIRST, STEPS, TIMES = 500, 1_000, 5
 MOST = 20.0  # microseconds of a decision
 AGENTS: dict[str, dict[str, Any]] = {
     "LinUCB shared": {"kind": "linucb", "sharing": "shared"},
+    "LinUCB per title": {"kind": "linucb", "sharing": "per_category"},
     "LinUCB per picture": {"kind": "linucb"},
 }
 
 
 def decision(agent: dict[str, Any]) -> float:
     """Return the processor time of one decision of one replication, in microseconds: the fastest of `TIMES` parts."""
-    data = {
-        "simulator": {"kind": "artwork"}, "agents": [agent], "steps": FIRST + TIMES * STEPS, "replications": ROWS,
-    }  # fmt: skip
-    lane = make_lane(Experiment.model_validate(data), 0)
-    lane.agent.prepare()
-    lane.advance(FIRST)  # compiles
+    lane = running({"kind": "artwork"}, agent, FIRST, TIMES * STEPS)
     return 1e6 * min(stopwatch(partial(lane.advance, STEPS)) for _ in range(TIMES)) / STEPS / ROWS
 
 
@@ -50,16 +43,5 @@ def measure() -> Section:
     return section
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="put the section into RESULTS.md")
-    parsed = parser.parse_args()
-    section = measure()
-    sys.stdout.write(f"{section}\n")
-    if parsed.write:
-        keep(section)
-
-
 if __name__ == "__main__":
-    main()
+    main(__doc__, measure)

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from functools import partial
 from statistics import median
 from typing import Any
 
 from bandits import Experiment
+from bandits.experiments.lane import Lane
 from bandits.experiments.race import make_lane
 from benchmarks.measure import Section, keep, machine, stamp, stopwatch
 
@@ -25,16 +27,20 @@ AGENTS: dict[str, dict[str, Any]] = {
 }
 
 
+def running(simulator: dict[str, Any], agent: dict[str, Any], first: int, more: int) -> Lane:
+    """Start `ROWS` replications of an agent, with kernels that ``first`` steps compile, and ``more`` steps to come."""
+    data = {"simulator": simulator, "agents": [agent], "steps": first + more, "replications": ROWS}
+    lane = make_lane(Experiment.model_validate(data), 0)
+    lane.agent.prepare()
+    lane.advance(first)
+    return lane
+
+
 def steps(agent: dict[str, Any]) -> list[float]:
     """Return the processor time of each step around the launch, in milliseconds; at `BEFORE` is the launch."""
     launch = {"kind": "launch", "at": AT, "items": LAUNCHED}
-    data = {
-        "simulator": {"kind": "petshop", "n_products": PRODUCTS, "changes": [launch]}, "agents": [agent],
-        "steps": AT + AFTER, "replications": ROWS,
-    }  # fmt: skip
-    lane = make_lane(Experiment.model_validate(data), 0)
-    lane.agent.prepare()
-    lane.advance(AT - BEFORE)
+    shop = {"kind": "petshop", "n_products": PRODUCTS, "changes": [launch]}
+    lane = running(shop, agent, AT - BEFORE, BEFORE + AFTER)
     return [1000 * stopwatch(partial(lane.advance, 1)) for _ in range(BEFORE + AFTER)]
 
 
@@ -59,9 +65,9 @@ def measure() -> Section:
     return section
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(doc: str | None, measure: Callable[[], Section]) -> None:
+    """Measure and print a section; with ``--write``, put it into RESULTS.md."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="put the section into RESULTS.md")
     parsed = parser.parse_args()
     section = measure()
@@ -71,4 +77,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, measure)

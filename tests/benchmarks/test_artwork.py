@@ -7,18 +7,18 @@ import numpy as np
 from bandits import read
 from bandits.experiments.race import make_lane
 from benchmarks.reproduction import artwork
-from benchmarks.reproduction.artwork import AGENTS, PICTURE, SHARED, Earned, Outcomes
+from benchmarks.reproduction.artwork import AGENTS, PICTURE, SHARED, TITLE, Earned, Outcomes
 
 NOISE = np.random.default_rng(0).normal(size=16)
 
 
 def outcomes(*, popular: float = 0.27, slow: int = 30, late: float = 0.01) -> Outcomes:
-    takes = dict(zip(AGENTS, (0.4, 0.36, 0.33, popular, 0.23, 0.2), strict=True))
+    takes = dict(zip(AGENTS, (0.4, 0.36, 0.34, 0.33, popular, 0.23, 0.2), strict=True))
     found = {}
     for name, take in takes.items():
         value = np.full((50, 16), take) + 0.0001 * NOISE
-        if name == PICTURE:
-            value[:slow] = 0.2
+        if name in (TITLE, PICTURE):
+            value[: slow if name == TITLE else 30] = 0.2
         gain = np.array([[0.08], [0.05], [0.03], [late]]) if name == SHARED else np.zeros((4, 1))
         found[name] = Earned(take + 0.001 * NOISE, take + 0.001 * NOISE, value, gain + 0.001 * NOISE * (name == SHARED))
     return found
@@ -29,12 +29,12 @@ def verdicts(found: Outcomes) -> list[str]:
 
 
 def test_verdicts_follow_from_the_numbers() -> None:
-    assert verdicts(outcomes()) == ["Confirmed"] * 3
-    assert verdicts(outcomes(popular=0.2)) == ["Not confirmed", "Confirmed", "Confirmed"]
+    assert verdicts(outcomes()) == ["Confirmed"] * 5
+    assert verdicts(outcomes(popular=0.2)) == ["Not confirmed", *["Confirmed"] * 4]
     assert verdicts(outcomes(slow=0))[1] == "Not confirmed"
     assert verdicts(outcomes(slow=50))[1] == "Not confirmed"  # never
     assert verdicts(outcomes(late=0.09))[2] == "Not confirmed"
-    needed = artwork.factor(outcomes(slow=30))
+    needed = artwork.factor(outcomes(slow=30), TITLE)
     assert needed is not None
     assert round(needed.mean) == 31  # reached in the 31st thousand, by the shared model in the first
     assert "| LinUCB per picture | 0.330 (" in artwork.document(outcomes())

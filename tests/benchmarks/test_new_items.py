@@ -9,7 +9,7 @@ from bandits.base.types import FloatArray
 from bandits.results.fairness import SegmentFairness
 from bandits.results.launches import Launched
 from bandits.results.metrics import Estimate
-from benchmarks.reproduction import new_items, rare_persona
+from benchmarks.reproduction import flops, new_items, rare_persona
 from benchmarks.reproduction.new_items import DOCUMENT, FINDERS, ORDER, Found, Outcomes
 
 NOISE = np.random.default_rng(0).normal(size=16)
@@ -25,7 +25,7 @@ def outcomes(*, prior: float = 0.7, shared: float = 0.64, floor: int | None = 90
             launched = Launched(10_000, 1, Estimate(0.2, 0.1, 0.3), 0.25, *steps, 1.0)
             late = np.full(16, popular) if name == "Popularity" else np.full(16, 0.2)
             hit[name, guarded] = Found(9000 + NOISE, 4000 + NOISE, launched, late)
-    return Outcomes(order, hit, {"LinUCB per arm": 3 + NOISE})
+    return Outcomes(order, hit)
 
 
 def verdicts(found: Outcomes) -> list[str]:
@@ -50,6 +50,14 @@ def test_what_a_floor_gives_a_rare_persona_follows_from_the_numbers() -> None:
     assert "- **LinTS per arm**: with the floor, the rare persona gains (0.2" in text
     assert "the most frequent one pays (-0.1" in text
     assert "- **LinUCB per arm**: with the floor, the rare persona shows no change (0.000" in text
+
+
+def test_what_flops_cost_optimism_is_the_paired_difference() -> None:
+    text = flops.document({flops.OPTIMIST: 3 + NOISE, flops.SAMPLER: 2 + NOISE})
+    assert "LinUCB per arm loses more clicks per flop compared with LinTS per arm: 1.0 (1.0 to 1.0)." in text
+    assert "| LinUCB per arm minus LinTS per arm | 1.0 (1.0 to 1.0) |" in text
+    text = flops.document({flops.OPTIMIST: 2 + NOISE, flops.SAMPLER: 2 - NOISE})
+    assert "loses about as many clicks" in text
 
 
 def test_the_document_is_that_of_today() -> None:

@@ -6,7 +6,9 @@ import pytest
 
 from bandits import Result, change, run
 from bandits.experiments.presets import presets
+from bandits.results.demand import demand
 from bandits.results.fallbacks import fallbacks
+from bandits.results.launches import launches
 
 
 def result(name: str) -> Result:
@@ -54,6 +56,17 @@ def test_agents_without_features_do_not_notice_a_broken_pipeline() -> None:
     assert plain.low is not None
     assert discounted.high < plain.low
     assert recovered(found, "Static MLP") == 0
+
+
+@pytest.mark.slow
+def test_popularity_notices_a_launch_that_features_do_not_show() -> None:
+    found = result("ranking-launch")
+    wanted = demand(found.experiment)
+    assert wanted is not None
+    share = {label: launches(history, wanted)[0].share for label, history in found.histories.items()}
+    assert all(share["Popularity"].low > share[each].high for each in share if each.startswith("LinUCB"))
+    fair = launches(found.histories["Popularity"], wanted)[0].fair_share
+    assert share["LinUCB with a floor"].high < fair / 2
 
 
 @pytest.mark.slow

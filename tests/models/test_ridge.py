@@ -42,6 +42,11 @@ def learn(model: Ridge, features: FloatArray, arms: IntArray, rewards: FloatArra
         model.update(round_of(dense(x[None])), np.array([[arm]]), context)
 
 
+def categories(arms: IntArray) -> IntArray:
+    """Return the category of arms: even or odd."""
+    return arms % 2
+
+
 class Data:
     """T observations of K arms, D features that differ by arm."""
 
@@ -54,7 +59,9 @@ class Data:
         self.new = rng.standard_normal((K, D))
 
     def taught(self, ridge: float, sharing: Sharing, *, joint: bool = False) -> Ridge:
-        model = Ridge(np.array([ridge]), self.x.shape[1], self.X.shape[1], sharing, joint=joint)
+        K = self.X.shape[1]
+        groups = categories(np.arange(K))[None] if sharing == "per_category" else None
+        model = Ridge(np.array([ridge]), self.x.shape[1], K, sharing, joint=joint, groups=groups)
         learn(model, self.X, self.arms, self.rewards)
         return model
 
@@ -165,6 +172,7 @@ def one_ridge(data: Data, ridge: float, sharing: Sharing = "hybrid") -> tuple[Fl
 
     def expand(x: FloatArray, arms: IntArray) -> FloatArray:
         parts = {"shared": [x], "per_arm": [by_arm(x, arms, K)], "hybrid": [x, by_arm(x, arms, K)]}
+        parts["per_category"] = [by_arm(x, categories(arms), 2)]
         return np.concatenate(parts[sharing], axis=1)
 
     K = len(data.new)
@@ -181,6 +189,20 @@ def test_hybrid_equals_one_ridge_on_shared_and_arm_features(ridge: float, T: int
     theta, A, Z = one_ridge(data, ridge)
     np.testing.assert_allclose(mean[0], Z @ theta, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(variance[0], np.einsum("kd,dk->k", Z, np.linalg.solve(A, Z.T)), rtol=1e-12)
+
+
+def test_models_per_category_equal_one_ridge_on_category_features() -> None:
+    data = Data(9_000, 3, 4)
+    model = data.taught(0.7, "per_category", joint=True)
+    mean, variance = model.predict(round_of(dense(data.new[None])))
+    theta, A, Z = one_ridge(data, 0.7, "per_category")
+    np.testing.assert_allclose(mean[0], Z @ theta, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(variance[0], np.einsum("kd,dk->k", Z, np.linalg.solve(A, Z.T)), rtol=1e-9)
+    np.testing.assert_allclose(model.factor[0, 1], np.linalg.cholesky(A[4:, 4:]), rtol=0, atol=1e-9)
+    bases = [np.eye(4)[:, :1], np.eye(4)[:, 2:3], np.eye(4)[:, 1:2]]  # arms 0 and 2 are of one category
+    spectrum = model.spectrum(bases)
+    np.testing.assert_allclose(spectrum[0, 0], np.linalg.eigvalsh(A[:2, :2])[::-1], rtol=1e-9)
+    np.testing.assert_allclose(spectrum[0, 1], [A[6, 6], np.nan], rtol=1e-9)
 
 
 def test_hybrid_stays_one_ridge_after_refreshes() -> None:
@@ -210,7 +232,7 @@ def draws_of(model: Ridge, contexts: Contexts, n: int, sigma: float) -> FloatArr
     return np.concatenate([model.sample(round, scale, z) for z in normals])
 
 
-@pytest.mark.parametrize("sharing", SHARINGS)
+@pytest.mark.parametrize("sharing", [*SHARINGS, "per_category"])
 @pytest.mark.parametrize("ridge", [0.3, 2.0])
 def test_thompson_scores_have_the_posterior_covariance(sharing: Sharing, ridge: float) -> None:
     """Test scores jointly: one draw is shared by all candidates, so that scores have the posterior covariance."""

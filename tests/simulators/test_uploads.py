@@ -30,7 +30,7 @@ from bandits.experiments import presets
 from bandits.runtime.pool import Pool
 from bandits.simulators import classification
 from bandits.simulators.classification import SIZES, Classification
-from bandits.simulators.datasets import csv_table, uploads
+from bandits.simulators.datasets import csv_table, kept_files, uploads
 from bandits.simulators.datasets.csv_table import MAX_CELL, MAX_COLUMNS, MAX_ROWS, Table, inspect
 from bandits.storage.run_store import Store
 from tests.contract import worlds
@@ -580,7 +580,7 @@ def test_a_full_disk_and_too_many_data_sets_are_reported(monkeypatch: pytest.Mon
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(uploads, "atomic_write", full)
+        patch.setattr(kept_files, "atomic_write", full)
         assert refused(SMALL, "bought") == "the data could not be written to disk: No space left on device"
     monkeypatch.setattr(uploads, "MAX_SETS", 1)
     name = upload(SMALL, "bought")

@@ -11,7 +11,7 @@ from bandits.base.randomness import Streams
 from bandits.base.types import Feedback, FloatArray, IntArray, Round, WorldAccess, WorldSpec
 from bandits.models.linear.nonstationary import DiscountedRidge
 from bandits.models.linear.random_features import RandomFourierFeatures
-from bandits.models.linear.ridge import Ridge, Sharing
+from bandits.models.linear.ridge import Ridge, Sharing, n_models
 from bandits.models.position_bias import weighted
 
 
@@ -27,7 +27,7 @@ class LinearParams(LearnerParams):
     sharing: Sharing = param(
         "per_arm", title="Sharing", structural=True,
         help="Which arms share weights. per_arm: one model per arm. shared: one model for all arms. hybrid: the sum "
-        "of both.",
+        "of both. per_category: one model for all arms of a category (in Artwork: the pictures of a title).",
     )  # fmt: skip
     fourier: int = param(
         0, title="Fourier features", symbol="m", ge=0, le=2000, structural=True, later=True,
@@ -63,8 +63,9 @@ class LinearAgent(Agent):
 
     def make_model(self) -> Ridge | DiscountedRidge:
         """Create the models."""
-        n_features, n_items = self.spec.n_features, self.spec.n_items
-        return Ridge(self.column("ridge"), n_features, n_items, self.params[0].sharing, joint=self.joint)
+        n_features, n_items, sharing = self.spec.n_features, self.spec.n_items, self.params[0].sharing
+        groups = self.access.categories() if sharing == "per_category" else None
+        return Ridge(self.column("ridge"), n_features, n_items, sharing, joint=self.joint, groups=groups)
 
     def transformed(self, round: Round) -> Round:
         """Return the round with the features that the models read, Fourier features if there are any."""
@@ -104,8 +105,13 @@ class LinearAgent(Agent):
         return [*sharings, *({"fourier": 6, **sharing} for sharing in sharings[:2])]
 
     @classmethod
+    def requires(cls, params: Any) -> frozenset[str]:
+        return super().requires(params) | ({"categories"} if params.sharing == "per_category" else set())
+
+    @classmethod
     def alternatives(cls, spec: WorldSpec) -> list[dict[str, Any]]:
-        return [{"sharing": "shared"}] if "arm_features" in spec.capabilities else []
+        without = [] if "categories" in spec.capabilities else [{"sharing": "per_arm"}]
+        return [*without, *([{"sharing": "shared"}] if "arm_features" in spec.capabilities else [])]
 
     @classmethod
     def memory(cls, params: Any, spec: WorldSpec) -> int:
@@ -116,7 +122,7 @@ class LinearAgent(Agent):
     @classmethod
     def model_memory(cls, params: Any, spec: WorldSpec) -> int:
         """Compute the bytes per row of the models and of their (at most 41) spectra."""
-        models = 1 if params.sharing == "shared" else spec.n_items
+        models = n_models(spec, params.sharing)
         return Ridge.memory(spec, params.sharing) + 8 * 41 * models * spec.n_features
 
     @classmethod

@@ -4,17 +4,31 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+import numpy as np
 from pydantic import model_validator
 
 from bandits.agents.forgetting import check_one_way, closest_way, gamma_param, window_param
-from bandits.agents.priors import check_prior, closest_prior, every_param, groups_of, prior_param
+from bandits.agents.priors import (
+    ESTIMATED,
+    check_prior,
+    clicks_param,
+    closest_prior,
+    every_param,
+    groups_of,
+    idle_prior,
+    misses_param,
+    prior_param,
+)
 from bandits.base.types import WorldSpec
 from bandits.models.linear.empirical_bayes import Prior, PriorState
+from bandits.models.linear.given_prior import given_memory, given_sums
 from bandits.models.linear.nonstationary import DiscountedRidge, SlidingWindowRidge
 from bandits.models.linear.prior_ridge import PriorRidge
 from bandits.models.linear.ridge import Ridge
 
 from .base import LinearAgent, LinearParams
+
+JOINED = ("hybrid", "per_category")  # ways of sharing that cannot forget
 
 
 class ForgettingLinearParams(LinearParams):
@@ -24,6 +38,12 @@ class ForgettingLinearParams(LinearParams):
     window: int | None = window_param()
     prior: Prior = prior_param()
     prior_every: int = every_param()
+    prior_clicks: float = clicks_param()
+    prior_misses: float = misses_param()
+
+    @classmethod
+    def idle(cls, values: dict[str, Any]) -> frozenset[str]:
+        return super().idle(values) | idle_prior(values)
 
     def mode(self) -> str:
         return "discounted" if self.gamma < 1 else ""
@@ -31,15 +51,17 @@ class ForgettingLinearParams(LinearParams):
     @classmethod
     def closest(cls, values: dict[str, Any]) -> dict[str, Any]:
         values = closest_way(values)
-        if (values.get("gamma", 1.0) < 1 or values.get("window") is not None) and values.get("sharing") == "hybrid":
+        if (values.get("gamma", 1.0) < 1 or values.get("window") is not None) and values.get("sharing") in JOINED:
             values = {**values, "sharing": "shared"}
         return closest_prior(values)
 
     @model_validator(mode="after")
     def _one_way_to_forget(self) -> Self:
         check_one_way(self.kind, self.gamma, self.window)
-        if (self.gamma < 1 or self.window is not None) and self.sharing == "hybrid":
-            raise ValueError(f"{self.kind}: gamma below 1 and window need sharing per_arm or shared, not hybrid")
+        if (self.gamma < 1 or self.window is not None) and self.sharing in JOINED:
+            raise ValueError(
+                f"{self.kind}: gamma below 1 and window need sharing per_arm or shared, not {self.sharing}"
+            )
         check_prior(self.kind, dict(self))
         return self
 
@@ -53,6 +75,13 @@ class ForgettingLinearAgent(LinearAgent):
             return SlidingWindowRidge(ridge, self.spec, p.sharing, p.window)
         if p.gamma < 1:
             return DiscountedRidge(ridge, self.column("gamma"), self.spec, p.sharing)
+        if p.prior == "given":
+            model = super().make_model()
+            assert isinstance(model, Ridge)
+            clicks, misses = self.column("prior_clicks"), self.column("prior_misses")
+            gram, b = given_sums(lambda step: self.transformed(self.access.round_at(step)), self.spec, clicks, misses)
+            model.refit(gram, b, np.zeros(b.shape[:2], np.int64))
+            return model
         if p.prior != "zero":
             D, K = self.spec.n_features, self.spec.n_items
             return PriorRidge(
@@ -78,7 +107,11 @@ class ForgettingLinearAgent(LinearAgent):
 
     @classmethod
     def generalises(cls, params: Any) -> bool:
-        return super().generalises(params) or bool(params.prior != "zero")
+        return super().generalises(params) or params.prior in ESTIMATED
+
+    @classmethod
+    def starts_with_data(cls, params: Any) -> bool:
+        return bool(params.prior == "given")
 
     @classmethod
     def forgets(cls, params: Any) -> bool:
@@ -88,8 +121,9 @@ class ForgettingLinearAgent(LinearAgent):
     def test_params(cls) -> list[dict[str, Any]]:
         forgetting: list[dict[str, Any]] = [{"gamma": 0.98}, {"window": 20}]
         more = [{**change, "sharing": s} for change in forgetting for s in ("per_arm", "shared")]
-        priors: list[dict[str, Any]] = [{"prior": prior, "prior_every": 7} for prior in ("category", "pooled")]
-        return [*super().test_params(), *more, *priors]
+        priors: list[dict[str, Any]] = [{"prior": prior, "prior_every": 7} for prior in ESTIMATED]
+        given = {"prior": "given", "prior_clicks": 2.0, "prior_misses": 5.0}
+        return [*super().test_params(), *more, *priors, given]
 
     @classmethod
     def model_memory(cls, params: Any, spec: WorldSpec) -> int:
@@ -97,5 +131,7 @@ class ForgettingLinearAgent(LinearAgent):
             own = Ridge.memory(spec, params.sharing)
             return super().model_memory(params, spec) - own + DiscountedRidge.memory(spec, params.sharing)
         ring = 0 if params.window is None else SlidingWindowRidge.ring_memory(spec, params.window)
-        learned = 0 if params.prior == "zero" else PriorState.memory(spec.n_items, spec.n_features)
+        learned = PriorState.memory(spec.n_items, spec.n_features) if params.prior in ESTIMATED else 0
+        if params.prior == "given":
+            learned = given_memory(spec)
         return super().model_memory(params, spec) + ring + learned

@@ -17,6 +17,7 @@ from bandits.models.largest import normal_largest
 from bandits.models.linear.ridge import Ridge
 from bandits.models.position_bias import targets
 
+from .forgetting import JOINED
 from .private import PrivateLinearAgent, PrivateLinearParams
 
 
@@ -70,8 +71,8 @@ class LinTS(PrivateLinearAgent):
 
         @model_validator(mode="after")
         def _no_hybrid_noise(self) -> Self:
-            if self.noise == "inverse_gamma" and self.sharing == "hybrid":
-                raise ValueError("lints: noise inverse_gamma needs sharing per_arm or shared, not hybrid")
+            if self.noise == "inverse_gamma" and self.sharing in JOINED:
+                raise ValueError(f"lints: noise inverse_gamma needs sharing per_arm or shared, not {self.sharing}")
             if self.noise == "inverse_gamma" and (self.gamma < 1 or self.window is not None):
                 raise ValueError("lints: noise inverse_gamma needs gamma 1 and no window")
             if self.noise == "inverse_gamma" and self.prior != "zero":
@@ -153,7 +154,7 @@ class LinTS(PrivateLinearAgent):
 
     def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray | None:
         model = self.plain_model()
-        if self.estimated or model is None or model.sharing == "hybrid":
+        if self.estimated or model is None or model.sharing in JOINED:
             return None
         noise = self.normals.slice(steps.start, len(steps.context))
         return model.play(steps, alive, scale=self.sigma, noise=noise)

@@ -14,7 +14,7 @@ from bandits.models.linear.nonstationary import DiscountedRidge
 from bandits.models.linear.private_ridge import PrivateRidge
 from bandits.models.linear.ridge import Ridge
 
-from .forgetting import ForgettingLinearAgent, ForgettingLinearParams
+from .forgetting import JOINED, ForgettingLinearAgent, ForgettingLinearParams
 
 
 class PrivateLinearParams(ForgettingLinearParams):
@@ -51,8 +51,8 @@ class PrivateLinearParams(ForgettingLinearParams):
 
 def _obstacle(values: dict[str, Any]) -> str:
     """Return what private models need and these parameters are not; empty if they fit."""
-    if values.get("sharing") == "hybrid":
-        return "sharing per_arm or shared, not hybrid"
+    if values.get("sharing") in JOINED:
+        return f"sharing per_arm or shared, not {values['sharing']}"
     if values.get("gamma", 1.0) < 1 or values.get("window") is not None:
         return "gamma 1 and no window"
     if values.get("prior", "zero") != "zero":

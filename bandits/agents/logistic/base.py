@@ -9,12 +9,23 @@ from pydantic import model_validator
 
 from bandits.agents.base import Agent, LearnerParams, Representation
 from bandits.agents.forgetting import check_one_way, closest_way, gamma_param, window_param
-from bandits.agents.priors import check_prior, closest_prior, every_param, groups_of, prior_param
+from bandits.agents.priors import (
+    ESTIMATED,
+    check_prior,
+    clicks_param,
+    closest_prior,
+    every_param,
+    groups_of,
+    idle_prior,
+    misses_param,
+    prior_param,
+)
 from bandits.base.params import param
 from bandits.base.randomness import Streams
 from bandits.base.types import Feedback, FloatArray, IntArray, Round, WorldAccess, WorldSpec
 from bandits.models.linear.empirical_bayes import Prior, PriorState
 from bandits.models.linear.forgetting_logistic import forgetting_memory, make_logistic
+from bandits.models.linear.given_prior import give_logistic, given_memory
 from bandits.models.linear.logistic import Covariance, Logistic, Sharing
 from bandits.models.linear.prior_logistic import PriorLogistic
 
@@ -50,6 +61,12 @@ class LogisticParams(LearnerParams):
 
     prior: Prior = prior_param()
     prior_every: int = every_param()
+    prior_clicks: float = clicks_param()
+    prior_misses: float = misses_param()
+
+    @classmethod
+    def idle(cls, values: dict[str, Any]) -> frozenset[str]:
+        return super().idle(values) | idle_prior(values)
 
     def mode(self) -> str:
         return "discounted" if self.gamma < 1 else ""
@@ -80,13 +97,16 @@ class LogisticAgent(Agent):
         super().__init__(params, spec, streams, access)
         p = params[0]
         ridge = self.column("ridge")
-        if p.prior != "zero":
+        if p.prior in ESTIMATED:
             groups = groups_of(p.prior, len(ridge), spec, access)
             self.model: Logistic = PriorLogistic(
                 ridge, spec, p.prior, p.prior_every, groups, refit=p.refit, history=p.history
             )
         else:
             self.model = make_logistic(ridge, self.column("gamma"), spec, p, self.covariance(p), joint=self.joint)
+        if p.prior == "given":
+            clicks, misses = self.column("prior_clicks"), self.column("prior_misses")
+            give_logistic(self.model, access.round_at, spec, ridge, clicks, misses)
         self.state = tuple(f"model.{name}" for name in self.model.state)
 
     @classmethod
@@ -122,12 +142,16 @@ class LogisticAgent(Agent):
 
     @classmethod
     def generalises(cls, params: Any) -> bool:
-        return bool(params.sharing != "per_arm" or params.prior != "zero")
+        return bool(params.sharing != "per_arm" or params.prior in ESTIMATED)
+
+    @classmethod
+    def starts_with_data(cls, params: Any) -> bool:
+        return bool(params.prior == "given")
 
     @classmethod
     def test_params(cls) -> list[dict[str, Any]]:
         small: list[dict[str, Any]] = [{"refit": 10, "history": 20, "sharing": s} for s in get_args(Sharing)]
-        priors = [{**small[0], "sharing": "per_arm", "prior": p, "prior_every": 7} for p in ("category", "pooled")]
+        priors = [{**small[0], "sharing": "per_arm", "prior": p, "prior_every": 7} for p in (*ESTIMATED, "given")]
         forgetting = [{**part, **change} for part in small for change in ({"gamma": 0.98}, {"window": 20})]
         return [*small, *forgetting, *priors]
 
@@ -141,6 +165,8 @@ class LogisticAgent(Agent):
         models = 1 if params.sharing == "shared" else spec.n_items  # and 41 spectra at most
         kept = {"refit": params.refit, "history": params.history, "covariance": cls.covariance(params)}
         own = Logistic.memory(spec, params.sharing, **kept)
-        if params.prior != "zero":
+        if params.prior == "given":
+            own += given_memory(spec)
+        if params.prior in ESTIMATED:
             own += PriorState.memory(spec.n_items, spec.n_features) + Logistic.memory(spec, "shared", **kept)
         return own + 8 * 41 * models * spec.n_features + forgetting_memory(params, spec)

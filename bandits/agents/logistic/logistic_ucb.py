@@ -13,6 +13,8 @@ from bandits.base.params import param
 from bandits.base.randomness import Streams
 from bandits.base.types import Feedback, FloatArray, IntArray, Round, WorldAccess, WorldSpec
 from bandits.models.linear.design import FeatureSpan, design_memory, make_design
+from bandits.models.linear.given_prior import given_sums
+from bandits.models.linear.ridge import Ridge
 from bandits.models.position_bias import weighted
 
 from .base import LogisticAgent, LogisticParams
@@ -120,6 +122,11 @@ class LogisticUCB(LogisticAgent):
         self.design = self.span = None
         if p.width == "design":
             self.design = make_design(self.column("ridge"), self.column("gamma"), spec, p)
+            if p.prior == "given":
+                assert isinstance(self.design, Ridge)
+                clicks, misses = self.column("prior_clicks"), self.column("prior_misses")
+                gram, b = given_sums(access.round_at, spec, clicks, misses)
+                self.design.refit(gram, b, np.zeros(b.shape[:2], np.int64))
             self.state += tuple(f"design.{name}" for name in self.design.state)
         if p.forced:
             self.span = FeatureSpan(len(params), 1 if p.sharing == "shared" else spec.n_items, spec.n_features)

@@ -19,7 +19,7 @@ import numpy as np
 
 from bandits.base.types import BoolArray, FloatArray, IntArray
 
-Prior = Literal["zero", "category", "pooled"]
+Prior = Literal["zero", "category", "pooled", "given"]
 
 
 class GroupPrior(NamedTuple):

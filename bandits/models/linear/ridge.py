@@ -16,14 +16,14 @@ from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, Predra
 
 from . import hybrid_kernels, play_kernels, ridge_kernels
 
-Sharing = Literal["per_arm", "shared", "hybrid"]
+Sharing = Literal["per_arm", "shared", "hybrid", "per_category"]
 
 
 AT_ONCE = 2**22  # bytes of the matrices that are decomposed at a time
 
 
 class Ridge:
-    """Ridge models of R rows: one per arm, one shared by all arms, or hybrid (both).
+    """Ridge models of R rows: one per arm, one shared by all arms, hybrid (both), or one per category of arms.
 
     Parameters
     ----------
@@ -31,16 +31,18 @@ class Ridge:
         lambda > 0; also of the shared part of the hybrid.
     n_features, n_items : int
         D and the number of arms.
-    sharing : {"per_arm", "shared", "hybrid"}
+    sharing : {"per_arm", "shared", "hybrid", "per_category"}
         Hybrid: Li et al. (2010), Algorithm 2, with z = x; equal to one ridge on [x; one-hot(arm) (x) x].
     joint : bool
         Keep the Cholesky factor that draws from a posterior shared by several candidates.
+    groups : int64 (R, n_items), optional
+        Category of each arm, from 0 (``per_category``).
 
     Attributes
     ----------
     A, inverse : float64 (R, M, D, D)
     b, theta : float64 (R, M, D)
-        M models: one per arm, or 1. In the hybrid ``theta`` is A_a^-1 b_a.
+        M models: one per arm or category, or 1. In the hybrid ``theta`` is A_a^-1 b_a.
     count : int64 (R, M)
         Observations of each model.
     """
@@ -49,10 +51,19 @@ class Ridge:
     HYBRID: ClassVar[tuple[str, ...]] = ("A0", "shared", "b0", "beta")
 
     def __init__(
-        self, ridge: FloatArray, n_features: int, n_items: int, sharing: Sharing, *, joint: bool = False
+        self,
+        ridge: FloatArray,
+        n_features: int,
+        n_items: int,
+        sharing: Sharing,
+        *,
+        joint: bool = False,
+        groups: IntArray | None = None,
     ) -> None:
-        self.ridge, self.sharing = ridge, sharing
+        self.ridge, self.sharing, self.groups = ridge, sharing, groups
         R, D, M = len(ridge), n_features, 1 if sharing == "shared" else n_items
+        if groups is not None:
+            M = int(groups.max()) + 1
         eye = np.eye(D)
         self.A = np.empty((R, M, D, D))
         self.A[:] = ridge[:, None, None, None] * eye
@@ -66,8 +77,10 @@ class Ridge:
             self.A0, self.shared = self.A[:, 0].copy(), self.inverse[:, 0].copy()
             self.b0, self.beta = np.zeros((R, D)), np.zeros((R, D))
             self.factor = root if joint else np.zeros((R, 0, 0))
-        elif sharing == "shared" and joint:
-            self.factor = root[:, None].copy()
+        elif sharing != "per_arm" and joint:
+            self.factor = np.repeat(root[:, None], M, axis=1)
+        self._rows = np.arange(R)[:, None]
+        self._merged: tuple[list[FloatArray], list[FloatArray]] | None = None  # bases of arms, and of categories
         self._one = np.zeros((R, 1), np.int64)
         self._distinct: tuple[FloatArray, IntArray] | None = None  # features, and the result of `first_of_each`
 
@@ -79,8 +92,8 @@ class Ridge:
     @staticmethod
     def memory(spec: WorldSpec, sharing: Sharing) -> int:
         """Compute the bytes per row."""
-        models = 1 if sharing == "shared" else spec.n_items
-        return 8 * (models * (2 * spec.n_features**2 + 2 * spec.n_features + 1) + 4 * spec.n_features**2)
+        models, matrices = n_models(spec, sharing), 3 if sharing == "per_category" else 2
+        return 8 * (models * (matrices * spec.n_features**2 + 2 * spec.n_features + 1) + 4 * spec.n_features**2)
 
     def models(self, round: Round) -> IntArray:
         """Return the model index of every candidate, int64 (R, K).
@@ -91,6 +104,8 @@ class Ridge:
             The round has another number of features than the models; compiled kernels would read beyond the arrays.
         """
         check_features(round, self.b.shape[2])
+        if self.groups is not None:
+            return np.asarray(self.groups[self._rows, round.items])
         if self.sharing != "shared":
             return round.items
         if self._one.shape != round.items.shape:
@@ -128,7 +143,8 @@ class Ridge:
         Notes
         -----
         Per-arm models have one candidate each and are independent, so theta~ . x is drawn directly from
-        N(theta . x, sigma^2 x' A_a^-1 x). A shared theta~ is drawn as a vector.
+        N(theta . x, sigma^2 x' A_a^-1 x). A shared theta~ is drawn as a vector; that of a category from the D normals
+        of its first candidate.
         """
         values, columns, _ = round.contexts
         models = self.models(round)
@@ -139,6 +155,11 @@ class Ridge:
         if self.sharing == "shared":
             theta = self.draw(sigma, normals)
             return ridge_kernels.ridge_mean(values, columns, round.context, models, theta[:, None])
+        if self.sharing == "per_category":
+            own = normals.reshape(len(normals), -1, D)  # of each candidate
+            return ridge_kernels.ridge_sample(
+                values, columns, round.context, models, self.theta, self.factor, sigma, own
+            )  # fmt: skip
         beta = self.draw(sigma, normals[:, :D])
         mean, _, own = hybrid_kernels.hybrid_predict(
             values, columns, round.context, models, self.ridge, self.theta, self.inverse, beta, self.shared
@@ -155,7 +176,7 @@ class Ridge:
         epsilon: FloatArray | None = None,
         exploration: FloatArray | None = None,
     ) -> IntArray | None:
-        """Advance T predrawn steps in one compiled loop; None with hybrid models or dense features.
+        """Advance T predrawn steps in one compiled loop; None with dense features, hybrid or category models.
 
         Parameters
         ----------
@@ -172,7 +193,7 @@ class Ridge:
             The items shown.
         """
         values, columns, n_features = steps.contexts
-        if self.sharing == "hybrid" or values.shape[2] == n_features:
+        if self.sharing in ("hybrid", "per_category") or values.shape[2] == n_features:
             return None
         R, drawn = steps.context.shape[1], noise is not None
         arguments: tuple[Any, ...] = (
@@ -201,6 +222,8 @@ class Ridge:
     @staticmethod
     def noise_width(spec: WorldSpec, sharing: Sharing) -> int:
         """Count the standard normals that `sample` needs per row and step."""
+        if sharing == "per_category":
+            return spec.n_candidates * spec.n_features
         shared = 0 if sharing == "per_arm" else spec.n_features
         return shared + (0 if sharing == "shared" else spec.n_candidates)
 
@@ -233,7 +256,34 @@ class Ridge:
 
     def spectrum(self, bases: list[FloatArray]) -> FloatArray:
         """Compute the eigenvalues of A on the span of the available features; see `spectrum`."""
+        if self.groups is not None:
+            if self._merged is None or self._merged[0] is not bases:
+                self._merged = bases, merged_bases(bases, self.groups)
+            bases = self._merged[1]
         return spectrum(self.A, bases)
+
+
+def n_models(spec: WorldSpec, sharing: str) -> int:
+    """Count the models of a row, at most."""
+    categories = spec.n_categories or spec.n_items
+    return {"shared": 1, "per_category": categories}.get(sharing, spec.n_items)
+
+
+def merged_bases(bases: list[FloatArray], groups: IntArray) -> list[FloatArray]:
+    """Return an orthonormal basis (D, m) of the span of each category's features, in any of the rows.
+
+    Parameters
+    ----------
+    bases : list of float64 (D, m_k)
+        Those of the arms.
+    groups : int64 (R, n_items)
+    """
+    out = []
+    for g in range(int(groups.max()) + 1):
+        own = np.concatenate([bases[k] for k in np.flatnonzero((groups == g).any(axis=0))], axis=1)
+        vectors, values, _ = np.linalg.svd(own, full_matrices=False)
+        out.append(np.ascontiguousarray(vectors[:, values > 1e-9]))
+    return out
 
 
 def first_of_each(values: FloatArray, columns: IntArray) -> IntArray:

@@ -196,6 +196,44 @@ def ridge_forget(
 
 
 @njit(cache=True, nogil=True)
+def ridge_sample(
+    values: FloatArray,
+    columns: IntArray,
+    context: IntArray,
+    model: IntArray,
+    theta: FloatArray,
+    factor: FloatArray,
+    sigma: FloatArray,
+    normals: FloatArray,
+) -> FloatArray:
+    """Compute theta~_m . x of every candidate, float64 (R, K), with ONE draw theta~_m per model.
+
+    theta~_m = theta_m + sigma L_m'^-1 z, z being ``normals (R, K, D)`` of the first candidate with that model.
+    """
+    R, K = model.shape
+    N, D = values.shape[2], theta.shape[2]
+    out, drawn, first = np.empty((R, K)), np.empty((K, D)), np.empty(K, np.int64)
+    for r in range(R):
+        c = context[r]
+        for k in range(K):
+            m = model[r, k]
+            first[k] = k
+            for j in range(k):
+                if model[r, j] == m:
+                    first[k] = first[j]
+                    break
+            if first[k] == k:
+                drawn[k] = posterior_noise(factor[r, m : m + 1], normals[r, k : k + 1])[0]
+                for i in range(D):
+                    drawn[k, i] = theta[r, m, i] + sigma[r] * drawn[k, i]
+            total = 0.0
+            for i in range(N):
+                total += values[c, k, i] * drawn[first[k], columns[c, k, i]]
+            out[r, k] = total
+    return out
+
+
+@njit(cache=True, nogil=True)
 def posterior_noise(factor: FloatArray, normals: FloatArray) -> FloatArray:
     """Compute L'^-1 z, with covariance A^-1 = (L L')^-1: (R, D) from ``factor (R, D, D)``, ``normals (R, D)``."""
     R, D = normals.shape

@@ -7,7 +7,6 @@ that names it identifies its events exactly, and equal logs of one title are sto
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import re
 from collections.abc import Sequence
@@ -19,17 +18,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bandits.base.errors import UserError
-from bandits.base.files import atomic_write, home
 from bandits.base.formatting import short
 from bandits.base.types import FloatArray, IntArray
 
+from .kept_files import KeptFiles, stored_facts
 from .uploads import TITLE, content_hash, slug
 
 MAX_LOGS = 50
 MAX_EVENTS, MAX_ITEMS, MAX_FEATURES = 500_000, 1000, 200
 MAX_CELLS = 20_000_000  # events times features
 _ID = re.compile(r"[a-z0-9-]{1,40}-[0-9a-f]{12}")
-_KEY = b"bandit-playground"
 WHERE = "on the page What if?"
 
 
@@ -88,7 +86,6 @@ def save_log(log: KeptLog, *, feature_names: Sequence[str], title: str, first: i
         The log or its title is not allowed, there are too many logs, or the disk does not take it.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     check(log, first=first)
     if not TITLE.fullmatch(title):
@@ -105,13 +102,7 @@ def save_log(log: KeptLog, *, feature_names: Sequence[str], title: str, first: i
         stored = None
     if stored is None and len(listing()) >= MAX_LOGS:
         raise UserError(f"at most {MAX_LOGS} logs can be kept; delete one first")
-    facts = {_KEY: json.dumps({**info._asdict(), "names": log.names})}
-    buffer = io.BytesIO()
-    pq.write_table(data.replace_schema_metadata(facts), buffer, compression="zstd")
-    try:
-        atomic_write(_path(info.id), buffer.getvalue())
-    except OSError as error:
-        raise UserError(f"the log could not be written to disk: {error.strerror or error}") from None
+    _FILES.write(info.id, data, {**info._asdict(), "names": log.names})
     return info.id
 
 
@@ -142,33 +133,6 @@ def check(log: KeptLog, *, first: int = 1) -> None:
         raise UserError(f"row {first + i}, reward: must be 0 or 1 for a replay; got {log.rewards[i]:g}")
 
 
-def find(name: str) -> LogInfo | None:
-    """Return the facts about a log, or None if it is not kept.
-
-    Raises
-    ------
-    UserError
-        Its file is damaged.
-    """
-    if not _ID.fullmatch(name):
-        return None
-    try:
-        status = _path(name).stat()
-    except FileNotFoundError:
-        return None
-    return _facts(_path(name), status.st_mtime_ns)[0]
-
-
-def listing() -> list[LogInfo]:
-    """Return all kept logs, newest first; damaged ones are omitted."""
-    dated = []
-    for path in _folder().glob("*.parquet"):
-        with suppress(UserError, FileNotFoundError):
-            if info := find(path.stem):
-                dated.append((path.stat().st_mtime_ns, info))
-    return [info for _, info in sorted(dated, reverse=True)]
-
-
 def load(name: str) -> KeptLog:
     """Load a log.
 
@@ -182,9 +146,9 @@ def load(name: str) -> KeptLog:
 
     if find(name) is None:
         raise UserError(f"log '{short(name)}' is not kept here")
-    info, names = _facts(_path(name), _path(name).stat().st_mtime_ns)
+    info, names = _facts(_FILES.path(name), _FILES.path(name).stat().st_mtime_ns)
     with suppress(OSError, ValueError, KeyError, pa.ArrowException):
-        data = pq.ParquetFile(_path(name)).read()
+        data = pq.ParquetFile(_FILES.path(name)).read()
         if _content(data, names) == info.content and (data.num_rows, len(names)) == (info.events, info.items):
             place = {item: k for k, item in enumerate(names)}
             items = np.array([place[item] for item in data.column("item").to_pylist()], np.int64)
@@ -193,28 +157,13 @@ def load(name: str) -> KeptLog:
     raise _damaged(name)
 
 
-def delete(name: str) -> None:
-    """Delete a log, if it is kept."""
-    if _ID.fullmatch(name):
-        _path(name).unlink(missing_ok=True)
-
-
-def _folder() -> Path:
-    return home() / "logs"
-
-
-def _path(name: str) -> Path:
-    return _folder() / f"{name}.parquet"
-
-
 @lru_cache(maxsize=2 * MAX_LOGS)
 def _facts(path: Path, changed: int) -> tuple[LogInfo, tuple[str, ...]]:  # noqa: ARG001 - part of the cache key
     """Read the facts and the names of the items from the metadata of a file, and check them."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     with suppress(OSError, ValueError, KeyError, TypeError, pa.ArrowException):
-        facts = json.loads(pq.ParquetFile(path).schema_arrow.metadata[_KEY])
+        facts = stored_facts(path)
         names = tuple(facts.pop("names"))
         info = LogInfo(**facts)
         if (
@@ -228,6 +177,10 @@ def _facts(path: Path, changed: int) -> tuple[LogInfo, tuple[str, ...]]:  # noqa
 
 def _damaged(name: str) -> UserError:
     return UserError(f"the file of log '{name}' is damaged: upload the log again {WHERE}")
+
+
+_FILES = KeptFiles("logs", "log", _ID, lambda path, changed: _facts(path, changed)[0])
+find, listing, delete = _FILES.find, _FILES.listing, _FILES.delete
 
 
 def _content(data: Any, names: Sequence[str]) -> str:

@@ -7,7 +7,6 @@ names the id therefore identifies its data exactly, and equal uploads are stored
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import re
 import unicodedata
@@ -18,10 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bandits.base.errors import UserError
-from bandits.base.files import atomic_write, home
 from bandits.base.formatting import short
 
 from .csv_table import MAX_CLASSES, MAX_COLUMNS, MAX_ROWS, Table
+from .kept_files import KeptFiles, stored_facts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 MAX_SETS = 200
 TITLE = re.compile(r"[\w.-][\w .-]{0,39}")
 _ID = re.compile(r"[a-z0-9_.-]{1,47}-[0-9a-f]{12}")
-_KEY = b"bandit-playground"
 
 
 class DatasetInfo(NamedTuple):
@@ -67,7 +65,6 @@ def save_dataset(table: Table, *, target: str, leave_out: Collection[str] = (), 
     UserError
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     check(table, target=target, leave_out=leave_out)
     if not TITLE.fullmatch(title):
@@ -90,13 +87,7 @@ def save_dataset(table: Table, *, target: str, leave_out: Collection[str] = (), 
         raise UserError(f"other data are stored under the same id, {info.id}: choose another name")
     if stored is None and len(listing()) >= MAX_SETS:
         raise UserError(f"at most {MAX_SETS} data sets can be stored; delete one first")
-    buffer = io.BytesIO()
-    facts = {_KEY: json.dumps(info._asdict())}
-    pq.write_table(data.replace_schema_metadata(facts), buffer, compression="zstd")
-    try:
-        atomic_write(_path(info.id), buffer.getvalue())
-    except OSError as error:
-        raise UserError(f"the data could not be written to disk: {error.strerror or error}") from None
+    _FILES.write(info.id, data, info._asdict())
     return info.id
 
 
@@ -127,33 +118,6 @@ def title_from(file: str) -> str:
     return words[:40].strip() or "My data"
 
 
-def find(name: str) -> DatasetInfo | None:
-    """Return the facts about a data set, or None if it is not stored.
-
-    Raises
-    ------
-    UserError
-        Its file is damaged.
-    """
-    if not _ID.fullmatch(name):
-        return None
-    try:
-        status = _path(name).stat()
-    except FileNotFoundError:
-        return None
-    return _facts(_path(name), status.st_mtime_ns)
-
-
-def listing() -> list[DatasetInfo]:
-    """Return all data sets, newest first; damaged ones are omitted."""
-    dated = []
-    for path in _folder().glob("*.parquet"):
-        with suppress(UserError, FileNotFoundError):
-            if info := find(path.stem):
-                dated.append((path.stat().st_mtime_ns, info))
-    return [info for _, info in sorted(dated, reverse=True)]
-
-
 def load(name: str) -> pd.DataFrame:
     """Load the features, "?" or NaN where missing, followed by the class as text.
 
@@ -168,18 +132,12 @@ def load(name: str) -> pd.DataFrame:
     if (info := find(name)) is None:
         raise UserError(f"data '{short(name)}' is not stored here")
     with suppress(OSError, ValueError, pa.ArrowException):
-        data = pq.ParquetFile(_path(name)).read()
+        data = pq.ParquetFile(_FILES.path(name)).read()
         sizes = data.num_rows, data.num_columns - 1, len(data.column(-1).unique())
         if content_hash(data) == info.content and sizes == (info.rows, info.features, info.classes):
             frame: pd.DataFrame = data.replace_schema_metadata(None).to_pandas()
             return frame
     raise _damaged(name)
-
-
-def delete(name: str) -> None:
-    """Delete a data set, if it is stored."""
-    if _ID.fullmatch(name):
-        _path(name).unlink(missing_ok=True)
 
 
 def slug(title: str) -> str:
@@ -188,22 +146,13 @@ def slug(title: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:40] or "data"
 
 
-def _folder() -> Path:
-    return home() / "data"
-
-
-def _path(name: str) -> Path:
-    return _folder() / f"{name}.parquet"
-
-
 @lru_cache(maxsize=2 * MAX_SETS)
 def _facts(path: Path, changed: int) -> DatasetInfo:  # noqa: ARG001 - part of the cache key
     """Read the facts from the metadata of a file, and check them."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     with suppress(OSError, ValueError, KeyError, TypeError, pa.ArrowException):
-        info = DatasetInfo(**json.loads(pq.ParquetFile(path).schema_arrow.metadata[_KEY]))
+        info = DatasetInfo(**stored_facts(path))
         if (
             info.id == path.stem and info.id.endswith(f"-{info.content[:12]}") and TITLE.fullmatch(info.title)
             and 0 < info.rows <= MAX_ROWS and 0 < info.features < MAX_COLUMNS and 1 < info.classes <= MAX_CLASSES
@@ -214,6 +163,10 @@ def _facts(path: Path, changed: int) -> DatasetInfo:  # noqa: ARG001 - part of t
 
 def _damaged(name: str) -> UserError:
     return UserError(f"the file of data '{name}' is damaged: upload the CSV again on the page Your data")
+
+
+_FILES = KeptFiles("data", "data", _ID, _facts)
+find, listing, delete = _FILES.find, _FILES.listing, _FILES.delete
 
 
 def content_hash(data: Any) -> str:

@@ -1,0 +1,92 @@
+"""Clicks and misses that are given to models per arm: equal to having observed them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
+
+from bandits import read
+from bandits.base.types import Feedback, FloatArray
+from bandits.experiments.lane import Lane
+from bandits.experiments.race import make_lane
+from bandits.models.linear.given_prior import VISITS
+from bandits.models.linear.ridge import Ridge
+
+GIVEN = {"prior": "given", "prior_clicks": 2.0 * VISITS, "prior_misses": 1.0 * VISITS}
+TITLES = {"kind": "artwork", "n_titles": 200, "n_pictures": [2, 3], "n_users": 40}
+
+
+def lane(agent: dict[str, Any], **simulator: Any) -> Lane:
+    shop = simulator or {"kind": "petshop", "n_products": 6}
+    return make_lane(read({"simulator": shop, "agents": [agent], "steps": 500, "replications": 2}), 0)
+
+
+def seen(world: Lane, arm: int, row: int = 1) -> FloatArray:
+    """Return the features of an arm in the visits in which it is a candidate, (n, D)."""
+    rounds = [world.simulator.round_at(step) for step in range(VISITS)]
+    return np.array([r.features[row, list(r.items[row]).index(arm)] for r in rounds if arm in r.items[row]])
+
+
+@pytest.mark.parametrize("kind", ["linucb", "lints", "epsilon_greedy"])
+def test_linear_models_are_those_that_observed_the_clicks_and_misses(kind: str) -> None:
+    """Two clicks and one miss of each of the visits."""
+    world = lane({"kind": kind, "ridge": 0.6, **GIVEN})
+    learned = Ridge(np.full(2, 0.6), world.simulator.spec.n_features, 6, "per_arm")
+    slate = np.tile(np.arange(6), (2, 1))
+    for step in range(VISITS):
+        for reward in (1.0, 1.0, 0.0):
+            examined = Feedback(np.full((2, 6), reward), np.ones((2, 6), np.bool_))
+            learned.update(world.simulator.round_at(step), slate, examined)
+    for name in ("A", "b", "inverse", "theta"):
+        np.testing.assert_allclose(getattr(world.agent.model, name), getattr(learned, name), rtol=1e-10, atol=1e-12)  # type: ignore[attr-defined]
+    assert not world.agent.model.count.any()  # type: ignore[attr-defined] # of what it saw itself
+
+
+@pytest.mark.parametrize(("simulator", "arm"), [({}, 3), (TITLES, None)])
+def test_logistic_models_are_fits_to_the_clicks_and_misses(simulator: dict[str, Any], arm: int | None) -> None:
+    ridge = 0.4
+    world = lane({"kind": "logistic_ts", "ridge": ridge, **GIVEN}, **simulator)
+    arm = int(world.simulator.round_at(7).items[1, 0]) if arm is None else arm
+    x, p = seen(world, arm), world.agent.model.posterior  # type: ignore[attr-defined]
+    weight = VISITS / len(x)
+    data, clicked = np.concatenate([x, x]), np.repeat([1, 0], len(x))
+    fit = LogisticRegression(C=1 / ridge, fit_intercept=False, solver="newton-cholesky", tol=1e-12)
+    fit.fit(data, clicked, sample_weight=weight * np.where(clicked, 2.0, 1.0))
+    np.testing.assert_allclose(p.theta[1, arm], fit.coef_[0], atol=1e-8)
+    mu = expit(x @ fit.coef_[0])
+    H = ridge * np.eye(x.shape[1]) + 3 * weight * (x * (mu * (1 - mu))[:, None]).T @ x
+    np.testing.assert_allclose(p.H[1, arm], H, atol=1e-6)
+    np.testing.assert_allclose(p.inverse[1, arm], np.linalg.inv(H), atol=1e-8)
+    assert np.array_equal(p.center, p.theta)
+    assert np.array_equal(p.anchor, p.H)
+
+
+@pytest.mark.parametrize("kind", ["linucb", "logistic_ucb"])
+def test_with_a_small_ridge_every_visitor_clicks_at_the_given_rate(kind: str) -> None:
+    """As with a Beta prior of the same clicks and misses."""
+    world = lane({"kind": kind, "ridge": 1e-6, "prior": "given", "prior_clicks": 3.0, "prior_misses": 7.0})
+    round = world.simulator.round_at(0)
+    mean, variance = world.agent.model.predict(round)  # type: ignore[attr-defined]
+    np.testing.assert_allclose(mean if kind == "linucb" else expit(mean), 0.3, rtol=1e-4)
+    assert (variance < 10).all()
+
+
+def test_an_arm_without_visits_starts_like_the_first_candidates() -> None:
+    world = lane({"kind": "linucb", **GIVEN}, **TITLES)
+    rounds = [world.simulator.round_at(step) for step in range(VISITS)]
+    shown = {int(item) for round in rounds for item in round.items[1]}
+    new = next(arm for arm in range(world.simulator.spec.n_items) if arm not in shown)
+    x = np.array([round.features[1, 0] for round in rounds])
+    model = world.agent.model  # type: ignore[attr-defined]
+    np.testing.assert_allclose(model.A[1, new], np.eye(x.shape[1]) + 3 * x.T @ x, rtol=1e-10)
+    np.testing.assert_allclose(model.b[1, new], 2 * x.sum(axis=0), rtol=1e-10)
+
+
+def test_the_design_of_glm_ucb_counts_them() -> None:
+    world = lane({"kind": "logistic_ucb", "width": "design", "ridge": 0.6, **GIVEN})
+    linear = lane({"kind": "linucb", "ridge": 0.6, **GIVEN})
+    np.testing.assert_allclose(world.agent.design.A, linear.agent.model.A, rtol=1e-12)  # type: ignore[attr-defined]

@@ -248,7 +248,7 @@ def heatmap(played: Replay, title: int, shown: list[Visit]) -> Spec:
     )
     layout: Spec = {
         "title": {"text": "Pictures and visitors"}, "meta": {"note": note}, "showlegend": False,
-        "xaxis": {"title": {"text": "picture"}, "dtick": 1, "showgrid": False},
+        "xaxis": {"title": {"text": "picture"}, "showgrid": False},
         "yaxis": {"autorange": "reversed", "type": "category", "dtick": 1, "showgrid": False, "automargin": True},
     }  # fmt: skip
     if not shown:
@@ -260,9 +260,10 @@ def heatmap(played: Replay, title: int, shown: list[Visit]) -> Spec:
         rows.append(np.where(round.available[ROW], p, np.nan))
     z = np.stack(rows)
     z = z[:, : int(played.simulator.catalogue(ROW).sizes[title])]
-    clusters = [visit.cluster for visit in shown]
+    n, clusters = z.shape[1], [visit.cluster for visit in shown]
+    layout["xaxis"] |= {"range": [0.5, n + 0.5], "tick0": 1, "dtick": 1 if n <= 10 else 2}  # marks do not widen it
     cells = {
-        "type": "heatmap", "x": np.arange(1.0, z.shape[1] + 1), "y": clusters, "z": z, "colorscale": "Cividis",
+        "type": "heatmap", "x": np.arange(1.0, n + 1), "y": clusters, "z": z, "colorscale": "Cividis",
         "colorbar": {"thickness": 10, "tickformat": ".2f"}, "xgap": 1, "ygap": 1,
         "hovertemplate": f"%{{y}}, picture %{{x}}: %{{z:{RATE}}}<extra></extra>",
     }  # fmt: skip

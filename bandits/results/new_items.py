@@ -151,6 +151,7 @@ def cohort_figures(result: Result) -> list[Spec]:
                 references = {"fair share": fair_band(wanted, longest, cohort)}
             what = "Share"
             slots = "slots of the " if cohort.slate > 1 else ""
+            counted = "slots" if cohort.slate > 1 else "decisions"
             note = (
                 f"Share of the {slots}last {count(WINDOW)} decisions that showed one of them. Dashed: the fair share, "
                 "that of an optimal choice. Bands: 95 % confidence interval of the mean over replications."
@@ -160,7 +161,7 @@ def cohort_figures(result: Result) -> list[Spec]:
             title = f"Launch {i + 1}: {title[0].lower()}{title[1:]}"
         layout = {"title": {"text": title}, "meta": {"note": note}}
         figure = curves(
-            bands, looks, title=title, note=note, y_title=what.lower() if whole else "share of decisions",
+            bands, looks, title=title, note=note, y_title=what.lower() if whole else f"share of {counted}",
             y_format=RATE, references=references, end_labels=True, empty=empty,
         ) if bands else empty_figure(layout, empty)  # fmt: skip
         drawn.append(mark(figure, e))

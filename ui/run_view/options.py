@@ -82,8 +82,8 @@ def choose(experiment: Experiment, arms: int, reached: int | None = None) -> Vie
                           help="Step at which the spectrum is drawn.")  # fmt: skip
     arm = st.number_input(
         "Single arm", 0, max(arms - 1, 0), None, placeholder="all arms", key=f"view-arm-{experiment.hash[:12]}",
-        help="Number of the arm, from 0, whose spectrum is drawn, for agents with one model per arm; of the category, for "
-        "those with one per category. Empty: all arms.",
+        help="Number of the arm, from 0, whose spectrum is drawn, for agents with one model per arm; of the category, "
+        "for those with one per category. Empty: all arms.",
     )  # fmt: skip
     moment = None if at == steps[-1] else at
     return View(window, x or "step", log_regret, at=moment, arm=arm, previous=previous)

@@ -97,7 +97,7 @@ def _without_data(history: History, params: AgentParams) -> str | None:
         return None
     if largest.shape[1] == 1:
         return "The design matrix has hardly any data and is still that of the prior."
-    return f"{percent(share)} of the arms have hardly any data, and the condition number of the prior is 1."
+    return f"{percent(share)} of the models have hardly any data, and the condition number of the prior is 1."
 
 
 def effective_dimension(history: History, params: AgentParams) -> Finding:

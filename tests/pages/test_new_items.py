@@ -64,6 +64,19 @@ def test_launches_that_do_not_fit_are_refused_in_one_sentence(pool: Pool) -> Non
     assert any("changes.0.items is 5; at most 4 items can be launched" in m.value.replace("\\", "") for m in at.error)
 
 
+def test_a_change_that_was_added_stays_while_it_is_edited(pool: Pool) -> None:
+    e = experiment("random", simulator=SHOP, seed=62, steps=2000)
+    ended(pool.submit(e))
+    at = open_page("new_items", url.to_query(e))
+    next(box for box in at.selectbox if box.label.startswith("Add to")).set_value("withdraw").run()
+    items = [n for n in at.number_input if n.label == "Items"]
+    items[1].set_value(1).run()
+    assert [n.value for n in at.number_input if n.label == "Items"] == [2, 1]
+    assert not at.error
+    next(b for b in at.button if b.help == "Remove").click().run()
+    assert [n.value for n in at.number_input if n.label == "Items"] == [1]
+
+
 def test_a_title_is_chosen_and_its_pictures_explained(pool: Pool) -> None:
     shared = {"kind": "linucb", "sharing": "shared", "alpha": 0.3}
     e = experiment(shared, "popularity", simulator=PICTURES, seed=63, steps=800)

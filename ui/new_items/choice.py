@@ -33,11 +33,12 @@ def _edited(base: Experiment) -> Experiment:
     """Draw the list of launches and withdrawals; return the experiment with it."""
     cls = type(base.simulator)
     data = base.model_dump(mode="json", by_alias=True)
+    key = f"items-{base.hash[:12]}"
+    given = {**data["simulator"], **st.session_state.get(f"{key}-entered", {})}  # with what was added and removed
     with st.popover("Edit launches", icon=":material/tune:", type="tertiary"):
         st.caption("Steps, numbers, categories and quality of what is launched and withdrawn.")
-        entered: dict[str, Any] = form(
-            cls, ["changes"], data["simulator"], f"items-{base.hash[:12]}", lambda kind: kind.suggested(base.steps)
-        )
+        entered: dict[str, Any] = form(cls, ["changes"], given, key, lambda kind: kind.suggested(base.steps))
+    st.session_state[f"{key}-entered"] = entered
     return read({**data, "simulator": {**data["simulator"], **entered}})
 
 

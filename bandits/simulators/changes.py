@@ -70,7 +70,7 @@ class Change(Params):
         return f"both begin at step {self.begins:,}" if same else ""
 
 
-HOW = {"next": "preferences rotate", "reverse": "preferences reversed", "table": "new click rates"}
+HOW = {"next": "preferences rotate", "reverse": "preferences reversed", "table": "new click probabilities"}
 
 
 class Shock(Change):

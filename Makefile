@@ -103,6 +103,7 @@ reproduce: setup
 	$(BIN)/python -m benchmarks.reproduction.ranking
 	$(BIN)/python -m benchmarks.reproduction.published
 	$(BIN)/python -m benchmarks.reproduction.networks
+	$(BIN)/python -m benchmarks.reproduction.sources
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -176,8 +176,8 @@ def wheel_program(steps: int = 80_000, replications: int = BLOCK, kept: bool = F
             own = [share for job, (share, _, _) in zip(jobs, found, strict=True) if job[:2] == (delta, way)]
             shares.append(np.concatenate(own or [np.zeros(0)]))
         parts += [f"{title}:", table(WHEEL_HEAD, wheel_rows(shares))]
-    made = sorted({where for _, _, where in found})
-    return "\n\n".join([*parts, f"The replications were run separately, in blocks of {BLOCK}: {'; '.join(made)}."])
+    made = machines({where for _, _, where in found})
+    return "\n\n".join([*parts, f"The replications were run separately, in blocks of {BLOCK}: {made}."])
 
 
 def wheel_kept(steps: int = 80_000, replications: int = BLOCK) -> str:
@@ -230,6 +230,15 @@ def synthetic(steps: int = 10_000, replications: int = 8) -> str:
     ])  # fmt: skip
 
 
+def machines(made: Iterable[str]) -> str:
+    """Join descriptions of machines: each is named once, with the times of its runs and the load at their start."""
+    times: dict[str, list[str]] = {}
+    for each in sorted(made):
+        what, when, load = each.rsplit("; ", 2)
+        times.setdefault(what, []).append(f"{when} ({load.removesuffix(' at the start')})")
+    return "; ".join(f"{what}, begun {', '.join(when)}" for what, when in times.items())
+
+
 def magic_run(job: tuple[str, int], steps: int) -> tuple[float, float, str]:
     """Run one replication of one agent under the protocol; return its regret, hours and machine, which are cached."""
     kind, seed = job
@@ -259,7 +268,7 @@ def magic(steps: int = 10_000, replications: int = 8) -> str:
     jobs = [(kind, seed) for kind, (n, _, _) in EARLIER.items() for seed in range(n, replications)]
     with ProcessPoolExecutor(2) as pool:
         found = list(pool.map(partial(magic_run, steps=steps), jobs))
-    hours, made = [h for _, h, _ in found], sorted({where for _, _, where in found})
+    hours, made = [h for _, h, _ in found], machines({where for _, _, where in found})
     rows = []
     for kind, (theirs, spread) in MAGIC.items():
         later = np.array([r for (k, _), (r, _, _) in zip(jobs, found, strict=True) if k == kind])
@@ -277,7 +286,7 @@ def magic(steps: int = 10_000, replications: int = 8) -> str:
         table(("agent", "published mean (sd)", "ours: mean (sd)", "single later replications", "difference"), rows),
         f"Four replications of each agent were run on 2026-11-21, and of these only mean and standard deviation were "
         f"kept: {earlier}. The others were run separately, in {min(hours):.2f} to {max(hours):.2f} hours of one core "
-        f"each, {sum(hours):.1f} in total: {'; '.join(made)}.",
+        f"each, {sum(hours):.1f} in total: {made}.",
     ])  # fmt: skip
 
 

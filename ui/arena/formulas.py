@@ -8,6 +8,7 @@ import streamlit as st
 
 from bandits import Experiment
 from bandits.agents import agent_class
+from bandits.agents.logistic.base import LogisticParams
 from bandits.base.params import metadata
 from ui.glossary.terms import link, link_symbol
 
@@ -58,6 +59,11 @@ def _symbols(experiment: Experiment) -> str:
         f"{link('confidence-width', 'confidence width')}. $\\tilde\\theta$: weights drawn from the "
         f"{link('posterior', 'posterior')}.",
     ]
+    if any(isinstance(agent, LogisticParams) for agent in experiment.agents):
+        lines.append(
+            f"$\\mu$: click probability of a {link('logistic-model', 'logistic model')}, "
+            "$1/(1+e^{-\\hat\\theta^\\top x})$. $H_a$: curvature of its log loss, in place of $A_a$."
+        )
     if any(agent_class(agent).representation(agent) == "network" for agent in experiment.agents):
         lines.append(
             f"$f(x;\\,w)$: output of a {link('neural-bandit', 'network')} with weights $w$. $g_a=\\nabla_wf$: its "

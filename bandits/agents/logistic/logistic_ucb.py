@@ -49,6 +49,9 @@ class LogisticUCB(LogisticAgent):
     the design grows at each of these steps while a candidate can make it grow: it is full after D of them in a shared
     model, and after D for every arm in models per arm, wherever the features offered allow it.
 
+    The estimate solves sum (r - mu(theta . x)) x = lambda theta. Some texts print it as the argmin of the norm of
+    sum (r - mu) x - sum r x; the rewards cancel in that, so that nothing would be learned.
+
     In models that forget, the design matrix forgets as that of LinUCB does: exactly, at every step.
 
     References

@@ -43,7 +43,7 @@ class NeuralLinearTS(TrainingSchedule, HeadAgent):
        its estimator.
     """
 
-    class Params(ScheduleParams, HeadParams):
+    class Params(HeadParams, ScheduleParams):
         kind: Literal["neural_linear_ts"] = "neural_linear_ts"
         noise: Literal["fixed", "inverse_gamma"] = param(
             "fixed", title="Noise model", structural=True,
@@ -79,8 +79,8 @@ class NeuralLinearTS(TrainingSchedule, HeadAgent):
         )  # fmt: skip
         initial_pulls: int = param(
             0, title="Initial pulls", unit="per arm", ge=0, le=10_000, typical=(0, 20), structural=True, later=True,
-            help="Times that the reward of every arm is observed before Thompson sampling begins, the least observed "
-            "first. Larger values explore more at the start (usually 0 to 5), and much more where rewards are late.",
+            help="Observed rewards of every arm before Thompson sampling begins; the arm with the fewest is shown "
+            "next. Larger values explore more at the start (usually 0 to 5). Late rewards make this start longer.",
         )  # fmt: skip
         learning_rate: float = override_default(HeadParams, "learning_rate", 0.003)
         every: int = override_default(HeadParams, "every", 50)

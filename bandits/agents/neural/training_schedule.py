@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from bandits.base.params import Params, param
+from bandits.base.params import param
 from bandits.models.neural.initialisation import initial_weights
 
 from .base import NeuralAgent
+from .params import NeuralParams
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -15,18 +16,18 @@ if TYPE_CHECKING:
     from bandits.base.types import FloatArray
 
 
-class ScheduleParams(Params):
-    """Parameters of the training and of the initial weights."""
+class ScheduleParams(NeuralParams):
+    """Parameters of a network with a learning rate that can fall and a limit on its gradient."""
 
     learning_rate_decay: float = param(
         0.0, title="Learning rate decay", ge=0, le=100, typical=(0, 1), later=True,
-        help="Fall of the learning rate: after s steps of the optimiser it is divided by 1 + s times the decay. Larger "
-        "values stop learning sooner (usually 0 to 1); 0 keeps the learning rate.",
+        help="Fall of the learning rate: after s steps of the optimiser it is divided by 1 + decay × s. Larger values "
+        "stop learning sooner (usually 0 to 1); 0 keeps the learning rate.",
     )  # fmt: skip
     decay_from: Literal["training", "start"] = param(
         "training", title="Decay counted from", structural=True, later=True,
-        help="Steps that a learning rate decay counts. training: those of the current training, so that each "
-        "training begins with the full learning rate. start: all steps so far, pre-training included.",
+        help="Which steps s the learning rate decay counts. training: those of the current training; each training "
+        "begins with the full learning rate. start: all steps so far, pre-training included.",
     )  # fmt: skip
     gradient_limit: float | None = param(
         None, title="Gradient limit", empty="none", gt=0, le=1e6, typical=(1, 10), structural=True, later=True,
@@ -34,9 +35,10 @@ class ScheduleParams(Params):
         "the network more (usually 1 to 10).",
     )  # fmt: skip
     initial_scale: float | None = param(
-        None, title="Initial weights", empty="by layer", gt=0, le=10, typical=(0.05, 1), structural=True, later=True,
-        help="Bound of the uniform initial weights, with biases 0. Larger values start from less smooth functions "
-        "(usually 0.05 to 1). Empty: 1/√inputs of each layer, for biases too.",
+        None, title="Initial weight bound", empty="by layer", gt=0, le=10, typical=(0.05, 1), structural=True,
+        later=True,
+        help="Largest initial weight b: weights are uniform between −b and b, biases 0. Larger values start from less "
+        "smooth functions (usually 0.05 to 1). Empty: 1/√inputs of each layer, for biases too.",
     )  # fmt: skip
 
 

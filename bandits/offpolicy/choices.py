@@ -14,6 +14,7 @@ from bandits.storage.run_store import StoredRun
 from . import recording
 from .kept_run import DIGITS, KEPT
 from .log import DecisionLog
+from .recorded_columns import EXAMINED
 from .simulated import experiment_of
 
 MOST_RUNS = 10  # kept runs whose agents are offered
@@ -80,7 +81,7 @@ def summarise(log: DecisionLog) -> LogSummary:
             problem = str(error)
     agents = target_agents(experiment) if experiment else {}
     known = log.propensities is not None
-    columns = tuple(name for name in log.columns if not (log.experiment and name == recording.EXAMINED))
+    columns = tuple(name for name in log.columns if not (log.experiment and name == EXAMINED))
     return LogSummary(len(log), log.names, columns, known, agents, experiment, problem)
 
 

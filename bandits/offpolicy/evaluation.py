@@ -15,8 +15,9 @@ from bandits.base.formatting import short
 from bandits.base.types import FloatArray
 
 from .anytime import anytime
+from .debiased import debiased
 from .estimators import REGISTRY, Kind
-from .gain import extended, gain, half_width_in_errors, reward_bounds
+from .gain import gain, half_width_in_errors, reward_bounds
 from .intervals import Interval, bootstrap, check_level, empirical_bernstein, normal
 from .kept_run import KEPT, kept_policy
 from .log import DecisionLog
@@ -34,6 +35,7 @@ INTERVALS = ("normal", "bootstrap", "bernstein", "anytime")
 DEFAULT = ("ips", "snips", "dm", "dr", "sndr", "switch_dr", "dros")
 MAX_POSITIONS = 50  # that are estimated one by one
 BOUNDED = ("ips", "clipped_ips")  # contributions within known bounds, for the Bernstein interval
+ADJUSTED = ("normal", "bootstrap")  # intervals for large samples
 MAIN = ("dr", "snips", "ips")  # the first of these that is computed is the one that conclusions use
 
 
@@ -145,8 +147,8 @@ def evaluate(
         Regression for q; by default logistic for rewards of 0 and 1, otherwise ridge.
     interval : {"normal", "bootstrap", "bernstein", "anytime"}
         ``bernstein`` is for ips and clipped_ips, ``anytime`` for ips. Their bounds of rewards are 0 and 1, or the
-        range of the log where rewards leave it. Intervals of biased estimators are extended to hold the interval of
-        the unbiased one, `Kind.reference`, where the log has propensities; alone they would be too narrow.
+        range of the log where rewards leave it. Biased estimators have the interval of the unbiased one,
+        `Kind.reference`, extended to the estimate, where the log has propensities; their own would miss the bias.
     level : float
         Confidence level, between 0 and 1.
     estimate_propensities : bool
@@ -193,10 +195,12 @@ def evaluate(
         if value is not None:
             tuned[name] = value
         clip, reference = value if name == "clipped_ips" else None, REGISTRY[name].reference
-        compute = partial(_interval, rounds=rounds, log=log, kind=interval, level=level, generator=generator)
+        compute = partial(_interval, rounds=rounds, log=log, kind=interval, generator=generator)
         unbiased = REGISTRY[reference].estimate(rounds) if reference and log.propensities is not None else None
-        other = None if unbiased is None else compute(unbiased)
-        estimates[name] = extended(compute(contributions, clip=clip), other)
+        estimates[name] = debiased(
+            compute(contributions, level=level, clip=clip), contributions, unbiased, compute, level=level,
+            groups=log.groups, adjusted=interval in ADJUSTED,
+        )  # fmt: skip
         if name == main:
             more = gain(
                 contributions, unbiased, rounds, log, kind=interval, level=level, largest=_largest(rounds, clip),

@@ -46,7 +46,7 @@ def forest(found: Evaluation) -> Spec:
             f"confidence intervals; the conclusion uses {REGISTRY[found.main].title}. Lines: what the logging policy "
             "earned" + (", and the true value, which the simulator knows. " if found.truth else ". ")
             + "Estimates differ by chance, and where large weights are replaced by predicted rewards (DM, Switch-DR, "
-            "DR with shrinkage) also by bias: these intervals are extended to hold those of the unbiased estimators.",
+            "DR with shrinkage) also by bias: these have the intervals of DR, extended to the estimate.",
             "caption": f"Mean reward per decision, {percent(found.level)} confidence intervals",
         },
         "xaxis": {"title": {"text": "mean reward per decision"}, "hoverformat": ".4~r", "range": _range(found)},

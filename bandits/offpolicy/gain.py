@@ -11,6 +11,7 @@ from scipy.special import ndtri
 from bandits.base.types import FloatArray
 
 from .anytime import anytime
+from .debiased import debiased
 from .intervals import Interval, bootstrap, empirical_bernstein, normal
 from .log import DecisionLog
 from .rounds import Rounds
@@ -19,13 +20,6 @@ from .rounds import Rounds
 def reward_bounds(log: DecisionLog) -> tuple[float, float]:
     """Return bounds of a reward: 0 and 1, or the range of the log where rewards leave it."""
     return min(0.0, float(log.rewards.min())), max(1.0, float(log.rewards.max()))
-
-
-def extended(found: Interval, other: Interval | None) -> Interval:
-    """Extend the interval of a biased estimator so that it holds that of the unbiased one."""
-    if other is None:
-        return found
-    return found._replace(low=min(found.low, other.low), high=max(found.high, other.high))
 
 
 def gain(
@@ -39,7 +33,7 @@ def gain(
     contributions : float64 (n,)
         To the estimate of the target's value; NaN where it is not defined.
     unbiased : float64 (n,), optional
-        Those of the unbiased estimator that the interval of a biased one is extended by.
+        Those of the unbiased estimator that gives a biased one its interval.
     rounds : Rounds
     log : DecisionLog
     kind : {"normal", "bootstrap", "bernstein", "anytime"}
@@ -65,8 +59,11 @@ def gain(
         )  # fmt: skip
     compute = partial(bootstrap, generator=generator) if kind == "bootstrap" else normal
     found = compute(contributions - log.rewards, level=level, groups=log.groups)
-    more = None if unbiased is None else compute(unbiased - log.rewards, level=level, groups=log.groups)
-    return extended(found, more)
+    more = None if unbiased is None else unbiased - log.rewards
+    return debiased(
+        found, contributions - log.rewards, more, partial(compute, groups=log.groups), level=level, groups=log.groups,
+        adjusted=True,
+    )  # fmt: skip
 
 
 def half_width_in_errors(found: Interval, level: float) -> float:

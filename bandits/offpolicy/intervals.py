@@ -170,3 +170,8 @@ def _sums(values: FloatArray, groups: IntArray | None) -> tuple[FloatArray, Floa
         return values, None
     sums: FloatArray = np.bincount(groups, weights=values).astype(np.float64)
     return sums, np.bincount(groups).astype(np.float64)
+
+
+def group_sums(values: FloatArray, groups: IntArray | None) -> FloatArray:
+    """Add up the values of each group; without groups each value is its own."""
+    return _sums(values, groups)[0]

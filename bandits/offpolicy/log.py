@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import InitVar, dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,8 @@ class DecisionLog:
         Number of the first row in the file, for messages.
     experiment : str
         Of a simulated run: the experiment as JSON, from which the truth is known. Empty for other logs.
+    unique_ids : bool
+        The event ids are made unique by their writer, and not compared. Not kept.
 
     Raises
     ------
@@ -82,8 +84,9 @@ class DecisionLog:
     columns: Mapping[str, FloatArray] = field(default_factory=dict)
     first: int = 1
     experiment: str = ""
+    unique_ids: InitVar[bool] = False
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, unique_ids: bool) -> None:
         n, K, first = len(self.actions), len(self.names), self.first
         if not 1 <= n <= MAX_ROWS:
             raise UserError(f"a log must have 1 to {MAX_ROWS:,} rows; got {n:,}")
@@ -105,7 +108,7 @@ class DecisionLog:
             checks.check_distributions(self.distributions, first=first)
             if self.propensities is not None:
                 checks.check_logged_probability(self.distributions, self.actions, self.propensities, first=first)
-        if self.event_ids is not None:
+        if self.event_ids is not None and not unique_ids:
             checks.check_unique(self.event_ids, self.positions, first=first)
         if self.features is not None and not np.isfinite(self.features).all():
             i, d = np.argwhere(~np.isfinite(self.features))[0].tolist()

@@ -21,8 +21,9 @@ from bandits.experiments.race import make_lane
 from bandits.simulators.base import Simulator
 
 from .intervals import Interval, normal
+from .item_columns import by_item
 from .log import DecisionLog
-from .recording import by_item, slots
+from .recording import slots
 from .targets import Matrix, Random, Target
 
 SHARE = 0.5  # of the steps, from which an agent learns

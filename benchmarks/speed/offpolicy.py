@@ -26,6 +26,7 @@ STEPS, PART = 20_000, 200
 RECORDED = {
     "LinUCB with a floor": {"kind": "linucb", "guards": [{"kind": "floor", "epsilon": 0.2}]},
     "ε-greedy": {"kind": "epsilon_greedy"}, "Random": {"kind": "random"}, "LinUCB": {"kind": "linucb"},
+    "LinTS with a floor": {"kind": "lints", "guards": [{"kind": "floor", "epsilon": 0.2}]},
 }  # fmt: skip
 
 
@@ -103,7 +104,8 @@ def measure_recording(repeats: int = 3) -> Section:
         "Recording: a log of decisions against the lane that it is a log of",
         f"`bandits.offpolicy.record` in the pet shop with 10 products, {STEPS:,} steps; processor time, in turn "
         f"{repeats} times. The log has the probability of every product at every decision; a lane computes none. A "
-        f"lane runs step by step, or in compiled code where agent and guards allow it. {machine()}.",
+        "lane runs step by step, or in compiled code where agent and guards allow it. The probabilities of LinTS are "
+        f"integrals over the posterior of every product, which its lane does not need. {machine()}.",
         ("agent, replications", "ratio to the lane step by step", "ratio to the lane as a run computes it"),
         code=stamp(measure_recording),
     )

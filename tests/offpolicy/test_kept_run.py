@@ -12,8 +12,8 @@ from bandits.base.errors import UserError
 from bandits.experiments.race import make_lane
 from bandits.offpolicy import evaluate, record, true_value
 from bandits.offpolicy.choices import kept_agents
+from bandits.offpolicy.item_columns import by_item
 from bandits.offpolicy.kept_run import frozen_policy
-from bandits.offpolicy.recording import by_item
 from bandits.storage.run_store import Store
 from tests.support import experiment
 

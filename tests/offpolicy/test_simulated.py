@@ -67,6 +67,7 @@ def test_a_log_of_some_replications_is_that_part_of_the_log_of_all(
         assert part == chosen
         assert part.event_ids is not None
         assert part.event_ids[0] == f"{rows[0]}-0"
+        assert len(set(part.event_ids)) == len(part)
         assert true_value(part, Random()) == true_value(chosen, Random())
 
 

@@ -15,8 +15,8 @@ divided by the {propensity}), reward $r$ and predicted reward $q$:
 |---|---|---|
 {rows}
 
-SLOPE++ chooses $c$, $\\tau$ and $\\lambda$. Clipped IPS, DM, Switch-DR and DR with shrinkage are biased; their
-intervals are extended to hold those of IPS or DR.
+SLOPE++ chooses $c$, $\\tau$ and $\\lambda$. Clipped IPS, DM, Switch-DR and DR with shrinkage are biased, and
+their own spread does not show it: they have the interval of IPS or DR, extended to the estimate.
 """
 
 _FORMULAS = {

@@ -34,7 +34,7 @@ class Kind(NamedTuple):
     tuned : str
         The parameter that SLOPE++ chooses; empty where there is none.
     reference : str
-        For a biased estimator: the unbiased one that its interval is extended by; otherwise empty.
+        For a biased estimator: the unbiased one whose interval it has; otherwise empty.
     """
 
     title: str

@@ -6,6 +6,7 @@ import json
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from pydantic import ValidationError
@@ -18,10 +19,17 @@ from .lesson import KINDS, Lesson, LessonData
 from .rules import check_lesson
 from .texts import sections
 
+_READING = Lock()
 
-@lru_cache(maxsize=1)
+
 def lessons() -> dict[str, Lesson]:
     """Return the lessons of this package by name, in the order of their files."""
+    with _READING:  # a class that opens its first lesson at once reads them once
+        return _lessons()
+
+
+@lru_cache(maxsize=1)
+def _lessons() -> dict[str, Lesson]:
     folder = files("bandits.lessons")
     found = {}
     for path in sorted(folder.iterdir(), key=lambda p: p.name):

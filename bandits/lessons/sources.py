@@ -248,14 +248,24 @@ class WorkedSource:
 
     @cached_property
     def values(self) -> Values:
-        """All numbers of the example at these parameters."""
+        """The numbers of the example at these parameters that are computed at once."""
         return self.example.values(self.params)
+
+    @cached_property
+    def slow_values(self) -> Values:
+        """The others, computed when a text shows one."""
+        return self.example.slow_values(self.params)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all numbers."""
+        return (*self.values, *self.example.slow)
 
     def check(self, name: str, arguments: tuple[Any, ...]) -> None:
         """Check that the example has a number of this name."""
-        if arguments or name not in self.values:
+        if arguments or name not in self.names:
             raise UserError(
-                f"'{short(name)}' is not a number of this worked example; known are {', '.join(self.values)}"
+                f"'{short(name)}' is not a number of this worked example; known are {', '.join(self.names)}"
             )
 
     def given(self, name: str) -> bool:
@@ -264,7 +274,7 @@ class WorkedSource:
 
     def quantity(self, name: str, arguments: tuple[Any, ...]) -> Found:  # noqa: ARG002 - as for runs
         """Return a number of the example."""
-        return float(self.values[name])
+        return float((self.slow_values if name in self.example.slow else self.values)[name])
 
 
 class TaskSource:

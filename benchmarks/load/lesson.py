@@ -28,7 +28,7 @@ from .sessions import Server, Session, Watch, session
 LESSON = "explore-or-exploit"
 PLOT = "bandit_live_panel"  # component that draws all plots
 MADE = "off=0.3;best=1-0-2"  # predictions before the first plot
-TARGET = 3.0  # seconds, 95th percentile, warm
+TARGET = 3.0  # seconds, 95th percentile
 LONGEST = 60.0  # seconds that a cold reader waits
 
 
@@ -83,25 +83,31 @@ def run(readers: int) -> Section:
             errors = server.errors()
         finally:
             server.stop()
-    seconds = [each for each in warm if each is not None]
-    late = float(np.quantile(seconds, 0.95)) if len(seconds) == readers else float("nan")
     failures = [*cold_watch.failures, *warm_watch.failures, *errors]
     section = Section(
         f"Lesson: {readers} readers at once",
         f"{machine()}.\n\n`python -m benchmarks.load.lesson`: {readers} websockets open the step with the first plot "
-        f"of the lesson {LESSON} in the same instant, first before its run exists (cold), then again (warm). Measured "
-        "from the request until the plot was sent; nothing is drawn. A cold plot is live: its "
-        "run goes on. Afterwards the store must hold the lesson's runs and no others.",
+        f"of the lesson {LESSON} in the same instant, first right after the start of the server, which has imported "
+        "nothing and has no run (cold), then again (warm). Measured from the request until the plot was sent; nothing "
+        "is drawn. A cold plot is live: its run goes on. Afterwards the store must hold the lesson's runs and no others.",
         ("what", "median, 95th percentile, maximum"),
         code=stamp(run),
     )
     section.rows += [("cold", _spread(cold)), ("warm", _spread(warm)), ("failures", str(len(failures)))]
+    for name, times in (("cold", cold), ("warm", warm)):
+        late = _late(times)
+        section.targets.append((f"{name}: 95th percentile at most {TARGET:g} s", f"{late:.2f} s", late <= TARGET))
     section.targets += [
-        (f"warm: 95th percentile at most {TARGET:g} s", f"{late:.2f} s", late <= TARGET),
         ("the store holds one run for each of the lesson's", f"{len(stored)} of {len(wanted)}", stored == wanted),
         ("no reader fails", "; ".join(sorted(set(failures))) or "none", not failures),
     ]
     return section
+
+
+def _late(found: list[float | None]) -> float:
+    """Return the 95th percentile; NaN if a reader saw no plot."""
+    known = [each for each in found if each is not None]
+    return float(np.quantile(known, 0.95)) if len(known) == len(found) else float("nan")
 
 
 def _spread(found: list[float | None]) -> str:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from time import sleep
 from typing import Any
 
 import pytest
 
 from bandits import UserError
-from bandits.lessons import find, lessons
+from bandits.lessons import find, lessons, read_lesson, reading
+from bandits.lessons.worked.gradient_bonus import GradientBonus
 from tests.lessons.support import MARKDOWN, data, lesson
 
 Change = Callable[[dict[str, Any]], Any]
@@ -35,6 +39,36 @@ def test_the_shipped_lessons_are_valid_and_in_order() -> None:
         assert each.data.claims, each.name
         assert {s.kind for s in each.data.steps} >= {"predict", "run", "explain", "try"}, each.name
         assert 15 <= each.data.minutes <= 45
+
+
+def test_readers_who_open_their_first_lesson_at_once_read_the_files_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    names: list[str] = []
+
+    def read(name: str, *_: str) -> str:
+        names.append(name)
+        sleep(0.005)
+        return name
+
+    monkeypatch.setattr(reading, "read_lesson", read)
+    reading._lessons.cache_clear()
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            found = list(threads.map(lambda _: lessons(), range(4)))
+    finally:
+        reading._lessons.cache_clear()
+    assert all(each is found[0] for each in found)
+    assert sorted(names) == sorted(found[0])
+
+
+def test_reading_a_lesson_does_not_run_its_listings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lesson 5 names numbers for which torch is loaded; only the texts that show them need it."""
+    monkeypatch.setattr(GradientBonus, "slow_values", None)
+    path = Path(reading.__file__).parent / "5-neuralucb-and-its-cost.json"
+    texts = [each.read_text(encoding="utf-8") for each in (path, path.with_suffix(".md"))]
+    sources = read_lesson("neuralucb", *texts).sources({})
+    sources["bonus"].check("corrected_difference", ())
+    with pytest.raises(TypeError):
+        sources["bonus"].quantity("corrected_difference", ())
 
 
 @pytest.mark.parametrize(

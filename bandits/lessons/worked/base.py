@@ -38,11 +38,18 @@ class WorkedExample:
     """What is computed, in LaTeX."""
     known: ClassVar[tuple[str, ...]] = ()
     """Names of the numbers that a question may state: data and parameters, not results."""
+    slow: ClassVar[tuple[str, ...]] = ()
+    """Names of the numbers that `slow_values` computes: those for which a large library is loaded."""
 
     @classmethod
     def values(cls, params: Any) -> Values:
-        """Compute all numbers of the example by name; NaN where one does not exist."""
+        """Compute the numbers of the example by name, without the `slow` ones; NaN where one does not exist."""
         raise NotImplementedError
+
+    @classmethod
+    def slow_values(cls, params: Any) -> Values:  # noqa: ARG003
+        """Compute the `slow` numbers; reading a lesson does not."""
+        return {}
 
     @classmethod
     def tables(cls, params: Any) -> list[Table]:  # noqa: ARG003

@@ -126,8 +126,9 @@ def from_frame(frame: Any, mapping: Mapping[str, str] | None = None, *, first: i
     if len(names) > MAX_ACTIONS:
         raise UserError(f"action: a log must have at most {MAX_ACTIONS:,} different actions; got {len(names):,}")
     index = {name: k for k, name in enumerate(names)}
-    if outside := next((i for i, name in enumerate(shown) if name not in index), None):
-        raise UserError(f"row {first + outside}, action: must be between 0 and {len(names) - 1}; "
+    outside = next((i for i, name in enumerate(shown) if name not in index), None)
+    if outside is not None:
+        raise UserError(f"row {first + outside}, action: must be its place in propensities, 0 to {len(names) - 1}; "
                         f"got {short(shown[outside])}")  # fmt: skip
     actions = np.fromiter((index.get(name, -1) for name in shown), np.int64, len(shown))
     wanted = mapping["features"].split("|") if mapping.get("features") else []

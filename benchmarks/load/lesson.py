@@ -89,7 +89,7 @@ def run(readers: int) -> Section:
         f"{machine()}.\n\n`python -m benchmarks.load.lesson`: {readers} websockets open the step with the first plot "
         f"of the lesson {LESSON} in the same instant, first right after the start of the server, which has imported "
         "nothing and has no run (cold), then again (warm). Measured from the request until the plot was sent; nothing "
-        "is drawn. A cold plot is live: its run goes on. Afterwards the store must hold the lesson's runs and no others.",
+        "is drawn. A cold plot is live: its run goes on. The store must then hold the lesson's runs and no others.",
         ("what", "median, 95th percentile, maximum"),
         code=stamp(run),
     )

@@ -213,6 +213,13 @@ def test_bad_vectors_are_refused(vectors: list[str], sentence: str) -> None:
     assert sentence in str(refused.value)
 
 
+@pytest.mark.parametrize(("actions", "row"), [(["a", 1], 1), ([1, 2], 2)])
+def test_actions_beside_vectors_are_their_places(actions: list[Any], row: int) -> None:
+    frame = pd.DataFrame({"action": actions, "reward": 1.0, "propensities": ["[0.5, 0.5]"] * 2})
+    with pytest.raises(UserError, match=f"row {row}, action: must be its place in propensities, 0 to 1; got"):
+        from_frame(frame)
+
+
 def test_a_table_is_read_by_its_mapping(tmp_path: Path) -> None:
     frame = pd.DataFrame({
         "item_id": [10, 9, 10], "click": [1, 0, 0], "score": [0.5, 0.25, 0.5], "age": [30, 40, 50],

@@ -5,6 +5,8 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator, Mapping
 
+from pydantic.fields import FieldInfo
+
 from bandits import __version__
 from bandits.base.formatting import count, number
 from bandits.results.result import Result
@@ -57,10 +59,11 @@ def _step(lesson: Lesson, step: Step, results: Mapping[str, Result], *, answers:
         shown = results.get(step.run) or Result(lesson.runs[step.run].resolved, {})
         parts += [svg.figure(spec, empty=not answers) for spec in see(lesson, step, shown, {})]
     elif isinstance(step, TryStep):
-        parts += [f"<p>My value of {html.escape(step.parameter)}: {_line(10)} Result: {_line(16)}</p>"]
+        name = _label(step.field(lesson.runs[step.run]))
+        parts += [f"<p>My value of {name}: {_line(10)} Result: {_line(16)}</p>"]
         if answers:
             hints = "".join(f"<li>{inline(fill(hint, sources))}</li>" for hint in section.hints)
-            solution = f"{html.escape(step.parameter)} = {number(step.solution)} reaches the goal."
+            solution = f"{name} = {number(step.solution)} reaches the goal."
             parts.append(f'<div class="answer"><p>{solution} Hints:</p><ul>{hints}</ul></div>')
     return f"<section>{''.join(parts)}</section>"
 
@@ -85,6 +88,13 @@ def _prediction(step: PredictStep, happened: str, sources: Mapping[str, Source],
 
 def _line(width: int) -> str:
     return f'<span class="line" style="width:{width}ch"></span>'
+
+
+def _label(field: FieldInfo) -> str:
+    """Write the label of a parameter as the app does: its title, and its symbol."""
+    extra = field.json_schema_extra
+    symbol = str(extra.get("symbol", "")) if isinstance(extra, dict) else ""
+    return inline(f"{field.title} ${symbol}$" if symbol else str(field.title))
 
 
 def _table(found: Table, *, answers: bool) -> str:

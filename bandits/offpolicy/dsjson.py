@@ -156,6 +156,8 @@ def _entry(line: str, number: int) -> tuple[int, dict[str, Any]]:
     """Parse one line and check that it is a decision with its reward."""
     try:
         entry = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise UserError(f"line {number}: must be one JSON object; {error.msg} at column {error.colno}") from error
     except (ValueError, RecursionError) as error:
         raise UserError(f"line {number}: must be one JSON object; {error}") from error
     if not isinstance(entry, dict):

@@ -31,7 +31,7 @@ def test_the_teachers_copy_has_answers_and_numbers() -> None:
     assert "Answer: Oracle, Random." in page
     assert "<polyline" in page
     assert "______</code>" not in page
-    assert "ridge = 10 reaches the goal." in page
+    assert 'Ridge penalty <span class="formula">λ</span> = 10 reaches the goal.' in page
     assert "<td>0.4030</td>" in page
 
 

@@ -81,11 +81,14 @@ def test_a_lesson_from_its_beginning_to_its_card(pool: Pool) -> None:
     at.selectbox[0].set_value(2).run()
     at.selectbox[1].set_value(1).run()
     at = press(at, "Keep my prediction")
-    assert heading(at) == "The perfect storm"
+    assert heading(at) == "Both weights at once"
     titles = [cell["figure"]["layout"]["title"]["text"] for p in panels(at) for cell in p["cells"]]
     assert titles == ["Sum of squared errors", "Confidence ellipse"]
+    shown = []
     for _ in range(5):
         at = press(at, "Next")
+        shown.append(len(panels(at)))
+    assert shown == [0, 0, 1, 1, 0]  # the steps that speak of the plots draw them
     assert heading(at) == "Your turn: how much penalty?"
     at = press(at, "Run")
     assert at.info[0].value == "Ridge penalty = 1: 0.403. Not yet."

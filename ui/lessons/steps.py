@@ -66,8 +66,8 @@ def draw(specs: list[Spec], revision: str, key: str) -> None:
 def _see(lesson: Lesson, step: SeeStep, jobs: dict[str, Job]) -> None:
     run = lesson.runs[step.run]
     if run.worked is not None:
-        params = worked.params(lesson, run)
-        draw(run.example.figures(params), run.worked, f"lesson-see-{step.id}")
+        given = run.example.Params.model_validate(run.given)  # those of the text beside it
+        draw(run.example.figures(given), run.worked, f"lesson-see-{step.id}")
         return
     job = jobs.get(step.run)
     if job is None:  # it starts when the run before it has ended

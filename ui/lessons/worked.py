@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import streamlit as st
 
 from bandits.lessons import Lesson
@@ -21,16 +19,9 @@ def show(lesson: Lesson, step: RunStep) -> None:
         with st.container(horizontal=True, gap="medium"):
             entered = form(step.example.Params, list(step.shown), params.model_dump(), _key(lesson, step))
         params = step.example.Params.model_validate({**params.model_dump(), **entered})
-        st.session_state[f"{_key(lesson, step)}-params"] = params
     tables(step.example.tables(params))
     if drawn := step.example.figures(params):
         steps.draw(drawn, str(step.worked), f"{_key(lesson, step)}-figures")
-
-
-def params(lesson: Lesson, step: RunStep) -> Any:
-    """Return the parameters that the reader has chosen."""
-    given = step.example.Params.model_validate(step.given)
-    return st.session_state.get(f"{_key(lesson, step)}-params", given)
 
 
 def tables(found: list[Table]) -> None:

@@ -105,13 +105,12 @@ def describe(source: Source) -> str:
     text = f"{count_of(n, 'decisions')}, {count_of(K, 'items')}"
     if source.experiment is not None:
         title = source.experiment.simulator_class().title
-        text = (
-            f"{text} in the simulator {title}: {escape_markdown(source.label)}, {count_of(source.rows, 'replications')}"
-        )
+        R, replications = source.experiment.replications, count_of(source.rows, "replications")
+        if source.rows < R:
+            replications = f"{count(source.rows)} of {count_of(R, 'replications')} (*Export* in the Arena writes all)"
+        text = f"{text} in the simulator {title}: {escape_markdown(source.label)}, {replications}"
         if (slots := recording.slots(source.experiment)) > 1:
-            text += f", slates of {slots} (a row is a position)"
-        if source.rows < source.experiment.replications:
-            text += f" of {count(source.experiment.replications)} (*Export* in the Arena writes all)"
+            text += f"; slates of {slots}, a row for each position"
     elif isinstance(source.log, str):
         text += f". {escape_markdown(open_bandit.ATTRIBUTION)}"
     elif not source.summary.propensities:

@@ -70,7 +70,7 @@ class MCDropout(NeuralAgent):
     exploration_param = "alpha"
     propensity = "monte_carlo"
     formula = r"f_d(x_a),\ d\sim\text{masks}\quad\text{or}\quad\bar f(x_a)+\alpha\,\mathrm{std}_d f_d(x_a)"
-    colour = "#B8A500"
+    colour = "#7A5195"
     dash = "dash"
 
     @classmethod

@@ -17,6 +17,7 @@ GRAM = np.array([[100.0, 1.0], [1.0, 1.0]])  # visits with the common feature, w
 CLICKS = np.array([20.0, 1.0])  # clicks with each feature
 RARE = np.array([1.0, 1.0])  # a visit with both features
 COMMON = np.array([1.0, 0.0])
+_AXES = ("weight of dog owner", "weight of banner")
 _ANGLES = np.linspace(0, 2 * np.pi, 181)
 
 
@@ -78,12 +79,12 @@ class RareFeature(WorkedExample):
         plain, ridged = cls.weights(0.0), cls.weights(params.ridge)
         rows = tuple(
             (name, *(number(x) for x in GRAM[i]), number(CLICKS[i]), f"{plain[i]:.4f}", f"{ridged[i]:.4f}")
-            for i, name in enumerate(("common", "rare"))
+            for i, name in enumerate(("dog owner", "banner"))
         )
         columns = (
             "feature",
-            "D'D: common",
-            "D'D: rare",
+            "D'D: dog owner",
+            "D'D: banner",
             "D'c",
             "weight, least squares",
             f"weight, λ = {number(params.ridge)}",
@@ -110,9 +111,9 @@ class RareFeature(WorkedExample):
         data.append(_point(ridged, f"ridge, λ = {number(params.ridge)}", looks["ridge"].color, "diamond"))
         note = (
             "Grey: weights with the same sum of squared errors, which is smallest at the least-squares solution. "
-            "The valley is long in the direction of the rare weight, so ridge can move far along it at a small cost."
+            "The valley is long in the direction of the banner, so ridge can move far along it at a small cost."
         )
-        return {"data": data, "layout": _layout("Sum of squared errors", "common weight", "rare weight", note)}
+        return {"data": data, "layout": _layout("Sum of squared errors", *_AXES, note)}
 
     @classmethod
     def _ellipse(cls, params: Any) -> Spec:
@@ -130,7 +131,7 @@ class RareFeature(WorkedExample):
             "Each dashed line holds all weights that give a visit with both features the same prediction. The two "
             "lines touch the ellipse; half of the distance between their predictions is the exploration bonus."
         )
-        return {"data": data, "layout": _layout("Confidence ellipse", "common weight", "rare weight", note)}
+        return {"data": data, "layout": _layout("Confidence ellipse", *_AXES, note)}
 
 
 def _level(centre: FloatArray, matrix: FloatArray, value: float) -> tuple[FloatArray, FloatArray]:

@@ -31,7 +31,7 @@ st.markdown(
 )
 upload.samples()
 uploaded = st.file_uploader(
-    "CSV file", ["csv", "tsv", "txt"], key=upload.uploader_key(),
+    "CSV file", ["csv", "tsv", "txt"], key=upload.uploader_key(), max_upload_size=5,
     help="UTF-8 text with a header, separated by commas, semicolons or tabs; at most 200,000 rows and 100 columns. "
     "Empty cells, ?, NA, N/A, NaN and null are missing values.",
 )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from bandits.simulators.datasets import kept_logs
 from tests.pages.support import ended, open_page, panels, refusals
 from tests.support import experiment, thinned, wait_for
 from ui import session
+from ui.what_if.file import MAX_MEGABYTES
 from ui.what_if.source import recorded
 
 
@@ -211,3 +213,9 @@ def test_a_file_is_kept_and_replayed_in_the_arena(pool: Pool, tmp_path: Path, mo
 
 def press(at: AppTest, label: str) -> None:
     next(b for b in at.button if b.label == label).click().run()
+
+
+def test_the_server_takes_files_as_large_as_the_page_says() -> None:
+    """Streamlit's own limit answers larger ones with an error code instead of a sentence."""
+    config = tomllib.loads((Path(__file__).parents[2] / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
+    assert config["server"]["maxUploadSize"] == MAX_MEGABYTES

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from bandits.base.errors import UserError
 from bandits.base.types import FloatArray, IntArray
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
@@ -35,8 +36,15 @@ def rate(experiment: Experiment, history: History, window: int) -> Band:
     band = settled(metrics.ctr(history, window), window)
     if metrics.replayed(history):  # no rate until an event has counted
         band = cut(band, np.isfinite(band.mid))
-    binary = "binary" in experiment.simulator_class().describe(experiment.simulator).capabilities
-    return clip_band(band, 0.0, 1.0) if binary else band
+    return clip_band(band, 0.0, 1.0) if _binary(experiment) else band
+
+
+def _binary(experiment: Experiment) -> bool:
+    """Whether rewards are 0 or 1; not known where the data of a kept run were deleted."""
+    try:
+        return "binary" in experiment.simulator_class().describe(experiment.simulator).capabilities
+    except UserError:
+        return False
 
 
 def board(

@@ -27,6 +27,7 @@ from bandits import UserError, read, run
 from bandits.base.files import home
 from bandits.cli.main import main
 from bandits.experiments import presets
+from bandits.results import figures
 from bandits.runtime.pool import Pool
 from bandits.simulators import classification
 from bandits.simulators.classification import SIZES, Classification
@@ -201,6 +202,18 @@ def test_the_sample_data_set_runs() -> None:
     result = run(presets.on_data(uploads.save_dataset(table, target="species", title="iris")))
     learned = result.summary()["agents"]["LinUCB"]["learned"]
     assert learned["low"] > 0  # better than chance, with 95 % confidence
+
+
+def test_curves_of_a_run_are_drawn_when_its_data_are_gone() -> None:
+    name = uploads.save_dataset(inspect(csv_table.sample()), target="species", title="iris")
+    result = run(read({"simulator": {"kind": "classification", "data": name}, "steps": 40, "replications": 2,
+                       "agents": [{"kind": "random"}]}))  # fmt: skip
+    history = result.histories["Random"]
+    before = figures.rate(result.experiment, history, 10)
+    uploads.delete(name)
+    after = figures.rate(result.experiment, history, 10)
+    assert np.array_equal(after.mid, before.mid)
+    assert np.array_equal(np.clip(after.low, 0, 1), before.low)
 
 
 def test_encoding_follows_the_published_protocol() -> None:

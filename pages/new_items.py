@@ -9,22 +9,29 @@ from ui.text import refuse
 
 st.title("New items", anchor=False)
 st.markdown(
-    "Which agent finds a new item that no visitor has seen, and when? Choose launches and press **Run**; the page "
-    "shows the share that each launch gets beside its fair share, that of an optimal choice, and for new titles, which "
-    "the retrieval shows, what their pictures earn."
+    "Which agent finds a new item that no visitor has seen, and when? Choose launches and press **Run**. The page "
+    "compares the share of traffic that a launch gets with its fair share: what the optimal choice would give it. For "
+    "new titles, it shows what their pictures earn."
 )
 job = session.current()
-experiment = None
-try:
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+experiment, refused = None, None
+with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+    try:
         experiment = choice.choose(job)
-        pressed = st.button("Run", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter")
-    if pressed:
+    except UserError as error:
+        refused = error
+    pressed = st.button(
+        "Run", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter", disabled=experiment is None
+    )
+try:
+    if pressed and experiment is not None:
         job = session.submit_and_follow(experiment)
         st.session_state["items-given"] = job.id  # the controls stay as they are beside the run
         st.rerun()
 except UserError as error:
-    refuse(error)
+    refused = error
+if refused is not None:
+    refuse(refused)
 if not choice.launched(job.experiment):
     st.caption(":material/touch_app: Nothing is launched in the run that you viewed last. Press **Run**.")
 elif not choice.countable(job.experiment):

@@ -28,7 +28,8 @@ def clicks_param() -> Any:
     return param(
         1.0, title="Prior clicks", symbol="a", ge=0.01, le=1000, later=True,
         help="Clicks that each arm has before any data (prior given), spread evenly over the visitors of the first 100 "
-        "steps. Larger values start from a higher CTR; with 0.1 to 10 data soon outweigh it.",
+        "steps. Larger values start from a higher CTR; with 0.1 to 10 data soon outweigh it. The ridge pulls the first "
+        "estimate towards 0 (linear) or 1/2 (logistic).",
     )  # fmt: skip
 
 

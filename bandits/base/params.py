@@ -64,7 +64,7 @@ def param(
     log: bool = False,
     typical: tuple[float, float] | None = None,
     usual: tuple[float, float] | None = None,
-    sweep: tuple[float, float] | None = None,
+    sweep: tuple[float, float] | tuple[str, ...] | None = None,
     empty: str = "",
     later: bool = False,
     slates: bool = False,
@@ -94,8 +94,9 @@ def param(
         Range of the slider, where the allowed range is far wider.
     usual : tuple of float
         Part of the slider in which good values usually lie, which is shaded; the help states it too.
-    sweep : tuple of float
-        Positive range of a sweep on a logarithmic scale, for a scale parameter whose slider begins at 0.
+    sweep : tuple of float or str
+        Positive range of a sweep on a logarithmic scale, for a scale parameter whose slider begins at 0; of a choice,
+        the options that run in every simulator.
     empty : str
         What an empty value (None) means, in a word or two.
     later : bool

@@ -44,7 +44,8 @@ def debiased(
     groups : int64 (n,), optional
         Of contributions that are not independent.
     adjusted : bool
-        Whether the level of the unbiased interval is adjusted (`adjusted_level`), as large samples allow.
+        Whether the level of the unbiased interval is adjusted (`adjusted_level`): for large samples, and contributions
+        that depend on nothing fitted to the same rewards.
     """
     if unbiased is None:
         return found

@@ -196,15 +196,17 @@ def evaluate(
             tuned[name] = value
         clip, reference = value if name == "clipped_ips" else None, REGISTRY[name].reference
         compute = partial(_interval, rounds=rounds, log=log, kind=interval, generator=generator)
+        # A fitted reward model has the noise of the same rewards: both estimates move together, unlike contributions.
+        adjusted = interval in ADJUSTED and (q is not None or not REGISTRY[name].model)
         unbiased = REGISTRY[reference].estimate(rounds) if reference and log.propensities is not None else None
         estimates[name] = debiased(
             compute(contributions, level=level, clip=clip), contributions, unbiased, compute, level=level,
-            groups=log.groups, adjusted=interval in ADJUSTED,
+            groups=log.groups, adjusted=adjusted,
         )  # fmt: skip
         if name == main:
             more = gain(
                 contributions, unbiased, rounds, log, kind=interval, level=level, largest=_largest(rounds, clip),
-                generator=generator,
+                adjusted=adjusted, generator=generator,
             )  # fmt: skip
     flat = [REGISTRY[name].title for name, e in estimates.items() if e.standard_error == 0]
     raised = (*_assumptions(log, names, estimated, flat), *unknown, *alarms(len(log), support))

@@ -24,7 +24,7 @@ def reward_bounds(log: DecisionLog) -> tuple[float, float]:
 
 def gain(
     contributions: FloatArray, unbiased: FloatArray | None, rounds: Rounds, log: DecisionLog, *,
-    kind: str, level: float, largest: float, generator: np.random.Generator,
+    kind: str, level: float, largest: float, adjusted: bool, generator: np.random.Generator,
 ) -> Interval:  # fmt: skip
     """Compute the mean of contributions minus rewards with an interval of the kind of the estimates.
 
@@ -42,6 +42,8 @@ def gain(
         Confidence level.
     largest : float
         Bound of a weight, for the Bernstein interval.
+    adjusted : bool
+        See `debiased`.
     generator : numpy.random.Generator
     """
     if np.isnan(contributions).any():
@@ -62,7 +64,7 @@ def gain(
     more = None if unbiased is None else unbiased - log.rewards
     return debiased(
         found, contributions - log.rewards, more, partial(compute, groups=log.groups), level=level, groups=log.groups,
-        adjusted=True,
+        adjusted=adjusted,
     )  # fmt: skip
 
 

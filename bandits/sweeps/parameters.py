@@ -61,7 +61,7 @@ def is_scale(owner: type[Params], name: str) -> bool:
 
 
 def suggest_axis(owner: type[Params], name: str, number: int = 9) -> dict[str, Any]:
-    """Suggest an axis over one parameter: the range it declares, or all of its choices.
+    """Suggest an axis over one parameter: the range or the choices it declares, otherwise all of its choices.
 
     Scale parameters, and ranges over more than a factor `LOG_FROM`, are on a log scale, with 0 as an additional value
     where it is allowed.
@@ -71,9 +71,9 @@ def suggest_axis(owner: type[Params], name: str, number: int = 9) -> dict[str, A
     dict
         The fields of `Axis`, without its path.
     """
-    field, schema = owner.model_fields[name], schemas(owner)[name]
-    if "enum" in schema or owner.choices(name) is not None:
-        return {"values": tuple(schema.get("enum") or owner.choices(name) or ())}
+    field = owner.model_fields[name]
+    if (options := choices(owner, name)) is not None:
+        return {"values": tuple(metadata(field, "sweep") or options)}
     if not is_numeric(owner, name):
         return {"values": (False, True)}
     default = float(field.default) if isinstance(field.default, (int, float)) else 1.0
@@ -82,6 +82,12 @@ def suggest_axis(owner: type[Params], name: str, number: int = 9) -> dict[str, A
     low, high = metadata(field, "sweep") or metadata(field, "typical") or allowed
     axis = {"low": float(low), "high": float(high), "number": number, "scale": "linear"}
     return log_axis(owner, name, axis) if is_scale(owner, name) or (low > 0 and high / low >= LOG_FROM) else axis
+
+
+def choices(owner: type[Params], name: str) -> tuple[Any, ...] | None:
+    """Return all options of a choice; None for another parameter."""
+    options = schemas(owner)[name].get("enum") or owner.choices(name)
+    return None if options is None else tuple(options)
 
 
 def log_axis(owner: type[Params], name: str, axis: dict[str, Any]) -> dict[str, Any]:

@@ -274,10 +274,10 @@ def coverage_text() -> str:
         f"Share of 2,000 logs whose normal 95 % interval holds the value of the target policy: {N:,} decisions, {K} "
         f"actions, effective sample size at least {ess:.0f}; predicted rewards are given and wrong; logs of `replay` "
         "are uniformly random. The biased estimators `dm`, `switch_dr`, `dros` and `clipped_ips` have the interval of "
-        "the unbiased one (`dr`, `ips`), extended to the estimate, at a level that holds whatever the bias is. Where "
-        "both estimates are correlated and the bias is large, one of two kinds of misses cannot occur: such an "
-        "interval covers up to 97.5 % (`adjusted_level` in `bandits/offpolicy/debiased.py`).\n\n"
-        + table(("estimator", "coverage"), rows)
+        "the unbiased one (`dr`, `ips`), extended to the estimate, at a level that holds whatever the bias is, because "
+        "predicted rewards are given: where they are fitted to the log, the level stays 95 %. Where both estimates are "
+        "correlated and the bias is large, one of two kinds of misses cannot occur: such an interval covers up to "
+        "97.5 % (`adjusted_level` in `bandits/offpolicy/debiased.py`).\n\n" + table(("estimator", "coverage"), rows)
     )
 
 

@@ -122,8 +122,8 @@ def open_bandit_text() -> str:
         "figures are of obp 0.4, whose settings and library versions are not stated. `dr` agrees within 0.02, `dm` "
         "does not.\n\n"
         + table(("samples", "estimator", "printed", "here", "difference"), rows)
-        + f"\n\n`dm` with other settings, over {runs} samples; printed are 0.180 ± 0.115. None of them reaches it: no "
-        "regularisation and no choice of folds comes near, and telling items apart by number instead of by features "
-        "goes far beyond. What is left are the library versions of that time, which are not stated.\n\n"
+        + f"\n\n`dm` with other settings, over {runs} samples; printed are 0.180 ± 0.115. None of these settings "
+        "reaches it, and the cause is not known: regularisation and folds change little, and telling items apart by "
+        "number instead of by features goes far beyond.\n\n"
         + table(("setting", "relative error of `dm`"), tried)
     )  # fmt: skip

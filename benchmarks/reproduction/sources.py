@@ -277,7 +277,8 @@ def chapter_three(replications: int = 24) -> str:
         "Adam (.01) on each new observation, no sigmoid at the output. Chapter 3 trains by squared loss and states "
         "(remark 3.2) that a raw score suits the bonus better than a probability; no figure is published. With the log "
         "loss the output stays a raw score, the log-odds of a click. Intervals are 95 %, paired. The preset's own 8 "
-        "replications, the first of these, had left the comparison undecided.",
+        "replications, the first of these, had left the comparison undecided: the interval does not allow for that "
+        "first look.",
         table(("agent", "clicks per step"),
               [(label, f"{e.mean:.3f} ({e.low:.3f} to {e.high:.3f})") for label, e in found.items()]),
         f"Log loss minus squared loss: {gain.mean:+,.0f} ({gain.low:+,.0f} to {gain.high:+,.0f}) clicks. More clicks "

@@ -184,6 +184,13 @@ def test_every_parameter_of_every_agent_has_a_default_axis(kind: str) -> None:
             params.__pydantic_validator__.validate_assignment(params(), name, value)
 
 
+def test_ways_of_sharing_are_suggested_that_run_in_every_simulator() -> None:
+    axis = {"path": "agents.0.sharing", **suggest_axis(bandits.agents.REGISTRY["linucb"].Params, "sharing")}
+    assert axis["values"] == ("per_arm", "shared", "hybrid")
+    experiment = {"simulator": {"kind": "synthetic"}, "agents": [{"kind": "linucb"}], "steps": 10, "replications": 2}
+    assert len(sweeps.read({"experiment": experiment, "axes": [axis]}).points) == 3
+
+
 # -- blocks --------------------------------------------------------------------------------------------------------
 
 

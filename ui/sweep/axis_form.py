@@ -9,6 +9,7 @@ import streamlit as st
 from bandits.base.params import Params
 from bandits.sweeps.axis import JOINT, Axis
 from bandits.sweeps.figures import grid
+from bandits.sweeps.parameters import choices as options_of
 from bandits.sweeps.parameters import is_integer, log_axis, suggest_axis
 
 AxisData = dict[str, Any]
@@ -37,7 +38,8 @@ def axis_form(
     suggested = {} if JOINT in name else suggest_axis(owner, name, number)
     if "values" in suggested or previous.get("values"):
         selected = list(previous.get("values") or suggested["values"])
-        options = list(dict.fromkeys([*suggested.get("values", ()), *selected]))
+        others = () if JOINT in name else options_of(owner, name) or ()
+        options = list(dict.fromkeys([*suggested.get("values", ()), *selected, *others]))
         values = st.multiselect("Values", options, selected, key=key, format_func=grid.format_value)
         return {"path": path, "values": values}
     axis = {**suggested, **(previous and {"extra": (), **previous})}

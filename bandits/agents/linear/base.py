@@ -25,7 +25,7 @@ class LinearParams(LearnerParams):
         "narrow the confidence width; usually 0.1 to 1.",
     )  # fmt: skip
     sharing: Sharing = param(
-        "per_arm", title="Sharing", structural=True,
+        "per_arm", title="Sharing", structural=True, sweep=("per_arm", "shared", "hybrid"),
         help="Which arms share weights. per_arm: one model per arm. shared: one model for all arms. hybrid: the sum "
         "of both. per_category: one model for all arms of a category (in Artwork: the pictures of a title).",
     )  # fmt: skip

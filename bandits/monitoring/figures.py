@@ -40,7 +40,7 @@ def timeline(result: Result, found: Mapping[str, Sequence[Alarm]], rows: int) ->
                 "type": "scatter", "mode": "markers", "name": label,
                 "x": np.array([np.mean([alarm.step for alarm in alarms]) for alarms in places.values()]),
                 "y": np.array([kinds.index(kind) + offset for kind, _ in places]),
-                "marker": {"color": looks[label].color, "size": 5 + 9 * np.sqrt(share)},
+                "marker": {"color": looks[label].color, "size": 5 + 9 * np.sqrt(share)}, "cliponaxis": False,
                 "text": [f"{titles[kind]}: {percent(s)} of the replications"
                          for (kind, _), s in zip(places, share, strict=True)],
                 "hovertemplate": f"%{{text}}<br>near step %{{x:{STEP}}}<extra>%{{fullData.name}}</extra>",

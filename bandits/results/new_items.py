@@ -217,7 +217,7 @@ def _found(experiment: Experiment, histories: dict[str, History], wanted: Demand
     parts += [f"never: {', '.join(never)}"] if never else []
     return (
         f"When the {_new(experiment, i)} launched at step {count(wanted.cohorts[i].step)} reached their fair share and "
-        f"kept it to the end: {'; '.join(parts)}."
+        f"kept it to the end, median of the replications: {'; '.join(parts)}."
     )
 
 
@@ -244,7 +244,7 @@ def about(experiment: Experiment) -> str:
     """Explain the columns of the table."""
     regret = (
         "Share of regret: of the clicks lost from the last stored step before the launch on, the part that was lost by "
-        "showing the new items; – also in runs that an earlier version has kept"
+        "showing the new items; – where none were lost, or where an earlier version kept the run"
     )
     cls = experiment.simulator_class()
     if noun := cls.launch_noun:
@@ -258,7 +258,7 @@ def about(experiment: Experiment) -> str:
     return (
         f"Fair share: that of an optimal choice. Reached: from then on, the share in every {WINDOW:,} steps differs "
         f"from it by at most {percent(NEAR)}, or {LEAST:g}, or what chance explains, whichever is largest; median of "
-        f"the replications, with its 95 % interval. {regret}."
+        f"the replications, with its 95 % interval; the plot, of the last {WINDOW:,} steps, gets there later. {regret}."
     )
 
 

@@ -123,7 +123,8 @@ def test_the_oracle_loses_nothing_and_has_its_fair_share(result: Result) -> None
     assert all(text.startswith("after ") for text in oracle["Fair share reached"])
     first, second = new_items.conclusions(result)
     assert first.startswith(
-        "When the 4 products launched at step 1,000 reached their fair share and kept it to the end: "
+        "When the 4 products launched at step 1,000 reached their fair share and kept it to the end, "
+        "median of the replications: "
     )
     assert "never: Random" in first
     assert "3 products launched at step 2,000" in second

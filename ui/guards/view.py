@@ -98,13 +98,15 @@ def _show_alarms(job: Job, task: AlarmTask, was_active: bool) -> None:
     drawn = timeline(job.result, alarms, task.rows)
     rang = len(drawn["layout"]["yaxis"]["tickvals"])  # monitors; on a phone the legend has a line for each agent
     _draw([drawn], job.id, "guard-alarms", height=160 + 18 * len(alarms) + 22 * rang)
-    also = " and one change" if simulator.all_changes else ""
+    also = delay = before = ""
+    if simulator.all_changes:
+        also, before = " and one change", " before the first change"
+        delay = " Delay: median of the steps from a change to the first alarm after it, and in how many cases one came."
     st.caption(
         f"Of {task.rows} replications of {count_of(len(alarms), 'agents')}; a case is one replication of one agent"
-        f"{also}. First alarm: its step, and in how many replications the monitor rang. Delay: median of the steps "
-        "from a change to the first alarm after it, and in how many cases there was one. False alarms: of monitors of "
-        "change, per 10,000 steps before the first change; while an agent learns, its rewards rise, and they report "
-        "that too."
+        f"{also}. First alarm: its step, and in how many replications the monitor rang.{delay} False alarms: of "
+        f"monitors of change, per 10,000 steps{before}; while an agent learns, its rewards rise, and they report that "
+        "too."
     )
     st.table(alarm_table(alarms, simulator, rows=task.rows, steps=task.steps), hide_index=True)
     with st.expander("What each monitor observed first"):

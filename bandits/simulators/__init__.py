@@ -12,6 +12,7 @@ REGISTRY: dict[str, type[Simulator]] = registry(
     "classification.Classification",
     "synthetic.Synthetic",
     "wheel.Wheel",
+    "articles.Articles",
     "ranking.Ranking",
     "artwork.Artwork",
     "logged.Logged",

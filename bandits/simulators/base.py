@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
+from pydantic import BeforeValidator
 
 from bandits.base.params import Params
 from bandits.base.randomness import Streams
@@ -26,6 +27,11 @@ from bandits.base.types import (
 
 from . import click_kernels
 from .changes import Change
+
+Encoding = Annotated[
+    Literal["block", "context"], BeforeValidator(lambda value: "block" if value == "interaction" else value)
+]
+"""How features of contexts become features of arms; ``interaction`` is read as another name of ``block``."""
 
 
 class SimulatorParams(Params):

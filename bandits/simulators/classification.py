@@ -16,7 +16,7 @@ from bandits.base.randomness import Streams
 from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, LoggedData, Round, Truth, WorldSpec
 from bandits.simulators.datasets.csv_table import MISSING, in_order
 
-from .base import ClickTable, Simulator, SimulatorParams
+from .base import ClickTable, Encoding, Simulator, SimulatorParams
 from .changed_inputs import break_dense
 from .changes import Features, ShocksAndFaults, changes_param, check, order_at
 from .datasets import uploads
@@ -117,7 +117,7 @@ class Classification(Simulator):
             help="magic: telescope images of gamma rays or hadrons. adult: census incomes. digits, wine, "
             "breast_cancer: shipped with scikit-learn. Further entries are CSV files uploaded on the page Your data.",
         )  # fmt: skip
-        encoding: Literal["block", "context"] = param(
+        encoding: Encoding = param(
             "block", title="Encoding", basic=True,
             help="block: the interaction of class and features, a block of features per class with which one shared "
             "model can learn each class, as published. context: the same vector for all classes, for models per arm.",

@@ -11,7 +11,7 @@ from bandits.base.params import param
 from bandits.base.randomness import Streams
 from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Round, Truth, WorldSpec
 
-from .base import Simulator, SimulatorParams
+from .base import Encoding, Simulator, SimulatorParams
 from .datasets import kept_logs, logs
 
 
@@ -44,7 +44,7 @@ class Logged(Simulator):
             help="Number of equal parts of the log; each replication replays one of its own, so that replications are "
             "independent. More parts are shorter: with 4 parts each has 2,500 events; usually 1 to 16.",
         )  # fmt: skip
-        encoding: Literal["block", "context"] = param(
+        encoding: Encoding = param(
             "context", title="Encoding", basic=True,
             help="context: the same vector for all items, for models per arm. block: the interaction of item and "
             "features, a block of features per item with which one shared model can learn each item.",

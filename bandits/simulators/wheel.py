@@ -11,7 +11,7 @@ from bandits.base.params import param
 from bandits.base.randomness import Streams, block_length
 from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, LoggedData, Round, Truth, WorldSpec
 
-from .base import Simulator, SimulatorParams, normal, single_response
+from .base import Encoding, Simulator, SimulatorParams, normal, single_response
 from .changed_inputs import break_dense
 from .changes import ShocksAndFaults, changes_param, check, order_at
 
@@ -47,7 +47,7 @@ class Wheel(Simulator):
             help="plain: the point's two coordinates, as published. constant: the coordinates and a 1, which gives "
             "a linear model an intercept.",
         )  # fmt: skip
-        encoding: Literal["context", "block"] = param(
+        encoding: Encoding = param(
             "context", title="Encoding", basic=True,
             help="context: the same features for all arms, for models per arm. block: a block of features per arm, "
             "with which one shared model can distinguish the arms.",

@@ -24,7 +24,6 @@ from bandits.base.types import FloatArray
 from bandits.diagnostics.curves import exploration_bonus, width_bound
 from bandits.experiments.presets import presets
 from bandits.experiments.race import make_lane
-from bandits.lessons.worked.articles import VISITOR, Articles
 from bandits.profiling.complexity import METHODS
 from bandits.profiling.linear.methods import LINEAR_REGISTRY
 from bandits.profiling.request import Sizes
@@ -144,10 +143,14 @@ def misprint() -> Equality:
 
 
 def listing_bonuses() -> Equality:
-    """Compute the bonuses of listing 16.3, whose features are not scaled."""
-    found = [f"{b:.2f}" for b in Articles.bonuses(VISITOR, 1.0)]
-    return Equality("bonuses of unscaled features, listing 16.3 of chapter 16", "21.50, 21.16, 41.77",
-                    ", ".join(found), found == ["21.50", "21.16", "41.77"])  # fmt: skip
+    """Compute the first bonuses of the preset's shared LinUCB: listing 16.3, whose features are not scaled."""
+    experiment = presets()["articles"].experiment
+    lane = make_lane(experiment, 0, (0,))
+    width = lane.agent.explain(lane.simulator.round_at(0)).width
+    assert width is not None
+    found = [f"{b:.2f}" for b in experiment.agents[0].alpha * width[0]]
+    return Equality("first bonuses of the preset *articles*: unscaled features, listing 16.3 of chapter 16",
+                    "21.50, 21.16, 41.77", ", ".join(found), found == ["21.50", "21.16", "41.77"])  # fmt: skip
 
 
 def vectorised_listing() -> Equality:

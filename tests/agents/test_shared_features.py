@@ -2,49 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
-
 import numpy as np
 
 from bandits.base.types import FloatArray
 from bandits.experiments.lane import Lane
-from bandits.simulators import SimulatorParams
+from bandits.simulators.articles import VISITOR, VISITORS, Articles, concatenated
 from bandits.simulators.datasets.scaling import scaled
-from bandits.simulators.dense import DenseSimulator
 from tests.contract.worlds import make
 
-USER = np.array([0, 1, 0, 14, 0.8])  # desktop, mobile, tablet; hour; engagement
-ARTICLES = np.array([[1, 0, 2.5, 0.7], [0, 1, 0.5, 0.3], [1, 0, 24, 0.9]])  # tech, sports; age in hours; popularity
 ALPHA, HOUR, AGE = 1.5, 3, 7
-GRID = np.array([[*np.eye(3)[d], hour, e / 10] for d in range(3) for hour in range(24) for e in range(11)])
-
-
-def pairs(users: FloatArray) -> FloatArray:
-    """Return the features of each user with each article, float64 (n, 3, 9)."""
-    n = len(users)
-    parts = np.broadcast_to(users[:, None], (n, 3, 5)), np.broadcast_to(ARTICLES, (n, 3, 4))
-    return np.concatenate(parts, axis=2)
-
-
-class Articles(DenseSimulator):
-    """The first visitor is that of the listing, the others are random; fresh articles are clicked more often."""
-
-    class Params(SimulatorParams):
-        kind: Literal["test_articles"] = "test_articles"
-
-    title = "Articles"
-
-    @classmethod
-    def sizes(cls, params: Any) -> tuple[int, int]:
-        return 3, 9
-
-    def draw_features(self, generator: np.random.Generator, n: int) -> FloatArray:
-        users = GRID[generator.integers(0, len(GRID), size=n)]
-        users[0] = USER
-        return pairs(users)
-
-    def expected_rewards(self, features: FloatArray, weights: FloatArray) -> FloatArray:
-        return np.asarray(0.8 - features[..., AGE] / 40)
 
 
 class PlainSharedLinUCB:
@@ -71,15 +37,15 @@ def test_the_bonuses_of_the_listing_are_lengths_of_unscaled_features() -> None:
     lane = lane_of_listing()
     found = lane.agent.explain(lane.simulator.round_at(0))
     assert found.width is not None
-    mean, bonus = PlainSharedLinUCB().parts(pairs(USER[None])[0])
+    mean, bonus = PlainSharedLinUCB().parts(concatenated(VISITOR[None])[0])
     assert not mean.any()
     assert [round(b, 2) for b in bonus] == [21.50, 21.16, 41.77]
     np.testing.assert_allclose(found.width[0] * ALPHA, bonus, rtol=1e-12)
     np.testing.assert_allclose(found.score[0], bonus, rtol=1e-12)
-    np.testing.assert_allclose(bonus, ALPHA * np.linalg.norm(pairs(USER[None])[0], axis=1))
-    x = pairs(USER[None])[0, 2]
+    np.testing.assert_allclose(bonus, ALPHA * np.linalg.norm(concatenated(VISITOR[None])[0], axis=1))
+    x = concatenated(VISITOR[None])[0, 2]
     assert (x[HOUR] ** 2 + x[AGE] ** 2) / (x**2).sum() > 0.99
-    every = np.array([PlainSharedLinUCB().parts(X)[1].argmax() for X in pairs(GRID)])
+    every = np.array([PlainSharedLinUCB().parts(X)[1].argmax() for X in concatenated(VISITORS)])
     assert (every == 2).all()  # article 3 for all users
 
 
@@ -103,12 +69,12 @@ def test_the_agent_equals_the_listing_while_it_learns() -> None:
 
 def test_minmax_brings_the_bonuses_together_and_leaves_the_mean_additive() -> None:
     """Concatenated features rank the predicted rewards of all users alike, whatever the scale: products do not."""
-    table = scaled(pairs(GRID).reshape(-1, 9), "minmax").reshape(-1, 3, 9)
-    first = int(np.flatnonzero((GRID == USER).all(axis=1))[0])
+    table = scaled(concatenated(VISITORS).reshape(-1, 9), "minmax").reshape(-1, 3, 9)
+    first = int(np.flatnonzero((VISITORS == VISITOR).all(axis=1))[0])
     bonus = PlainSharedLinUCB().parts(table[first])[1]
     assert [round(b, 2) for b in bonus] == [2.79, 2.60, 3.36]
     generator, plain = np.random.default_rng(0), PlainSharedLinUCB()
-    for i in generator.integers(0, len(GRID), size=300):
+    for i in generator.integers(0, len(VISITORS), size=300):
         x = table[i, generator.integers(3)]
         plain.learn(x, float(generator.random() < x[0] * x[5]))  # desktop users click on tech, others on nothing
     means = np.array([plain.parts(X)[0] for X in table])

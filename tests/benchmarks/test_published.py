@@ -18,7 +18,7 @@ def test_a_share_agrees_within_the_interval_of_the_difference() -> None:
         shares = [
             theirs + factor * a + spread for (theirs, _), a in zip(published.WHEEL.values(), allowed, strict=True)
         ]
-        rows = published.wheel_rows([*shares[:-1], np.zeros(0)])
+        rows = published.wheel_rows([*map(published.Line.of, shares[:-1]), None])
         assert [row[-1].split(": ")[-1] for row in rows] == [verdict] * (len(shares) - 1) + ["–"]
         assert rows[-1][2] == "not run"
 

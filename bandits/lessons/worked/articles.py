@@ -10,16 +10,14 @@ from bandits.base.formatting import number
 from bandits.base.params import Params, param
 from bandits.base.types import FloatArray
 from bandits.results.style import NUMBER, Spec, distinct_styles
+from bandits.simulators.articles import ARTICLES, VISITOR, VISITORS
 
 from .base import Table, Values, WorkedExample
 
 ALPHA = 1.5
 RIDGE = 1.0
-VISITOR = np.array([0, 1, 0, 14, 0.8])  # desktop, mobile, tablet; hour of the day; engagement
-ARTICLES = np.array([[1, 0, 2.5, 0.7], [0, 1, 0.5, 0.3], [1, 0, 24, 0.9]])  # tech, sports; age in hours; popularity
 NAMES = ("first", "second", "third")
 _HOUR, _AGE = 3, 7  # places of the features in hours
-_VISITORS = np.array([[*np.eye(3)[d], hour, e / 10] for d in range(3) for hour in range(24) for e in range(11)])
 
 
 class ArticlesParams(Params):
@@ -58,7 +56,7 @@ class Articles(WorkedExample):
     def values(cls, params: Any) -> Values:
         """Return the bonuses, and for which share of all visitors the third article is shown."""
         found, x = cls.bonuses(VISITOR, params.unit), cls.features(VISITOR, params.unit)[2]
-        third = np.mean([cls.bonuses(visitor, params.unit).argmax() == 2 for visitor in _VISITORS])
+        third = np.mean([cls.bonuses(visitor, params.unit).argmax() == 2 for visitor in VISITORS])
         return {
             "articles": float(len(ARTICLES)), "unit": params.unit, "alpha": ALPHA, "hour": float(VISITOR[_HOUR]),
             **{f"age_{name}": float(age) for name, age in zip(NAMES, ARTICLES[:, 2], strict=True)},

@@ -203,8 +203,9 @@ def wheel_program(steps: int = 80_000, replications: int = BLOCK, kept: bool = F
         parts += [f"{title}:", table(WHEEL_HEAD, wheel_rows(lines))]
     made = machines({where for _, _, where in found})
     run_now = {(way, delta) for delta, way, _ in jobs}
-    earlier = [f"{delta} ({way})" for way, delta in EARLIER_LINES if (way, delta) not in run_now]
-    kept_lines = f" Lines that were run on 2026-11-24, on an AMD EPYC with 2 cores: {', '.join(earlier)}."
+    short = {"training": "rate anew", "start": "rate falling"}
+    earlier = [f"delta {delta}, {short[way]}" for way, delta in EARLIER_LINES if (way, delta) not in run_now]
+    kept_lines = f" Lines that were run on 2026-11-24, on an AMD EPYC with 2 cores: {'; '.join(earlier)}."
     blocks = f"The replications were run separately, in blocks of {BLOCK}: {made}."
     return "\n\n".join([*parts, blocks + (kept_lines if earlier else "")])
 

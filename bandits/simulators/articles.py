@@ -47,8 +47,8 @@ class Articles(DenseSimulator):
 
     The first visitor of every replication is the listing's: a fresh LinUCB with one model, alpha 1.5 and ridge 1, has
     the bonuses 21.50, 21.16 and 41.77, which are lengths of feature vectors in which hours dominate. Later visitors
-    are random. The listing has no click rates; here each device prefers another article, and engaged visitors click a
-    little more often, so that features side by side cannot express who prefers what, and their products can.
+    are random. The listing states no click probabilities. Here each device prefers another article, and engaged
+    visitors click a little more often, so that products of features can express who prefers what, and sums cannot.
 
     References
     ----------

@@ -15,7 +15,7 @@ PORT ?= 8501
 ARGS ?=
 MINUTES ?= 30
 
-.PHONY: help setup setup-dev app test test-slow test-all lint bench stress mutants reproduce clean
+.PHONY: help setup setup-dev app test test-quick test-slow test-all lint bench stress mutants reproduce clean
 
 help:
 	@echo "make app        install and start the app on http://127.0.0.1:$(PORT)"
@@ -68,7 +68,11 @@ lint: setup-dev
 # Write bytecode even if the environment forbids it: the tests start hundreds of processes that import the package.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist worksteal
 
-test: lint
+# mypy reads the package in one process while the tests start in others
+test: setup-dev
+	@$(MAKE) --no-print-directory -j 2 lint test-quick
+
+test-quick: setup-dev
 	$(PYTEST) -m "not slow" $(ARGS)
 
 test-slow: setup-dev

@@ -82,7 +82,7 @@ class History:
         Version of the stored format: see `FORMAT`.
     seconds, processor_seconds : float
         Wall time of simulator, agent and recording; processor time of all threads, with snapshots. Both without
-        training before the run and compilation. Processor time is 0 in sweeps and in runs stored by versions without it.
+        training before the run and compilation. Processor time is 0 in sweeps and in runs of versions without it.
     note : str
         Method that the agent chose, where it has several implementations.
     training : OfflineTraining, optional

@@ -185,7 +185,11 @@ def test_a_task_is_solved_by_the_first_attempt_that_reaches_it_and_states_the_la
     step, sources = small.tasks["tame"], small.sources({})
     reached = [task_outcome(small, step, dict.fromkeys(tried), sources) for tried in ([], [1, 2], [1, 15, 9, 2])]
     assert [each.solved for each in reached] == [None, False, True]
-    assert [each.reached for each in reached] == ["", "Ridge penalty = 2 gives 0.269", "Ridge penalty = 15 gives 0.0517"]
+    assert [each.reached for each in reached] == [
+        "",
+        "Ridge penalty = 2 gives 0.269",
+        "Ridge penalty = 15 gives 0.0517",
+    ]
     assert {each.task for each in reached} == {"Below 0.1."}
 
 

@@ -29,8 +29,8 @@ class RareFeatureParams(Params):
         help="Added to the diagonal of D'D. Larger values shrink the weights more strongly; usually 0.1 to 10.",
     )  # fmt: skip
     alpha: float = param(
-        1.0, title="Exploration", symbol=r"\alpha", ge=0, le=10, basic=True,
-        help="Exploration coefficient of LinUCB: multiplies the confidence width to give the exploration bonus. Larger "
+        1.0, title="Exploration coefficient", symbol=r"\alpha", ge=0, le=10, basic=True,
+        help="Of LinUCB: multiplies the confidence width to give the exploration bonus. Larger "
         "values explore more; usually 0.1 to 2.",
     )  # fmt: skip
 
@@ -116,7 +116,7 @@ class RareFeature(WorkedExample):
     def _ellipse(cls, params: Any) -> Spec:
         A, theta = GRAM + params.ridge * np.eye(2), cls.weights(params.ridge)
         looks = distinct_styles(("ellipse", "lines", "shadow"))
-        data = [_line(_level(theta, A, params.alpha**2), "weights held possible", looks["ellipse"].color)]
+        data = [_line(_level(theta, A, params.alpha**2), "weights considered possible", looks["ellipse"].color)]
         middle, bonus = float(RARE @ theta), params.alpha * cls.width(RARE, params.ridge)
         direction = np.linalg.solve(A, RARE) / cls.width(RARE, params.ridge)
         along = np.array([1.0, -1.0]) * max(0.65 * bonus, 0.2)  # the prediction stays the same

@@ -65,6 +65,6 @@ def _handout(parsed: argparse.Namespace) -> int:
     lesson = find(parsed.name)
     results = {}
     if parsed.answers:
-        results = {name: found.result for name, found in results_of(lesson, stored_or_run(Store())).items()}
+        results = results_of(lesson, stored_or_run(Store()))
     Path(parsed.out).write_text(handout(lesson, results, answers=parsed.answers), encoding="utf-8")
     return 0

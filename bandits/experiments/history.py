@@ -80,6 +80,9 @@ class History:
         launches, for slates, or in runs stored by versions without them.
     format : int
         Version of the stored format: see `FORMAT`.
+    seconds, processor_seconds : float
+        Wall time of simulator, agent and recording; processor time of all threads, with snapshots. Both without
+        training before the run and compilation. Processor time is 0 in sweeps and in runs of versions without it.
     note : str
         Method that the agent chose, where it has several implementations.
     training : OfflineTraining, optional
@@ -123,7 +126,7 @@ class History:
         self.training: OfflineTraining | None = None
         self.alive = np.ones(rows, np.bool_)
         self.step = 0
-        self.seconds = 0.0
+        self.seconds = self.processor_seconds = 0.0
         self._sum_now = {name: np.zeros(rows) for name in self.SUMS}
         self._count_now = np.zeros((rows, self.n_counted), np.int64)
         for sums in self.sums.values():
@@ -263,6 +266,7 @@ class History:
             "step": np.array(self.step),
             "seconds": np.array(self.seconds),
             "note": np.array(self.note),
+            **({"processor_seconds": np.array(self.processor_seconds)} if self.processor_seconds else {}),
             **({} if self.training is None else training_arrays(self.training)),
             **{f"spectrum.{s.step}": s.eigenvalues for s in self.spectra if s.step > step},
             **{f"calibration.{c.step}": c.inside for c in self.calibrations if c.step > step},
@@ -281,6 +285,7 @@ class History:
         self.counts[count_low : count_low + len(added["counts"])] = added["counts"]
         self.alive, self.step = added["alive"], int(added["step"])
         self.seconds = float(added["seconds"])
+        self.processor_seconds = float(added.get("processor_seconds", 0.0))
         self.note = str(added.get("note", ""))
         self.training = read_training(added)
         self.format = int(added.get("format", 1))
@@ -346,7 +351,8 @@ class History:
         self.exploration_checks = [c for c in old.exploration_checks if c.step in wanted]
         self.segment_checks = [c for c in old.segment_checks if c.step in wanted]
         self.note, self.training = old.note, old.training
-        self.alive, self.step, self.seconds = old.alive, old.step, old.seconds
+        self.alive, self.step = old.alive, old.step
+        self.seconds, self.processor_seconds = old.seconds, old.processor_seconds
         self._sum_now = {name: state[f"now.{name}"].copy() for name in self.sums}
         self._count_now = state["now.counts"].copy()
 

@@ -90,12 +90,14 @@ class _LaneRunner:
     def advance(self, to: int) -> Iterator[Trace]:
         """Advance to step ``to``, with snapshots on the way."""
         while self.lane.step < to:
+            began = time.process_time()
             stop = min([to, *(s for s in self.snapshots if s > self.lane.step)])
             trace = self.lane.advance(stop - self.lane.step)
             self.history.extend(trace)
             if stop in self.snapshots:
                 self._take_snapshot(stop)
             self.history.seconds = self.lane.seconds
+            self.history.processor_seconds += time.process_time() - began
             yield trace
 
     def restore(self, state: dict[str, Any]) -> None:

@@ -15,14 +15,46 @@ from .rules import TRIED, task_of
 from .texts import fill
 
 Prediction = float | int | tuple[int, ...]  # a number, the place of the option, or the order of the options
+ORDERED = "; "  # between the options of an order, whose texts may hold commas
+TOLERANCE = 0.1  # of the range of a slider: by so much a predicted number may be off and is right
 
 
 class Outcome(NamedTuple):
-    """A prediction beside what happened, one sentence each."""
+    """A prediction beside what happened, one sentence each.
+
+    Attributes
+    ----------
+    title, predicted : str
+    right : bool or None
+        None where the runs have no answer.
+    answer : str
+        What would have been right, if that is not what was predicted; for a number, also by how much it was off.
+    happened : str
+    """
 
     title: str
     predicted: str
+    right: bool | None
+    answer: str
     happened: str
+
+
+class TaskOutcome(NamedTuple):
+    """What a reader reached in a task.
+
+    Attributes
+    ----------
+    title, task : str
+    solved : bool or None
+        None where no attempt has a result.
+    reached : str
+        The attempt that reached the goal, or the last one; empty without one.
+    """
+
+    title: str
+    task: str
+    solved: bool | None
+    reached: str
 
 
 def number_answer(answer: NumberAnswer, sources: Mapping[str, Source]) -> float:
@@ -56,23 +88,80 @@ def in_words(step: PredictStep, prediction: Prediction) -> str:
     answer = step.answer
     if isinstance(answer, NumberAnswer):
         assert isinstance(prediction, (int, float))
-        text = count(prediction) if answer.step >= 1 else number(prediction)
-        return f"{text} {answer.unit}".strip()
+        return f"{_number(answer, prediction)} {answer.unit}".strip()
     if isinstance(answer, ChoiceAnswer):
         assert isinstance(prediction, int)
         return answer.options[prediction].text
     assert isinstance(prediction, tuple)
-    return ", ".join(answer.options[i].text for i in prediction)
+    return ORDERED.join(answer.options[i].text for i in prediction)
+
+
+def _number(answer: NumberAnswer, value: float) -> str:
+    return count(value) if answer.step >= 1 else number(value)
+
+
+def judge(step: PredictStep, prediction: Prediction, sources: Mapping[str, Source]) -> tuple[bool | None, str]:
+    """Tell whether a prediction was right, and state the answer; a choice or an order that was right needs none.
+
+    A number is right if it is off by at most `TOLERANCE` of the slider's range, a choice if its option is true, an
+    order if it is the true one. None: the runs have no answer.
+    """
+    answer = step.answer
+    if isinstance(answer, NumberAnswer):
+        assert isinstance(prediction, (int, float))
+        truth = number_answer(answer, sources)
+        if not math.isfinite(truth):
+            return None, ""
+        error, allowed = prediction - truth, TOLERANCE * (answer.high - answer.low)
+        far = f"{_number(answer, abs(error))} too {'high' if error > 0 else 'low'}"
+        off = "as close as the slider allows" if abs(error) <= answer.step / 2 else far
+        return abs(error) <= allowed * (1 + 1e-9), f"{in_words(step, truth)}; the prediction is {off}"
+    if isinstance(answer, ChoiceAnswer):
+        true = true_options(answer, sources)
+        return prediction in true, "" if prediction in true else in_words(step, true[0])
+    order = true_order(answer, sources)
+    return prediction == order, "" if prediction == order else in_words(step, order)
 
 
 def card(lesson: Lesson, predictions: Mapping[str, Prediction], results: Mapping[str, Result]) -> list[Outcome]:
-    """Return the card at the end of a lesson: what was predicted and what happened."""
+    """Return the card at the end of a lesson: what was predicted, whether it was right, and what happened."""
     sources = lesson.sources(results)
     return [
-        Outcome(lesson.texts[name].title, in_words(step, predictions[name]), fill(lesson.texts[name].happened, sources))
+        Outcome(
+            lesson.texts[name].title, in_words(step, predictions[name]), *judge(step, predictions[name], sources),
+            fill(lesson.texts[name].happened, sources),
+        )
         for name, step in lesson.predictions.items()
         if name in predictions
-    ]
+    ]  # fmt: skip
+
+
+def task_outcome(
+    lesson: Lesson, step: TryStep, attempts: Mapping[float, Result | None], sources: Mapping[str, Source]
+) -> TaskOutcome:
+    """Return what a reader reached in a task: the first attempt that reaches the goal, otherwise the last one.
+
+    Parameters
+    ----------
+    attempts : dict of float to Result or None
+        The runs of the values that were tried, in their order; None for a worked example.
+    """
+    section, run = lesson.texts[step.id], lesson.runs[step.run]
+    task = fill(section.body, {**sources, **task_of(step)})
+    for value, found in attempts.items():
+        if reached_goal(step, run, value, sources, found):
+            return TaskOutcome(section.title, task, True, attempt_in_words(step, run, value, sources, found))
+    if not attempts:
+        return TaskOutcome(section.title, task, None, "")
+    last = list(attempts)[-1]
+    return TaskOutcome(section.title, task, False, attempt_in_words(step, run, last, sources, attempts[last]))
+
+
+def attempt_in_words(
+    step: TryStep, run: RunStep, value: float, sources: Mapping[str, Source], found: Result | None
+) -> str:
+    """Write an attempt and its number: "Ridge penalty = 9 gives 0.0817"."""
+    return f"{step.field(run).title} = {value:g} gives {measured(step, run, value, sources, found)}"
 
 
 def measured(step: TryStep, run: RunStep, value: float, sources: Mapping[str, Source], found: Result | None) -> str:

@@ -12,7 +12,7 @@ from bandits.base.formatting import count, number
 from bandits.results.result import Result
 
 from . import svg
-from .answers import number_answer, true_options, true_order
+from .answers import in_words, number_answer, true_options, true_order
 from .expressions import Source
 from .figures import see
 from .lesson import ChoiceAnswer, Lesson, NumberAnswer, PredictStep, RunStep, SeeStep, Step, TryStep
@@ -81,7 +81,7 @@ def _prediction(step: PredictStep, happened: str, sources: Mapping[str, Source],
     else:
         items = "".join(f"<li>___ {html.escape(option.text)}</li>" for option in answer.options)
         yield f"<ul class=choice>{items}</ul>"
-        solved = ", ".join(answer.options[i].text for i in true_order(answer, sources)) if answers else ""
+        solved = in_words(step, true_order(answer, sources)) if answers else ""
     if answers:
         yield f'<div class="answer"><p>Answer: {html.escape(solved)}.</p>{to_html(fill(happened, sources))}</div>'
 

@@ -157,6 +157,8 @@ class SeeStep(_Step):
     kind: Literal["see"]
     run: Identifier
     plots: tuple[Plot, ...] = Field(("ctr",), min_length=1, max_length=4)
+    figures: tuple[Annotated[int, Field(ge=1)], ...] = ()
+    """Which figures of a worked example, from 1; all by default."""
     agents: tuple[str, ...] = ()
     window: int = Field(1000, ge=10, le=100_000)
     until: int | None = Field(None, ge=10)
@@ -277,6 +279,11 @@ class Lesson(NamedTuple):
     def predictions(self) -> dict[str, PredictStep]:
         """The steps with a prediction, by id."""
         return {step.id: step for step in self.data.steps if isinstance(step, PredictStep)}
+
+    @property
+    def tasks(self) -> dict[str, TryStep]:
+        """The steps with a task, by id."""
+        return {step.id: step for step in self.data.steps if isinstance(step, TryStep)}
 
     def sources(self, results: Mapping[str, Any]) -> dict[str, RunSource | WorkedSource]:
         """Return the numbers of all runs, by step, with the results that are known."""

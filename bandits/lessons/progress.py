@@ -1,12 +1,14 @@
-"""How far a reader is: the step, and the predictions made so far, as short texts for a link."""
+"""How far a reader is: the step, the predictions and the attempts at tasks so far, as short texts for a link."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from .answers import Prediction, valid
 from .lesson import ChoiceAnswer, Lesson, NumberAnswer, PredictStep
+
+KEPT = 5  # attempts at a task, the last ones
 
 
 def reachable(lesson: Lesson, predictions: Mapping[str, Prediction]) -> int:
@@ -44,4 +46,26 @@ def from_link(lesson: Lesson, text: str) -> dict[str, Prediction]:
                 prediction = tuple(map(int, value.split("-")))
             if valid(step, prediction):
                 found[name] = prediction
+    return found
+
+
+def attempts_to_link(attempts: Mapping[str, Sequence[float]]) -> str:
+    """Write the last attempts at tasks for a link: ``tame=1,9;more=0.5``."""
+    written = {
+        name: ",".join(f"{value:.12g}" for value in values[-KEPT:]) for name, values in attempts.items() if values
+    }
+    return ";".join(f"{name}={values}" for name, values in written.items())
+
+
+def attempts_from_link(lesson: Lesson, text: str) -> dict[str, list[float]]:
+    """Read attempts at tasks from a link; those beyond the slider of their task are left out."""
+    found: dict[str, list[float]] = {}
+    for part in text[:2000].split(";"):
+        name, _, values = part.partition("=")
+        step = lesson.tasks.get(name)
+        if step is None:
+            continue
+        with suppress(ValueError):
+            tried = [float(value) for value in values.split(",")[-KEPT:]]
+            found[name] = [value for value in tried if step.low <= value <= step.high]
     return found

@@ -128,6 +128,13 @@ def _check_see(lesson: Lesson, step: SeeStep, seen: Mapping[str, Source]) -> Non
     run = lesson.runs[step.run]
     if (run.worked is not None) != (step.plots == ("worked",)):
         raise UserError("the plot 'worked' is for worked examples, the others for runs")
+    drawn = 0 if run.worked is None else len(run.example.figures(run.example.Params.model_validate(run.given)))
+    if beyond := [place for place in step.figures if place > drawn]:
+        raise UserError(
+            f"figure {beyond[0]} does not exist: '{step.run}' is a worked example with {drawn} figures"
+            if drawn
+            else "figures are those of a worked example"
+        )
     if run.worked is None and (unknown := [label for label in step.agents if label not in run.resolved.labels]):
         raise UserError(f"there is no agent '{unknown[0]}'; there are {', '.join(run.resolved.labels)}")
     if "lead" in step.plots and len(step.agents) != 2:

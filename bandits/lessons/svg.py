@@ -28,6 +28,8 @@ def figure(spec: Spec, *, empty: bool = False) -> str:
     layout = spec["layout"]
     traces = [trace for trace in spec["data"] if len(trace["x"]) and trace.get("fill") is None]
     x_range, y_range = (_range([np.asarray(trace[axis], dtype=float) for trace in traces]) for axis in ("x", "y"))
+    if layout["yaxis"].get("scaleanchor") == "x":
+        x_range, y_range = _one_scale(x_range, y_range)
     parts = [_axes(layout, x_range, y_range, numbers=not empty)]
     if not empty:
         parts += [_trace(trace, x_range, y_range) for trace in traces]
@@ -46,6 +48,14 @@ def _range(values: Sequence[FloatArray]) -> tuple[float, float]:
     low, high = float(finite.min()), float(finite.max())
     room = 0.04 * (high - low) or 0.5
     return low - (room if low < 0 or low > 0.2 * high else low), high + room
+
+
+def _one_scale(x_range: tuple[float, float], y_range: tuple[float, float]) -> tuple[tuple[float, float], ...]:
+    """Extend one of two ranges, on both sides, so that a unit is as long across as it is up."""
+    sizes = (WIDTH - LEFT - RIGHT, HEIGHT - BOTTOM - TOP)
+    unit = max((high - low) / size for (low, high), size in zip((x_range, y_range), sizes, strict=True))
+    middles = [(low + high) / 2 for low, high in (x_range, y_range)]
+    return tuple((m - unit * size / 2, m + unit * size / 2) for m, size in zip(middles, sizes, strict=True))
 
 
 def _place(x: FloatArray, y: FloatArray, x_range: tuple[float, float], y_range: tuple[float, float]) -> list[str]:

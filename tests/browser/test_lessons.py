@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 from bandits.lessons import lessons
 from bandits.lessons.handout import handout
 from tests.browser.conftest import Open
+from tests.browser.test_accessibility import serious
 
 pytestmark = pytest.mark.browser
 expect.set_options(timeout=120_000)
@@ -52,7 +53,7 @@ def test_lesson_two_from_its_first_prediction_to_its_card(visit: Open) -> None:
     expect(page.locator(".bp-plot:not([data-wait])").first).to_be_visible()
     expect(page.get_by_text("your prediction").first).to_be_visible()
     onwards(page)
-    expect(page.get_by_text("to best choice it went 28")).to_be_visible()
+    expect(page.get_by_text(re.compile("28.% of the way from random choice"))).to_be_visible()
     for name in ("How many products does it show?", "A bonus for the unknown"):
         onwards(page)
         heading(page, name)
@@ -75,10 +76,15 @@ def test_lesson_two_from_its_first_prediction_to_its_card(visit: Open) -> None:
     heading(page, "What to remember")
     onwards(page)
     heading(page, "What you predicted, and what happened")
+    expect(page.get_by_text("Right predictions: 2 of 4. Solved tasks: 0 of 1.")).to_be_visible()
     expect(page.get_by_text("You predicted: 0.4 clicks per visit.")).to_be_visible()
+    expect(page.get_by_text("Not right. The answer: 0.295 clicks per visit")).to_be_visible()
+    expect(page.get_by_text("Not solved. Your last value")).to_be_visible()
+    assert serious(page) == []
     expect(page.get_by_text("After 330 visits")).to_be_visible()
     page.reload()
-    heading(page, "What you predicted, and what happened")  # the link holds the place and the predictions
+    heading(page, "What you predicted, and what happened")  # the link holds the place, predictions and attempts
+    expect(page.get_by_text("Not solved. Your last value")).to_be_visible()
 
 
 def test_no_plot_of_a_handout_is_clipped_on_paper(visit: Open) -> None:

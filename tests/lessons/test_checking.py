@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import os
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,27 +16,36 @@ import pytest
 from bandits import run
 from bandits.experiments.experiment import Experiment
 from bandits.lessons import Lesson, check, lessons, stored_or_run
-from bandits.lessons.answers import card, in_words, number_answer, true_options, true_order
+from bandits.lessons.answers import card, in_words, judge, number_answer, task_outcome, true_options, true_order
 from bandits.lessons.figures import see
-from bandits.lessons.lesson import ChoiceAnswer, NumberAnswer, OrderAnswer, SeeStep
-from bandits.lessons.progress import from_link, reachable, to_link
-from bandits.lessons.running import Computed, results_of
+from bandits.lessons.lesson import ChoiceAnswer, NumberAnswer, OrderAnswer, PredictStep, SeeStep
+from bandits.lessons.progress import attempts_from_link, attempts_to_link, from_link, reachable, to_link
+from bandits.lessons.running import idle_seconds, results_of
 from bandits.lessons.texts import fill
 from bandits.lessons.worked.rare_feature import RareFeature, RareFeatureParams
+from bandits.results.result import Result
 from bandits.storage.run_store import Store
 from tests.lessons.support import MARKDOWN, data, lesson
 
-COMPUTED: dict[str, Computed] = {}
+COMPUTED: dict[str, Result] = {}
 
 
-def compute(experiment: Experiment) -> Computed:
+def compute(experiment: Experiment) -> Result:
     if experiment.hash not in COMPUTED:
-        COMPUTED[experiment.hash] = Computed(run(experiment, progress=False, workers=0), 1.0)
+        COMPUTED[experiment.hash] = run(experiment, progress=False, workers=0)
     return COMPUTED[experiment.hash]
 
 
-def results(small: Lesson) -> dict[str, Any]:
-    return {name: found.result for name, found in results_of(small, compute).items()}
+def results(small: Lesson) -> dict[str, Result]:
+    return results_of(small, compute)
+
+
+def timed(processor: tuple[float, ...], wall: float = 1.0) -> Result:
+    """The run of the small lesson, as if its agents had taken these times."""
+    copied = copy.deepcopy(compute(lesson().runs["shop"].resolved))
+    for history, seconds in zip(copied.histories.values(), processor, strict=True):
+        history.processor_seconds, history.seconds = seconds, wall
+    return copied
 
 
 def test_a_true_lesson_has_no_failures() -> None:
@@ -60,9 +74,32 @@ def test_a_false_statement_is_one_line(path: tuple[Any, ...], value: Any, words:
     assert words in line
 
 
-def test_a_slow_run_and_a_missing_number_are_lines() -> None:
-    slow = check(lesson(), lambda experiment: compute(experiment)._replace(seconds=61.0))
-    assert slow == ["small: step 'shop': the run takes 61 s; a run of a lesson may take 60 s"]
+def test_a_slow_run_is_a_line_and_a_run_that_waited_for_others_is_not() -> None:
+    assert check(lesson(), lambda _: timed((1, 1, 1), wall=500.0)) == []
+    slow = ["small: step 'shop': the run takes 61 s; a run of a lesson may take 60 s"]
+    assert check(lesson(), lambda _: timed((61, 1, 1))) == slow  # one agent
+    assert check(lesson(), lambda _: timed((40, 41, 41))) == slow  # on two processors
+    assert check(lesson(), lambda _: timed((0, 0, 0), wall=40.6)) == slow  # stored without processor times
+
+
+def test_the_time_of_a_run_does_not_count_what_else_runs() -> None:
+    experiment = lesson().runs["shop"].resolved
+    alone = idle_seconds(run(experiment, progress=False, workers=0))
+    busy = "while True: pass"
+    others = [subprocess.Popen([sys.executable, "-c", busy]) for _ in range(3 * (os.cpu_count() or 1))]
+    try:
+        began = time.perf_counter()
+        crowded = run(experiment, progress=False, workers=0)
+        wall = time.perf_counter() - began
+    finally:
+        for each in others:
+            each.kill()
+            each.wait()
+    assert 0 < idle_seconds(crowded) < wall
+    assert idle_seconds(crowded) < 2 * alone + 0.2
+
+
+def test_a_missing_number_is_a_line() -> None:
     changed = data()
     missing = MARKDOWN.replace("By {{shop.difference", 'At {{shop.recovery("Oracle")}} by {{shop.difference')
     assert check(lesson(changed, missing), compute) == [
@@ -88,7 +125,7 @@ def test_a_changed_default_turns_the_check_red() -> None:
 
 
 def test_the_worked_lesson_needs_no_run() -> None:
-    def refuse(experiment: Experiment) -> Computed:
+    def refuse(experiment: Experiment) -> Result:
         raise AssertionError(experiment)
 
     assert check(lessons()["ridge-regression-by-hand"], refuse) == []
@@ -107,9 +144,62 @@ def test_answers_and_card() -> None:
     assert true_options(answers[1], sources) == [0]
     assert true_order(answers[2], sources) == (1, 0)
     shown = card(small, made, found)
-    assert [outcome.predicted for outcome in shown] == ["0.3 clicks per visit", "Random", "Random, Oracle"]
+    assert [outcome.predicted for outcome in shown] == ["0.3 clicks per visit", "Random", "Random; Oracle"]
+    assert [outcome.right for outcome in shown] == [False, False, False]
+    assert [outcome.answer for outcome in shown[1:]] == ["Oracle", "Oracle; Random"]
     assert shown[1].happened.startswith("By ")
+    better = card(small, {"guess": 0.6, "pick": 0, "rank": (1, 0)}, found)
+    assert [outcome.right for outcome in better] == [True, True, True]
+    assert [outcome.answer for outcome in better[1:]] == ["", ""]
     assert in_words(small.predictions["pick"], 0) == "Oracle"
+
+
+@pytest.mark.parametrize(
+    ("predicted", "right", "off"),
+    [
+        (0.4, True, "as close as the slider allows"),
+        (0.5, True, "0.097 too high"),
+        (0.55, False, "0.147 too high"),
+        (0.31, True, "0.093 too low"),
+        (0.3, False, "0.103 too low"),
+    ],
+)
+def test_a_number_is_right_within_a_tenth_of_its_slider(predicted: float, right: bool, off: str) -> None:
+    step = PredictStep.model_validate({"kind": "predict", "id": "guess", "answer": {
+        "kind": "number", "low": 0, "high": 1, "step": 0.05, "unit": "clicks", "truth": "storm.ridge_rare",
+    }})  # fmt: skip
+    sources = lesson().sources({})  # the weight is 81 / 201
+    assert judge(step, predicted, sources) == (right, f"0.403 clicks; the prediction is {off}")
+
+
+def test_a_number_that_the_run_does_not_have_is_neither_right_nor_wrong() -> None:
+    changed = data()
+    changed["steps"][1]["answer"] |= {"truth": 'shop.recovery("Oracle")', "high": 1000}
+    small = lesson(changed)
+    found = results(small)
+    assert judge(small.predictions["guess"], 0.3, small.sources(found)) == (None, "")
+
+
+def test_a_task_is_solved_by_the_first_attempt_that_reaches_it_and_states_the_last_one_otherwise() -> None:
+    small = lesson()
+    step, sources = small.tasks["tame"], small.sources({})
+    reached = [task_outcome(small, step, dict.fromkeys(tried), sources) for tried in ([], [1, 2], [1, 15, 9, 2])]
+    assert [each.solved for each in reached] == [None, False, True]
+    assert [each.reached for each in reached] == [
+        "",
+        "Ridge penalty = 2 gives 0.269",
+        "Ridge penalty = 15 gives 0.0517",
+    ]
+    assert {each.task for each in reached} == {"Below 0.1."}
+
+
+def test_attempts_are_in_the_link() -> None:
+    small = lesson()
+    made = {"tame": [1.0, 2.5, 15.0]}
+    assert attempts_to_link(made | {"other": []}) == "tame=1,2.5,15"
+    assert attempts_from_link(small, attempts_to_link(made)) == made
+    assert attempts_from_link(small, "tame=1,99,nan;guess=0.3;other=1;tame") == {"tame": [1.0]}
+    assert attempts_from_link(small, "tame=1,x") == {}
 
 
 def test_texts_are_filled_with_the_numbers_of_the_run() -> None:
@@ -160,8 +250,8 @@ def test_runs_come_from_the_store(tmp_path: Path) -> None:
     first = runner(small.runs["shop"].resolved)
     assert store.get(small.runs["shop"].resolved.hash) is not None
     again = runner(small.runs["shop"].resolved)
-    assert again.result.summary() == first.result.summary()
-    assert again.seconds == pytest.approx(first.seconds)
+    assert again.summary() == first.summary()
+    assert idle_seconds(again) == pytest.approx(idle_seconds(first)) != 0
 
 
 @pytest.mark.slow

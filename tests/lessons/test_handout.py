@@ -28,7 +28,7 @@ def test_the_teachers_copy_has_answers_and_numbers() -> None:
     page = handout(small, found, answers=True)
     rate = found["shop"].summary()["agents"]["Oracle"]["ctr"]["mean"]
     assert f"Answer: {rate:.3g} clicks per visit." in page
-    assert "Answer: Oracle, Random." in page
+    assert "Answer: Oracle; Random." in page
     assert "<polyline" in page
     assert "______</code>" not in page
     assert 'Ridge penalty <span class="formula">λ</span> = 10 reaches the goal.' in page

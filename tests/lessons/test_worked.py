@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bandits.lessons import svg
 from bandits.lessons.expressions import evaluate, parse
 from bandits.lessons.sources import WorkedSource
 from bandits.lessons.worked import REGISTRY, WorkedExample
@@ -53,9 +54,26 @@ def test_the_examples_compute_what_the_agents_compute(ridge: float) -> None:
 def test_the_shadow_of_the_ellipse_is_the_bonus() -> None:
     params = RareFeature.Params(ridge=2.0, alpha=1.5)
     ellipse = RareFeature.figures(params)[1]["data"][0]
-    predictions = RARE[0] * ellipse["x"] + RARE[1] * ellipse["y"]
+    predictions = RARE[0] * ellipse["y"] + RARE[1] * ellipse["x"]
     bonus = RareFeature.values(params)["bonus_rare"]
     assert (predictions.max() - predictions.min()) / 2 == pytest.approx(bonus, rel=1e-3)
+    *lines, shadow = RareFeature.figures(params)[1]["data"][1:4]
+    for line, extreme in zip(lines, (predictions.min(), predictions.max()), strict=True):
+        np.testing.assert_allclose(line["x"] + line["y"], extreme, atol=1e-3)  # it touches the ellipse
+    along = [np.diff(shadow[axis])[0] for axis in ("x", "y")]
+    assert sum(along) / 2 == pytest.approx(bonus, abs=1e-12)
+    assert np.dot(along, [np.diff(lines[0][axis])[0] for axis in ("x", "y")]) == pytest.approx(0, abs=1e-12)
+
+
+def test_shapes_of_weights_are_drawn_on_one_scale_and_are_as_long_as_the_text_states() -> None:
+    errors, ellipse = RareFeature.figures(RareFeature.Params())
+    assert all(figure["layout"]["yaxis"]["scaleanchor"] == "x" for figure in (errors, ellipse))
+    for trace in (*errors["data"][:4], ellipse["data"][0]):
+        assert np.ptp(trace["x"]) > 5 * np.ptp(trace["y"])
+    drawn = svg.figure({**ellipse, "data": ellipse["data"][:1]})
+    points = np.array([point.split(",") for point in drawn.split('points="')[1].split('"')[0].split()], dtype=float)
+    wide, high = np.ptp(points, axis=0)
+    assert wide / high == pytest.approx(np.ptp(ellipse["data"][0]["x"]) / np.ptp(ellipse["data"][0]["y"]), rel=0.01)
 
 
 def test_a_logbook_without_penalty_leaves_an_unseen_weight_open() -> None:

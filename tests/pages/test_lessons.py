@@ -73,9 +73,15 @@ def test_a_lesson_from_its_beginning_to_its_card(pool: Pool) -> None:
     at = press(at, "Keep my prediction")
     assert heading(at) == "From the logbook to the estimate"
     at.selectbox[0].set_value("fish_hobbyist").run()
-    assert not at.exception
+    at.toggle[3].set_value(False).run()
+    at = press(press(at, "Next"), "Back")
+    assert at.selectbox[0].value == "fish_hobbyist"  # what was changed stays
+    assert [each.value for each in at.toggle] == [True, False, False, False]
+    at.slider[0].set_value(2.0).run()
+    at = press(press(at, "Next"), "Back")
+    assert (at.selectbox[0].value, at.toggle[3].value, at.slider[0].value) == ("fish_hobbyist", False, 2.0)
     at = press(at, "Next")
-    assert "0.333 for puppy parents" in text(at)
+    assert "1 / (2 +\n1\\) = 0.333" in text(at)  # no numbered list
     assert r"$\hat\theta=(D^\top D+\lambda I)^{-1}D^\top c$" in text(at)
     at = press(press(press(at, "Next"), "Next"), "Keep my prediction")
     at.selectbox[0].set_value(2).run()
@@ -91,14 +97,23 @@ def test_a_lesson_from_its_beginning_to_its_card(pool: Pool) -> None:
     assert shown == [0, 0, 1, 1, 0]  # the steps that speak of the plots draw them
     assert heading(at) == "Your turn: how much penalty?"
     at = press(at, "Run")
-    assert at.info[0].value == "Ridge penalty = 1: 0.403. Not yet."
+    assert at.info[0].value == "Ridge penalty = 1 gives 0.403. Not yet."
     at.slider[0].set_value(9.0).run()
     at = press(at, "Run")
-    assert at.success[0].value == "Ridge penalty = 9: 0.0817. The goal is reached."
+    assert at.success[0].value == "Ridge penalty = 9 gives 0.0817. The goal is reached."
     assert [e.label for e in at.expander] == ["First hint", "Second hint", "Third hint"]
+    at = press(press(at, "Next"), "Back")
+    assert at.slider[0].value == 9
+    assert len(at.success) == len(at.info) == 1
     at = press(press(at, "Next"), "Next")
     assert heading(at) == "What you predicted, and what happened"
+    assert "Right predictions: **2 of 4**. Solved tasks: **1 of 1**." in text(at)
     assert "You predicted: 0.5 clicks per visit." in text(at)
+    assert "**Not right.** The answer: 0.333 clicks per visit; the prediction is 0.167 too high." in text(at)
+    assert text(at).count("**Right.**") == 2
+    assert "**Task: Your turn: how much penalty?**" in text(at)
+    assert "**Solved.** Ridge penalty = 9 gives 0.0817." in text(at)
+    assert at.query_params["tried"] == "tame=1,9"
     assert "The banner's weight" not in text(at)
     assert "the banner's weight was 0.8081" in text(at)
     at = press(at, "Start again")

@@ -1,12 +1,16 @@
-"""Where a reader is: the lesson, the step and the predictions, in the session and in the page's address."""
+"""Where a reader is: lesson, step, predictions, attempts and changed values, in the session; in the address too,
+except for changed values.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import streamlit as st
 
 from bandits.lessons import Lesson, lessons
 from bandits.lessons.answers import Prediction
-from bandits.lessons.progress import from_link, reachable, to_link
+from bandits.lessons.progress import attempts_from_link, attempts_to_link, from_link, reachable, to_link
 
 _OPEN, _STEPS, _PREDICTIONS = "lesson-open", "lesson-steps", "lesson-predictions"
 
@@ -26,6 +30,7 @@ def _follow_link() -> None:
         return
     if name not in _predictions():
         _predictions()[name] = from_link(lesson, st.query_params.get("predictions", ""))
+        _of_lessons("attempts")[name] = attempts_from_link(lesson, st.query_params.get("tried", ""))
     step = st.query_params.get("step", "1")
     go_to(lesson, int(step) - 1 if step.isdecimal() and len(step) < 4 else 0)
 
@@ -37,6 +42,8 @@ def write_link(lesson: Lesson | None) -> None:
         fields = {"lesson": lesson.name, "step": str(step(lesson) + 1)}
         if made := to_link(predictions(lesson)):
             fields["predictions"] = made
+        if tried := attempts_to_link(_of_lessons("attempts").get(lesson.name, {})):
+            fields["tried"] = tried
     if st.query_params.to_dict() != fields:
         st.query_params.from_dict(fields)
 
@@ -75,9 +82,22 @@ def go_to(lesson: Lesson, place: int) -> None:
 
 def restart(lesson: Lesson) -> None:
     """Forget the predictions and begin again."""
-    _predictions()[lesson.name] = {}
+    for forgotten in (_predictions(), _of_lessons("attempts"), _of_lessons("entered")):
+        forgotten[lesson.name] = {}
     _steps()[lesson.name] = 0
     _rounds()[lesson.name] = round_number(lesson) + 1
+
+
+def attempts(lesson: Lesson, step: str) -> list[float]:
+    """Return the values that were tried in a task, the last one at the end."""
+    found: list[float] = _of_lessons("attempts").setdefault(lesson.name, {}).setdefault(step, [])
+    return found
+
+
+def entered(lesson: Lesson, step: str) -> dict[str, Any]:
+    """Return what was entered in the controls of a step, by name; it outlives the controls."""
+    found: dict[str, Any] = _of_lessons("entered").setdefault(lesson.name, {}).setdefault(step, {})
+    return found
 
 
 def round_number(lesson: Lesson) -> int:
@@ -93,6 +113,11 @@ def _rounds() -> dict[str, int]:
 def _steps() -> dict[str, int]:
     steps: dict[str, int] = st.session_state.setdefault(_STEPS, {})
     return steps
+
+
+def _of_lessons(name: str) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = st.session_state.setdefault(f"lesson-{name}", {})
+    return found
 
 
 def _predictions() -> dict[str, dict[str, Prediction]]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import streamlit as st
 
 from bandits.lessons import Lesson
-from bandits.lessons.answers import card
 from bandits.lessons.lesson import PredictStep, TryStep
-from bandits.runtime.pool import Job
 from ui.run_view import options
 
-from . import place, runs, steps
+from . import finish, place, runs, steps
 
 
 def show(lesson: Lesson) -> None:
@@ -24,7 +22,11 @@ def show(lesson: Lesson) -> None:
     at, all_steps = place.step(lesson), lesson.data.steps
     _head(lesson, at)
     if at >= len(all_steps):
-        _card(lesson, jobs)
+        finish.show(lesson, jobs)
+        row = st.container(horizontal=True, gap="small")
+        row.button("Back", icon=":material/arrow_back:", on_click=place.go_to, args=(lesson, len(all_steps) - 1))
+        row.button("Start again", icon=":material/restart_alt:", on_click=place.restart, args=(lesson,))
+        row.button("All lessons", icon=":material/list:", type="primary", key="lesson-list", on_click=place.close)
         return
     step = all_steps[at]
     with st.container(key="lesson-step"):
@@ -53,21 +55,3 @@ def _head(lesson: Lesson, at: int) -> None:
         help="Larger type, for a projector; **Esc** leaves it",
     )  # fmt: skip
     st.progress(min(at / total, 1.0), text=f"Step {at + 1} of {total}" if at < total else "Finished")
-
-
-def _card(lesson: Lesson, jobs: dict[str, Job]) -> None:
-    """Draw what was predicted beside what happened, once all runs have ended."""
-    st.subheader("What you predicted, and what happened", anchor=False)
-    results = runs.finished(jobs)
-    if all(step.worked is not None or name in results for name, step in lesson.runs.items()):
-        for outcome in card(lesson, place.predictions(lesson), results):
-            with st.container(border=True):
-                st.markdown(f"**{outcome.title}**")
-                st.markdown(f"You predicted: {outcome.predicted}.")
-                steps.text(outcome.happened)
-    else:
-        steps.still_computed(jobs)
-    row = st.container(horizontal=True, gap="small")
-    row.button("Back", icon=":material/arrow_back:", on_click=place.go_to, args=(lesson, len(lesson.data.steps) - 1))
-    row.button("Start again", icon=":material/restart_alt:", on_click=place.restart, args=(lesson,))
-    row.button("All lessons", icon=":material/list:", type="primary", key="lesson-list", on_click=place.close)

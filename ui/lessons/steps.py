@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import streamlit as st
@@ -52,6 +53,7 @@ def still_computed(jobs: dict[str, Job]) -> None:
 
 def text(markdown: str) -> None:
     """Draw a text of a lesson."""
+    markdown = re.sub(r"^(\d+)([.)])(?=\s)", r"\1\\\2", markdown, flags=re.MULTILINE)  # texts have no numbered lists
     st.markdown(markdown.replace(" %", "\u00a0%"))  # no line begins with a percent sign
 
 
@@ -67,7 +69,9 @@ def _see(lesson: Lesson, step: SeeStep, jobs: dict[str, Job]) -> None:
     run = lesson.runs[step.run]
     if run.worked is not None:
         given = run.example.Params.model_validate(run.given)  # those of the text beside it
-        draw(run.example.figures(given), run.worked, f"lesson-see-{step.id}")
+        drawn = run.example.figures(given)
+        chosen = [drawn[place - 1] for place in step.figures] or drawn
+        draw(chosen, run.worked, f"lesson-see-{step.id}")
         return
     job = jobs.get(step.run)
     if job is None:  # it starts when the run before it has ended

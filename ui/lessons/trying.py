@@ -8,9 +8,10 @@ import streamlit as st
 
 from bandits import UserError
 from bandits.lessons import Lesson
-from bandits.lessons.answers import measured, reached_goal
+from bandits.lessons.answers import attempt_in_words, reached_goal
 from bandits.lessons.expressions import Source
 from bandits.lessons.lesson import Section, TryStep
+from bandits.lessons.progress import KEPT
 from bandits.lessons.texts import fill
 from bandits.results.result import Result
 from ui import session
@@ -24,20 +25,22 @@ HINTS = ("First hint", "Second hint", "Third hint")
 
 
 def show(lesson: Lesson, step: TryStep, section: Section, sources: Mapping[str, Source]) -> None:
-    """Draw the slider, the last attempt and the hints."""
+    """Draw the slider, the last attempts and the hints."""
     run, key = lesson.runs[step.run], f"lesson-{lesson.name}-{step.id}-{place.round_number(lesson)}"
+    attempts, began = place.attempts(lesson, step.id), f"{key}-began"
+    if f"{key}-value" not in st.session_state:  # the step has just been opened
+        st.session_state[began] = attempts[-1] if attempts else step.start
     value = st.slider(
-        f"Your value: {label(step.field(run))}", float(step.low), float(step.high), float(step.start), float(step.step),
-        key=f"{key}-value", format="%g",
+        f"Your value: {label(step.field(run))}", float(step.low), float(step.high), float(st.session_state[began]),
+        float(step.step), key=f"{key}-value", format="%g",
     )  # fmt: skip
     pressed = st.button("Run", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter", key=f"{key}-run")
-    attempts: list[float] = st.session_state.setdefault(f"{key}-attempts", [])
     try:
         if pressed:
             if run.worked is None:
                 session.pool().submit(step.changed(run, value), owner(), address=address())
             attempts[:] = [*(each for each in attempts if each != value), value]
-        for attempt in reversed(attempts[-5:]):
+        for attempt in reversed(attempts[-KEPT:]):
             _result(lesson, step, attempt, sources)
     except UserError as error:
         refuse(error)
@@ -58,8 +61,17 @@ def _result(lesson: Lesson, step: TryStep, value: float, sources: Mapping[str, S
             runs.wait(job)
             return
         found = job.result
-    text = f"{step.field(run).title} = {value:g}: {measured(step, run, value, sources, found)}."
+    text = attempt_in_words(step, run, value, sources, found)
     if reached_goal(step, run, value, sources, found):
-        st.success(f"{text} The goal is reached.", icon=":material/check_circle:")
+        st.success(f"{text}. The goal is reached.", icon=":material/check_circle:")
     else:
-        st.info(f"{text} Not yet.", icon=":material/adjust:")
+        st.info(f"{text}. Not yet.", icon=":material/adjust:")
+
+
+def results(lesson: Lesson, step: TryStep) -> dict[float, Result | None]:
+    """Return the runs of the values that were tried and have a result; None for a worked example."""
+    run = lesson.runs[step.run]
+    if run.worked is not None:
+        return dict.fromkeys(place.attempts(lesson, step.id))
+    jobs = {v: session.pool().get(step.changed(run, v).hash) for v in place.attempts(lesson, step.id)}
+    return {v: job.result for v, job in jobs.items() if job is not None and job.status == "finished"}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import streamlit as st
 
 from bandits.lessons import Lesson
@@ -9,19 +12,38 @@ from bandits.lessons.lesson import RunStep
 from bandits.lessons.worked import Table
 from ui.params_form import form
 
-from . import steps
+from . import place, steps
 
 
 def show(lesson: Lesson, step: RunStep) -> None:
     """Draw the controls of the parameters that a reader may change, the tables and the figures."""
-    params = step.example.Params.model_validate(step.given)
-    if step.shown:
-        with st.container(horizontal=True, gap="medium"):
-            entered = form(step.example.Params, list(step.shown), params.model_dump(), _key(lesson, step))
-        params = step.example.Params.model_validate({**params.model_dump(), **entered})
+    params = step.example.Params.model_validate({**step.given, **_enter(lesson, step)})
     tables(step.example.tables(params))
     if drawn := step.example.figures(params):
         steps.draw(drawn, str(step.worked), f"{_key(lesson, step)}-figures")
+
+
+def _enter(lesson: Lesson, step: RunStep) -> dict[str, Any]:
+    """Draw the controls, and return their values; those of an earlier visit to the step are where they begin."""
+    if not step.shown:
+        return {}
+    entered, key = place.entered(lesson, step.id), _key(lesson, step)
+    if f"{key}-{step.shown[0]}" not in st.session_state:  # the step has just been opened
+        st.session_state[f"{key}-began"] = dict(entered)
+    began = step.example.Params.model_validate({**step.given, **st.session_state[f"{key}-began"]}).model_dump()
+    for names, place_of_group in _places(step):
+        with place_of_group:
+            entered.update(form(step.example.Params, names, began, key))
+    return entered
+
+
+def _places(step: RunStep) -> Iterator[tuple[list[str], Any]]:
+    """Return the groups of controls with their places: columns for those that belong together, one row for the rest."""
+    groups = [[name for name in group if name in step.shown] for group in step.example.groups]
+    columns = st.columns(len(groups)) if groups else []
+    yield from zip(groups, columns, strict=True)
+    if rest := [name for name in step.shown if not any(name in group for group in groups)]:
+        yield rest, st.container(horizontal=True, gap="medium")
 
 
 def tables(found: list[Table]) -> None:
@@ -33,4 +55,4 @@ def tables(found: list[Table]) -> None:
 
 
 def _key(lesson: Lesson, step: RunStep) -> str:
-    return f"lesson-{lesson.name}-{step.id}"
+    return f"lesson-{lesson.name}-{step.id}-{place.round_number(lesson)}"

@@ -41,6 +41,9 @@ class WorkedExample:
     slow: ClassVar[tuple[str, ...]] = ()
     """Names of the numbers that `slow_values` computes: those for which a large library is loaded."""
 
+    groups: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    """Parameters that belong together: the controls of each group stand below each other."""
+
     @classmethod
     def values(cls, params: Any) -> Values:
         """Compute the numbers of the example by name, without the `slow` ones; NaN where one does not exist."""

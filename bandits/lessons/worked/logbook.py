@@ -50,6 +50,7 @@ class Logbook(WorkedExample):
     title = "Four visits to one product"
     formula = r"\hat\theta=(D^\top D+\lambda I)^{-1}D^\top c"
     known = ("visits", "clicks", "ridge", *COUNTS)
+    groups = tuple((f"visitor_{row}", f"click_{row}") for row in "abcd")
 
     @classmethod
     def data(cls, params: Any) -> tuple[FloatArray, FloatArray]:

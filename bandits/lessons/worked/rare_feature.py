@@ -17,7 +17,7 @@ GRAM = np.array([[100.0, 1.0], [1.0, 1.0]])  # visits with the common feature, w
 CLICKS = np.array([20.0, 1.0])  # clicks with each feature
 RARE = np.array([1.0, 1.0])  # a visit with both features
 COMMON = np.array([1.0, 0.0])
-_AXES = ("weight of dog owner", "weight of banner")
+_AXES = ("weight of banner", "weight of dog owner")
 _ANGLES = np.linspace(0, 2 * np.pi, 181)
 
 
@@ -29,8 +29,8 @@ class RareFeatureParams(Params):
         help="Added to the diagonal of D'D. Larger values shrink the weights more strongly; usually 0.1 to 10.",
     )  # fmt: skip
     alpha: float = param(
-        1.0, title="Exploration", symbol=r"\alpha", ge=0, le=10, basic=True,
-        help="Exploration coefficient of LinUCB: multiplies the confidence width to give the exploration bonus. Larger "
+        1.0, title="Exploration coefficient", symbol=r"\alpha", ge=0, le=10, basic=True,
+        help="Of LinUCB: multiplies the confidence width to give the exploration bonus. Larger "
         "values explore more; usually 0.1 to 2.",
     )  # fmt: skip
 
@@ -82,13 +82,9 @@ class RareFeature(WorkedExample):
             for i, name in enumerate(("dog owner", "banner"))
         )
         columns = (
-            "feature",
-            "D'D: dog owner",
-            "D'D: banner",
-            "D'c",
-            "weight, least squares",
+            "feature", "D'D: dog owner", "D'D: banner", "D'c", "weight, no penalty",
             f"weight, λ = {number(params.ridge)}",
-        )
+        )  # fmt: skip
         return [Table("What the visits add up to, and the weights", columns, rows, (4, 5))]
 
     @classmethod
@@ -102,62 +98,72 @@ class RareFeature(WorkedExample):
         looks = distinct_styles(("least squares", "ridge", "path"))
         data: list[Spec] = []
         for k, excess in enumerate((0.1, 0.5, 1.0, 2.0)):
-            x, y = _level(plain, GRAM, excess)
             name = f"error {number(cls.error(plain) + excess)}"
-            data.append(_line(x, y, name, REFERENCE, dash="solid", width=1.0, group="error", opacity=1 - 0.2 * k))
-        path = np.array([cls.weights(r) for r in np.geomspace(1e-3, 100, 80)])
-        data.append(_line(path[:, 0], path[:, 1], "ridge from 0.001 to 100", looks["path"].color, dash="dash"))
-        data.append(_point(plain, "least squares: the minimum", looks["least squares"].color, "circle"))
-        data.append(_point(ridged, f"ridge, λ = {number(params.ridge)}", looks["ridge"].color, "diamond"))
+            level = _level(plain, GRAM, excess)
+            data.append(_line(level, name, REFERENCE, dash="solid", width=1.0, group="error", opacity=1 - 0.2 * k))
+        path = np.array([cls.weights(r) for r in np.geomspace(1e-3, 100, 80)]).T
+        data.append(_line(path, "penalties from 0.001 to 100", looks["path"].color, dash="dash"))
+        data.append(_point(plain, "no penalty: the smallest error", looks["least squares"].color, "circle"))
+        data.append(_point(ridged, f"penalty λ = {number(params.ridge)}", looks["ridge"].color, "diamond"))
         note = (
-            "Grey: weights with the same sum of squared errors, which is smallest at the least-squares solution. "
-            "The valley is long in the direction of the banner, so ridge can move far along it at a small cost."
+            "Every point is a pair of weights. All pairs on one grey curve have the same sum of squared errors. Both "
+            "axes have the same scale: the curves are long in the direction of the banner and narrow in that of dog "
+            "owners."
         )
-        return {"data": data, "layout": _layout("Sum of squared errors", *_AXES, note)}
+        return {"data": data, "layout": _layout("Sum of squared errors", note)}
 
     @classmethod
     def _ellipse(cls, params: Any) -> Spec:
         A, theta = GRAM + params.ridge * np.eye(2), cls.weights(params.ridge)
-        looks = distinct_styles(("ellipse", "shadow"))
-        x, y = _level(theta, A, params.alpha**2)
-        data = [_line(x, y, "weights within the bonus", looks["ellipse"].color)]
+        looks = distinct_styles(("ellipse", "lines", "shadow"))
+        data = [_line(_level(theta, A, params.alpha**2), "weights considered possible", looks["ellipse"].color)]
         middle, bonus = float(RARE @ theta), params.alpha * cls.width(RARE, params.ridge)
-        span = np.array([theta[0] - 0.45, theta[0] + 0.45])
-        for sign, name in ((-1, "lowest prediction"), (1, "highest prediction: the score")):
-            at = middle + sign * bonus
-            data.append(_line(span, at - span, f"{name}, {number(at)}", looks["shadow"].color, dash="dash"))
-        data.append(_point(theta, f"weights; prediction {number(middle)}", looks["ellipse"].color, "diamond"))
+        direction = np.linalg.solve(A, RARE) / cls.width(RARE, params.ridge)
+        along = np.array([1.0, -1.0]) * max(0.65 * bonus, 0.2)  # the prediction stays the same
+        for sign in (-1, 1):
+            touched = theta + sign * params.alpha * direction
+            ends = np.stack([touched - along, touched + along], axis=1)
+            name = f"prediction {number(middle + sign * bonus)}"
+            data.append(_line(ends, name, looks["lines"].color, dash="dash"))
+        half = bonus * RARE / (RARE @ RARE)
+        shadow = np.stack([theta - half, theta + half], axis=1)
+        data.append(_line(shadow, f"shadow: ± {number(bonus)}", looks["shadow"].color, width=4.0))
+        data.append(_point(theta, f"estimate: prediction {number(middle)}", looks["ellipse"].color, "diamond"))
         note = (
-            "Each dashed line holds all weights that give a visit with both features the same prediction. The two "
-            "lines touch the ellipse; half of the distance between their predictions is the exploration bonus."
+            "Every point is a pair of weights. All pairs on one dashed line predict the same for a visit by a dog "
+            "owner with the banner; the two lines touch the ellipse. The thick line is the shadow of the ellipse in "
+            "a light that shines along them: from its middle to its end the prediction changes by the bonus."
         )
-        return {"data": data, "layout": _layout("Confidence ellipse", *_AXES, note)}
+        return {"data": data, "layout": _layout("Confidence ellipse", note)}
 
 
-def _level(centre: FloatArray, matrix: FloatArray, value: float) -> tuple[FloatArray, FloatArray]:
-    """Return the ellipse (theta - centre)' matrix (theta - centre) = value as x and y, float64 (181,) each."""
+def _level(centre: FloatArray, matrix: FloatArray, value: float) -> FloatArray:
+    """Return the ellipse (theta - centre)' matrix (theta - centre) = value, float64 (2, 181)."""
     root = np.linalg.cholesky(matrix)
     circle = np.stack([np.cos(_ANGLES), np.sin(_ANGLES)])
-    points = centre[:, None] + np.sqrt(value) * np.linalg.solve(root.T, circle)
-    return points[0], points[1]
+    return np.asarray(centre[:, None] + np.sqrt(value) * np.linalg.solve(root.T, circle))
 
 
 def _line(
-    x: FloatArray, y: FloatArray, name: str, color: str, *, dash: str = "solid", width: float = 2.0, group: str = "",
+    weights: FloatArray, name: str, color: str, *, dash: str = "solid", width: float = 2.0, group: str = "",
     opacity: float = 1.0,
 ) -> Spec:  # fmt: skip
+    """Draw weights (2, n): that of the banner to the right, that of dog owners upwards."""
     line = {"color": color, "width": width, "dash": dash}
     return {
-        "type": "scatter", "mode": "lines", "x": x, "y": y, "name": name, "line": line, "opacity": opacity,
-        "showlegend": not group, "legendgroup": group or name,
+        "type": "scatter", "mode": "lines", "x": weights[1], "y": weights[0], "name": name, "line": line,
+        "opacity": opacity, "showlegend": not group, "legendgroup": group or name,
     }  # fmt: skip
 
 
 def _point(theta: FloatArray, name: str, color: str, symbol: str) -> Spec:
     marker = {"color": color, "size": 11, "symbol": symbol}
-    return {"type": "scatter", "mode": "markers", "x": theta[:1], "y": theta[1:], "name": name, "marker": marker}
+    return {"type": "scatter", "mode": "markers", "x": theta[1:], "y": theta[:1], "name": name, "marker": marker}
 
 
-def _layout(title: str, x: str, y: str, note: str) -> Spec:
-    axes = ((key, {"title": {"text": text}, "hoverformat": NUMBER}) for key, text in (("xaxis", x), ("yaxis", y)))
-    return {"title": {"text": title}, "meta": {"note": note}, "showlegend": True, **dict(axes)}
+def _layout(title: str, note: str) -> Spec:
+    """Lay out a plot of two weights on one scale, so that shapes and right angles are seen as they are."""
+    right, up = ({"title": {"text": text}, "hoverformat": NUMBER} for text in _AXES)
+    layout: Spec = {"title": {"text": title}, "meta": {"note": note}, "showlegend": True, "xaxis": right}
+    layout["yaxis"] = {**up, "scaleanchor": "x"}
+    return layout

@@ -125,6 +125,23 @@ def rate(found: Estimate) -> str:
     return f"{found.mean:.3f} ({found.low:.3f} to {found.high:.3f})"
 
 
+def difference(found: Estimate) -> str:
+    """Format a difference with its interval: one digit more, small ones have a sign that matters."""
+    return f"{found.mean:.4f} ({found.low:.4f} to {found.high:.4f})"
+
+
+def late(found: Outcomes, name: str) -> str:
+    """State which side earns more per impression where titles were shown most."""
+    gain = gains(found, name)[-1]
+    start = f"after {BUCKETS[-1]} impressions of a title, "
+    if gain.low > 0:
+        return f"{start}one shared model still earns {difference(gain)} more per impression than {APART[name]}"
+    if gain.high < 0:
+        opposite = Estimate(-gain.mean, -gain.high, -gain.low)
+        return f"{start}{APART[name]} earn {difference(opposite)} more per impression than one shared model"
+    return f"{start}one shared model and {APART[name]} are not shown to differ: {difference(gain)} per impression"
+
+
 def verdicts(found: Outcomes) -> Iterator[str]:
     """Judge the statements that the document is written for, each by the intervals of its tables."""
 
@@ -152,7 +169,8 @@ def verdicts(found: Outcomes) -> Iterator[str]:
         yield judged(
             all(first.low > other.high for other in others),
             f"compared with {spoken}, sharing gains most in the first {BUCKETS[0]} impressions of a title: "
-            f"{rate(first)} per impression, against {'; '.join(map(rate, others))} later",
+            f"{difference(first)} per impression, against {'; '.join(map(difference, others))} later; "
+            f"{late(found, name)}",
         )
 
 
@@ -162,7 +180,7 @@ def document(found: Outcomes) -> str:
     rows = [
         (name, rate(metrics.estimate(each.takes)), rate(metrics.estimate(each.last))) for name, each in found.items()
     ]
-    by_name = [map(rate, gains(found, name)) for name in APART]
+    by_name = [map(difference, gains(found, name)) for name in APART]
     sharing = list(zip(names, *by_name, strict=True))
     parts = [
         "# Artwork: a picture for each visitor",

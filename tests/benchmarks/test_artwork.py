@@ -40,6 +40,16 @@ def test_verdicts_follow_from_the_numbers() -> None:
     assert "| LinUCB per picture | 0.330 (" in artwork.document(outcomes())
 
 
+def test_the_side_that_is_ahead_after_many_impressions_is_named() -> None:
+    titles = [artwork.late(outcomes(late=gain), TITLE) for gain in (0.01, 0.0, -0.0012)]
+    shared, none, apart = (text.removeprefix("after 800 impressions of a title, ") for text in titles)
+    assert shared.startswith("one shared model still earns 0.0097 (")
+    assert none.startswith("one shared model and models per title are not shown to differ")
+    assert apart.startswith("models per title earn 0.001")
+    assert "-0" not in apart
+    assert apart in artwork.document(outcomes(late=-0.0012))
+
+
 def test_expected_clicks_are_counted_by_the_impressions_of_the_title_before() -> None:
     simulator = {"kind": "artwork", "n_titles": 12, "n_pictures": [2, 4], "n_users": 50, "n_retrieved": 4}
     e = read({"simulator": simulator, "agents": [{"kind": "default"}], "steps": 2000, "replications": 2})

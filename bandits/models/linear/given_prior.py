@@ -16,75 +16,82 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bandits.base.types import FloatArray, IntArray, Round, WorldSpec
+from bandits.base.errors import UserError
+from bandits.base.types import Contexts, FloatArray, IntArray, Round, WorldSpec
 
 from .logistic import Logistic
+from .logistic_fit import History
+from .logistic_kernels import fit_each
 
 VISITS = 100
-_STEPS = 30  # Newton steps at most; a handful is usual
+TOLERANCE = 1e-8  # largest gradient of a fit that has converged, relative to the sum of the terms that cancel in it
+_CHUNK = 500_000  # numbers in the arrays of one batch, about
 
 
-class Visit(NamedTuple):
-    """Candidates shown to one visitor of row ``row``: ``items (K,)``, ``features (K, D)``, and how often it counts."""
+class Candidacies(NamedTuple):
+    """Visits in which arms of one row are candidates; the arms have equally many, n.
 
-    row: int
-    items: IntArray
-    features: FloatArray
-    weight: float
-
-
-def visits(rounds: Callable[[int], Round], spec: WorldSpec) -> Iterator[Visit]:
-    """Yield the first `VISITS` visits of every row; where contexts are fixed, each context once with its count."""
-    if not spec.fixed_contexts:
-        for step in range(VISITS):
-            round = rounds(step)
-            features = round.features
-            yield from (Visit(r, items, features[r], 1.0) for r, items in enumerate(round.items))
-        return
-    first = rounds(0)
-    context = np.stack([rounds(step).context for step in range(VISITS)])
-    for r, items in enumerate(first.items):
-        for c, n in zip(*np.unique(context[:, r], return_counts=True), strict=True):
-            yield Visit(r, items, first.contexts.dense(np.array([c]))[0], float(n))
-
-
-def _sums(rounds: Callable[[int], Round], spec: WorldSpec, theta: FloatArray | None) -> tuple[FloatArray, ...]:
-    """Compute E[1], E[x], E[w x x'] and E[mu x] of every arm: (R, M), (R, M, D), (R, M, D, D), (R, M, D).
-
-    mu is the sigmoid of ``theta . x`` (R, M, D), w = mu (1 - mu); w = 1 without ``theta``.
+    Attributes
+    ----------
+    arms : int64 (G,)
+    contexts : Contexts
+        Features of each arm in each of its visits, (G, n, D); (1, n, D) where they are those of all these arms.
+    share : float64 (G, n) or (1, n)
+        Share of each visit; the shares of an arm sum to 1.
     """
-    from scipy.special import expit
 
-    R, M, D = len(rounds(0).items), spec.n_items, spec.n_features
-    count, mean = np.zeros((R, M + 1)), np.zeros((R, M + 1, D))  # the last place: the first candidate of each visit
-    gram, fitted = np.zeros((R, M + 1, D, D)), np.zeros((R, M + 1, D))
-    for r, items, features, weight in visits(rounds, spec):
-        places, x = np.append(items, M), np.concatenate([features, features[:1]])
-        mu = np.ones(len(x)) if theta is None else expit((x * theta[r, places]).sum(axis=1))
-        w = mu if theta is None else mu * (1 - mu)
-        count[r, places] += weight
-        mean[r, places] += weight * x
-        gram[r, places] += (weight * w)[:, None, None] * x[:, :, None] * x[:, None, :]
-        fitted[r, places] += (weight * mu)[:, None] * x
-    for each in (mean, gram, fitted):
-        each /= np.maximum(count, 1).reshape(R, M + 1, *[1] * (each.ndim - 2))
-    return count, mean, gram, fitted
+    arms: IntArray
+    contexts: Contexts
+    share: FloatArray
 
 
-def _spread(count: FloatArray, *arrays: FloatArray) -> list[FloatArray]:
-    """Give arms that were no candidate the values of the last place, and drop it."""
-    unseen = count[:, :-1] == 0
-    out = []
-    for each in arrays:
-        own = each[:, :-1].copy()
-        own[unseen] = np.broadcast_to(each[:, -1:], own.shape)[unseen]
-        out.append(own)
-    return out
+def candidacies(rounds: Callable[[int], Round], spec: WorldSpec) -> Iterator[tuple[int, Candidacies]]:
+    """Yield each row and its arms, batched by the number of visits among the first `VISITS`.
+
+    Where contexts are fixed, a visit is a context that occurs, and its share how often.
+    """
+    first = rounds(0)
+    visits = [first, *(rounds(step) for step in range(1, VISITS))]
+    for r in range(len(first.items)):
+        if spec.fixed_contexts:
+            context, times = np.unique([round.context[r] for round in visits], return_counts=True)
+            values, columns = first.contexts.values[context], first.contexts.columns[context]
+            items = np.broadcast_to(first.items[r], values.shape[:2])
+        else:
+            values = np.stack([round.contexts.values[round.context[r]] for round in visits])
+            columns = np.stack([round.contexts.columns[round.context[r]] for round in visits])
+            items, times = np.stack([round.items[r] for round in visits]), np.ones(VISITS, np.int64)
+        for batch in _batches(items, values, columns, times.astype(np.float64), spec):
+            yield r, batch
+
+
+def _batches(
+    items: IntArray, values: FloatArray, columns: IntArray, times: FloatArray, spec: WorldSpec
+) -> Iterator[Candidacies]:
+    """Sort the candidates of V visits by arm: ``items (V, K)``, ``values``, ``columns (V, K, N)``, ``times (V,)``."""
+    D, N = spec.n_features, values.shape[2]
+    order = np.argsort(items, axis=None, kind="stable")
+    arms, start, count = np.unique(items.ravel()[order], return_index=True, return_counts=True)
+    flat_values, flat_columns, flat_times = values.reshape(-1, N), columns.reshape(-1, N), times.repeat(items.shape[1])
+    for n in np.unique(count):
+        same = np.flatnonzero(count == n)
+        size = max(1, _CHUNK // (D * (D + int(n))))
+        for part in (same[i : i + size] for i in range(0, len(same), size)):
+            places = order[start[part][:, None] + np.arange(n)]
+            share = flat_times[places]
+            contexts = Contexts(flat_values[places], flat_columns[places], D)
+            yield Candidacies(arms[part], contexts, share / share.sum(axis=1, keepdims=True))
+    unseen = np.setdiff1d(np.arange(spec.n_items), arms)
+    if len(unseen):
+        contexts = Contexts(values[None, :, 0].copy(), columns[None, :, 0].copy(), D)
+        yield Candidacies(unseen, contexts, times[None] / times.sum())
 
 
 def given_memory(spec: WorldSpec) -> int:
-    """Compute the bytes per row of the sums, while they are made."""
-    return 8 * (spec.n_items + 1) * (5 * spec.n_features**2 + 6 * spec.n_features + 1)
+    """Compute the bytes per row of the visits and sums, while they are made."""
+    D, M = spec.n_features, spec.n_items
+    visits = min(VISITS, spec.fixed_contexts or VISITS) * spec.n_candidates * spec.n_stored
+    return 8 * (M * (5 * D**2 + 6 * D) + 5 * visits + 3 * min(_CHUNK, M * D * (D + VISITS)))
 
 
 def given_sums(
@@ -99,9 +106,14 @@ def given_sums(
     spec : WorldSpec
     clicks, misses : float64 (R,)
     """
-    count, mean, gram, _ = _sums(rounds, spec, None)
-    gram, mean = _spread(count, gram, mean)
-    return (clicks + misses)[:, None, None, None] * gram, clicks[:, None, None] * mean
+    R, M, D = len(clicks), spec.n_items, spec.n_features
+    gram, b = np.empty((R, M, D, D)), np.empty((R, M, D))
+    for r, (arms, contexts, share) in candidacies(rounds, spec):
+        x = contexts.dense()
+        shared = share[..., None] * x
+        gram[r, arms] = (clicks[r] + misses[r]) * (shared.swapaxes(1, 2) @ x)
+        b[r, arms] = clicks[r] * shared.sum(axis=1)
+    return gram, b
 
 
 def give_logistic(
@@ -118,24 +130,31 @@ def give_logistic(
     ----------
     ridge, clicks, misses : float64 (R,)
         For the others see `given_sums`.
+
+    Raises
+    ------
+    UserError
+        If Newton's method does not reach the maximum: the norm of the gradient exceeds `TOLERANCE`.
     """
-    n, share = (clicks + misses)[:, None, None], (clicks / (clicks + misses))[:, None, None]
-    prior: FloatArray = np.asarray(ridge[:, None, None, None] * np.eye(spec.n_features), np.float64)
-    H = prior
-    count, mean, gram, _ = _sums(rounds, spec, None)
-    w = share * (1 - share)
-    start = n * w * np.log(share / (1 - share)) * mean  # the first step of Newton's method from logits that fit n
-    theta = np.asarray(np.linalg.solve(prior + (n * w)[..., None] * gram, start[..., None])[..., 0], np.float64)
-    for _ in range(_STEPS):
-        count, mean, gram, fitted = _sums(rounds, spec, theta)
-        H = np.asarray(prior + n[..., None] * gram, np.float64)
-        step = np.linalg.solve(H, (n * (share * mean - fitted) - ridge[:, None, None] * theta)[..., None])[..., 0]
-        theta += step
-        if np.abs(step).max() < 1e-12 * (1 + np.abs(theta).max()):
-            break
-    theta, H = _spread(count, theta, H)
-    inverse = np.linalg.inv(H)
-    p = model.posterior
-    p.theta[...], p.H[...], p.inverse[...] = theta, H, (inverse + inverse.swapaxes(2, 3)) / 2
+    p, D = model.posterior, spec.n_features
+    for r, (arms, contexts, share) in candidacies(rounds, spec):
+        G, n = share.shape
+        history = History(
+            values=contexts.values,
+            columns=contexts.columns,
+            model=np.zeros((G, n), np.int64),
+            shows=(clicks[r] + misses[r]) * share,
+            clicks=clicks[r] * share,
+            used=np.full(G, n),
+            slots=np.zeros((G, 0), np.int64),
+        )
+        theta, H, inverse, gradient = np.empty((G, D)), np.empty((G, D, D)), np.empty((G, D, D)), np.empty(G)
+        fit_each(history, ridge[r], theta, H, inverse, gradient)
+        if not (gradient <= TOLERANCE).all():
+            raise UserError(
+                f"prior given: the fit of the logistic models to prior_clicks {clicks[r]:g} and prior_misses "
+                f"{misses[r]:g} does not converge; use a larger ridge than {ridge[r]:g}, or scale the features"
+            )
+        p.theta[r, arms], p.H[r, arms], p.inverse[r, arms] = theta, H, inverse
     if model.refit:
-        p.center[...], p.anchor[...] = theta, H
+        p.center[...], p.anchor[...] = p.theta, p.H

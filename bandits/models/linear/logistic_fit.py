@@ -119,7 +119,7 @@ def _loss(
 
 
 @njit(cache=True, nogil=True)
-def _derivatives(
+def derivatives(
     history: History,
     r: int,
     entries: IntArray,
@@ -251,7 +251,7 @@ def newton(
                 theta[i] = before[i] + step[i]
             continue
         least, halved = loss, 0
-        _derivatives(history, r, entries, n, theta, center, anchor, gradient, hessian)
+        derivatives(history, r, entries, n, theta, center, anchor, gradient, hessian)
         if not cholesky(hessian, factor):
             theta[:] = np.nan
             return False

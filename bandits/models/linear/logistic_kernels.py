@@ -13,7 +13,17 @@ from numba import njit
 
 from bandits.base.types import FloatArray, IntArray
 
-from .logistic_fit import NEWTON_STEPS, History, cholesky, copy_lower, find_entry, invert, newton, sigmoid
+from .logistic_fit import (
+    NEWTON_STEPS,
+    History,
+    cholesky,
+    copy_lower,
+    derivatives,
+    find_entry,
+    invert,
+    newton,
+    sigmoid,
+)
 from .rank_one import REFRESH, cholesky_update, direction, shrink
 
 
@@ -86,6 +96,43 @@ def fit_exactly(posterior: Posterior, history: History, r: int, m: int) -> None:
         for i in range(D):
             H[0, i] = hessian[i, i]
             inverse[0, i] = 1.0 / hessian[i, i]
+
+
+@njit(cache=True, nogil=True)
+def fit_each(
+    history: History,
+    ridge: float,
+    theta: FloatArray,
+    H: FloatArray,
+    inverse: FloatArray,
+    gradient: FloatArray,
+) -> None:
+    """Fit one model to each of G histories: the MAP under the prior N(0, I / ridge), and its curvature.
+
+    Writes ``theta (G, D)``, ``H``, ``inverse (G, D, D)``, and ``gradient (G,)``: the largest entry of the gradient at
+    theta, relative to the largest sum of the absolute terms of an entry. NaN where numbers leave the finite range.
+    """
+    G, D = theta.shape
+    nothing, prior, slope, factor = np.zeros(D), np.full((1, D), ridge), np.empty(D), np.empty((D, D))
+    for g in range(G):
+        entries = np.arange(history.used[g])
+        theta[g] = 0.0
+        if not newton(history, g, 0, nothing, prior, theta[g], H[g], factor):
+            gradient[g] = np.nan
+            continue
+        derivatives(history, g, entries, len(entries), theta[g], nothing, prior, slope, H[g])
+        if not cholesky(H[g], factor):
+            gradient[g] = np.nan
+            continue
+        invert(factor, inverse[g])
+        terms = ridge * np.abs(theta[g])
+        for entry in entries:
+            for i in range(history.values.shape[2]):
+                terms[history.columns[g, entry, i]] += history.shows[g, entry] * abs(history.values[g, entry, i])
+        gradient[g] = np.abs(slope).max() / terms.max()
+        for i in range(D):
+            for j in range(i):
+                H[g, j, i] = H[g, i, j]
 
 
 @njit(cache=True, nogil=True)

@@ -268,7 +268,7 @@ def _rounds(
         logged_q, target_q = given(log, target, q) if q is not None else fitted(log, target, model, generator)
         if not np.isfinite(target_q).all():
             i = int((~np.isfinite(target_q)).argmax())
-            raise UserError(f"row {log.first + i}, q: must hold finite numbers; the target's mean is {target_q[i]}")
+            raise UserError(f"{log.places[i]}, q: must hold finite numbers; the target's mean is {target_q[i]}")
     accepted = (generator.random(n) < chosen).astype(np.float64) if "replay" in names else nothing
     return Rounds(log.rewards, weights, logged_q, target_q, accepted)
 

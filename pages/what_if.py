@@ -12,16 +12,22 @@ st.markdown(
     "What would another policy have earned on these decisions, without showing it to anyone? Choose a log and a target "
     "policy, then press **Evaluate**."
 )
+row = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
+with row:
+    chosen = source.choose(session.current())
+log = None
 try:
-    row = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
-    with row:
-        chosen = source.choose(session.current())
     log = source.load(session.current(), chosen)
+except UserError as error:
+    refuse(error)
+with row:  # also while there is no log, or it is refused
+    policy = target.choose(log)
+    options = target.options(log)
+    pressed = st.button(
+        "Evaluate", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter", disabled=log is None
+    )  # fmt: skip
+try:
     if log is not None:
-        with row:
-            policy = target.choose(log)
-            options = target.options(log.summary)
-            pressed = st.button("Evaluate", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter")
         st.caption(source.describe(log))
         view.show(log, policy, options, pressed=pressed)
     replay.offer(chosen, log)

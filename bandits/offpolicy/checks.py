@@ -8,20 +8,21 @@ import numpy as np
 
 from bandits.base.errors import UserError
 from bandits.base.formatting import short
+from bandits.base.places import ROWS, Places
 from bandits.base.types import BoolArray, FloatArray, IntArray
 
 TOLERANCE = 1e-6  # of sums of probabilities
 LEAST = 1e-300  # propensity
 
 
-def check_rewards(rewards: FloatArray, *, first: int = 1) -> None:
+def check_rewards(rewards: FloatArray, *, at: Places = ROWS) -> None:
     """Check that all rewards are finite numbers.
 
     Parameters
     ----------
     rewards : float64 (n,)
-    first : int
-        Number of the first row.
+    at : Places
+        Names of the rows.
 
     Raises
     ------
@@ -31,17 +32,17 @@ def check_rewards(rewards: FloatArray, *, first: int = 1) -> None:
     wrong = ~np.isfinite(rewards)
     if wrong.any():
         i = int(wrong.argmax())
-        raise UserError(f"row {first + i}, reward: must be a finite number; got {rewards[i]}")
+        raise UserError(f"{at[i]}, reward: must be a finite number; got {rewards[i]}")
 
 
-def check_propensities(propensities: FloatArray, *, first: int = 1, column: str = "propensity") -> None:
+def check_propensities(propensities: FloatArray, *, at: Places = ROWS, column: str = "propensity") -> None:
     """Check that all propensities are above 0, so far that 1 / propensity is finite, and at most 1.
 
     Parameters
     ----------
     propensities : float64 (n,)
-    first : int
-        Number of the first row.
+    at : Places
+        Names of the rows.
     column : str
 
     Raises
@@ -53,17 +54,17 @@ def check_propensities(propensities: FloatArray, *, first: int = 1, column: str 
     if wrong.any():
         i = int(wrong.argmax())
         got = "it is missing" if np.isnan(propensities[i]) else f"got {propensities[i]:g}"
-        raise UserError(f"row {first + i}, {column}: must be above 0 and at most 1; {got}")
+        raise UserError(f"{at[i]}, {column}: must be above 0 and at most 1; {got}")
 
 
-def check_distributions(probabilities: FloatArray, *, first: int = 1, column: str = "propensities") -> None:
+def check_distributions(probabilities: FloatArray, *, at: Places = ROWS, column: str = "propensities") -> None:
     """Check that each row holds probabilities with the sum 1.
 
     Parameters
     ----------
     probabilities : float64 (n, K)
-    first : int
-        Number of the first row.
+    at : Places
+        Names of the rows.
     column : str
 
     Raises
@@ -75,18 +76,17 @@ def check_distributions(probabilities: FloatArray, *, first: int = 1, column: st
         i = int((~(probabilities.min(axis=1) >= 0)).argmax())
         k = int((~((probabilities[i] >= 0) & (probabilities[i] <= 1 + TOLERANCE))).argmax())
         raise UserError(
-            f"row {first + i}, {column}: the probability of action {k} must be between 0 and 1; "
-            f"got {probabilities[i, k]:g}"
+            f"{at[i]}, {column}: the probability of action {k} must be between 0 and 1; got {probabilities[i, k]:g}"
         )
     sums = probabilities @ np.ones(probabilities.shape[1])  # several times as fast as a sum over a short axis
     wrong = np.abs(sums - 1) > TOLERANCE
     if wrong.any():
         i = int(wrong.argmax())
-        raise UserError(f"row {first + i}, {column}: the probabilities must sum to 1; their sum is {sums[i]:.6g}")
+        raise UserError(f"{at[i]}, {column}: the probabilities must sum to 1; their sum is {sums[i]:.6g}")
 
 
 def check_logged_probability(
-    distributions: FloatArray, actions: IntArray, propensities: FloatArray, *, first: int = 1
+    distributions: FloatArray, actions: IntArray, propensities: FloatArray, *, at: Places = ROWS
 ) -> None:
     """Check that the propensity of the logged action is its entry in the vector of propensities.
 
@@ -100,13 +100,13 @@ def check_logged_probability(
     if wrong.any():
         i = int(wrong.argmax())
         raise UserError(
-            f"row {first + i}, propensity: must be the entry of the logged action in propensities, {entries[i]:g}; "
+            f"{at[i]}, propensity: must be the entry of the logged action in propensities, {entries[i]:g}; "
             f"got {propensities[i]:g}"
         )
 
 
 def check_actions(
-    actions: IntArray, n_actions: int, available: BoolArray | None, *, first: int = 1, names: tuple[str, ...] = ()
+    actions: IntArray, n_actions: int, available: BoolArray | None, *, at: Places = ROWS, names: tuple[str, ...] = ()
 ) -> None:
     """Check that each action is one of the K actions, and a candidate of its row.
 
@@ -116,8 +116,8 @@ def check_actions(
     n_actions : int
         K.
     available : bool (n, K), optional
-    first : int
-        Number of the first row.
+    at : Places
+        Names of the rows.
     names : tuple of str (K,), optional
 
     Raises
@@ -128,24 +128,24 @@ def check_actions(
     wrong = (actions < 0) | (actions >= n_actions)
     if wrong.any():
         i = int(wrong.argmax())
-        raise UserError(f"row {first + i}, action: must be between 0 and {n_actions - 1}; got {actions[i]}")
+        raise UserError(f"{at[i]}, action: must be between 0 and {n_actions - 1}; got {actions[i]}")
     if available is not None:
         wrong = ~available[np.arange(len(actions)), actions]
         if wrong.any():
             i = int(wrong.argmax())
             name = names[actions[i]] if names else actions[i]
-            raise UserError(f"row {first + i}, action: must be one of the candidates of its row; got {short(name)}")
+            raise UserError(f"{at[i]}, action: must be one of the candidates of its row; got {short(name)}")
 
 
-def check_unique(event_ids: Any, positions: IntArray | None, *, first: int = 1) -> None:
+def check_unique(event_ids: Any, positions: IntArray | None, *, at: Places = ROWS) -> None:
     """Check that no event id appears twice, or twice at the same position.
 
     Parameters
     ----------
     event_ids : object (n,)
     positions : int64 (n,), optional
-    first : int
-        Number of the first row.
+    at : Places
+        Names of the rows.
 
     Raises
     ------
@@ -161,5 +161,5 @@ def check_unique(event_ids: Any, positions: IntArray | None, *, first: int = 1) 
     twice = pd.DataFrame(keys).duplicated().to_numpy()
     if twice.any():
         i = int(twice.argmax())
-        at = "" if positions is None else f" at position {positions[i]}"
-        raise UserError(f"row {first + i}, event_id: must be unique; '{short(str(event_ids[i]))}' appears twice{at}")
+        where = "" if positions is None else f" at position {positions[i]}"
+        raise UserError(f"{at[i]}, event_id: must be unique; '{short(str(event_ids[i]))}' appears twice{where}")

@@ -6,16 +6,20 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from bandits.agents import agent_class
 from bandits.base.errors import UserError
 from bandits.experiments.experiment import Experiment, read
 from bandits.storage.run_store import StoredRun
 
 from . import recording
+from .evaluation import ROUNDING
 from .kept_run import DIGITS, KEPT
 from .log import DecisionLog
 from .recorded_columns import EXAMINED
 from .simulated import experiment_of
+from .targets import Random
 
 MOST_RUNS = 10  # kept runs whose agents are offered
 
@@ -48,6 +52,8 @@ class LogSummary(NamedTuple):
         Of the simulated run.
     problem : str
         Why the experiment of a simulated run cannot be used.
+    uniform : bool
+        Whether each candidate was equally likely, so that the target ``random`` is the policy that made the log.
     """
 
     n: int
@@ -57,6 +63,7 @@ class LogSummary(NamedTuple):
     agents: Mapping[str, str] = MappingProxyType({})
     experiment: Experiment | None = None
     problem: str = ""
+    uniform: bool = False
 
     def as_message(self) -> dict[str, Any]:
         """Return the summary as plain data, from which `from_message` makes an equal one."""
@@ -82,11 +89,17 @@ def summarise(log: DecisionLog) -> LogSummary:
     agents = target_agents(experiment) if experiment else {}
     known = log.propensities is not None
     columns = tuple(name for name in log.columns if not (log.experiment and name == EXAMINED))
-    return LogSummary(len(log), log.names, columns, known, agents, experiment, problem)
+    return LogSummary(len(log), log.names, columns, known, agents, experiment, problem, _uniform(log))
 
 
-def summarise_run(experiment: Experiment, rows: int) -> LogSummary:
-    """Summarise the log that a run will have with a number of replications.
+def _uniform(log: DecisionLog) -> bool:
+    if log.propensities is None:
+        return False
+    return bool((np.abs(Random().logged(log) / log.propensities - 1) <= ROUNDING).all())
+
+
+def summarise_run(experiment: Experiment, rows: int, label: str = "") -> LogSummary:
+    """Summarise the log of an agent that a run will have with a number of replications.
 
     Raises
     ------
@@ -96,7 +109,33 @@ def summarise_run(experiment: Experiment, rows: int) -> LogSummary:
     recording.check(experiment, range(rows))
     items = experiment.simulator_class().describe(experiment.simulator).n_items
     names, agents, S = tuple(map(str, range(items))), target_agents(experiment), recording.slots(experiment)
-    return LogSummary(experiment.steps * rows * S, names, agents=agents, experiment=experiment)
+    logger = experiment.agents[experiment.labels.index(label)] if label else None
+    uniform = logger is not None and logger.kind == "random" and not logger.guards
+    return LogSummary(experiment.steps * rows * S, names, agents=agents, experiment=experiment, uniform=uniform)
+
+
+def suggested_target(summary: LogSummary, logger: str = "", production: str = "") -> str:
+    """Return the target that is offered first: never the policy that made the log.
+
+    Parameters
+    ----------
+    summary : LogSummary
+        Of the log.
+    logger : str
+        Of a simulated run: the agent that made the log.
+    production : str
+        Of the Open Bandit sample: the target that is the shop's own policy.
+
+    Returns
+    -------
+    str
+        ``agent:LABEL``, or a text that `read_target` reads.
+    """
+    if other := next((label for label in summary.agents if label != logger), ""):
+        return f"agent:{other}"
+    if not summary.uniform:
+        return "random"
+    return production or "greedy:ridge"
 
 
 def target_agents(experiment: Experiment) -> dict[str, str]:

@@ -45,6 +45,11 @@ def sentences(found: Evaluation) -> list[str]:
             f"This log cannot answer reliably what {policy} would have earned: {REGISTRY[found.main].title} estimates "
             f"{earned}, but see the alarms."
         )
+    elif found.same:
+        first = (
+            f"{policy[0].upper()}{policy[1:]} is the policy that made this log: it earned {earned}, and there is no "
+            "difference to estimate. Choose another target."
+        )
     elif gain.low == gain.high == 0:
         first = f"{start}, the same as the logging policy."
     elif gain.low > 0 or gain.high < 0:
@@ -75,7 +80,11 @@ def sentences(found: Evaluation) -> list[str]:
         )
     if not math.isfinite(e.value) or found.weights is None or gain.low == gain.high == 0:
         return stated
-    return [*stated, found.verdict if reliable(found) else f"Even if the estimate were right: {_lower(found.verdict)}"]
+    if not reliable(found):
+        return [*stated, f"Even if the estimate were right: {_lower(found.verdict)}"]
+    paired = " Both are measured on the same decisions, so that their difference is known better than their values."
+    narrow = gain.high - gain.low < (e.high - e.low) / 2
+    return [*stated, found.verdict + (paired if narrow else "")]
 
 
 def _lower(sentence: str) -> str:

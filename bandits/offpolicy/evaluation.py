@@ -37,6 +37,8 @@ MAX_POSITIONS = 50  # that are estimated one by one
 BOUNDED = ("ips", "clipped_ips")  # contributions within known bounds, for the Bernstein interval
 ADJUSTED = ("normal", "bootstrap")  # intervals for large samples
 MAIN = ("dr", "snips", "ips")  # the first of these that is computed is the one that conclusions use
+MAIN_OF_SAME = ("snips", "ips", "dr")  # where the target is the logging policy: the mean reward of the log
+ROUNDING = 0.01  # of propensities, relative
 
 
 class Truth(NamedTuple):
@@ -79,6 +81,9 @@ class Evaluation:
     positions : mapping of str to Interval
         By position of slates, what the main estimator states for the rows of that position; empty where the log has
         one row per event.
+    same : bool
+        The target is the policy that made the log: it gives what was shown the probability that the log states, but
+        for rounding.
     """
 
     n: int
@@ -95,6 +100,7 @@ class Evaluation:
     weights: Histogram | None
     level: float
     positions: Mapping[str, Interval] = field(default_factory=dict)
+    same: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """Return the content of ``estimates.json``; numbers that are not finite are None."""
@@ -189,7 +195,9 @@ def evaluate(
     support = measure(log, target, None if log.propensities is None else rounds.weights)
     estimates: dict[str, Interval] = {}
     tuned: dict[str, float] = {}
-    main, more = next((name for name in MAIN if name in names), names[0]), Interval(*[float("nan")] * 4)
+    same = log.propensities is not None and bool((np.abs(rounds.weights - 1) <= ROUNDING).all())
+    preferred = MAIN_OF_SAME if same else MAIN
+    main, more = next((name for name in preferred if name in names), names[0]), Interval(*[float("nan")] * 4)
     for name in names:
         contributions, value = _contributions(REGISTRY[name], rounds)
         if value is not None:
@@ -208,15 +216,19 @@ def evaluate(
                 contributions, unbiased, rounds, log, kind=interval, level=level, largest=_largest(rounds, clip),
                 adjusted=adjusted, generator=generator,
             )  # fmt: skip
+    if same:
+        more = Interval(0.0, 0.0, 0.0, 0.0)  # whatever the noise of predicted rewards
     flat = [REGISTRY[name].title for name, e in estimates.items() if e.standard_error == 0]
-    raised = (*_assumptions(log, names, estimated, flat), *unknown, *alarms(len(log), support))
+    bounds = [alarm for alarm in alarms(len(log), support) if not (same and alarm.kind == "mean_weight")]
+    raised = (*_assumptions(log, names, estimated, flat), *unknown, *bounds)
     logged = float(log.rewards.mean())
     stated = verdict(len(log), logged, half_width_in_errors(more, level))
     drawn = None if log.propensities is None else histogram(rounds.weights)
     each = _by_position(log, rounds, main, partial(_interval, kind=interval, level=level, generator=generator))
     return Evaluation(
-        len(log), target.name, estimates, tuned, support, raised, truth, stated, main, logged, more, drawn, level, each
-    )
+        len(log), target.name, estimates, tuned, support, raised, truth, stated, main, logged, more, drawn, level, each,
+        same,
+    )  # fmt: skip
 
 
 def _names(asked: Sequence[str] | None, log: DecisionLog, target: Target, interval: str) -> list[str]:
@@ -268,7 +280,7 @@ def _rounds(
         logged_q, target_q = given(log, target, q) if q is not None else fitted(log, target, model, generator)
         if not np.isfinite(target_q).all():
             i = int((~np.isfinite(target_q)).argmax())
-            raise UserError(f"row {log.first + i}, q: must hold finite numbers; the target's mean is {target_q[i]}")
+            raise UserError(f"{log.places[i]}, q: must hold finite numbers; the target's mean is {target_q[i]}")
     accepted = (generator.random(n) < chosen).astype(np.float64) if "replay" in names else nothing
     return Rounds(log.rewards, weights, logged_q, target_q, accepted)
 

@@ -9,6 +9,7 @@ from bandits.results.style import REFERENCE, Spec, log_ticks
 
 from .estimators import REGISTRY
 from .evaluation import Evaluation
+from .weights import LEAST
 
 MAIN_COLOR, OTHER_COLOR, TRUTH_COLOR = "#D55E00", "#56B4E9", "#009E73"  # of the palette of Okabe and Ito
 WEIGHT_COLORS = "#0072B2", "#D55E00"
@@ -78,7 +79,7 @@ def _line(name: str, value: float, rows: int, look: Spec) -> Spec:
 def _text(found: Evaluation, name: str) -> str:
     e = found.estimates[name]
     kind = REGISTRY[name]
-    return f"{kind.title}: {e.value:.4g} ({e.low:.4g} to {e.high:.4g})<br>{kind.words}"
+    return f"{kind.title}, {kind.name}:<br>{e.value:.4g} ({e.low:.4g} to {e.high:.4g})<br>{kind.words}"
 
 
 def weights(found: Evaluation) -> Spec | None:
@@ -102,7 +103,8 @@ def weights(found: Evaluation) -> Spec | None:
             "note": "How the decisions, and the sum of their weights, are spread over importance weights w "
             f"(probability under the target / propensity). {percent(bins.zero, 1)} of the decisions have the weight 0: "
             "the target would not have chosen what was shown. Where few decisions have most of the weight, intervals "
-            "are wide.",
+            "are wide. "
+            f"Weights below {LEAST} stand at the left end.",
             "caption": f"Weight 0: {percent(bins.zero, 1)} of the decisions",
         },
         "xaxis": {"title": {"text": "importance weight"}, "type": "log", "hoverformat": ".3~r",

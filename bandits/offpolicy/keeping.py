@@ -36,7 +36,7 @@ def keep_for_replay(log: DecisionLog, title: str, *, uniform: bool = False) -> s
     check_uniform(log, uniform=uniform)
     features, names = _features(log)
     kept = KeptLog(log.actions, log.rewards, features, log.names)
-    return save_log(kept, feature_names=names, title=title, first=log.first)
+    return save_log(kept, feature_names=names, title=title, at=log.places)
 
 
 def check_uniform(log: DecisionLog, *, uniform: bool = False) -> None:
@@ -52,7 +52,7 @@ def check_uniform(log: DecisionLog, *, uniform: bool = False) -> None:
         raise UserError("event_id: a replay takes one item per event; keep the rows of one position")
     if log.available is not None and not log.available.all():
         i = int((~log.available.all(axis=1)).argmax())
-        raise UserError(f"row {log.first + i}, candidates: a replay takes logs in which every item is a candidate in "
+        raise UserError(f"{log.places[i]}, candidates: a replay takes logs in which every item is a candidate in "
                         f"every row; here are {int(log.available[i].sum())} of {K}")  # fmt: skip
     if log.propensities is None:
         if not uniform:
@@ -64,7 +64,7 @@ def check_uniform(log: DecisionLog, *, uniform: bool = False) -> None:
         i = int(wrong.argmax())
         p = log.propensities[i]
         raise UserError(
-            f"row {log.first + i}, propensity: a replay takes uniformly random logs, where it is 1/{K} = {1 / K:.4g} "
+            f"{log.places[i]}, propensity: a replay takes uniformly random logs, where it is 1/{K} = {1 / K:.4g} "
             f"for each of {K} items; got {p:.4g}; if there are more items than the rows show, list all in a column "
             "candidates"
         )

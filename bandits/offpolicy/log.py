@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandits.base.errors import UserError
+from bandits.base.places import ROWS, Places
 from bandits.base.types import BoolArray, FloatArray, IntArray
 
 from . import checks
@@ -51,8 +52,8 @@ class DecisionLog:
         Replication, step and index of the context in the simulator.
     columns : mapping of str to float64 (n,)
         Other numeric columns, such as probabilities of a target policy.
-    first : int
-        Number of the first row in the file, for messages.
+    places : Places
+        Names of the rows in their file, for messages.
     experiment : str
         Of a simulated run: the experiment as JSON, from which the truth is known. Empty for other logs.
     unique_ids : bool
@@ -82,12 +83,12 @@ class DecisionLog:
     steps: IntArray | None = None
     contexts: IntArray | None = None
     columns: Mapping[str, FloatArray] = field(default_factory=dict)
-    first: int = 1
+    places: Places = ROWS
     experiment: str = ""
     unique_ids: InitVar[bool] = False
 
     def __post_init__(self, unique_ids: bool) -> None:
-        n, K, first = len(self.actions), len(self.names), self.first
+        n, K, at = len(self.actions), len(self.names), self.places
         if not 1 <= n <= MAX_ROWS:
             raise UserError(f"a log must have 1 to {MAX_ROWS:,} rows; got {n:,}")
         for name, array in self._arrays().items():
@@ -100,20 +101,20 @@ class DecisionLog:
         D = 0 if self.features is None else self.features.shape[1]
         if self.feature_names and len(self.feature_names) != D:
             raise UserError(f"feature_names: must have {D} names, one for each feature; got {len(self.feature_names)}")
-        checks.check_rewards(self.rewards, first=first)
-        checks.check_actions(self.actions, K, self.available, first=first, names=self.names)
+        checks.check_rewards(self.rewards, at=at)
+        checks.check_actions(self.actions, K, self.available, at=at, names=self.names)
         if self.propensities is not None:
-            checks.check_propensities(self.propensities, first=first)
+            checks.check_propensities(self.propensities, at=at)
         if self.distributions is not None:
-            checks.check_distributions(self.distributions, first=first)
+            checks.check_distributions(self.distributions, at=at)
             if self.propensities is not None:
-                checks.check_logged_probability(self.distributions, self.actions, self.propensities, first=first)
+                checks.check_logged_probability(self.distributions, self.actions, self.propensities, at=at)
         if self.event_ids is not None and not unique_ids:
-            checks.check_unique(self.event_ids, self.positions, first=first)
+            checks.check_unique(self.event_ids, self.positions, at=at)
         if self.features is not None and not np.isfinite(self.features).all():
             i, d = np.argwhere(~np.isfinite(self.features))[0].tolist()
             column = self.feature_names[d] if self.feature_names else f"feature {d}"
-            raise UserError(f"row {first + i}, {column}: must be a finite number; got {self.features[i, d]}")
+            raise UserError(f"{at[i]}, {column}: must be a finite number; got {self.features[i, d]}")
 
     def __len__(self) -> int:
         return len(self.actions)
@@ -142,7 +143,8 @@ class DecisionLog:
         """Return some of the rows."""
         mine = {name: array for name, array in self._arrays().items() if not name.startswith("columns.")}
         arrays: dict[str, Any] = {name: array[index] for name, array in mine.items()}
-        return replace(self, **arrays, columns={name: array[index] for name, array in self.columns.items()})
+        columns = {name: array[index] for name, array in self.columns.items()}
+        return replace(self, **arrays, columns=columns, places=self.places.select(index, len(self)))
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         """Return all arrays that are there, by name; those of ``columns`` as ``columns.NAME``."""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from bandits.base.errors import UserError
 from bandits.base.files import atomic_write
 from bandits.base.formatting import short
+from bandits.base.places import IN_TABLE
 
 from .log import DecisionLog
 
@@ -95,7 +96,9 @@ def from_table(table: pa.Table) -> DecisionLog:
     if strange := sorted(arrays.keys() - COLUMNS.keys()):
         raise UserError(f"the log has the unknown column {short(strange[0])}: it is of a later version")
     known: dict[str, Any] = {COLUMNS[name]: array for name, array in arrays.items()}
-    return DecisionLog(names=names, feature_names=feature_names, columns=columns, experiment=experiment, **known)
+    return DecisionLog(
+        names=names, feature_names=feature_names, columns=columns, experiment=experiment, places=IN_TABLE, **known
+    )  # fmt: skip
 
 
 def _column(array: NDArray[Any]) -> pa.Array:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bandits.base.errors import UserError
 from bandits.base.formatting import short, size
+from bandits.base.places import IN_TABLE, OF_FILE, RECORD, Places
 
 from . import open_bandit, parquet
 from .dsjson import read_dsjson
@@ -107,7 +108,7 @@ def _parquet(path: Path, mapping: Mapping[str, str] | None) -> DecisionLog:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise UserError(f"'{short(path.name)}': is not a Parquet file, or is damaged") from error
-    return from_frame(frame, mapping)
+    return from_frame(frame, mapping, places=IN_TABLE)
 
 
 def _csv(path: Path, mapping: Mapping[str, str] | None) -> DecisionLog:
@@ -117,4 +118,11 @@ def _csv(path: Path, mapping: Mapping[str, str] | None) -> DecisionLog:
         frame = pd.read_csv(path, nrows=MAX_ROWS + 1, encoding="utf-8-sig", low_memory=False)
     except ValueError as error:
         raise UserError(f"'{short(path.name)}': is not a CSV file in UTF-8; {short(str(error), 100)}") from error
-    return from_frame(frame, mapping, first=2)  # the header is row 1, as a spreadsheet shows it
+    return from_frame(frame, mapping, places=_places(path, len(frame)))
+
+
+def _places(path: Path, n: int) -> Places:
+    """Return the lines of the n rows of a CSV file, after its header; empty lines are no rows."""
+    with path.open("rb") as file:
+        lines = [number for number, line in enumerate(file, start=1) if line.strip()]
+    return Places(OF_FILE, lines[1:]) if len(lines) == n + 1 else Places(RECORD, range(2, n + 2))

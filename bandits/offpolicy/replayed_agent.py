@@ -125,7 +125,7 @@ def _check_uniform(log: DecisionLog) -> IntArray:
     wrong = np.abs(log.propensities - 1 / K) > TOLERANCE
     if wrong.any():
         i = int(wrong.argmax())
-        raise UserError(f"a learning agent is replayed on a uniformly random log; row {log.first + i} has the "
+        raise UserError(f"a learning agent is replayed on a uniformly random log; {log.places[i]} has the "
                         f"propensity {log.propensities[i]:.3g} with {K[i]} actions")  # fmt: skip
     return K
 

@@ -145,7 +145,7 @@ def experiment_of(log: DecisionLog) -> Experiment:
         wrong = (values < 0) | (values >= end)
         if wrong.any():
             i = int(wrong.argmax())
-            raise UserError(f"row {log.first + i}, {name}: must be between 0 and {end - 1}, as in the experiment of "
+            raise UserError(f"{log.places[i]}, {name}: must be between 0 and {end - 1}, as in the experiment of "
                             f"the log; got {values[i]}")  # fmt: skip
     return experiment
 

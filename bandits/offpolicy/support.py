@@ -207,11 +207,19 @@ def verdict(n: int, logged: float, standard_error: float) -> str:
     if not standard_error:
         return "The target chooses as the logging policy does."
     least = 0.1 * (required / n) ** 0.5
-    own = f"finds one of {percent(least, 0 if least >= 0.1 else 1)}" if least < 1 else "does not even find a doubling"
+    own = f"finds one of {_share(least)}" if least < 1 else "does not even find a doubling"
+    half = float(ndtri(0.975)) * standard_error / abs(logged)
+    needed, others = f"{rounded(max(required, 1))} decisions", f"its {count(n)}"
+    if required < n:
+        needed, others = f"{rounded(max(required, 1))} of its {count(n)} decisions", "all"
     return (
-        f"To find a difference of 10 % from the logging policy, this log would need about {rounded(max(required, 1))} "
-        f"decisions; with its {count(n)} it {own} (found: in {percent(POWER)} of such logs)."
+        f"To find a difference of 10 % from the logging policy, this log would need about {needed}; with {others} it "
+        f"{own} (found: in {percent(POWER)} of such logs; the interval of the difference is now ±{_share(half)})."
     )
+
+
+def _share(value: float) -> str:
+    return percent(value, 0 if value >= 0.1 else 1)
 
 
 def _segments(log: DecisionLog) -> tuple[list[str], IntArray]:

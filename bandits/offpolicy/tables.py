@@ -10,6 +10,7 @@ import numpy as np
 
 from bandits.base.errors import UserError
 from bandits.base.formatting import short
+from bandits.base.places import ROWS, Places
 from bandits.base.types import BoolArray, FloatArray, IntArray
 
 from .log import MAX_CELLS, MAX_ROWS, DecisionLog
@@ -76,7 +77,7 @@ def suggested_map(columns: Sequence[str]) -> dict[str, str]:
     return found | ({"features": "|".join(features)} if features else {})
 
 
-def from_frame(frame: Any, mapping: Mapping[str, str] | None = None, *, first: int = 1) -> DecisionLog:
+def from_frame(frame: Any, mapping: Mapping[str, str] | None = None, *, places: Places = ROWS) -> DecisionLog:
     """Make a log of a pandas data frame.
 
     Columns have the names of their roles (`ROLES`) unless the mapping names others. Actions are numbered in the order
@@ -88,8 +89,8 @@ def from_frame(frame: Any, mapping: Mapping[str, str] | None = None, *, first: i
     frame : pandas.DataFrame
     mapping : mapping of str to str, optional
         Role: name of the column; an empty name: no column has this role.
-    first : int
-        Number of the first row, for messages.
+    places : Places
+        Names of the rows in their file, for messages.
 
     Raises
     ------
@@ -111,13 +112,13 @@ def from_frame(frame: Any, mapping: Mapping[str, str] | None = None, *, first: i
         raise UserError(f"a log must have 1 to {MAX_ROWS:,} rows; got {len(frame):,}")
 
     def numbers(role: str) -> FloatArray | None:
-        return _numbers(frame[place[role]], first, place[role]) if role in place else None
+        return _numbers(frame[place[role]], places, place[role]) if role in place else None
 
     def texts(role: str) -> Any:
         return frame[place[role]].astype(str).to_numpy(object) if role in place else None
 
-    vectors = _vectors(frame[place["propensities"]], first) if "propensities" in place else None
-    shown = _names(frame[place["action"]], first)
+    vectors = _vectors(frame[place["propensities"]], places) if "propensities" in place else None
+    shown = _names(frame[place["action"]], places)
     listed = [_cell(value) for value in frame[place["candidates"]]] if "candidates" in place else None
     if vectors is None:
         names = _in_order({*shown, *(name for row in listed or () for name in row)})
@@ -128,17 +129,17 @@ def from_frame(frame: Any, mapping: Mapping[str, str] | None = None, *, first: i
     index = {name: k for k, name in enumerate(names)}
     outside = next((i for i, name in enumerate(shown) if name not in index), None)
     if outside is not None:
-        raise UserError(f"row {first + outside}, action: must be its place in propensities, 0 to {len(names) - 1}; "
+        raise UserError(f"{places[outside]}, action: must be its place in propensities, 0 to {len(names) - 1}; "
                         f"got {short(shown[outside])}")  # fmt: skip
     actions = np.fromiter((index.get(name, -1) for name in shown), np.int64, len(shown))
     wanted = mapping["features"].split("|") if mapping.get("features") else []
-    features, feature_names = encode_features(frame, wanted, first)
+    features, feature_names = encode_features(frame, wanted, places)
     rest = [name for name in frame.columns if name not in {*place.values(), *wanted}]
     return DecisionLog(
         actions=actions, rewards=_required(numbers("reward")), names=names, propensities=numbers("propensity"),
         distributions=vectors, available=None if listed is None else _available(listed, index), features=features,
-        feature_names=feature_names, positions=_whole(numbers("position"), first, "position"),
-        segments=texts("segment"), event_ids=texts("event_id"), times=texts("time"), first=first,
+        feature_names=feature_names, positions=_whole(numbers("position"), places, "position"),
+        segments=texts("segment"), event_ids=texts("event_id"), times=texts("time"), places=places,
         columns={
             str(name): frame[name].to_numpy(np.float64, na_value=np.nan)
             for name in rest if frame[name].dtype.kind in "iufb"
@@ -146,7 +147,7 @@ def from_frame(frame: Any, mapping: Mapping[str, str] | None = None, *, first: i
     )  # fmt: skip
 
 
-def encode_features(frame: Any, names: list[str], first: int) -> tuple[FloatArray | None, tuple[str, ...]]:
+def encode_features(frame: Any, names: list[str], at: Places) -> tuple[FloatArray | None, tuple[str, ...]]:
     """Return numbers unchanged and texts as indicators of their most frequent values but one.
 
     Returns
@@ -163,7 +164,7 @@ def encode_features(frame: Any, names: list[str], first: int) -> tuple[FloatArra
     for name in names:
         series = frame[name]
         if series.dtype.kind in "iufb":
-            columns[name] = _numbers(series, first, name)
+            columns[name] = _numbers(series, at, name)
         else:
             text = series.astype(str)
             for value in sorted(text.value_counts().index[:MAX_CATEGORIES])[1:]:
@@ -171,7 +172,7 @@ def encode_features(frame: Any, names: list[str], first: int) -> tuple[FloatArra
     return (np.column_stack(list(columns.values())) if columns else None), tuple(columns)
 
 
-def _numbers(series: Any, first: int, column: str) -> FloatArray:
+def _numbers(series: Any, at: Places, column: str) -> FloatArray:
     """Return a column of numbers.
 
     Raises
@@ -182,19 +183,19 @@ def _numbers(series: Any, first: int, column: str) -> FloatArray:
     import pandas as pd
 
     if series.dtype.kind in "mM":
-        raise UserError(f"row {first}, {column}: must be a number; got '{short(str(series.iloc[0]))}'")
+        raise UserError(f"{at[0]}, {column}: must be a number; got '{short(str(series.iloc[0]))}'")
     if series.dtype.kind not in "iufb":
         given = pd.to_numeric(series, errors="coerce")
         wrong = given.isna().to_numpy() & series.notna().to_numpy()
         if wrong.any():
             i = int(wrong.argmax())
-            raise UserError(f"row {first + i}, {column}: must be a number; got '{short(str(series.iloc[i]))}'")
+            raise UserError(f"{at[i]}, {column}: must be a number; got '{short(str(series.iloc[i]))}'")
         series = given
     values: FloatArray = series.to_numpy(np.float64, na_value=np.nan)
     return values
 
 
-def _whole(values: FloatArray | None, first: int, column: str) -> IntArray | None:
+def _whole(values: FloatArray | None, at: Places, column: str) -> IntArray | None:
     """Return whole numbers.
 
     Raises
@@ -207,11 +208,11 @@ def _whole(values: FloatArray | None, first: int, column: str) -> IntArray | Non
     wrong = ~(np.isfinite(values) & (values == np.round(values)))
     if wrong.any():
         i = int(wrong.argmax())
-        raise UserError(f"row {first + i}, {column}: must be a whole number; got {values[i]}")
+        raise UserError(f"{at[i]}, {column}: must be a whole number; got {values[i]}")
     return values.astype(np.int64)
 
 
-def _names(series: Any, first: int) -> list[str]:
+def _names(series: Any, at: Places) -> list[str]:
     """Return the actions as texts, whole numbers without a fraction.
 
     Raises
@@ -221,7 +222,7 @@ def _names(series: Any, first: int) -> list[str]:
     """
     missing = series.isna().to_numpy()
     if missing.any():
-        raise UserError(f"row {first + int(missing.argmax())}, action: is required; it is missing")
+        raise UserError(f"{at[int(missing.argmax())]}, action: is required; it is missing")
     return [_text(value) for value in series.tolist()]
 
 
@@ -248,7 +249,7 @@ def _cell(value: object) -> list[Any]:
     return [part.strip() for part in text.split("|")]
 
 
-def _vectors(series: Any, first: int) -> FloatArray:
+def _vectors(series: Any, at: Places) -> FloatArray:
     """Return the vectors of propensities, float64 (n, K).
 
     Raises
@@ -260,13 +261,11 @@ def _vectors(series: Any, first: int) -> FloatArray:
     K = len(rows[0])
     for i, row in enumerate(rows):
         if len(row) != K:
-            raise UserError(
-                f"row {first + i}, propensities: must have {K} entries as the first row has; got {len(row)}"
-            )
+            raise UserError(f"{at[i]}, propensities: must have {K} entries as the first row has; got {len(row)}")
         try:
             rows[i] = [float(entry) for entry in row]
         except ValueError as error:
-            raise UserError(f"row {first + i}, propensities: entries must be numbers; {error}") from error
+            raise UserError(f"{at[i]}, propensities: entries must be numbers; {error}") from error
     return np.array(rows, np.float64)
 
 

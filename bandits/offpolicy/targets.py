@@ -120,7 +120,7 @@ class Matrix(Target):
     def check(self, log: DecisionLog) -> None:
         n, K, shape = len(log), log.n_actions, self.matrix.shape
         if shape == (n, K) and n != K:
-            checks.check_distributions(self.matrix, first=log.first, column="target")
+            checks.check_distributions(self.matrix, at=log.places, column="target")
         elif shape == (K,):
             checks.check_distributions(self.matrix[None], column="target")
         elif len(shape) == 2 and shape[0] == K and log.positions is not None:
@@ -129,7 +129,7 @@ class Matrix(Target):
                 raise UserError(f"target: must have a column for each of the {S} positions; got {shape[1]}")
             checks.check_distributions(self.matrix.T, column="target, position")
         elif shape == (n, K):
-            checks.check_distributions(self.matrix, first=log.first, column="target")
+            checks.check_distributions(self.matrix, at=log.places, column="target")
         else:
             raise UserError(f"target: must have the shape (n, K) = ({n}, {K}), (K,) or (K, S); got {shape}")
 
@@ -167,7 +167,7 @@ class Column(Target):
         wrong = ~((values >= 0) & (values <= 1))
         if wrong.any():
             i = int(wrong.argmax())
-            raise UserError(f"row {log.first + i}, {short(self.column)}: must be between 0 and 1; got {values[i]:g}")
+            raise UserError(f"{log.places[i]}, {short(self.column)}: must be between 0 and 1; got {values[i]:g}")
 
     def probabilities(self, log: DecisionLog, rows: Rows) -> FloatArray:  # noqa: ARG002 - always refused
         raise UserError(f"target {short(self.name)}: only the probabilities of the logged actions are known")

@@ -10,6 +10,8 @@ import numpy as np
 from bandits.base.types import FloatArray
 
 BINS = 40
+LEAST = 0.001  # smaller weights are counted as this one: they contribute next to nothing
+SHOWN = 0.1, 10.0  # weights that the bins always reach: 1 is what equal policies have
 
 
 class Histogram(NamedTuple):
@@ -34,12 +36,12 @@ class Histogram(NamedTuple):
 
 
 def histogram(weights: FloatArray) -> Histogram:
-    """Compute the histogram of n importance weights, float64 (n,)."""
+    """Compute the histogram of n importance weights, float64 (n,); those below `LEAST` are in the first bin."""
     positive = weights[weights > 0]
     if not len(positive):
         return Histogram([], [], [], 1.0)
-    low, high = np.log(positive.min()), np.log(positive.max())
-    edges = np.linspace(low - 0.05, high + 0.05, BINS + 1)  # so that equal weights have a bin too
+    low, high = np.log(min(max(positive.min(), LEAST), SHOWN[0])), np.log(max(positive.max(), SHOWN[1]))
+    edges = np.linspace(low, high, BINS + 1)
     place = np.clip(((np.log(positive) - edges[0]) / (edges[1] - edges[0])).astype(np.int64), 0, BINS - 1)
     decisions = np.bincount(place, minlength=BINS) / len(weights)
     weight = np.bincount(place, weights=positive, minlength=BINS) / positive.sum()

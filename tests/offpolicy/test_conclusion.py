@@ -14,7 +14,14 @@ from bandits.base.errors import UserError
 from bandits.offpolicy import DecisionLog, Matrix, conclusion, evaluate, figures, read_log, write_parquet
 from bandits.offpolicy.anytime import anytime
 from bandits.offpolicy.background import EvaluationTask, RecordTask, from_message, summarise_file, to_message
-from bandits.offpolicy.choices import rows_at_first, suggested_logger, summarise, summarise_run, target_agents
+from bandits.offpolicy.choices import (
+    rows_at_first,
+    suggested_logger,
+    suggested_target,
+    summarise,
+    summarise_run,
+    target_agents,
+)
 from bandits.offpolicy.intervals import empirical_bernstein
 from bandits.offpolicy.recording import record
 from bandits.offpolicy.tables import suggested_map
@@ -60,7 +67,8 @@ def test_the_first_sentence_says_more_less_apart_or_that_the_log_cannot_answer()
     best = np.eye(5)[setting.rewards.argmax(axis=1)] * 0.5 + 0.1
     worst = np.eye(5)[setting.rewards.argmin(axis=1)] * 0.5 + 0.1
     more, less, same = (
-        conclusion.sentences(evaluate(setting.log, Matrix(p)))[0] for p in (best, worst, setting.logging)
+        conclusion.sentences(evaluate(setting.log, Matrix(p)))[0]
+        for p in (best, worst, 0.97 * setting.logging + 0.03 / 5)
     )
     shape = (
         r"Matrix would have earned (0\.\d{3}) per decision \(95 % confidence interval 0\.\d{3} to 0\.\d{3}\): "
@@ -79,7 +87,54 @@ def test_the_first_sentence_says_more_less_apart_or_that_the_log_cannot_answer()
     few = setting.log.select(np.arange(60))
     assert conclusion.sentences(evaluate(few, "always:item 2"))[0].startswith("This log cannot answer reliably what")
     exact = evaluate(setting.log, "column:propensity")
-    assert conclusion.sentences(exact)[0].endswith(", the same as the logging policy.")
+    stated = conclusion.sentences(exact)
+    assert stated[0].startswith("The policy in the column propensity is the policy that made this log: it earned ")
+    assert len(stated) == 1
+    nothing = evaluate(replace(setting.log, rewards=np.zeros(20_000)), Matrix(best), estimators=["ips"])
+    assert "the same as the logging policy" in conclusion.sentences(replace(nothing, alarms=()))[0]
+
+
+def test_a_target_that_made_the_log_has_no_difference_whatever_the_model_predicts() -> None:
+    """Predicted rewards differ between items, so that DR differs from the mean reward; 1/3 is written as .333."""
+    g, n = np.random.default_rng(15), 3000
+    actions = g.integers(0, 3, n)
+    rewards = (g.random(n) < 0.2 + 0.2 * actions).astype(float)
+    log = DecisionLog(actions=actions, rewards=rewards, names=("a", "b", "c"), propensities=np.full(n, 0.333))
+    found = evaluate(log, "random")
+    assert found.same
+    assert found.main == "snips"
+    assert tuple(found.gain) == (0, 0, 0, 0)
+    assert found.estimates["snips"].value == pytest.approx(rewards.mean())
+    assert found.estimates["dr"].value != pytest.approx(rewards.mean(), rel=1e-6)
+    assert found.alarms == ()
+    (stated,) = conclusion.sentences(found)
+    assert stated.startswith("Choosing at random is the policy that made this log: it earned 0.")
+    for other in (np.full(n, 0.329), np.where(actions == 1, 0.5, 1 / 3)):
+        assert not evaluate(replace(log, propensities=other), "random", estimators=["ips"]).same
+    bare = replace(log, propensities=None)
+    assert not evaluate(bare, "random").same
+    guessed = evaluate(bare, "random", estimate_propensities=True)  # a model of the log is no record of it
+    assert conclusion.sentences(guessed)[0].startswith("This log cannot answer reliably")
+
+
+@pytest.mark.parametrize(("n", "least"), [(2000, 0.3), (200_000, 0.03)])
+def test_the_decisions_that_10_percent_takes_follow_from_the_interval_of_the_difference(n: int, least: float) -> None:
+    """The half width shrinks with the root of the decisions, so that N = n (half · 2.80 / 1.96 / 10 %)²."""
+    setting = simulate(np.random.default_rng(16), n, vectors=False)
+    found = evaluate(setting.log, Matrix(setting.target), estimators=["ips"])
+    half = 100 * (found.gain.high - found.gain.low) / 2 / found.logged
+    stated = re.fullmatch(
+        r"To find a difference of 10 % from the logging policy, this log would need about ([\d,]+)( of its [\d,]+)? "
+        r"decisions; with (?:its [\d,]+|all) it finds one of ([\d.]+) % \(found: in 80 % of such logs; the interval of "
+        r"the difference is now ±([\d.]+) %\)\.",
+        found.verdict,
+    )
+    assert stated is not None, found.verdict
+    assert float(stated[4]) == pytest.approx(half, abs=0.5)
+    assert float(stated[3]) == pytest.approx(half * 2.8016 / 1.96, abs=0.5)
+    required = n * (half * 2.8016 / 1.96 / 10) ** 2
+    assert float(stated[1].replace(",", "")) == pytest.approx(required, rel=0.06)
+    assert bool(stated[2]) is (required < n) is (least < 0.1)
 
 
 def test_replay_of_a_log_that_is_not_uniform_answers_nothing() -> None:
@@ -157,8 +212,8 @@ def test_a_file_is_summarised_in_a_process_of_its_own(tmp_path: Path) -> None:
     e = experiment("random", "linucb", seed=15, steps=50)
     write_parquet(record(e, 0), tmp_path / "log.parquet")
     found = summarise_file((tmp_path / "log.parquet").read_bytes(), ".parquet", None)
-    assert found == summarise_run(e, 3)
-    with pytest.raises(UserError, match="row 3, click: must be a number"):
+    assert found == summarise_run(e, 3, "Random")
+    with pytest.raises(UserError, match=r"row 3 \(line 3 of the file\), click: must be a number"):
         summarise_file(b"item,click\n1,0\n2,x\n", ".csv", {"action": "item", "reward": "click"})
 
 
@@ -191,6 +246,25 @@ def test_a_histogram_of_weights_holds_every_decision_and_all_of_the_weight() -> 
     expected, _ = np.histogram(weights[weights > 0], bins=found.edges)
     np.testing.assert_allclose(np.asarray(found.decisions) * 1000, expected, atol=1e-6)
     assert sum(histogram(np.ones(7)).decisions) == pytest.approx(1)
+    assert (found.edges[0], found.edges[-1]) == pytest.approx((weights[weights > 0].min(), weights.max()))
+
+
+def test_the_bins_of_weights_show_what_counts() -> None:
+    """Thompson sampling gives most items next to no probability; a policy that is the log's has the weight 1 alone."""
+    g = np.random.default_rng(7)
+    weights = np.concatenate([np.exp(-g.uniform(10, 60, 300)), g.uniform(0.5, 2, 600), g.uniform(50, 200, 100)])
+    found = histogram(weights)
+    assert (found.edges[0], found.edges[-1]) == pytest.approx((0.001, weights.max()))
+    assert found.decisions[0] == pytest.approx(0.3)
+    assert sum(found.decisions) == pytest.approx(1)
+    for equal in (1.0, 80.0, 1e-9):
+        alone = histogram(np.full(5, equal))
+        assert alone.edges[0] == pytest.approx(min(0.1, max(equal, 0.001)))
+        assert alone.edges[-1] == pytest.approx(max(10, equal))
+        assert sum(alone.decisions) == pytest.approx(1)
+        shown = max(equal, 0.001)
+        (place,) = np.flatnonzero(alone.decisions)
+        assert alone.edges[place] * (1 - 1e-9) <= shown <= alone.edges[place + 1] * (1 + 1e-9)
     assert histogram(np.zeros(3)).zero == 1
 
 
@@ -213,6 +287,9 @@ def test_figures_show_estimates_logging_policy_and_truth() -> None:
     assert high > max(e.high for e in found.estimates.values())
     drawn = figures.weights(found)
     assert drawn is not None
+    assert "SNIPS, self-normalised inverse propensity scoring:" in "".join(
+        t for d in spec["data"] for t in d.get("text", ())
+    )
     assert [trace["name"] for trace in drawn["data"]] == ["share of decisions", "share of sum of weights"]
     assert figures.weights(replace(found, weights=None)) is None
 
@@ -257,6 +334,10 @@ def test_a_page_offers_what_a_log_can_answer(tmp_path: Path) -> None:
     write_parquet(record(e, "ε-greedy"), tmp_path / "log.parquet")
     after = summarise(read_log(tmp_path / "log.parquet"))
     assert after == before
+    assert not after.uniform
+    write_parquet(record(e, "Random"), tmp_path / "random.parquet")
+    assert summarise(read_log(tmp_path / "random.parquet")) == summarise_run(e, 2, "Random")
+    assert summarise_run(e, 2, "Random").uniform
     floor = [{"kind": "floor", "epsilon": 0.1}]
     floored = experiment({"kind": "linucb", "guards": floor}, "epsilon_greedy", "random", seed=9, steps=200)
     assert suggested_logger(floored) == floored.labels[0]
@@ -268,6 +349,26 @@ def test_a_page_offers_what_a_log_can_answer(tmp_path: Path) -> None:
     assert suggested_logger(large) is None
     with pytest.raises(UserError, match="10 slots, 50,000 in all, and 10,000 items: record fewer"):
         summarise_run(large, 1)
+
+
+def test_the_first_target_is_never_the_policy_that_made_the_log() -> None:
+    e = experiment("linucb", "epsilon_greedy", "random", seed=9, steps=200)
+    assert suggested_target(summarise_run(e, 2, "LinUCB"), "LinUCB") == "agent:ε-greedy"
+    assert suggested_target(summarise_run(e, 2, "Random"), "Random") == "agent:LinUCB"
+    alone = experiment("random", steps=200)
+    assert suggested_target(summarise_run(alone, 2, "Random"), "Random") == "greedy:ridge"
+    floor = {"kind": "linucb", "guards": [{"kind": "floor"}]}
+    one = experiment(floor, steps=200)
+    assert suggested_target(summarise_run(one, 2, one.labels[0]), one.labels[0]) == "random"
+    assert suggested_target(summarise(read_log("open_bandit/bts/men"))) == "random"
+    assert suggested_target(summarise(read_log("open_bandit/random/men")), production="bts:men") == "bts:men"
+    part = DecisionLog(
+        actions=np.array([0, 1]), rewards=np.ones(2), names=("a", "b", "c"), propensities=np.array([0.5, 1 / 3]),
+        available=np.array([[True, True, False], [True] * 3]),
+    )  # fmt: skip
+    assert summarise(part).uniform
+    assert not summarise(replace(part, propensities=np.full(2, 0.5))).uniform
+    assert suggested_target(summarise(replace(part, propensities=None))) == "random"
 
 
 def test_a_page_records_about_100_000_decisions() -> None:

@@ -279,7 +279,10 @@ def test_the_command_writes_estimates(tmp_path: Path, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["a.csv", "--target", "random"], "error: row 2, propensity: must be above 0 and at most 1; got 0"),
+        (
+            ["a.csv", "--target", "random"],
+            "error: row 2 (line 2 of the file), propensity: must be above 0 and at most 1; got 0",
+        ),
         (["a.csv", "--target", "random", "--map", "reward=x"], "error: column 'x' for reward: the table has"),
         (["b.csv", "--target", "random"], "b.csv: No such file"),
         (["open_bandit/x", "--target", "random"], "error: 'open_bandit/x' is no shipped log"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -130,15 +131,18 @@ def test_dsjson_of_another_writer_is_read() -> None:
         ({"c": None}, "line 2: a reward without its decision"),
         ({"a": None}, "line 2: a reward without its decision"),
         ({"_label_cost": "x"}, "line 2: a value cannot be read"),
-        ({"_label_cost": float("nan")}, "row 2, reward: must be a finite number; got nan"),
-        ({"_label_probability": 0}, "row 2, propensity: must be above 0 and at most 1; got 0"),
+        ({"_label_cost": float("nan")}, "line 2, reward: must be a finite number; got nan"),
+        ({"_label_probability": 0}, "line 2, propensity: must be above 0 and at most 1; got 0"),
         ({"_label_Action": 3}, "line 2, _label_Action: must be between 1 and 2; got 3"),
         ({"_labelIndex": 0}, "line 2, _labelIndex: must be 1; got 0"),
         ({"a": [2, 3]}, "line 2, a: actions must be between 1 and 2"),
         ({"p": [0.75]}, "line 2, p: must have one probability for each different action"),
-        ({"p": [0.75, 0.5]}, "row 2, propensities: the probabilities must sum to 1; their sum is 1.25"),
-        ({"p": [0.5, 0.5]}, "row 2, propensity: must be the entry of the logged action in propensities, 0.5; got 0.75"),
-        ({"EventId": "w"}, "row 2, event_id: must be unique; 'w' appears twice"),
+        ({"p": [0.75, 0.5]}, "line 2, propensities: the probabilities must sum to 1; their sum is 1.25"),
+        (
+            {"p": [0.5, 0.5]},
+            "line 2, propensity: must be the entry of the logged action in propensities, 0.5; got 0.75",
+        ),
+        ({"EventId": "w"}, "line 2, event_id: must be unique; 'w' appears twice"),
         ({"c": {"_multi": []}}, "line 2, c._multi: must be a list of candidates"),
         ({"c": {"_multi": [{"id": 1}, {"id": 1}]}}, "line 2, c._multi: candidates must have different names"),
         ({"pdrop": 0.5}, "line 2, pdrop: must be 0, sampled logs are not supported; got 0.5"),
@@ -190,7 +194,50 @@ def test_bad_values_of_a_table_are_refused(columns: dict[str, Any], sentence: st
     table(**columns).to_csv(path, index=False)
     with pytest.raises(ValueError, match="row") as refused:
         read_log(path)
-    assert str(refused.value) == sentence
+    assert str(refused.value) == re.sub(r"^row (\d),", r"row \1 (line \1 of the file),", sentence)
+
+
+WRONG = "propensity: must be above 0 and at most 1; got 2"
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("item,propensity,reward\na,.5,1\nb,2,0\n", "row 3 (line 3 of the file)"),
+        ("\ufeffitem,propensity,reward\r\n\r\na,.5,1\r\n  \r\nb,2,0\r\n\r\n", "row 5 (line 5 of the file)"),
+        ('item,propensity,reward\n"a\n\nx",.5,1\nb,2,0\n', "row 3 (the header is row 1)"),
+        ('item,propensity,reward\n"a\nx",.5,1\nb,2,0\n', "row 3 (the header is row 1)"),
+        ("item,propensity,reward\n,,\nb,2,0\n", "row 2 (line 2 of the file)"),
+    ],
+)
+def test_a_row_of_a_csv_file_is_named_as_an_editor_and_a_spreadsheet_do(text: str, place: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(text, "utf-8")
+    with pytest.raises(UserError) as refused:
+        read_log(tmp_path / "a.csv", {"action": "item"})
+    wrong = "action: is required; it is missing" if ",,\n" in text else WRONG
+    assert str(refused.value) == f"{place}, {wrong}"
+
+
+def test_rows_of_other_files_are_named_too(tmp_path: Path) -> None:
+    pd.DataFrame({"action": ["a", "b"], "propensity": [0.5, 2.0], "reward": 1.0}).to_parquet(tmp_path / "a.parquet")
+    with pytest.raises(UserError) as refused:
+        read_log(tmp_path / "a.parquet")
+    assert str(refused.value) == f"row 2 of the table, {WRONG}"
+    lines = [FOREIGN, {**FOREIGN, "_skipLearn": True}, {**FOREIGN, "EventId": "y", "_label_probability": 2}]
+    (tmp_path / "a.dsjson").write_text("\n\n".join(map(json.dumps, lines)), "utf-8")
+    with pytest.raises(UserError) as refused:
+        read_log(tmp_path / "a.dsjson")
+    assert str(refused.value) == f"line 5, {WRONG}"
+
+
+def test_a_part_of_a_log_names_rows_as_the_file_does(tmp_path: Path) -> None:
+    table(propensity=[0.5, 0.25, 0.125]).to_csv(tmp_path / "a.csv", index=False)
+    part = read_log(tmp_path / "a.csv").select(np.array([False, False, True]))
+    with pytest.raises(UserError, match=r"^row 4 \(line 4 of the file\), propensity: must be above 0"):
+        replace(part, propensities=np.zeros(1))
+    bare = DecisionLog(actions=np.arange(3), rewards=np.ones(3), names=("a", "b", "c")).select(np.array([2]))
+    with pytest.raises(UserError, match=r"^row 3, reward"):
+        replace(bare, rewards=np.array([np.nan]))
 
 
 @pytest.mark.parametrize(

@@ -88,12 +88,16 @@ def test_the_open_bandit_sample_says_what_it_can_answer(pool: Pool, name: str) -
     at = visit(pool, experiment("linucb", seed=62, steps=200))
     box(at, "Log").select(name).run()
     assert any("CC BY 4.0" in c.value for c in at.caption)
+    assert "Thompson sampling of the shop" in box(at, "Target policy").options
+    first = box(at, "Target policy").value
     box(at, "Target policy").select("always").run()
     assert box(at, "Item").options
-    assert "Thompson sampling of the shop" in box(at, "Target policy").options
+    assert first == ("random" if "/bts/" in name else f"bts:{name.split('/')[2]}")
     box(at, "Target policy").select("random").run()
     evaluated(at)
-    assert any("o find a difference of 10 %" in m.value.replace("\u00a0", " ") for m in at.markdown)
+    said = " ".join(m.value for m in at.markdown).replace("\u00a0", " ")
+    assert ("o find a difference of 10 %" in said) is ("/bts/" in name)
+    assert ("Choosing at random is the policy that made this log" in said) is ("/random/" in name)
 
 
 def table(**columns: Any) -> bytes:
@@ -134,6 +138,28 @@ def test_a_file_with_propensities(pool: Pool) -> None:
 
 
 @pytest.mark.slow
+def test_the_controls_stay_where_a_file_is_refused(pool: Pool) -> None:
+    at = visit(pool, experiment("linucb", seed=63, steps=200))
+    box(at, "Log").select("file").run()
+
+    def usable() -> tuple[bool, bool]:
+        return not box(at, "Target policy").disabled, not next(b for b in at.button if b.label == "Evaluate").disabled
+
+    assert usable() == (False, False)
+    with_file(at, table())
+    box(at, "Target policy").select("always").run()
+    assert usable() == (True, True)
+    with_file(at, table(p=2.0))
+    assert refusals(at) == ["Row 2 (line 2 of the file), propensity: must be above 0 and at most 1; got 2."]
+    assert usable() == (False, False)
+    assert box(at, "Action").value == "item"
+    assert box(at, "Target policy").options == ["Always one item"]
+    with_file(at, table())
+    assert usable() == (True, True)
+    assert box(at, "Target policy").value == "always"
+
+
+@pytest.mark.slow
 def test_a_file_without_propensities_says_what_is_still_possible(pool: Pool) -> None:
     at = with_file(visit(pool, experiment("linucb", seed=64, steps=200)), table(p=None))
     assert any("only DM and replay are possible" in c.value for c in at.caption)
@@ -152,9 +178,9 @@ def test_a_file_without_propensities_says_what_is_still_possible(pool: Pool) -> 
     ("content", "message"),
     thinned(
         [
-            (table(p=np.where(np.arange(400) == 6, 0.0, 1 / 3)), "Row 8, propensity"),
-            (table(p=np.where(np.arange(400) == 6, 1.2, 1 / 3)), "Row 8, propensity"),
-            (table(clicked=["yes"] * 400), "Row 2, clicked: must be a number"),
+            (table(p=np.where(np.arange(400) == 6, 0.0, 1 / 3)), "Row 8 (line 8 of the file), propensity"),
+            (table(p=np.where(np.arange(400) == 6, 1.2, 1 / 3)), "Row 8 (line 8 of the file), propensity"),
+            (table(clicked=["yes"] * 400), "Row 2 (line 2 of the file), clicked: must be a number"),
             (b"\xff\xfe\x00", "is not a table"),
         ],
         lambda number: number == 0,

@@ -11,14 +11,18 @@ _TEXT = """
 With the {weight} $w = \\pi_e(a \\mid x) / \\pi_b(a \\mid x)$ (probability under the {target},
 divided by the {propensity}), reward $r$ and predicted reward $q$:
 
-| Estimator | Formula | In words |
-|---|---|---|
+| Estimator | Name | Formula | In words |
+|---|---|---|---|
 {rows}
 
 SLOPE++ chooses $c$, $\\tau$ and $\\lambda$. Clipped IPS, DM, Switch-DR and DR with shrinkage are biased, and
 their own spread does not show it: they have the interval of IPS or DR, extended to the estimate.
 """
 
+ANCHORS = {  # of abbreviations in the glossary
+    "ips": "inverse-propensity-scoring", "snips": "self-normalised-inverse-propensity-scoring", "dm": "direct-method",
+    "dr": "doubly-robust-estimation", "sndr": "doubly-robust-estimation",
+}  # fmt: skip
 _FORMULAS = {
     "dm": "$\\mathbb{E}[q(x, \\pi_e)]$",
     "ips": "$\\mathbb{E}[w r]$",
@@ -39,6 +43,7 @@ def explain() -> None:
         "propensity": link("propensity", "propensity"),
     }  # fmt: skip
     titles = {name: kind.title for name, kind in REGISTRY.items()}
-    titles |= {"ips": link("inverse-propensity-scoring", "IPS"), "dr": link("doubly-robust-estimation", "DR")}
-    rows = "\n".join(f"| {titles[name]} | {text} | {REGISTRY[name].words} |" for name, text in _FORMULAS.items())
+    titles |= {name: link(anchor, titles[name]) for name, anchor in ANCHORS.items()}
+    kinds = {name: f"{REGISTRY[name].name} | {text} | {REGISTRY[name].words}" for name, text in _FORMULAS.items()}
+    rows = "\n".join(f"| {titles[name]} | {text} |" for name, text in kinds.items())
     st.markdown(_TEXT.format(rows=rows, **links))

@@ -85,8 +85,8 @@ def load(job: Job, chosen: str) -> Source | None:
         return Source(chosen, _shipped(chosen), chosen)
     label, rows = chosen.removeprefix("run:"), rows_at_first(experiment)
     return Source(
-        f"{experiment.hash}-{label}-{rows}", summarise_run(experiment, rows), ending=".parquet", experiment=experiment,
-        label=label, rows=rows,
+        f"{experiment.hash}-{label}-{rows}", summarise_run(experiment, rows, label), ending=".parquet",
+        experiment=experiment, label=label, rows=rows,
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from bandits.offpolicy.choices import LogSummary, kept_agents
+from bandits.offpolicy.choices import kept_agents, suggested_target
 from bandits.offpolicy.estimators import REGISTRY
 from bandits.offpolicy.evaluation import BOUNDED, DEFAULT, INTERVALS
 from bandits.offpolicy.regression import MODELS
@@ -20,8 +20,23 @@ _INTERVALS = {
 _MODELS = {"logistic": "Logistic regression", "ridge": "Ridge regression", "gradient_boosting": "Gradient boosting"}
 
 
-def choose(source: Source) -> str:
-    """Draw the choice of a target policy; return its text, as `bandits.offpolicy.evaluate` reads it."""
+_HELP = (
+    "The policy whose value is estimated. An agent learns from the first half of the log, is then frozen, and is "
+    "evaluated on the second half. *As it was halfway* is an agent of a stored run with the same users, as half of "
+    "that run had trained it."
+)
+_LAST = "whatif-last-target"  # the choice for a file, which the next file keeps
+
+
+def choose(source: Source | None) -> str:
+    """Draw the choice of a target policy; return its text, as `bandits.offpolicy.evaluate` reads it.
+
+    Without a log it cannot be changed.
+    """
+    if source is None:
+        last = st.session_state.get(_LAST, "random")
+        st.selectbox("Target policy", [last], format_func=_title, width=300, disabled=True, help=_HELP)
+        return ""
     summary, key = source.summary, source.key[:40]
     agents = {f"agent:{label}": text for label, text in summary.agents.items()}
     kept: dict[str, str] = {}
@@ -38,13 +53,15 @@ def choose(source: Source) -> str:
         "greedy:ridge",
         *kept,
     ]
-    first = next((o for o in agents if o.removeprefix("agent:") != source.label), options[0])
+    first = suggested_target(summary, source.label, next(iter(production), ""))
+    if source.name and st.session_state.get(_LAST) in options:
+        first = st.session_state[_LAST]
     chosen = st.selectbox(
         "Target policy", options, options.index(first), key=f"whatif-target-{key}", width=300, format_func=_title,
-        help="The policy whose value is estimated. An agent learns from the first half of the log, is then frozen, and "
-        "is evaluated on the second half. *As it was halfway* is an agent of a stored run with the same users, as half "
-        "of that run had trained it.",
+        help=_HELP,
     )  # fmt: skip
+    if source.name:
+        st.session_state[_LAST] = chosen
     if chosen == "always":
         item = st.selectbox("Item", summary.names, key=f"whatif-item-{key}", width=140)
         return f"always:{item}"
@@ -62,7 +79,7 @@ def _title(option: str) -> str:
     return named.get(option, option.removeprefix("agent:"))
 
 
-def options(summary: LogSummary) -> dict[str, Any]:
+def options(source: Source | None) -> dict[str, Any]:
     """Draw the settings: estimators, intervals, the model of rewards, and propensities that are estimated."""
     with st.popover("Settings", icon=":material/tune:", type="tertiary"):
         kind = st.selectbox(
@@ -81,7 +98,8 @@ def options(summary: LogSummary) -> dict[str, Any]:
             format_func=lambda name: _MODELS.get(name, "By the rewards: logistic for 0 and 1, otherwise ridge"),
             help="Predicts the reward of every item for DM, DR and what is built on them; three-fold cross-fitting.",
         )  # fmt: skip
-        estimated = not summary.propensities and st.toggle(
+        known = source is None or source.summary.propensities
+        estimated = not known and st.toggle(
             "Estimate propensities", key="whatif-estimate",
             help="By a logistic regression of the item on the features. Estimates are biased where it is wrong.",
         )  # fmt: skip

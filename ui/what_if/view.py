@@ -15,9 +15,11 @@ from bandits.offpolicy.background import EvaluationTask, RecordTask
 from bandits.offpolicy.estimators import REGISTRY
 from bandits.offpolicy.evaluation import Evaluation
 from bandits.offpolicy.kept_run import KEPT
+from ui.glossary.terms import link
 from ui.live_panel import panel
 from ui.text import escape_markdown, refuse
 
+from .formulas import ANCHORS
 from .source import Source, recorded
 
 _ASKED = "whatif-asked"
@@ -105,6 +107,8 @@ def draw(found: Evaluation) -> None:
         spec["layout"]["uirevision"] = f"{found.target}{found.n}"
     alt = [f"{s['layout']['title']['text']}: {s['layout']['meta']['note']}" for s in specs]
     panel.mount(panel.pack(specs, alt, 340), key="whatif-figures")
+    names = (f"{link(ANCHORS[n], REGISTRY[n].title)} {REGISTRY[n].name}" for n in found.estimates if n in ANCHORS)
+    st.caption(" · ".join(names))
     digits = conclusion.decimals(found)
     with st.expander("Numbers"):
         st.table({

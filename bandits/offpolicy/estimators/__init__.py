@@ -25,6 +25,8 @@ class Kind(NamedTuple):
     Attributes
     ----------
     title : str
+    name : str
+        What the title abbreviates, in full.
     words : str
         What it averages, in a few words.
     estimate : callable
@@ -38,6 +40,7 @@ class Kind(NamedTuple):
     """
 
     title: str
+    name: str
     words: str
     estimate: Callable[..., FloatArray]
     weights: bool = True
@@ -47,21 +50,64 @@ class Kind(NamedTuple):
 
 
 REGISTRY: Mapping[str, Kind] = {
-    "ips": Kind("IPS", "observed rewards, weighted; unbiased where the log supports the target", ips),
-    "clipped_ips": Kind("Clipped IPS", "IPS with bounded weights", clipped_ips, tuned="clip", reference="ips"),
-    "snips": Kind("SNIPS", "IPS, divided by the mean weight: less variance", snips),
-    "dm": Kind(
-        "DM", "predicted rewards of what the target would choose", dm, weights=False, model=True, reference="dr"
+    "ips": Kind(
+        "IPS",
+        "inverse propensity scoring",
+        "observed rewards, weighted; unbiased where the log supports the target",
+        ips,
     ),
-    "dr": Kind("DR", "predicted rewards, corrected by observed ones", dr, model=True),
-    "sndr": Kind("SNDR", "DR, divided by the mean weight: less variance", sndr, model=True),
+    "clipped_ips": Kind(
+        "Clipped IPS",
+        "inverse propensity scoring with clipped weights",
+        "IPS with bounded weights",
+        clipped_ips,
+        tuned="clip",
+        reference="ips",
+    ),
+    "snips": Kind(
+        "SNIPS",
+        "self-normalised inverse propensity scoring",
+        "IPS, divided by the mean weight: less variance",
+        snips,
+    ),
+    "dm": Kind(
+        "DM",
+        "direct method",
+        "predicted rewards of what the target would choose",
+        dm,
+        weights=False,
+        model=True,
+        reference="dr",
+    ),
+    "dr": Kind("DR", "doubly robust", "predicted rewards, corrected by observed ones", dr, model=True),
+    "sndr": Kind(
+        "SNDR", "self-normalised doubly robust", "DR, divided by the mean weight: less variance", sndr, model=True
+    ),
     "switch_dr": Kind(
-        "Switch-DR", "DR; large weights are left to the prediction", switch_dr, model=True, tuned="tau", reference="dr"
+        "Switch-DR",
+        "doubly robust up to a largest weight, direct method beyond",
+        "DR; large weights are left to the prediction",
+        switch_dr,
+        model=True,
+        tuned="tau",
+        reference="dr",
     ),
     "dros": Kind(
-        "DR with shrinkage", "DR; large weights are shrunk", dros, model=True, tuned="shrinkage", reference="dr"
+        "DR with shrinkage",
+        "doubly robust with shrunk weights",
+        "DR; large weights are shrunk",
+        dros,
+        model=True,
+        tuned="shrinkage",
+        reference="dr",
     ),
-    "replay": Kind("Replay", "rewards where the target chose what was shown; for random logs", replay, weights=False),
+    "replay": Kind(
+        "Replay",
+        "rejection of events in which the target chose something else",
+        "rewards where the target chose what was shown; for random logs",
+        replay,
+        weights=False,
+    ),
 }
 
 __all__ = [

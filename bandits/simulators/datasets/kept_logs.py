@@ -19,6 +19,7 @@ import numpy as np
 
 from bandits.base.errors import UserError
 from bandits.base.formatting import short
+from bandits.base.places import ROWS, Places
 from bandits.base.types import FloatArray, IntArray
 
 from .kept_files import KeptFiles, stored_facts
@@ -62,7 +63,7 @@ class KeptLog(NamedTuple):
     names: tuple[str, ...]
 
 
-def save_log(log: KeptLog, *, feature_names: Sequence[str], title: str, first: int = 1) -> str:
+def save_log(log: KeptLog, *, feature_names: Sequence[str], title: str, at: Places = ROWS) -> str:
     """Store a log; an identical one of the same title is not stored twice.
 
     Parameters
@@ -72,8 +73,8 @@ def save_log(log: KeptLog, *, feature_names: Sequence[str], title: str, first: i
     feature_names : sequence of str (d,)
     title : str
         Its name in lists, as of a data set.
-    first : int
-        Number of the first row, for messages.
+    at : Places
+        Names of the rows, for messages.
 
     Returns
     -------
@@ -87,7 +88,7 @@ def save_log(log: KeptLog, *, feature_names: Sequence[str], title: str, first: i
     """
     import pyarrow as pa
 
-    check(log, first=first)
+    check(log, at=at)
     if not TITLE.fullmatch(title):
         raise UserError(f"the name is '{short(title)}'; it must be a text of 1 to 40 letters, digits, spaces, points, "
                         "dashes or underscores")  # fmt: skip
@@ -106,7 +107,7 @@ def save_log(log: KeptLog, *, feature_names: Sequence[str], title: str, first: i
     return info.id
 
 
-def check(log: KeptLog, *, first: int = 1) -> None:
+def check(log: KeptLog, *, at: Places = ROWS) -> None:
     """Check that a log can be kept.
 
     Raises
@@ -130,7 +131,7 @@ def check(log: KeptLog, *, first: int = 1) -> None:
     wrong = ~np.isin(log.rewards, (0.0, 1.0))
     if wrong.any():
         i = int(wrong.argmax())
-        raise UserError(f"row {first + i}, reward: must be 0 or 1 for a replay; got {log.rewards[i]:g}")
+        raise UserError(f"{at[i]}, reward: must be 0 or 1 for a replay; got {log.rewards[i]:g}")
 
 
 def load(name: str) -> KeptLog:

@@ -21,10 +21,12 @@ from bandits.simulators.artwork import Artwork
 from bandits.simulators.artwork_titles import ATTRIBUTES, GENRES
 
 from .curve_figure import empty_figure
-from .decision import position, replay_to
-from .style import RATE, Spec
+from .decision import Why, ask, position, record, replay_to
+from .decision_figure import decision
+from .style import RATE, Spec, Style
 
 VISITORS = 200  # users over whom a title is averaged, at most
+HIGHEST = "highest estimate"  # the reason of most choices
 ROW = 0  # the replication that is replayed
 
 
@@ -47,6 +49,9 @@ class Visit(NamedTuple):
     estimate : float
         Mean that the agent estimates; NaN where it has none.
     why : str
+        What decided.
+    likes : str
+        True taste of the visitor for what is on the picture.
     """
 
     cluster: str
@@ -59,6 +64,7 @@ class Visit(NamedTuple):
     best_picture: int
     estimate: float
     why: str
+    likes: str
 
 
 class TitleValue(NamedTuple):
@@ -169,15 +175,14 @@ def _visits(played: Replay, title: int) -> list[Visit]:
             Visit(
                 cluster=cluster, user=user, picture=shown + 1, content=catalogue.describe(first + shown),
                 truth=float(p[shown]), default=float(p[0]), best=float(p[best]), best_picture=best + 1, estimate=mean,
-                why=reason(played, round, shown, parts),
+                why=reason(played, round, shown, parts), likes=_likes(played, round, shown),
             )
         )  # fmt: skip
     return found
 
 
 def reason(played: Replay, round: Round, shown: int, parts: Explanation) -> str:
-    """Say why a picture was chosen: what the visitor likes about it, and whether exploration decided."""
-    simulator, catalogue = played.simulator, played.simulator.catalogue(ROW)
+    """Say what decided on a picture: a guard, chance, the highest estimate or exploration."""
     if parts.guard is not None and parts.guard[ROW]:
         return str(parts.guard[ROW])
     if parts.randomised is not None and parts.randomised[ROW]:
@@ -186,16 +191,46 @@ def reason(played: Replay, round: Round, shown: int, parts: Explanation) -> str:
         return "the same picture for all visitors"
     if played.by_cluster:
         return "the winner of the visitor's taste cluster"
-    decided = "highest estimate"
     if parts.mean is not None:
         mean = np.where(round.available[ROW], parts.mean[ROW], -np.inf)
-        decided = decided if mean[shown] >= np.nanmax(mean) else "exploration: another picture has a higher estimate"
+        if mean[shown] < np.nanmax(mean):
+            return "exploration: another picture has a higher estimate"
+    return HIGHEST
+
+
+def _likes(played: Replay, round: Round, shown: int) -> str:
+    """List what is on a picture by the visitor's true taste for it: thriller (1.2), face (-0.3)."""
+    simulator, catalogue = played.simulator, played.simulator.catalogue(ROW)
     n = simulator.spec.n_features - 2
     taste, there = catalogue.tastes[round.users[ROW], :n], catalogue.attributes[round.items[ROW, shown], :n]
-    likes = ", ".join(
-        f"{ATTRIBUTES[i]} ({taste[i]:.1f})" for i in np.argsort(-taste * there, kind="stable") if there[i]
-    )
-    return f"{decided}; taste for {likes}"
+    return ", ".join(f"{ATTRIBUTES[i]} ({taste[i]:.1f})" for i in np.argsort(-taste * there, kind="stable") if there[i])
+
+
+def explanation(played: Replay, title: int, visit: Visit, label: str) -> Why:
+    """Ask the agent for the scores of all pictures of a title for one visitor, as *Why this arm?* does."""
+    with played.lock:
+        round, _, shown, _ = _decide(played, visit.user, title, explain=False)
+        asked = ask(played.lane, round, ROW, played.lane.step + 1)
+    first, catalogue = int(round.items[ROW, 0]), played.simulator.catalogue(ROW)
+    n = int(catalogue.sizes[title])
+    K = round.items.shape[1]
+    names = [f"picture {k + 1} ({catalogue.describe(first + k)})" if k < n else "" for k in range(K)]
+    return record(played.lane, asked, label, names, [shown], step=played.lane.step + 1, replication=ROW)
+
+
+def explanation_figure(why: Why, style: Style) -> Spec:
+    """Draw the estimates and scores of all pictures of a title for one visitor beside the truth."""
+    short = tuple(c._replace(name=c.name.removeprefix("picture ")) for c in why.candidates)
+    spec = decision(why._replace(candidates=short), style, most=len(short))
+    spec["layout"]["title"]["text"] = f"{why.visitor.capitalize()}: what {why.label} estimates"
+    return spec
+
+
+def contrast(found: list[Visit]) -> list[str]:
+    """Choose two visitors who are shown different pictures, if there are any: their clusters."""
+    first, *others = found
+    different = [visit for visit in others if visit.picture != first.picture]
+    return [visit.cluster for visit in (first, *(different or others)[:1])]
 
 
 def title_value(played: Replay, title: int) -> TitleValue:
@@ -244,7 +279,7 @@ def heatmap(played: Replay, title: int, shown: list[Visit]) -> Spec:
     """Draw the true click probability of every picture for every cluster's visitor, with marks on what is shown."""
     note = (
         "True click probability, for the most typical visitor of each taste cluster. Filled circle: what the agent "
-        "shows. Ring: the best picture. Picture 1 is the default."
+        "shows. Ring: the best picture. Pictures are numbered within the title; 1 is the default."
     )
     layout: Spec = {
         "title": {"text": "Pictures and visitors"}, "meta": {"note": note}, "showlegend": False,
@@ -261,7 +296,7 @@ def heatmap(played: Replay, title: int, shown: list[Visit]) -> Spec:
     z = np.stack(rows)
     z = z[:, : int(played.simulator.catalogue(ROW).sizes[title])]
     n, clusters = z.shape[1], [visit.cluster for visit in shown]
-    layout["xaxis"] |= {"range": [0.5, n + 0.5], "tick0": 1, "dtick": 1 if n <= 10 else 2}  # marks do not widen it
+    layout["xaxis"] |= {"range": [0.5, n + 0.5], "tick0": 1, "dtick": 1, "tickfont": {"size": 12 if n <= 10 else 9}}
     cells = {
         "type": "heatmap", "x": np.arange(1.0, n + 1), "y": clusters, "z": z, "colorscale": "Cividis",
         "colorbar": {"thickness": 10, "tickformat": ".2f"}, "xgap": 1, "ygap": 1,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -67,6 +68,27 @@ class Switch(NamedTuple):
     name: str
 
 
+class Asked(NamedTuple):
+    """Scores and estimates of an agent before a decision: one row of a round.
+
+    Attributes
+    ----------
+    round : Round
+    explanation : Explanation
+    truth : float64 (K,)
+        True expected rewards.
+    chances : float64 (K,)
+        Choice probabilities, estimated from so many ``redraws``; 0: exact, or absent (NaN).
+    redraws : int
+    """
+
+    round: Round
+    explanation: Explanation
+    truth: FloatArray
+    chances: FloatArray
+    redraws: int
+
+
 class Why(NamedTuple):
     """Record of one decision.
 
@@ -92,7 +114,7 @@ class Why(NamedTuple):
     redraws : int
         Samples from which choice probabilities are estimated; 0 where they are exact or absent.
     reward : float
-        Observed reward.
+        Observed reward; NaN where the decision was only asked for.
     guard : str
         Why a guard decided instead of the agent; empty where it did not.
     """
@@ -153,14 +175,48 @@ def why(experiment: Experiment, agent: int | str, step: int, replication: int = 
         replay_to(lane, row, step - 1, label)
         _check_alive(lane, row, label)
         rounds = lane.simulator.round_at(step - 1)
-        truth = lane.simulator.probabilities(rounds)[row]
-        round, explanation = _of_row(rounds, row), _of_row(lane.agent.explain(rounds), row)
-        chances, redraws = _chances(lane, rounds, row, step)
+        asked = ask(lane, rounds, row, step)
         trace = lane.advance(1)
     _check_alive(lane, row, label)
-    slate = [int(np.flatnonzero(round.items[0] == item)[0]) for item in trace.items[0, row]]
-    names, kind = _kinds(lane, round)
-    below, above = _switches(explanation, round, slate[0], names, kind)
+    items = asked.round.items[0]
+    slate = [int(np.flatnonzero(items == item)[0]) for item in trace.items[0, row]]
+    names = [lane.simulator.name(int(item)) for item in items]
+    reward = float(trace.rewards[0, row])
+    return record(lane, asked, label, names, slate, step=step, replication=replication, reward=reward)
+
+
+def ask(lane: Lane, round: Round, row: int, step: int) -> Asked:
+    """Ask the agent of a lane for its scores in a round, which leaves its state as it is."""
+    truth = lane.simulator.probabilities(round)[row]
+    explanation = _of_row(lane.agent.explain(round), row)
+    return Asked(_of_row(round, row), explanation, truth, *_chances(lane, round, row, step))
+
+
+def record(
+    lane: Lane,
+    asked: Asked,
+    label: str,
+    names: Sequence[str],
+    slate: list[int],
+    *,
+    step: int,
+    replication: int,
+    reward: float = float("nan"),
+) -> Why:
+    """Make the record of one decision.
+
+    Parameters
+    ----------
+    names : sequence of str, (K,)
+        Of the candidates; those with one name are grouped.
+    slate : list of int
+        Places of those that are shown.
+    """
+    round, explanation = asked.round, asked.explanation
+    found: dict[str, int] = {}
+    kind = np.array([found.setdefault(name, len(found)) for name in names], np.int64)
+    distinct = list(found)
+    below, above = _switches(explanation, round, slate[0], distinct, kind)
     segments = lane.simulator.segment_names()
     return Why(
         label=label, step=step, replication=replication,
@@ -169,8 +225,8 @@ def why(experiment: Experiment, agent: int | str, step: int, replication: int = 
         how=explanation.how, parameter=explanation.parameter, logit=explanation.logit,
         scale=float(np.ravel(explanation.scale)[0]) if explanation.how == "bonus" else float("nan"),
         randomised=_is_random(explanation),
-        candidates=_candidates(round, explanation, truth, slate, names, kind, chances),
-        below=below, above=above, redraws=redraws, reward=float(trace.rewards[0, row]),
+        candidates=_candidates(round, explanation, asked.truth, slate, distinct, kind, asked.chances),
+        below=below, above=above, redraws=asked.redraws, reward=reward,
         guard="" if explanation.guard is None else str(explanation.guard[0]),
     )  # fmt: skip
 
@@ -239,13 +295,6 @@ def _chances(lane: Lane, round: Round, row: int, step: int) -> tuple[FloatArray,
         counts[np.where(round.available[row], scores[row], -np.inf).argmax()] += 1
         drawn += 1
     return (counts / drawn, drawn) if drawn else (np.full(K, np.nan), 0)
-
-
-def _kinds(lane: Lane, round: Round) -> tuple[list[str], IntArray]:
-    """Return the distinct names, and the index of each candidate's name, int64 (K,)."""
-    found: dict[str, int] = {}
-    kind = [found.setdefault(lane.simulator.name(int(item)), len(found)) for item in round.items[0]]
-    return list(found), np.array(kind, np.int64)
 
 
 def _switches(

@@ -24,9 +24,12 @@ _NOTES = {
 _DRAWN = 12  # candidates in a figure of one decision
 
 
-def decision(why: Why, style: Style) -> Spec:
-    """Draw one decision: a line per candidate, with the agent's estimate and the true expected reward."""
-    drawn = _worth_drawing(why.candidates)
+def decision(why: Why, style: Style, most: int = _DRAWN) -> Spec:
+    """Draw one decision: a line per candidate, with the agent's estimate and the true expected reward.
+
+    At most so many candidates are drawn.
+    """
+    drawn = _worth_drawing(why.candidates, most)
     rows = np.arange(len(drawn), dtype=np.float64)
 
     def column(name: str) -> FloatArray:
@@ -93,10 +96,10 @@ def decision(why: Why, style: Style) -> Spec:
     return {"data": data, "layout": layout}
 
 
-def _worth_drawing(candidates: Sequence[Candidate]) -> list[Candidate]:
+def _worth_drawing(candidates: Sequence[Candidate], most: int) -> list[Candidate]:
     """Select the candidates to draw: those shown, the best, and those with the next highest scores."""
-    kept = [c for c in candidates if c.slot or c.best][:_DRAWN]
-    room = _DRAWN - len(kept)
+    kept = [c for c in candidates if c.slot or c.best][:most]
+    room = most - len(kept)
     more = [c for c in candidates if not (c.slot or c.best)][: max(room, 0)]
     return [c for c in candidates if c in kept or c in more]
 

@@ -368,7 +368,8 @@ def explain_decision(why: Why) -> list[str]:
     compared = ", the highest of all candidates" if shown.best else f"; {best.name}, the best, had {number(best.truth)}"
     slate = " of the slate" if any(c.slot > 1 for c in why.candidates) else ""
     truth = f"The true expected reward of {shown.name} was {number(shown.truth)} {why.reward_noun}{compared}"
-    return [reason, *_chances(why), f"{truth}. Observed reward{slate}: {number(why.reward)}."]
+    observed = f" Observed reward{slate}: {number(why.reward)}." if math.isfinite(why.reward) else ""
+    return [reason, *_chances(why), f"{truth}.{observed}"]
 
 
 def _value(why: Why, score: float) -> str:

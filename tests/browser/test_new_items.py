@@ -61,10 +61,17 @@ def test_two_visitors_are_shown_two_pictures_of_a_title(
     expect(page.get_by_text(first)).to_have_count(0)
     assert summary(page) != first
     expect(page.get_by_text("Pictures and visitors")).to_be_visible()
-    table = page.get_by_test_id("stDataFrame").locator("table tbody tr")  # the table as screen readers get it
-    expect(table).to_have_count(8)
-    rows = [row.locator("td").all_inner_texts() for row in table.all()]
+    table = page.get_by_test_id("stMarkdown").locator("table").first
+    expect(table.locator("tbody tr")).to_have_count(8)
+    rows = [row.locator("td").all_inner_texts() for row in table.locator("tbody tr").all()]
     assert len({row[0] for row in rows}) == 8  # visitors
-    assert len({row[1].split(":")[0] for row in rows}) >= 2  # pictures
-    assert all("taste for" in row[2] for row in rows)
+    assert len({row[1].split(" (")[0] for row in rows}) >= 2  # pictures
+    assert table.evaluate("t => t.getBoundingClientRect().right") <= page.evaluate(
+        "document.documentElement.clientWidth"
+    )
+    shared = page.get_by_text(re.compile("^LinUCB shared has the higher take fraction: .* minus LinUCB per title"))
+    expect(shared).to_be_visible()
+    expect(page.get_by_text("what LinUCB shared estimates")).to_have_count(2)  # two visitors, two pictures
+    answers = page.get_by_text(re.compile("LinUCB shared chose picture")).all_inner_texts()
+    assert len({re.search(r"chose picture (\d+)", answer)[1] for answer in answers}) == 2  # type: ignore[index]
     assert not page.evaluate(WIDER)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from bandits.experiments import url
 from bandits.runtime.pool import Pool
@@ -26,6 +27,12 @@ def pool() -> Iterator[Pool]:
     yield made
     made.close()
     session.pool.clear()
+
+
+def visitors(at: AppTest) -> list[list[str]]:
+    """Return the rows of the table of visitors."""
+    (table,) = [m.value for m in at.markdown if m.value.startswith("| Visitor |")]
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in table.splitlines()[2:]]
 
 
 @pytest.mark.slow
@@ -79,7 +86,8 @@ def test_a_change_that_was_added_stays_while_it_is_edited(pool: Pool) -> None:
 
 def test_a_title_is_chosen_and_its_pictures_explained(pool: Pool) -> None:
     shared = {"kind": "linucb", "sharing": "shared", "alpha": 0.3}
-    e = experiment(shared, "popularity", simulator=PICTURES, seed=63, steps=800)
+    apart = {"kind": "linucb", "label": "LinUCB per title", "sharing": "per_category", "alpha": 0.3}
+    e = experiment(shared, apart, "popularity", simulator=PICTURES, seed=63, steps=800)
     ended(pool.submit(e))
     at = open_page("artwork", url.to_query(e))
     assert not at.exception
@@ -87,16 +95,26 @@ def test_a_title_is_chosen_and_its_pictures_explained(pool: Pool) -> None:
     assert len(title.options) == 20
     title.set_value(int(title.options[1].split(":")[0].split()[1]) - 1).run()
     assert not at.exception
-    (table,) = [frame.value for frame in at.dataframe]
-    assert len(table) == 8
-    assert table["Why"].str.contains("taste for").all()
+    assert len(visitors(at)) == 8
+    assert {row[1].split(")")[1] for row in visitors(at)} <= {
+        "",
+        ": exploration: another picture has a higher estimate",
+    }
+    assert all(0 < float(row[3]) < 1 for row in visitors(at))
+    (answers,) = [m.value for m in at.markdown if "True taste of this visitor" in m.value]
+    assert answers.count("its mean plus bonus") == 2
     (sentence,) = [m.value for m in at.markdown if "take fraction of" in m.value]
     assert "(oracle)" in sentence
     drawn = [cell["figure"]["layout"]["title"]["text"] for p in panels(at) for cell in p["cells"]]
-    assert drawn == ["Take fraction", "Cumulative regret", "Pictures and visitors"]
+    assert drawn[:3] == ["Take fraction", "Cumulative regret", "Pictures and visitors"]
+    assert [title.split(": ")[1] for title in drawn[3:]] == ["what LinUCB estimates"] * 2
+    (conclusion,) = [m.value for m in at.markdown if "per title" in m.value and "take fraction" in m.value]
+    assert "LinUCB minus LinUCB per title" in conclusion
     next(box for box in at.selectbox if box.label == "Agent").set_value("Popularity").run()
-    (table,) = [frame.value for frame in at.dataframe]
-    assert set(table["Why"]) == {"the same picture for all visitors"}
+    assert {row[1].split("): ")[1] for row in visitors(at)} == {"the same picture for all visitors"}
+    at.multiselect[0].set_value([]).run()
+    assert not at.exception
+    assert len(visitors(at)) == 8
 
 
 def test_pages_offer_a_run_where_nothing_is_launched_and_no_picture_shown(pool: Pool) -> None:

@@ -10,10 +10,11 @@ import pytest
 
 from bandits import UserError, read, run
 from bandits.experiments.race import make_lane
-from bandits.results import artwork
+from bandits.results import artwork, text
 from bandits.results.artwork import Replay
 from bandits.results.demand import demand
 from bandits.results.launches import WINDOW, fair_share
+from bandits.results.style import styles
 from bandits.simulators.artwork_titles import GENRES
 
 SMALL = {"kind": "artwork", "n_titles": 25, "n_pictures": [3, 6], "n_users": 200, "n_retrieved": 4}
@@ -76,19 +77,61 @@ def test_visitors_are_shown_different_pictures_and_the_reason_is_their_taste(pla
     for visit in shown:
         assert catalogue.clusters[visit.user] == GENRES.index(visit.cluster)
         tone = int(catalogue.attributes[catalogue.first[title] + visit.picture - 1, : len(GENRES)].argmax())
-        assert f"{GENRES[tone]} ({catalogue.tastes[visit.user, tone]:.1f})" in visit.why
+        assert f"{GENRES[tone]} ({catalogue.tastes[visit.user, tone]:.1f})" in visit.likes
         assert visit.truth <= visit.best
         lane = played["LinUCB"].lane
         round = played["LinUCB"].simulator.round_of(lane.step, np.array([visit.user]), np.array([title]))
         mean = np.where(round.available, lane.agent.explain(round).mean, -np.inf)[0]
         highest = mean.argmax() == visit.picture - 1
-        assert visit.why.startswith("highest estimate; " if highest else "exploration: ")
+        assert visit.why.startswith("highest estimate" if highest else "exploration: ")
         assert visit.estimate == mean[visit.picture - 1]
     assert len({visit.picture for visit in artwork.visits(played["Popularity"], title)}) == 1
     default = artwork.visits(played["Default"], title)
     assert {(visit.picture, visit.why) for visit in default} == {(1, "the same picture for all visitors")}
     assert all(visit.truth == visit.default for visit in default)
     assert all(visit.picture == visit.best_picture for visit in artwork.visits(played["Oracle"], title))
+
+
+def test_the_explanation_holds_the_estimates_of_the_agent_for_every_picture(played: dict[str, Replay]) -> None:
+    one = played["LinUCB"]
+    title = int(one.impressions.argmax())
+    before = {name: np.copy(value) for name, value in one.lane.agent.state_dict().items()}
+    for visit in artwork.visits(one, title):
+        why = artwork.explanation(one, title, visit, "LinUCB")
+        round = one.simulator.round_of(one.lane.step, np.array([visit.user]), np.array([title]))
+        parts, n = one.lane.agent.explain(round), int(round.available[0].sum())
+        assert parts.mean is not None
+        assert parts.width is not None
+        truth = one.simulator.probabilities(round)[0]
+        assert [c.slot for c in why.candidates] == [1, *[0] * (n - 1)]
+        assert why.visitor == visit.cluster
+        for c in why.candidates:
+            k = int(np.flatnonzero(round.items[0] == c.item)[0])
+            assert c.name.startswith(f"picture {k + 1} (")
+            assert (c.mean, c.width, c.score) == (parts.mean[0, k], parts.width[0, k], parts.score[0, k])
+            assert c.spread == pytest.approx(0.3 * c.width)
+            assert c.truth == truth[k]
+        assert why.candidates[0].name == f"picture {visit.picture} ({visit.content})"
+        assert why.candidates[0].truth == visit.truth
+        *_, last = text.explain_decision(why)
+        assert "Observed" not in last  # it was only asked
+        drawn = artwork.explanation_figure(why, styles(experiment())["LinUCB"])
+        assert len(drawn["layout"]["yaxis"]["ticktext"]) == n
+        assert drawn["layout"]["title"]["text"] == f"{visit.cluster.capitalize()}: what LinUCB estimates"
+    after = one.lane.agent.state_dict()
+    assert all(np.array_equal(value, after[name]) for name, value in before.items())
+    assert one.lane.step == STEPS
+
+
+def test_two_visitors_with_different_pictures_are_compared_first(played: dict[str, Replay]) -> None:
+    title = int(played["LinUCB"].impressions.argmax())
+    found = artwork.visits(played["LinUCB"], title)
+    shown = {visit.cluster: visit.picture for visit in found}
+    first, second = artwork.contrast(found)
+    assert first == found[0].cluster
+    assert shown[first] != shown[second]
+    assert artwork.contrast(artwork.visits(played["Default"], title)) == list(GENRES)[:2]
+    assert artwork.contrast(found[:1]) == [first]
 
 
 def test_the_winner_of_a_cluster_is_the_reason_of_a_test_by_segment(played: dict[str, Replay]) -> None:

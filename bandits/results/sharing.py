@@ -1,0 +1,178 @@
+"""One model for all titles against one per title: the paired difference, and how many times as many impressions."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bandits.base.formatting import percent
+from bandits.base.types import FloatArray
+from bandits.experiments.experiment import Experiment
+from bandits.experiments.history import History
+
+from . import metrics, paired_tests
+from .metrics import Estimate
+from .result import Result
+
+LEVEL = 0.7  # share of the gap between random choice and the oracle that counts as learned
+WINDOW = 1000  # steps over which that share is taken
+
+
+class SharingComparison(NamedTuple):
+    """What a shared model earns against a model per category of the same kind.
+
+    Attributes
+    ----------
+    shared, apart : str
+        Labels of the agents.
+    also : tuple of str
+        Names of other parameters in which they differ.
+    rates : tuple of float
+        Clicks per impression of both, over the replications in which both finished.
+    difference : Estimate
+        Of these rates, shared minus apart, paired by replication; corrected for all pairs of the run (Holm).
+    rows : int
+        Replications in which both finished.
+    p_value : float
+        Corrected, too.
+    factor : Estimate or None
+        See `impressions_factor`.
+    censored : bool
+        Whether the shared model has learned in the first window of some replication: the factor is at least that.
+    learned : tuple of int
+        Replications in which each has learned.
+    """
+
+    shared: str
+    apart: str
+    also: tuple[str, ...]
+    rates: tuple[float, float]
+    difference: Estimate
+    rows: int
+    p_value: float
+    factor: Estimate | None
+    censored: bool
+    learned: tuple[int, int]
+
+
+def pairs(experiment: Experiment) -> list[tuple[str, str, tuple[str, ...]]]:
+    """List agents of one kind with ``sharing`` shared and per_category, and in what else they differ."""
+    named = list(zip(experiment.labels, experiment.agents, strict=True))
+    found = []
+    for shared, a in named:
+        for apart, b in named:
+            sides = getattr(a, "sharing", None), getattr(b, "sharing", None)
+            if a.kind == b.kind and sides == ("shared", "per_category"):
+                own = [name for name in type(a).model_fields if getattr(a, name) != getattr(b, name)]
+                found.append((shared, apart, tuple(name for name in own if name not in ("label", "sharing"))))
+    return found
+
+
+def comparisons(result: Result) -> list[SharingComparison]:
+    """Compare every shared model with the models per category of its kind, where both have finished replications."""
+    wanted = pairs(result.experiment)
+    running = {label: h for label, h in result.histories.items() if h.alive.any()}
+    if not wanted or result.experiment.offers("replay"):
+        return []
+    tests = paired_tests.compare_pairs(running)
+    found = []
+    for shared, apart, also in wanted:
+        a, b = running.get(shared), running.get(apart)
+        if a is None or b is None or not (both := a.alive & b.alive).any():
+            continue
+        compared, p = tests[shared, apart] if (shared, apart) in tests else tests[apart, shared]
+        sign = 1.0 if (shared, apart) in tests else -1.0
+        d = paired_tests.corrected(compared, p)
+        steps = sign * float(min(a.step, b.step))
+        low, high = sorted((d.low / steps, d.high / steps))
+        at = min(a.size, b.size) - 1
+        first, second = (float(h.sums["clicks"][at, both].mean() / h.grid[at]) for h in (a, b))
+        needed, more = impressions_needed(a)[both], impressions_needed(b)[both]
+        found.append(
+            SharingComparison(
+                shared, apart, also, (first, second), Estimate(d.mean / steps, low, high), compared.rows, p,
+                factor=impressions_factor(needed, more), censored=bool((needed == _first_end(a)).any()),
+                learned=(int(np.isfinite(needed).sum()), int(np.isfinite(more).sum())),
+            )
+        )  # fmt: skip
+    return found
+
+
+def impressions_factor(shared: FloatArray, apart: FloatArray) -> Estimate | None:
+    """Estimate the ratio apart / shared of the impressions (R,) that two agents need until they have learned.
+
+    The interval is that of the mean logarithm, over replications; None if a replication of either never gets there.
+    """
+    if not np.isfinite([shared, apart]).all():
+        return None
+    return Estimate(*np.exp(metrics.estimate(np.log(apart / shared))))
+
+
+def _first_end(history: History) -> int:
+    """Return the end of the first whole window, or the last step of a shorter run."""
+    return int(history.grid[min(int(np.searchsorted(history.grid, WINDOW)), len(history.grid) - 1)])
+
+
+def impressions_needed(history: History) -> FloatArray:
+    """Return the impressions until an agent has learned, float64 (R,); inf: never.
+
+    That is the end of the first whole window of `WINDOW` steps that closes `LEVEL` of the gap between random choice and
+    the oracle, in expected rewards.
+    """
+    grid = history.grid[: history.size]
+    ends = np.flatnonzero(grid >= WINDOW)
+    starts = np.searchsorted(grid, grid[ends] - WINDOW, side="right") - 1
+    names = ("value", "best_value", "random_value")
+    value, best, random = (history.sums[name][ends] - history.sums[name][starts] for name in names)
+    closed = (value - random) >= LEVEL * (best - random)
+    if not len(ends):
+        return np.full(history.rows, np.inf)
+    return np.where(closed.any(axis=0), grid[ends][closed.argmax(axis=0)].astype(np.float64), np.inf)
+
+
+def conclusions(result: Result) -> list[str]:
+    """State for each pair which side earns more per impression, and how many more impressions the other needs."""
+    name = result.experiment.simulator_class().rate_title.lower()
+    return [_sentence(found, name) for found in comparisons(result)]
+
+
+def _sentence(found: SharingComparison, rate: str) -> str:
+    d, first, second = found.difference, found.rates[0], found.rates[1]
+    evidence = f"{found.rows} paired replications"
+    if found.rows < 2:
+        sure, evidence = False, "one replication, which gives no interval"
+    elif d.low == d.high:
+        sure = d.mean != 0
+    else:
+        sure, evidence = found.p_value < 0.05, f"95 % CI {_signed(d.low)} to {_signed(d.high)}; {evidence}"
+    sides = [(found.shared, first), (found.apart, second)]
+    (ahead, most), (behind, least) = sides if d.mean >= 0 else sides[::-1]
+    also = f" They also differ in {', '.join(found.also)}." if found.also else ""
+    gap = f"{found.shared} minus {found.apart} {_signed(d.mean)} ({evidence}).{also}{_needed(found)}"
+    if not sure:
+        return f"{ahead} ({most:.3f}) and {behind} ({least:.3f}) are not shown to differ in {rate}; {gap}"
+    return f"{ahead} has the higher {rate}: {most:.3f}, against {least:.3f} of {behind}; {gap}"
+
+
+def _needed(found: SharingComparison) -> str:
+    """State the factor, or how often each learned; nothing if neither did."""
+    gap = f"closed {percent(LEVEL)} of the gap between random choice and the oracle"
+    if found.factor is None:
+        first, second = found.learned
+        return (
+            f" {found.shared} {gap} in {first} of {found.rows} replications, {found.apart} in {second}."
+            if first or second
+            else ""
+        )
+    interval = ""
+    if np.isfinite(found.factor.low):
+        interval = f" (95 % CI {found.factor.low:.1f} to {found.factor.high:.1f})"
+    least = "at least " if found.censored else ""
+    return f" Until it {gap}, {found.apart} needed {least}{found.factor.mean:.1f} times as many impressions{interval}."
+
+
+def _signed(value: float) -> str:
+    """Write a difference of rates with the digits that its sign needs: 0.021, −0.0014."""
+    text = f"{value:.3f}" if abs(value) >= 0.0005 or value == 0 else f"{value:.1g}"
+    return text.replace("-", "−")

@@ -1,0 +1,101 @@
+"""Draw one title: the visitors, the picture that each is shown, and the agent's estimates for two of them."""
+
+from __future__ import annotations
+
+import math
+
+import streamlit as st
+
+from bandits import Experiment, UserError
+from bandits.base.formatting import count, count_of
+from bandits.results import artwork, text
+from bandits.results.artwork import Replay, Visit
+from bandits.results.decision import Why
+from bandits.results.style import styles
+from bandits.runtime.pool import Job
+from ui.text import escape_markdown, refuse
+
+from . import choice
+from .parts import bullets, draw
+
+
+def show(job: Job) -> None:
+    """Draw the choice of a title and an agent, and what the agent shows to whom."""
+    st.subheader("One title", anchor=False)
+    title, label = choice.title_and_agent(job)
+    key = f"{job.id}-{label}"
+    try:
+        with st.spinner("Replaying the first replication of the agent"):
+            played = _replay(job.experiment, label, job.result.histories[label].step, key)
+    except UserError as error:
+        refuse(error)
+        return
+    value, found = artwork.title_value(played, title), artwork.visits(played, title)
+    st.markdown(
+        f"At the end of the run, {escape_markdown(label)} gets a take fraction of **{value.agent:.3f}** on this title; "
+        f"the default picture {value.default:.3f}, the one picture that is best for all {value.popular:.3f} (the limit "
+        f"of popularity), the best picture for each visitor {value.best:.3f} (oracle)."
+    )
+    st.caption(
+        f"Expected values over {count_of(value.visitors, 'visitors')} to whom the title is retrieved, after "
+        f"{count(value.impressions)} impressions of it in the first replication."
+    )
+    draw([artwork.heatmap(played, title, found)], f"{key}-{title}", "artwork-title-map", 380)
+    _two_visitors(job, played, title, label, found)
+    _every_visitor(found)
+
+
+def _two_visitors(job: Job, played: Replay, title: int, label: str, found: list[Visit]) -> None:
+    st.subheader("Why this picture?", anchor=False)
+    key = f"{job.id[:12]}-{title}-{label}"
+    chosen = st.multiselect(
+        "Visitors", [visit.cluster for visit in found], artwork.contrast(found), max_selections=2,
+        key=f"artwork-visitors-{key}", width=420,
+        help="The most typical visitor of each taste cluster; two of them are compared.",
+    )  # fmt: skip
+    visits = [visit for visit in found if visit.cluster in chosen]
+    if not visits:
+        return
+    with st.spinner("Asking the agent"):
+        answers = [_explain(played, title, visit, label, f"{key}-{visit.user}") for visit in visits]
+    bullets(
+        [
+            f"{visit.cluster.capitalize()}: {' '.join(text.explain_decision(why))} "
+            f"True taste of this visitor for what the picture shows: {visit.likes}."
+            for visit, why in zip(visits, answers, strict=True)
+        ]
+    )
+    specs = [artwork.explanation_figure(why, styles(job.experiment)[label]) for why in answers]
+    draw(specs, f"{key}-{chosen}", "artwork-why", 100 + 27 * len(answers[0].candidates))
+
+
+def _every_visitor(found: list[Visit]) -> None:
+    rows = []
+    for visit in found:
+        why = "" if visit.why == artwork.HIGHEST else f": {visit.why}"
+        shown = f"{visit.picture} ({visit.content}){why}"
+        rows.append(f"| {visit.cluster} | {shown} | {_estimate(visit)} | {visit.truth:.3f} |")
+    st.markdown("\n".join(["| Visitor | Picture | Estimate | Truth |", "|---|---|---|---|", *rows]))
+    st.caption(
+        "The most typical visitor of each taste cluster, and what decided, if not the highest estimate. Estimate: the "
+        "mean that the agent estimates for the picture shown (–: it has none), without a bonus. Truth: its true click "
+        "probability. The table, the map and the plots show one draw of agents that choose at random; the take "
+        "fraction above is the mean over draws where the probabilities of the choices are known, and otherwise that of "
+        "one draw."
+    )
+
+
+def _estimate(visit: Visit) -> str:
+    return f"{visit.estimate:.3f}".replace("-", "−") if math.isfinite(visit.estimate) else "–"
+
+
+@st.cache_resource(ttl=3600, max_entries=12, show_spinner=False)
+def _replay(_experiment: Experiment, _label: str, _steps: int, key: str) -> Replay:  # noqa: ARG001 - the key
+    """Replay once per run and agent, shared by all users."""
+    return artwork.replay(_experiment, _label, _steps)
+
+
+@st.cache_data(ttl=3600, max_entries=256, show_spinner=False)
+def _explain(_played: Replay, _title: int, _visit: Visit, _label: str, key: str) -> Why:  # noqa: ARG001 - the key
+    """Ask once per run, agent, title and visitor: some agents draw a thousand samples."""
+    return artwork.explanation(_played, _title, _visit, _label)

@@ -13,7 +13,7 @@ from typing import Any
 from bandits.base.errors import UserError
 from bandits.base.files import home
 from bandits.base.formatting import escaped
-from bandits.results import fallbacks, lost_clicks, recovery, text
+from bandits.results import change_conclusion, fallbacks, lost_clicks, recovery, text
 from bandits.results.change_marks import variation_budget
 from bandits.results.result import Result
 from bandits.storage import eviction, reserve
@@ -58,7 +58,8 @@ def leaderboard(result: Result) -> str:
             lines.append(f"{earned}counted events {counted['mean']:,.0f}")
         else:
             lines.append(f"{earned}pseudo-regret {regret['mean']:,.0f}")
-    more = [*recovery.sentences(result), *lost_clicks.sentences(result), *fallbacks.sentences(result)]
+    changed = [*change_conclusion.sentences(result), *recovery.sentences(result)]
+    more = [*changed, *lost_clicks.sentences(result), *fallbacks.sentences(result)]
     return "\n".join([*lines, *text.replay_notes(result), *more, *variation_budget(result.experiment)])
 
 

@@ -15,7 +15,7 @@ from bandits import __version__
 from bandits.base.formatting import count, percent
 from bandits.experiments.experiment import Experiment
 
-from . import fallbacks, lost_clicks, metrics, recovery, text
+from . import change_conclusion, fallbacks, lost_clicks, metrics, recovery, text
 from .change_marks import variation_budget
 from .figures import board
 from .result import Result
@@ -117,6 +117,7 @@ def report(result: Result, *, window: int = metrics.WINDOW, date: datetime | Non
             *text.rare_reward_notes(result),
             *text.leader_comparisons(result),
             *text.shock_summary(result),
+            *change_conclusion.sentences(result),
             *recovery.sentences(result),
             *fallbacks.sentences(result),
             *lost_clicks.sentences(result),

@@ -9,8 +9,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from bandits.base.errors import UserError
 from bandits.base.formatting import count
+from bandits.base.types import FloatArray
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
 
@@ -50,12 +53,22 @@ def lost_between(changed: History, unchanged: History, name: str = "clicks") -> 
     Estimate
         Mean over the replications that finished in both runs, with a 95 % interval (Student t of paired differences).
     """
+    return estimate(_by_row(changed, unchanged, name))
+
+
+def _by_row(changed: History, unchanged: History, name: str) -> FloatArray:
+    """Return the difference in each replication, float64 (R,); NaN where one of the two diverged."""
     at, both = min(changed.size, unchanged.size) - 1, changed.alive & unchanged.alive
-    return estimate((unchanged.sums[name][at] - changed.sums[name][at])[both])
+    return np.where(both, unchanged.sums[name][at] - changed.sums[name][at], np.nan)
 
 
 def lost(result: Result, unchanged: Result, label: str) -> Estimate:
-    """Estimate the clicks that one agent of a result lost to the changes.
+    """Estimate the clicks that one agent of a result lost to the changes; raises as `lost_by_row`."""
+    return estimate(lost_by_row(result, unchanged, label))
+
+
+def lost_by_row(result: Result, unchanged: Result, label: str) -> FloatArray:
+    """Return the clicks that one agent lost to the changes in each replication, float64 (R,); NaN where it diverged.
 
     Raises
     ------
@@ -69,7 +82,7 @@ def lost(result: Result, unchanged: Result, label: str) -> Estimate:
         raise UserError(
             f"twin is not the run of {label} without changes: it has other agents, sizes, simulator or seed"
         )
-    return lost_between(result.histories[label], unchanged.histories[label])
+    return _by_row(result.histories[label], unchanged.histories[label], "clicks")
 
 
 def sentences(result: Result, twin: Result | None = None) -> list[str]:

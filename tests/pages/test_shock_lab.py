@@ -10,6 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from bandits.experiments import url
 from bandits.experiments.presets import presets
+from bandits.results.change_conclusion import conclusion
 from bandits.results.lost_clicks import without_changes
 from bandits.runtime.pool import Pool
 from tests.pages.support import ended, open_page, panels
@@ -65,6 +66,10 @@ def test_a_link_shows_recovery_and_what_the_change_cost(pool: Pool) -> None:
     ended(pool.submit(without_changes(e)))
     found = table(at.run())
     assert all("±" in cell for cell in found["Clicks lost"])
+    said = "".join(m.value for m in at.markdown).replace("\u00a0", " ").replace("\\", "")
+    first = conclusion(pool.get(e.hash).result, pool.get(without_changes(e).hash).result)
+    assert "loses least to the change" in first
+    assert f"**{first}**" in said
     assert bullets(at)[2].startswith("Clicks lost to the changes, against the same run without them (8 paired")
 
 

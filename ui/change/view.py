@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from bandits import Experiment, UserError
-from bandits.results import figures, lost_clicks, recovery
+from bandits.results import change_conclusion, figures, lost_clicks, recovery
 from bandits.results import price_of_forgetting as price
 from bandits.results.change_table import change_table
 from bandits.results.lost_clicks import without_changes
@@ -22,9 +22,12 @@ _COLUMNS = (
     ".st-key-change-table table{table-layout:fixed;width:100%}"
     ".st-key-change-table th{width:18%}.st-key-change-table th:nth-last-child(2){width:25%}"
     ".st-key-change-table th:last-child{width:21%}"
+    ".st-key-change-conclusion{min-height:4.5rem}"  # three lines, so that nothing moves at the end
     ".st-key-change-table :is(th,td){overflow-wrap:anywhere}"
-    "@media(max-width:640px){.st-key-change-table td{height:5.75rem}}"  # four lines, which an interval needs
+    "@media(max-width:640px){.st-key-change-table td{height:5.75rem}"  # four lines, which an interval needs
+    ".st-key-change-conclusion{min-height:12rem}}"
 )
+_PENDING = "Which agent recovers first, and which loses least, is stated at the end of the run."
 _PRICE = "price"  # field of the address: the comparison that is shown
 
 
@@ -70,8 +73,12 @@ def _show(job: Job, twin: Job | None, was_active: bool) -> None:
         done = twin is not None and twin.status == "finished" and not job.active
         unchanged = twin.result if done and twin is not None else None
         conclusions = [] if job.active else [*recovery.sentences(result), *lost_clicks.sentences(result, unchanged)]
+        first = _PENDING if active else change_conclusion.conclusion(result, unchanged)
         table = change_table(result, unchanged, pending="computing" if active else "press Run")
         specs = figures.board(result, recovery.WINDOW, before=before, changes=changes)[:2]
+    if first:
+        with st.container(key="change-conclusion"):
+            st.markdown(f"**{escape_markdown(first)}**".replace(" %", "\u00a0%"))
     with st.container(key="change-table"):  # nothing moves while numbers come in
         st.table(table, hide_index=True)
         st.html(f"<style>{_COLUMNS}</style>")

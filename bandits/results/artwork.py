@@ -194,7 +194,7 @@ def reason(played: Replay, round: Round, shown: int, parts: Explanation) -> str:
     if parts.mean is not None:
         mean = np.where(round.available[ROW], parts.mean[ROW], -np.inf)
         if mean[shown] < np.nanmax(mean):
-            return "exploration: another picture has a higher estimate"
+            return "explored: another picture has a higher estimate"
     return HIGHEST
 
 

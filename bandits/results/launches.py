@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -40,6 +40,9 @@ class Launched(NamedTuple):
         95 % interval of the median, by order statistics [1]_; None: beyond the run, or fewer than six replications.
     reached : float
         Share of the replications that reached it; NaN where too few steps follow to tell: less than 1,000.
+    side : {"below", "above"} or None
+        Where ``steps_to_fair_share`` is None: whether most of the replications that never reach it show the items too
+        little or too much, in all of the last fifth of their windows that are not near. None: neither, or not known.
 
     References
     ----------
@@ -54,6 +57,7 @@ class Launched(NamedTuple):
     low: int | None
     high: int | None
     reached: float
+    side: Literal["below", "above"] | None = None
 
 
 def launches(history: History, demand: Demand) -> list[Launched]:
@@ -80,19 +84,32 @@ def _launched(history: History, demand: Demand, cohort: Cohort) -> Launched | No
         return None
     share = (shown[-1] - shown[0]) / (grid[-1] - grid[0])
     fair = fair_share(demand, cohort, grid[0], grid[-1])
-    steps = _steps(grid, shown, [fair_share(demand, cohort, a, a + WINDOW) for a in grid]) - cohort.step
+    first, sides = _steps(grid, shown, [fair_share(demand, cohort, a, a + WINDOW) for a in grid])
+    steps = first - cohort.step
     middle, low, high = (None if not math.isfinite(s) else max(int(s), 0) for s in median(steps))
     reached = float("nan") if np.isnan(steps).any() else float(np.isfinite(steps).mean())
     items = int(cohort.items[0].sum())
-    return Launched(cohort.step, items, estimate(share), fair, middle, low, high, reached)
+    side = _majority(sides[np.isinf(steps)]) if middle is None else None
+    return Launched(cohort.step, items, estimate(share), fair, middle, low, high, reached, side)
 
 
-def _steps(grid: FloatArray, shown: FloatArray, deserved: list[float]) -> FloatArray:
-    """Return the first step of each replication from which on every window is near the fair share; inf: none."""
+def _majority(sides: FloatArray) -> Literal["below", "above"] | None:
+    """Name the side of more than half of the replications, -1 or 1 each; 0: neither."""
+    if 2 * (sides < 0).sum() > len(sides):
+        return "below"
+    return "above" if 2 * (sides > 0).sum() > len(sides) else None
+
+
+def _steps(grid: FloatArray, shown: FloatArray, deserved: list[float]) -> tuple[FloatArray, FloatArray]:
+    """Return the first step of each replication from which on every window is near the fair share; inf: none.
+
+    Then the side of the fair share on which all windows of the last fifth are that are not near it: -1 below, 1 above,
+    0 on both or none.
+    """
     ends = np.arange(len(grid))
     starts = np.searchsorted(grid, grid - WINDOW, side="right") - 1
     ends, starts = ends[starts >= 0], starts[starts >= 0]
-    out = np.full(shown.shape[1], np.inf if len(ends) else np.nan)
+    out, sides = np.full(shown.shape[1], np.inf if len(ends) else np.nan), np.zeros(shown.shape[1])
     if len(ends):
         got = (shown[ends] - shown[starts]) / (grid[ends] - grid[starts])[:, None]
         fair = np.array(deserved)[starts, None]
@@ -101,7 +118,10 @@ def _steps(grid: FloatArray, shown: FloatArray, deserved: list[float]) -> FloatA
         after = np.where(apart.any(axis=0), far, 0)
         inside = after < len(ends)
         out[inside] = grid[starts[after[inside]]]
-    return out
+        late = slice(-max(1, len(ends) // 5), None)
+        above, below = ((apart & beyond)[late].any(axis=0) for beyond in (got > fair, got < fair))
+        sides = above.astype(np.float64) - below
+    return out, sides
 
 
 def median(values: FloatArray) -> tuple[float, float, float]:

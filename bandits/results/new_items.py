@@ -24,6 +24,7 @@ from .result import Result
 from .style import RATE, Spec, styles
 
 MOST = 6  # launches that are drawn
+NEVER = {"below": ", shown too little", "above": ", shown too much", None: ""}  # why the fair share is not reached
 
 
 class RegretShare(NamedTuple):
@@ -129,8 +130,8 @@ def cohort_figures(result: Result) -> list[Spec]:
     wanted, looks = demand(e), styles(e)
     whole, drawn = bool(e.simulator_class().launch_noun), []
     empty = "The run has not reached the launch yet."
-    if whole and any(h.launch_sums is None and h.step for h in result.histories.values()):
-        empty = "Kept by an earlier version without these sums: run it again."
+    if whole and not has_sums(result):
+        empty = "Not stored by the earlier version that kept this run."
     for i, cohort in enumerate(wanted.cohorts[:MOST] if wanted is not None else ()):
         passed = {label: h for label, h in result.histories.items() if h.step > cohort.step and h.alive.any()}
         longest = max(passed.values(), key=lambda h: h.step, default=None)
@@ -168,10 +169,23 @@ def cohort_figures(result: Result) -> list[Spec]:
     return drawn
 
 
+def has_sums(result: Result) -> bool:
+    """Return whether a run stored what was lost and earned by showing the items of launches: earlier versions did not.
+
+    True for slates, of which no version does.
+    """
+    e = result.experiment
+    one = e.simulator_class().slate_size(e.simulator) == 1
+    return not (one and any(h.launch_sums is None and h.step for h in result.histories.values()))
+
+
 def launch_table(result: Result) -> pd.DataFrame | None:
-    """Return one row per agent and launch that it has passed; None where the items of launches are not counted."""
+    """Return one row per agent and launch that it has passed; None where the items of launches are not counted.
+
+    Without the columns of which a run of an earlier version stored nothing.
+    """
     e, rows = result.experiment, []
-    wanted, cls = demand(e), e.simulator_class()
+    wanted, cls, known = demand(e), e.simulator_class(), has_sums(result)
     for label in e.labels:
         history = result.histories.get(label)
         if wanted is None or history is None:
@@ -181,12 +195,14 @@ def launch_table(result: Result) -> pd.DataFrame | None:
             number = _new(e, i) if cls.launch_noun else count(one.items)
             row = {"Agent": label, "Launch": f"{number} at step {count(one.step)}"}
             row["Share of traffic"] = rate(_share(one.share))
-            if cls.launch_noun:
+            if cls.launch_noun and known:
                 row[cls.rate_title] = "–" if earned is None else rate(earned[0])
                 row["Optimal"] = "–" if earned is None else rate(earned[1])
-            else:
+            elif not cls.launch_noun:
                 row["Fair share"] = f"{one.fair_share:.3f}"
-            row["Share of regret"] = "–" if lost is None or math.isnan(lost.share.mean) else rate(_share(lost.share))
+            if known:
+                unknown = lost is None or math.isnan(lost.share.mean)
+                row["Share of regret"] = "–" if lost is None or unknown else rate(_share(lost.share))
             if not cls.launch_noun:
                 row["Fair share reached"] = reached(one)
             rows.append(row)
@@ -212,9 +228,10 @@ def _found(experiment: Experiment, histories: dict[str, History], wanted: Demand
     if not own:
         return ""
     sooner = sorted((s, label) for label, one in own.items() if (s := one.steps_to_fair_share) is not None)
-    never = [label for label, one in own.items() if one.steps_to_fair_share is None]
     parts = [f"{label} after {count(steps)} steps" for steps, label in sooner]
-    parts += [f"never: {', '.join(never)}"] if never else []
+    for side in ("below", "above", None):
+        never = [label for label, one in own.items() if one.steps_to_fair_share is None and one.side == side]
+        parts += [f"never{NEVER[side]}: {', '.join(never)}"] if never else []
     return (
         f"When the {_new(experiment, i)} launched at step {count(wanted.cohorts[i].step)} reached their fair share and "
         f"kept it to the end, median of the replications: {'; '.join(parts)}."
@@ -240,25 +257,35 @@ def _new(experiment: Experiment, i: int) -> str:
     return _counted(launched[i].items, cls.launch_noun or cls.item_noun)
 
 
-def about(experiment: Experiment) -> str:
+def about(result: Result) -> str:
     """Explain the columns of the table."""
+    cls, slate = result.experiment.simulator_class(), result.experiment.simulator_class().slate_size
     regret = (
         "Share of regret: of the clicks lost from the last stored step before the launch on, the part that was lost by "
-        "showing the new items; – where none were lost, or where an earlier version kept the run"
+        "showing the new items; – where none were lost."
     )
-    cls = experiment.simulator_class()
+    if slate(result.experiment.simulator) > 1:
+        regret = "Shares are those of slots; the share of regret is not known for slates."
+    elif not has_sums(result):
+        what = f"share of regret and {cls.rate_title.lower()}" if cls.launch_noun else "share of regret"
+        regret = (
+            f"An earlier version kept this run without the {what} of the new items; to compute what is missing, delete "
+            "the run on the page Runs and run it again."
+        )
     if noun := cls.launch_noun:
+        rates = (
+            f" {cls.rate_title}: expected clicks per decision that showed one of the new {noun}s, since the launch. "
+            "Optimal: that of the best choices there."
+        )
         return (
             f"The retrieval decides how often a new {noun} is shown, so the share of traffic is the same for all "
-            f"agents. {cls.rate_title}: expected clicks per decision that showed one of the new {noun}s, since the "
-            f"launch. Optimal: that of the best choices there. {regret}."
+            f"agents.{rates if has_sums(result) else ''} {regret}"
         )
-    if cls.slate_size(experiment.simulator) > 1:
-        regret = "Shares are those of slots; the share of regret is not known for slates"
     return (
         f"Fair share: that of an optimal choice. Reached: from then on, the share in every {WINDOW:,} steps differs "
         f"from it by at most {percent(NEAR)}, or {LEAST:g}, or what chance explains, whichever is largest; median of "
-        f"the replications, with its 95 % interval; the plot, of the last {WINDOW:,} steps, gets there later. {regret}."
+        f"the replications, with its 95 % interval; the plot, of the last {WINDOW:,} steps, gets there later. Shown "
+        f"too little or too much: most of the replications that never reach it end on that side. {regret}"
     )
 
 
@@ -267,7 +294,7 @@ def reached(one: Launched) -> str:
     if math.isnan(one.reached):
         return f"unknown (fewer than {count(WINDOW)} steps follow)"
     if one.steps_to_fair_share is None:
-        return f"never ({percent(one.reached)} of the replications reached it)"
+        return f"never{NEVER[one.side]} ({percent(one.reached)} of the replications reached it)"
     text = f"after {count(one.steps_to_fair_share)} steps"
     if one.low is None:
         return text

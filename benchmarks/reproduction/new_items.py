@@ -23,6 +23,7 @@ from bandits.results import metrics
 from bandits.results.demand import demand
 from bandits.results.launches import Launched, cohort_shares, launches
 from bandits.results.metrics import Estimate
+from bandits.results.new_items import NEVER
 from benchmarks.measure import put, stamp, table
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "NEW.md"
@@ -207,15 +208,17 @@ def document(found: Outcomes) -> str:
     text += "Steps from the launch until the share of the next 1,000 steps stays within 20 % of that of an optimal "
     text += f"choice ({fair:.3f}): median of the replications, and 95 % interval by order statistics. Its share of the "
     text += "last 2,000 steps. What the floor costs before the launch, where every product is new until it was shown "
-    text += "200 times, and in the whole run.\n\n"
+    text += "200 times, and in the whole run. Shown too little or too much: most of the replications "
+    text += "that never reach it end on that side.\n\n"
 
     def spoken(steps: int | None) -> str:
         return "never" if steps is None else count(steps)
 
     def reached(launched: Launched) -> str:
         if launched.low is None:
-            return f"never (of {REPLICATIONS}: {round(launched.reached * REPLICATIONS)})"
-        return f"{spoken(launched.steps_to_fair_share)} ({spoken(launched.low)} to {spoken(launched.high)})"
+            return f"never{NEVER[launched.side]} (of {REPLICATIONS}: {round(launched.reached * REPLICATIONS)})"
+        never = NEVER[launched.side] if launched.steps_to_fair_share is None else ""
+        return f"{spoken(launched.steps_to_fair_share)}{never} ({spoken(launched.low)} to {spoken(launched.high)})"
 
     rows = []
     for name in FINDERS:

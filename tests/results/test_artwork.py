@@ -83,7 +83,7 @@ def test_visitors_are_shown_different_pictures_and_the_reason_is_their_taste(pla
         round = played["LinUCB"].simulator.round_of(lane.step, np.array([visit.user]), np.array([title]))
         mean = np.where(round.available, lane.agent.explain(round).mean, -np.inf)[0]
         highest = mean.argmax() == visit.picture - 1
-        assert visit.why.startswith("highest estimate" if highest else "exploration: ")
+        assert visit.why.startswith("highest estimate" if highest else "explored: ")
         assert visit.estimate == mean[visit.picture - 1]
     assert len({visit.picture for visit in artwork.visits(played["Popularity"], title)}) == 1
     default = artwork.visits(played["Default"], title)

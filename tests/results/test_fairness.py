@@ -221,17 +221,19 @@ def played(shares: list[float], at: int = 2000, steps: int = 8000, rows: int = 1
 
 
 @pytest.mark.parametrize(
-    ("shares", "expected"),
+    ("shares", "expected", "side"),
     [
-        ([0, 0, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5], 0),
-        ([0, 0, 0, 0, 0.5, 0.5, 0.5, 0.5], 1800),  # a window with 200 of 1,000 steps before it is near
-        ([0, 0, 0.5, 0.5, 0, 0.5, 0.5, 0.5], 2800),
-        ([0, 0, 0.5, 0.5, 0.5, 0.5, 0.5, 0], None),
-        ([0, 0, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9], None),  # too much is not fair either
-        ([0] * 8, None),
+        ([0, 0, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5], 0, None),
+        ([0, 0, 0, 0, 0.5, 0.5, 0.5, 0.5], 1800, None),  # a window with 200 of 1,000 steps before it is near
+        ([0, 0, 0.5, 0.5, 0, 0.5, 0.5, 0.5], 2800, None),
+        ([0, 0, 0.5, 0.5, 0.5, 0.5, 0.5, 0], None, "below"),
+        ([0, 0, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9], None, "above"),  # too much is not fair either
+        ([0, 0, 0, 0, 0, 0, 0.9, 0.9], None, "above"),
+        ([0, 0, 0.9, 0.9, 0.9, 0.9, 0.9, 0], None, None),  # above and below in the last fifth
+        ([0] * 8, None, "below"),
     ],
 )
-def test_steps_to_the_fair_share(shares: list[float], expected: int | None) -> None:
+def test_steps_to_the_fair_share(shares: list[float], expected: int | None, side: str | None) -> None:
     steps = np.arange(0, 8000, 10)
     cohort = Cohort(2000, np.array([[True, False]]), np.where(steps < 2000, np.nan, 0.5))
     (found,) = launches(played(shares), Demand(steps, np.ones((1, 2)), [cohort]))
@@ -239,6 +241,7 @@ def test_steps_to_the_fair_share(shares: list[float], expected: int | None) -> N
     assert found.share.mean == pytest.approx(np.mean(shares[2:]), abs=1e-3)
     assert (found.low, found.high) == (None, None)  # one replication
     assert found.reached == (expected is not None)
+    assert found.side == side
     if expected is None:
         assert found.steps_to_fair_share is None
     else:
@@ -255,6 +258,9 @@ def test_replications_that_cancel_out_have_not_reached_the_fair_share() -> None:
     assert found.share.mean == found.fair_share == 0.5
     assert found.steps_to_fair_share is None
     assert found.reached == 0
+    assert found.side is None
+    history.counts[:, ::4, 0] = 0  # six of the eight never show it
+    assert launches(history, Demand(steps, np.ones((8, 2)), [cohort]))[0].side == "below"
 
 
 def test_the_interval_of_a_median_holds_it() -> None:
@@ -283,6 +289,7 @@ def test_the_summary_holds_segments_exposure_and_launches() -> None:
     (launch,) = summary["Oracle"]["launches"]
     assert (launch["step"], launch["items"], launch["steps_to_fair_share"]) == (1000, 2, 0)
     assert launch["reached"] == 1
+    assert launch["side"] is None
     assert launch["share"]["mean"] == pytest.approx(launch["fair_share"], rel=0.15)
     assert summary["Random"]["launches"][0]["share"]["mean"] == pytest.approx(0.1, abs=0.01)
     assert result.summary() == result.summary()
@@ -300,7 +307,9 @@ def test_the_tables_state_what_the_summary_holds() -> None:
     assert rare["Disparity"] == "{mean:.3f} ({low:.3f} to {high:.3f})".format(**disparity)
     oracle = by_item.query("Agent == 'Oracle'").iloc[0]
     assert oracle["Launch at 1,000: fair share"] == "after 0 steps (0 to 0)"
-    assert by_item.query("Agent == 'Random'").iloc[0]["Launch at 1,000: fair share"].startswith("never (")
+    assert (
+        by_item.query("Agent == 'Random'").iloc[0]["Launch at 1,000: fair share"].startswith("never, shown too much (")
+    )
     empty = Result(result.experiment, {label: result.experiment.empty_history() for label in result.experiment.labels})
     assert segment_table(empty) is None
     assert item_table(empty) is None

@@ -95,7 +95,7 @@ def test_new_titles_are_judged_by_what_their_pictures_earn() -> None:
     assert (best.mid > curve.mid).all()
     (figure,) = new_items.cohort_figures(found)
     assert figure["layout"]["title"]["text"] == "Take fraction of 8 titles launched at 500"
-    assert "the same for all agents" in new_items.about(e)
+    assert "the same for all agents" in new_items.about(found)
 
 
 def test_slates_have_shares_of_their_slots() -> None:
@@ -111,7 +111,7 @@ def test_slates_have_shares_of_their_slots() -> None:
     table = new_items.launch_table(found)
     assert table is not None
     assert set(table["Share of regret"]) == {"–"}
-    assert "Shares are those of slots" in new_items.about(e)
+    assert "Shares are those of slots" in new_items.about(found)
 
 
 def test_the_oracle_loses_nothing_and_has_its_fair_share(result: Result) -> None:
@@ -126,8 +126,40 @@ def test_the_oracle_loses_nothing_and_has_its_fair_share(result: Result) -> None
         "When the 4 products launched at step 1,000 reached their fair share and kept it to the end, "
         "median of the replications: "
     )
-    assert "never: Random" in first
+    assert "never, shown too little: Random" in first
+    random = table.query("Agent == 'Random'")["Fair share reached"].tolist()
+    assert random[0] == "never, shown too little (0 % of the replications reached it)"
     assert "3 products launched at step 2,000" in second
+
+
+@pytest.mark.parametrize("pictures", [False, True])
+def test_a_run_of_an_earlier_version_states_what_it_did_not_store(pictures: bool) -> None:
+    e = experiment()
+    if pictures:
+        data = {"simulator": PICTURES, "agents": [{"kind": "default"}, {"kind": "random"}], "steps": 2000}
+        e = read({**data, "replications": 2})
+    now = run(e, workers=0, progress=False)
+    assert new_items.has_sums(now)
+    assert "An earlier version" not in new_items.about(now)
+    earlier = {}
+    for label, history in now.histories.items():
+        state = history.state_dict()
+        earlier[label] = e.empty_history()
+        earlier[label].load_state_dict({name: value for name, value in state.items() if "launch_" not in name})
+    then = Result(e, earlier)
+    before, after = new_items.launch_table(then), new_items.launch_table(now)
+    assert before is not None
+    assert after is not None
+    lost = ["Share of regret", *(["Take fraction", "Optimal"] if pictures else [])]
+    assert set(after) - set(before) == set(lost)
+    assert before.equals(after[list(before)])
+    text = "An earlier version kept this run without the share of regret"
+    assert f"{text}{' and take fraction' if pictures else ''} of the new items; to compute what is missing, delete" in (
+        new_items.about(then)
+    )
+    (figure, *_) = new_items.cohort_figures(then)
+    if pictures:
+        assert "Not stored by the earlier version" in str(figure)
 
 
 def test_curves_are_shares_of_the_last_thousand_decisions(result: Result) -> None:

@@ -40,7 +40,7 @@ def _show(job: Job, was_active: bool) -> None:
         st.dataframe(
             table.assign(Agent=[safe_cell(label) for label in table["Agent"]]), hide_index=True, key="items-table"
         )
-        st.caption(new_items.about(job.experiment).replace(" %", "\u00a0%"))
+        st.caption(new_items.about(job.result).replace(" %", "\u00a0%"))
 
 
 def _draw(specs: list[Spec], revision: str) -> None:

@@ -35,7 +35,7 @@ class Leader(NamedTuple):
     ----------
     label : str
     tied : tuple of str
-        Agents that cannot be told apart from it.
+        Agents that do not differ significantly from it.
     ahead : Estimate
         Of the closest agent, minus the leader; a corrected interval. Without numbers where it has no meaning.
     closest : str
@@ -157,7 +157,7 @@ def _recovered(first: Leader | None, found: Mapping[str, Recovery], rows: int) -
     rest = [label for label in found if label != first.label and label not in first.tied]
     never = " or not at all" if any(found[label].step is None for label in rest) else ""
     later = f"; {_and(rest)} {_verb('recover', rest)} later{never}" if rest else ""
-    return f"{_untold(rows)} which of {_and([first.label, *first.tied])} recovers first{later}."
+    return f"{_uncertain(rows)} which of {_and([first.label, *first.tied])} recovers first{later}."
 
 
 def _lost(result: Result, twin: Result, labels: Sequence[str], alone: str) -> str:
@@ -173,11 +173,11 @@ def _lost(result: Result, twin: Result, labels: Sequence[str], alone: str) -> st
     rest = [label for label in labels if label != leader.label and label not in leader.tied]
     others = f"; {_and(rest)} {_verb('gain' if gains else 'lose', rest)} {'less' if gains else 'more'}" if rest else ""
     rows = int(np.isfinite(lost[leader.label]).sum())
-    return f"{_untold(rows)} which of {_and([leader.label, *leader.tied])} {best}{others}."
+    return f"{_uncertain(rows)} which of {_and([leader.label, *leader.tied])} {best}{others}."
 
 
-def _untold(rows: int) -> str:
-    return f"With {count_of(rows, 'replications')} it cannot be told"
+def _uncertain(rows: int) -> str:
+    return f"With {count_of(rows, 'replications')} it is not certain"
 
 
 def _verb(stem: str, subjects: Sequence[str]) -> str:

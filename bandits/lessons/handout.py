@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pydantic.fields import FieldInfo
 
 from bandits import __version__
-from bandits.base.formatting import count, number
+from bandits.base.formatting import number
 from bandits.results.result import Result
 
 from . import svg
@@ -73,8 +73,7 @@ def _prediction(step: PredictStep, happened: str, sources: Mapping[str, Source],
     if isinstance(answer, NumberAnswer):
         between = f"between {number(answer.low)} and {number(answer.high)}"
         yield f"<p>My prediction, {between}: {_line(14)} {html.escape(answer.unit)}</p>"
-        truth = number_answer(answer, sources) if answers else 0.0
-        solved = f"{count(truth) if answer.step >= 1 else number(truth)} {answer.unit}"
+        solved = in_words(step, number_answer(answer, sources)) if answers else ""
     elif isinstance(answer, ChoiceAnswer):
         yield f"<ul class=choice>{''.join(f'<li>☐ {html.escape(option.text)}</li>' for option in answer.options)}</ul>"
         solved = ", ".join(answer.options[i].text for i in true_options(answer, sources)) if answers else ""

@@ -46,8 +46,7 @@ def handout(lesson: Lesson, results: Mapping[str, Result], *, answers: bool) -> 
 def _step(lesson: Lesson, step: Step, results: Mapping[str, Result], *, answers: bool) -> str:
     section = lesson.texts[step.id]
     sources: Mapping[str, Source] = {**lesson.sources(results), **task_of(step)}
-    # a task states its goal in both copies; all other numbers are for the teacher's
-    blank = None if answers or isinstance(step, TryStep) else BLANK
+    blank = None if answers else BLANK
     parts = [f"<h2>{html.escape(section.title)}</h2>", to_html(fill(section.body, sources, blank=blank))]
     if isinstance(step, PredictStep):
         parts += _prediction(step, section.happened, sources, answers=answers)

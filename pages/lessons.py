@@ -11,7 +11,11 @@ lesson = place.current()
 if options.presenting() and lesson is not None:
     layout.enlarge()
 st.title("Lessons", anchor=False)
-st.html("<style>[data-testid=stSliderThumbValue],[data-testid=stSliderThumbValue] *{color:inherit!important}</style>")
+st.html(
+    "<style>[data-testid=stSliderThumbValue],[data-testid=stSliderThumbValue] *{color:inherit!important}"
+    "@media(max-width:640px){[data-testid=stMarkdownContainer] table{display:block;overflow-x:auto;font-size:.85rem}"
+    "[data-testid=stMarkdownContainer] :is(td,th){padding:.3rem .4rem}}</style>"
+)  # tables of texts fit a phone
 try:
     if lesson is None:
         st.markdown(

@@ -88,7 +88,8 @@ def in_words(step: PredictStep, prediction: Prediction) -> str:
     answer = step.answer
     if isinstance(answer, NumberAnswer):
         assert isinstance(prediction, (int, float))
-        return f"{_number(answer, prediction)} {answer.unit}".strip()
+        shown, (noun, *rest) = _number(answer, prediction), answer.unit.split(" ")
+        return " ".join([shown, noun.removesuffix("s") if shown == "1" else noun, *rest]).strip()
     if isinstance(answer, ChoiceAnswer):
         assert isinstance(prediction, int)
         return answer.options[prediction].text
@@ -97,7 +98,8 @@ def in_words(step: PredictStep, prediction: Prediction) -> str:
 
 
 def _number(answer: NumberAnswer, value: float) -> str:
-    return count(value) if answer.step >= 1 else number(value)
+    """Write a number of an answer: a count in full, unless it is an average below a hundred, such as 2.25 clicks."""
+    return count(value) if answer.step >= 1 and (abs(value) >= 100 or value == round(value)) else number(value)
 
 
 def judge(step: PredictStep, prediction: Prediction, sources: Mapping[str, Source]) -> tuple[bool | None, str]:

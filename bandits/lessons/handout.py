@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pydantic.fields import FieldInfo
 
 from bandits import __version__
-from bandits.base.formatting import count, number
+from bandits.base.formatting import number
 from bandits.results.result import Result
 
 from . import svg
@@ -46,8 +46,7 @@ def handout(lesson: Lesson, results: Mapping[str, Result], *, answers: bool) -> 
 def _step(lesson: Lesson, step: Step, results: Mapping[str, Result], *, answers: bool) -> str:
     section = lesson.texts[step.id]
     sources: Mapping[str, Source] = {**lesson.sources(results), **task_of(step)}
-    # a task states its goal in both copies; all other numbers are for the teacher's
-    blank = None if answers or isinstance(step, TryStep) else BLANK
+    blank = None if answers else BLANK
     parts = [f"<h2>{html.escape(section.title)}</h2>", to_html(fill(section.body, sources, blank=blank))]
     if isinstance(step, PredictStep):
         parts += _prediction(step, section.happened, sources, answers=answers)
@@ -73,8 +72,7 @@ def _prediction(step: PredictStep, happened: str, sources: Mapping[str, Source],
     if isinstance(answer, NumberAnswer):
         between = f"between {number(answer.low)} and {number(answer.high)}"
         yield f"<p>My prediction, {between}: {_line(14)} {html.escape(answer.unit)}</p>"
-        truth = number_answer(answer, sources) if answers else 0.0
-        solved = f"{count(truth) if answer.step >= 1 else number(truth)} {answer.unit}"
+        solved = in_words(step, number_answer(answer, sources)) if answers else ""
     elif isinstance(answer, ChoiceAnswer):
         yield f"<ul class=choice>{''.join(f'<li>☐ {html.escape(option.text)}</li>' for option in answer.options)}</ul>"
         solved = ", ".join(answer.options[i].text for i in true_options(answer, sources)) if answers else ""

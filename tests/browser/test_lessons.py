@@ -9,8 +9,9 @@ from playwright.sync_api import Page, expect
 
 from bandits.lessons import lessons
 from bandits.lessons.handout import handout
+from bandits.lessons.lesson import PredictStep, TryStep
 from tests.browser.conftest import Open
-from tests.browser.test_accessibility import serious
+from tests.browser.test_accessibility import in_both_themes
 
 pytestmark = pytest.mark.browser
 expect.set_options(timeout=120_000)
@@ -80,11 +81,57 @@ def test_lesson_two_from_its_first_prediction_to_its_card(visit: Open) -> None:
     expect(page.get_by_text("You predicted: 0.4 clicks per visit.")).to_be_visible()
     expect(page.get_by_text("Not right. The answer: 0.295 clicks per visit")).to_be_visible()
     expect(page.get_by_text("Not solved. Your last value")).to_be_visible()
-    assert serious(page) == []
     expect(page.get_by_text("After 330 visits")).to_be_visible()
     page.reload()
     heading(page, "What you predicted, and what happened")  # the link holds the place, predictions and attempts
     expect(page.get_by_text("Not solved. Your last value")).to_be_visible()
+
+
+def axe(page: Page) -> list[str]:
+    """What axe finds in both themes, once the plots of the step are drawn."""
+    expect(page.locator(".bp-plot[data-wait]")).to_have_count(0)
+    return in_both_themes(page)
+
+
+def test_lesson_three_by_keyboard_alone_and_axe_finds_nothing_serious_at_any_step(visit: Open) -> None:
+    """It has every kind of step."""
+    page, found = visit("/lessons"), list[str]()
+    page.add_style_tag(content="*, ::before, ::after { transition: none !important }")
+    expect(page.get_by_role("button", name="Start").nth(2)).to_be_visible()
+    page.get_by_role("button", name="Start").nth(2).focus()
+    page.keyboard.press("Enter")
+    for step in lessons()["ridge-regression-by-hand"].data.steps:
+        heading(page, lessons()["ridge-regression-by-hand"].texts[step.id].title)
+        found += axe(page)
+        if step.id == "unseen":
+            page.get_by_role("radio").first.focus()
+            page.keyboard.press("Space")
+        elif step.id == "halved":
+            for label, words in (("Most", "Banner, without"), ("Place 2", "Banner, with the")):
+                page.get_by_role("combobox", name=re.compile(label)).focus()
+                page.keyboard.type(words)
+                page.keyboard.press("Enter")
+                expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
+        elif step.id == "book":
+            page.get_by_role("switch", name="Click D").or_(page.get_by_role("checkbox", name="Click D")).focus()
+            page.keyboard.press("Space")
+            expect(page.get_by_role("row", name=re.compile("^visitor D"))).to_contain_text("00")
+        if isinstance(step, PredictStep):
+            keep = page.get_by_role("button", name="Keep my prediction")
+            expect(keep).to_be_enabled()
+            keep.focus()  # the shortcut does not work within a radio button or a menu
+            page.keyboard.press("Enter")
+        else:
+            onwards(page)
+        if isinstance(step, TryStep):  # its main button is Run
+            expect(page.get_by_text("Not yet.")).to_be_visible()
+            found += axe(page)
+            page.get_by_role("button", name="Next").focus()
+            page.keyboard.press("Enter")
+    heading(page, "What you predicted, and what happened")
+    found += axe(page)
+    expect(page.get_by_text("Right predictions: 2 of 4. Solved tasks: 0 of 1.")).to_be_visible()
+    assert found == []
 
 
 def test_no_plot_of_a_handout_is_clipped_on_paper(visit: Open) -> None:

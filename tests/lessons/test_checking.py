@@ -172,6 +172,16 @@ def test_a_number_is_right_within_a_tenth_of_its_slider(predicted: float, right:
     assert judge(step, predicted, sources) == (right, f"0.403 clicks; the prediction is {off}")
 
 
+@pytest.mark.parametrize(
+    ("value", "unit", "words"),
+    [(2.25, "clicks", "2.25 clicks"), (1.0, "clicks per visit", "1 click per visit"), (330.4, "visits", "330 visits"),
+     (2.0, "", "2"), (1200.0, "visits", "1,200 visits")],
+)  # fmt: skip
+def test_counts_and_averages_are_written_with_their_unit(value: float, unit: str, words: str) -> None:
+    answer = {"kind": "number", "low": 0, "high": 5000, "step": 1, "unit": unit, "truth": "storm.visits"}
+    assert in_words(PredictStep.model_validate({"kind": "predict", "id": "guess", "answer": answer}), value) == words
+
+
 def test_a_number_that_the_run_does_not_have_is_neither_right_nor_wrong() -> None:
     changed = data()
     changed["steps"][1]["answer"] |= {"truth": 'shop.recovery("Oracle")', "high": 1000}

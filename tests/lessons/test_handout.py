@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from bandits.lessons import lessons
 from bandits.lessons.handout import handout
 from bandits.lessons.markdown_html import formula, to_html
 from tests.lessons.support import lesson
@@ -20,6 +21,13 @@ def test_the_pupils_copy_has_blanks_and_no_result() -> None:
     assert "1,000 visits" in page
     assert "Below 0.1." in page
     assert "0.4030" not in page  # computed columns of tables are blank
+
+
+def test_every_lesson_has_a_copy_for_pupils_without_its_runs() -> None:
+    for each in lessons().values():
+        page = handout(each, {}, answers=False)
+        assert "My value of" in page
+        assert "Answer:" not in page
 
 
 def test_the_teachers_copy_has_answers_and_numbers() -> None:

@@ -31,7 +31,7 @@ def _ask(lesson: Lesson, step: PredictStep) -> Prediction | None:
         whole = all(float(x).is_integer() for x in (answer.step, answer.low, answer.high))
         number = int if whole else float
         middle = answer.low + answer.step * round((answer.high - answer.low) / 2 / answer.step)
-        unit = f", as a share {answer.unit}" if answer.unit.startswith("of ") else f", in {answer.unit}"
+        unit = f", as a share {answer.unit}" if answer.unit.startswith("of ") else f": how many {answer.unit}"
         return st.slider(
             f"Your prediction{unit if answer.unit else ''}",
             number(answer.low), number(answer.high), number(middle), number(answer.step),

@@ -61,5 +61,6 @@ class SameScore(WorkedExample):
     def tables(cls, params: Any) -> list[Table]:
         """Show the scores of every item."""
         printed, corrected = cls.scores(params)
-        rows = tuple((f"{k + 1}", f"{printed[k]:.4f}", f"{corrected[k]:.4f}") for k in range(ITEMS))
+        scores = np.stack([printed, corrected], axis=1)
+        rows = tuple((f"{k + 1}", *(f"{score:.4f}".replace("-", "−") for score in scores[k])) for k in range(ITEMS))
         return [Table("Scores of one draw", ("item", "as printed", "with features of the item"), rows, (1, 2))]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bandits.base.formatting import number
+from bandits.base.formatting import GLUE, number
 from bandits.base.params import Params, param
 from bandits.results.style import NUMBER, Spec, distinct_styles
 
@@ -56,7 +56,7 @@ class StaleHead(WorkedExample):
         """Show both predictions."""
         found = cls.values(params)
         rows = tuple(
-            (name, number(found[key]), f"{found[f'{key}_error']:+.1%}")
+            (name, number(found[key]), f"{100 * found[f'{key}_error']:+.1f}{GLUE}%".replace("-", "−"))
             for name, key in zip(_HEADS, ("stale", "rebuilt"), strict=True)
         )
         return [Table("Predicted click probability", ("head", "prediction", "error"), rows, (1, 2))]

@@ -71,7 +71,7 @@ class Trial(WorkedExample):
         look = distinct_styles(("ends",))["ends"]
         line: Spec = {"type": "scatter", "mode": "lines", "x": visits, "line": {"color": look.color, "width": 2.2}}
         data: list[Spec] = [
-            {**line, "y": np.minimum(params.rate + half, 1), "name": "upper end"},
+            {**line, "y": np.minimum(params.rate + half, 1), "name": "ends of the interval"},
             {**line, "y": np.maximum(params.rate - half, 0), "name": "lower end", "showlegend": False},
             {"type": "scatter", "mode": "lines", "x": visits[[0, -1]], "y": np.full(2, params.rate),
              "name": "observed share", "meta": "reference", "line": {"dash": "dash", "width": 1.2}},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable
 from typing import Any
 
 GLUE = "\u00a0"  # a number and its unit stay on one line
@@ -22,6 +23,12 @@ def number(value: float) -> str:
 def count(value: float) -> str:
     """Format a whole number with thousands separators: 1,234."""
     return "–" if not math.isfinite(value) else f"{round(value) + 0:,}".replace("-", "−")
+
+
+def listed(names: Iterable[str]) -> str:
+    """Join names: a, b and c."""
+    *others, last = [*names] or [""]
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def count_of(value: float, noun: str) -> str:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bandits.base.formatting import count, count_of, percent
+from bandits.base.formatting import count, count_of, listed, percent
 from bandits.base.types import IntArray
 from bandits.simulators.base import SimulatorParams
 
@@ -121,7 +121,7 @@ def conclusion(
         return _all_false(all_records, bool(params.all_changes))
     if begun[0] == 0:
         rang = [record for record in all_records if len(record.delays)]
-        parts = _listed([record.reported() for record in rang]) or "no monitor"
+        parts = listed([record.reported() for record in rang]) or "no monitor"
         return f"Something changes from the first step on, so no alarm is false; alarms came from {parts}."
     return _reported(all_records, _named(params, last))
 
@@ -130,7 +130,7 @@ def _reported(all_records: Sequence[Record], change: str) -> str:
     """Sort the monitors into those that reported, rang before too, missed many, rang falsely, and missed."""
     good = [r.reported() for r in all_records if r.reports and not r.rings_before]
     both = [
-        f"{r.reported()}, but before it too in {count(r.rang_before)} of {count(r.runs)} replications"
+        f"{r.reported()}, but before it too in {count(r.rang_before)} of {count(r.runs)} cases"
         for r in all_records
         if r.reports and r.rings_before
     ]
@@ -141,12 +141,12 @@ def _reported(all_records: Sequence[Record], change: str) -> str:
     missed = [r.title for r in silent if not r.rang_before and r.kind in CHANGES]
     if not any((good, both, some, false, state)):
         return f"No monitor raised an alarm: {change} was missed."
-    parts = [f"{change} was reported by {_listed(good)}" if good else f"no monitor reported {change} reliably"]
-    parts += [f"rang after it: {_listed(both)}"] if both else []
-    parts += [f"reported in fewer than {percent(HIGH)} of the cases: {_listed(some)}"] if some else []
-    parts += [f"only false alarms, before it: {_listed(false)}"] if false else []
-    parts += [f"no alarm: {_listed(missed)}"] if missed else []
-    parts += [f"only states of the agent, before it: {_listed(state)}"] if state else []
+    parts = [f"{change} was reported by {listed(good)}" if good else f"no monitor reported {change} reliably"]
+    parts += [f"rang after it: {listed(both)}"] if both else []
+    parts += [f"reported in fewer than {percent(HIGH)} of the cases: {listed(some)}"] if some else []
+    parts += [f"only false alarms, before it: {listed(false)}"] if false else []
+    parts += [f"no alarm: {listed(missed)}"] if missed else []
+    parts += [f"only states of the agent, before it: {listed(state)}"] if state else []
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}."
 
@@ -155,11 +155,11 @@ def _all_false(all_records: Sequence[Record], later: bool) -> str:
     why = "Nothing has changed up to the last step" if later else "Nothing changes in this run"
     wrong = [r for r in all_records if r.false_alarms and r.kind in CHANGES]
     state = [r.title for r in all_records if r.false_alarms and r.kind not in CHANGES]
-    false = [f"{r.title} ({count_of(r.false_alarms, 'alarms')} in {count(r.runs)} replications)" for r in wrong]
-    text = f"{why}, so every alarm of a change is false: {_listed(false)}" if false else f"{why}: no alarm is false"
+    false = [f"{r.title} ({count_of(r.false_alarms, 'alarms')} in {count_of(r.runs, 'cases')})" for r in wrong]
+    text = f"{why}, so every alarm of a change is false: {listed(false)}" if false else f"{why}: no alarm is false"
     if not false and not state:
         text = f"{why}, and no monitor raised an alarm"
-    return f"{text}; about states of the agent, not changes: {_listed(state)}." if state else f"{text}."
+    return f"{text}; about states of the agent, not changes: {listed(state)}." if state else f"{text}."
 
 
 def _named(params: SimulatorParams, last: int) -> str:
@@ -167,12 +167,7 @@ def _named(params: SimulatorParams, last: int) -> str:
     begun = sorted((c for c in params.all_changes.values() if c.begins < last), key=lambda c: c.begins)
     first = begun[0]
     if len({c.begins for c in begun}) > 1:
-        return f"a change (at steps {_listed(dict.fromkeys(count(c.begins) for c in begun))})"
+        return f"a change (at steps {listed(dict.fromkeys(count(c.begins) for c in begun))})"
     if first.ends is not None and first.ends > first.begins:
         return f"the change from step {count(first.begins)} to {count(first.ends)}"
     return f"the change at step {count(first.begins)}"
-
-
-def _listed(names: Sequence[str] | Mapping[str, None]) -> str:
-    *others, last = [*names] or [""]
-    return f"{', '.join(others)} and {last}" if others else last

@@ -10,6 +10,7 @@ import pandas as pd
 from bandits.base.formatting import count, percent
 from bandits.results import metrics
 from bandits.results.change_marks import mark
+from bandits.results.exposure import less_shown_half
 from bandits.results.result import Result
 from bandits.results.style import STEP, Spec, log_ticks, styles
 from bandits.simulators.base import SimulatorParams
@@ -100,15 +101,9 @@ def exposure_by_segment(result: Result) -> Spec | None:
     Half of the arms by the shows in that segment and replication: 50 % under uniform choice, with enough shows.
     """
     names, looks, data, shares = result.experiment.simulator_class().segment_names(), styles(result.experiment), [], []
-    found = {label: h.segments for label, h in result.histories.items() if h.segments is not None and h.alive.any()}
-    for i, (label, segments) in enumerate(found.items()):
-        at = segments.reached(result.histories[label].step) - 1
-        if at < 0:
-            continue
-        shown = np.sort(segments.counts[at][result.histories[label].alive], axis=2)  # (R, G, n_items)
-        total = shown.sum(axis=2)
-        half = shown[:, :, : shown.shape[2] // 2].sum(axis=2)
-        rates = np.divide(half, total, out=np.full(half.shape, np.nan), where=total > 0)
+    found = {label: less_shown_half(h) for label, h in result.histories.items() if h.alive.any()}
+    halves = {label: rates[result.histories[label].alive] for label, rates in found.items() if rates is not None}
+    for i, (label, rates) in enumerate(halves.items()):
         estimates = np.array([metrics.estimate(rate) for rate in rates.T])  # (G, 3): mean, low, high
         share = np.where(estimates[:, 0] > 0, estimates[:, 0], np.nan)  # the axis is logarithmic
         low = np.maximum(estimates[:, 1], estimates[:, 0] / 10)
@@ -116,7 +111,7 @@ def exposure_by_segment(result: Result) -> Spec | None:
         data.append(
             {
                 "type": "scatter", "mode": "markers", "name": label,
-                "x": share, "y": np.arange(len(share)) - 0.6 * ((i + 0.5) / len(found) - 0.5),
+                "x": share, "y": np.arange(len(share)) - 0.6 * ((i + 0.5) / len(halves) - 0.5),
                 "marker": {"color": looks[label].color, "size": 9},
                 "error_x": {"type": "data", "symmetric": False, "array": estimates[:, 2] - estimates[:, 0],
                             "arrayminus": estimates[:, 0] - low, "color": looks[label].color, "thickness": 1.2},

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bandits.base.formatting import count, count_of
+from bandits.base.formatting import count, count_of, listed
 from bandits.base.types import FloatArray
 
 from .lost_clicks import lost_by_row
@@ -150,14 +150,14 @@ def _compared(result: Result) -> list[str]:
 
 def _recovered(first: Leader | None, found: Mapping[str, Recovery], rows: int) -> str:
     if first is None:
-        return f"{_and(list(found))} do not recover within the run."
+        return f"{listed(list(found))} do not recover within the run."
     step = found[first.label].step
     if not first.tied:
         return f"{first.label} recovers first, {f'after {count(step)} steps' if step else 'at once'}."
     rest = [label for label in found if label != first.label and label not in first.tied]
     never = " or not at all" if any(found[label].step is None for label in rest) else ""
-    later = f"; {_and(rest)} {_verb('recover', rest)} later{never}" if rest else ""
-    return f"{_uncertain(rows)} which of {_and([first.label, *first.tied])} recovers first{later}."
+    later = f"; {listed(rest)} {_verb('recover', rest)} later{never}" if rest else ""
+    return f"{_uncertain(rows)} which of {listed([first.label, *first.tied])} recovers first{later}."
 
 
 def _lost(result: Result, twin: Result, labels: Sequence[str], alone: str) -> str:
@@ -171,9 +171,11 @@ def _lost(result: Result, twin: Result, labels: Sequence[str], alone: str) -> st
         difference = f"{count(leader.ahead.mean)} {'more' if gains else 'fewer'} than {leader.closest}"
         return f"{name} {best}: {count(abs(own))} {noun}, {difference} ({interval(leader.ahead)})."
     rest = [label for label in labels if label != leader.label and label not in leader.tied]
-    others = f"; {_and(rest)} {_verb('gain' if gains else 'lose', rest)} {'less' if gains else 'more'}" if rest else ""
+    others = (
+        f"; {listed(rest)} {_verb('gain' if gains else 'lose', rest)} {'less' if gains else 'more'}" if rest else ""
+    )
     rows = int(np.isfinite(lost[leader.label]).sum())
-    return f"{_uncertain(rows)} which of {_and([leader.label, *leader.tied])} {best}{others}."
+    return f"{_uncertain(rows)} which of {listed([leader.label, *leader.tied])} {best}{others}."
 
 
 def _uncertain(rows: int) -> str:
@@ -182,7 +184,3 @@ def _uncertain(rows: int) -> str:
 
 def _verb(stem: str, subjects: Sequence[str]) -> str:
     return f"{stem}s" if len(subjects) == 1 else stem
-
-
-def _and(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

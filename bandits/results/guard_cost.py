@@ -1,14 +1,16 @@
-"""What a guard costs: agents with it against the same agents without it, on the same users and random numbers."""
+"""What a guard costs, and how it changes exposure: agents with it and without it, on the same random numbers."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
-from bandits.base.formatting import count_of, percent
+from bandits.base.formatting import count_of, listed, percent
 from bandits.experiments.experiment import Experiment
 
-from .metrics import total
-from .paired_tests import compare, corrected, holm
+from .exposure import less_shown_half, most_shown, smallest_segment
+from .metrics import estimate, total
+from .paired_tests import Comparison, compare, corrected, holm
 from .text import describe_guard, interval
 
 if TYPE_CHECKING:
@@ -30,14 +32,16 @@ def guarded_pairs(experiment: Experiment) -> dict[str, str]:
 
 
 def sentences(result: Result) -> list[str]:
-    """State what each guard costs its agent in clicks, with intervals that are Holm-corrected over the agents."""
+    """State what each guard costs its agent in clicks, and what a floor or a cap changes in what is shown.
+
+    Intervals are corrected for the number of agents, those of clicks by Holm, those of exposure by Bonferroni.
+    """
     noun, histories = result.experiment.simulator_class().reward_noun, result.histories
+    pairs, costs, p_values = _costs(result)
     agents = dict(zip(result.experiment.labels, result.experiment.agents, strict=True))
-    pairs = {a: b for a, b in guarded_pairs(result.experiment).items() if a in histories and b in histories}
-    costs = {a: compare(histories[b], histories[a]) for a, b in pairs.items()}
-    p_values = holm([cost.p_value for cost in costs.values()])
     texts = []
-    for (label, cost), p in zip(costs.items(), p_values, strict=True):
+    for label, cost in costs.items():
+        p = p_values[label]
         plain, earned = pairs[label], float(total(histories[pairs[label]], "clicks").mean())
         fewer = cost.difference.mean >= 0
         shown = cost if fewer else compare(histories[label], histories[plain])  # so that all numbers are positive
@@ -49,5 +53,64 @@ def sentences(result: Result) -> list[str]:
             evidence = f"{interval(corrected(shown, p))}; {shown.rows} paired replications"
         guard = describe_guard(agents[label].guards[-1])
         evidence += ", not significant" if p >= 0.05 else ""
-        texts.append(f"{guard[0].upper()}{guard[1:]}: {text} than without it ({evidence}).")
+        brought = _exposed(result, label, plain, len(pairs))
+        texts.append(f"{guard[0].upper()}{guard[1:]}: {text} than without it ({evidence}){brought}.")
     return texts
+
+
+def conclusion(result: Result) -> str:
+    """State what the guards of a run cost in one sentence: that of the one agent with a guard, or a summary of several.
+
+    Empty where no agent runs with a guard and without it.
+    """
+    pairs, costs, p_values = _costs(result)
+    if len(pairs) < 2:
+        return next(iter(sentences(result)), "")
+    noun = result.experiment.simulator_class().reward_noun
+    agents = dict(zip(result.experiment.labels, result.experiment.agents, strict=True))
+    kinds = {agents[label].guards[-1].title.lower() for label in pairs}
+    sure = {label: p_values[label] < 0.05 for label in pairs}
+    less = [plain for label, plain in pairs.items() if sure[label] and costs[label].difference.mean > 0]
+    more = [plain for label, plain in pairs.items() if sure[label] and costs[label].difference.mean < 0]
+    open_ = [plain for label, plain in pairs.items() if not sure[label]]
+    parts = [f"costs {listed(less)} {noun}"] if less else []
+    parts += [f"earns {listed(more)} {noun}"] if more else []
+    parts += [f"makes no significant difference to {listed(open_)}"] if open_ else []
+    return f"The {listed(sorted(kinds))} {listed(parts)}."
+
+
+def _costs(result: Result) -> tuple[dict[str, str], dict[str, Comparison], dict[str, float]]:
+    """Return the pairs that have results, what the guard costs in each, and the p-values corrected for all (Holm)."""
+    histories = result.histories
+    pairs = {a: b for a, b in guarded_pairs(result.experiment).items() if a in histories and b in histories}
+    costs = {a: compare(histories[b], histories[a]) for a, b in pairs.items()}
+    p_values = holm([cost.p_value for cost in costs.values()])
+    return pairs, costs, dict(zip(costs, p_values, strict=True))
+
+
+def _exposed(result: Result, label: str, plain: str, family: int) -> str:
+    """State how a floor or a cap changes what is shown; empty for other guards, and where it is not counted."""
+    simulator, histories = result.experiment.simulator_class(), result.histories
+    kind = result.experiment.agents[result.experiment.labels.index(label)].guards[-1].kind
+    guarded, bare = histories[label], histories[plain]
+    both = guarded.alive & bare.alive
+    if kind == "cap":
+        what, pair = f"the most shown {simulator.item_noun} gets", (most_shown(bare)[both], most_shown(guarded)[both])
+    elif kind == "floor":
+        halves, segment = (less_shown_half(bare), less_shown_half(guarded)), smallest_segment(guarded)
+        if halves[0] is None or halves[1] is None or segment is None:
+            return ""
+        name = simulator.segment_names()[segment]
+        what = f"for {name}, the smallest segment, the less shown half of the {simulator.item_noun}s gets"
+        pair = halves[0][both, segment], halves[1][both, segment]
+    else:
+        return ""
+    before, after, change = (estimate(x, family=family) for x in (*pair, pair[1] - pair[0]))
+    if not math.isfinite(change.mean):
+        return ""
+    digits = 1 if max(before.mean, after.mean) >= 0.01 else 2
+    shares = f"{percent(after.mean, digits)} of the shows instead of {percent(before.mean, digits)}"
+    if not math.isfinite(change.low):
+        return f", and {what} {shares}"
+    low, high = (f"{100 * end:+.{digits}f}".replace("-", "−") for end in (change.low, change.high))
+    return f", and {what} {shares} ({low} to {high} percentage points)"

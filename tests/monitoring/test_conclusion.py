@@ -52,7 +52,7 @@ def test_a_monitor_that_rings_as_often_before_the_change_is_not_reliable() -> No
     alarms = [*rang("page_hinkley", 1000, range(3)), *rang("page_hinkley", 3100)]
     assert concluded({"A": alarms}, [shock(3000)]) == (
         "No monitor reported the change at step 3,000 reliably; rang after it: Page-Hinkley test (10 of 10 cases, "
-        "median delay 100 steps), but before it too in 3 of 10 replications."
+        "median delay 100 steps), but before it too in 3 of 10 cases."
     )
     few = [*rang("page_hinkley", 1000, range(2)), *rang("page_hinkley", 3100)]
     assert concluded({"A": few}, [shock(3000)]).startswith("The change at step 3,000 was reported by Page-Hinkley")
@@ -74,7 +74,7 @@ def test_without_a_change_every_alarm_of_a_change_is_false() -> None:
     found = {"A": [*rang("adwin", 3300, range(3)), *rang("entropy", 500)], "B": rang("adwin", 100, [1], "B")}
     assert concluded(found, []) == (
         "Nothing changes in this run, so every alarm of a change is false: Adaptive windowing (ADWIN) (4 alarms in 20 "
-        "replications); about states of the agent, not changes: Selection entropy."
+        "cases); about states of the agent, not changes: Selection entropy."
     )
     assert concluded({"A": []}, [], "adwin") == "Nothing changes in this run, and no monitor raised an alarm."
     assert concluded({"A": rang("entropy", 500)}, []) == (

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
+import numpy as np
 import pytest
 
 from bandits import run
 from bandits.experiments.guarding import with_and_without
-from bandits.results import guard_cost, paired_tests
+from bandits.results import guard_cost, metrics, paired_tests
 from tests.support import experiment
 
 FLOOR = {"kind": "floor", "epsilon": 0.2}
@@ -39,3 +42,48 @@ def test_the_cost_is_the_paired_difference(replications: int) -> None:
     assert ("paired replications" in first) == (replications > 1)
     assert "not significant" in second  # a floor under random choice changes nothing in the mean
     assert guard_cost.sentences(run(plain, workers=0)) == []
+    half = r", and for [a-z ]+, the smallest segment, the less shown half of the products gets [\d.]+ % of the shows"
+    assert re.search(half, first)
+    ends = re.search(rf"{half} instead of [\d.]+ % \(\+[\d.]+ to \+[\d.]+ percentage points\)\.$", first)
+    assert (ends is not None) == (replications > 1)
+    assert guard_cost.conclusion(result) == (
+        "The exploration floor costs LinUCB clicks and makes no significant difference to Random."
+        if replications > 1 else "The exploration floor makes no significant difference to LinUCB and Random."
+    )  # fmt: skip
+
+
+def test_what_a_floor_and_a_cap_bring_is_stated() -> None:
+    plain = experiment({"kind": "linucb", "alpha": 0.1}, steps=2000, replications=8)
+    floored = run(with_and_without(plain, FLOOR, plain.labels), workers=0)
+    (stated,) = guard_cost.sentences(floored)
+    assert guard_cost.conclusion(floored) == stated
+    bare, guarded = floored.histories["LinUCB"], floored.histories["LinUCB exploration floor"]
+    visits = guarded.segments.counts[-1].sum(axis=(0, 2))  # type: ignore[union-attr]
+    g = int(visits.argmin())
+    assert f"for {floored.experiment.simulator_class().segment_names()[g]}, the smallest segment" in stated
+    shares = []
+    for history in (guarded, bare):
+        counts = np.sort(history.segments.counts[-1][:, g], axis=1)  # type: ignore[union-attr]
+        shares.append(counts[:, :5].sum(axis=1) / counts.sum(axis=1))
+    assert shares[0].mean() > 0.08  # ten products: the floor alone gives half of 20 %
+    assert f"gets {100 * shares[0].mean():.1f} % of the shows instead of {100 * shares[1].mean():.1f} %" in stated
+    gap = metrics.estimate(shares[0] - shares[1])
+    assert f"({100 * gap.low:+.1f} to {100 * gap.high:+.1f} percentage points)" in stated
+    capped = run(with_and_without(plain, {"kind": "cap", "share": 0.2, "window": 100}, plain.labels), workers=0)
+    (stated,) = guard_cost.sentences(capped)
+    most = [h.counts[-1].max(axis=1) / h.counts[-1].sum(axis=1) for h in capped.histories.values()]
+    assert most[1].mean() < 0.25
+    shares = [100 * share.mean() for share in most]
+    assert f"the most shown product gets {shares[1]:.1f} % of the shows instead of {shares[0]:.1f} %" in stated
+    late = run(with_and_without(plain, {"kind": "delay", "steps": 50}, plain.labels), workers=0)
+    assert "of the shows" not in guard_cost.sentences(late)[0]
+
+
+def test_several_agents_are_summarised_by_what_is_significant() -> None:
+    plain = experiment({"kind": "linucb", "alpha": 0.4}, "lints", "random", steps=2000, replications=8)
+    result = run(with_and_without(plain, {"kind": "floor", "epsilon": 0.5}, plain.labels), workers=0)
+    assert guard_cost.conclusion(result) == (
+        "The exploration floor costs LinUCB and LinTS clicks and makes no significant difference to Random."
+    )
+    assert len(guard_cost.sentences(result)) == 3
+    assert guard_cost.conclusion(run(plain, workers=0)) == ""

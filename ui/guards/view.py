@@ -41,9 +41,11 @@ def _show(job: Job, was_active: bool) -> None:
         by_segment = exposure_by_segment(result)
         specs = [board(result)[0], exposure(result), *([] if by_segment is None else [by_segment])]
         sentences = [] if job.active else [*guard_cost.sentences(result), *fallbacks.sentences(result)]
+        first = "" if job.active else guard_cost.conclusion(result)
     if sentences:
-        bullets = "\n".join(f"- {escape_markdown(sentence)}" for sentence in sentences)
-        st.markdown(bullets.replace(" %", "\u00a0%"))  # no line begins with a percent sign
+        lines = [f"**{escape_markdown(first)}**\n"] if first else []
+        lines += [f"- {escape_markdown(sentence)}" for sentence in sentences if sentence != first]
+        st.markdown("\n".join(lines).replace(" %", "\u00a0%"))  # no line begins with a percent sign
     _draw(specs, job.id, "guard-board")
 
 
@@ -102,11 +104,14 @@ def _show_alarms(job: Job, task: AlarmTask, was_active: bool) -> None:
     if simulator.all_changes:
         also, before = " and one change", " before the first change"
         delay = " Delay: median of the steps from a change to the first alarm after it, and in how many cases one came."
+    searched = f"{count_of(task.rows, 'replications')}"
+    if task.rows < job.experiment.replications:
+        searched = f"first {task.rows} of {job.experiment.replications} replications"
     st.caption(
-        f"Of {task.rows} replications of {count_of(len(alarms), 'agents')}; a case is one replication of one agent"
-        f"{also}. First alarm: its step, and in how many replications the monitor rang.{delay} False alarms: of "
-        f"monitors of change, per 10,000 steps{before}; while an agent learns, its rewards rise, and they report that "
-        "too."
+        f"Searched: the {searched} of {count_of(len(alarms), 'agents')}; a case is one replication of one agent{also}. "
+        "First alarm: its step, and in how many of these replications of the agent the monitor "
+        f"rang.{delay} False alarms: of monitors of change, per 10,000 steps{before}; while an agent learns, its "
+        "rewards rise, and they report that too."
     )
     st.table(alarm_table(alarms, simulator, rows=task.rows, steps=task.steps), hide_index=True)
     with st.expander("What each monitor observed first"):

@@ -85,6 +85,13 @@ def shown(page: Page) -> Experiment:
     return url.parse_query(dict(parse_qsl(urlsplit(page.url).query))).experiment
 
 
+# counts the pictures in which the page asks for a press of Run
+WATCH = """() => { window.asked = 0; const look = () => {
+  for (const p of document.querySelectorAll('.st-key-arena-about p'))
+    if (p.textContent.includes('to update') && p.checkVisibility({visibilityProperty: true})) window.asked++;
+  requestAnimationFrame(look); }; look(); }"""
+
+
 def test_a_drag_is_answered_and_its_release_is_a_run(visit: Open) -> None:
     page = short_race(visit)
     before, axes, address = tiles(page).all_inner_texts(), page.evaluate(AXES, 0), page.url
@@ -102,9 +109,11 @@ def test_a_drag_is_answered_and_its_release_is_a_run(visit: Open) -> None:
     value = float(slider.input_value())
     assert value > 0.5
     wait_for(lambda: "against 0.5" in trying.inner_text(), "the tile")
+    page.evaluate(WATCH)
     page.mouse.up()
     page.wait_for_url(re.compile(rf"agents\.0\.alpha={value:g}(&|$)"))
     status(page, "^Finished: 2,000 steps, 4 replications")
+    assert page.evaluate("window.asked") == 0  # nothing else has to be pressed
     expect(trying).to_have_count(0)
     wait_for(lambda: curves(page)["LinUCB"] <= 2, "the preview to give way to the run")  # the dotted previous run
     after = tiles(page).all_inner_texts()

@@ -82,7 +82,10 @@ if drafted != job.experiment:
         "The controls have changed. Press **Run** to update the results."
     )  # fmt: skip
     about_row.caption(f":gray-badge[:material/history: Previous result] {change}", width="stretch")
-    about_row.html("<style>@keyframes dim{to{opacity:.5}}.st-key-result{animation:dim .2s 1s both}</style>")
+    about_row.html(  # late: a slider that was released starts its run without another press
+        "<style>@keyframes dim{to{opacity:.5}}.st-key-result{animation:dim .2s 1s both}"
+        "@keyframes late{from{visibility:hidden}}.st-key-arena-about{animation:late 1s step-end both}</style>"
+    )
     previous_results.show(drafted)
 elif not presenting:
     about_row.caption(about or text.describe_experiment(job.experiment), width="stretch")

@@ -210,3 +210,14 @@ def test_two_tabs_of_a_run_agree(visit: Open, gate: Gate) -> None:
     assert tiles(one).all_inner_texts() == tiles(two).all_inner_texts()
     said = [page.get_by_test_id("stMain").locator("li").all_inner_texts() for page in (one, two)]
     assert said[0] == said[1]
+
+
+@pytest.mark.parametrize(("path", "section"), [("/what_if", "Data"), ("/artwork", "Items"), ("/shock_lab", "Change")])
+def test_the_menu_that_holds_the_page_is_marked(visit: Open, path: str, section: str) -> None:
+    page = visit(path, viewport={"width": 1280, "height": 800})
+    menus = page.get_by_test_id("stTopNavSection")
+    expect(menus.filter(has_text=section).locator("p")).to_have_css("font-weight", "600")
+    marked = menus.evaluate_all(
+        "all => all.filter(m => getComputedStyle(m).fontWeight === '600').map(m => m.innerText)"
+    )
+    assert [name.strip() for name in marked] == [section]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from .answers import Prediction, valid
-from .lesson import ChoiceAnswer, Lesson, NumberAnswer, PredictStep
+from .lesson import ChoiceAnswer, Lesson, NumberAnswer, PredictStep, TryStep
 
 KEPT = 5  # attempts at a task, the last ones
 
@@ -58,7 +58,7 @@ def attempts_to_link(attempts: Mapping[str, Sequence[float]]) -> str:
 
 
 def attempts_from_link(lesson: Lesson, text: str) -> dict[str, list[float]]:
-    """Read attempts at tasks from a link; those beyond the slider of their task are left out."""
+    """Read attempts at tasks from a link; those that the slider of their task lacks are left out."""
     found: dict[str, list[float]] = {}
     for part in text[:2000].split(";"):
         name, _, values = part.partition("=")
@@ -67,5 +67,10 @@ def attempts_from_link(lesson: Lesson, text: str) -> dict[str, list[float]]:
             continue
         with suppress(ValueError):
             tried = [float(value) for value in values.split(",")[-KEPT:]]
-            found[name] = [value for value in tried if step.low <= value <= step.high]
+            found[name] = [value for value in tried if _on_slider(step, value)]
     return found
+
+
+def _on_slider(step: TryStep, value: float) -> bool:
+    places = (value - step.low) / step.step
+    return step.low <= value <= step.high and abs(places - round(places)) < 1e-6

@@ -47,8 +47,8 @@ def sentences(found: Evaluation) -> list[str]:
         )
     elif found.same:
         first = (
-            f"{policy[0].upper()}{policy[1:]} is the policy that made this log: it earned {earned}, and there is no "
-            "difference to estimate. Choose another target."
+            f"{policy[0].upper()}{policy[1:]} is the policy that made this log, which earned {logged} per decision: "
+            "there is no difference to estimate. Choose another target."
         )
     elif gain.low == gain.high == 0:
         first = f"{start}, the same as the logging policy."

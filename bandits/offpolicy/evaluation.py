@@ -39,6 +39,7 @@ ADJUSTED = ("normal", "bootstrap")  # intervals for large samples
 MAIN = ("dr", "snips", "ips")  # the first of these that is computed is the one that conclusions use
 MAIN_OF_SAME = ("snips", "ips", "dr")  # where the target is the logging policy: the mean reward of the log
 ROUNDING = 0.01  # of propensities, relative
+CONSTANT = 1e-9  # largest difference of weights that are equal but for the last digits
 
 
 class Truth(NamedTuple):
@@ -83,7 +84,7 @@ class Evaluation:
         one row per event.
     same : bool
         The target is the policy that made the log: it gives what was shown the probability that the log states, but
-        for rounding.
+        for rounding, and no difference of their rewards is shown.
     """
 
     n: int
@@ -195,8 +196,9 @@ def evaluate(
     support = measure(log, target, None if log.propensities is None else rounds.weights)
     estimates: dict[str, Interval] = {}
     tuned: dict[str, float] = {}
-    same = log.propensities is not None and bool((np.abs(rounds.weights - 1) <= ROUNDING).all())
-    preferred = MAIN_OF_SAME if same else MAIN
+    close = log.propensities is not None and bool((np.abs(rounds.weights - 1) <= ROUNDING).all())
+    constant = close and bool(np.ptp(rounds.weights) <= CONSTANT)
+    preferred = MAIN_OF_SAME if close else MAIN
     main, more = next((name for name in preferred if name in names), names[0]), Interval(*[float("nan")] * 4)
     for name in names:
         contributions, value = _contributions(REGISTRY[name], rounds)
@@ -216,13 +218,14 @@ def evaluate(
                 contributions, unbiased, rounds, log, kind=interval, level=level, largest=_largest(rounds, clip),
                 adjusted=adjusted, generator=generator,
             )  # fmt: skip
-    if same:
+    if constant:
         more = Interval(0.0, 0.0, 0.0, 0.0)  # whatever the noise of predicted rewards
+    same = close and more.low <= 0 <= more.high  # small weights' differences matter where rewards are of both signs
     flat = [REGISTRY[name].title for name, e in estimates.items() if e.standard_error == 0]
     bounds = [alarm for alarm in alarms(len(log), support) if not (same and alarm.kind == "mean_weight")]
     raised = (*_assumptions(log, names, estimated, flat), *unknown, *bounds)
     logged = float(log.rewards.mean())
-    stated = verdict(len(log), logged, half_width_in_errors(more, level))
+    stated = verdict(len(log), logged, 0.0 if same else half_width_in_errors(more, level), level)
     drawn = None if log.propensities is None else histogram(rounds.weights)
     each = _by_position(log, rounds, main, partial(_interval, kind=interval, level=level, generator=generator))
     return Evaluation(

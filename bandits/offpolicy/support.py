@@ -189,7 +189,7 @@ def decisions_required(n: int, value: float, standard_error: float, *, differenc
     return n * (z * standard_error / (difference * value)) ** 2
 
 
-def verdict(n: int, logged: float, standard_error: float) -> str:
+def verdict(n: int, logged: float, standard_error: float, level: float = 0.95) -> str:
     """State in words which differences from the logging policy the log can tell apart.
 
     Parameters
@@ -200,6 +200,8 @@ def verdict(n: int, logged: float, standard_error: float) -> str:
         Mean reward of the log.
     standard_error : float
         Of the difference.
+    level : float
+        Of the interval of the difference.
     """
     required = decisions_required(n, logged, standard_error)
     if not np.isfinite(required):
@@ -208,7 +210,7 @@ def verdict(n: int, logged: float, standard_error: float) -> str:
         return "The target chooses as the logging policy does."
     least = 0.1 * (required / n) ** 0.5
     own = f"finds one of {_share(least)}" if least < 1 else "does not even find a doubling"
-    half = float(ndtri(0.975)) * standard_error / abs(logged)
+    half = float(ndtri((1 + level) / 2)) * standard_error / abs(logged)
     needed, others = f"{rounded(max(required, 1))} decisions", f"its {count(n)}"
     if required < n:
         needed, others = f"{rounded(max(required, 1))} of its {count(n)} decisions", "all"

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from bandits import run
-from bandits.experiments.experiment import Experiment
+from bandits.experiments.experiment import Experiment, read
 from bandits.lessons import Lesson, check, lessons, stored_or_run
 from bandits.lessons.answers import card, in_words, judge, number_answer, task_outcome, true_options, true_order
 from bandits.lessons.figures import see
@@ -205,11 +205,37 @@ def test_a_task_is_solved_by_the_first_attempt_that_reaches_it_and_states_the_la
 
 def test_attempts_are_in_the_link() -> None:
     small = lesson()
-    made = {"tame": [1.0, 2.5, 15.0]}
-    assert attempts_to_link(made | {"other": []}) == "tame=1,2.5,15"
+    made = {"tame": [1.0, 3.0, 15.0]}
+    assert attempts_to_link(made | {"other": []}) == "tame=1,3,15"
     assert attempts_from_link(small, attempts_to_link(made)) == made
     assert attempts_from_link(small, "tame=1,99,nan;guess=0.3;other=1;tame") == {"tame": [1.0]}
     assert attempts_from_link(small, "tame=1,x") == {}
+
+
+def test_attempts_of_a_link_are_values_of_the_slider() -> None:
+    """Others would be refused by the run, or solve a task by hand."""
+    for found in lessons().values():
+        for task, step in found.tasks.items():
+            between = step.low + 0.37 * step.step
+            text = f"{task}={step.low:g},{between:.12g},{step.low + step.step:.12g}"
+            kept = attempts_from_link(found, text)[task]
+            assert kept == pytest.approx([step.low, step.low + step.step])
+            for value in kept:
+                if found.runs[step.run].worked is None:
+                    step.changed(found.runs[step.run], value)
+
+
+def test_processor_time_is_measured_kept_and_continued(tmp_path: Path) -> None:
+    experiment = read({"agents": [{"kind": "linucb"}], "steps": 400, "replications": 4, "seed": 5})
+    result = run(experiment, workers=0)
+    (history,) = result.histories.values()
+    assert history.processor_seconds > 0
+    store = Store(tmp_path)
+    store.put(experiment, result.histories, 1.0)
+    stored = store.get(experiment.hash)
+    assert stored is not None
+    (kept,) = stored.histories.values()
+    assert kept.processor_seconds == history.processor_seconds
 
 
 def test_texts_are_filled_with_the_numbers_of_the_run() -> None:

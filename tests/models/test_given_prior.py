@@ -178,3 +178,16 @@ def test_a_fit_that_was_cut_off_states_its_gradient(monkeypatch: pytest.MonkeyPa
     assert gradient[0] > 1e-8
     np.testing.assert_allclose(gradient[0], np.abs(slope).max() / terms.max(), rtol=1e-10)
     np.testing.assert_allclose(inverse[0] @ H[0], np.eye(3), atol=1e-12)
+
+
+def test_visits_without_features_leave_the_prior() -> None:
+    from bandits.models.linear import logistic_fit, logistic_kernels
+
+    history = logistic_fit.History(
+        np.zeros((1, 4, 2)), np.tile(np.arange(2), (1, 4, 1)), np.zeros((1, 4), np.int64), np.ones((1, 4)),
+        np.ones((1, 4)), np.array([4]), np.zeros((1, 0), np.int64),
+    )  # fmt: skip
+    theta, H, inverse, gradient = np.empty((1, 2)), np.empty((1, 2, 2)), np.empty((1, 2, 2)), np.empty(1)
+    logistic_kernels.fit_each(history, 0.5, theta, H, inverse, gradient)
+    np.testing.assert_array_equal([theta[0], gradient.repeat(2)], np.zeros((2, 2)))
+    np.testing.assert_allclose([H[0], inverse[0]], [0.5 * np.eye(2), 2 * np.eye(2)])

@@ -332,6 +332,9 @@ def test_the_difference_that_a_log_tells_apart_is_found_with_the_stated_power() 
     weights = np.where(g.random((repetitions, n)) < 0.5, 0.5, 1.5)  # of a target that doubts half of the decisions
     error = float(((weights - 1) * (g.random((repetitions, n)) < rate)).std() / n**0.5)
     stated = verdict(n, rate, error)
+    for level, quantile in ((0.95, 1.959964), (0.8, 1.281552)):
+        half = 100 * quantile * error / rate
+        assert f"is now ±{half:.0f} %" in verdict(n, rate, error, level) or half < 10
     least = float(re.findall(r"finds one of ([\d.]+) % \(", stated)[0].split()[-1]) / 100
     # items that the target prefers (weight 1.5) earn more, and the others less, so that it gains `least`
     chance = np.where(weights > 1, rate + 2 * least * rate, rate - 2 * least * rate)

@@ -129,7 +129,8 @@ def fit_each(
         for entry in entries:
             for i in range(history.values.shape[2]):
                 terms[history.columns[g, entry, i]] += history.shows[g, entry] * abs(history.values[g, entry, i])
-        gradient[g] = np.abs(slope).max() / terms.max()
+        largest = terms.max()
+        gradient[g] = np.abs(slope).max() / largest if largest > 0 else 0.0  # no features: theta is 0
         for i in range(D):
             for j in range(i):
                 H[g, j, i] = H[g, i, j]

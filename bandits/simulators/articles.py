@@ -15,7 +15,7 @@ from .datasets.scaling import scaled
 from .dense import DenseSimulator
 
 DEVICES = ("desktop", "mobile", "tablet")
-NAMES = ("tech, new", "sports, new", "tech, a day old")
+NAMES = ("tech (new)", "sports (new)", "tech (a day old)")
 ARTICLES = np.array([[1, 0, 2.5, 0.7], [0, 1, 0.5, 0.3], [1, 0, 24, 0.9]])  # tech, sports; age in hours; popularity
 VISITOR = np.array([0, 1, 0, 14, 0.8])  # of the listing: desktop, mobile, tablet; hour of the day; engagement
 VISITORS = np.array([[*np.eye(3)[d], hour, e / 10] for d in range(3) for hour in range(24) for e in range(11)])

@@ -85,6 +85,7 @@ function drawEnds(panel, cell, names) {
       const points = [[x, y], [edge + 3, y], [edge + (LEADER - 5) * scale(), end], [edge + (LEADER - 2) * scale(), end]];
       line.setAttribute("points", points.map((point) => point.join()).join(" "));
       line.setAttribute("stroke", color);
+      if (edge - x > 2 * LEADER * scale()) line.setAttribute("stroke-dasharray", "1 6"); // not taken for the curve
       return line;
     }),
   );

@@ -38,10 +38,8 @@ class SharingComparison(NamedTuple):
         Corrected, too.
     factor : Estimate or None
         See `impressions_factor`.
-    censored : bool
-        Whether the shared model has learned in the first window of some replication: the factor is at least that.
-    learned : tuple of int
-        Replications in which each has learned.
+    learned, at_once : tuple of int
+        Replications in which each has learned, and those in which it has in its first window: it may have needed less.
     """
 
     shared: str
@@ -52,8 +50,8 @@ class SharingComparison(NamedTuple):
     rows: int
     p_value: float
     factor: Estimate | None
-    censored: bool
     learned: tuple[int, int]
+    at_once: tuple[int, int]
 
 
 def pairs(experiment: Experiment) -> list[tuple[str, str, tuple[str, ...]]]:
@@ -89,24 +87,29 @@ def comparisons(result: Result) -> list[SharingComparison]:
         at = min(a.size, b.size) - 1
         first, second = (float(h.sums["clicks"][at, both].mean() / h.grid[at]) for h in (a, b))
         needed, more = impressions_needed(a)[both], impressions_needed(b)[both]
+        at_once = int((needed == _first_end(a)).sum()), int((more == _first_end(b)).sum())
         found.append(
             SharingComparison(
                 shared, apart, also, (first, second), Estimate(d.mean / steps, low, high), compared.rows, p,
-                factor=impressions_factor(needed, more), censored=bool((needed == _first_end(a)).any()),
+                factor=impressions_factor(needed, more, at_once), at_once=at_once,
                 learned=(int(np.isfinite(needed).sum()), int(np.isfinite(more).sum())),
             )
         )  # fmt: skip
     return found
 
 
-def impressions_factor(shared: FloatArray, apart: FloatArray) -> Estimate | None:
+def impressions_factor(shared: FloatArray, apart: FloatArray, at_once: tuple[int, int]) -> Estimate | None:
     """Estimate the ratio apart / shared of the impressions (R,) that two agents need until they have learned.
 
-    The interval is that of the mean logarithm, over replications; None if a replication of either never gets there.
+    The interval is that of the mean logarithm, over replications. Where an agent has learned in its first window
+    (``at_once``), what it needed is only bounded from above, and so the interval has one end: none above (inf) if that
+    is the shared model, none below (0) if it is the other. None if it is both, or if a replication of either never
+    gets there. Each end errs in 2.5 % of runs, so that it may depend on the run which of them is stated.
     """
-    if not np.isfinite([shared, apart]).all():
+    if not np.isfinite([shared, apart]).all() or all(at_once):
         return None
-    return Estimate(*np.exp(metrics.estimate(np.log(apart / shared))))
+    mean, low, high = np.exp(metrics.estimate(np.log(apart / shared)))
+    return Estimate(float(mean), 0.0 if at_once[1] else float(low), np.inf if at_once[0] else float(high))
 
 
 def _first_end(history: History) -> int:
@@ -159,17 +162,23 @@ def _needed(found: SharingComparison) -> str:
     """State the factor, or how often each learned; nothing if neither did."""
     gap = f"closed {percent(LEVEL)} of the gap between random choice and the oracle"
     if found.factor is None:
-        first, second = found.learned
+        known = found.learned if min(found.learned) < found.rows else found.at_once
+        if not any(known):
+            return ""
+        counts = f"in {known[0]} of {found.rows} replications, {found.apart} in {known[1]}"
+        if known is found.learned:
+            return f" {found.shared} {gap} {counts}."
         return (
-            f" {found.shared} {gap} in {first} of {found.rows} replications, {found.apart} in {second}."
-            if first or second
-            else ""
+            f" {found.shared} {gap} within the first {WINDOW:,} impressions {counts}: no ratio of impressions is known."
         )
-    interval = ""
-    if np.isfinite(found.factor.low):
-        interval = f" (95 % CI {found.factor.low:.1f} to {found.factor.high:.1f})"
-    least = "at least " if found.censored else ""
-    return f" Until it {gap}, {found.apart} needed {least}{found.factor.mean:.1f} times as many impressions{interval}."
+    mean, low, high = (f"{value:.1f}" if value >= 1 else f"{value:.2f}" for value in found.factor)
+    bound, interval = "", f"{low} to {high}"
+    if found.at_once[0]:
+        bound, interval = "at least ", f"{low} or more"
+    elif found.at_once[1]:
+        bound, interval = "at most ", f"{high} or less"
+    stated = f" (95 % CI {interval})" if found.rows > 1 else ""
+    return f" Until it {gap}, {found.apart} needed {bound}{mean} times as many impressions{stated}."
 
 
 def _signed(value: float) -> str:

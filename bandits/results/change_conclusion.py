@@ -21,7 +21,7 @@ from bandits.base.types import FloatArray
 from .lost_clicks import lost_by_row
 from .metrics import Estimate, estimate
 from .paired_tests import Comparison, corrected, holm, paired_test
-from .recovery import WINDOW, Recovery, before_change, change_span, competes, last_change, recovery_from
+from .recovery import MIN_ROWS, WINDOW, Recovery, before_change, change_span, competes, last_change, recovery_from
 from .text import interval
 
 if TYPE_CHECKING:
@@ -47,12 +47,14 @@ class Leader(NamedTuple):
     closest: str
 
 
-def first_to_recover(found: Mapping[str, Recovery]) -> Leader | None:
+def first_to_recover(found: Mapping[str, Recovery], rows: Mapping[str, int]) -> Leader | None:
     """Find the agent that recovers first, from intervals that hold together; None if none recovers within the run.
 
     Parameters
     ----------
     found : mapping of str to Recovery
+    rows : mapping of str to int
+        Replications behind each: with fewer than `recovery.MIN_ROWS` there is no interval, and nothing is shown.
     """
     steps = {
         label: (r.step, math.inf if r.high is None else r.high) for label, r in found.items() if r.step is not None
@@ -62,13 +64,31 @@ def first_to_recover(found: Mapping[str, Recovery]) -> Leader | None:
     label = min(steps, key=steps.__getitem__)
     end = found[label].high
 
-    def later(other: Recovery) -> bool:
-        if end is None or (other.low is None and other.high is None and other.step is not None):
-            return False  # the leader's own end lies beyond the run, or there are no intervals
-        return other.low is None or other.low > end
+    def later(other: str) -> bool:
+        if end is None or rows[other] < MIN_ROWS:
+            return False  # the leader's own end lies beyond the run, or one of the two has no interval
+        low = found[other].low
+        return low is None or low > end  # None: the whole interval lies beyond the run
 
-    tied = tuple(other for other, r in found.items() if other != label and not later(r))
+    tied = tuple(other for other in found if other != label and not later(other))
     return Leader(label, tied, Estimate(*[float("nan")] * 3), "")
+
+
+def common_rows(lost: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+    """Keep the replications that all agents finished, and no agent that finished none: means and tests agree on them.
+
+    Parameters
+    ----------
+    lost : mapping of str to float64 (R,)
+        By agent; NaN where a replication diverged.
+
+    Returns
+    -------
+    dict of str to float64 (n,)
+    """
+    kept = {label: rows for label, rows in lost.items() if np.isfinite(rows).any()}
+    both = np.all([np.isfinite(rows) for rows in kept.values()], axis=0)
+    return {label: rows[both] for label, rows in kept.items()}
 
 
 def least_lost(lost: Mapping[str, FloatArray]) -> Leader:
@@ -76,23 +96,27 @@ def least_lost(lost: Mapping[str, FloatArray]) -> Leader:
 
     Parameters
     ----------
-    lost : mapping of str to float64 (R,)
-        By agent; NaN where a replication diverged.
+    lost : mapping of str to float64 (n,)
+        By agent, in the same replications; at least two agents and one replication.
     """
     pairs = {(a, b): _paired(lost[b] - lost[a]) for a, b in itertools.permutations(lost, 2)}
     each = list(itertools.combinations(lost, 2))
     p_values = dict(zip(each, holm([pairs[pair].p_value for pair in each]), strict=True))
-    label = min(lost, key=lambda name: float(np.nanmean(lost[name])))
+    label = min(lost, key=lambda name: float(lost[name].mean()))
     others = {b: p_values.get((label, b), p_values.get((b, label), 1.0)) for b in lost if b != label}
     closest = min(others, key=lambda b: pairs[label, b].difference.mean)
     ahead = corrected(pairs[label, closest], others[closest])
     return Leader(label, tuple(b for b, p in others.items() if p >= 0.05), ahead, closest)
 
 
+def all_gain(lost: Mapping[str, Estimate]) -> bool:
+    """Return whether every agent is shown to lose less than nothing (intersection-union test: no correction)."""
+    return all(each.high < 0 for each in lost.values())
+
+
 def _paired(gap: FloatArray) -> Comparison:
-    kept = gap[np.isfinite(gap)]
-    better, p = paired_test(kept)
-    return Comparison(estimate(kept), len(kept), better, p, None, None, 0.0)
+    better, p = paired_test(gap)
+    return Comparison(estimate(gap), len(gap), better, p, None, None, 0.0)
 
 
 def sentences(result: Result, twin: Result | None = None) -> list[str]:
@@ -101,7 +125,10 @@ def sentences(result: Result, twin: Result | None = None) -> list[str]:
 
 
 def conclusion(result: Result, twin: Result | None = None) -> str:
-    """State which agent recovers first from the last change and which loses least to the changes.
+    """State which agent recovers first from the last change and which loses least to all changes.
+
+    "Gains" is stated only where every compared agent is shown to earn more with the changes than without them. Losses
+    are compared in the replications that all agents finished.
 
     Agents are left out that know the truth, diverged, or never reached 95 % of the best choice before the change: they
     had nothing to recover.
@@ -132,12 +159,14 @@ def conclusion(result: Result, twin: Result | None = None) -> str:
         each = [recovery_from(result.histories[label], change, family=family) for label in labels]
         found = {label: r for label, r in zip(labels, each, strict=True) if r is not None}
         if len(found) == len(labels):
-            first = first_to_recover(found)
+            rows = {label: int(result.histories[label].alive.sum()) for label in labels}
+            first = first_to_recover(found, rows)
             alone = first.label if first is not None and not first.tied else ""
-            parts.append(_recovered(first, found, int(result.histories[labels[0]].alive.sum())))
+            last = " from the last change" if _several(result) else ""
+            parts.append(_recovered(first, found, min(rows.values()), last))
     if twin is not None:
         parts.append(_lost(result, twin, labels, alone))
-    return " ".join(parts)
+    return " ".join(filter(None, parts))
 
 
 def _compared(result: Result) -> list[str]:
@@ -148,34 +177,48 @@ def _compared(result: Result) -> list[str]:
     return [label for label, before in found.items() if before is not None and before.reached]
 
 
-def _recovered(first: Leader | None, found: Mapping[str, Recovery], rows: int) -> str:
+def _several(result: Result) -> bool:
+    return len(result.experiment.simulator.all_changes) > 1
+
+
+def _recovered(first: Leader | None, found: Mapping[str, Recovery], rows: int, last: str) -> str:
     if first is None:
-        return f"{listed(list(found))} do not recover within the run."
+        return f"{listed(list(found))} are not shown to recover{last} within the run."
     step = found[first.label].step
     if not first.tied:
-        return f"{first.label} recovers first, {f'after {count(step)} steps' if step else 'at once'}."
+        return f"{first.label} recovers first{last}, {f'after {count(step)} steps' if step else 'at once'}."
     rest = [label for label in found if label != first.label and label not in first.tied]
     never = " or not at all" if any(found[label].step is None for label in rest) else ""
     later = f"; {listed(rest)} {_verb('recover', rest)} later{never}" if rest else ""
-    return f"{_uncertain(rows)} which of {listed([first.label, *first.tied])} recovers first{later}."
+    return f"{_uncertain(rows)} which of {listed([first.label, *first.tied])} recovers first{last}{later}."
 
 
 def _lost(result: Result, twin: Result, labels: Sequence[str], alone: str) -> str:
-    noun = result.experiment.simulator_class().reward_noun
-    lost = {label: lost_by_row(result, twin, label) for label in labels}
-    leader, own = least_lost(lost), min(float(np.nanmean(rows)) for rows in lost.values())
-    gains = own < 0  # the changes improve what can be earned
-    best = "gains most from the change" if gains else "loses least to the change"
-    if not leader.tied:
-        name = "It also" if leader.label == alone else leader.label
-        difference = f"{count(leader.ahead.mean)} {'more' if gains else 'fewer'} than {leader.closest}"
-        return f"{name} {best}: {count(abs(own))} {noun}, {difference} ({interval(leader.ahead)})."
-    rest = [label for label in labels if label != leader.label and label not in leader.tied]
-    others = (
-        f"; {listed(rest)} {_verb('gain' if gains else 'lose', rest)} {'less' if gains else 'more'}" if rest else ""
-    )
-    rows = int(np.isfinite(lost[leader.label]).sum())
-    return f"{_uncertain(rows)} which of {listed([leader.label, *leader.tied])} {best}{others}."
+    """State which agent loses least, or gains most; empty where fewer than two agents share a replication."""
+    noun, changes = result.experiment.simulator_class().reward_noun, "changes" if _several(result) else "change"
+    lost = common_rows({label: lost_by_row(result, twin, label) for label in labels})
+    rows = min(map(len, lost.values()), default=0)
+    if len(lost) < 2 or not rows:
+        return ""
+    leader, own = least_lost(lost), {label: estimate(each) for label, each in lost.items()}
+    gains = all_gain(own)
+    best = f"gains most from the {changes}" if gains else f"loses least to the {changes}"
+    rest = [label for label in lost if label != leader.label and label not in leader.tied]
+    if leader.tied:
+        more = f"{_verb('gain' if gains else 'lose', rest)} {'less' if gains else 'more'}"
+        others = f"; {listed(rest)} {more}" if rest else ""
+        return f"{_uncertain(rows)} which of {listed([leader.label, *leader.tied])} {best}{others}."
+    name, least = "It also" if leader.label == alone else leader.label, own[leader.label]
+    shared = "" if rows == result.experiment.replications else f"; {rows} replications that all finished"
+    ends = f"({interval(leader.ahead)}{shared})"
+    if not gains and least.mean < 0 and count(least.mean) != "0":  # a loss of -5 is no gain of the others
+        earned = Estimate(-least.mean, -least.high, -least.low)
+        return (
+            f"{name} {best}, {count_of(leader.ahead.mean, noun)} fewer than {leader.closest} {ends}: it earned "
+            f"{count(earned.mean)} more than without the {changes} ({interval(earned)})."
+        )
+    difference = f"{count(leader.ahead.mean)} {'more' if gains else 'fewer'} than {leader.closest}"
+    return f"{name} {best}: {count_of(abs(least.mean), noun)}, {difference} {ends}."
 
 
 def _uncertain(rows: int) -> str:

@@ -14,6 +14,8 @@ from .paired_tests import Comparison, compare, corrected, holm
 from .text import describe_guard, interval
 
 if TYPE_CHECKING:
+    from bandits.agents.guards.params import GuardParams
+
     from .result import Result
 
 
@@ -51,38 +53,61 @@ def sentences(result: Result) -> list[str]:
         evidence = "one replication: no interval"
         if shown.rows > 1:
             evidence = f"{interval(corrected(shown, p))}; {shown.rows} paired replications"
-        guard = describe_guard(agents[label].guards[-1])
-        evidence += ", not significant" if p >= 0.05 else ""
+        guard, it = describe_guard(agents[label].guards[-1]), "them" if _plural(agents[label].guards[-1]) else "it"
+        evidence += ", not significant" if _effect(cost, p) == "open" else ""
         brought = _exposed(result, label, plain, len(pairs))
-        texts.append(f"{guard[0].upper()}{guard[1:]}: {text} than without it ({evidence}){brought}.")
+        texts.append(f"{guard[0].upper()}{guard[1:]}: {text} than without {it} ({evidence}){brought}.")
     return texts
 
 
 def conclusion(result: Result) -> str:
-    """State what the guards of a run cost in one sentence: that of the one agent with a guard, or a summary of several.
+    """State what the guards of a run cost: the sentence of the one agent with a guard, or a clause for each guard.
 
     Empty where no agent runs with a guard and without it.
     """
     pairs, costs, p_values = _costs(result)
     if len(pairs) < 2:
         return next(iter(sentences(result)), "")
-    noun = result.experiment.simulator_class().reward_noun
     agents = dict(zip(result.experiment.labels, result.experiment.agents, strict=True))
-    kinds = {agents[label].guards[-1].title.lower() for label in pairs}
-    sure = {label: p_values[label] < 0.05 for label in pairs}
-    less = [plain for label, plain in pairs.items() if sure[label] and costs[label].difference.mean > 0]
-    more = [plain for label, plain in pairs.items() if sure[label] and costs[label].difference.mean < 0]
-    open_ = [plain for label, plain in pairs.items() if not sure[label]]
-    parts = [f"costs {listed(less)} {noun}"] if less else []
-    parts += [f"earns {listed(more)} {noun}"] if more else []
-    parts += [f"makes no significant difference to {listed(open_)}"] if open_ else []
-    return f"The {listed(sorted(kinds))} {listed(parts)}."
+    guards = {label: agents[label].guards[-1] for label in pairs}
+    effects = {label: _effect(costs[label], p_values[label]) for label in pairs}
+    clauses, noun = [], result.experiment.simulator_class().reward_noun
+    for guard in {describe_guard(guard): guard for guard in guards.values()}.values():
+        also = any(other.kind == guard.kind and other != guard for other in guards.values())
+        name = f"the {describe_guard(guard) if also else guard.title.lower()}"
+        s, are = ("", "are") if _plural(guard) else ("s", "is")
+        less, more, open_, untold = (
+            listed(pairs[label] for label in pairs if guards[label] == guard and effects[label] == effect)
+            for effect in ("less", "more", "open", "untold")
+        )
+        parts = [f"cost{s} {less} {noun}"] if less else []
+        parts += [f"earn{s} {more} {noun}"] if more else []
+        parts += [f"{are} not shown to change the {noun} of {open_}"] if open_ else []
+        clauses += [f"{name} {listed(parts)}"] if parts else []
+        clauses += [f"one replication cannot tell what {name} cost{s} {untold}"] if untold else []
+    text = "; ".join(clauses)
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _effect(cost: Comparison, p_value: float) -> str:
+    """Return what a guard does to the clicks of an agent: less, more, open (not significant), untold (no test)."""
+    if cost.rows < 2:
+        return "untold"
+    if p_value >= 0.05:
+        return "open"
+    return "less" if cost.difference.mean > 0 else "more"
+
+
+def _plural(guard: GuardParams) -> bool:
+    """Return whether the title of a guard takes a plural verb: delayed rewards cost, an exploration floor costs."""
+    return guard.title.endswith("s")
 
 
 def _costs(result: Result) -> tuple[dict[str, str], dict[str, Comparison], dict[str, float]]:
-    """Return the pairs that have results, what the guard costs in each, and the p-values corrected for all (Holm)."""
+    """Return the pairs with a common replication, what each guard costs, and the p-values corrected for all (Holm)."""
     histories = result.histories
     pairs = {a: b for a, b in guarded_pairs(result.experiment).items() if a in histories and b in histories}
+    pairs = {a: b for a, b in pairs.items() if (histories[a].alive & histories[b].alive).any()}
     costs = {a: compare(histories[b], histories[a]) for a, b in pairs.items()}
     p_values = holm([cost.p_value for cost in costs.values()])
     return pairs, costs, dict(zip(costs, p_values, strict=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -40,15 +41,15 @@ def test_the_cost_is_the_paired_difference(replications: int) -> None:
         f"Exploration floor (epsilon 0.2): LinUCB earns {cost.mean:.0f} fewer clicks, {share}, than without it ("
     )
     assert ("paired replications" in first) == (replications > 1)
-    assert "not significant" in second  # a floor under random choice changes nothing in the mean
+    assert ("not significant" in second) == (replications > 1)  # it changes nothing in the mean
     assert guard_cost.sentences(run(plain, workers=0)) == []
     half = r", and for [a-z ]+, the smallest segment, the less shown half of the products gets [\d.]+ % of the shows"
     assert re.search(half, first)
     ends = re.search(rf"{half} instead of [\d.]+ % \(\+[\d.]+ to \+[\d.]+ percentage points\)\.$", first)
     assert (ends is not None) == (replications > 1)
     assert guard_cost.conclusion(result) == (
-        "The exploration floor costs LinUCB clicks and makes no significant difference to Random."
-        if replications > 1 else "The exploration floor makes no significant difference to LinUCB and Random."
+        "The exploration floor costs LinUCB clicks and is not shown to change the clicks of Random."
+        if replications > 1 else "One replication cannot tell what the exploration floor costs LinUCB and Random."
     )  # fmt: skip
 
 
@@ -83,7 +84,37 @@ def test_several_agents_are_summarised_by_what_is_significant() -> None:
     plain = experiment({"kind": "linucb", "alpha": 0.4}, "lints", "random", steps=2000, replications=8)
     result = run(with_and_without(plain, {"kind": "floor", "epsilon": 0.5}, plain.labels), workers=0)
     assert guard_cost.conclusion(result) == (
-        "The exploration floor costs LinUCB and LinTS clicks and makes no significant difference to Random."
+        "The exploration floor costs LinUCB and LinTS clicks and is not shown to change the clicks of Random."
     )
     assert len(guard_cost.sentences(result)) == 3
     assert guard_cost.conclusion(run(plain, workers=0)) == ""
+
+
+def test_each_guard_of_an_agent_has_its_own_clause() -> None:
+    def guarded(label: str, guard: dict[str, Any]) -> dict[str, Any]:
+        return {"kind": "linucb", "alpha": 0.4, "label": label, "guards": [guard]}
+
+    plain, faint = {"kind": "linucb", "alpha": 0.4}, guarded("faint", {"kind": "floor", "epsilon": 0.001})
+    late, strong = guarded("late", {"kind": "delay", "steps": 1000}), guarded("strong", FLOOR)
+    result = run(experiment(plain, late, faint, steps=2000, replications=8), workers=0)
+    assert guard_cost.conclusion(result) == (
+        "The delayed rewards cost LinUCB clicks; the exploration floor is not shown to change the clicks of LinUCB."
+    )
+    assert " than without them (95 % CI" in guard_cost.sentences(result)[0]
+    assert guard_cost.conclusion(run(experiment(plain, strong, faint, steps=2000, replications=8), workers=0)) == (
+        "The exploration floor (epsilon 0.2) costs LinUCB clicks; "
+        "the exploration floor (epsilon 0.001) is not shown to change the clicks of LinUCB."
+    )
+
+
+def test_pairs_with_one_common_replication_or_none_state_no_effect() -> None:
+    plain = experiment({"kind": "linucb", "alpha": 0.4}, "lints", "random", steps=2000, replications=8)
+    result = run(with_and_without(plain, {"kind": "floor", "epsilon": 0.5}, plain.labels), workers=0)
+    result.histories["LinTS"].alive[1:] = False
+    assert guard_cost.conclusion(result) == (
+        "The exploration floor costs LinUCB clicks and is not shown to change the clicks of Random; "
+        "one replication cannot tell what the exploration floor costs LinTS."
+    )
+    result.histories["LinTS"].alive[:] = False
+    assert "LinTS" not in guard_cost.conclusion(result)
+    assert len(guard_cost.sentences(result)) == 2

@@ -127,6 +127,7 @@ def conclusion(result: Result, twin: Result | None = None) -> str:
     if len(labels) < 2:
         return ""
     change, parts, alone = last_change(result.experiment.simulator), [], ""
+    rows = int(result.histories[labels[0]].alive.sum())
     if change is not None:
         family = min(len(labels), len(labels) * (len(labels) - 1) // 2)
         each = [recovery_from(result.histories[label], change, family=family) for label in labels]
@@ -134,9 +135,11 @@ def conclusion(result: Result, twin: Result | None = None) -> str:
         if len(found) == len(labels):
             first = first_to_recover(found)
             alone = first.label if first is not None and not first.tied else ""
-            parts.append(_recovered(first, found, int(result.histories[labels[0]].alive.sum())))
+            parts.append(_recovered(first, found, rows))
     if twin is not None:
         parts.append(_lost(result, twin, labels, alone))
+    if len(parts) > 1 and all(part.startswith(_uncertain(rows)) for part in parts):
+        parts[1] = f"Nor is it certain{parts[1].removeprefix(_uncertain(rows))}"
     return " ".join(parts)
 
 

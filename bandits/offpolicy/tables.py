@@ -244,8 +244,8 @@ def _cell(value: object) -> list[Any]:
     if text.startswith("["):
         try:
             return [_text(entry) for entry in json.loads(text)]
-        except (ValueError, TypeError, RecursionError):
-            return [text]
+        except (ValueError, TypeError, RecursionError):  # .5 is no number of JSON
+            return [part.strip() for part in text.strip("[]").split(",")]
     return [part.strip() for part in text.split("|")]
 
 

@@ -154,19 +154,22 @@ def conclusion(result: Result, twin: Result | None = None) -> str:
     if len(labels) < 2:
         return ""
     change, parts, alone = last_change(result.experiment.simulator), [], ""
+    rows = {label: int(result.histories[label].alive.sum()) for label in labels}
+    unsure = _uncertain(min(rows.values()))
     if change is not None:
         family = min(len(labels), len(labels) * (len(labels) - 1) // 2)
         each = [recovery_from(result.histories[label], change, family=family) for label in labels]
         found = {label: r for label, r in zip(labels, each, strict=True) if r is not None}
         if len(found) == len(labels):
-            rows = {label: int(result.histories[label].alive.sum()) for label in labels}
             first = first_to_recover(found, rows)
             alone = first.label if first is not None and not first.tied else ""
             last = " from the last change" if _several(result) else ""
             parts.append(_recovered(first, found, min(rows.values()), last))
     if twin is not None:
-        parts.append(_lost(result, twin, labels, alone))
-    return " ".join(filter(None, parts))
+        parts += filter(None, [_lost(result, twin, labels, alone)])
+    if len(parts) > 1 and all(part.startswith(unsure) for part in parts):
+        parts[1] = f"Nor is it certain{parts[1].removeprefix(unsure)}"
+    return " ".join(parts)
 
 
 def _compared(result: Result) -> list[str]:

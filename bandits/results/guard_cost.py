@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from bandits.base.formatting import count_of, listed, percent
 from bandits.experiments.experiment import Experiment
 
 from .exposure import less_shown_half, most_shown, smallest_segment
-from .metrics import estimate, total
+from .metrics import Estimate, estimate, total
 from .paired_tests import Comparison, compare, corrected, holm
 from .text import describe_guard, interval
 
@@ -55,8 +56,8 @@ def sentences(result: Result) -> list[str]:
             evidence = f"{interval(corrected(shown, p))}; {shown.rows} paired replications"
         guard, it = describe_guard(agents[label].guards[-1]), "them" if _plural(agents[label].guards[-1]) else "it"
         evidence += ", not significant" if _effect(cost, p) == "open" else ""
-        brought = _exposed(result, label, plain, len(pairs))
-        texts.append(f"{guard[0].upper()}{guard[1:]}: {text} than without {it} ({evidence}){brought}.")
+        changed = _stated(_exposure(result, label, plain, len(pairs)))
+        texts.append(f"{guard[0].upper()}{guard[1:]}: {text} than without {it} ({evidence}){changed}.")
     return texts
 
 
@@ -86,7 +87,10 @@ def conclusion(result: Result) -> str:
         clauses += [f"{name} {listed(parts)}"] if parts else []
         clauses += [f"one replication cannot tell what {name} cost{s} {untold}"] if untold else []
     text = "; ".join(clauses)
-    return f"{text[0].upper()}{text[1:]}."
+    exposed = [_exposure(result, label, plain, len(pairs)) for label, plain in pairs.items()]
+    alike = len({describe_guard(guard) for guard in guards.values()}) == 1  # else shares cannot be put down to one
+    changed = _summarised([each for each in exposed if each is not None]) if alike else ""
+    return f"{text[0].upper()}{text[1:]}{changed}."
 
 
 def _effect(cost: Comparison, p_value: float) -> str:
@@ -113,8 +117,17 @@ def _costs(result: Result) -> tuple[dict[str, str], dict[str, Comparison], dict[
     return pairs, costs, dict(zip(costs, p_values, strict=True))
 
 
-def _exposed(result: Result, label: str, plain: str, family: int) -> str:
-    """State how a floor or a cap changes what is shown; empty for other guards, and where it is not counted."""
+class _Exposure(NamedTuple):
+    """What is counted, its share with the guard and without it, and the paired difference."""
+
+    what: str
+    after: Estimate
+    before: Estimate
+    change: Estimate
+
+
+def _exposure(result: Result, label: str, plain: str, family: int) -> _Exposure | None:
+    """Return how a floor or a cap changes what is shown; None for other guards, and where it is not counted."""
     simulator, histories = result.experiment.simulator_class(), result.histories
     kind = result.experiment.agents[result.experiment.labels.index(label)].guards[-1].kind
     guarded, bare = histories[label], histories[plain]
@@ -124,18 +137,41 @@ def _exposed(result: Result, label: str, plain: str, family: int) -> str:
     elif kind == "floor":
         halves, segment = (less_shown_half(bare), less_shown_half(guarded)), smallest_segment(guarded)
         if halves[0] is None or halves[1] is None or segment is None:
-            return ""
+            return None
         name = simulator.segment_names()[segment]
         what = f"for {name}, the smallest segment, the less shown half of the {simulator.item_noun}s gets"
         pair = halves[0][both, segment], halves[1][both, segment]
     else:
-        return ""
+        return None
     before, after, change = (estimate(x, family=family) for x in (*pair, pair[1] - pair[0]))
-    if not math.isfinite(change.mean):
+    return _Exposure(what, after, before, change) if math.isfinite(change.mean) else None
+
+
+def _stated(found: _Exposure | None) -> str:
+    if found is None:
         return ""
-    digits = 1 if max(before.mean, after.mean) >= 0.01 else 2
-    shares = f"{percent(after.mean, digits)} of the shows instead of {percent(before.mean, digits)}"
-    if not math.isfinite(change.low):
-        return f", and {what} {shares}"
-    low, high = (f"{100 * end:+.{digits}f}".replace("-", "−") for end in (change.low, change.high))
-    return f", and {what} {shares} ({low} to {high} percentage points)"
+    digits = _digits(found)
+    text = f", and {found.what} {percent(found.after.mean, digits)} of the shows instead of "
+    text += percent(found.before.mean, digits)
+    if not math.isfinite(found.change.low):
+        return text
+    low, high = (f"{100 * end:+.{digits}f}".replace("-", "−") for end in (found.change.low, found.change.high))
+    return f"{text} ({low} to {high} percentage points)"
+
+
+def _summarised(found: Sequence[_Exposure]) -> str:
+    """State the exposure under the guards of several agents."""
+    if not found or len({each.what for each in found}) > 1:
+        return ""
+    digits = max(map(_digits, found))
+    after, before = (_range([getattr(each, name).mean for each in found], digits) for name in ("after", "before"))
+    return f"; {found[0].what} {after} of the shows instead of {before}"
+
+
+def _range(shares: Sequence[float], digits: int) -> str:
+    low, high = percent(min(shares), digits), percent(max(shares), digits)
+    return high if low == high else f"{low.removesuffix(' %')} to {high}"
+
+
+def _digits(found: _Exposure) -> int:
+    return 1 if max(found.before.mean, found.after.mean) >= 0.01 else 2

@@ -249,7 +249,8 @@ def test_a_part_of_a_log_names_rows_as_the_file_does(tmp_path: Path) -> None:
         ),
         (["[0.5, 0.5]", "[1.5, -0.5]", "[1, 0]"], "row 2, propensities: the probability of action 0 must be between 0"),
         (["[0.5, 0.5]", "[1]", "[1, 0]"], "row 2, propensities: must have 2 entries as the first row has; got 1"),
-        (["[0.5, 0.5]", "[a, 1]", "[1, 0]"], "row 2, propensities: must have 2 entries as the first row has; got 1"),
+        (["[0.5, 0.5]", "[a, 1]", "[1, 0]"], "row 2, propensities: entries must be numbers"),
+        (["[.5, .5]", "[.5, .6]", "[1, 0]"], "row 2, propensities: the probabilities must sum to 1; their sum is 1.1"),
         (["[0.5, 0.5]", '["a", 1]', "[1, 0]"], "row 2, propensities: entries must be numbers"),
     ],
 )

@@ -47,10 +47,11 @@ def test_the_cost_is_the_paired_difference(replications: int) -> None:
     assert re.search(half, first)
     ends = re.search(rf"{half} instead of [\d.]+ % \(\+[\d.]+ to \+[\d.]+ percentage points\)\.$", first)
     assert (ends is not None) == (replications > 1)
-    assert guard_cost.conclusion(result) == (
-        "The exploration floor costs LinUCB clicks and is not shown to change the clicks of Random."
-        if replications > 1 else "One replication cannot tell what the exploration floor costs LinUCB and Random."
+    costs = (
+        "The exploration floor costs LinUCB clicks and is not shown to change the clicks of Random; for "
+        if replications > 1 else "One replication cannot tell what the exploration floor costs LinUCB and Random; for "
     )  # fmt: skip
+    assert guard_cost.conclusion(result).startswith(costs)
 
 
 def test_what_a_floor_and_a_cap_bring_is_stated() -> None:
@@ -83,10 +84,17 @@ def test_what_a_floor_and_a_cap_bring_is_stated() -> None:
 def test_several_agents_are_summarised_by_what_is_significant() -> None:
     plain = experiment({"kind": "linucb", "alpha": 0.4}, "lints", "random", steps=2000, replications=8)
     result = run(with_and_without(plain, {"kind": "floor", "epsilon": 0.5}, plain.labels), workers=0)
-    assert guard_cost.conclusion(result) == (
-        "The exploration floor costs LinUCB and LinTS clicks and is not shown to change the clicks of Random."
+    each = [
+        re.findall(r"gets ([\d.]+) % of the shows instead of ([\d.]+) %", s)[0] for s in guard_cost.sentences(result)
+    ]
+    assert len(each) == 3
+    after, before = ([float(share) for share in shares] for shares in zip(*each, strict=True))
+    stated = guard_cost.conclusion(result)
+    assert stated.startswith(
+        "The exploration floor costs LinUCB and LinTS clicks and is not shown to change the clicks of Random; for "
     )
-    assert len(guard_cost.sentences(result)) == 3
+    shares = f"{min(after)} to {max(after)} % of the shows instead of {min(before)} to {max(before)} %"
+    assert stated.endswith(f"half of the products gets {shares}.")
     assert guard_cost.conclusion(run(plain, workers=0)) == ""
 
 
@@ -111,9 +119,9 @@ def test_pairs_with_one_common_replication_or_none_state_no_effect() -> None:
     plain = experiment({"kind": "linucb", "alpha": 0.4}, "lints", "random", steps=2000, replications=8)
     result = run(with_and_without(plain, {"kind": "floor", "epsilon": 0.5}, plain.labels), workers=0)
     result.histories["LinTS"].alive[1:] = False
-    assert guard_cost.conclusion(result) == (
+    assert guard_cost.conclusion(result).startswith(
         "The exploration floor costs LinUCB clicks and is not shown to change the clicks of Random; "
-        "one replication cannot tell what the exploration floor costs LinTS."
+        "one replication cannot tell what the exploration floor costs LinTS; for "
     )
     result.histories["LinTS"].alive[:] = False
     assert "LinTS" not in guard_cost.conclusion(result)

@@ -59,6 +59,15 @@ def test_recovery_at_once_and_never(lost: FloatArray, step: Any) -> None:
     assert found.recovered_share == (step == 0)
 
 
+def test_the_first_window_begins_at_the_change() -> None:
+    lost = np.where(np.arange(3000) < 500, 0.0, 0.9)
+    history = made(np.concatenate([np.zeros(1000), lost])[:, None], points=80)
+    assert history.grid[-3:].tolist() == [3800, 3900, 4000]
+    found = recovery.recovery_from(history, 1000)
+    assert found is not None
+    assert found.step == 0
+
+
 def test_the_share_that_recovered_counts_replications_by_themselves() -> None:
     slow, quick = np.full(2000, 0.5), np.where(np.arange(2000) < 300, 0.5, 0.0)
     gap = np.column_stack([np.concatenate([np.zeros(1000), lost]) for lost in (slow, quick, quick, quick)])

@@ -203,7 +203,6 @@ def test_intervals_of_the_factor_hold_the_ratio_of_whole_histories(middles: tupl
         (2000, 1000),
         (2000, 700),
         (2000, 300),
-        (2000, 300),
         (1900, 2600),
     ],
 )

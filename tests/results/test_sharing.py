@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -154,6 +155,7 @@ def drawn(generator: np.random.Generator, middles: tuple[float, float], rows: in
     return found
 
 
+@cache
 def ratio(middles: tuple[float, float]) -> float:
     """Return the ratio of impressions of the population, of histories that censor none of 2,000 replications."""
     logs = []
@@ -191,24 +193,10 @@ def test_intervals_of_the_factor_hold_the_ratio_of_whole_histories(middles: tupl
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rows", [3, 8])
-@pytest.mark.parametrize(
-    "middles",
-    [
-        (300, 2000),
-        (700, 2000),
-        (1000, 2000),
-        (1300, 2600),
-        (1200, 1300),
-        (2600, 1300),
-        (2000, 1000),
-        (2000, 700),
-        (2000, 300),
-        (1900, 2600),
-    ],
-)
+@pytest.mark.parametrize("middles", [(700, 2000), (1000, 2000), (1300, 2600), (1200, 1300), (2600, 1300), (2000, 1000)])
 def test_intervals_of_the_factor_hold_it_however_many_are_censored(middles: tuple[float, float], rows: int) -> None:
     """The end that is stated depends on the run, and the share of runs that miss the ratio is still at most 5 %."""
-    assert missed(middles, 400, rows)[0] <= 0
+    assert missed(middles, 200, rows)[0] <= 0
 
 
 def test_a_run_of_both_is_compared() -> None:

@@ -132,6 +132,8 @@ def test_a_small_difference_of_probabilities_counts_where_rewards_are_of_both_si
     assert "more than the logging policy" in conclusion.sentences(found)[0]
     alike = replace(log, rewards=(g.random(n) < 0.3).astype(float))
     assert evaluate(alike, "column:p", estimators=["snips"]).same
+    other = replace(alike, columns={"p": np.where(actions == 1, 0.52, 0.5)})  # of one action alone
+    assert not evaluate(other, "column:p", estimators=["snips"]).same
 
 
 @pytest.mark.parametrize(("n", "least"), [(2000, 0.3), (200_000, 0.03)])

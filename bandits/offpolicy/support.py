@@ -211,7 +211,7 @@ def verdict(n: int, logged: float, standard_error: float) -> str:
     half = float(ndtri(0.975)) * standard_error / abs(logged)
     needed, others = f"{rounded(max(required, 1))} decisions", f"its {count(n)}"
     if required < n:
-        needed, others = f"{rounded(max(required, 1))} of its {count(n)} decisions", "all"
+        needed, others = f"{rounded(max(required, 1))} of its {count(n)} decisions", "all of them"
     return (
         f"To find a difference of 10 % from the logging policy, this log would need about {needed}; with {others} it "
         f"{own} (found: in {percent(POWER)} of such logs; the interval of the difference is now ±{_share(half)})."

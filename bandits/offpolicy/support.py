@@ -213,7 +213,7 @@ def verdict(n: int, logged: float, standard_error: float, level: float = 0.95) -
     half = float(ndtri((1 + level) / 2)) * standard_error / abs(logged)
     needed, others = f"{rounded(max(required, 1))} decisions", f"its {count(n)}"
     if required < n:
-        needed, others = f"{rounded(max(required, 1))} of its {count(n)} decisions", "all"
+        needed, others = f"{rounded(max(required, 1))} of its {count(n)} decisions", "all of them"
     return (
         f"To find a difference of 10 % from the logging policy, this log would need about {needed}; with {others} it "
         f"{own} (found: in {percent(POWER)} of such logs; the interval of the difference is now ±{_share(half)})."

@@ -144,8 +144,8 @@ def test_the_decisions_that_10_percent_takes_follow_from_the_interval_of_the_dif
     half = 100 * (found.gain.high - found.gain.low) / 2 / found.logged
     stated = re.fullmatch(
         r"To find a difference of 10 % from the logging policy, this log would need about ([\d,]+)( of its [\d,]+)? "
-        r"decisions; with (?:its [\d,]+|all) it finds one of ([\d.]+) % \(found: in 80 % of such logs; the interval of "
-        r"the difference is now ±([\d.]+) %\)\.",
+        r"decisions; with (?:its [\d,]+|all of them) it finds one of ([\d.]+) % \(found: in 80 % of such logs; the "
+        r"interval of the difference is now ±([\d.]+) %\)\.",
         found.verdict,
     )
     assert stated is not None, found.verdict

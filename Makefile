@@ -66,17 +66,17 @@ lint: setup-dev
 	$(BIN)/mypy
 
 # Write bytecode even if the environment forbids it: the tests start hundreds of processes that import the package.
-PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist worksteal
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --dist worksteal
 
-# mypy reads the package in one process while the tests start in others
+# mypy reads the package in one process while the tests start in others; a third process uses what two leave idle
 test: setup-dev
 	@$(MAKE) --no-print-directory -j 2 lint test-quick
 
 test-quick: setup-dev
-	$(PYTEST) -m "not slow" $(ARGS)
+	$(PYTEST) -n 3 -m "not slow" $(ARGS)
 
 test-slow: setup-dev
-	$(PYTEST) -m slow --durations=30 $(ARGS)
+	$(PYTEST) -n 2 -m slow --durations=30 $(ARGS)
 
 test-all: test test-slow
 

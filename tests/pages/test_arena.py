@@ -90,6 +90,12 @@ def widget(at: AppTest, ending: str) -> Any:
     return found
 
 
+def setting(at: AppTest, name: str) -> Any:
+    """A field of the experiment itself; those of agents and guards have longer keys."""
+    (found,) = [e for e in at.sidebar if re.fullmatch(rf"\w+-{name}", getattr(e, "key", None) or "")]
+    return found
+
+
 def preset_box(at: AppTest) -> Any:
     """The box with the presets; another preset in the controls is another box."""
     (found,) = [box for box in at.selectbox if box.label == "Preset"]
@@ -962,9 +968,8 @@ def test_every_field_of_every_simulator_has_its_widget_and_help(pool: Pool, kind
             assert told.proto.help == spoken(field)
             assert told.label.startswith(field.title)
     described = Experiment.model_fields
-    for name in ("steps", "replications", "seed"):  # fields of agents and guards have longer keys
-        (own,) = [e for e in at.sidebar if re.fullmatch(rf"\w+-{name}", getattr(e, "key", None) or "")]
-        assert own.proto.help == described[name].description
+    for name in ("steps", "replications", "seed"):
+        assert setting(at, name).proto.help == described[name].description
 
 
 def other(at: AppTest, ending: str, field: Any) -> Any:
@@ -1098,7 +1103,7 @@ def test_presets_load_into_the_controls(pool: Pool, name: str) -> None:
     assert status(at).startswith("Finished: 300 steps")  # only Run runs it
     at = settled(preset_box(at).set_value(None).run())
     assert draft(at) == presets()[name].experiment
-    at = settled(widget(at, "-steps").set_value(99).run())
+    at = settled(setting(at, "steps").set_value(99).run())
     assert preset_box(at).value is None  # the controls hold something else
 
 

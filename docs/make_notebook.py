@@ -1,7 +1,7 @@
 """Execute the example notebook and write it, or check that its stored outputs are still what the code prints.
 
-    python docs/make_notebook.py            writes docs/notebook.ipynb
-    python docs/make_notebook.py --check    exits with 1 where an output differs
+    python -m docs.make_notebook            writes docs/notebook.ipynb
+    python -m docs.make_notebook --check    exits with 1 where an output differs
 
 The cells are below; no Jupyter is needed. Figures are stored as plotly data without the plotly library.
 """
@@ -161,7 +161,7 @@ def _text(outputs: list[dict[str, Any]]) -> list[str]:
 if __name__ == "__main__":
     if sys.argv[1:] == ["--check"]:
         found = differences(json.loads(NOTEBOOK.read_text(encoding="utf-8")))
-        print("\n".join(found), "\nIf these changes are intended: python docs/make_notebook.py" if found else "")
+        print("\n".join(found), "\nIf these changes are intended: python -m docs.make_notebook" if found else "")
         sys.exit(bool(found))
     text = json.dumps(notebook(execute(CELLS)), ensure_ascii=False, indent=None, separators=(",", ":"))
     NOTEBOOK.write_text(text + "\n", encoding="utf-8")

@@ -48,13 +48,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def stored_arrays(folder: Path) -> dict[str, Any]:
-    """Return the arrays of the only object file, without the wall times, and its row of the index."""
+    """Return the arrays of the only object file, without the times that it took, and its row of the index."""
     (path,) = (folder / "objects").glob("*/*")
     arrays = unpack(path.read_bytes())
     about = json.loads(arrays.pop("about").tobytes())
     assert about.pop("created") > 0
     assert about.pop("seconds") > 0
-    return {"about": about, **{k: v for k, v in arrays.items() if not k.endswith("/seconds")}}
+    return {"about": about, **{k: v for k, v in arrays.items() if not k.endswith("seconds")}}
 
 
 def equal(a: dict[str, Any], b: dict[str, Any]) -> None:

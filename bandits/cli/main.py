@@ -60,6 +60,11 @@ def _parser() -> argparse.ArgumentParser:
         "default where something changes before the end",
     )  # fmt: skip
     running.add_argument(
+        "--alarms", action=argparse.BooleanOptionalAction,
+        help="also replay it and print the alarms of monitors, as monitor does; "
+        "default where something changes before the end",
+    )  # fmt: skip
+    running.add_argument(
         "--log", action="store_true", help="write the decisions of each agent to log/NAME.parquet in the folder"
     )
     running.add_argument(
@@ -92,6 +97,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(parsed: argparse.Namespace) -> int:
+    from bandits.experiments.experiment import require_truth
     from bandits.experiments.progress import reporting
     from bandits.results.lost_clicks import without_changes
     from bandits.results.result import Result
@@ -100,10 +106,13 @@ def _run(parsed: argparse.Namespace) -> int:
 
     workers = read_workers(parsed.workers)
     experiment = experiment_file.read_experiment(parsed)
-    changes = experiment.simulator.all_changes.values()
-    twin = any(c.begins < experiment.steps for c in changes) if parsed.twin is None else parsed.twin
+    changed = any(c.begins < experiment.steps for c in experiment.simulator.all_changes.values())
+    twin = changed if parsed.twin is None else parsed.twin
+    alarms = changed if parsed.alarms is None else parsed.alarms
     if twin:
         without_changes(experiment)  # fails before the run, not after it
+    if alarms:
+        require_truth(experiment, "--alarms")  # as above
     if parsed.log:
         evaluate.check_recording(experiment, parsed.out)  # as above
     if parsed.out:
@@ -122,7 +131,9 @@ def _run(parsed: argparse.Namespace) -> int:
                 result.save(parsed.out)
         if parsed.log:
             evaluate.record_decisions(experiment, Path(parsed.out) / "log")
-        print(stored_runs.leaderboard(result))
+        print(stored_runs.leaderboard(result), flush=True)
+        if alarms:
+            monitor.after_run(result, parsed.out)
     finally:  # stored runs are named where the output cannot be written
         if keeper is not None:
             status = keeper.report()

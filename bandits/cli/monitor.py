@@ -1,4 +1,4 @@
-"""The command ``monitor``: the alarms that monitors would have raised in a stored run."""
+"""Print the alarms that monitors would have raised: the command ``monitor``, and the last part of ``run``."""
 
 from __future__ import annotations
 
@@ -43,15 +43,43 @@ def run(parsed: argparse.Namespace) -> int:
     found: list[Alarm] = []
     for label in labels:
         alarms = monitoring.alarms(result, label, parsed.monitor)
-        print("\n".join(lines(result, label, alarms)))
+        print("\n".join(lines(result, label, alarms, rows=result.experiment.replications)))
         found += alarms
     if parsed.out:
-        monitoring.table(found).to_parquet(Path(parsed.out) / FILE, index=False)
+        _write(found, parsed.out)
     return 0
 
 
-def lines(result: Result, label: str, alarms: Sequence[Alarm]) -> Iterator[str]:
-    """Format the alarms of an agent, one line per monitor that raised any.
+def after_run(result: Result, out: str | None) -> None:
+    """Print the alarms of all agents of a finished run, agent by agent, and then which monitors were right.
+
+    As on the page Guard rails, the first replications are replayed, each agent as far as it has come.
+    """
+    from bandits.monitoring.background import ROWS
+    from bandits.monitoring.conclusion import conclusion
+    from bandits.monitoring.replay import watched
+
+    e, steps = result.experiment, {label: history.step for label, history in result.histories.items()}
+    rows = min(ROWS, e.replications)
+    print(f"Alarms in {'all' if rows == e.replications else f'the first {rows} of {e.replications}'} replications:")
+    found: dict[str, list[Alarm]] = {}
+    monitors: dict[str, list[str]] = {}
+    for label in result.histories:
+        monitors[label], found[label] = watched(e, label, steps[label], rows=range(rows))
+        print("\n".join(lines(result, label, found[label], rows=rows)), flush=True)
+    print(conclusion(found, e.simulator, rows=rows, steps=steps, monitors=monitors))
+    if out:
+        _write([alarm for mine in found.values() for alarm in mine], out)
+
+
+def _write(found: Sequence[Alarm], folder: str) -> None:
+    from bandits import monitoring
+
+    monitoring.table(found).to_parquet(Path(folder) / FILE, index=False)
+
+
+def lines(result: Result, label: str, alarms: Sequence[Alarm], *, rows: int) -> Iterator[str]:
+    """Format the alarms of an agent in so many replications, one line per monitor that raised any.
 
     The columns: monitor, step of the first alarm, rows with an alarm, false alarms per 10,000 steps, median delay
     after a change, and the sentence of the first alarm.
@@ -61,14 +89,14 @@ def lines(result: Result, label: str, alarms: Sequence[Alarm]) -> Iterator[str]:
     e, steps = result.experiment, result.histories[label].step
     yield escaped(label) if alarms else f"{escaped(label)}: no alarm in {count(steps)} steps"
     by_kind = {kind: [alarm for alarm in alarms if alarm.monitor == kind] for kind in REGISTRY}
-    rows = [("monitor", "first", "rows", "false per 10,000", "delay", "what it observed first")] if alarms else []
+    table = [("monitor", "first", "rows", "false per 10,000", "delay", "what it observed first")] if alarms else []
     for kind, mine in by_kind.items():
         if mine:
-            scored = score(mine, e.simulator, rows=e.replications, steps=steps)
-            rang = f"{len({alarm.row for alarm in mine})} of {e.replications}"
+            scored = score(mine, e.simulator, rows=rows, steps=steps)
+            rang = f"{len({alarm.row for alarm in mine})} of {rows}"
             false = f"{scored.per_10_000:.2f}" if scored.quiet_steps else "–"
-            rows.append((kind, count(mine[0].step), rang, false, count(scored.median_delay), mine[0].sentence))
-    widths = [max((len(row[i]) for row in rows), default=0) for i in range(5)]
-    for row in rows:
+            table.append((kind, count(mine[0].step), rang, false, count(scored.median_delay), mine[0].sentence))
+    widths = [max((len(row[i]) for row in table), default=0) for i in range(5)]
+    for row in table:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
         yield "    " + "  ".join([*cells, row[5]])

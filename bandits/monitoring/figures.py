@@ -103,30 +103,37 @@ def exposure_by_segment(result: Result) -> Spec | None:
     names, looks, data, shares = result.experiment.simulator_class().segment_names(), styles(result.experiment), [], []
     found = {label: less_shown_half(h) for label, h in result.histories.items() if h.alive.any()}
     halves = {label: rates[result.histories[label].alive] for label, rates in found.items() if rates is not None}
-    for i, (label, rates) in enumerate(halves.items()):
-        estimates = np.array([metrics.estimate(rate) for rate in rates.T])  # (G, 3): mean, low, high
-        share = np.where(estimates[:, 0] > 0, estimates[:, 0], np.nan)  # the axis is logarithmic
-        low = np.maximum(estimates[:, 1], estimates[:, 0] / 10)
-        shares += [share, low, estimates[:, 2]]
+    if not halves:
+        return None
+    estimated = {  # (G, 3): mean, low, high
+        label: np.array([metrics.estimate(rate) for rate in rates.T]) for label, rates in halves.items()
+    }
+    means = np.concatenate([each[:, 0] for each in estimated.values()])
+    edge = means[means > 0].min(initial=0.1) / 20  # where 0 is drawn: the axis is logarithmic
+    for i, (label, each) in enumerate(estimated.items()):
+        none = each[:, 0] == 0
+        share = np.where(none, edge, each[:, 0])
+        low, high = np.maximum(each[:, 1], share / 10), np.where(none, edge, each[:, 2])
+        low[none] = edge
+        shares += [share, low, high]
         data.append(
             {
                 "type": "scatter", "mode": "markers", "name": label,
-                "x": share, "y": np.arange(len(share)) - 0.6 * ((i + 0.5) / len(halves) - 0.5),
-                "marker": {"color": looks[label].color, "size": 9},
-                "error_x": {"type": "data", "symmetric": False, "array": estimates[:, 2] - estimates[:, 0],
-                            "arrayminus": estimates[:, 0] - low, "color": looks[label].color, "thickness": 1.2},
-                "text": [names[g] for g in range(len(share))],
-                "hovertemplate": "%{text}: %{x:.2%}<extra>%{fullData.name}</extra>",
+                "x": share, "y": np.arange(len(share)) - 0.6 * ((i + 0.5) / len(estimated) - 0.5),
+                "marker": {"color": looks[label].color, "size": 9,
+                           "symbol": ["triangle-left-open" if zero else "circle" for zero in none]},
+                "error_x": {"type": "data", "symmetric": False, "array": high - share,
+                            "arrayminus": share - low, "color": looks[label].color, "thickness": 1.2},
+                "text": [f"{names[g]}: {share:.2%}" for g, share in enumerate(each[:, 0])],
+                "hovertemplate": "%{text}<extra>%{fullData.name}</extra>",
             }
         )  # fmt: skip
-    if not data:
-        return None
     layout: Spec = {
         "title": {"text": "Exposure by segment"},
         "meta": {
             "note": "For each user segment, the share of its shows that went to the half of the arms that it saw "
-            "least; 50 % if all arms are shown alike. Bars: 95 % confidence intervals over replications. A floor "
-            "raises it in every segment.",
+            "least; 50 % if all arms are shown alike. Bars: 95 % confidence intervals over replications. Open "
+            "triangles at the left: 0. A floor raises it in every segment.",
             "caption": "Share of the less shown half of the arms",
         },
         "xaxis": {"title": {"text": "share of shows"}, "type": "log", "hoverformat": ".2%", **log_ticks(shares)},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -51,6 +52,8 @@ class Support(NamedTuple):
         Mean probability of the target on actions that the log never takes; NaN where it is not known.
     by_segment : mapping of str to float
         The same by segment, with the actions that the log never takes in that segment.
+    exact_error : float
+        Standard error of the mean weight by the propensities of all actions; NaN where these are not known.
     """
 
     ess: float
@@ -60,6 +63,7 @@ class Support(NamedTuple):
     mean_weight_error: float
     unsupported_mass: float
     by_segment: Mapping[str, float]
+    exact_error: float = float("nan")
 
 
 def measure(log: DecisionLog, target: Target, weights: FloatArray | None) -> Support:
@@ -90,9 +94,26 @@ def measure(log: DecisionLog, target: Target, weights: FloatArray | None) -> Sup
         largest_share=float(per_event.max()) / total if total else 1.0,
         mean_weight=total / n,
         mean_weight_error=float(weights.std(ddof=1)) / n**0.5 if n > 1 else float("nan"),
+        exact_error=_exact_error(log, target),
         unsupported_mass=overall,
         by_segment=by_segment,
     )
+
+
+def _exact_error(log: DecisionLog, target: Target) -> float:
+    """Compute the standard error of the mean weight from the propensities of all actions; NaN where they are not known.
+
+    Observed weights vary less than that where actions with heavy weights are too rare to be in the log.
+    """
+    if log.distributions is None or not target.whole:
+        return float("nan")
+    variance = 0.0
+    for rows in blocks(log):
+        wanted, stated = target.probabilities(log, rows), log.distributions[rows]
+        there = stated > 0
+        second = np.divide(wanted**2, stated, out=np.zeros(stated.shape), where=there).sum(axis=1)
+        variance += float((second - (wanted * there).sum(axis=1) ** 2).sum())
+    return math.sqrt(max(variance, 0.0)) / len(log)
 
 
 def unsupported(log: DecisionLog, target: Target) -> tuple[float, dict[str, float]]:
@@ -150,12 +171,7 @@ def alarms(n: int, support: Support) -> tuple[Alarm, ...]:
         )
         text += f"{number(support.max_weight)}); at most {percent(MAX_SHARE)} is allowed."
         found.append(Alarm("max_weight", text))
-    distance = abs(support.mean_weight - 1)
-    if distance > max(MAX_DISTANCE * support.mean_weight_error, 1e-9):
-        errors = distance / support.mean_weight_error if support.mean_weight_error else np.inf
-        times = f"{number(errors)} standard errors" if np.isfinite(errors) else "without variation"
-        text = f"The mean weight is {number(support.mean_weight)}, {times} from 1 (allowed: {number(MAX_DISTANCE)}): "
-        found.append(Alarm("mean_weight", f"{text}propensities are wrong or actions of the target are not in the log."))
+    found += _mean_weight(support)
     bound = f"at most {percent(MAX_UNSUPPORTED)} is allowed."
     if support.unsupported_mass > MAX_UNSUPPORTED:
         text = (
@@ -167,6 +183,30 @@ def alarms(n: int, support: Support) -> tuple[Alarm, ...]:
             text = f"In the segment {short(segment)} the target gives {percent(mass, 1)} of its probability to actions "
             found.append(Alarm("unsupported_segment", f"{text}that the log never takes there; {bound}"))
     return tuple(found)
+
+
+def _mean_weight(support: Support) -> list[Alarm]:
+    """Compare the mean weight with 1, by the error of the observed weights and by the exact one."""
+    distance, allowed = abs(support.mean_weight - 1), f"(allowed: {number(MAX_DISTANCE)})"
+
+    def beyond(error: float) -> bool:
+        return distance > max(MAX_DISTANCE * error, 1e-9)
+
+    wrong = beyond(support.exact_error)  # False if it is not known
+    if not wrong and not beyond(support.mean_weight_error):
+        return []
+    error = support.exact_error if wrong else support.mean_weight_error
+    times = f"{number(distance / error)} standard errors" if error else "without variation"
+    text = f"The mean weight is {number(support.mean_weight)}, {times} from 1 {allowed}: "
+    if wrong:
+        cause = "the propensities are wrong."
+    elif support.exact_error > 0:
+        cause = (
+            "the log holds too few of the rare actions that the target prefers; by its propensities this can happen."
+        )
+    else:
+        cause = "propensities are wrong, or the log hardly ever takes actions of the target."
+    return [Alarm("mean_weight", f"{text}{cause}")]
 
 
 def decisions_required(n: int, value: float, standard_error: float, *, difference: float = 0.1) -> float:

@@ -227,14 +227,21 @@ def _found(experiment: Experiment, histories: dict[str, History], wanted: Demand
     own = {label: each[i] for label, each in measured.items() if len(each) > i and not math.isnan(each[i].reached)}
     if not own:
         return ""
+
+    def share(label: str) -> str:
+        rows = int(histories[label].alive.sum())
+        return f" ({round(own[label].reached * rows)} of {count(rows)})" if rows > 1 else ""
+
     sooner = sorted((s, label) for label, one in own.items() if (s := one.steps_to_fair_share) is not None)
-    parts = [f"{label} after {count(steps)} steps" for steps, label in sooner]
+    parts = [f"{label} after {count(steps)} steps{share(label)}" for steps, label in sooner]
     for side in ("below", "above", None):
         never = [label for label, one in own.items() if one.steps_to_fair_share is None and one.side == side]
-        parts += [f"never{NEVER[side]}: {', '.join(never)}"] if never else []
+        parts += [f"never{NEVER[side]}: {', '.join(label + share(label) for label in never)}"] if never else []
+    half = " in half of the replications" if any(map(share, own)) else ""
+    more = "; in brackets: in how many by the end" if half else ""
     return (
-        f"When the {_new(experiment, i)} launched at step {count(wanted.cohorts[i].step)} reached their fair share and "
-        f"kept it to the end, median of the replications: {'; '.join(parts)}."
+        f"When the {_new(experiment, i)} launched at step {count(wanted.cohorts[i].step)} had reached their fair "
+        f"share{half}, and kept it to the end{more}: {'; '.join(parts)}."
     )
 
 
@@ -261,8 +268,8 @@ def about(result: Result) -> str:
     """Explain the columns of the table."""
     cls, slate = result.experiment.simulator_class(), result.experiment.simulator_class().slate_size
     regret = (
-        "Share of regret: of the clicks lost from the last stored step before the launch on, the part that was lost by "
-        "showing the new items; – where none were lost."
+        "Share of regret: of all clicks lost since the launch, the part that was lost on decisions that showed a new "
+        "item; – where none were lost."
     )
     if slate(result.experiment.simulator) > 1:
         regret = "Shares are those of slots; the share of regret is not known for slates."
@@ -284,7 +291,8 @@ def about(result: Result) -> str:
     return (
         f"Fair share: that of an optimal choice. Reached: from then on, the share in every {WINDOW:,} steps differs "
         f"from it by at most {percent(NEAR)}, or {LEAST:g}, or what chance explains, whichever is largest; median of "
-        f"the replications, with its 95 % interval; the plot, of the last {WINDOW:,} steps, gets there later. Shown "
+        f"the replications, with its 95 % interval; the plot, their mean over the last {WINDOW:,} steps, gets there "
+        "later, or not at all where some of them never do. Shown "
         f"too little or too much: most of the replications that never reach it end on that side. {regret}"
     )
 

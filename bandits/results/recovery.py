@@ -150,7 +150,12 @@ def _band(gap: FloatArray, family: int) -> tuple[FloatArray, FloatArray]:
 def sentences(result: Result) -> list[str]:
     """State when each agent recovered from the last change, and which never was where it could return to."""
     found = {label: recovery(result, label) for label in result.histories if competes(result, label)}
-    parts = [f"{label} {_spoken(r)}" for label, r in found.items() if r is not None]
+    steps = result.experiment.steps
+    parts = [
+        f"{label} {_spoken(r, ended=result.histories[label].step >= steps)}"
+        for label, r in found.items()
+        if r is not None
+    ]
     span = change_span(result.experiment.simulator)
     if span is None or not parts:
         return []
@@ -177,7 +182,9 @@ def _never_there(label: str, before: Before | None) -> str:
 def in_words(result: Result, label: str) -> str:
     """State when an agent recovered from the last change, for a cell of a table."""
     found = recovery(result, label) if competes(result, label) else None
-    return "–" if found is None else _spoken(found)
+    if found is None:
+        return "–"
+    return _spoken(found, ended=result.histories[label].step >= result.experiment.steps)
 
 
 def competes(result: Result, label: str) -> bool:
@@ -186,11 +193,12 @@ def competes(result: Result, label: str) -> bool:
     return "truth" not in agent.needs and bool(result.histories[label].alive.any())
 
 
-def _spoken(found: Recovery) -> str:
+def _spoken(found: Recovery, *, ended: bool) -> str:
+    """State a recovery; in a run that has not ended, an interval without an upper end is not known yet."""
     if found.step is None:
-        text = "not within the run"
+        text = "not within the run" if ended else "not yet"
     else:
         text = f"after {count(found.step)} steps" if found.step else "at once"
-    if found.low is None or (found.low == found.high == 0):
+    if found.low is None or (found.low == found.high == 0) or (found.high is None and not ended):
         return text
     return f"{text} (95 % CI {count(found.low)} to {'beyond the run' if found.high is None else count(found.high)})"

@@ -55,6 +55,14 @@ class Unresolved(NamedTuple):
         return f"{best} {far}: a better value may lie between."
 
 
+def refinable_axes(sweep: Sweep) -> list[int]:
+    """Return the positions of the axes between whose values there are others: numbers of the agent."""
+    return [
+        i for i, axis in enumerate(sweep.axes)
+        if axis.path.startswith("agents.") and all(_is_number(v) for v in sweep.values[i])
+    ]  # fmt: skip
+
+
 def unresolved(landscape: Landscape, metric: str) -> list[Unresolved]:
     """Find the agent's numeric parameters whose best value is at an edge of the grid or beside a wide gap.
 
@@ -77,12 +85,11 @@ def unresolved(landscape: Landscape, metric: str) -> list[Unresolved]:
         return []
     region, at = landscape.best_region(metric).reshape(sweep.shape), np.unravel_index(leader, sweep.shape)
     found = []
-    for i, axis in enumerate(sweep.axes):
+    for i in refinable_axes(sweep):
         values = sweep.values[i]
-        if axis.path.startswith("agents.") and all(_is_number(v) for v in values):
-            line = region[tuple(slice(None) if j == i else int(k) for j, k in enumerate(at))]
-            tied = {float(v) for v, same in zip(values, line.tolist(), strict=True) if same}  # type: ignore[arg-type]
-            found.append(_of_axis(sweep, axis, float(values[int(at[i])]), sorted(map(float, values)), tied))  # type: ignore[arg-type]
+        line = region[tuple(slice(None) if j == i else int(k) for j, k in enumerate(at))]
+        tied = {float(v) for v, same in zip(values, line.tolist(), strict=True) if same}  # type: ignore[arg-type]
+        found.append(_of_axis(sweep, sweep.axes[i], float(values[int(at[i])]), sorted(map(float, values)), tied))  # type: ignore[arg-type]
     return [one for one in found if one is not None]
 
 

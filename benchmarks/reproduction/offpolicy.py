@@ -27,7 +27,7 @@ from bandits.offpolicy import REGISTRY, DecisionLog, Interval, Matrix, ReplayedA
 from bandits.offpolicy.anytime import confidence_sequence
 from bandits.offpolicy.intervals import normal
 from benchmarks.measure import report, table
-from benchmarks.reproduction.open_bandit import open_bandit_text
+from benchmarks.reproduction.open_bandit import logs_text, open_bandit_text
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "OFFPOLICY.md"
 K, D, N = 5, 3, 2000  # of the synthetic logs: actions, features, decisions
@@ -346,6 +346,7 @@ SECTIONS = {
     "replay": ("An agent that learns, by replay", replay_text),
     "choosing": ("Choosing among policies", choosing_text),
     "redraws": ("Propensities from redraws", redraws_text),
+    "logs": ("The six logs of the Open Bandit sample", logs_text),
     "open_bandit": ("The example of obp", open_bandit_text),
 }
 

@@ -32,3 +32,18 @@ def test_exposure_by_segment_is_the_share_of_the_less_shown_half() -> None:
 def test_a_simulator_without_segments_has_no_such_figure() -> None:
     result = run(experiment("random", simulator={"kind": "synthetic"}, steps=300, replications=2), workers=0)
     assert exposure_by_segment(result) is None
+
+
+def test_a_share_of_zero_is_drawn_at_the_left_end() -> None:
+    """LinUCB without exploration shows a few arms only: the axis is logarithmic, and 0 has its own sign."""
+    result = run(experiment({"kind": "linucb", "alpha": 0}, "random", simulator=SHOP, steps=2000), workers=0)
+    spec = exposure_by_segment(result)
+    assert spec is not None
+    greedy, random = spec["data"]
+    zero = np.array([text.endswith(": 0.00%") for text in greedy["text"]])
+    assert zero.any()
+    assert [symbol == "triangle-left-open" for symbol in greedy["marker"]["symbol"]] == zero.tolist()
+    assert (greedy["x"][zero] < random["x"].min() / 10).all()
+    assert (greedy["error_x"]["array"][zero] == 0).all()
+    assert (greedy["error_x"]["arrayminus"][zero] == 0).all()
+    assert set(random["marker"]["symbol"]) == {"circle"}

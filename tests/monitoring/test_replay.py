@@ -14,6 +14,7 @@ from bandits.cli.main import main
 from bandits.experiments.race import make_lane
 from bandits.monitoring import REGISTRY, Alarm, Need, Steps, observe, offered, score
 from bandits.monitoring.alarm import join
+from bandits.monitoring.background import ROWS
 from bandits.monitoring.delay import change_steps
 from bandits.monitoring.observation import REDRAWS
 from bandits.monitoring.replay import feed, setting_of
@@ -231,3 +232,30 @@ def test_the_command_prints_a_table_and_writes_a_file(
     for wrong in (["--agent", "Greedy"], ["--monitor", "drift"], ["--monitor", "fallbacks"]):
         assert main(["monitor", e.hash[:12], *wrong]) == 2
         assert capsys.readouterr().err.startswith("error: the ")
+
+
+def test_a_run_with_a_change_prints_its_alarms_and_writes_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first replications alone are replayed, as on the page; a run without changes is replayed where asked to."""
+    agents = [{"kind": "linucb"}, {"kind": "ucb1"}]
+    data = {"simulator": SHOCK, "agents": agents, "steps": 6000, "replications": ROWS + 1}
+    e = Experiment.model_validate(data)
+    file, out = tmp_path / "experiment.json", tmp_path / "out"
+    file.write_text(e.model_dump_json(), encoding="utf-8")
+    command = ["run", str(file), "--workers", "0", "--no-twin"]
+    assert main([*command, "--out", str(out)]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    begin = printed.index(f"Alarms in the first {ROWS} of {ROWS + 1} replications:")
+    expected = [alarm for label in e.labels for alarm in monitor.alarms(run(e), label, rows=range(ROWS))]
+    pd.testing.assert_frame_equal(pd.read_parquet(out / "alarms.parquet"), monitor.table(expected))
+    row = next(line for line in printed[begin:] if line.split()[0] == "adwin")
+    assert f"{ROWS} of {ROWS}" in row
+    assert "The mean reward " in row
+    assert "the change at step 4,000" in printed[-1]
+    assert "Adaptive windowing (ADWIN) (" in printed[-1]
+    for quiet in (["--no-alarms"], ["--set", "simulator.changes=[]"]):
+        assert main([*command, *quiet]) == 0
+        assert "Alarms" not in capsys.readouterr().out
+    assert main([*command, "--alarms", "--set", "simulator.changes=[]"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("Nothing changes in this run")

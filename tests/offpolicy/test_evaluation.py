@@ -13,7 +13,7 @@ import pytest
 
 from bandits.base.errors import UserError
 from bandits.cli import main as cli
-from bandits.offpolicy import Greedy, Matrix, Random, Truth, evaluate, read_log, read_target
+from bandits.offpolicy import DecisionLog, Greedy, Matrix, Random, Truth, evaluate, read_log, read_target
 from bandits.offpolicy.open_bandit import NAMES
 from bandits.offpolicy.regression import MODELS, cross_fit, read_model
 from bandits.offpolicy.support import Support, alarms, decisions_required, measure, verdict
@@ -168,6 +168,10 @@ def test_alarms_ring_beyond_their_bounds() -> None:
         ({"ess": 150}, 20_000, "ess", "is 150 of 20,000 decisions; at least 200 is required"),
         ({"largest_share": 0.11}, 5000, "max_weight", "One event has 11 % of the sum"),
         ({"mean_weight": 1.05}, 5000, "mean_weight", "The mean weight is 1.05, 5 standard errors from 1"),
+        ({"mean_weight": 1.05}, 5000, "mean_weight", "propensities are wrong, or the log hardly ever takes actions"),
+        ({"mean_weight": 0.95, "exact_error": 0.02}, 5000, "mean_weight", "5 standard errors from 1 (allowed: 4): the"),
+        ({"mean_weight": 0.95, "exact_error": 0.02}, 5000, "mean_weight", "holds too few of the rare actions that the"),
+        ({"mean_weight": 1.02, "exact_error": 0.004}, 5000, "mean_weight", "from 1 (allowed: 4): the propensities are"),
         ({"unsupported_mass": 0.02}, 5000, "unsupported", "gives 2.0 % of its probability to actions that the log"),
         ({"by_segment": {"a": 0.02}}, 5000, "unsupported_segment", "In the segment a the target gives 2.0 %"),
     ):
@@ -193,11 +197,51 @@ def test_support_equals_plain_formulas() -> None:
     assert measure(exact, Random(), w).unsupported_mass == pytest.approx(0.75)
 
 
-def test_alarm_of_the_mean_weight_is_rare_with_right_propensities_and_usual_with_wrong_ones() -> None:
+def test_the_error_of_the_mean_weight_is_exact_where_all_propensities_are_known() -> None:
+    """Over 4,000 logs of the same contexts, the mean weight deviates by it (5 %); candidates differ between rows."""
+    g, log = np.random.default_rng(9), full_log(np.random.default_rng(3))
+    rows, target = np.arange(len(log)), Random()
+    wanted = target.probabilities(log, slice(None))
+    stated = (np.asarray(log.distributions) + wanted) / 2  # none is tiny
+    log = replace(log, distributions=stated, propensities=stated[rows, log.actions])
+    means = []
+    for _ in range(4000):
+        actions = np.minimum((stated.cumsum(axis=1) < g.random((len(log), 1))).sum(axis=1), 3)
+        means.append(float((wanted[rows, actions] / stated[rows, actions]).mean()))
+    found = measure(log, target, np.ones(len(log)))
+    assert found.exact_error == pytest.approx(np.std(means), rel=0.05)
+    assert np.mean(means) == pytest.approx(1, abs=4 * found.exact_error / 4000**0.5)
+
+
+def test_actions_that_are_rare_in_the_log_are_told_from_wrong_propensities() -> None:
+    """Epsilon of .001: where no random choice is logged, the mean weight is far below 1, with hardly any variation."""
+    n, g = 2000, np.random.default_rng(10)
+    stated = np.full((n, 4), 0.001 / 4)
+    stated[:, 0] += 0.999
+    target = np.tile([0.85, 0.05, 0.05, 0.05], (n, 1))
+    rung = {"right": 0, "wrong": 0}
+    for _ in range(500):
+        actions = np.minimum((stated.cumsum(axis=1) < g.random((n, 1))).sum(axis=1), 3)
+        log = DecisionLog(
+            actions=actions, rewards=np.zeros(n), names=tuple("abcd"), distributions=stated,
+            propensities=stated[np.arange(n), actions],
+        )  # fmt: skip
+        w = target[np.arange(n), actions] / np.asarray(log.propensities)
+        for name, scale in (("right", 1), ("wrong", 2)):
+            texts = [a.sentence for a in alarms(n, measure(log, Matrix(target), scale * w)) if a.kind == "mean_weight"]
+            rung[name] += any("the propensities are wrong" in text for text in texts)
+            if name == "right" and not actions.any():
+                assert "the log holds too few of the rare actions" in texts[0]
+    assert rung["right"] <= 5
+    assert rung["wrong"] >= 475
+
+
+@pytest.mark.parametrize("vectors", [False, True])
+def test_alarm_of_the_mean_weight_is_rare_with_right_propensities_and_usual_with_wrong_ones(vectors: bool) -> None:
     """At most 3 of 1,000 right logs ring (4 standard errors); 95 of 100 with halved propensities do."""
     g, false, true = np.random.default_rng(6), 0, 0
     for i in range(1000):
-        setting = simulate(g, 400, vectors=False)
+        setting = simulate(g, 400, vectors=vectors)
         chosen = setting.target[np.arange(400), setting.log.actions]
         w = chosen / np.asarray(setting.log.propensities)
         false += any(a.kind == "mean_weight" for a in alarms(400, measure(setting.log, Matrix(setting.target), w)))

@@ -13,9 +13,11 @@ from scipy.special import ndtri
 from bandits import change, read, run
 from bandits.base.types import FloatArray
 from bandits.experiments.history import History
+from bandits.experiments.race import Race
 from bandits.results import recovery
 from bandits.results.export import report
 from bandits.results.recovery import Recovery
+from bandits.results.result import Result
 from tests.support import often
 
 REPEATS = often(400, 2000)
@@ -213,7 +215,32 @@ def test_an_agent_that_was_never_at_the_level_cannot_recover(before: recovery.Be
     ],
 )
 def test_the_interval_is_always_stated(found: Recovery, words: str) -> None:
-    assert recovery._spoken(found) == words
+    assert recovery._spoken(found, ended=True) == words
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (Recovery(None, None, None, 0.0), "not yet"),
+        (Recovery(None, 3000, None, 0.25), "not yet"),
+        (Recovery(800, 500, None, 0.9), "after 800 steps"),
+        (Recovery(800, 500, 1200, 0.9), "after 800 steps (95 % CI 500 to 1,200)"),
+    ],
+)
+def test_while_the_run_goes_on_what_lies_beyond_is_not_known(found: Recovery, words: str) -> None:
+    assert recovery._spoken(found, ended=False) == words
+
+
+def test_the_words_follow_from_the_step_that_an_agent_has_reached() -> None:
+    parts = {"kind": "petshop", "n_products": 10, "changes": [{"kind": "shock", "at": 300}]}
+    e = read({"simulator": parts, "agents": [{"kind": "random"}], "steps": 1200, "replications": 2})
+    race = Race(e)
+    list(race.advance(1000))
+    result = Result(e, race.histories)
+    assert recovery.in_words(result, "Random") == "not yet"
+    assert "Random not yet" in recovery.sentences(result)[0]
+    list(race.advance(200))
+    assert recovery.in_words(Result(e, race.histories), "Random") == "not within the run"
 
 
 def test_without_a_change_nothing_is_stated() -> None:

@@ -17,7 +17,7 @@ from bandits.sweeps.analysis.run_metrics import METRICS
 from bandits.sweeps.blocks import Block
 from bandits.sweeps.execution.executors import InProcessExecutor
 from bandits.sweeps.parameters import log_axis, suggest_axis
-from bandits.sweeps.refinement import MAX_RATIO, refine, unresolved
+from bandits.sweeps.refinement import MAX_RATIO, refinable_axes, refine, unresolved
 from bandits.sweeps.storage.block_files import BlockFiles, stored_sweep
 from bandits.sweeps.sweep import MAX_REFINEMENTS
 from tests.sweeps.test_sweep import ALPHA, small
@@ -216,3 +216,9 @@ def test_the_command_line_refines_until_the_best_value_is_enclosed(
     refined = sweeps.read((tmp_path / "out" / "sweep.json").read_bytes())
     assert refined.looks > 1
     assert stored_sweep(tmp_path / "home" / "sweeps", refined.hash) == refined
+
+
+def test_only_numbers_of_the_agent_have_others_between_them() -> None:
+    axes = [{"path": "agents.0.alpha", "values": [0, 1]}, {"path": "agents.0.sharing", "values": ["per_arm", "shared"]}]
+    assert refinable_axes(small(axes)) == [0]
+    assert refinable_axes(small([{"path": "simulator.n_products", "values": [10, 20]}])) == []

@@ -15,7 +15,7 @@ from bandits.sweeps.analysis.records import Explained, Importance
 from bandits.sweeps.axis import Value
 from bandits.sweeps.figures import grid, lines
 from bandits.sweeps.manager import SweepJob
-from bandits.sweeps.refinement import MAX_RATIO, Unresolved, refine, unresolved
+from bandits.sweeps.refinement import MAX_RATIO, Unresolved, refinable_axes, refine, unresolved
 from ui.text import escape_markdown
 
 from . import axes, selection
@@ -81,7 +81,7 @@ def resolution(job: SweepJob, metric: str) -> None:
     if found:
         sentences = " ".join(escape_markdown(one.sentence()) for one in found)
         st.markdown(f":material/zoom_in: {sentences} **Refine around the best** adds values there.")
-    elif region is not None and not region.all():  # otherwise nothing is known of where the best values lie
+    elif region is not None and not region.all() and refinable_axes(job.sweep):  # all: the best can lie anywhere
         near = f"its neighbours in the grid are within a factor of {MAX_RATIO:g}"
         st.markdown(f":material/check: The best region is resolved: the best value is at no open edge, and {near}.")
 

@@ -126,12 +126,12 @@ def describe_values(sweep: Sweep, values: tuple[object, ...], *, bold: bool = Fa
 def _point(job: SweepJob, metric: str, result: PointResult, leader: int, active: bool) -> None:
     """Describe the selected point in one line, with a button that opens it in the Arena."""
     row = st.container(horizontal=True, vertical_alignment="center", gap="medium")
-    verdict = f", {_verdict(result, leader, METRICS[metric])}" if not active else ""
-    if active and result.point == leader:
-        verdict = ", the best point so far"
+    first = result.point == leader
+    best = ("**Best so far:** " if active else "**Best:** ") if first else ""
+    verdict = "" if first or active else f", {_verdict(result, METRICS[metric])}"
     values = describe_values(job.sweep, result.values, bold=True)
     mean = f"{number(result.estimate.mean)} {METRICS[metric].short_unit}"
-    row.markdown(f"{values}: {METRICS[metric].title.lower()} {mean} ({interval(result.estimate)}){verdict}.")
+    row.markdown(f"{best}{values}: {METRICS[metric].title.lower()} {mean} ({interval(result.estimate)}){verdict}.")
     if row.button("Open in the Arena", icon=":material/monitoring:", key="sweep-open"):
         try:
             run = session.pool().submit(job.landscape.sweep.point(result.point), owner())
@@ -143,9 +143,7 @@ def _point(job: SweepJob, metric: str, result: PointResult, leader: int, active:
         st.switch_page("arena.py")
 
 
-def _verdict(result: PointResult, leader: int, metric: RunMetric) -> str:
-    if result.point == leader:
-        return "the best point"
+def _verdict(result: PointResult, metric: RunMetric) -> str:
     if result.best:
         return "not significantly worse than the best"
     return f"worse than the best by {_loss(result, metric)}"

@@ -187,14 +187,14 @@ def reason(played: Replay, round: Round, shown: int, parts: Explanation) -> str:
         return str(parts.guard[ROW])
     if parts.randomised is not None and parts.randomised[ROW]:
         return "a random draw"
-    if not played.personal:
-        return "the same picture for all visitors"
     if played.by_cluster:
         return "the winner of the visitor's taste cluster"
     if parts.mean is not None:
         mean = np.where(round.available[ROW], parts.mean[ROW], -np.inf)
         if mean[shown] < np.nanmax(mean):
             return "explored: another picture has a higher estimate"
+    if not played.personal:
+        return "the same picture for all visitors" if parts.mean is None else "the same estimates for all visitors"
     return HIGHEST
 
 

@@ -22,9 +22,10 @@ AGENTS = [
     {"kind": "linucb", "sharing": "shared", "alpha": 0.3}, {"kind": "popularity"}, {"kind": "default"},
     {"kind": "oracle"}, {"kind": "neural_greedy", "hidden": [8]},
     {"kind": "random"}, {"kind": "ab_test", "test": 300, "winner": "segment"},
+    {"kind": "beta_ts"},
 ]  # fmt: skip
 STEPS = 1500
-SHOWN = ("LinUCB", "Popularity", "Default", "Oracle", "Random", "A/B test")
+SHOWN = ("LinUCB", "Popularity", "Default", "Oracle", "Random", "A/B test", "Beta Thompson")
 
 
 def experiment(**options: Any) -> Any:
@@ -139,6 +140,12 @@ def test_the_winner_of_a_cluster_is_the_reason_of_a_test_by_segment(played: dict
         assert {each.why for each in artwork.visits(played["A/B test"], int(title))} == {
             "the winner of the visitor's taste cluster"
         }
+
+
+def test_draws_from_the_same_estimates_are_not_called_the_same_picture(played: dict[str, Replay]) -> None:
+    found = [each for title in range(25) for each in artwork.visits(played["Beta Thompson"], title)]
+    explored = "explored: another picture has a higher estimate"
+    assert {each.why for each in found} == {"the same estimates for all visitors", explored}
 
 
 def test_sessions_use_a_replay_one_after_the_other(played: dict[str, Replay]) -> None:

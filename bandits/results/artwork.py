@@ -194,7 +194,8 @@ def reason(played: Replay, round: Round, shown: int, parts: Explanation) -> str:
         if mean[shown] < np.nanmax(mean):
             return "explored: another picture has a higher estimate"
     if not played.personal:
-        return "the same picture for all visitors" if parts.mean is None else "the same estimates for all visitors"
+        drawn = played.lane.agent.uncertainty == "posterior"
+        return f"the same {'estimates' if drawn else 'picture'} for all visitors"
     return HIGHEST
 
 

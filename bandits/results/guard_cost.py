@@ -74,8 +74,7 @@ def conclusion(result: Result) -> str:
     effects = {label: _effect(costs[label], p_values[label]) for label in pairs}
     clauses, noun = [], result.experiment.simulator_class().reward_noun
     for guard in {describe_guard(guard): guard for guard in guards.values()}.values():
-        also = any(other.kind == guard.kind and other != guard for other in guards.values())
-        name = f"the {describe_guard(guard) if also else guard.title.lower()}"
+        name = f"the {describe_guard(guard)}"
         s, are = ("", "are") if _plural(guard) else ("s", "is")
         less, more, open_, untold = (
             listed(pairs[label] for label in pairs if guards[label] == guard and effects[label] == effect)

@@ -78,11 +78,15 @@ def plain_value(value: object) -> str:
 
 
 def describe_guard(guard: GuardParams) -> str:
-    """Name a guard and the values that differ from their defaults: exploration floor (epsilon 0.1)."""
-    defaults = {name: field.default for name, field in type(guard).model_fields.items()}
-    set_ = {name: getattr(guard, name) for name in defaults if name != "kind"}
-    values = [f"{name.replace('_', ' ')} {plain_value(v)}" for name, v in set_.items() if v != defaults[name]]
-    return guard.title.lower() + (f" ({', '.join(values)})" if values else "")
+    """Name a guard with its first parameter, and what differs from the defaults: exploration floor (epsilon 0.05)."""
+    fields, idle = type(guard).model_fields, type(guard).idle(guard.model_dump())
+    used = {name: getattr(guard, name) for name in fields if name != "kind" and name not in idle}
+    first = next((name for name, value in used.items() if value is not None), "")
+    stated = [
+        f"{name.replace('_', ' ')} {plain_value(value)}" for name, value in used.items()
+        if name == first or value != fields[name].default
+    ]  # fmt: skip
+    return guard.title.lower() + (f" ({', '.join(stated)})" if stated else "")
 
 
 def ranking(result: Result) -> list[str]:

@@ -230,18 +230,17 @@ def _found(experiment: Experiment, histories: dict[str, History], wanted: Demand
 
     def share(label: str) -> str:
         rows = int(histories[label].alive.sum())
-        return f" ({round(own[label].reached * rows)} of {count(rows)})" if rows > 1 else ""
+        return f" (by the end in {round(own[label].reached * rows)} of {count(rows)})" if rows > 1 else ""
 
     sooner = sorted((s, label) for label, one in own.items() if (s := one.steps_to_fair_share) is not None)
     parts = [f"{label} after {count(steps)} steps{share(label)}" for steps, label in sooner]
     for side in ("below", "above", None):
         never = [label for label, one in own.items() if one.steps_to_fair_share is None and one.side == side]
         parts += [f"never{NEVER[side]}: {', '.join(label + share(label) for label in never)}"] if never else []
-    half = " in half of the replications" if any(map(share, own)) else ""
-    more = "; in brackets: in how many by the end" if half else ""
+    half = ", in half of the replications" if any(map(share, own)) else ""
     return (
-        f"When the {_new(experiment, i)} launched at step {count(wanted.cohorts[i].step)} had reached their fair "
-        f"share{half}, and kept it to the end{more}: {'; '.join(parts)}."
+        f"When the {_new(experiment, i)} launched at step {count(wanted.cohorts[i].step)} reached their fair share for "
+        f"good{half}: {'; '.join(parts)}."
     )
 
 

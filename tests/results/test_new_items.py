@@ -123,11 +123,12 @@ def test_the_oracle_loses_nothing_and_has_its_fair_share(result: Result) -> None
     assert all(text.startswith("after ") for text in oracle["Fair share reached"])
     first, second = new_items.conclusions(result)
     assert first.startswith(
-        "When the 4 products launched at step 1,000 had reached their fair share in half of the replications, and kept "
-        "it to the end; in brackets: in how many by the end: Oracle after "
+        "When the 4 products launched at step 1,000 reached their fair share for good, in half of the replications: "
+        "Oracle after "
     )
-    assert f"({result.experiment.replications} of {result.experiment.replications})" in first
-    assert f"never, shown too little: Random (0 of {result.experiment.replications})" in first
+    rows = result.experiment.replications
+    assert f" steps (by the end in {rows} of {rows})" in first
+    assert f"never, shown too little: Random (by the end in 0 of {rows})" in first
     random = table.query("Agent == 'Random'")["Fair share reached"].tolist()
     assert random[0] == "never, shown too little (0 % of the replications reached it)"
     assert "3 products launched at step 2,000" in second
